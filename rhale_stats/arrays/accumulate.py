@@ -1,0 +1,141 @@
+"""From bins to the curve: accumulation, spread, centring, standard errors. Last axis: bins.
+
+Functions take the bins of one feature and return values at its edges, one more than bins. A bin
+without rows is NaN, and so is everything that would have to step across it (math [11]).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rhale_stats.arrays.moments import FloatArray
+
+
+def accumulate(effect: FloatArray, width: FloatArray) -> FloatArray:
+    """math [7]: F_0 = 0, F_k = sum_{j<=k} mu_j width_j."""
+    return _running_sum(effect * width)
+
+
+def curve_std(heterogeneity: FloatArray, width: FloatArray) -> FloatArray:
+    """math [9], Eq. 16 of the paper: sqrt(sum width^2 sigma^2). It depends on the partition."""
+    return np.sqrt(_running_sum((heterogeneity * width) ** 2))
+
+
+def curve_std_sum(heterogeneity: FloatArray, width: FloatArray) -> FloatArray:
+    """math [9], as the paper's figures draw it: sum width sigma, the same for any partition."""
+    return _running_sum(heterogeneity * width)
+
+
+def mean_of_curve(
+    curve: FloatArray, effect: FloatArray, edges: FloatArray, x_mean: FloatArray, share: FloatArray
+) -> float:
+    """Mean of the curve over the rows, exact because the curve is linear in a bin (math [8])."""
+    return float(np.sum(share * curve_at_x_mean(curve, effect, edges, x_mean)))
+
+
+def integral_of_curve(curve: FloatArray, width: FloatArray) -> float:
+    """Integral of the curve over the axis, over the length of the axis (math [8])."""
+    return float(np.sum(width * (curve[:-1] + curve[1:]) / 2) / width.sum())
+
+
+def curve_at_x_mean(
+    curve: FloatArray, effect: FloatArray, edges: FloatArray, x_mean: FloatArray
+) -> FloatArray:
+    """Mean of the curve over the rows of each bin."""
+    return np.asarray(curve[:-1] + effect * (x_mean - edges[:-1]))
+
+
+def zero_start_se(effect_se: FloatArray, width: FloatArray) -> FloatArray:
+    """math [25]: standard error of F(z_k) - F(z_0)."""
+    return np.sqrt(_running_sum((effect_se * width) ** 2))
+
+
+def integral_centred_se(effect_se: FloatArray, width: FloatArray) -> FloatArray:
+    """Standard error of the curve minus its mean over the axis.
+
+    The constant is sum_j mu_j width_j r_j with r_j the share of the axis to the right of the
+    middle of bin j, so that the curve at edge e is sum_j mu_j width_j (1{j <= e} - r_j).
+    """
+    span = width.sum()
+    right_of_middle = (span - np.cumsum(width) + width / 2) / span
+    loading = _steps(len(width)) - right_of_middle
+    return np.asarray(np.sqrt(np.sum((loading * width * effect_se) ** 2, axis=1)))
+
+
+def mean_centred_se(
+    curve: FloatArray,
+    effect: FloatArray,
+    variance: FloatArray,
+    edges: FloatArray,
+    x_mean: FloatArray,
+    x_variance: FloatArray,
+    x_covariance: FloatArray,
+    share: FloatArray,
+    n_effective: FloatArray,
+) -> FloatArray:
+    """math [26]: standard error of the curve centred at its mean over the population.
+
+    The influence of row i in bin k on the curve at edge e is
+    c_k(e) (g_i - mu_k) - (F(z_i) - mean F), with c_k(e) = (1{k <= e} - a_k) width_k / p_k. F is
+    linear in a bin, so the variance of the influence needs no rows: within bin k it is
+    c^2 var(g) - 2 c mu_k cov(x, g) + mu_k^2 var(x), and between bins the squared distance of the
+    bin's mean of F from the mean of F. A bin without rows has no influence.
+    """
+    occupied = share > 0
+    width = np.diff(edges)
+    within = np.where(occupied, share * (x_mean - edges[:-1]) / width, 0.0)
+    to_the_right = np.cumsum(share[::-1])[::-1] - share
+    a = to_the_right + within
+    with np.errstate(invalid="ignore", divide="ignore"):
+        c = (_steps(len(width)) - a) * width / share
+        level = curve_at_x_mean(curve, effect, edges, x_mean)
+        distance = level - np.sum(share * level)
+        influence = (
+            c**2 * variance
+            - 2 * c * effect * x_covariance
+            + effect**2 * x_variance
+            + distance**2
+        )
+        total = np.sum(np.where(occupied, share**2 / n_effective * influence, 0.0), axis=1)
+    # A curve of slope mu through a bin without spread is known exactly: rounding may go below 0.
+    se = np.sqrt(np.maximum(total, 0.0))
+    return np.asarray(np.where(np.isnan(curve), np.nan, se))
+
+
+def heterogeneity_se(
+    variance: FloatArray, fourth_moment: FloatArray, n_effective: FloatArray
+) -> FloatArray:
+    """math [24]: se(var) = sqrt((m4 - (n-3)/(n-1) var^2) / n), on the scale of the standard deviation.
+
+    By the delta method se(sd) = se(var) / (2 sd). Without spread it is 0.
+    """
+    n = n_effective
+    with np.errstate(invalid="ignore", divide="ignore"):
+        of_variance = np.sqrt(np.maximum(fourth_moment - (n - 3) / (n - 1) * variance**2, 0) / n)
+        return np.where(variance == 0, 0.0, of_variance / (2 * np.sqrt(variance)))
+
+
+def average_effect_se(
+    effect: FloatArray, variance: FloatArray, share: FloatArray, n_effective: FloatArray
+) -> float:
+    """Standard error of the mean of g over all rows: sd(g) / sqrt(n), whatever the bins.
+
+    The variance over all rows is put together from the bins': within, (1 - 1/n_k) sigma_k^2 by
+    share, and between; a bin of one row has nothing within.
+    """
+    occupied = share > 0
+    n_k, p_k = n_effective[occupied], share[occupied]
+    within = np.nan_to_num(variance[occupied]) * (1 - 1 / n_k)
+    mean = np.sum(p_k * effect[occupied])
+    total = np.sum(p_k * (within + (effect[occupied] - mean) ** 2))
+    n = 1 / np.sum(p_k**2 / n_k)
+    return float(np.sqrt(total / (n - 1))) if n > 1 else float("nan")
+
+
+def _running_sum(steps: FloatArray) -> FloatArray:
+    return np.concatenate([[0.0], np.cumsum(steps)])
+
+
+def _steps(n_bins: int) -> FloatArray:
+    """1{j <= e} for edges e = 0 ... K (rows) and bins j = 1 ... K (columns)."""
+    return np.tri(n_bins + 1, n_bins, -1)

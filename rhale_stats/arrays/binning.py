@@ -1,0 +1,176 @@
+"""Where to cut an axis: the cells of a fine grid, and the best partition made of them."""
+
+from __future__ import annotations
+
+import boost_histogram as bh
+import numpy as np
+
+from rhale_stats.arrays.moments import Axis, FloatArray, IntArray, Moments, union, variance
+
+# A second partition must cost less by this share of the one-bin cost to be preferred to one with
+# fewer bins (math [21]).
+TIE = 1e-9
+
+# The programme takes so many last cells at a time: 64 x 1000 bins are half a megabyte an array.
+BLOCK_CELLS = 64
+
+
+def regular_axis(low: float, high: float, n_cells: int) -> bh.axis.Regular:
+    """``n_cells`` equal cells on [low, high].
+
+    The grid stands a few units in the last place to the left of ``low + k * width``. A value that
+    lies on an edge but for rounding (0.1 * 3, a shifted time stamp) then always falls in the cell
+    on its right, so that x -> c x + d does not move rows between cells.
+    """
+    slack = 8 * np.spacing(max(abs(low), abs(high)))
+    return bh.axis.Regular(n_cells, low - slack, high - slack)
+
+
+def is_resolved(low: float, high: float, n_cells: int) -> bool:
+    """Whether a cell is wide enough, in units of the last place, to be told from its neighbour."""
+    return bool((high - low) / n_cells > 64 * np.spacing(max(abs(low), abs(high))))
+
+
+def variable_axis(edges: FloatArray) -> bh.axis.Variable:
+    """Cells [e_0, e_1), ..., [e_{M-1}, e_M] for increasing ``edges``."""
+    return bh.axis.Variable(edges)
+
+
+def bin_edges(axis: Axis, starts: IntArray, low: float, high: float) -> FloatArray:
+    """Edges of bins that begin at cells ``starts``: ``low``, the exact interior edges, ``high``.
+
+    An interior edge is the smallest float that the axis puts in the cell on its right, found by
+    bisection on the axis's own arithmetic. Counting rows by the reported edges therefore gives
+    the number of rows exactly (math [4]).
+    """
+    inner = starts[1:]
+    if isinstance(axis, bh.axis.Variable):
+        return np.concatenate([[low], axis.edges[inner], [high]])
+    nominal = axis.edges[inner]
+    reach = 8 * np.spacing(max(abs(low), abs(high)))
+    left, right = nominal - reach, nominal + reach
+    while True:
+        middle = left + (right - left) / 2
+        open_ = (middle > left) & (middle < right)
+        if not open_.any():
+            return np.concatenate([[low], right, [high]])
+        above = axis.index(middle) >= inner
+        right = np.where(open_ & above, middle, right)
+        left = np.where(open_ & ~above, middle, left)
+
+
+def optimal_partitions(
+    cells: Moments,
+    width: FloatArray,
+    *,
+    min_obs: FloatArray,
+    discount: float,
+    ddof: int,
+    resolution: FloatArray,
+) -> list[IntArray]:
+    """math [21], exactly, for several problems of one size at once: the first cells of the bins.
+
+    Minimises sum_k (1 - discount W_k / W) var_k width_k subject to n_k >= min_obs, by
+    T(j) = min_l T(l) + B(l, j). The number of bins is free, so the table T(i, j) of the paper
+    needs one index only: O(rows + cells^2) for everything.
+
+    Every bin costs ``TIE`` of the one-bin cost extra, and the variance that rounding alone makes
+    (``resolution`` squared): partitions that differ by less are ties, and ties go to fewer bins,
+    then to the widest last bin.
+
+    Parameters
+    ----------
+    cells : Moments
+        Of shape (problems, cells).
+    width : ndarray of shape (problems, cells)
+    min_obs, resolution : ndarray of shape (problems,)
+        Smallest effective number of rows of a bin; local effects that differ by less are equal.
+    discount : float
+    ddof : int
+    """
+    n_problems, n_cells = cells.weight.shape
+    span = width.sum(axis=1, keepdims=True)
+    tie = TIE * span * np.nan_to_num(variance(union(cells), ddof))[:, None] + (
+        span * resolution[:, None] ** 2
+    )
+    # Cost of the best partition of the first j cells, one tie dearer for the bin that follows.
+    best = np.full((n_problems, n_cells + 1), np.inf)
+    best[:, :1] = tie
+    previous = np.zeros((n_problems, n_cells + 1), dtype=np.int64)
+    problems = np.arange(n_problems)
+    for begin in range(0, n_cells, BLOCK_CELLS):
+        ends = np.arange(begin + 1, min(begin + BLOCK_CELLS, n_cells) + 1)
+        costs = _bin_costs(cells, width, ends, min_obs, discount, ddof)
+        for at, j in enumerate(ends):
+            cost = costs[:, at, :j]
+            cost += best[:, :j]
+            # The first l, hence the widest last bin, among equals.
+            threshold = np.minimum.reduce(cost, axis=1) + tie[:, 0] / 2
+            first = np.less_equal(cost, threshold[:, None]).argmax(axis=1)
+            previous[:, j] = first
+            best[:, j] = cost[problems, first] + tie[:, 0]
+    if not np.isfinite(best[:, -1]).all():
+        raise ValueError("min_obs must leave one bin with all rows feasible.")
+    return [_backtrack(row) for row in previous]
+
+
+def _bin_costs(
+    cells: Moments,
+    width: FloatArray,
+    ends: IntArray,
+    min_obs: FloatArray,
+    discount: float,
+    ddof: int,
+) -> FloatArray:
+    """Costs B(l, j) of the bins [l, j) for j in ``ends``: (problem, j, l), infinite if infeasible.
+
+    Moments come from running sums, centred about the mean of all rows. Their rounding, 1e-15 of
+    the total sum of squares, is far below what counts as a tie.
+    """
+    n_cells = width.shape[1]
+    centre = union(cells).mean[:, None]
+    deviation = np.where(cells.weight > 0, cells.mean - centre, 0.0)
+
+    def sums(values: FloatArray) -> FloatArray:
+        running = np.concatenate([np.zeros_like(values[:, :1]), np.cumsum(values, axis=1)], axis=1)
+        return running[:, ends, None] - running[:, None, :n_cells]
+
+    weight = sums(cells.weight)
+    total = cells.weight.sum(axis=1)[:, None, None]
+    # A little below, so that rounding in a sum of weights does not make a bin infeasible.
+    needed = np.maximum(min_obs, ddof + 1)[:, None, None] * (1 - 1e-12)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        cost = sums(cells.weight * deviation)
+        cost *= cost
+        cost /= weight
+        np.subtract(sums(cells.m2 + cells.weight * deviation**2), cost, out=cost)
+        np.maximum(cost, 0.0, out=cost)
+        if np.array_equal(cells.weight, cells.weight_sq):
+            n_rows, scale = weight, weight - ddof
+        else:
+            square = sums(cells.weight_sq)
+            n_rows, scale = weight**2 / square, weight - ddof * square / weight
+        cost /= scale
+        cost *= sums(width)
+        cost *= 1 - discount / total * weight
+        np.copyto(cost, np.inf, where=~((n_rows >= needed) & (weight > 0)))
+    return cost
+
+
+def _backtrack(previous: IntArray) -> IntArray:
+    """First cells of the bins, from the last bin to the first."""
+    starts = [int(previous[-1])]
+    while starts[-1] > 0:
+        starts.append(int(previous[starts[-1]]))
+    return np.array(starts[::-1])
+
+
+def quantile_edges(x: FloatArray, n_bins: int, counts: FloatArray | None) -> FloatArray:
+    """math [18]: edges at the k/n_bins quantiles, ties merged.
+
+    Quantiles are values of the data (the inverse of the empirical distribution function, R's
+    type 1), so that weights and repeated rows give the same edges.
+    """
+    level = np.arange(n_bins + 1) / n_bins
+    return np.unique(np.quantile(x, level, method="inverted_cdf", weights=counts))
+

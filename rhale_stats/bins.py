@@ -1,0 +1,290 @@
+"""Where to cut each axis: one small class a rule, holding its parameters only.
+
+A rule says which fine cells a feature's axis is cut into (`cells`) and which of their edges
+become the edges of bins (`choose`). The moments of the cells are taken once, and serve the cost,
+the constraint and the final estimates alike, so that no row is ever in two bins (math [4]).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rhale_stats.arrays import binning
+from rhale_stats.arrays.moments import (
+    Axis,
+    FloatArray,
+    IntArray,
+    Moments,
+    n_effective,
+    union,
+)
+from rhale_stats.validate import as_edges, check_count
+
+
+@dataclass(frozen=True)
+class Column:
+    """One feature as a rule sees it: its values, its range, its weights if rows count double."""
+
+    name: str
+    x: FloatArray
+    low: float
+    high: float
+    counts: FloatArray | None
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The moments of one feature's cells, from which a rule chooses edges."""
+
+    name: str
+    moments: Moments
+    low: float
+    high: float
+    resolution: float
+
+
+@runtime_checkable
+class BinRule(Protocol):
+    """What `rhale` asks of a rule for bins."""
+
+    def cells(self, column: Column) -> Axis:
+        """The finest cells that this rule considers for one feature."""
+
+    def choose(self, candidates: Sequence[Candidates]) -> list[IntArray]:
+        """For every feature, the first cells of its bins."""
+
+
+def describe(rule: BinRule) -> tuple[str, str]:
+    """Name and parameters of a rule as text, for the attributes of a result."""
+    parameters = []
+    for field in fields(rule):  # type: ignore[arg-type]
+        value = getattr(rule, field.name)
+        parameters.append(f"{field.name}={_as_text(value)}")
+    return type(rule).__name__, ", ".join(parameters)
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_as_text(edges)}" for key, edges in value.items()) + "}"
+    if isinstance(value, np.ndarray):
+        return "[" + ", ".join(f"{edge:.6g}" for edge in value) + "]"
+    return "N/20" if value is None else str(value)
+
+
+def _all_cells(candidates: Sequence[Candidates]) -> list[IntArray]:
+    return [np.arange(len(candidate.moments.weight)) for candidate in candidates]
+
+
+def _equal_cells(column: Column, n_cells: int, parameter: str) -> Axis:
+    if not binning.is_resolved(column.low, column.high, n_cells):
+        raise ValueError(
+            f"{parameter} must leave cells that floating point can tell apart; {n_cells} cells of "
+            f"feature {column.name!r} on [{column.low!r}, {column.high!r}] are too narrow. "
+            f"Subtract an offset from the feature, or use fewer cells."
+        )
+    return binning.regular_axis(column.low, column.high, n_cells)
+
+
+@dataclass(frozen=True)
+class EqualWidthBins:
+    """Bins of one width (math [17]), as in ALE and DALE.
+
+    Parameters
+    ----------
+    n_bins : int
+        Number of bins, at least 1. Bins without rows keep NaN estimates.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> rs.EqualWidthBins(20)
+    EqualWidthBins(n_bins=20)
+    """
+
+    n_bins: int
+
+    def __post_init__(self) -> None:
+        check_count("n_bins", self.n_bins, 1)
+
+    def cells(self, column: Column) -> Axis:
+        """``n_bins`` equal cells from the smallest to the largest value."""
+        return _equal_cells(column, self.n_bins, "n_bins")
+
+    def choose(self, candidates: Sequence[Candidates]) -> list[IntArray]:
+        """Every cell is a bin."""
+        return _all_cells(candidates)
+
+
+@dataclass(frozen=True)
+class QuantileBins:
+    """Bins with equal numbers of rows (math [18]); quantiles that coincide are merged.
+
+    Quantiles are values that occur in the data (R's type 1), so that weights and repeated rows
+    give the same edges. With point masses there are fewer bins than asked for, never empty ones.
+
+    Parameters
+    ----------
+    n_bins : int
+        Number of bins, at least 1, before ties are merged.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> rs.QuantileBins(10)
+    QuantileBins(n_bins=10)
+    """
+
+    n_bins: int
+
+    def __post_init__(self) -> None:
+        check_count("n_bins", self.n_bins, 1)
+
+    def cells(self, column: Column) -> Axis:
+        """Cells between the distinct quantiles."""
+        return binning.variable_axis(
+            binning.quantile_edges(column.x, self.n_bins, column.counts)
+        )
+
+    def choose(self, candidates: Sequence[Candidates]) -> list[IntArray]:
+        """Every cell is a bin."""
+        return _all_cells(candidates)
+
+
+@dataclass(frozen=True, init=False)
+class GivenBins:
+    """Bins with given edges.
+
+    Parameters
+    ----------
+    edges : array_like, or mapping from feature name to array_like
+        Strictly increasing edges; they must reach over all rows of the feature. Bins without
+        rows keep NaN estimates.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> rs.GivenBins([0, 0.25, 0.5, 1])
+    GivenBins(edges=array([0.  , 0.25, 0.5 , 1.  ]))
+    """
+
+    edges: FloatArray | dict[str, FloatArray]
+
+    def __init__(self, edges: ArrayLike | Mapping[str, ArrayLike]) -> None:
+        if isinstance(edges, Mapping):
+            checked: FloatArray | dict[str, FloatArray] = {
+                str(name): as_edges(given, f"edges of feature {name!r}")
+                for name, given in edges.items()
+            }
+        else:
+            checked = as_edges(edges, "edges")
+        object.__setattr__(self, "edges", checked)
+
+    def cells(self, column: Column) -> Axis:
+        """The given cells, refused where rows lie outside them."""
+        if isinstance(self.edges, dict):
+            if column.name not in self.edges:
+                raise KeyError(
+                    f"edges must have an entry for every feature; got none for {column.name!r} "
+                    f"(there are entries for {', '.join(map(repr, self.edges))})."
+                )
+            edges = self.edges[column.name]
+        else:
+            edges = self.edges
+        outside = int(((column.x < edges[0]) | (column.x > edges[-1])).sum())
+        if outside:
+            raise ValueError(
+                f"edges must reach over all rows; for feature {column.name!r} they cover "
+                f"[{edges[0]:.6g}, {edges[-1]:.6g}] and {outside} of {len(column.x)} rows lie "
+                f"outside, from {column.low:.6g} to {column.high:.6g}. Widen the edges, or select "
+                f"the rows first: local.isel(obs=...)."
+            )
+        return binning.variable_axis(edges)
+
+    def choose(self, candidates: Sequence[Candidates]) -> list[IntArray]:
+        """Every cell is a bin."""
+        return _all_cells(candidates)
+
+
+@dataclass(frozen=True)
+class OptimalBins:
+    """The paper's bins: the exact optimum of its criterion (math [21]; RHALE, Eq. 13 and 14).
+
+    Minimises the sum over bins of (1 - discount * n_k / N) * variance_k * width_k, over all
+    partitions with at least ``min_obs`` rows a bin and edges on a grid of ``max_bins`` equal
+    cells. Partitions whose costs differ by less than 1e-9 of the cost of one bin are ties, and
+    ties go to fewer bins, so that a constant derivative gives one bin.
+
+    Parameters
+    ----------
+    max_bins : int, default 100
+        Number of cells of the grid.
+    min_obs : int, optional
+        Smallest number of rows of a bin (with precision weights: smallest effective number); by
+        default a twentieth of all rows. At least 2 whatever is given, since one row has no
+        variance.
+    discount : float, default 0.2
+        The paper's alpha, in [0, 1): how much cheaper a bin with all rows is.
+    ddof : {1, 0}, default 1
+        Of the variance in the criterion. 0 is there to compare with the authors' code only.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> rs.OptimalBins(min_obs=25)
+    OptimalBins(max_bins=100, min_obs=25, discount=0.2, ddof=1)
+    """
+
+    max_bins: int = 100
+    min_obs: int | None = None
+    discount: float = 0.2
+    ddof: int = 1
+
+    def __post_init__(self) -> None:
+        check_count("max_bins", self.max_bins, 1)
+        if self.min_obs is not None:
+            check_count("min_obs", self.min_obs, 1)
+        if not 0 <= self.discount < 1:
+            raise ValueError(
+                f"discount must lie in [0, 1): at 1 a bin with all rows would cost nothing; "
+                f"got {self.discount!r}."
+            )
+        if self.ddof not in (0, 1):
+            raise ValueError(
+                f"ddof must be 1 (unbiased), or 0 as in the authors' code; got {self.ddof!r}."
+            )
+
+    def cells(self, column: Column) -> Axis:
+        """``max_bins`` equal cells from the smallest to the largest value."""
+        return _equal_cells(column, self.max_bins, "max_bins")
+
+    def choose(self, candidates: Sequence[Candidates]) -> list[IntArray]:
+        """The best partition of every feature."""
+        if not candidates:
+            return []
+        stacked = Moments(
+            *(np.stack(part) for part in zip(*(c.moments for c in candidates), strict=True))
+        )
+        n_rows = n_effective(union(stacked))
+        min_obs = n_rows / 20 if self.min_obs is None else np.full(len(n_rows), self.min_obs)
+        for candidate, rows, needed in zip(candidates, n_rows, min_obs, strict=True):
+            least = max(needed, self.ddof + 1)
+            if rows < least:
+                raise ValueError(
+                    f"min_obs must not exceed the number of rows, and a variance needs two; "
+                    f"feature {candidate.name!r} has {rows:g} rows and min_obs is {least:g}. "
+                    f"Lower min_obs or use more rows."
+                )
+        span = np.array([candidate.high - candidate.low for candidate in candidates])
+        return binning.optimal_partitions(
+            stacked,
+            np.repeat(span[:, None] / self.max_bins, self.max_bins, axis=1),
+            min_obs=min_obs,
+            discount=self.discount,
+            ddof=self.ddof,
+            resolution=np.array([candidate.resolution for candidate in candidates]),
+        )

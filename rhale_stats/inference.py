@@ -1,0 +1,132 @@
+"""Standard errors of what `rhale` estimates. Every one names its target and its source."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arrays import accumulate
+from rhale_stats.schema import check_effect, one_feature, padded, variable
+
+CURVE_TARGETS = {
+    "mean": "curve centred at its mean over the population, math [26]",
+    "start": "zero-start curve, math [25]",
+    "integral": "curve centred at its mean over the axis, math [25] with fixed loadings",
+}
+SOURCE = "rows"
+
+
+def std_error(effect: xr.Dataset) -> xr.Dataset:
+    r"""Standard errors by the central limit theorem, bins taken as fixed.
+
+    The source of variance is the sampling of rows: the model is taken as it is. Bins that were
+    chosen on the same rows make these standard errors too small; edges chosen elsewhere
+    (`GivenBins`) do not.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale` returned.
+
+    Returns
+    -------
+    Dataset
+        ``effect`` with, over (feature, bin), ``effect_se`` = sigma_k / sqrt(n_k) and
+        ``heterogeneity_se``, from the fourth moment (both math [24]); over (feature, edge),
+        ``curve_se`` of the curve as it is centred (math [26] for ``centering="mean"``) and
+        ``curve_se_start`` of the zero-start curve (math [25]); over (feature),
+        ``average_effect_se``. With weights n_k is the effective number of rows, math [6]. A bin
+        of one row has no standard error: NaN, and NaN in the curve beyond it.
+
+    Raises
+    ------
+    ValueError
+        ``effect`` was made with ``std_error_moments=False``, or is no effect.
+    TypeError
+        ``effect`` is no Dataset.
+
+    Notes
+    -----
+    ``curve_se`` is not ``curve_std``: the one says how well the average curve is known and
+    shrinks with the number of rows, the other how much the rows differ and does not. A zero-start
+    standard error drawn around a centred curve covers about half of what it claims.
+
+    References
+    ----------
+    Note of July 2021, section 2, for sigma / sqrt(n); Apley and Zhu (2020) for the centring.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(4)))
+    >>> effect["effect_se"].sel(feature="x0").round(2).values
+    array([0.21, 0.21, 0.21, 0.2 ])
+    """
+    effect = check_effect(effect)
+    if "fourth_moment" not in effect:
+        raise ValueError(
+            "effect must hold the moments that standard errors need; this one was made by "
+            "rhale(..., std_error_moments=False). Make it again without that argument."
+        )
+    centering = str(effect.attrs["centering"])
+    by_bin: dict[str, list[np.ndarray]] = {"effect_se": [], "heterogeneity_se": []}
+    by_edge: dict[str, list[np.ndarray]] = {"curve_se": [], "curve_se_start": []}
+    average = np.full(effect.sizes["feature"], np.nan)
+    for position in range(effect.sizes["feature"]):
+        row = one_feature(effect, position)
+        if not row.sizes["bin"]:
+            for parts in (*by_bin.values(), *by_edge.values()):
+                parts.append(np.empty(0))
+            continue
+        n, share = row["n_effective"].values, row["weight_share"].values
+        mean, variance = row["effect"].values, row["heterogeneity"].values ** 2
+        edges = row["edge_value"].values
+        width = np.diff(edges)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            effect_se = np.sqrt(variance / n)
+        by_bin["effect_se"].append(effect_se)
+        by_bin["heterogeneity_se"].append(
+            accumulate.heterogeneity_se(variance, row["fourth_moment"].values, n)
+        )
+        start = accumulate.zero_start_se(effect_se, width)
+        by_edge["curve_se_start"].append(start)
+        if centering == "mean":
+            centred = accumulate.mean_centred_se(
+                row["curve"].values,
+                mean,
+                variance,
+                edges,
+                row["x_mean"].values,
+                row["x_variance"].values,
+                row["x_covariance"].values,
+                share,
+                n,
+            )
+        elif centering == "integral":
+            centred = accumulate.integral_centred_se(effect_se, width)
+        else:
+            centred = start
+        by_edge["curve_se"].append(centred)
+        average[position] = accumulate.average_effect_se(mean, variance, share, n)
+
+    facts = {"source": SOURCE, "kind": "central limit theorem"}
+    targets = {
+        "effect_se": "bin effect, math [24]",
+        "heterogeneity_se": "standard deviation in the bin, math [24]",
+        "curve_se": CURVE_TARGETS[centering],
+        "curve_se_start": CURVE_TARGETS["start"],
+    }
+    new = {
+        name: variable(
+            name, padded(parts, effect.sizes[length]), target=targets[name], **facts
+        )
+        for group, length in ((by_bin, "bin"), (by_edge, "edge"))
+        for name, parts in group.items()
+    }
+    new["average_effect_se"] = variable(
+        "average_effect_se", average, target="mean of the local effects over the rows", **facts
+    )
+    return effect.assign(new)

@@ -1,0 +1,174 @@
+"""The labelled results: their dimensions, names, attributes, and how to reach into them.
+
+Two kinds of Dataset travel through the package.
+
+Local effects, dims (obs, feature): ``x``, ``local_effect``, perhaps ``weight`` (obs), and
+``local_effect_error`` (feature).
+
+Effects, dims (feature, bin) and (feature, edge): ``effect``, ``heterogeneity``, ``n_obs``,
+``curve`` and the rest of `EFFECT_VARIABLES`. Features have different numbers of bins: what lies
+beyond a feature's ``n_bins`` is NaN (``n_obs`` 0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from rhale_stats._version import __version__
+
+EFFECT_UNITS = "output units per feature unit"
+OUTPUT_UNITS = "output units"
+X_UNITS = "feature units"
+
+# Name -> (dims, long_name, units) of everything that `rhale` and `std_error` put in a Dataset.
+EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
+    "effect": (("feature", "bin"), "average effect in the bin", EFFECT_UNITS),
+    "heterogeneity": (("feature", "bin"), "standard deviation of local effects", EFFECT_UNITS),
+    "n_obs": (("feature", "bin"), "rows in the bin", "rows"),
+    "n_effective": (("feature", "bin"), "effective number of rows in the bin", "rows"),
+    "weight_share": (("feature", "bin"), "share of the total weight in the bin", "1"),
+    "x_mean": (("feature", "bin"), "mean of the feature in the bin", X_UNITS),
+    "curve": (("feature", "edge"), "accumulated effect", OUTPUT_UNITS),
+    "curve_std": (("feature", "edge"), "spread of the curve, independent bins", OUTPUT_UNITS),
+    "curve_std_sum": (("feature", "edge"), "spread of the curve, comonotone bins", OUTPUT_UNITS),
+    "curve_offset": (("feature",), "constant subtracted from the zero-start curve", OUTPUT_UNITS),
+    "heterogeneity_output": (("feature",), "heterogeneity of the output", OUTPUT_UNITS),
+    "heterogeneity_index": (
+        ("feature",),
+        "heterogeneity index",
+        "(output units)^2 per feature unit",
+    ),
+    "average_effect": (("feature",), "average effect over the rows", EFFECT_UNITS),
+    "local_effect_error": (("feature",), "numerical error of a local effect", EFFECT_UNITS),
+    "fourth_moment": (
+        ("feature", "bin"),
+        "fourth central moment of local effects",
+        "(output units per feature unit)^4",
+    ),
+    "x_variance": (("feature", "bin"), "variance of the feature in the bin", "(feature units)^2"),
+    "x_covariance": (
+        ("feature", "bin"),
+        "covariance of the feature with its local effects in the bin",
+        OUTPUT_UNITS,
+    ),
+    "effect_se": (("feature", "bin"), "standard error of the average effect", EFFECT_UNITS),
+    "heterogeneity_se": (
+        ("feature", "bin"),
+        "standard error of the standard deviation of local effects",
+        EFFECT_UNITS,
+    ),
+    "curve_se": (("feature", "edge"), "standard error of the curve", OUTPUT_UNITS),
+    "curve_se_start": (
+        ("feature", "edge"),
+        "standard error of the zero-start curve",
+        OUTPUT_UNITS,
+    ),
+    "average_effect_se": (
+        ("feature",),
+        "standard error of the average effect over the rows",
+        EFFECT_UNITS,
+    ),
+}
+
+
+def variable(
+    name: str, values: NDArray[np.float64], **facts: str | int | float
+) -> tuple[tuple[str, ...], NDArray[np.float64], dict[str, str | int | float]]:
+    """A variable of an effects Dataset with its dims, names, units and the estimator's facts."""
+    dims, long_name, units = EFFECT_VARIABLES[name]
+    return dims, values, {"long_name": long_name, "units": units, **facts}
+
+
+def software() -> str:
+    """Name and version of the package, as stored in every result."""
+    return f"rhale_stats {__version__}"
+
+
+def feature_position(dataset: xr.Dataset, feature: str | int) -> int:
+    """Position of ``feature``, given by name or number.
+
+    Raises
+    ------
+    KeyError
+        Unknown feature; the message lists those there are.
+    """
+    names = feature_names(dataset)
+    if isinstance(feature, int | np.integer) and not isinstance(feature, bool):
+        if -len(names) <= feature < len(names):
+            return int(feature) % len(names)
+    elif feature in names:
+        return names.index(feature)
+    raise KeyError(unknown_feature(feature, names))
+
+
+def unknown_feature(feature: object, names: list[str]) -> str:
+    """Message for a feature that is not there."""
+    return (
+        f"feature must be one of {', '.join(repr(name) for name in names)}, "
+        f"or a number from 0 to {len(names) - 1}; got {feature!r}."
+    )
+
+
+def feature_names(dataset: xr.Dataset) -> list[str]:
+    """Names along the ``feature`` dimension."""
+    return [str(name) for name in dataset["feature"].values]
+
+
+def check_local(local: object) -> xr.Dataset:
+    """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds local effects."""
+    return _check_kind(local, "local", ("x", "local_effect"), "local_effects(model, X)")
+
+
+def check_effect(effect: object) -> xr.Dataset:
+    """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds effects."""
+    return _check_kind(effect, "effect", ("effect", "heterogeneity", "curve"), "rhale(local)")
+
+
+def _check_kind(dataset: object, name: str, needed: tuple[str, ...], maker: str) -> xr.Dataset:
+    if not isinstance(dataset, xr.Dataset):
+        raise TypeError(
+            f"{name} must be the Dataset that {maker} returns; got {type(dataset).__name__}."
+        )
+    missing = [variable for variable in needed if variable not in dataset]
+    if missing:
+        raise ValueError(
+            f"{name} must be the Dataset that {maker} returns; this one has no "
+            f"{', '.join(missing)} (it has {', '.join(str(v) for v in dataset.data_vars)})."
+        )
+    return dataset
+
+
+def units_of(dataset: xr.Dataset, feature: str | int) -> str:
+    """Unit of one feature, or the empty string."""
+    if "feature_units" not in dataset.coords:
+        return ""
+    return str(dataset["feature_units"].values[feature_position(dataset, feature)])
+
+
+def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
+    """One feature of an effects Dataset, without the padding of its bins and edges."""
+    row = dataset.isel(feature=feature_position(dataset, feature))
+    n_bins = int(row["n_bins"])
+    return row.isel(bin=slice(0, n_bins), edge=slice(0, n_bins + 1 if n_bins else 0))
+
+
+def padded(rows: list[NDArray[np.float64]], length: int) -> NDArray[np.float64]:
+    """Rows of different lengths as one array (row, length), NaN beyond each row's end."""
+    out = np.full((len(rows), length), np.nan)
+    for position, row in enumerate(rows):
+        out[position, : len(row)] = row
+    return out
+
+
+def unit_mapping(attrs: Mapping[Hashable, object]) -> dict[str, str]:
+    """Units per column from ``X.attrs["units"]``, where a DataFrame carries them."""
+    units = attrs.get("units", {})
+    if not isinstance(units, Mapping):
+        raise TypeError(
+            f"X.attrs['units'] must map column names to units; got {type(units).__name__}."
+        )
+    return {str(name): str(unit) for name, unit in units.items()}

@@ -1,0 +1,102 @@
+"""Checks of input. Every message says the parameter, what was expected, what came, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+# So many offending rows are named in a message.
+ROWS_NAMED = 5
+
+
+def first_rows(bad: NDArray[np.bool_]) -> str:
+    """Positions of the first offending rows, as text."""
+    rows = np.flatnonzero(bad)
+    listed = ", ".join(str(row) for row in rows[:ROWS_NAMED])
+    return listed + (", ..." if len(rows) > ROWS_NAMED else "")
+
+
+def check_finite(values: NDArray[np.float64], what: str, feature: str, advice: str) -> None:
+    """Raise ``ValueError`` naming the feature, how many values are bad, and the first rows."""
+    bad = ~np.isfinite(values)
+    if bad.any():
+        n_missing = int(np.isnan(values).sum())
+        n_infinite = int(bad.sum()) - n_missing
+        kinds = [f"{n_missing} NaN" if n_missing else "", f"{n_infinite} inf" if n_infinite else ""]
+        raise ValueError(
+            f"{what} of feature {feature!r} must be finite; got {' and '.join(filter(None, kinds))} "
+            f"in {len(values)} rows (first rows: {first_rows(bad)}). {advice}"
+        )
+
+
+def check_choice(parameter: str, value: object, allowed: Sequence[str]) -> None:
+    """Raise ``ValueError`` unless ``value`` is one of ``allowed``."""
+    if value not in allowed:
+        choices = ", ".join(repr(choice) for choice in allowed)
+        raise ValueError(f"{parameter} must be one of {choices}; got {value!r}.")
+
+
+def check_count(parameter: str, value: object, minimum: int) -> None:
+    """Raise unless ``value`` is a whole number of at least ``minimum``."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(
+            f"{parameter} must be a whole number; got {value!r} of type {type(value).__name__}."
+        )
+    if value < minimum:
+        raise ValueError(f"{parameter} must be at least {minimum}; got {value}.")
+
+
+def check_level(level: float) -> None:
+    """Raise ``ValueError`` unless 0 < level < 1."""
+    if not 0 < level < 1:
+        raise ValueError(
+            f"level must lie strictly between 0 and 1, as in level=0.95; got {level!r}."
+        )
+
+
+def as_edges(edges: ArrayLike, what: str) -> NDArray[np.float64]:
+    """Bin edges as a new float array; raise ``ValueError`` unless they strictly increase."""
+    array = np.array(edges, dtype=np.float64)
+    if array.ndim != 1 or len(array) < 2:
+        raise ValueError(
+            f"{what} must be a one-dimensional sequence of at least two numbers; "
+            f"got an array of shape {array.shape}."
+        )
+    if not np.isfinite(array).all():
+        raise ValueError(f"{what} must be finite; got {array.tolist()}.")
+    steps = np.diff(array)
+    if (steps <= 0).any():
+        at = int(np.argmax(steps <= 0))
+        raise ValueError(
+            f"{what} must increase strictly; got {array[at]!r} followed by {array[at + 1]!r} "
+            f"at positions {at} and {at + 1}. Sort the edges and drop repeated ones."
+        )
+    return array
+
+
+def as_weights(weights: ArrayLike, n_rows: int, kind: str) -> NDArray[np.float64]:
+    """Row weights as a new float array of length ``n_rows``, checked for their kind."""
+    check_choice("weight_kind", kind, ("precision", "frequency"))
+    array = np.array(weights, dtype=np.float64)
+    if array.shape != (n_rows,):
+        raise ValueError(
+            f"weights must hold one number a row, shape ({n_rows},); got shape {array.shape}."
+        )
+    bad = ~(np.isfinite(array) & (array >= 0))
+    if bad.any():
+        raise ValueError(
+            f"weights must be finite and not negative; got {int(bad.sum())} that are not "
+            f"(first rows: {first_rows(bad)})."
+        )
+    if kind == "frequency" and (array != np.round(array)).any():
+        bad = array != np.round(array)
+        raise ValueError(
+            f"weights with weight_kind='frequency' count repeated rows and must be whole numbers; "
+            f"got {int(bad.sum())} that are not (first rows: {first_rows(bad)}). For survey or "
+            f"precision weights use weight_kind='precision'."
+        )
+    if not (array > 0).any():
+        raise ValueError("weights must not all be zero.")
+    return array
