@@ -383,13 +383,14 @@ def rhale(
         return _Cells(column, axis, moments)
 
     cells = _map(first_pass, range(len(names)), threads)
+    errors = local["local_effect_error"].values
     candidates = {
         position: Candidates(
             column.name,
             moments,
             column.low,
             column.high,
-            _resolution(moments, float(local["local_effect_error"][position])),
+            _resolution(moments, float(errors[position])),
         )
         for position, (column, _, moments) in enumerate(cells)
         if moments is not None
@@ -413,6 +414,8 @@ def rhale(
             )
         return _estimate(edges, merged, residuals, centering)
 
+    # Without the second pass over the rows there is nothing to share out.
+    threads = threads if std_error_moments else 1
     estimates = dict(zip(starts, _map(second_pass, starts, threads), strict=True))
     _warn_of_empty_bins({names[p]: e for p, e in estimates.items()})
     return _effects_dataset(local, rule, centering, estimates, rows)

@@ -17,8 +17,8 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 Axis: TypeAlias = bh.axis.Regular | bh.axis.Variable
 
-# Rows are handled in blocks of this many where a pass needs temporary columns: 2 MB a column.
-BLOCK_ROWS = 1 << 18
+# Rows are handled in blocks of this many where a pass needs temporary columns: 1 MB a column.
+BLOCK_ROWS = 1 << 17
 
 
 class Moments(NamedTuple):
