@@ -8,11 +8,14 @@ Functions on data, labelled results::
     rs.plot_effect(effect, "age", local)
 """
 
+from rhale_stats import accessor as _accessor  # registers Dataset.rhale
 from rhale_stats._version import __version__
 from rhale_stats.bins import EqualWidthBins, GivenBins, OptimalBins, QuantileBins
 from rhale_stats.effects import local_effects, predict, rhale
 from rhale_stats.inference import std_error
 from rhale_stats.models import ModelError
+from rhale_stats.plots import plot_effect, plot_effects
+from rhale_stats.summaries import augment, glance, summary, tidy
 
 __all__ = [
     "EqualWidthBins",
@@ -21,8 +24,16 @@ __all__ = [
     "OptimalBins",
     "QuantileBins",
     "__version__",
+    "augment",
+    "glance",
     "local_effects",
+    "plot_effect",
+    "plot_effects",
     "predict",
     "rhale",
     "std_error",
+    "summary",
+    "tidy",
 ]
+
+del _accessor

@@ -146,9 +146,7 @@ class QuantileBins:
 
     def cells(self, column: Column) -> Axis:
         """Cells between the distinct quantiles."""
-        return binning.variable_axis(
-            binning.quantile_edges(column.x, self.n_bins, column.counts)
-        )
+        return binning.variable_axis(binning.quantile_edges(column.x, self.n_bins, column.counts))
 
     def choose(self, candidates: Sequence[Candidates]) -> list[IntArray]:
         """Every cell is a bin."""

@@ -21,18 +21,19 @@ from tqdm import tqdm
 from rhale_stats import models
 from rhale_stats.arrays import accumulate, binning
 from rhale_stats.arrays import moments as sums
-from rhale_stats.arrays.moments import Axis, FloatArray, IntArray, Moments, ResidualMoments
+from rhale_stats.arrays.moments import Axis, FloatArray, Moments, ResidualMoments
 from rhale_stats.bins import BinRule, Candidates, Column, OptimalBins, describe
 from rhale_stats.schema import (
     EFFECT_UNITS,
     X_UNITS,
+    Estimates,
     check_effect,
     check_local,
     feature_names,
     feature_position,
     one_feature,
-    padded,
     software,
+    stacked,
     unit_mapping,
     unknown_feature,
     variable,
@@ -55,7 +56,7 @@ S = TypeVar("S")
 
 def local_effects(
     model: models.Model,
-    X: Any,  # noqa: N803
+    X: Any,
     *,
     jacobian: Any = None,
     features: str | int | Sequence[str | int] | None = None,
@@ -180,7 +181,10 @@ def local_effects(
     for column, name in enumerate(names):
         if x[:, column].min() < x[:, column].max():
             check_finite(
-                effect[:, column], "Local effects", name, "See what the model returns at these rows."
+                effect[:, column],
+                "Local effects",
+                name,
+                "See what the model returns at these rows.",
             )
 
     attrs = getattr(X, "attrs", {})
@@ -223,9 +227,7 @@ def local_effects(
     )
 
 
-def _positions(
-    table: models.Table, features: str | int | Sequence[str | int] | None
-) -> list[int]:
+def _positions(table: models.Table, features: str | int | Sequence[str | int] | None) -> list[int]:
     """Columns chosen by name or number; by default all numeric ones that are not discrete."""
     everything = range(len(table.names))
     if features is None:
@@ -272,16 +274,6 @@ def _positions(
             raise ValueError(f"features must be distinct; got {table.names[position]!r} twice.")
         positions.append(position)
     return positions
-
-
-class _Estimate(NamedTuple):
-    """RHALE of one feature, at the length that its bins have."""
-
-    edges: FloatArray
-    bins: Moments
-    curve: FloatArray
-    offset: float
-    residuals: ResidualMoments | None
 
 
 def rhale(
@@ -356,7 +348,7 @@ def rhale(
     local = check_local(local)
     check_choice("centering", centering, CENTERINGS)
     rule: BinRule = OptimalBins() if bins is None else bins
-    if not isinstance(rule, BinRule) or isinstance(rule, type):
+    if isinstance(rule, type) or not isinstance(rule, BinRule):
         raise TypeError(
             f"bins must be a rule such as OptimalBins() or EqualWidthBins(20); got {bins!r}. "
             f"Edges go into GivenBins(edges)."
@@ -397,28 +389,23 @@ def rhale(
     }
     starts = dict(zip(candidates, rule.choose(list(candidates.values())), strict=True))
 
-    def second_pass(position: int) -> _Estimate:
+    def second_pass(position: int) -> Estimates:
         column, axis, moments = cells[position]
-        assert axis is not None and moments is not None  # noqa: S101, PT018
+        if axis is None or moments is None:
+            return {}
         merged = sums.merge(moments, starts[position])
         edges = binning.bin_edges(axis, starts[position], column.low, column.high)
         residuals = None
         if std_error_moments:
-            residuals = sums.residual_moments(
-                axis,
-                starts[position],
-                merged,
-                rows.x[position],
-                rows.local_effect[position],
-                rows.weight,
-            )
-        return _estimate(edges, merged, residuals, centering)
+            x, g = rows.x[position], rows.local_effect[position]
+            residuals = sums.residual_moments(axis, starts[position], merged, x, g, rows.weight)
+        return _estimates(edges, merged, residuals, centering)
 
     # Without the second pass over the rows there is nothing to share out.
     threads = threads if std_error_moments else 1
-    estimates = dict(zip(starts, _map(second_pass, starts, threads), strict=True))
-    _warn_of_empty_bins({names[p]: e for p, e in estimates.items()})
-    return _effects_dataset(local, rule, centering, estimates, rows)
+    estimates = _map(second_pass, range(len(names)), threads)
+    _warn_of_empty_bins(names, estimates)
+    return _dataset(local, rule, centering, estimates, rows.n_rows)
 
 
 class _Cells(NamedTuple):
@@ -479,23 +466,52 @@ def _resolution(cells: Moments, error: float) -> float:
     return max(error, 16 * float(np.spacing(np.nanmax(np.abs(cells.mean)))))
 
 
-def _estimate(
+def _estimates(
     edges: FloatArray, bins: Moments, residuals: ResidualMoments | None, centering: str
-) -> _Estimate:
+) -> Estimates:
+    """RHALE of one feature, by the names of `schema.EFFECT_VARIABLES`."""
     width = np.diff(edges)
+    share = bins.weight / bins.weight.sum()
+    variance = sums.variance(bins, 1)
+    heterogeneity = np.sqrt(variance)
     curve = accumulate.accumulate(bins.mean, width)
     offset = 0.0
     if centering == "mean":
-        share = bins.weight / bins.weight.sum()
         offset = accumulate.mean_of_curve(curve, bins.mean, edges, bins.x_mean, share)
     elif centering == "integral":
         offset = accumulate.integral_of_curve(curve, width)
-    return _Estimate(edges, bins, curve - offset, offset, residuals)
+    estimates: dict[str, FloatArray | float] = {
+        "effect": bins.mean,
+        "heterogeneity": heterogeneity,
+        "n_obs": bins.n_obs,
+        "n_effective": sums.n_effective(bins),
+        "weight_share": share,
+        "x_mean": bins.x_mean,
+        "edge_value": edges,
+        "curve": curve - offset,
+        "curve_std": accumulate.curve_std(heterogeneity, width),
+        "curve_std_sum": accumulate.curve_std_sum(heterogeneity, width),
+        "curve_offset": offset,
+        "average_effect": float(np.nansum(share * bins.mean)),
+        "heterogeneity_index": accumulate.heterogeneity_index(bins.m2, bins.weight, width),
+    }
+    if residuals is not None:
+        estimates |= residuals._asdict()
+        x_variance = accumulate.total_variance(
+            bins.x_mean, residuals.x_variance, share, sums.n_effective(bins)
+        )
+        estimates["heterogeneity_output"] = accumulate.heterogeneity_output(
+            variance, x_variance, share
+        )
+    return estimates
 
 
-def _warn_of_empty_bins(estimates: dict[str, _Estimate]) -> None:
-    empty = {name: int((e.bins.weight == 0).sum()) for name, e in estimates.items()}
-    found = [f"{name!r} ({n} of {len(estimates[name].bins.mean)})" for name, n in empty.items() if n]
+def _warn_of_empty_bins(names: Sequence[str], estimates: Sequence[Estimates]) -> None:
+    found = []
+    for name, row in zip(names, estimates, strict=True):
+        if row and np.isnan(row["effect"]).any():
+            empty = np.isnan(row["effect"])
+            found.append(f"{name!r} ({int(empty.sum())} of {len(empty)})")
     if found:
         warnings.warn(
             f"Bins without rows: {', '.join(found)}. Their effects are NaN, and so is the curve "
@@ -504,145 +520,92 @@ def _warn_of_empty_bins(estimates: dict[str, _Estimate]) -> None:
         )
 
 
-def _effects_dataset(
+# What every feature has, and is NaN for a constant one.
+ESTIMATES = (
+    "effect",
+    "heterogeneity",
+    "n_obs",
+    "n_effective",
+    "weight_share",
+    "x_mean",
+    "edge_value",
+    "curve",
+    "curve_std",
+    "curve_std_sum",
+    "curve_offset",
+    "average_effect",
+    "heterogeneity_index",
+    "heterogeneity_output",
+    *ResidualMoments._fields,
+)
+# Facts about an estimator that travel with its variable, beside its names and units.
+FACTS: dict[str, dict[str, str | int | float]] = {
+    "effect": {"estimator": "mean of the local effects, math [5]"},
+    "heterogeneity": {"estimator": "standard deviation, math [6]", "ddof": 1},
+    "curve_std": {"estimator": "math [9], Eq. 16 of the paper"},
+    "curve_std_sum": {"estimator": "math [9], as in the paper's figures"},
+    "heterogeneity_index": {"estimator": "math [10]", "ddof": 0},
+    "heterogeneity_output": {"estimator": "math [10]", "ddof": 1},
+}
+
+
+def _dataset(
     local: xr.Dataset,
     rule: BinRule,
     centering: str,
-    estimates: dict[int, _Estimate],
-    rows: _Rows,
+    estimates: Sequence[Estimates],
+    n_rows: int,
 ) -> xr.Dataset:
-    n_features = len(rows.x)
-    n_bins = np.array(
-        [len(estimates[p].bins.mean) if p in estimates else 0 for p in range(n_features)]
-    )
+    """Everything labelled, padded to the feature with the most bins."""
+    n_bins = np.array([np.size(row["effect"]) if row else 0 for row in estimates])
     most = max(int(n_bins.max()), 1)
-    nothing = np.empty(0)
-
-    def by_bin(pick: Callable[[_Estimate], FloatArray]) -> FloatArray:
-        parts = [pick(estimates[p]) if p in estimates else nothing for p in range(n_features)]
-        return padded(parts, most)
-
-    def by_edge(pick: Callable[[_Estimate], FloatArray]) -> FloatArray:
-        parts = [pick(estimates[p]) if p in estimates else nothing for p in range(n_features)]
-        return padded(parts, most + 1)
-
-    def by_feature(pick: Callable[[_Estimate], float]) -> FloatArray:
-        return np.array(
-            [pick(estimates[p]) if p in estimates else np.nan for p in range(n_features)]
-        )
-
-    def spread(e: _Estimate) -> FloatArray:
-        return np.sqrt(sums.variance(e.bins, 1))
-
-    def share(e: _Estimate) -> FloatArray:
-        return e.bins.weight / e.bins.weight.sum()
-
-    edges = by_edge(lambda e: e.edges)
+    constant = dict.fromkeys(next(filter(None, estimates), ESTIMATES), np.nan)
+    arrays = stacked([row or constant for row in estimates], most)
+    edges = arrays.pop("edge_value")
+    beyond = np.arange(most) >= n_bins[:, None]
+    kinds = np.where(n_bins > 0, local["feature_kind"].values, "constant")
+    facts = FACTS | {"curve": {"centering": centering}}
     rule_name, parameters = describe(rule)
-    facts: dict[str, str | int | float] = {"estimator": "mean of local effects, math [5]"}
-    data = {
-        "effect": variable("effect", by_bin(lambda e: e.bins.mean), **facts),
-        "heterogeneity": variable("heterogeneity", by_bin(spread), ddof=1),
-        "n_obs": variable("n_obs", _counts(by_bin(lambda e: e.bins.n_obs))),
-        "n_effective": variable(
-            "n_effective", np.nan_to_num(by_bin(lambda e: sums.n_effective(e.bins)))
-        ),
-        "weight_share": variable("weight_share", np.nan_to_num(by_bin(share))),
-        "x_mean": variable("x_mean", by_bin(lambda e: e.bins.x_mean)),
-        "curve": variable("curve", by_edge(lambda e: e.curve), centering=centering),
-        "curve_std": variable(
-            "curve_std", by_edge(lambda e: accumulate.curve_std(spread(e), np.diff(e.edges)))
-        ),
-        "curve_std_sum": variable(
-            "curve_std_sum",
-            by_edge(lambda e: accumulate.curve_std_sum(spread(e), np.diff(e.edges))),
-        ),
-        "curve_offset": variable("curve_offset", by_feature(lambda e: e.offset)),
-        "average_effect": variable("average_effect", by_feature(_average_effect)),
-        "heterogeneity_index": variable("heterogeneity_index", by_feature(_heterogeneity_index)),
-        "local_effect_error": local["local_effect_error"],
-    }
-    if all(e.residuals is not None for e in estimates.values()):
-        data["heterogeneity_output"] = variable(
-            "heterogeneity_output", by_feature(_heterogeneity_output)
-        )
-        for position, name in enumerate(ResidualMoments._fields):
-            data[name] = variable(
-                name, by_bin(lambda e, at=position: e.residuals[at])  # type: ignore[misc,index]
-            )
-    kinds = [
-        str(kind) if p in estimates else "constant"
-        for p, kind in enumerate(local["feature_kind"].values)
-    ]
-    coordinates = {
-        "feature": local["feature"],
-        "bin": ("bin", np.arange(most), {"long_name": "bin"}),
-        "edge": ("edge", np.arange(most + 1), {"long_name": "edge of a bin"}),
-        "bin_left": (("feature", "bin"), edges[:, :-1], {"long_name": "left edge of the bin"}),
-        "bin_right": (
-            ("feature", "bin"),
-            np.where(np.arange(most) < n_bins[:, None], edges[:, 1:], np.nan),
-            {"long_name": "right edge of the bin"},
-        ),
-        "edge_value": (("feature", "edge"), edges, {"long_name": "position of the edge"}),
-        "n_bins": ("feature", n_bins, {"long_name": "number of bins"}),
-        "feature_kind": ("feature", np.array(kinds)),
-        "feature_units": local["feature_units"],
-    }
-    coordinates["bin_left"] = (
-        ("feature", "bin"),
-        np.where(np.arange(most) < n_bins[:, None], edges[:, :-1], np.nan),
-        {"long_name": "left edge of the bin"},
+    return xr.Dataset(
+        {
+            **{
+                name: variable(name, array, **facts.get(name, {})) for name, array in arrays.items()
+            },
+            "local_effect_error": local["local_effect_error"],
+        },
+        {
+            "feature": local["feature"],
+            "feature_kind": ("feature", kinds),
+            "feature_units": local["feature_units"],
+            "n_bins": ("feature", n_bins, {"long_name": "number of bins"}),
+            "bin": ("bin", np.arange(most), {"long_name": "bin"}),
+            "edge": ("edge", np.arange(most + 1), {"long_name": "edge of a bin"}),
+            "bin_left": (
+                ("feature", "bin"),
+                np.where(beyond, np.nan, edges[:, :-1]),
+                {"long_name": "left edge of the bin", "units": X_UNITS},
+            ),
+            "bin_right": (
+                ("feature", "bin"),
+                np.where(beyond, np.nan, edges[:, 1:]),
+                {"long_name": "right edge of the bin", "units": X_UNITS},
+            ),
+            "edge_value": variable("edge_value", edges),
+        },
+        {
+            "method": "rhale",
+            "bin_rule": rule_name,
+            "bin_parameters": parameters,
+            "closed": "left; the last bin on both sides",
+            "centering": centering,
+            "local_effect_method": local.attrs.get("local_effect_method", "unknown"),
+            "weight_kind": local.attrs.get("weight_kind", "none"),
+            "output_name": local.attrs.get("output_name", "output"),
+            "output_units": local.attrs.get("output_units", ""),
+            "n_rows": n_rows,
+            "software": software(),
+        },
     )
-    attrs = {
-        "method": "rhale",
-        "bin_rule": rule_name,
-        "bin_parameters": parameters,
-        "closed": "left; the last bin on both sides",
-        "centering": centering,
-        "local_effect_method": local.attrs.get("local_effect_method", "unknown"),
-        "weight_kind": local.attrs.get("weight_kind", "none"),
-        "output_name": local.attrs.get("output_name", "output"),
-        "output_units": local.attrs.get("output_units", ""),
-        "n_rows": rows.n_rows,
-        "software": software(),
-    }
-    return xr.Dataset(data, coordinates, attrs)
-
-
-def _counts(values: FloatArray) -> IntArray:
-    return np.nan_to_num(values).astype(np.int64)
-
-
-def _average_effect(e: _Estimate) -> float:
-    return float(np.nansum(e.bins.weight * e.bins.mean) / e.bins.weight.sum())
-
-
-def _heterogeneity_index(e: _Estimate) -> float:
-    """math [10]: sum of width times mean squared deviation; a bin without rows adds nothing."""
-    occupied = e.bins.weight > 0
-    return float(
-        np.sum((np.diff(e.edges) * e.bins.m2)[occupied] / e.bins.weight[occupied])
-    )
-
-
-def _heterogeneity_output(e: _Estimate) -> float:
-    """math [10]: std(x) sqrt(mean of the bins' variances over rows), in units of the output."""
-    assert e.residuals is not None  # noqa: S101
-    share = e.bins.weight / e.bins.weight.sum()
-    x_mean = np.nansum(share * e.bins.x_mean)
-    n = float(sums.n_effective(_sum_of_weights(e.bins)))
-    x_variance = (
-        np.nansum(share * (e.residuals.x_variance + (e.bins.x_mean - x_mean) ** 2)) * n / (n - 1)
-    )
-    within = sums.variance(e.bins, 1)
-    known = ~np.isnan(within)
-    mean_variance = np.sum((share * within)[known]) / np.sum(share[known])
-    return float(np.sqrt(x_variance * mean_variance))
-
-
-def _sum_of_weights(bins: Moments) -> Moments:
-    return Moments(*(np.sum(part) for part in bins))
 
 
 def predict(effect: xr.Dataset, x: ArrayLike, feature: str | int) -> xr.DataArray:

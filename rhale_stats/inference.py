@@ -6,12 +6,26 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.arrays import accumulate
-from rhale_stats.schema import check_effect, one_feature, padded, variable
+from rhale_stats.schema import (
+    Estimates,
+    check_effect,
+    feature_names,
+    one_feature,
+    stacked,
+    variable,
+)
 
 CURVE_TARGETS = {
     "mean": "curve centred at its mean over the population, math [26]",
     "start": "zero-start curve, math [25]",
     "integral": "curve centred at its mean over the axis, math [25] with fixed loadings",
+}
+TARGETS = {
+    "effect_se": "mean of the local effects in the bin, math [24]",
+    "heterogeneity_se": "standard deviation of the local effects in the bin, math [24]",
+    "curve_se": "",  # depends on the centring
+    "curve_se_start": CURVE_TARGETS["start"],
+    "average_effect_se": "mean of the local effects over the rows",
 }
 SOURCE = "rows"
 
@@ -72,61 +86,48 @@ def std_error(effect: xr.Dataset) -> xr.Dataset:
             "rhale(..., std_error_moments=False). Make it again without that argument."
         )
     centering = str(effect.attrs["centering"])
-    by_bin: dict[str, list[np.ndarray]] = {"effect_se": [], "heterogeneity_se": []}
-    by_edge: dict[str, list[np.ndarray]] = {"curve_se": [], "curve_se_start": []}
-    average = np.full(effect.sizes["feature"], np.nan)
-    for position in range(effect.sizes["feature"]):
-        row = one_feature(effect, position)
-        if not row.sizes["bin"]:
-            for parts in (*by_bin.values(), *by_edge.values()):
-                parts.append(np.empty(0))
-            continue
-        n, share = row["n_effective"].values, row["weight_share"].values
-        mean, variance = row["effect"].values, row["heterogeneity"].values ** 2
-        edges = row["edge_value"].values
-        width = np.diff(edges)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            effect_se = np.sqrt(variance / n)
-        by_bin["effect_se"].append(effect_se)
-        by_bin["heterogeneity_se"].append(
-            accumulate.heterogeneity_se(variance, row["fourth_moment"].values, n)
-        )
-        start = accumulate.zero_start_se(effect_se, width)
-        by_edge["curve_se_start"].append(start)
-        if centering == "mean":
-            centred = accumulate.mean_centred_se(
-                row["curve"].values,
-                mean,
-                variance,
-                edges,
-                row["x_mean"].values,
-                row["x_variance"].values,
-                row["x_covariance"].values,
-                share,
-                n,
-            )
-        elif centering == "integral":
-            centred = accumulate.integral_centred_se(effect_se, width)
-        else:
-            centred = start
-        by_edge["curve_se"].append(centred)
-        average[position] = accumulate.average_effect_se(mean, variance, share, n)
-
+    rows = [_of_feature(one_feature(effect, name), centering) for name in feature_names(effect)]
     facts = {"source": SOURCE, "kind": "central limit theorem"}
-    targets = {
-        "effect_se": "bin effect, math [24]",
-        "heterogeneity_se": "standard deviation in the bin, math [24]",
-        "curve_se": CURVE_TARGETS[centering],
-        "curve_se_start": CURVE_TARGETS["start"],
-    }
-    new = {
-        name: variable(
-            name, padded(parts, effect.sizes[length]), target=targets[name], **facts
-        )
-        for group, length in ((by_bin, "bin"), (by_edge, "edge"))
-        for name, parts in group.items()
-    }
-    new["average_effect_se"] = variable(
-        "average_effect_se", average, target="mean of the local effects over the rows", **facts
+    targets = TARGETS | {"curve_se": CURVE_TARGETS[centering]}
+    return effect.assign(
+        {
+            name: variable(name, array, target=targets[name], **facts)
+            for name, array in stacked(rows, effect.sizes["bin"]).items()
+        }
     )
-    return effect.assign(new)
+
+
+def _of_feature(row: xr.Dataset, centering: str) -> Estimates:
+    """Standard errors of one feature, by name; all NaN where there is no bin."""
+    n, share = row["n_effective"].values, row["weight_share"].values
+    mean, variance = row["effect"].values, row["heterogeneity"].values ** 2
+    if not len(n):
+        return dict.fromkeys(TARGETS, np.nan)
+    edges = row["edge_value"].values
+    width = np.diff(edges)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        effect_se = np.sqrt(variance / n)
+    start = accumulate.zero_start_se(effect_se, width)
+    if centering == "mean":
+        centred = accumulate.mean_centred_se(
+            row["curve"].values,
+            mean,
+            variance,
+            edges,
+            row["x_mean"].values,
+            row["x_variance"].values,
+            row["x_covariance"].values,
+            share,
+            n,
+        )
+    elif centering == "integral":
+        centred = accumulate.integral_centred_se(effect_se, width)
+    else:
+        centred = start
+    return {
+        "effect_se": effect_se,
+        "heterogeneity_se": accumulate.heterogeneity_se(variance, row["fourth_moment"].values, n),
+        "curve_se": centred,
+        "curve_se_start": start,
+        "average_effect_se": accumulate.average_effect_se(mean, variance, share, n),
+    }

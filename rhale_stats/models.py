@@ -65,9 +65,7 @@ class Table:
         n_levels = len(np.unique(values))
         return 1 < n_levels <= DISCRETE_LEVELS and 2 * n_levels <= len(values)
 
-    def stacked(
-        self, position: int, columns: Sequence[FloatArray]
-    ) -> tuple[Any, list[FloatArray]]:
+    def stacked(self, position: int, columns: Sequence[FloatArray]) -> tuple[Any, list[FloatArray]]:
         """Copies of the rows below each other, each with another version of one column.
 
         Returns the table, and the columns as its type holds them (single precision rounds).
@@ -83,7 +81,7 @@ class Table:
         return frame, list(columns)
 
 
-def as_table(X: Any) -> Table:  # noqa: N803
+def as_table(X: Any) -> Table:
     """``X`` with names for its columns; arrays get ``x0``, ``x1``, ...
 
     Raises

@@ -12,7 +12,8 @@ beyond a feature's ``n_bins`` is NaN (``n_obs`` 0).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -32,6 +33,7 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "n_effective": (("feature", "bin"), "effective number of rows in the bin", "rows"),
     "weight_share": (("feature", "bin"), "share of the total weight in the bin", "1"),
     "x_mean": (("feature", "bin"), "mean of the feature in the bin", X_UNITS),
+    "edge_value": (("feature", "edge"), "position of the edge", X_UNITS),
     "curve": (("feature", "edge"), "accumulated effect", OUTPUT_UNITS),
     "curve_std": (("feature", "edge"), "spread of the curve, independent bins", OUTPUT_UNITS),
     "curve_std_sum": (("feature", "edge"), "spread of the curve, comonotone bins", OUTPUT_UNITS),
@@ -75,9 +77,16 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
 }
 
 
+# Sizes of bins: nothing is there, not something unknown, where a feature has no bin.
+COUNTS = ("n_obs", "n_effective", "weight_share")
+
+Values: TypeAlias = NDArray[np.float64] | NDArray[np.int64]
+Estimates: TypeAlias = Mapping[str, NDArray[np.float64] | float]
+
+
 def variable(
-    name: str, values: NDArray[np.float64], **facts: str | int | float
-) -> tuple[tuple[str, ...], NDArray[np.float64], dict[str, str | int | float]]:
+    name: str, values: Values, **facts: str | int | float
+) -> tuple[tuple[str, ...], Values, dict[str, str | int | float]]:
     """A variable of an effects Dataset with its dims, names, units and the estimator's facts."""
     dims, long_name, units = EFFECT_VARIABLES[name]
     return dims, values, {"long_name": long_name, "units": units, **facts}
@@ -156,11 +165,25 @@ def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
     return row.isel(bin=slice(0, n_bins), edge=slice(0, n_bins + 1 if n_bins else 0))
 
 
-def padded(rows: list[NDArray[np.float64]], length: int) -> NDArray[np.float64]:
-    """Rows of different lengths as one array (row, length), NaN beyond each row's end."""
-    out = np.full((len(rows), length), np.nan)
-    for position, row in enumerate(rows):
-        out[position, : len(row)] = row
+def stacked(rows: Sequence[Estimates], n_bins: int) -> dict[str, Values]:
+    """Estimates of several features as arrays over ``feature`` and what else their name says.
+
+    A row has a feature's estimates by name, at the length that its bins have; a constant feature
+    has NaN in their place. What a row does not reach is NaN, and 0 where rows are counted.
+    """
+    sizes = {"bin": n_bins, "edge": n_bins + 1}
+    out: dict[str, Values] = {}
+    for name in rows[0]:
+        shape = [sizes[dim] for dim in EFFECT_VARIABLES[name][0][1:]]
+        array = np.full((len(rows), *(shape or [1])), np.nan)
+        for position, row in enumerate(rows):
+            values = np.atleast_1d(row[name])
+            array[position, : len(values)] = values
+        array = array.reshape(len(rows), *shape)
+        if name in COUNTS:
+            out[name] = np.nan_to_num(array).astype(np.int64 if name == "n_obs" else np.float64)
+        else:
+            out[name] = array
     return out
 
 

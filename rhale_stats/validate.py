@@ -24,9 +24,9 @@ def check_finite(values: NDArray[np.float64], what: str, feature: str, advice: s
     if bad.any():
         n_missing = int(np.isnan(values).sum())
         n_infinite = int(bad.sum()) - n_missing
-        kinds = [f"{n_missing} NaN" if n_missing else "", f"{n_infinite} inf" if n_infinite else ""]
+        kinds = [f"{n} {kind}" for n, kind in ((n_missing, "NaN"), (n_infinite, "inf")) if n]
         raise ValueError(
-            f"{what} of feature {feature!r} must be finite; got {' and '.join(filter(None, kinds))} "
+            f"{what} of feature {feature!r} must be finite; got {' and '.join(kinds)} "
             f"in {len(values)} rows (first rows: {first_rows(bad)}). {advice}"
         )
 

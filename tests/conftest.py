@@ -31,7 +31,11 @@ def pytest_runtest_makereport(item, call):
     """In CI a library that is missing is a failure: a skipped test proves nothing."""
     outcome = yield
     report = outcome.get_result()
-    if os.environ.get("RHALE_STATS_CI") == "1" and report.skipped and not hasattr(report, "wasxfail"):
+    if (
+        os.environ.get("RHALE_STATS_CI") == "1"
+        and report.skipped
+        and not hasattr(report, "wasxfail")
+    ):
         reason = report.longrepr[-1] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome = "failed"
         report.longrepr = f"Skipped in CI, where everything is installed: {reason}"

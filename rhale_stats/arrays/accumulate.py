@@ -91,10 +91,7 @@ def mean_centred_se(
         level = curve_at_x_mean(curve, effect, edges, x_mean)
         distance = level - np.sum(share * level)
         influence = (
-            c**2 * variance
-            - 2 * c * effect * x_covariance
-            + effect**2 * x_variance
-            + distance**2
+            c**2 * variance - 2 * c * effect * x_covariance + effect**2 * x_variance + distance**2
         )
         total = np.sum(np.where(occupied, share**2 / n_effective * influence, 0.0), axis=1)
     # A curve of slope mu through a bin without spread is known exactly: rounding may go below 0.
@@ -105,7 +102,7 @@ def mean_centred_se(
 def heterogeneity_se(
     variance: FloatArray, fourth_moment: FloatArray, n_effective: FloatArray
 ) -> FloatArray:
-    """math [24]: se(var) = sqrt((m4 - (n-3)/(n-1) var^2) / n), on the scale of the standard deviation.
+    """math [24]: se(var) = sqrt((m4 - (n-3)/(n-1) var^2) / n), for the standard deviation.
 
     By the delta method se(sd) = se(var) / (2 sd). Without spread it is 0.
     """
@@ -118,18 +115,50 @@ def heterogeneity_se(
 def average_effect_se(
     effect: FloatArray, variance: FloatArray, share: FloatArray, n_effective: FloatArray
 ) -> float:
-    """Standard error of the mean of g over all rows: sd(g) / sqrt(n), whatever the bins.
+    """Standard error of the mean of g over all rows: sd(g) / sqrt(n), whatever the bins."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        within = variance * (1 - 1 / n_effective)  # back to the mean squared deviation
+    total = total_variance(effect, np.nan_to_num(within), share, n_effective)
+    return float(np.sqrt(total / _rows_together(share, n_effective)))
 
-    The variance over all rows is put together from the bins': within, (1 - 1/n_k) sigma_k^2 by
-    share, and between; a bin of one row has nothing within.
+
+def total_variance(
+    mean: FloatArray, mean_square: FloatArray, share: FloatArray, n_effective: FloatArray
+) -> float:
+    """Variance (ddof 1) over all rows from the bins' means and mean squared deviations.
+
+    NaN where one row, or one effective row, is all there is.
     """
     occupied = share > 0
-    n_k, p_k = n_effective[occupied], share[occupied]
-    within = np.nan_to_num(variance[occupied]) * (1 - 1 / n_k)
-    mean = np.sum(p_k * effect[occupied])
-    total = np.sum(p_k * (within + (effect[occupied] - mean) ** 2))
-    n = 1 / np.sum(p_k**2 / n_k)
-    return float(np.sqrt(total / (n - 1))) if n > 1 else float("nan")
+    p, m = share[occupied], mean[occupied]
+    n = _rows_together(share, n_effective)
+    if n <= 1:
+        return float("nan")
+    spread = mean_square[occupied] + (m - np.sum(p * m)) ** 2
+    return float(np.sum(p * spread) * n / (n - 1))
+
+
+def _rows_together(share: FloatArray, n_effective: FloatArray) -> float:
+    """Effective number of rows of all bins, from n_k = W_k^2 / sum_k w^2."""
+    occupied = share > 0
+    return float(1 / np.sum(share[occupied] ** 2 / n_effective[occupied]))
+
+
+def heterogeneity_index(m2: FloatArray, weight: FloatArray, width: FloatArray) -> float:
+    """math [10]: sum of width times mean squared deviation; a bin without rows adds nothing."""
+    occupied = weight > 0
+    return float(np.sum((width * m2)[occupied] / weight[occupied]))
+
+
+def heterogeneity_output(variance: FloatArray, x_variance: float, share: FloatArray) -> float:
+    """math [10]: std(x) sqrt(mean of the bins' variances over rows), in units of the output.
+
+    Bins of one row, whose variance is not known, are left out of the mean.
+    """
+    known = ~np.isnan(variance)
+    if not known.any():
+        return float("nan")
+    return float(np.sqrt(x_variance * np.sum((share * variance)[known]) / np.sum(share[known])))
 
 
 def _running_sum(steps: FloatArray) -> FloatArray:

@@ -109,9 +109,15 @@ def _filled(
     return _cells(histogram)
 
 
-def _cells(histogram: bh.Histogram) -> NDArray[Any]:
+def _cells(histogram: bh.Histogram[Any]) -> NDArray[Any]:
     """Contents from the first cell to the overflow; nothing is ever below the first cell."""
     return np.asarray(histogram.view(flow=True))[1:]
+
+
+def cell_index(axis: Axis, x: FloatArray) -> IntArray:
+    """Cell of every value, by the same compiled arithmetic that fills the cells."""
+    # boost-histogram's annotation knows single values only.
+    return np.asarray(axis.index(x)).astype(np.intp)  # type: ignore[arg-type]
 
 
 def merge(cells: Moments, starts: IntArray) -> Moments:
@@ -126,13 +132,14 @@ def merge(cells: Moments, starts: IntArray) -> Moments:
         mean = np.add.reduceat(cells.weight * _or_zero(cells.mean), starts) / weight
         x_mean = np.add.reduceat(cells.weight * _or_zero(cells.x_mean), starts) / weight
     deviation = _or_zero(cells.mean - np.repeat(mean, length))
-    # A union of one occupied cell keeps that cell's mean to the last bit.
+    with np.errstate(over="ignore"):  # the caller refuses moments that are not finite
+        m2 = np.add.reduceat(cells.m2 + cells.weight * deviation**2, starts)
     return Moments(
         np.add.reduceat(cells.n_obs, starts),
         weight,
         np.add.reduceat(cells.weight_sq, starts),
         mean,
-        np.add.reduceat(cells.m2 + cells.weight * deviation**2, starts),
+        m2,
         x_mean,
     )
 
@@ -194,7 +201,7 @@ def residual_moments(
     sums = np.zeros((3, n_cells))
     for begin in range(0, len(x), BLOCK_ROWS):
         block = slice(begin, begin + BLOCK_ROWS)
-        cell = axis.index(x[block]).astype(np.intp)
+        cell = cell_index(axis, x[block])
         residual = mean.take(cell, mode="clip")
         np.subtract(g[block], residual, out=residual)
         distance = x_mean.take(cell, mode="clip")

@@ -1,0 +1,246 @@
+"""The command line: fit a generalised linear model, compute RHALE, print, save, draw.
+
+Without arguments it does so for the RAND Health Insurance data that statsmodels ships.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import statsmodels.api as sm
+import statsmodels.formula.api as smf
+import xarray as xr
+from tqdm import tqdm
+
+from rhale_stats.effects import local_effects, rhale
+from rhale_stats.inference import std_error
+from rhale_stats.plots import plot_effect, plot_effects
+from rhale_stats.summaries import summary
+
+FAMILIES = {
+    "gaussian": sm.families.Gaussian,
+    "binomial": sm.families.Binomial,
+    "poisson": sm.families.Poisson,
+    "gamma": sm.families.Gamma,
+    "inverse-gaussian": sm.families.InverseGaussian,
+    "negative-binomial": sm.families.NegativeBinomial,
+    "tweedie": sm.families.Tweedie,
+}
+RAND_FORMULA = (
+    "mdvis ~ cr(disea, df=4, constraints='center') * (hlthg + hlthf + hlthp + physlm)"
+    " + cr(lpi, df=3, constraints='center') * idp + cr(fmde, df=3, constraints='center') + lncoins"
+)
+RAND_FEATURES = ["disea", "lpi", "fmde"]
+RAND_UNITS = {
+    "disea": "chronic diseases",
+    "lpi": "log dollars of incentive payment",
+    "fmde": "log dollars of deductible",
+}
+NETCDF_NAME = "rhale-effects.nc"
+PICTURE_NAME = "rhale-effects.png"
+# Up to so many features are drawn with their bins below the curve.
+DETAILED_FEATURES = 4
+
+
+class UsageError(Exception):
+    """What the user typed cannot be done; the message says why and what to do."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit status."""
+    arguments = _parser().parse_args(argv)
+    try:
+        if arguments.command == "fit":
+            _fit(arguments)
+        else:
+            _rand(arguments)
+    except UsageError as error:
+        print(f"rhale-stats: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="rhale-stats",
+        description="Average effects of features on a model's output, their spread and their "
+        "uncertainty (RHALE). Without a command: the RAND Health Insurance data.",
+    )
+    _add_common(parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    fit = commands.add_parser(
+        "fit", help="fit a generalised linear model to a CSV or Parquet file and show its effects"
+    )
+    fit.add_argument("data", metavar="DATA", type=Path, help="CSV or Parquet file, header included")
+    fit.add_argument(
+        "--formula", required=True, help="model formula, as in 'y ~ cr(age, df=4) * sex'"
+    )
+    fit.add_argument("--family", required=True, choices=sorted(FAMILIES), help="of the outcome")
+    fit.add_argument(
+        "--features",
+        nargs="+",
+        metavar="NAME",
+        help="features to show (default: the continuous variables of the formula)",
+    )
+    _add_common(fit)
+    return parser
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=argparse.SUPPRESS,
+        metavar="DIR",
+        help="folder for the files (default: the working folder)",
+    )
+    parser.add_argument(
+        "--no-progress",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="show no progress bar",
+    )
+
+
+def _rand(arguments: argparse.Namespace) -> None:
+    data = sm.datasets.randhie.load_pandas().data
+    data.attrs["units"] = RAND_UNITS
+    data.attrs["output_name"] = "visits"
+    data.attrs["output_units"] = "visits a year"
+    print(
+        f"RAND Health Insurance Experiment: {len(data)} person-years, outpatient visits explained "
+        f"by a Poisson model with splines and interactions."
+    )
+    _run(data, RAND_FORMULA, "poisson", RAND_FEATURES, arguments)
+
+
+def _fit(arguments: argparse.Namespace) -> None:
+    data = _read(arguments.data)
+    used = variables(arguments.formula, data)
+    incomplete = data[used].isna().any(axis=1)
+    if incomplete.any():
+        print(f"{int(incomplete.sum())} of {len(data)} rows have missing values and are dropped.")
+        data = data[~incomplete].reset_index(drop=True)
+    if data.empty:
+        raise UsageError(f"{arguments.data} has no complete row of {', '.join(used)}.")
+    outcome = arguments.formula.partition("~")[0].strip()
+    data.attrs["output_name"] = outcome
+    unknown = [name for name in arguments.features or [] if name not in data.columns]
+    if unknown:
+        raise UsageError(
+            f"--features must be columns of {arguments.data}; got {', '.join(unknown)}. "
+            f"It has {', '.join(map(str, data.columns))}."
+        )
+    # Columns that the formula does not use have no effect to show.
+    kept = list(dict.fromkeys([*used, *(arguments.features or [])]))
+    _run(data[kept], arguments.formula, arguments.family, arguments.features, arguments)
+
+
+def variables(formula: str, data: pd.DataFrame) -> list[str]:
+    """Columns of ``data`` that a formula names, bare or as Q("name").
+
+    Raises
+    ------
+    UsageError
+        The formula has no ``~``, or names no column.
+    """
+    if "~" not in formula:
+        raise UsageError(f"--formula must look like 'y ~ x1 + x2'; got {formula!r}.")
+    words = set(re.findall(r"[^\W\d]\w*", formula)) | set(
+        re.findall(r"Q\(['\"](.+?)['\"]\)", formula)
+    )
+    named = [str(column) for column in data.columns if column in words]
+    if len(named) < 2:
+        raise UsageError(
+            f"--formula must name columns of the data; {formula!r} names "
+            f"{', '.join(named) or 'none'} of {', '.join(map(str, data.columns))}."
+        )
+    return named
+
+
+def _read(path: Path) -> pd.DataFrame:
+    if not path.exists():
+        raise UsageError(f"DATA must be an existing file; there is no {path}.")
+    try:
+        if path.suffix.lower() in (".parquet", ".pq"):
+            return pd.read_parquet(path)
+        return pd.read_csv(path)
+    except ImportError as error:
+        raise UsageError(
+            f"{path} is a Parquet file, which pandas reads through pyarrow: pip install pyarrow."
+        ) from error
+    except (ValueError, OSError) as error:
+        raise UsageError(f"DATA must be a CSV or Parquet file; {path}: {error}") from error
+
+
+def _run(
+    data: pd.DataFrame,
+    formula: str,
+    family: str,
+    features: list[str] | None,
+    arguments: argparse.Namespace,
+) -> None:
+    out: Path = getattr(arguments, "out", Path())
+    progress = not getattr(arguments, "no_progress", False)
+    with tqdm(total=5, disable=not progress, bar_format="{desc:<30}|{bar}| {elapsed}") as bar:
+        bar.set_description("fitting the model")
+        results = _fit_glm(data, formula, family)
+        bar.update()
+        bar.set_description("local effects")
+        outcome = formula.partition("~")[0].strip()
+        with warnings.catch_warnings():
+            # What is left out is discrete or the outcome; the table shows what is not.
+            warnings.filterwarnings("ignore", "Left out", UserWarning)
+            rows = data if features else data.drop(columns=outcome, errors="ignore")
+            local = local_effects(results, rows, features=features, progress=False)
+        bar.update()
+        bar.set_description("RHALE and standard errors")
+        effect = std_error(rhale(local))
+        bar.update()
+        bar.set_description("saving")
+        out.mkdir(parents=True, exist_ok=True)
+        effect.to_netcdf(out / NETCDF_NAME)
+        bar.update()
+        bar.set_description("drawing")
+        figure = _draw(effect, local)
+        figure.savefig(out / PICTURE_NAME, dpi=200)
+        bar.update()
+        bar.set_description("done")
+    print(f"{formula}\n")
+    print(summary(effect))
+    print(
+        f"\n{out / NETCDF_NAME}: the effects, their standard errors and bins, "
+        f"as xarray.open_dataset reads them."
+    )
+    print(f"{out / PICTURE_NAME}: curves, heterogeneity and bin effects of every feature.")
+
+
+def _fit_glm(data: pd.DataFrame, formula: str, family: str) -> Any:
+    try:
+        return smf.glm(formula, data, family=FAMILIES[family]()).fit()
+    except Exception as error:
+        raise UsageError(
+            f"statsmodels could not fit {formula!r} with family {family}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def _draw(effect: xr.Dataset, local: xr.Dataset) -> Any:
+    import matplotlib.pyplot as plt
+
+    n_features = effect.sizes["feature"]
+    if n_features > DETAILED_FEATURES:
+        return plot_effects(effect)[0].figure
+    figure, axes = plt.subplots(
+        2, n_features, figsize=(4.2 * n_features, 5.6), layout="constrained", squeeze=False
+    )
+    for column in range(n_features):
+        plot_effect(effect, column, local, ax=axes[:, column])
+    return figure

@@ -1,0 +1,695 @@
+"""Pictures of effects: one feature with its bins (the paper's Figure 3b), or all features.
+
+Averages are black, heterogeneity is blue and filled, uncertainty is orange and dashed or thick: in
+greyscale the shapes tell them apart.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any, NamedTuple
+
+import matplotlib.pyplot as plt
+import numpy as np
+import seaborn as sns
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.inference import std_error
+from rhale_stats.schema import (
+    check_effect,
+    check_local,
+    feature_names,
+    feature_position,
+    one_feature,
+    units_of,
+)
+from rhale_stats.validate import check_count, check_finite
+
+# Half width of a pointwise 95 % interval, in standard errors.
+HALF_WIDTH_95 = float(ndtri(0.975))
+
+AVERAGE = "black"
+HETEROGENEITY = "#0173b2"
+HETEROGENEITY_FILL = "#c3ddec"
+UNCERTAINTY = "#d55e00"
+REFERENCE = "0.6"
+
+# A violin is drawn through so many points, and takes this share of its bin's width.
+VIOLIN_POINTS = 256
+VIOLIN_WIDTH = 0.9
+# Tails that stretch a panel by so much are left outside it, except for the central part.
+LONG_TAILS = 1.5
+CENTRAL_PART = 0.99
+# The rug's grid: finer than print shows. With more ticks than this they would merge.
+RUG_POSITIONS = 2000
+RUG_TICKS = 400
+RUG_CELLS = 200
+RUG_HEIGHT = 0.03
+# Longer labels of a y axis put their unit on a second line.
+LABEL_LENGTH = 30
+LEGEND_WIDTH = 40
+# A panel shows at least so many times the numerical error, so that it never enlarges noise.
+ERRORS_SHOWN = 20
+
+CONSTANT = "constant feature:\nno effect to show"
+UNKNOWN_CURVE = "curve unknown:\na bin without rows"
+
+
+def plot_effect(
+    effect: xr.Dataset,
+    feature: str | int,
+    local: xr.Dataset | None = None,
+    ax: Sequence[Axes] | NDArray[np.object_] | None = None,
+) -> NDArray[np.object_]:
+    """Effect of one feature: its curve above, its bins below.
+
+    The upper panel shows the curve with a band of plus and minus its heterogeneity and, dashed, a
+    pointwise 95 % interval. The lower panel shows the effect of every bin with plus and minus its
+    heterogeneity and, as a thicker bar, a 95 % interval; with ``local`` also a violin of the local
+    effects in every bin, and a rug of the feature's values.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale` or `std_error` returned. Intervals need ``curve_se``; where it is missing
+        `std_error` adds it, and where that is impossible there are no intervals.
+    feature : str or int
+        Name or number of the feature.
+    local : Dataset, optional
+        The local effects that ``effect`` was made from. All their rows are drawn, by their
+        weights where they have any.
+    ax : pair of Axes, optional
+        The upper and the lower panel. By default those of a new figure.
+
+    Returns
+    -------
+    ndarray of shape (2,)
+        The upper and the lower Axes.
+
+    Raises
+    ------
+    KeyError
+        Unknown feature, or one that ``local`` does not have.
+    TypeError
+        ``effect`` or ``local`` is something else, or ``ax`` is no pair of Axes.
+    ValueError
+        Another number of Axes than two, or rows of ``local`` that lie in no bin.
+
+    Notes
+    -----
+    The band is ``curve_std_sum``, the spread of the output when every row keeps its place in all
+    bins (comonotone). It says how much the rows differ and does not shrink with their number; the
+    interval does. Between edges both are straight lines. For the band this is exact; the interval
+    is never too narrow by it, because a standard error is convex where the curve is linear.
+
+    A violin is a kernel density estimate from the smallest to the largest local effect of its
+    bin, with Silverman's bandwidth, scaled to the bin's width: its area means nothing. Where the
+    longest tails would leave nothing to see of the bins, the panel holds the central 99 % of the
+    local effects, and the legend says how many are off the scale. The rug is the darker the more
+    rows there are, and becomes a strip where its ticks would merge.
+
+    A bin without rows leaves a gap. Legends stand above the panels; in a figure of your own
+    ``layout="constrained"`` makes room for them.
+
+    References
+    ----------
+    Gkolemis, Dalamagas, Ntoutsi and Diou (2023), *RHALE: Robust and Heterogeneity-aware
+    Accumulated Local Effects*, Figure 3b.
+
+    Silverman (1986), *Density Estimation for Statistics and Data Analysis*, Eq. 3.31.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> from rhale_stats.plots import plot_effect
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> upper, lower = plot_effect(rs.rhale(local), "x0", local)
+    >>> upper.get_ylabel(), lower.get_ylabel()
+    ('effect on output', 'd output / d x0')
+    """
+    effect = _with_standard_errors(check_effect(effect))
+    row = one_feature(effect, feature)
+    rows = None if local is None else _rows(check_local(local), row)
+    own = ax is None
+    panels = None if ax is None else _given_axes("ax", ax, 2, "an upper and a lower one")
+    with _style(own=own):
+        if panels is None:
+            panels = _pair()
+        upper, lower = panels
+        _label_axes(upper, lower, effect, row)
+        if not row.sizes["bin"]:
+            for panel in panels:
+                _say_constant(panel)
+                panel.tick_params(left=False, labelleft=False)
+            return _array(panels)
+        _draw_curve(upper, row)
+        _draw_bins(lower, row)
+        if rows is not None:
+            _draw_violins(lower, rows, row["edge_value"].values, _error(row))
+        _keep_noise_small(upper, lower, row)
+        if rows is not None:
+            _draw_rug(lower, rows, row["edge_value"].values)
+        for panel in panels:
+            _legend_above(panel, fit=not own)
+    return _array(panels)
+
+
+def plot_effects(
+    effect: xr.Dataset,
+    features: str | int | Sequence[str | int] | None = None,
+    *,
+    n_columns: int = 3,
+    axes: Sequence[Axes] | NDArray[np.object_] | None = None,
+) -> NDArray[np.object_]:
+    """Curves of all features on a grid, with one y scale.
+
+    Every panel shows the curve with a band of plus and minus its heterogeneity and, dashed, a
+    pointwise 95 % interval, as the upper panel of `plot_effect`.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale` or `std_error` returned. Intervals need ``curve_se``; where it is missing
+        `std_error` adds it, and where that is impossible there are no intervals.
+    features : name, number, or sequence of them, optional
+        Features to draw, in this order. By default all.
+    n_columns : int, default 3
+        Panels a line of a new figure.
+    axes : sequence of Axes, optional
+        One a feature. By default those of a new figure.
+
+    Returns
+    -------
+    ndarray of shape (n_features,)
+        The Axes, one a feature.
+
+    Raises
+    ------
+    KeyError
+        Unknown feature.
+    TypeError
+        ``effect`` is something else, or ``axes`` are no Axes.
+    ValueError
+        Another number of Axes than of features, no feature, ``n_columns`` below 1.
+
+    References
+    ----------
+    Gkolemis, Dalamagas, Ntoutsi and Diou (2023), *RHALE: Robust and Heterogeneity-aware
+    Accumulated Local Effects*, Figure 3b (upper panel).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> from rhale_stats.plots import plot_effects
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> panels = plot_effects(rs.rhale(local))
+    >>> [panel.get_title() for panel in panels]
+    ['x0', 'x1']
+    """
+    effect = _with_standard_errors(check_effect(effect))
+    check_count("n_columns", n_columns, 1)
+    if features is None:
+        features = feature_names(effect)
+    elif isinstance(features, str | int | np.integer):
+        features = [features]
+    positions = [feature_position(effect, feature) for feature in features]
+    if not positions:
+        raise ValueError("features must name at least one feature; got none.")
+    rows = [one_feature(effect, position) for position in positions]
+    panels = None
+    if axes is not None:
+        panels = _given_axes("axes", axes, len(rows), "one a feature")
+    own = panels is None
+    with _style(own=own):
+        if panels is None:
+            panels = _grid(len(rows), min(n_columns, len(rows)))
+        limits = _common_limits(rows)
+        for panel, row, position in zip(panels, rows, positions, strict=True):
+            panel.set_title(str(row["feature"].values), parse_math=False)
+            units = units_of(effect, position)
+            panel.set_xlabel(f"[{units}]" if units else "", parse_math=False)
+            if not own:
+                panel.set_ylabel(_output_label(effect), parse_math=False)
+            if row.sizes["bin"]:
+                _draw_curve(panel, row)
+            else:
+                _say_constant(panel)
+            if limits is not None:
+                panel.set_ylim(*limits)
+        if own:
+            size = panels[0].yaxis.label.get_fontsize()
+            panels[0].figure.supylabel(_output_label(effect), fontsize=size, parse_math=False)
+        _legend_of_figure(panels)
+    return _array(panels)
+
+
+class _Rows(NamedTuple):
+    """Rows of one feature, with the bins that they are in."""
+
+    x: FloatArray
+    local_effect: FloatArray
+    weight: FloatArray
+    frequency: bool
+    bin: IntArray
+
+
+def _with_standard_errors(effect: xr.Dataset) -> xr.Dataset:
+    if "curve_se" in effect or "fourth_moment" not in effect:
+        return effect
+    return std_error(effect)
+
+
+def _rows(local: xr.Dataset, row: xr.Dataset) -> _Rows | None:
+    """Rows of ``local`` as the bins of ``row`` divide them; None for a constant feature."""
+    name = str(row["feature"].values)
+    if name not in feature_names(local):
+        raise KeyError(
+            f"local must hold the feature {name!r}; it holds "
+            f"{', '.join(map(repr, feature_names(local)))}. Pass the local effects that effect "
+            f"was made from."
+        )
+    if not row.sizes["bin"]:
+        return None
+    column = local.isel(feature=feature_position(local, name))
+    x, g = (np.asarray(column[name].values, dtype=np.float64) for name in ("x", "local_effect"))
+    weight = np.ones(len(x))
+    if "weight" in local:
+        weight = np.asarray(local["weight"].values, dtype=np.float64)
+        present = weight > 0
+        x, g, weight = x[present], g[present], weight[present]
+    edges = row["edge_value"].values
+    for values, what in ((x, "x"), (g, "Local effects")):
+        check_finite(values, what, name, "Select the rows first: local.isel(obs=...).")
+    outside = int(((x < edges[0]) | (x > edges[-1])).sum())
+    if outside:
+        raise ValueError(
+            f"local must hold rows in the bins of effect, from {edges[0]:.6g} to {edges[-1]:.6g} "
+            f"for feature {name!r}; got {outside} of {len(x)} rows outside. Pass the local effects "
+            f"that effect was made from, or select the rows first: local.isel(obs=...)."
+        )
+    # Left-closed bins, the last one closed (math [4]).
+    bin_ = np.searchsorted(edges[1:-1], x, side="right")
+    return _Rows(x, g, weight, local.attrs.get("weight_kind") == "frequency", bin_)
+
+
+def _given_axes(
+    parameter: str,
+    given: Sequence[Axes] | NDArray[np.object_],
+    n_axes: int,
+    which: str,
+) -> list[Axes]:
+    """The Axes that a user passed, as a list; raise unless there are ``n_axes`` of them."""
+    advice = f"Make them with plt.subplots({n_axes}, layout='constrained')."
+    expected = f"{parameter} must be {n_axes} matplotlib Axes, {which}"
+    if not isinstance(given, Sequence | np.ndarray):
+        raise TypeError(f"{expected}; got {type(given).__name__}. {advice}")
+    panels: list[Axes] = list(np.ravel(np.asarray(given, dtype=object)))
+    for panel in panels:
+        if not isinstance(panel, Axes):
+            raise TypeError(f"{expected}; got {type(panel).__name__} among them. {advice}")
+    if len(panels) != n_axes:
+        raise ValueError(f"{expected}; got {len(panels)}. {advice}")
+    return panels
+
+
+def _array(panels: Sequence[Axes] | NDArray[np.object_]) -> NDArray[np.object_]:
+    array = np.empty(len(panels), dtype=object)
+    array[:] = list(panels)
+    return array
+
+
+def _style(*, own: bool) -> AbstractContextManager[object]:
+    """Style of our own figures, which ends with the drawing; Axes of the user's keep the user's."""
+    stack = ExitStack()
+    if own:
+        stack.enter_context(sns.axes_style("ticks"))
+        stack.enter_context(sns.plotting_context("paper"))
+    return stack
+
+
+def _pair() -> list[Axes]:
+    figure, panels = plt.subplots(2, 1, sharex=True, figsize=(6.4, 5.8), layout="constrained")
+    sns.despine(fig=figure)
+    return list(panels)
+
+
+def _grid(n_panels: int, n_columns: int) -> list[Axes]:
+    n_lines = -(-n_panels // n_columns)
+    figure, grid = plt.subplots(
+        n_lines,
+        n_columns,
+        sharey=True,
+        squeeze=False,
+        figsize=(2.4 * n_columns + 0.6, 2.1 * n_lines + (0.6 if n_columns > 2 else 1.1)),
+        layout="constrained",
+    )
+    sns.despine(fig=figure)
+    panels = list(grid.flat)
+    for unused in panels[n_panels:]:
+        unused.remove()
+    return panels[:n_panels]
+
+
+def _with_units(text: str, units: str, separator: str = " ") -> str:
+    return f"{text}{separator}[{units}]" if units else text
+
+
+def _upright(text: str, units: str) -> str:
+    """Label of a y axis, which has less room than an x axis."""
+    return _with_units(text, units, "\n" if len(text) + len(units) > LABEL_LENGTH else " ")
+
+
+def _output_label(effect: xr.Dataset) -> str:
+    name = effect.attrs.get("output_name", "output")
+    return _upright(f"effect on {name}", str(effect.attrs.get("output_units", "")))
+
+
+def _label_axes(upper: Axes, lower: Axes, effect: xr.Dataset, row: xr.Dataset) -> None:
+    name = str(row["feature"].values)
+    units = units_of(effect, name)
+    output_units = str(effect.attrs.get("output_units", ""))
+    slope = f"d {effect.attrs.get('output_name', 'output')} / d {name}"
+    per = f"{output_units} per {units}" if units and output_units else ""
+    # A name such as "cost [$]" is text, not a formula.
+    upper.set_ylabel(_output_label(effect), parse_math=False)
+    lower.set_ylabel(_upright(slope, per), parse_math=False)
+    lower.set_xlabel(_with_units(name, units), parse_math=False)
+
+
+def _say(panel: Axes, text: str) -> None:
+    panel.text(0.5, 0.5, text, transform=panel.transAxes, ha="center", va="center")
+
+
+def _say_constant(panel: Axes) -> None:
+    _say(panel, CONSTANT)
+    # By their looks only: the ticks themselves may be those of other panels too.
+    panel.tick_params(bottom=False, labelbottom=False)
+
+
+def _draw_curve(panel: Axes, row: xr.Dataset) -> None:
+    edge, curve = row["edge_value"].values, row["curve"].values
+    spread = row["curve_std_sum"].values
+    if np.isnan(curve).all():
+        _say(panel, UNKNOWN_CURVE)
+        return
+    panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5)
+    panel.plot(edge, curve, color=AVERAGE, linewidth=1.4, zorder=3, label="average effect")
+    panel.fill_between(
+        edge,
+        curve - spread,
+        curve + spread,
+        color=HETEROGENEITY_FILL,
+        linewidth=0,
+        zorder=1,
+        label="± heterogeneity\n(comonotone)",
+    )
+    if "curve_se" in row:
+        half = HALF_WIDTH_95 * row["curve_se"].values
+        for bound, label in ((curve - half, _interval_label(row)), (curve + half, None)):
+            panel.plot(
+                edge,
+                bound,
+                color=UNCERTAINTY,
+                linewidth=1.0,
+                linestyle=(0, (4, 2)),
+                zorder=2,
+                label=label,
+            )
+
+
+def _interval_label(row: xr.Dataset) -> str:
+    """What the interval is of: curves that are centred differently have different ones."""
+    target = str(row["curve_se"].attrs.get("target", "curve")).partition(", math")[0]
+    return textwrap.fill(f"95 % interval, pointwise: {target}", LEGEND_WIDTH)
+
+
+def _draw_bins(panel: Axes, row: xr.Dataset) -> None:
+    left, right = row["bin_left"].values, row["bin_right"].values
+    mean, middle = row["effect"].values, (left + right) / 2
+    panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5)
+    span = right[-1] - left[0]
+    panel.set_xlim(left[0] - 0.02 * span, right[-1] + 0.02 * span)
+    # Bars keep out of each other's way: at most this many points wide.
+    gap = np.diff(middle).min() if len(middle) > 1 else span
+    room = gap / span * panel.get_window_extent().width * 72 / panel.figure.dpi
+    panel.hlines(mean, left, right, color=AVERAGE, linewidth=1.6, zorder=4, label="bin effect")
+    panel.errorbar(
+        middle,
+        mean,
+        yerr=row["heterogeneity"].values,
+        fmt="none",
+        ecolor=HETEROGENEITY,
+        elinewidth=np.clip(0.1 * room, 0.5, 1.0),
+        capthick=np.clip(0.1 * room, 0.5, 1.0),
+        capsize=np.clip(0.25 * room, 0.8, 4.0),
+        zorder=3,
+        label="± heterogeneity",
+    )
+    if "effect_se" in row:
+        panel.errorbar(
+            middle,
+            mean,
+            yerr=HALF_WIDTH_95 * row["effect_se"].values,
+            fmt="none",
+            ecolor=UNCERTAINTY,
+            elinewidth=np.clip(0.3 * room, 1.4, 3.0),
+            capsize=0,
+            zorder=5,
+            label="95 % interval",
+        )
+
+
+def _draw_violins(panel: Axes, rows: _Rows, edges: FloatArray, error: float) -> None:
+    violins = _violins(rows, len(edges) - 1, error)
+    left, width = edges[:-1], np.diff(edges)
+    outlines, flat = [], []
+    for position in np.flatnonzero(violins.occupied):
+        middle = left[position] + width[position] / 2
+        half = VIOLIN_WIDTH * width[position] / 2
+        value, reach = violins.value[position], half * violins.density[position]
+        if violins.flat[position]:
+            flat.append([(middle - half, value[0]), (middle + half, value[0])])
+        else:
+            side = np.column_stack([middle - reach, value])
+            other = np.column_stack([middle + reach, value])
+            outlines.append(np.concatenate([side, other[::-1]]))
+    room = width.min() / np.ptp(edges) * panel.get_window_extent().width * 72 / panel.figure.dpi
+    line = float(np.clip(0.05 * room, 0.15, 0.5))
+    shapes = PolyCollection(
+        outlines,
+        facecolors=HETEROGENEITY_FILL,
+        edgecolors=HETEROGENEITY,
+        linewidths=line,
+        zorder=1,
+    )
+    # Before the violins the limits are those of the bins.
+    bins = panel.get_ylim()
+    if outlines:
+        panel.add_collection(shapes)
+    if flat:
+        panel.add_collection(LineCollection(flat, colors=HETEROGENEITY, linewidths=line, zorder=1))
+    panel.autoscale_view(scalex=False)
+    off_scale = _shorten_tails(panel, rows, bins)
+    note = f" ({100 * off_scale:.2g} % off the scale)" if off_scale else ""
+    if outlines:
+        shapes.set_label(f"local effects{note}")
+
+
+def _shorten_tails(panel: Axes, rows: _Rows, bins: tuple[float, float]) -> float:
+    """Leave long tails of local effects outside the panel; the share of rows that this hides.
+
+    A few rows a hundred times as far from the mean as the rest would leave nothing to see of the
+    bins. The panel always holds the bins and the central part of the local effects.
+    """
+    g, weight = rows.local_effect, rows.weight
+    tail = (1 - CENTRAL_PART) / 2
+    ends = np.quantile(g, [tail, 1 - tail], method="inverted_cdf", weights=weight)
+    bottom, top = min(bins[0], ends[0]), max(bins[1], ends[1])
+    margin = 0.05 * (top - bottom)
+    if np.diff(panel.get_ylim())[0] < LONG_TAILS * (top - bottom):
+        return 0.0
+    panel.set_ylim(bottom - margin, top + margin)
+    outside = (g < bottom - margin) | (g > top + margin)
+    return float(weight[outside].sum() / weight.sum())
+
+
+class _Violins(NamedTuple):
+    """Outlines of the violins: local effects and their density over its maximum, (bin, point)."""
+
+    value: FloatArray
+    density: FloatArray
+    occupied: NDArray[np.bool_]
+    flat: NDArray[np.bool_]
+
+
+def _violins(rows: _Rows, n_bins: int, error: float) -> _Violins:
+    """Gaussian kernel density of the local effects of every bin, on a grid from min to max.
+
+    Rows go to the nearest point of the grid and the kernel over the points: one pass over the
+    rows, whatever their number.
+    """
+    g, weight, bin_ = rows.local_effect, rows.weight, rows.bin
+    low, high = np.full(n_bins, np.inf), np.full(n_bins, -np.inf)
+    np.minimum.at(low, bin_, g)
+    np.maximum.at(high, bin_, g)
+    occupied = low <= high
+    low, high = np.where(occupied, low, 0.0), np.where(occupied, high, 0.0)
+    span = high - low
+    resolution = np.maximum(error, 16 * np.spacing(np.maximum(np.abs(low), np.abs(high))))
+    flat = span <= resolution
+    step = np.where(flat, 1.0, span / (VIOLIN_POINTS - 1))
+    point = np.rint((g - low[bin_]) / step[bin_]).astype(np.intp)
+    np.clip(point, 0, VIOLIN_POINTS - 1, out=point)
+    point += VIOLIN_POINTS * bin_
+    mass = np.bincount(point, weight, n_bins * VIOLIN_POINTS).reshape(n_bins, VIOLIN_POINTS)
+
+    total = np.bincount(bin_, weight, n_bins)
+    # math [6]: a frequency weight is so many rows.
+    square = total if rows.frequency else np.bincount(bin_, weight**2, n_bins)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        n_effective = total**2 / square
+        share = mass / total[:, None]
+    at = np.arange(VIOLIN_POINTS)
+    density = np.zeros((n_bins, VIOLIN_POINTS))
+    for position in np.flatnonzero(occupied & ~flat):
+        bandwidth = _silverman(share[position], n_effective[position])
+        kernel = np.exp(-0.5 * ((at[:, None] - at) / bandwidth) ** 2)
+        density[position] = kernel @ share[position]
+        density[position] /= density[position].max()
+    value = np.linspace(low, high, VIOLIN_POINTS, axis=-1)
+    return _Violins(value, density, occupied, flat)
+
+
+def _silverman(share: FloatArray, n_effective: float) -> float:
+    """Silverman's rule of thumb in steps of the grid, on which a step is the least."""
+    at = np.arange(len(share))
+    spread = float(np.sqrt(np.sum(share * (at - np.sum(share * at)) ** 2)))
+    lower, upper = np.searchsorted(np.cumsum(share), [0.25, 0.75])
+    robust = float(upper - lower) / 1.34
+    if robust > 0:  # else half the rows have one value
+        spread = min(spread, robust)
+    return max(float(0.9 * spread * n_effective**-0.2), 1.0)
+
+
+def _draw_rug(panel: Axes, rows: _Rows, edges: FloatArray) -> None:
+    """Where the rows are: ticks, or cells where ticks would merge, the darker the more rows."""
+    low, span = edges[0], np.ptp(edges)
+    bottom, top = panel.get_ylim()
+    # The rug has room of its own.
+    panel.set_ylim(bottom - 2 * RUG_HEIGHT * (top - bottom), top)
+    place = (rows.x - low) / span
+    tick = np.rint(place * RUG_POSITIONS).astype(np.intp)
+    weight = np.bincount(tick, rows.weight, RUG_POSITIONS + 1)
+    rug: LineCollection | PolyCollection
+    if np.count_nonzero(weight) <= RUG_TICKS:
+        at = low + span * np.flatnonzero(weight) / RUG_POSITIONS
+        rug = LineCollection(
+            [[(x, 0), (x, RUG_HEIGHT)] for x in at], colors=_shades(weight), linewidths=0.6
+        )
+    else:
+        cell = np.minimum((place * RUG_CELLS).astype(np.intp), RUG_CELLS - 1)
+        weight = np.bincount(cell, rows.weight, RUG_CELLS)
+        left = low + span * np.flatnonzero(weight) / RUG_CELLS
+        right = left + span / RUG_CELLS
+        rug = PolyCollection(
+            [
+                [(a, 0), (b, 0), (b, RUG_HEIGHT), (a, RUG_HEIGHT)]
+                for a, b in zip(left, right, strict=True)
+            ],
+            facecolors=_shades(weight),
+            edgecolors="face",
+            linewidths=0.1,
+        )
+    rug.set_transform(panel.get_xaxis_transform())
+    rug.set_gid("rug")
+    panel.add_collection(rug, autolim=False)
+
+
+def _shades(weight: NDArray[Any]) -> list[str]:
+    """Greys of what is occupied; the square root keeps thin tails visible beside a peak."""
+    share = weight[weight > 0] / weight.max()
+    return [str(0.9 - 0.7 * root) for root in np.sqrt(share)]
+
+
+def _error(row: xr.Dataset) -> float:
+    """Numerical error of a local effect: 0 where nothing is known about it."""
+    if "local_effect_error" not in row:
+        return 0.0
+    return float(np.nan_to_num(row["local_effect_error"].values))
+
+
+def _keep_noise_small(upper: Axes, lower: Axes, row: xr.Dataset) -> None:
+    """A scale on which rounding in the local effects does not look like an effect."""
+    slope = ERRORS_SHOWN * _error(row)
+    for panel, least in ((upper, slope * np.ptp(row["edge_value"].values)), (lower, slope)):
+        bottom, top = panel.get_ylim()
+        if top - bottom < least:
+            middle = (bottom + top) / 2
+            panel.set_ylim(middle - least / 2, middle + least / 2)
+
+
+def _common_limits(rows: list[xr.Dataset]) -> tuple[float, float] | None:
+    """Limits that hold every curve with its band and its interval; None without any curve."""
+    ends = [0.0]
+    for row in rows:
+        reach = row["curve_std_sum"].fillna(0).values
+        if "curve_se" in row:
+            reach = np.maximum(reach, HALF_WIDTH_95 * row["curve_se"].fillna(0).values)
+        for end in (row["curve"].values - reach, row["curve"].values + reach):
+            ends.extend(end[~np.isnan(end)])
+    low, high = min(ends), max(ends)
+    if low == high:
+        return None
+    return low - 0.05 * (high - low), high + 0.05 * (high - low)
+
+
+def _legend_above(panel: Axes, *, fit: bool) -> None:
+    """A legend above the axes, where no data are; no wider than they are if it must ``fit``."""
+    if not panel.get_legend_handles_labels()[0]:
+        return
+    for n_columns in (4, 2, 1):
+        legend = panel.legend(
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.0),
+            ncols=n_columns,
+            frameon=False,
+            fontsize="small",
+            borderaxespad=0.2,
+            handlelength=1.8,
+            columnspacing=1.5,
+        )
+        if not fit or legend.get_window_extent().width <= panel.get_window_extent().width:
+            return
+
+
+def _legend_of_figure(panels: list[Axes]) -> None:
+    """One legend above all panels."""
+    drawn = [panel for panel in panels if panel.get_legend_handles_labels()[0]]
+    if not drawn:
+        return
+    figure = panels[0].figure
+    # Only a constrained layout makes room outside the panels.
+    constrained = isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine)
+    for n_columns in (3, 2, 1):
+        legend = figure.legend(
+            *drawn[0].get_legend_handles_labels(),
+            loc="outside upper center" if constrained else "upper center",
+            ncols=n_columns,
+            frameon=False,
+            fontsize="small",
+        )
+        if n_columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            return
+        legend.remove()

@@ -1,0 +1,407 @@
+"""Effects as tables: printed (`summary`) and as pandas frames (`tidy`, `glance`, `augment`)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from scipy import stats
+from statsmodels.iolib.summary import Summary
+from statsmodels.iolib.table import SimpleTable
+from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
+
+from rhale_stats.inference import std_error
+from rhale_stats.schema import (
+    check_effect,
+    check_local,
+    feature_names,
+    feature_position,
+    one_feature,
+    units_of,
+)
+from rhale_stats.validate import check_level
+
+MOST_DIGITS = 17
+COLUMN_SEPARATOR = "   "
+
+
+def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
+    """Bin effects as a table, one row a feature and bin.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale` or `std_error` returned; standard errors are added where they are missing.
+    level : float, default 0.95
+        Of the intervals estimate ± z std_error (pointwise, central limit theorem, math [24]).
+
+    Returns
+    -------
+    DataFrame
+        Columns ``term``, ``bin``, ``bin_left``, ``bin_right``, ``n_obs``, ``estimate``,
+        ``std_error``, ``statistic``, ``p_value`` (of no effect in the bin, two-sided),
+        ``conf_low``, ``conf_high``, ``heterogeneity``, ``heterogeneity_se``. A constant feature
+        has no bins and so no rows.
+
+    Raises
+    ------
+    ValueError
+        ``level`` outside (0, 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> effect = rs.rhale(local, bins=rs.EqualWidthBins(2))
+    >>> rs.tidy(effect)[["term", "bin", "n_obs", "estimate", "std_error"]].round(2)
+      term  bin  n_obs  estimate  std_error
+    0   x0    0    242      2.01       0.15
+    1   x0    1    258      1.90       0.15
+    2   x1    0    253     -0.05       0.14
+    3   x1    1    247      0.10       0.15
+    """
+    effect = _with_std_error(effect)
+    frames = []
+    for name in feature_names(effect):
+        row = one_feature(effect, name)
+        frame = pd.DataFrame(
+            {
+                "term": name,
+                "bin": row["bin"].values,
+                "bin_left": row["bin_left"].values,
+                "bin_right": row["bin_right"].values,
+                "n_obs": row["n_obs"].values,
+            }
+        )
+        intervals = _wald_columns(row["effect"].values, row["effect_se"].values, level)
+        spread = {
+            "heterogeneity": row["heterogeneity"].values,
+            "heterogeneity_se": row["heterogeneity_se"].values,
+        }
+        frames.append(frame.assign(**intervals, **spread))
+    return pd.concat(frames, ignore_index=True)
+
+
+def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
+    """One row a feature: average effect with its interval, heterogeneity, extent of the curve.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale` or `std_error` returned; standard errors are added where they are missing.
+    level : float, default 0.95
+        Of the intervals for the average effect.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``term``, ``kind``, ``n_bins``, ``n_obs``, ``estimate`` (mean of the local effects
+        over the rows), ``std_error``, ``statistic``, ``p_value``, ``conf_low``, ``conf_high``,
+        ``heterogeneity`` (root mean square over rows of the bins' standard deviations),
+        ``heterogeneity_output`` and ``heterogeneity_index`` (math [10]), ``curve_min``,
+        ``curve_max``. NaN for a constant feature.
+
+    Raises
+    ------
+    ValueError
+        ``level`` outside (0, 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> rs.glance(rs.rhale(local))[["term", "n_bins", "estimate", "heterogeneity"]].round(2)
+      term  n_bins  estimate  heterogeneity
+    0   x0       1      1.96           2.34
+    1   x1       1      0.03           2.31
+    """
+    effect = _with_std_error(effect)
+    share = effect["weight_share"].where(effect["heterogeneity"].notnull())
+    mean_square = (share * effect["heterogeneity"] ** 2).sum("bin", min_count=1) / share.sum("bin")
+    frame = pd.DataFrame(
+        {
+            "term": feature_names(effect),
+            "kind": effect["feature_kind"].values.astype(str),
+            "n_bins": effect["n_bins"].values,
+            "n_obs": effect["n_obs"].sum("bin").values,
+        }
+    )
+    intervals = _wald_columns(
+        effect["average_effect"].values, effect["average_effect_se"].values, level
+    )
+    return frame.assign(
+        **intervals,
+        heterogeneity=np.sqrt(mean_square.values),
+        heterogeneity_output=effect["heterogeneity_output"].values,
+        heterogeneity_index=effect["heterogeneity_index"].values,
+        curve_min=effect["curve"].min("edge").values,
+        curve_max=effect["curve"].max("edge").values,
+    )
+
+
+def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
+    """The rows with what was estimated for them, one row an observation.
+
+    Parameters
+    ----------
+    local, effect : Dataset
+        Local effects, and what `rhale` made of them (or of other rows: where a value lies outside
+        the bins, columns are NaN and the bin is missing).
+
+    Returns
+    -------
+    DataFrame
+        Indexed by ``obs``. For every feature ``f`` of ``effect``: ``f`` (its value),
+        ``f.local_effect``, ``f.bin``, ``f.effect`` (of the bin), ``f.residual`` (local effect
+        minus effect) and ``f.curve`` at the value; ``weight`` where there is one.
+
+    Raises
+    ------
+    KeyError
+        A feature of ``effect`` is not in ``local``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 1))
+    >>> local = rs.local_effects(lambda X: X[:, 0] ** 2, X)
+    >>> rs.augment(local, rs.rhale(local)).columns.tolist()
+    ['x0', 'x0.local_effect', 'x0.bin', 'x0.effect', 'x0.residual', 'x0.curve']
+    """
+    local, effect = check_local(local), check_effect(effect)
+    columns: dict[str, object] = {}
+    if "weight" in local:
+        columns["weight"] = local["weight"].values
+    for name in feature_names(effect):
+        row = one_feature(effect, name)
+        rows = local.isel(feature=feature_position(local, name))
+        x, g = rows["x"].values, rows["local_effect"].values
+        number = pd.array(np.zeros(len(x), dtype=np.int64), dtype="Int64")
+        mean, curve = np.full(len(x), np.nan), np.full(len(x), np.nan)
+        edges = row["edge_value"].values
+        inside = np.zeros(len(x), dtype=bool)
+        if len(edges):
+            inside = (x >= edges[0]) & (x <= edges[-1])
+            # Closed on the left, the last bin on both sides (math [4]).
+            k = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
+            number[:] = k
+            mean = np.where(inside, row["effect"].values[k], np.nan)
+            curve = np.interp(x, edges, row["curve"].values, left=np.nan, right=np.nan)
+        number[~inside] = pd.NA
+        columns |= {
+            name: x,
+            f"{name}.local_effect": g,
+            f"{name}.bin": number,
+            f"{name}.effect": mean,
+            f"{name}.residual": g - mean,
+            f"{name}.curve": curve,
+        }
+    return pd.DataFrame(columns, index=pd.Index(local["obs"].values, name="obs"))
+
+
+def summary(
+    effect: xr.Dataset, feature: str | int | None = None, *, level: float = 0.95
+) -> Summary:
+    """Printed table: one line a feature, or one line a bin of one feature.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale` or `std_error` returned; standard errors are added where they are missing.
+    feature : str or int, optional
+        Show the bins of this feature.
+    level : float, default 0.95
+        Of the intervals.
+
+    Returns
+    -------
+    statsmodels.iolib.summary.Summary
+        Prints as text; ``as_html()``, ``as_latex()``, ``as_csv()`` and notebooks work.
+
+    Raises
+    ------
+    KeyError
+        Unknown feature.
+    ValueError
+        ``level`` outside (0, 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> print(rs.summary(rs.rhale(local)))  # doctest: +ELLIPSIS
+                      RHALE: effects on output...
+    """
+    effect = _with_std_error(effect)
+    tail = (1 - level) / 2
+    bounds = [f"[{tail:.3g}", f"{1 - tail:.3g}]"]
+    if feature is None:
+        title = f"RHALE: effects on {_output(effect)}"
+        body, notes = _feature_table(effect, bounds, level)
+    else:
+        name = feature_names(effect)[feature_position(effect, feature)]
+        units = units_of(effect, name)
+        of = f"{name} [{units}]" if units else name
+        title = f"RHALE: effect of {of} on {_output(effect)}"
+        body, notes = _bin_table(effect, name, bounds, level)
+    smry = Summary()
+    smry.tables = [_header(effect, title, body), body]
+    notes.insert(0, f"Bins: {effect.attrs['bin_rule']}({effect.attrs['bin_parameters']}).")
+    smry.add_extra_txt(["Notes:", *(f"[{i}] {note}" for i, note in enumerate(notes, start=1))])
+    return smry
+
+
+def _header(effect: xr.Dataset, title: str, body: SimpleTable) -> SimpleTable:
+    """Facts above the table, as wide as the table."""
+    attrs = effect.attrs
+    cells = [
+        ["Rows:", f"{attrs['n_rows']}", "Local effects:", attrs["local_effect_method"]],
+        ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
+    ]
+    width = len(body.as_text().partition("\n")[0]) - 3 * len(COLUMN_SEPARATOR)
+    form = fmt_2cols | {
+        "data_fmts": ["%s"],
+        "data_aligns": "lrlr",
+        "colsep": COLUMN_SEPARATOR,
+        "colwidths": [width // 4, width // 4, width // 4, width - 3 * (width // 4)],
+    }
+    return SimpleTable(cells, title=title, txt_fmt=form)
+
+
+def _feature_table(
+    effect: xr.Dataset, bounds: list[str], level: float
+) -> tuple[SimpleTable, list[str]]:
+    table = glance(effect, level=level)
+    heads = ["bins", "avg effect", "std err", "z", "P>|z|", *bounds, "heterog.", "H", "curve range"]
+    rows = []
+    for _, line in table.iterrows():
+        if line["kind"] == "constant":
+            rows.append(["0", "constant"] + [""] * (len(heads) - 2))
+            continue
+        rows.append(
+            [
+                str(line["n_bins"]),
+                *_wald_cells(line),
+                _number(line["heterogeneity"]),
+                _number(line["heterogeneity_output"]),
+                _number(line["curve_max"] - line["curve_min"]),
+            ]
+        )
+    notes = [
+        "avg effect: mean of the local effects over all rows. heterog.: root mean square of the "
+        "standard deviations of local effects in the bins.",
+        "H: heterogeneity times the standard deviation of the feature, in units of the output, "
+        "comparable between features.",
+        _source_note(effect),
+    ]
+    body = SimpleTable(rows, heads, table["term"].tolist(), txt_fmt=fmt_params)
+    return body, notes
+
+
+def _bin_table(
+    effect: xr.Dataset, name: str, bounds: list[str], level: float
+) -> tuple[SimpleTable, list[str]]:
+    table = tidy(effect.sel(feature=[name]), level=level)
+    heads = ["rows", "effect", "std err", "z", "P>|z|", *bounds, "heterog.", "std err"]
+    rows = [
+        [
+            str(line["n_obs"]),
+            *_wald_cells(line),
+            _number(line["heterogeneity"]),
+            _number(line["heterogeneity_se"]),
+        ]
+        for _, line in table.iterrows()
+    ]
+    notes = [
+        "effect: mean of the local effects of the rows in the bin; heterog.: their standard "
+        "deviation.",
+        _source_note(effect),
+    ]
+    if not rows:
+        rows, notes = [["constant"] + [""] * (len(heads) - 1)], ["The feature does not vary."]
+    labels = interval_labels(one_feature(effect, name)["edge_value"].values) or [name]
+    return SimpleTable(rows, heads, labels, txt_fmt=fmt_params), notes
+
+
+def _source_note(effect: xr.Dataset) -> str:
+    chosen = effect.attrs["bin_rule"] == "OptimalBins"
+    return "Standard errors: sampling of rows; the model and the bins are taken as given" + (
+        " (bins chosen on these rows make them somewhat too small)." if chosen else "."
+    )
+
+
+def interval_labels(edges: np.ndarray) -> list[str]:
+    """Bins as text: three digits of the narrowest bin's width, and four of every edge."""
+    if not len(edges):
+        return []
+    needed = 2 - int(np.floor(np.log10(np.diff(edges).min())))
+    text = [_edge_text(float(edge), needed) for edge in edges]
+    closing = [")"] * (len(edges) - 2) + ["]"]
+    return [
+        f"[{left}, {right}{bracket}"
+        for left, right, bracket in zip(text[:-1], text[1:], closing, strict=True)
+    ]
+
+
+def _edge_text(edge: float, decimals: int) -> str:
+    if edge == 0:
+        return "0"
+    magnitude = int(np.floor(np.log10(abs(edge))))
+    decimals = max(decimals, 3 - magnitude)
+    if not -5 < magnitude < 15:
+        return f"{edge:.{min(magnitude + decimals + 1, MOST_DIGITS)}g}"
+    return np.format_float_positional(edge, max(decimals, 0), trim="-")
+
+
+def _wald_columns(estimate: np.ndarray, se: np.ndarray, level: float) -> dict[str, np.ndarray]:
+    check_level(level)
+    half = stats.norm.ppf(0.5 + level / 2) * se
+    with np.errstate(invalid="ignore", divide="ignore"):
+        statistic = estimate / se
+    return {
+        "estimate": estimate,
+        "std_error": se,
+        "statistic": statistic,
+        "p_value": 2 * stats.norm.sf(np.abs(statistic)),
+        "conf_low": estimate - half,
+        "conf_high": estimate + half,
+    }
+
+
+def _wald_cells(line: pd.Series) -> list[str]:
+    return [
+        _number(line["estimate"]),
+        _number(line["std_error"]),
+        _statistic(line["statistic"]),
+        "" if np.isnan(line["p_value"]) else f"{line['p_value']:.3f}",
+        _number(line["conf_low"]),
+        _number(line["conf_high"]),
+    ]
+
+
+def _number(value: float) -> str:
+    """Four significant digits; nothing for what is not known."""
+    return "" if np.isnan(value) else f"{value:.4g}"
+
+
+def _statistic(value: float) -> str:
+    if np.isnan(value):
+        return ""
+    return f"{value:.3f}" if abs(value) < 1e4 else f"{value:.2e}"
+
+
+def _output(effect: xr.Dataset) -> str:
+    units = effect.attrs["output_units"]
+    return f"{effect.attrs['output_name']} [{units}]" if units else str(effect.attrs["output_name"])
+
+
+def _with_std_error(effect: xr.Dataset) -> xr.Dataset:
+    effect = check_effect(effect)
+    return effect if "effect_se" in effect else std_error(effect)

@@ -1,0 +1,257 @@
+"""Moments per cell against pandas and NumPy, and how they add up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from rhale_stats.arrays import moments
+from rhale_stats.arrays.binning import regular_axis, variable_axis
+from rhale_stats.arrays.moments import (
+    Moments,
+    cell_moments,
+    merge,
+    n_effective,
+    residual_moments,
+    union,
+    variance,
+)
+
+EPS = np.finfo(float).eps
+EDGES = np.array([0.0, 0.1, 0.15, 0.4, 0.8, 1.0])
+
+
+def rows(rng, n=3000):
+    """Rows on [0, 1] with both ends and an interior edge taken; read-only."""
+    x = np.concatenate([rng.uniform(size=n - 4), [0.0, 1.0, 1.0, 0.4]])
+    g = rng.standard_gamma(2.0, size=n) - 1
+    return frozen(x), frozen(g)
+
+
+def frozen(array):
+    array = np.array(array)
+    array.setflags(write=False)
+    return array
+
+
+def cell_of(x, edges=EDGES):
+    """Left-closed cells, the last closed on both sides (math [4]), by searching, not by filling."""
+    return np.minimum(np.searchsorted(edges, x, side="right") - 1, len(edges) - 2)
+
+
+def assert_same(actual: Moments, expected: Moments, scale):
+    """Counts exactly; the rest to n eps, the bound of a sum of n terms, times its terms' size."""
+    n = float(expected.n_obs.sum())
+    assert_array_equal(actual.n_obs, expected.n_obs)
+    assert_allclose(actual.weight, expected.weight, rtol=n * EPS)
+    assert_allclose(actual.weight_sq, expected.weight_sq, rtol=n * EPS)
+    assert_allclose(actual.mean, expected.mean, rtol=0, atol=n * EPS * scale)
+    assert_allclose(actual.x_mean, expected.x_mean, rtol=n * EPS)
+    assert_allclose(actual.m2, expected.m2, rtol=n * EPS, atol=n * EPS * scale**2)
+
+
+def test_toy_by_hand():
+    x, g = frozen([0.0, 0.5, 1.0, 2.0]), frozen([1.0, 3.0, 5.0, 9.0])
+    cells = cell_moments(regular_axis(0, 2, 2), x, g, None, frequency=False)
+    # [0, 1) holds 1 and 3; [1, 2] holds 5 and, closed on the right, 9.
+    assert_array_equal(cells.n_obs, [2, 2])
+    assert_allclose(cells.mean, [2, 7], rtol=EPS)
+    assert_allclose(cells.m2, [2, 8], rtol=EPS)
+    assert_allclose(cells.x_mean, [0.25, 1.5], rtol=2 * EPS)
+    assert_allclose(variance(cells, 1), [2, 8], rtol=EPS)
+    assert_allclose(variance(cells, 0), [1, 4], rtol=EPS)
+
+
+def test_agrees_with_pandas(rng):
+    x, g = rows(rng)
+    cells = cell_moments(variable_axis(EDGES), x, g, None, frequency=False)
+    table = pd.DataFrame({"x": x, "g": g}).groupby(cell_of(x))
+    assert_array_equal(cells.n_obs, table.size())
+    assert_allclose(cells.mean, table["g"].mean(), rtol=0, atol=len(x) * EPS * g.max())
+    assert_allclose(cells.x_mean, table["x"].mean(), rtol=len(x) * EPS)
+    for ddof in (0, 1):
+        assert_allclose(variance(cells, ddof), table["g"].var(ddof=ddof), rtol=len(x) * EPS)
+
+
+def test_regular_cells_agree_with_pandas(rng):
+    x, g = rng.uniform(-3, 5, 2000), rng.normal(size=2000)
+    low, high = x.min(), x.max()
+    cells = cell_moments(regular_axis(low, high, 13), x, g, None, frequency=False)
+    # No random row lies within rounding of an edge.
+    cell = np.minimum(np.floor((x - low) / (high - low) * 13), 12)
+    table = pd.Series(g).groupby(cell)
+    assert_array_equal(cells.n_obs, table.size())
+    assert_allclose(cells.mean, table.mean(), rtol=0, atol=2000 * EPS * 4)
+
+
+def test_offset_of_1e8_keeps_the_variance(rng):
+    x, noise = rows(rng)
+    g = frozen(1e8 + noise)
+    cells = cell_moments(variable_axis(EDGES), x, g, None, frequency=False)
+    # g - 1e8 is exact (Sterbenz), so that pandas sees the same numbers without the offset.
+    expected = pd.Series(g - 1e8).groupby(cell_of(x)).var().to_numpy()
+    # Welford's relative error is at most n kappa eps, kappa = mean / sd (Chan, Golub and LeVeque
+    # 1983); the textbook sum of squares loses kappa^2 eps, all digits.
+    kappa = 1e8 / np.sqrt(expected)
+    assert (np.abs(variance(cells, 1) / expected - 1) <= cells.n_obs * kappa * EPS).all()
+
+
+def test_offset_of_1e9_in_x_keeps_its_mean(rng):
+    x, g = rows(rng)
+    stamps = frozen(1.7e9 + 100 * x)
+    axis = regular_axis(stamps.min(), stamps.max(), 5)
+    cells = cell_moments(axis, stamps, g, None, frequency=False)
+    cell = np.minimum(np.floor((stamps - stamps.min()) / (np.ptp(stamps) / 5)), 4)
+    expected = pd.Series(stamps - 1.7e9).groupby(cell).mean()
+    # The mean of a time stamp is known to a few units in its own last place.
+    assert_allclose(cells.x_mean - 1.7e9, expected, rtol=0, atol=4 * np.spacing(1.7e9))
+
+
+@pytest.mark.parametrize("axis", [variable_axis(EDGES), regular_axis(0.0, 1.0, 7)])
+def test_frequency_weights_are_repeated_rows(rng, axis):
+    x, g = rows(rng, 500)
+    counts = frozen(rng.integers(1, 6, len(x)).astype(float))
+    weighted = cell_moments(axis, x, g, counts, frequency=True)
+    repeat = counts.astype(int)
+    repeated = cell_moments(axis, np.repeat(x, repeat), np.repeat(g, repeat), None, frequency=False)
+    assert_array_equal(weighted.weight, repeated.weight)
+    assert_array_equal(weighted.weight_sq, repeated.weight_sq)
+    assert_array_equal(n_effective(weighted), n_effective(repeated))
+    assert_same(weighted, repeated, np.abs(g).max())
+
+
+def test_precision_weights_agree_with_numpy(rng):
+    x, g = rows(rng)
+    weight = frozen(rng.uniform(0.1, 3, len(x)))
+    cells = cell_moments(variable_axis(EDGES), x, g, weight, frequency=False)
+    for k in range(len(EDGES) - 1):
+        here = cell_of(x) == k
+        w = weight[here]
+        assert cells.n_obs[k] == here.sum()
+        assert_allclose(cells.weight[k], w.sum(), rtol=here.sum() * EPS)
+        assert_allclose(n_effective(cells)[k], w.sum() ** 2 / (w**2).sum(), rtol=here.sum() * EPS)
+        assert_allclose(cells.mean[k], np.average(g[here], weights=w), rtol=here.sum() * EPS)
+        assert_allclose(cells.x_mean[k], np.average(x[here], weights=w), rtol=here.sum() * EPS)
+        for ddof in (0, 1):
+            # numpy.cov divides by sum w - ddof sum w^2 / sum w, which is math [6].
+            expected = np.cov(g[here], aweights=w, ddof=ddof)
+            assert_allclose(variance(cells, ddof)[k], expected, rtol=here.sum() * EPS)
+
+
+@pytest.mark.parametrize("frequency", [True, False])
+def test_weights_of_one_change_nothing(rng, frequency):
+    x, g = rows(rng, 500)
+    axis = variable_axis(EDGES)
+    plain = cell_moments(axis, x, g, None, frequency=False)
+    ones = cell_moments(axis, x, g, np.ones(len(x)), frequency=frequency)
+    assert_same(ones, plain, np.abs(g).max())
+
+
+def test_empty_cells_and_cells_of_one_row():
+    cells = cell_moments(
+        variable_axis(np.arange(4.0)), np.array([0.5, 2.2, 2.8]), np.array([7.0, 1, 3]), None,
+        frequency=False,
+    )  # fmt: skip
+    assert_array_equal(cells.n_obs, [1, 0, 2])
+    assert_array_equal(cells.mean, [7, np.nan, 2])
+    assert_array_equal(cells.m2, [0, 0, 2])
+    assert_array_equal(n_effective(cells), [1, 0, 2])
+    assert_array_equal(variance(cells, 1), [np.nan, np.nan, 2])
+    assert_array_equal(variance(cells, 0), [0, np.nan, 1])
+
+
+def weightings(rng, n):
+    return {
+        "none": (None, False),
+        "frequency": (rng.integers(1, 5, n).astype(float), True),
+        "precision": (rng.uniform(0.1, 2, n), False),
+    }
+
+
+@pytest.mark.parametrize("kind", ["none", "frequency", "precision"])
+def test_merged_cells_equal_coarse_ones(rng, kind):
+    x, g = rows(rng)
+    weight, frequency = weightings(rng, len(x))[kind]
+    fine = np.unique(np.concatenate([EDGES, np.linspace(0, 1, 41)]))
+    cells = cell_moments(variable_axis(fine), x, g, weight, frequency=frequency)
+    direct = cell_moments(variable_axis(EDGES), x, g, weight, frequency=frequency)
+    merged = merge(cells, np.searchsorted(fine, EDGES[:-1]))
+    assert_same(merged, direct, np.abs(g).max())
+
+
+def test_merging_is_associative(rng):
+    x, g = rows(rng)
+    weight = rng.uniform(0.1, 2, len(x))
+    # 300 cells: some are empty, and so are some unions of two.
+    cells = cell_moments(regular_axis(0, 1, 300), x[::10], g[::10], weight[::10], frequency=False)
+    assert (cells.n_obs == 0).any()
+    for _ in range(20):
+        inner = np.union1d([0], rng.choice(300, rng.integers(1, 200), replace=False))
+        outer = np.union1d([0], rng.choice(len(inner), rng.integers(1, len(inner) + 1)))
+        assert_same(merge(merge(cells, inner), outer), merge(cells, inner[outer]), np.abs(g).max())
+
+
+def test_merging_chunks_of_rows_equals_all_rows(rng):
+    """Cells side by side or one after another: the update is the same."""
+    x, g = rows(rng)
+    axis = variable_axis(EDGES)
+    parts = [cell_moments(axis, x[at::3], g[at::3], None, frequency=False) for at in range(3)]
+    together = Moments(*(np.stack(part, axis=1).ravel() for part in zip(*parts, strict=True)))
+    whole = cell_moments(axis, x, g, None, frequency=False)
+    assert_same(merge(together, np.arange(0, 15, 3)), whole, np.abs(g).max())
+
+
+def test_a_union_of_one_occupied_cell_keeps_its_mean(rng):
+    n = 300
+    count = rng.integers(0, 50, n).astype(float)
+    mean = np.where(count > 0, rng.normal(size=n), np.nan)
+    cells = Moments(count, count, count, mean, np.where(count > 1, 1.0, 0.0), mean)
+    # (w m) / w: two roundings.
+    assert_allclose(merge(cells, np.arange(n)).mean, mean, rtol=2 * EPS)
+
+
+def test_union_is_one_merge(rng):
+    x, g = rows(rng)
+    cells = cell_moments(regular_axis(0, 1, 50), x[:40], g[:40], None, frequency=False)
+    batch = Moments(*(part[None] for part in cells))
+    assert_same(union(batch), merge(cells, np.array([0])), np.abs(g).max())
+
+
+@pytest.mark.parametrize("kind", ["none", "frequency", "precision"])
+@pytest.mark.parametrize("axis", ["regular", "variable"])
+def test_residual_moments_by_brute_force(rng, kind, axis, monkeypatch):
+    monkeypatch.setattr(moments, "BLOCK_ROWS", 64)  # many blocks
+    x, g = rows(rng, 1000)
+    weight, frequency = weightings(rng, len(x))[kind]
+    if axis == "regular":
+        made, edges, starts = regular_axis(0, 1, 20), [0, 0.25, 0.7, 1], np.array([0, 5, 14])
+        edges = np.array(edges)
+    else:
+        made, edges, starts = variable_axis(EDGES), EDGES[[0, 2, 5]], np.array([0, 2])
+    bins = merge(cell_moments(made, x, g, weight, frequency=frequency), starts)
+    found = residual_moments(made, starts, bins, x, g, weight)
+    cell = cell_of(x, edges)
+    for k in range(len(starts)):
+        here = cell == k
+        w = np.ones(here.sum()) if weight is None else weight[here]
+        a = g[here] - np.average(g[here], weights=w)
+        b = x[here] - np.average(x[here], weights=w)
+        # n eps for the sum, four times over for the fourth power.
+        for actual, terms in zip(found, (a**4, b**2, a * b), strict=True):
+            size = np.average(np.abs(terms), weights=w)
+            assert_allclose(
+                actual[k], np.average(terms, weights=w), rtol=0, atol=4 * here.sum() * EPS * size
+            )
+
+
+def test_residual_moments_of_empty_bins_are_unknown():
+    x, g = np.array([0.5, 2.5, 3.0]), np.array([1.0, 2.0, 4.0])
+    axis, starts = regular_axis(0, 3, 3), np.arange(3)
+    bins = cell_moments(axis, x, g, None, frequency=False)
+    found = residual_moments(axis, starts, bins, x, g, None)
+    # The row at the upper end, x = 3, is in the last bin: residuals -1 and 1.
+    assert_allclose(found.fourth_moment, [0, np.nan, 1], atol=8 * EPS)
+    assert_allclose(found.x_variance, [0, np.nan, 1 / 16], atol=8 * EPS)
+    assert_allclose(found.x_covariance, [0, np.nan, 1 / 4], atol=8 * EPS)

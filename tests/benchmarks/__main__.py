@@ -1,0 +1,135 @@
+"""Speed and memory beside the peers, in one process: ``python -m tests.benchmarks global``.
+
+Times are the least of several runs, the two sides taking turns; ratios are what to quote, since
+machines differ. Needs effector 0.6.0, the authors' library: ``pip install ".[test]"``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import tracemalloc
+import warnings
+from importlib.metadata import version
+from collections.abc import Callable
+
+import numpy as np
+
+import rhale_stats as rs
+from rhale_stats.arrays import binning, moments
+
+N_FEATURES = 10
+MAX_BINS = 100
+DISCOUNT = 0.2
+
+
+def least_seconds(*functions: Callable[[], object], runs: int) -> list[float]:
+    """Least time of each function over several rounds, in turns."""
+    best = [np.inf] * len(functions)
+    for _ in range(runs):
+        for position, function in enumerate(functions):
+            start = time.perf_counter()
+            function()
+            best[position] = min(best[position], time.perf_counter() - start)
+    return best
+
+
+def problem(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Features uniform on [0, 1], local effects with a mean that moves and spread 1."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(size=(n_rows, N_FEATURES))
+    return x, np.sin(6 * x) + rng.normal(size=x.shape)
+
+
+def global_effects() -> None:
+    """All features from local effects in memory, beside effector and beside numpy.sum."""
+    import effector
+
+    print(
+        f"Global RHALE, {N_FEATURES} features, at most {MAX_BINS} bins, at least N/20 rows a bin.\n"
+        f"effector {version('effector')}: from its constructor, with the same Jacobian, exact "
+        f"(dynamic programming) bins.\n"
+        f"rhale: from local_effects' result. 'curve' is rhale(local, std_error_moments=False), "
+        f"what effector computes;\n'all' is rhale(local), with the moments that standard errors "
+        f"need.\n"
+    )
+    head = ["rows", "numpy.sum", "effector", "curve", "all", "eff./curve", "eff./all"]
+    head += ["curve/sum", "all/sum"]
+    print("".join(f"{name:>11}" for name in head))
+    for n_rows in (10_000, 100_000, 1_000_000):
+        x, jacobian = problem(n_rows, seed=n_rows)
+        local = rs.local_effects(None, x, jacobian=jacobian)
+        columns, effects = local["x"].values, local["local_effect"].values
+        rule = effector.axis_partitioning.DynamicProgramming(
+            max_nof_bins=MAX_BINS, min_points_per_bin=n_rows // 20, discount=DISCOUNT
+        )
+
+        def theirs(x=x, jacobian=jacobian, rule=rule):
+            effect = effector.RHALE(x, lambda x: x[:, 0], data_effect=jacobian, nof_instances="all")
+            effect.fit("all", binning_method=rule)
+
+        def curve(local=local):
+            return rs.rhale(local, std_error_moments=False)
+
+        def everything(local=local):
+            return rs.rhale(local)
+
+        def total(columns=columns, effects=effects):
+            return np.sum(columns), np.sum(effects)
+
+        (peer,) = least_seconds(theirs, runs=2)
+        sums, ours, full = least_seconds(total, curve, everything, runs=15)
+        times = "".join(f"{1e3 * t:>8.1f} ms" for t in (sums, peer, ours, full))
+        ratios = "".join(
+            f"{ratio:>10.1f}x" for ratio in (peer / ours, peer / full, ours / sums, full / sums)
+        )
+        print(f"{n_rows:>11,}{times}{ratios}")
+    memory(local)
+
+
+def memory(local: object) -> None:
+    """Peak of what Python and NumPy allocate above the inputs."""
+    for name, arguments in (("curve", {"std_error_moments": False}), ("all", {})):
+        tracemalloc.start()
+        rs.rhale(local, **arguments)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        print(f"peak memory above the inputs, 1,000,000 rows, {name}: {peak / 1e6:.1f} MB")
+
+
+def bin_search() -> None:
+    """The programme alone on 1,000 cells."""
+    n_cells = 1000
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=1_000_000)
+    axis = binning.regular_axis(0.0, 1.0, n_cells)
+    cells = moments.cell_moments(
+        axis, x, np.sin(6 * x) + rng.normal(size=x.size), None, frequency=False
+    )
+    stacked = moments.Moments(*(part[None] for part in cells))
+
+    def search():
+        return binning.optimal_partitions(
+            stacked,
+            np.full((1, n_cells), 1 / n_cells),
+            min_obs=np.array([1000.0]),
+            discount=DISCOUNT,
+            ddof=1,
+            resolution=np.zeros(1),
+        )
+
+    (seconds,) = least_seconds(search, runs=15)
+    print(f"bin search alone, {n_cells} cells, one feature: {1e3 * seconds:.1f} ms")
+
+
+def main() -> None:
+    """Run the benchmark that is named."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    parser.add_argument("name", choices=["global"])
+    parser.parse_args()
+    warnings.simplefilter("ignore")
+    global_effects()
+    bin_search()
+
+
+main()

@@ -1,0 +1,342 @@
+"""The rules for bins: what they refuse, what they choose, and what other libraries choose."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import rhale_stats as rs
+from rhale_stats.arrays.binning import TIE
+from rhale_stats.bins import BinRule, describe
+from tests.arrays.test_binning import bin_cost, brute_force, recount
+
+
+def frozen(array):
+    array = np.array(array, dtype=float)
+    array.setflags(write=False)
+    return array
+
+
+def estimate(x, g, bins, **options):
+    """RHALE of one feature, ``x`` with local effects ``g``, without its padding."""
+    local = rs.local_effects(
+        None, pd.DataFrame({"x": x}), jacobian=np.asarray(g)[:, None], features="x", **options
+    )
+    return rs.rhale(local, bins=bins).squeeze("feature")
+
+
+RULES = [
+    rs.EqualWidthBins(7),
+    rs.QuantileBins(7),
+    rs.GivenBins([-1, 0.1, 0.5, 2]),
+    rs.GivenBins({"x": [-1, 0.1, 0.5, 2]}),
+    rs.OptimalBins(20),
+]
+
+
+# --- what they refuse ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "options", "error", "message"),
+    [
+        (rs.EqualWidthBins, {"n_bins": 0}, ValueError, "n_bins must be at least 1; got 0"),
+        (rs.EqualWidthBins, {"n_bins": 2.5}, TypeError, "whole number; got 2.5 of type float"),
+        (rs.EqualWidthBins, {"n_bins": True}, TypeError, "whole number; got True of type bool"),
+        (rs.QuantileBins, {"n_bins": -3}, ValueError, "n_bins must be at least 1; got -3"),
+        (rs.OptimalBins, {"max_bins": 0}, ValueError, "max_bins must be at least 1; got 0"),
+        (rs.OptimalBins, {"min_obs": 0}, ValueError, "min_obs must be at least 1; got 0"),
+        (rs.OptimalBins, {"min_obs": "5"}, TypeError, "min_obs must be a whole number; got '5'"),
+        (rs.OptimalBins, {"discount": 1.0}, ValueError, r"discount must lie in \[0, 1\).*got 1.0"),
+        (rs.OptimalBins, {"discount": -0.1}, ValueError, "discount must lie in.*got -0.1"),
+        (rs.OptimalBins, {"discount": np.nan}, ValueError, "discount must lie in.*got nan"),
+        (rs.OptimalBins, {"ddof": 2}, ValueError, "ddof must be 1.*got 2"),
+        (rs.GivenBins, {"edges": [0, 1, 1]}, ValueError, "followed by .*1.0.* at positions 1 and 2"),
+        (rs.GivenBins, {"edges": [0, 2, 1]}, ValueError, "edges must increase strictly; got"),
+        (rs.GivenBins, {"edges": [0]}, ValueError, r"at least two numbers; got .* shape \(1,\)"),
+        (rs.GivenBins, {"edges": [[0, 1]]}, ValueError, r"one-dimensional.* shape \(1, 2\)"),
+        (rs.GivenBins, {"edges": [0, np.inf]}, ValueError, r"edges must be finite; got \[0.0, inf"),
+        (rs.GivenBins, {"edges": {"age": [1, 0]}}, ValueError, "edges of feature 'age' must incr"),
+    ],
+)
+def test_parameters_refused(rule, options, error, message):
+    with pytest.raises(error, match=message):
+        rule(**options)
+
+
+def test_rows_outside_given_edges_are_refused(rng):
+    x = np.concatenate([rng.uniform(size=48), [-2, 3]])
+    message = r"'x' they cover \[0, 1\] and 2 of 50 rows lie outside, from -2 to 3"
+    with pytest.raises(ValueError, match=message):
+        estimate(x, x, rs.GivenBins([0, 0.5, 1]))
+
+
+def test_a_feature_without_given_edges_is_refused(rng):
+    with pytest.raises(KeyError, match=r"got none for 'x' \(there are entries for 'age', 'income'"):
+        estimate(rng.uniform(size=9), np.ones(9), rs.GivenBins({"age": [0, 1], "income": [0, 1]}))
+
+
+@pytest.mark.parametrize(
+    ("rule", "parameter"), [(rs.EqualWidthBins(20), "n_bins"), (rs.OptimalBins(20), "max_bins")]
+)
+def test_cells_below_the_resolution_of_floats_are_refused(rng, rule, parameter):
+    x = 1e9 + 1e-5 * rng.uniform(size=50)
+    with pytest.raises(ValueError, match=f"{parameter} must leave cells.* 20 cells of feature 'x'"):
+        estimate(x, x, rule)
+
+
+@pytest.mark.parametrize(("min_obs", "n"), [(30, 29), (None, 1)])
+def test_fewer_rows_than_min_obs_are_refused(rng, min_obs, n):
+    local = rs.local_effects(None, rng.uniform(size=(n, 2)), jacobian=np.ones((n, 2)))
+    if n == 1:  # one row is a constant feature; two rows with one weight of next to nothing are not
+        X = pd.DataFrame({"x0": [0.0, 1.0]})
+        local = rs.local_effects(
+            None, X, jacobian=np.ones((2, 1)), features="x0", weights=[1, 1e-9]
+        )
+    message = f"'x0' has {n} rows and min_obs is {max(min_obs or 0, 2)}"
+    with pytest.raises(ValueError, match=message):
+        rs.rhale(local, bins=rs.OptimalBins(min_obs=min_obs))
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        (rs.EqualWidthBins(20), ("EqualWidthBins", "n_bins=20")),
+        (rs.QuantileBins(n_bins=3), ("QuantileBins", "n_bins=3")),
+        (rs.GivenBins([0, 0.25, 1]), ("GivenBins", "edges=[0, 0.25, 1]")),
+        (rs.GivenBins({"a": [0, 1], "b": [2, 3]}), ("GivenBins", "edges={a: [0, 1], b: [2, 3]}")),
+        (rs.OptimalBins(), ("OptimalBins", "max_bins=100, min_obs=N/20, discount=0.2, ddof=1")),
+    ],
+)
+def test_describe(rule, expected):
+    assert isinstance(rule, BinRule)
+    assert describe(rule) == expected
+
+
+def test_results_say_their_rule(rng):
+    effect = estimate(rng.uniform(size=50), rng.normal(size=50), rs.OptimalBins(min_obs=5))
+    assert effect.attrs["bin_rule"] == "OptimalBins"
+    assert effect.attrs["bin_parameters"] == "max_bins=100, min_obs=5, discount=0.2, ddof=1"
+
+
+# --- what they choose ----------------------------------------------------------------------------
+
+
+def test_equal_width_bins_are_equal_and_keep_empty_ones():
+    x = frozen([0, 0.1, 0.2, 2.9, 3.9, 4])
+    with pytest.warns(UserWarning, match=r"Bins without rows: 'x' \(1 of 4\)"):
+        effect = estimate(x, x, rs.EqualWidthBins(4))
+    assert_allclose(effect["edge_value"], [0, 1, 2, 3, 4], atol=1e-14)  # left of 1 by construction
+    assert_array_equal(effect["n_obs"], [3, 0, 1, 2])
+    assert_allclose(effect["effect"], [0.1, np.nan, 2.9, 3.95], rtol=1e-14)
+
+
+def test_quantile_bins_hold_equal_counts(rng):
+    x = frozen(rng.permutation(np.arange(1000)))
+    effect = estimate(x, x, rs.QuantileBins(20))
+    # Edges are values of rows: the first bin gives its right edge away, the last is closed.
+    assert_array_equal(effect["n_obs"], [49, *[50] * 18, 51])
+
+
+@pytest.mark.parametrize("where", ["lowest", "middle", "highest"])
+def test_quantile_bins_with_a_point_mass_are_never_empty(rng, where):
+    x = rng.uniform(0, 10, 1000)
+    mass = {"lowest": 0.0, "middle": 4.0, "highest": 10.0}[where]
+    x[:600] = mass
+    effect = estimate(x, x, rs.QuantileBins(10))
+    assert 4 <= effect["n_bins"] <= 6  # 6 of 10 quantiles coincide
+    assert (effect["n_obs"] > 0).all()
+    assert_array_equal(effect["n_obs"], recount(x, effect["edge_value"].values))
+
+
+def test_given_edges_are_reported_as_given(rng):
+    """math [4]: z_0 and z_K are the smallest and the largest value unless they are given."""
+    x, edges = rng.uniform(0.1, 0.9, 100), frozen([0, 0.25, 0.5, 1])
+    effect = estimate(x, np.full(100, 2.0), rs.GivenBins(edges))
+    assert_array_equal(effect["edge_value"], edges)
+    assert_allclose(np.diff(effect["curve"]), 2 * np.diff(edges), rtol=1e-14)
+
+
+def test_given_edges_beyond_the_rows_stay_in_order(rng):
+    x = rng.uniform(1.5, 2.5, 50)
+    with pytest.warns(UserWarning, match=r"'x' \(2 of 4\)"):
+        effect = estimate(x, x, rs.GivenBins([0, 1, 2, 3, 4]))
+    assert_array_equal(effect["edge_value"], [0, 1, 2, 3, 4])
+    assert_array_equal(effect["n_obs"], [0, (x < 2).sum(), (x >= 2).sum(), 0])
+
+
+def test_given_edges_for_each_feature(rng):
+    X = pd.DataFrame(rng.uniform(size=(50, 2)), columns=["a", "b"])
+    local = rs.local_effects(None, X, jacobian=np.ones((50, 2)))
+    edges = {"b": [0, 1], "a": [0, 0.5, 1]}
+    effect = rs.rhale(local, bins=rs.GivenBins(edges))
+    assert_array_equal(effect["n_bins"], [2, 1])
+    assert_array_equal(effect["edge_value"].sel(feature="a"), [0, 0.5, 1])
+    assert_array_equal(effect["edge_value"].sel(feature="b"), [0, 1, np.nan])
+
+
+def test_given_edges_are_copied():
+    edges = np.array([0.0, 0.5, 1.0])
+    rule = rs.GivenBins(edges)
+    edges[1] = 2
+    assert_array_equal(rule.edges, [0, 0.5, 1])
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+def test_one_row_and_two_rows(rule):
+    """One row is a constant feature; two rows are bins of one row, without spread."""
+    one = estimate(frozen([0.5]), frozen([3]), rule)
+    assert one["n_bins"] == 0
+    assert one["feature_kind"] == "constant"
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Bins without rows")
+        two = estimate(frozen([0, 1]), frozen([3, 5]), rule)
+    assert two["n_obs"].sum() == 2
+
+
+def index_of_edges(edges, n_cells):
+    """Edges as numbers of cells from the left end."""
+    steps = (edges - edges[0]) / (edges[-1] - edges[0]) * n_cells
+    assert_allclose(steps, np.round(steps), atol=1e-6)
+    return np.round(steps).astype(int)
+
+
+def sample(seed, n=None):
+    """Rows of which local effects have steps and noise; x even, skewed or with gaps."""
+    rng = np.random.default_rng(seed)
+    n = n or int(rng.integers(30, 300))
+    x = [
+        lambda: rng.uniform(-1, 1, n),
+        lambda: rng.standard_gamma(2, n),
+        lambda: rng.choice([-1, 0, 3], n) + rng.normal(size=n) / 5,
+    ][seed % 3]()
+    level = rng.normal(0, rng.choice([0.5, 3.0]), 6)
+    g = level[np.searchsorted(np.quantile(x, [0.1, 0.3, 0.5, 0.7, 0.9]), x)] + rng.normal(size=n)
+    return frozen(x), frozen(g)
+
+
+@pytest.mark.parametrize("ddof", [0, 1])
+@pytest.mark.parametrize(("min_obs", "discount"), [(2, 0.3), (10, 0.0), (None, 0.8)])
+def test_optimal_bins_agree_with_all_partitions(min_obs, discount, ddof):
+    n_cells = 8
+    for seed in range(30):
+        x, g = sample(seed)
+        effect = estimate(x, g, rs.OptimalBins(n_cells, min_obs, discount, ddof))
+        width = np.ptp(x) / n_cells
+        cell = np.minimum((x - x.min()) // width, n_cells - 1).astype(int)
+        expected = brute_force(
+            cell, g, np.full(n_cells, width),
+            min_obs=len(x) / 20 if min_obs is None else min_obs, discount=discount, ddof=ddof,
+        )  # fmt: skip
+        found = index_of_edges(effect["edge_value"].values, n_cells)[:-1]
+        assert tuple(found) == expected, f"seed {seed}"
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.1, -1 / 3, 1e-6, 1e9])
+def test_a_constant_derivative_is_one_bin(rng, slope):
+    """Also where it is known to rounding only, as central differences know it."""
+    X = rng.uniform(-1, 1, (1000, 2))
+    for local in (
+        rs.local_effects(None, X, jacobian=np.full((1000, 2), slope)),
+        rs.local_effects(lambda X: slope * X[:, 0] + np.sin(X[:, 1]), X, features=0),
+    ):
+        effect = rs.rhale(local).isel(feature=0)
+        assert effect["n_bins"] == 1
+        assert_allclose(effect["effect"][0], slope, rtol=1e-9, atol=1e-9)
+
+
+def test_optimal_bins_never_hold_less_than_two_rows(rng):
+    """One row has no variance, whatever min_obs and ddof say."""
+    for seed in range(30):
+        x, g = sample(seed, n=25)
+        for ddof in (0, 1):
+            effect = estimate(x, g, rs.OptimalBins(20, min_obs=1, ddof=ddof))
+            assert effect["n_obs"].min() >= 2, f"seed {seed}, ddof {ddof}"
+
+
+# --- the authors' library ------------------------------------------------------------------------
+
+
+def against_effector(x, g):
+    """How the edges compare with effector's, for discount 0.3, min_obs 2 and 20 cells.
+
+    "ddof corrected": effector's cost has the variance with ddof 0, and so has ours here.
+    """
+    partitioning = pytest.importorskip("effector").axis_partitioning
+    n_cells, rule = 20, {"min_obs": 2, "discount": 0.3, "ddof": 0}
+    ours = estimate(x, g, rs.OptimalBins(n_cells, **rule))["edge_value"].values
+    theirs = partitioning.DynamicProgramming(n_cells, 2, 0.3).find_limits(x.copy(), g.copy(), None)
+    ours, theirs = index_of_edges(ours, n_cells), index_of_edges(theirs, n_cells)
+    if np.array_equal(ours, theirs):
+        return "equal"
+
+    width = np.ptp(x) / n_cells
+    # Its cells are half-open, the last one closed: the same as ours.
+    cell = np.clip(((x - x.min()) / width).astype(int), 0, n_cells - 1)
+    if (np.add.reduceat(np.bincount(cell, minlength=n_cells), theirs[:-1]) < 2).any():
+        return "effector breaks min_obs"
+
+    def cost(edges):
+        bins = zip(edges[:-1], edges[1:], strict=True)
+        return sum(bin_cost((cell >= a) & (cell < b), g, (b - a) * width, **rule) for a, b in bins)
+
+    if np.allclose(x.min(), x.max()):
+        assert len(theirs) == 2 and cost(theirs) > cost(ours)
+        return "effector takes the range for a point"
+
+    # math [21], or what rounding of the local effects makes of a variance of 0.
+    tie = (TIE * np.var(g) + (16 * np.spacing(np.abs(g).max())) ** 2) * np.ptp(x)
+    assert cost(theirs) >= cost(ours) - tie * len(ours), "effector is better"
+    if cost(theirs) <= cost(ours) + tie * len(theirs):
+        assert len(theirs) >= len(ours)
+        return "tie"
+    return "effector is worse"
+
+
+def test_edges_equal_effectors():
+    """No exception: at this scale no cost comes near effector's 1e8, and no two costs are equal."""
+    assert Counter(against_effector(*sample(seed)) for seed in range(200)) == {"equal": 200}
+
+
+def test_edges_equal_effectors_where_costs_pass_its_infinity():
+    """Effector's 1e8 for an infeasible bin is cheaper than a feasible one of larger cost."""
+    found = Counter()
+    for seed in range(200):
+        x, g = sample(seed)
+        found[against_effector(x, g * 10 ** np.random.default_rng([seed, 1]).uniform(3, 6))] += 1
+    assert set(found) == {"equal", "effector breaks min_obs"}
+    assert found["effector breaks min_obs"] > 20
+
+
+def test_edges_equal_effectors_but_for_ties():
+    """Without noise whole partitions cost the same; ours is the one with the fewest bins."""
+    found = Counter()
+    for seed in range(200):
+        x, g = sample(seed)
+        found[against_effector(x, np.round(g / 4))] += 1
+    assert set(found) == {"equal", "tie"}
+
+
+def test_effector_gives_up_on_timestamps():
+    """It compares the range with its own size (numpy.allclose), and makes one bin."""
+    found = Counter()
+    for seed in range(20):
+        x, g = sample(seed)
+        found[against_effector(1.7e9 + 100 * x, g)] += 1
+    assert set(found) <= {"equal", "effector takes the range for a point"}
+    assert found["effector takes the range for a point"] > 10
+
+
+def test_effector_splits_a_constant_derivative(rng):
+    x = frozen(rng.uniform(-1, 1, 500))
+    assert against_effector(x, np.full(500, 0.1)) == "tie"
+    # Rounding of the sum of squares of 1e8 + noise hides the noise from effector's variance.
+    assert against_effector(x, 1e8 + np.sign(x) + rng.normal(size=500)) == "effector is worse"

@@ -1,0 +1,257 @@
+"""RHALE's Dataset: schema, centring, edges of use, saving, prediction, the accessor."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import rhale_stats as rs
+from rhale_stats.schema import EFFECT_VARIABLES
+
+
+def model(X):
+    return 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1]
+
+
+@pytest.fixture
+def local(rng):
+    X = np.column_stack([rng.uniform(-1, 1, (300, 2)), np.full(300, 7.0)])
+    return rs.local_effects(model, X)
+
+
+RULES = [
+    rs.EqualWidthBins(6),
+    rs.QuantileBins(6),
+    rs.GivenBins(np.linspace(-1, 8, 10)),
+    rs.OptimalBins(),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
+@pytest.mark.filterwarnings("ignore:Bins without rows")
+def test_schema(local, rule):
+    effect = rs.std_error(rs.rhale(local, bins=rule))
+    for name, array in effect.data_vars.items():
+        dims, long_name, units = EFFECT_VARIABLES[name]
+        assert array.dims == dims
+        assert array.attrs["long_name"] == long_name
+        assert array.attrs["units"] == units
+    for name in ("bin_left", "bin_right", "edge_value", "n_bins", "feature_kind", "feature_units"):
+        assert name in effect.coords
+    for attributes in (effect.attrs, *(v.attrs for v in effect.variables.values())):
+        assert all(isinstance(value, str | int | float) for value in attributes.values())
+    n_bins = effect["n_bins"].values
+    for position, bins in enumerate(n_bins):
+        row = effect.isel(feature=position)
+        assert row["edge_value"].notnull().sum() == (bins + 1 if bins else 0)
+        assert row["bin_left"].notnull().sum() == row["bin_right"].notnull().sum() == bins
+        assert not row["n_obs"].values[bins:].any()
+        assert row["effect"][bins:].isnull().all()
+
+
+def test_constant_feature_is_a_flagged_row(local):
+    effect = rs.rhale(local)
+    assert effect["feature_kind"].values.tolist() == ["continuous", "continuous", "constant"]
+    row = effect.isel(feature=2)
+    assert int(row["n_bins"]) == 0
+    for name in ("effect", "curve", "heterogeneity", "average_effect", "curve_offset"):
+        assert row[name].isnull().all()
+    alone = rs.rhale(local.isel(feature=[0, 1]))
+    xr.testing.assert_equal(effect.isel(feature=[0, 1]), alone)
+
+
+def test_only_constant_features(local):
+    effect = rs.std_error(rs.rhale(local.isel(feature=[2])))
+    assert effect["n_bins"].values.tolist() == [0]
+    assert effect["curve_se"].isnull().all()
+
+
+@pytest.mark.parametrize("centering", ["mean", "start", "integral"])
+def test_centring_can_be_undone(local, centering):
+    start = rs.rhale(local, bins=rs.EqualWidthBins(7), centering="start")
+    other = rs.rhale(local, bins=rs.EqualWidthBins(7), centering=centering)
+    xr.testing.assert_allclose(
+        (other["curve"] + other["curve_offset"]).drop_attrs(), start["curve"].drop_attrs()
+    )
+    assert other.attrs["centering"] == other["curve"].attrs["centering"] == centering
+
+
+def test_what_each_centring_makes_zero(local):
+    rule = rs.QuantileBins(7)
+    x = local["x"].sel(feature="x0")
+    mean = rs.rhale(local, bins=rule)
+    assert float(rs.predict(mean, x, "x0").mean()) == pytest.approx(0, abs=1e-12)
+    start = rs.rhale(local, bins=rule, centering="start")
+    assert float(rs.predict(start, x.min(), "x0")) == 0
+    integral = rs.rhale(local, bins=rule, centering="integral")
+    fine = np.linspace(float(x.min()), float(x.max()), 100_001)
+    # The trapezoid rule on a curve with six kinks: an error of 1e-10.
+    area = np.trapezoid(rs.predict(integral, fine, "x0"), fine)
+    assert area == pytest.approx(0, abs=1e-8)
+
+
+def test_predict_labels_and_limits(local):
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(5))
+    edges = effect["edge_value"].sel(feature="x0").values
+    at_edges = rs.predict(effect, edges, "x0")
+    np.testing.assert_allclose(at_edges, effect["curve"].sel(feature="x0"))
+    assert at_edges.dims == ("grid",)
+    np.testing.assert_array_equal(at_edges["x"], edges)
+    assert at_edges.attrs["feature"] == "x0"
+    middle = rs.predict(effect, (edges[1:] + edges[:-1]) / 2, 0)
+    np.testing.assert_allclose(middle, (at_edges.values[1:] + at_edges.values[:-1]) / 2)
+    assert np.isnan(rs.predict(effect, [edges[0] - 0.1, edges[-1] + 0.1], "x0")).all()
+    assert np.isnan(rs.predict(effect, 7.0, "x2"))
+    kept = rs.predict(effect, local["x"].sel(feature="x0"), "x0")
+    assert kept.dims == ("obs",)
+    with pytest.raises(KeyError, match="one of 'x0', 'x1', 'x2', .*; got 'age'"):
+        rs.predict(effect, [0.0], "age")
+
+
+def test_empty_bins_stay_empty(rng):
+    x = np.concatenate([rng.uniform(0, 1, 50), rng.uniform(3, 4, 50)])[:, None]
+    local = rs.local_effects(lambda X: X[:, 0] ** 2, x)
+    with pytest.warns(UserWarning, match=r"Bins without rows: 'x0' \(2 of 4\).*QuantileBins"):
+        effect = rs.rhale(local, bins=rs.EqualWidthBins(4), centering="start")
+    row = effect.isel(feature=0)
+    assert row["n_obs"].values.tolist() == [50, 0, 0, 50]
+    assert np.isnan(row["effect"].values).tolist() == [False, True, True, False]
+    # Beyond the gap nobody knows the level of the curve.
+    assert np.isnan(row["curve"].values).tolist() == [False, False, True, True, True]
+    errors = rs.std_error(effect).isel(feature=0)
+    assert np.isnan(errors["curve_se"].values).tolist() == [False, False, True, True, True]
+    assert np.isfinite(errors["average_effect_se"])
+
+
+def test_one_row_in_a_bin_has_an_effect_and_no_spread():
+    local = rs.local_effects(None, [[0.0], [0.1], [0.9]], jacobian=[[1.0], [3.0], [5.0]])
+    row = rs.rhale(local, bins=rs.GivenBins([0, 0.5, 1])).isel(feature=0)
+    assert row["effect"].values.tolist() == [2.0, 5.0]
+    np.testing.assert_allclose(row["heterogeneity"], [np.sqrt(2), np.nan])
+
+
+def test_fewer_rows_than_the_rule_needs(local):
+    with pytest.raises(
+        ValueError, match="feature 'x0' has 300 rows and min_obs is 400. Lower min_obs"
+    ):
+        rs.rhale(local, bins=rs.OptimalBins(min_obs=400))
+    one = rs.local_effects(None, [[0.0], [1.0]], jacobian=[[1.0], [2.0]]).isel(obs=[0])
+    assert rs.rhale(one)["feature_kind"].values.tolist() == ["constant"]
+
+
+@pytest.mark.parametrize("name", ["x", "local_effect"])
+def test_values_broken_after_the_fact_are_refused(local, name):
+    broken = local.copy(deep=True)
+    broken[name].values[[4, 9], 1] = np.nan
+    what = "x" if name == "x" else "Local effects"
+    with pytest.raises(
+        ValueError, match=rf"{what} of feature 'x1' must be finite; got 2 NaN .*: 4, 9\)"
+    ):
+        rs.rhale(broken)
+
+
+def test_local_effects_too_large_to_square(local):
+    huge = local.assign(local_effect=local["local_effect"] * 1e200)
+    with pytest.raises(ValueError, match="small enough to be squared; got up to"):
+        rs.rhale(huge)
+
+
+def test_wrong_arguments(local):
+    with pytest.raises(TypeError, match="local must be the Dataset that local_effects"):
+        rs.rhale(np.ones((3, 2)))
+    with pytest.raises(ValueError, match="this one has no x, local_effect"):
+        rs.rhale(rs.rhale(local))
+    with pytest.raises(TypeError, match="bins must be a rule such as OptimalBins.*got 20"):
+        rs.rhale(local, bins=20)
+    with pytest.raises(TypeError, match="bins must be a rule"):
+        rs.rhale(local, bins=rs.OptimalBins)
+    with pytest.raises(ValueError, match="centering must be one of 'mean', .*; got 'zero'"):
+        rs.rhale(local, centering="zero")
+    with pytest.raises(ValueError, match="local must have at least one row; got none"):
+        rs.rhale(local.isel(obs=slice(0, 0)))
+
+
+def test_threads_change_nothing(rng, monkeypatch):
+    monkeypatch.setattr("rhale_stats.effects.THREADS_FROM", 10**9)
+    local = rs.local_effects(None, rng.normal(size=(1000, 5)), jacobian=rng.normal(size=(1000, 5)))
+    alone = rs.rhale(local)
+    monkeypatch.setattr("rhale_stats.effects.THREADS_FROM", 0)
+    xr.testing.assert_identical(rs.rhale(local), alone)
+
+
+def test_inputs_are_left_alone(local):
+    before = local.copy(deep=True)
+    effect = rs.rhale(local)
+    copy = effect.copy(deep=True)
+    rs.std_error(effect)
+    xr.testing.assert_identical(local, before)
+    xr.testing.assert_identical(effect, copy)
+
+
+@pytest.mark.parametrize("backend", ["netcdf", "zarr"])
+def test_saving_and_loading_is_identical(local, tmp_path, backend):
+    local.attrs["output_name"] = "visits"
+    for number, dataset in enumerate([local, rs.rhale(local), rs.std_error(rs.rhale(local))]):
+        path = tmp_path / f"{number}"
+        if backend == "netcdf":
+            dataset.to_netcdf(path)
+            loaded = xr.open_dataset(path).load()
+        else:
+            pytest.importorskip("zarr")
+            dataset.to_zarr(path)
+            loaded = xr.open_zarr(path).load()
+        xr.testing.assert_identical(dataset, loaded)
+        loaded.close()
+
+
+def test_effects_from_loaded_local_effects(local, tmp_path):
+    local.to_netcdf(tmp_path / "local.nc")
+    with xr.open_dataset(tmp_path / "local.nc") as loaded:
+        xr.testing.assert_identical(rs.rhale(loaded), rs.rhale(local))
+
+
+class TestAccessor:
+    def test_every_method_is_the_function(self, local):
+        effect = rs.rhale(local)
+        xr.testing.assert_identical(effect.rhale.std_error(), rs.std_error(effect))
+        xr.testing.assert_identical(
+            effect.rhale.predict([0.1], "x0"), rs.predict(effect, [0.1], "x0")
+        )
+        assert str(effect.rhale.summary("x0")) == str(rs.summary(effect, "x0"))
+        assert effect.rhale.tidy(level=0.5).equals(rs.tidy(effect, level=0.5))
+        assert effect.rhale.glance().equals(rs.glance(effect))
+        assert effect.rhale.augment(local).equals(rs.augment(local, effect))
+        assert len(effect.rhale.plot("x0", local)) == 2
+        assert len(effect.rhale.plot_all()) == 3
+
+    def test_defaults_are_the_functions_own(self, local):
+        accessor = type(rs.rhale(local).rhale)
+        names = {"plot": "plot_effect", "plot_all": "plot_effects"}
+        methods = [
+            (name, method) for name, method in vars(accessor).items() if not name.startswith("_")
+        ]
+        assert len(methods) == 8
+        for name, method in methods:
+            function = getattr(rs, names.get(name, name))
+            ours = {
+                key: p.default
+                for key, p in inspect.signature(method).parameters.items()
+                if p.default is not p.empty
+            }
+            theirs = {
+                key: p.default
+                for key, p in inspect.signature(function).parameters.items()
+                if p.default is not p.empty
+            }
+            assert ours == theirs, name
+
+
+def test_public_names_are_documented():
+    for name in rs.__all__:
+        if name != "__version__":
+            assert inspect.getdoc(getattr(rs, name)), name
+    assert importlib.util.find_spec("rhale_stats").origin

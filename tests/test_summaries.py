@@ -1,0 +1,167 @@
+"""Tables: what they hold, and that they hold what the Dataset holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import rhale_stats as rs
+from rhale_stats.summaries import interval_labels
+
+
+@pytest.fixture(scope="module")
+def local():
+    rng = np.random.default_rng(7)
+    frame = pd.DataFrame(rng.uniform(-1, 1, (400, 3)), columns=["age", "income", "constant"])
+    frame["constant"] = 3.0
+    frame.index = [f"p{i}" for i in range(400)]
+    frame.attrs |= {"units": {"age": "years"}, "output_name": "visits", "output_units": "a year"}
+    return rs.local_effects(lambda f: 2 * f["age"] + 4 * f["age"] * f["income"], frame)
+
+
+@pytest.fixture(scope="module")
+def effect(local):
+    return rs.rhale(local, bins=rs.EqualWidthBins(4))
+
+
+def test_tidy_is_the_dataset_in_rows(effect):
+    table = rs.tidy(effect, level=0.9)
+    assert table["term"].tolist() == ["age"] * 4 + ["income"] * 4
+    row = table.iloc[5]
+    with_se = rs.std_error(effect).sel(feature="income", bin=1)
+    assert row["bin"] == 1
+    assert row["estimate"] == float(with_se["effect"])
+    assert row["std_error"] == float(with_se["effect_se"])
+    assert row["n_obs"] == int(with_se["n_obs"])
+    z = row["estimate"] / row["std_error"]
+    assert row["statistic"] == pytest.approx(z)
+    assert row["p_value"] == pytest.approx(2 * stats.norm.sf(abs(z)))
+    low, high = stats.norm.interval(0.9, row["estimate"], row["std_error"])
+    assert (row["conf_low"], row["conf_high"]) == pytest.approx((low, high))
+    pd.testing.assert_frame_equal(table, rs.tidy(rs.std_error(effect), level=0.9))
+
+
+def test_glance_is_one_row_a_feature(local, effect):
+    table = rs.glance(effect).set_index("term")
+    g = local["local_effect"].sel(feature="age").values
+    assert table.loc["age", "estimate"] == pytest.approx(g.mean(), rel=1e-12)
+    assert table.loc["age", "std_error"] == pytest.approx(stats.sem(g), rel=1e-12)
+    row = effect.sel(feature="age")
+    rms = np.sqrt(np.average(row["heterogeneity"] ** 2, weights=row["n_obs"]))
+    assert table.loc["age", "heterogeneity"] == pytest.approx(rms)
+    x = local["x"].sel(feature="age").values
+    assert table.loc["age", "heterogeneity_output"] == pytest.approx(rms * x.std(ddof=1))
+    assert table.loc["constant", "kind"] == "constant"
+    assert table.loc["constant"].drop(["kind", "n_bins", "n_obs"]).isna().all()
+
+
+def test_augment_has_every_row_in_its_bin(local, effect):
+    table = rs.augment(local, effect)
+    assert table.index.tolist()[:2] == ["p0", "p1"]
+    counts = table["age.bin"].value_counts().sort_index()
+    assert counts.tolist() == effect["n_obs"].sel(feature="age").values.tolist()
+    means = table.groupby("age.bin")["age.local_effect"].mean()
+    np.testing.assert_allclose(means, effect["effect"].sel(feature="age"), rtol=1e-12)
+    np.testing.assert_allclose(
+        table["age.residual"], table["age.local_effect"] - table["age.effect"]
+    )
+    # "mean" centring: zero on average over the rows, exactly.
+    assert table["age.curve"].mean() == pytest.approx(0, abs=1e-12)
+    assert table["constant.bin"].isna().all()
+
+
+def test_augment_marks_rows_outside_the_bins(local, effect):
+    other = local.assign(x=local["x"] * 2)
+    table = rs.augment(other, effect)
+    outside = table["age.bin"].isna()
+    edges = effect["edge_value"].sel(feature="age")
+    expected = (table["age"] < float(edges[0])) | (table["age"] > float(edges[4]))
+    assert outside.tolist() == expected.tolist()
+    assert table.loc[outside, ["age.effect", "age.curve"]].isna().all(axis=None)
+
+
+def test_augment_carries_weights(rng):
+    local = rs.local_effects(lambda X: X[:, 0], rng.normal(size=(5, 1)), weights=[1, 2, 3, 4, 5])
+    assert rs.augment(local, rs.rhale(local))["weight"].tolist() == [1, 2, 3, 4, 5]
+
+
+def test_summary_prints_a_line_a_feature(effect):
+    text = str(rs.summary(effect))
+    assert "RHALE: effects on visits [a year]" in text
+    assert "[1] Bins: EqualWidthBins(n_bins=4)." in text
+    table = rs.glance(effect).set_index("term")
+    line = next(row for row in text.splitlines() if row.startswith("age "))
+    assert line.split()[1:4] == [
+        "4",
+        f"{table.loc['age', 'estimate']:.4g}",
+        f"{table.loc['age', 'std_error']:.4g}",
+    ]
+    constant = next(row for row in text.splitlines() if row.startswith("constant"))
+    assert constant.split() == ["constant", "0", "constant"]
+    widths = {len(row) for row in text.splitlines() if row.startswith("=")}
+    assert len(widths) == 1
+    assert "chosen on these rows" not in text
+
+
+def test_summary_of_one_feature_prints_a_line_a_bin(effect):
+    text = str(rs.summary(effect, "age"))
+    assert "RHALE: effect of age [years] on visits [a year]" in text
+    lines = [row for row in text.splitlines() if row.startswith("[-") or row.startswith("[0")]
+    assert len(lines) == 4
+    table = rs.tidy(effect)
+    assert f"{table.loc[0, 'estimate']:.4g}" in lines[0]
+    assert text == str(rs.summary(effect, 0))
+
+
+def test_summary_says_that_bins_were_chosen(local):
+    assert "chosen on these rows" in str(rs.summary(rs.rhale(local)))
+
+
+def test_summary_of_a_constant_feature(effect):
+    assert "The feature does not vary." in str(rs.summary(effect, "constant"))
+
+
+def test_summary_is_a_statsmodels_table(effect):
+    assert "<table" in rs.summary(effect).as_html()
+    assert r"\begin" in rs.summary(effect, "age").as_latex()
+
+
+@pytest.mark.parametrize("function", [rs.tidy, rs.glance, rs.summary])
+def test_level_must_be_a_probability(effect, function):
+    with pytest.raises(ValueError, match=r"level must lie strictly between 0 and 1.*got 95"):
+        function(effect, level=95)
+
+
+def test_tables_need_effects(local):
+    with pytest.raises(ValueError, match=r"Dataset that rhale\(local\) returns; this one has no"):
+        rs.tidy(local)
+    with pytest.raises(TypeError, match="effect must be the Dataset .* got DataFrame"):
+        rs.summary(pd.DataFrame())
+    with pytest.raises(KeyError, match="feature must be one of 'age', .*; got 'size'"):
+        rs.summary(rs.rhale(local), "size")
+
+
+def test_standard_errors_need_their_moments(local):
+    effect = rs.rhale(local, std_error_moments=False)
+    with pytest.raises(ValueError, match="made by rhale.*std_error_moments=False"):
+        rs.tidy(effect)
+
+
+@pytest.mark.parametrize(
+    ("edges", "labels"),
+    [
+        ([0.0, 0.25, 1.0], ["[0, 0.25)", "[0.25, 1]"]),
+        ([-1.5, 123456.0], ["[-1.5, 123456]"]),
+        (
+            [1.7e9, 1.7e9 + 11.5, 1.7e9 + 12.25],
+            ["[1700000000, 1700000011.5)", "[1700000011.5, 1700000012.25]"],
+        ),
+        ([0.0, 1e-9, 2.5e-9], ["[0, 1e-09)", "[1e-09, 2.5e-09]"]),
+        ([1e20, 3e20], ["[1e+20, 3e+20]"]),
+        ([], []),
+    ],
+)
+def test_interval_labels_tell_edges_apart(edges, labels):
+    assert interval_labels(np.array(edges)) == labels
