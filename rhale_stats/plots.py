@@ -46,7 +46,7 @@ REFERENCE = "0.6"
 VIOLIN_POINTS = 256
 VIOLIN_WIDTH = 0.9
 # Tails that stretch a panel by so much are left outside it, except for the central part.
-LONG_TAILS = 1.5
+LONG_TAILS = 2.0
 CENTRAL_PART = 0.99
 # The rug's grid: finer than print shows. With more ticks than this they would merge.
 RUG_POSITIONS = 2000
@@ -130,10 +130,9 @@ def plot_effect(
     --------
     >>> import numpy as np
     >>> import rhale_stats as rs
-    >>> from rhale_stats.plots import plot_effect
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
-    >>> upper, lower = plot_effect(rs.rhale(local), "x0", local)
+    >>> upper, lower = rs.plot_effect(rs.rhale(local), "x0", local)
     >>> upper.get_ylabel(), lower.get_ylabel()
     ('effect on output', 'd output / d x0')
     """
@@ -153,6 +152,8 @@ def plot_effect(
                 panel.tick_params(left=False, labelleft=False)
             return _array(panels)
         _draw_curve(upper, row)
+        if np.isnan(row["curve"].values).all():
+            upper.tick_params(left=False, labelleft=False)
         _draw_bins(lower, row)
         if rows is not None:
             _draw_violins(lower, rows, row["edge_value"].values, _error(row))
@@ -211,10 +212,9 @@ def plot_effects(
     --------
     >>> import numpy as np
     >>> import rhale_stats as rs
-    >>> from rhale_stats.plots import plot_effects
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
-    >>> panels = plot_effects(rs.rhale(local))
+    >>> panels = rs.plot_effects(rs.rhale(local))
     >>> [panel.get_title() for panel in panels]
     ['x0', 'x1']
     """
@@ -321,6 +321,8 @@ def _given_axes(
             raise TypeError(f"{expected}; got {type(panel).__name__} among them. {advice}")
     if len(panels) != n_axes:
         raise ValueError(f"{expected}; got {len(panels)}. {advice}")
+    if len({id(panel) for panel in panels}) < n_axes:
+        raise ValueError(f"{expected}; got the same one twice. {advice}")
     return panels
 
 
@@ -436,11 +438,12 @@ def _interval_label(row: xr.Dataset) -> str:
 
 
 def _draw_bins(panel: Axes, row: xr.Dataset) -> None:
+    span = np.ptp(row["edge_value"].values)
+    panel.set_xlim(row["edge_value"][0] - 0.02 * span, row["edge_value"][-1] + 0.02 * span)
+    row = row.isel(bin=row["effect"].notnull().values)
     left, right = row["bin_left"].values, row["bin_right"].values
     mean, middle = row["effect"].values, (left + right) / 2
     panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5)
-    span = right[-1] - left[0]
-    panel.set_xlim(left[0] - 0.02 * span, right[-1] + 0.02 * span)
     # Bars keep out of each other's way: at most this many points wide.
     gap = np.diff(middle).min() if len(middle) > 1 else span
     room = gap / span * panel.get_window_extent().width * 72 / panel.figure.dpi
@@ -502,7 +505,7 @@ def _draw_violins(panel: Axes, rows: _Rows, edges: FloatArray, error: float) -> 
         panel.add_collection(LineCollection(flat, colors=HETEROGENEITY, linewidths=line, zorder=1))
     panel.autoscale_view(scalex=False)
     off_scale = _shorten_tails(panel, rows, bins)
-    note = f" ({100 * off_scale:.2g} % off the scale)" if off_scale else ""
+    note = f"\n({100 * off_scale:.2g} % off the scale)" if off_scale else ""
     if outlines:
         shapes.set_label(f"local effects{note}")
 

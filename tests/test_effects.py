@@ -255,3 +255,10 @@ def test_public_names_are_documented():
         if name != "__version__":
             assert inspect.getdoc(getattr(rs, name)), name
     assert importlib.util.find_spec("rhale_stats").origin
+
+
+def test_given_edges_are_reported_as_given(local):
+    rule = rs.GivenBins({"x0": [-2.0, 0.0, 3.0], "x1": [-1.0, 1.0]})
+    effect = rs.rhale(local.isel(feature=[0, 1]), bins=rule)
+    assert effect["edge_value"].sel(feature="x0").values.tolist() == [-2.0, 0.0, 3.0]
+    assert effect["edge_value"].sel(feature="x1").values[:2].tolist() == [-1.0, 1.0]

@@ -47,15 +47,16 @@ def variable_axis(edges: FloatArray) -> bh.axis.Variable:
 
 
 def bin_edges(axis: Axis, starts: IntArray, low: float, high: float) -> FloatArray:
-    """Edges of bins that begin at cells ``starts``: ``low``, the exact interior edges, ``high``.
+    """Edges of the bins that begin at cells ``starts``, such that a recount by them is exact.
 
-    An interior edge is the smallest float that the axis puts in the cell on its right, found by
-    repeated section on the axis's own arithmetic. Counting rows by the reported edges therefore gives
-    the number of rows exactly (math [4]).
+    Given edges are what they are. On a regular grid the outer edges are ``low`` and ``high``, and
+    an interior edge is the smallest float that the axis puts in the cell on its right, found by
+    repeated section on the axis's own arithmetic. Counting rows by the reported edges therefore
+    gives the number of rows exactly (math [4]).
     """
-    inner = starts[1:]
     if isinstance(axis, bh.axis.Variable):
-        return np.concatenate([[low], axis.edges[inner], [high]])
+        return np.append(axis.edges[starts], axis.edges[-1])
+    inner = starts[1:]
     # The axis subtracts, divides and multiplies once each: a few units of rounding.
     reach = 24 * np.spacing(max(abs(low), abs(high)))
     left, right = axis.edges[inner] - reach, axis.edges[inner] + reach
@@ -134,14 +135,20 @@ def _bin_costs(
 ) -> FloatArray:
     """Costs B(l, j) of the bins [l, j) for j in ``ends``: (problem, j, l), infinite if infeasible.
 
-    Moments come from running sums, centred about the mean of all rows. Their rounding, 1e-15 of
-    the total sum of squares, is far below what counts as a tie.
+    Moments come from differences of running sums, centred about the mean of all rows. Their
+    rounding, 1e-15 of the total sum of squares, is far below what counts as a tie. Weights may
+    differ by many powers of ten between bins; with them every bin is summed by itself.
     """
     n_cells = width.shape[1]
     centre = union(cells).mean[:, None]
     deviation = np.where(cells.weight > 0, cells.mean - centre, 0.0)
 
+    weighted = not np.array_equal(cells.weight, cells.weight_sq)
+
     def sums(values: FloatArray) -> FloatArray:
+        if weighted:
+            inside = np.where(np.arange(n_cells) < ends[:, None], values[:, None], 0.0)
+            return np.cumsum(inside[..., ::-1], axis=2)[..., ::-1]
         running = np.concatenate([np.zeros_like(values[:, :1]), np.cumsum(values, axis=1)], axis=1)
         return np.asarray(running[:, ends, None] - running[:, None, :n_cells])
 
@@ -155,9 +162,8 @@ def _bin_costs(
         cost /= weight
         np.subtract(sums(cells.m2 + cells.weight * deviation**2), cost, out=cost)
         np.maximum(cost, 0.0, out=cost)
-        if np.array_equal(cells.weight, cells.weight_sq):
-            n_rows, scale = weight, weight - ddof
-        else:
+        n_rows, scale = weight, weight - ddof
+        if weighted:
             square = sums(cells.weight_sq)
             n_rows, scale = weight**2 / square, weight - ddof * square / weight
         cost /= scale
@@ -179,7 +185,15 @@ def quantile_edges(x: FloatArray, n_bins: int, counts: FloatArray | None) -> Flo
     """math [18]: edges at the k/n_bins quantiles, ties merged.
 
     Quantiles are values of the data (the inverse of the empirical distribution function, R's
-    type 1), so that weights and repeated rows give the same edges.
+    type 1), so that weights and repeated rows give the same edges. Ranks are compared in whole
+    numbers: k/n_bins times the number of rows would round to the wrong side.
     """
-    level = np.arange(n_bins + 1) / n_bins
-    return np.unique(np.quantile(x, level, method="inverted_cdf", weights=counts))
+    k = np.arange(n_bins + 1)
+    if counts is None:
+        rank = np.maximum(-(-k * len(x) // n_bins) - 1, 0)
+        return np.unique(np.partition(x, np.unique(rank))[rank])
+    order = np.argsort(x)
+    below = np.cumsum(counts[order])
+    # Sums of weights that are no whole numbers may round.
+    rank = np.searchsorted(below * n_bins, k * below[-1] * (1 - 1e-12))
+    return np.unique(x[order][rank])
