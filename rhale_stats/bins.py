@@ -270,7 +270,7 @@ class OptimalBins:
         n_rows = n_effective(union(stacked))
         min_obs = n_rows / 20 if self.min_obs is None else np.full(len(n_rows), self.min_obs)
         for candidate, rows, needed in zip(candidates, n_rows, min_obs, strict=True):
-            least = max(needed, self.ddof + 1)
+            least = max(needed, 2)
             if rows < least:
                 raise ValueError(
                     f"min_obs must not exceed the number of rows, and a variance needs two; "

@@ -155,7 +155,7 @@ def _bin_costs(
     weight = sums(cells.weight)
     total = cells.weight.sum(axis=1)[:, None, None]
     # A little below, so that rounding in a sum of weights does not make a bin infeasible.
-    needed = np.maximum(min_obs, ddof + 1)[:, None, None] * (1 - 1e-12)
+    needed = np.maximum(min_obs, 2)[:, None, None] * (1 - 1e-12)
     with np.errstate(invalid="ignore", divide="ignore"):
         cost = sums(cells.weight * deviation)
         cost *= cost

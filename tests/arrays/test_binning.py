@@ -33,7 +33,7 @@ def bin_cost(inside, g, width, *, min_obs, discount, ddof, weight=None):
     w = np.ones(len(g)) if weight is None else weight
     here = w[inside]
     # As many rows as min_obs asks for, and as a variance needs; the slack is rounding in sums.
-    if here.sum() ** 2 < max(min_obs, ddof + 1) * (1 - 1e-12) * (here**2).sum() or not len(here):
+    if here.sum() ** 2 < max(min_obs, 2) * (1 - 1e-12) * (here**2).sum() or not len(here):
         return np.inf
     centred = g[inside] - np.average(g[inside], weights=here)
     spread = (here * centred**2).sum() / (here.sum() - ddof * (here**2).sum() / here.sum())
