@@ -13,10 +13,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import pandas as pd
+import seaborn as sns
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
 import xarray as xr
+from matplotlib.figure import Figure
 from tqdm import tqdm
 
 from rhale_stats.effects import local_effects, rhale
@@ -38,11 +41,7 @@ RAND_FORMULA = (
     " + cr(lpi, df=3, constraints='center') * idp + cr(fmde, df=3, constraints='center') + lncoins"
 )
 RAND_FEATURES = ["disea", "lpi", "fmde"]
-RAND_UNITS = {
-    "disea": "chronic diseases",
-    "lpi": "log dollars of incentive payment",
-    "fmde": "log dollars of deductible",
-}
+RAND_UNITS = {"disea": "disease", "lpi": "log $", "fmde": "log $"}
 NETCDF_NAME = "rhale-effects.nc"
 PICTURE_NAME = "rhale-effects.png"
 # Up to so many features are drawn with their bins below the curve.
@@ -113,7 +112,7 @@ def _rand(arguments: argparse.Namespace) -> None:
     data = sm.datasets.randhie.load_pandas().data
     data.attrs["units"] = RAND_UNITS
     data.attrs["output_name"] = "visits"
-    data.attrs["output_units"] = "visits a year"
+    data.attrs["output_units"] = "per year"
     print(
         f"RAND Health Insurance Experiment: {len(data)} person-years, outpatient visits explained "
         f"by a Poisson model with splines and interactions."
@@ -232,15 +231,16 @@ def _fit_glm(data: pd.DataFrame, formula: str, family: str) -> Any:
         ) from error
 
 
-def _draw(effect: xr.Dataset, local: xr.Dataset) -> Any:
-    import matplotlib.pyplot as plt
-
+def _draw(effect: xr.Dataset, local: xr.Dataset) -> Figure:
+    """Curves above bins, side by side; curves only where features are many."""
     n_features = effect.sizes["feature"]
     if n_features > DETAILED_FEATURES:
-        return plot_effects(effect)[0].figure
-    figure, axes = plt.subplots(
-        2, n_features, figsize=(4.2 * n_features, 5.6), layout="constrained", squeeze=False
-    )
+        curves: Figure = plot_effects(effect)[0].figure
+        return curves
+    with sns.axes_style("ticks"):
+        figure = plt.figure(figsize=(1.5 + 3.8 * n_features, 6.0), layout="constrained")
+        axes = figure.subplots(2, n_features, squeeze=False)
     for column in range(n_features):
         plot_effect(effect, column, local, ax=axes[:, column])
+    sns.despine(figure)
     return figure
