@@ -430,7 +430,9 @@ class _Rows(NamedTuple):
 
 def _rows(local: xr.Dataset) -> _Rows:
     """Columns of the local effects; weights scaled to 1 at most and dropped where all are equal."""
-    x, g = (local[name].transpose("obs", "feature").values for name in ("x", "local_effect"))
+    x, g = (
+        local.variables[name].transpose("obs", "feature").values for name in ("x", "local_effect")
+    )
     if not len(x):
         raise ValueError("local must have at least one row; got none.")
     weight: FloatArray | None = None

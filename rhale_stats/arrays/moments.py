@@ -19,6 +19,10 @@ Axis: TypeAlias = bh.axis.Regular | bh.axis.Variable
 
 # Rows are handled in blocks of this many where a pass needs temporary columns: 1 MB a column.
 BLOCK_ROWS = 1 << 17
+# A centre for arithmetic, nothing else, is the median of about so many rows.
+CENTRE_ROWS = 1000
+# Values this many ranges away from 0 are summed as offsets, so that they keep their digits.
+FAR = 16.0
 
 
 class Moments(NamedTuple):
@@ -53,18 +57,24 @@ def cell_moments(
     ``x`` at or above the axis's upper end belongs to the last cell (math [4]: closed on both
     sides); the axis must reach down to ``min(x)``.
     """
-    if weight is None or frequency:
-        view = _filled(axis, bh.storage.Mean(), x, weight=weight, sample=g)
-        total = view["count"]
-        total_sq = total
-        rows = total
+    centre = 0.0
+    if weight is None:
+        view = _filled(axis, bh.storage.Mean(), x, sample=g)
+        rows = total = total_sq = view["count"]
         mean, m2 = view["value"], view["_sum_of_deltas_squared"]
     else:
-        view = _filled(axis, bh.storage.WeightedMean(), x, weight=weight, sample=g)
-        total, total_sq = view["sum_of_weights"], view["sum_of_weights_squared"]
-        mean, m2 = view["value"], view["_sum_of_weighted_deltas_squared"]
-        rows = _filled(axis, bh.storage.Int64(), x).astype(np.float64)
-    origin = float(axis.edges[0])
+        # The weighted update rounds the first value of a cell: m2 would keep eps g^2.
+        centre = float(np.median(g[:: len(g) // CENTRE_ROWS + 1]))
+        if frequency:
+            view = _filled(axis, bh.storage.Mean(), x, weight=weight, sample=g - centre)
+            rows = total = total_sq = view["count"]
+            mean, m2 = view["value"], view["_sum_of_deltas_squared"]
+        else:
+            view = _filled(axis, bh.storage.WeightedMean(), x, weight=weight, sample=g - centre)
+            total, total_sq = view["sum_of_weights"], view["sum_of_weights_squared"]
+            mean, m2 = view["value"], view["_sum_of_weighted_deltas_squared"]
+            rows = _filled(axis, bh.storage.Int64(), x).astype(np.float64)
+    origin = _origin(axis)
     x_sum = _sum_of_offsets(axis, x, weight, origin)
     with np.errstate(invalid="ignore"):
         occupied = total > 0
@@ -72,19 +82,28 @@ def cell_moments(
             rows,
             total,
             total_sq,
-            np.where(occupied, mean, np.nan),
-            np.where(occupied, m2, 0.0),
+            np.where(occupied, centre + mean, np.nan),
+            np.where(occupied, np.maximum(m2, 0.0), 0.0),
             np.where(occupied, origin + x_sum / total, np.nan),
         )
     # The overflow cell holds the rows at the upper end.
     return merge(flow, np.arange(len(rows) - 1))
 
 
+def _origin(axis: Axis) -> float:
+    """Where sums of x start: 0, unless x is a small range far from it, as time stamps are."""
+    low, high = float(axis.edges[0]), float(axis.edges[-1])
+    return 0.0 if max(abs(low), abs(high)) < FAR * (high - low) else low
+
+
 def _sum_of_offsets(
     axis: Axis, x: FloatArray, weight: FloatArray | None, origin: float
 ) -> FloatArray:
-    """Sum of w (x - origin) per cell: offsets, so that a time stamp keeps its digits."""
+    """Sum of w (x - origin) per cell."""
     histogram = bh.Histogram(axis, storage=bh.storage.Double())
+    if weight is None and origin == 0:
+        histogram.fill(x, weight=x)
+        return _cells(histogram)
     buffer = np.empty(min(len(x), BLOCK_ROWS))
     for begin in range(0, len(x), BLOCK_ROWS):
         block = x[begin : begin + BLOCK_ROWS]

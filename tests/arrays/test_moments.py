@@ -86,16 +86,43 @@ def test_regular_cells_agree_with_pandas(rng):
     assert_allclose(cells.mean, table.mean(), rtol=0, atol=2000 * EPS * 4)
 
 
-def test_offset_of_1e8_keeps_the_variance(rng):
+def weightings(rng, n):
+    return {
+        "none": (None, False),
+        "frequency": (rng.integers(1, 5, n).astype(float), True),
+        "precision": (rng.uniform(0.1, 2, n), False),
+    }
+
+
+KINDS = pytest.mark.parametrize("kind", ["none", "frequency", "precision"])
+
+
+@KINDS
+def test_offset_of_1e8_keeps_the_variance(rng, kind):
     x, noise = rows(rng)
     g = frozen(1e8 + noise)
-    cells = cell_moments(variable_axis(EDGES), x, g, None, frequency=False)
-    # g - 1e8 is exact (Sterbenz), so that pandas sees the same numbers without the offset.
-    expected = pd.Series(g - 1e8).groupby(cell_of(x)).var().to_numpy()
+    weight, frequency = weightings(rng, len(x))[kind]
+    axis = variable_axis(EDGES)
+    cells = cell_moments(axis, x, g, weight, frequency=frequency)
+    # g - 1e8 is exact (Sterbenz): the same numbers without the offset.
+    expected = variance(cell_moments(axis, x, g - 1e8, weight, frequency=frequency), 1)
     # Welford's relative error is at most n kappa eps, kappa = mean / sd (Chan, Golub and LeVeque
     # 1983); the textbook sum of squares loses kappa^2 eps, all digits.
     kappa = 1e8 / np.sqrt(expected)
     assert (np.abs(variance(cells, 1) / expected - 1) <= cells.n_obs * kappa * EPS).all()
+
+
+@KINDS
+def test_equal_effects_have_no_spread(rng, kind):
+    """A weighted update whose first mean is 0 leaves eps g^2 behind, of either sign."""
+    for _ in range(200):
+        n = rng.integers(1, 20)
+        x, g = rng.uniform(size=n), np.full(n, np.round(rng.uniform(0, 10), 3))
+        weight, frequency = weightings(rng, n)[kind]
+        cells = cell_moments(regular_axis(0, 1, 3), x, g, weight, frequency=frequency)
+        assert (cells.m2 >= 0).all()
+        # The square of a rounding error, not its product with the effect itself.
+        assert (cells.m2 <= cells.weight * (n * EPS * g[0]) ** 2).all()
 
 
 def test_offset_of_1e9_in_x_keeps_its_mean(rng):
@@ -162,15 +189,7 @@ def test_empty_cells_and_cells_of_one_row():
     assert_array_equal(variance(cells, 0), [0, np.nan, 1])
 
 
-def weightings(rng, n):
-    return {
-        "none": (None, False),
-        "frequency": (rng.integers(1, 5, n).astype(float), True),
-        "precision": (rng.uniform(0.1, 2, n), False),
-    }
-
-
-@pytest.mark.parametrize("kind", ["none", "frequency", "precision"])
+@KINDS
 def test_merged_cells_equal_coarse_ones(rng, kind):
     x, g = rows(rng)
     weight, frequency = weightings(rng, len(x))[kind]
@@ -219,7 +238,7 @@ def test_union_is_one_merge(rng):
     assert_same(union(batch), merge(cells, np.array([0])), np.abs(g).max())
 
 
-@pytest.mark.parametrize("kind", ["none", "frequency", "precision"])
+@KINDS
 @pytest.mark.parametrize("axis", ["regular", "variable"])
 def test_residual_moments_by_brute_force(rng, kind, axis, monkeypatch):
     monkeypatch.setattr(moments, "BLOCK_ROWS", 64)  # many blocks
