@@ -91,8 +91,9 @@ def local_effects(
         Survey and precision weights, or counts of repeated rows.
     method : {"auto", "jacobian", "central_difference", "finite_difference"}, default "auto"
         "auto" takes ``jacobian`` where given and else central differences. "finite_difference"
-        takes the slope across the row's cell, on a grid of 100 equal cells (math [2]): right for
-        trees and other models that jump.
+        takes the slope across the row's cell, on a grid of 100 equal cells (math [2]), and so sees the
+        jumps of trees. Rows that thin out inside a bin weigh a jump by where they are: use bins
+        narrow enough.
     progress : bool, default True
         Show a bar on work over two seconds.
 
@@ -322,7 +323,8 @@ def rhale(
     Warns
     -----
     UserWarning
-        A bin without rows: its effect is NaN, and the curve is unknown beyond it.
+        A bin without rows: its effect is NaN, and the curve is unknown beyond it; centred at a
+        mean it is unknown everywhere.
 
     Notes
     -----

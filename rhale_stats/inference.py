@@ -50,7 +50,8 @@ def std_error(effect: xr.Dataset) -> xr.Dataset:
         ``curve_se`` of the curve as it is centred (math [26] for ``centering="mean"``) and
         ``curve_se_start`` of the zero-start curve (math [25]); over (feature),
         ``average_effect_se``. With weights n_k is the effective number of rows, math [6]. A bin
-        of one row has no standard error: NaN, and NaN in the curve beyond it.
+        of one row has no standard error: NaN, and NaN in the zero-start curve beyond it and in
+        all of a curve centred otherwise.
 
     Raises
     ------
@@ -62,8 +63,9 @@ def std_error(effect: xr.Dataset) -> xr.Dataset:
     Notes
     -----
     ``curve_se`` is not ``curve_std``: the one says how well the average curve is known and
-    shrinks with the number of rows, the other how much the rows differ and does not. A zero-start
-    standard error drawn around a centred curve covers about half of what it claims.
+    shrinks with the number of rows, the other how much the rows differ and does not. Nor is
+    ``curve_se_start`` for a centred curve: it is 0 at the left end, where that curve is not known
+    exactly, and too small or too large elsewhere.
 
     References
     ----------
