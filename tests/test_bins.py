@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -60,7 +61,7 @@ RULES = [
             rs.GivenBins,
             {"edges": [0, 1, 1]},
             ValueError,
-            "followed by .*1.0.* at positions 1 and 2",
+            "followed by .* at positions 1 and 2",
         ),
         (rs.GivenBins, {"edges": [0, 2, 1]}, ValueError, "edges must increase strictly; got"),
         (rs.GivenBins, {"edges": [0]}, ValueError, r"at least two numbers; got .* shape \(1,\)"),
@@ -257,6 +258,18 @@ def test_a_constant_derivative_is_one_bin(rng, slope):
         assert_allclose(effect["effect"][0], slope, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("weight_kind", ["precision", "frequency"])
+@pytest.mark.parametrize("slope", [0.1, 1 / 3, -7.162e6])
+def test_a_constant_derivative_is_one_bin_under_weights(rng, slope, weight_kind):
+    x, weights = rng.uniform(-1, 1, 1000), rng.uniform(0.1, 5, 1000)
+    weights = np.ceil(weights) if weight_kind == "frequency" else weights
+    effect = estimate(
+        x, np.full(1000, slope), rs.OptimalBins(), weights=weights, weight_kind=weight_kind
+    )
+    assert effect["n_bins"] == 1
+    assert_allclose(effect["heterogeneity"], 0, atol=1000 * np.finfo(float).eps * abs(slope))
+
+
 def test_optimal_bins_never_hold_less_than_two_rows(rng):
     """One row has no variance, whatever min_obs and ddof say."""
     for seed in range(30):
@@ -289,11 +302,14 @@ def against_effector(x, g):
         return "effector breaks min_obs"
 
     def cost(edges):
-        bins = zip(edges[:-1], edges[1:], strict=True)
-        return sum(bin_cost((cell >= a) & (cell < b), g, (b - a) * width, **rule) for a, b in bins)
+        return sum(
+            bin_cost((cell >= a) & (cell < b), g, (b - a) * width, **rule)
+            for a, b in pairwise(edges)
+        )
 
     if np.allclose(x.min(), x.max()):
-        assert len(theirs) == 2 and cost(theirs) > cost(ours)
+        assert len(theirs) == 2
+        assert cost(theirs) > cost(ours)
         return "effector takes the range for a point"
 
     # math [21], or what rounding of the local effects makes of a variance of 0.
@@ -313,24 +329,24 @@ def test_edges_equal_effectors():
 def test_edges_equal_effectors_where_costs_pass_its_infinity():
     """Effector's 1e8 for an infeasible bin is cheaper than a feasible one of larger cost."""
     found = Counter()
-    for seed in range(200):
+    for seed in range(100):
         x, g = sample(seed)
         scale = 10 ** np.random.default_rng([seed, 1]).uniform(3, 6)
         found[against_effector(x, scale * g)] += 1
     assert set(found) == {"equal", "effector breaks min_obs"}
-    assert found["effector breaks min_obs"] > 80  # 94 of 200
+    assert found["effector breaks min_obs"] > 40  # 48 of 100
 
 
 def test_edges_equal_effectors_but_for_ties():
     """Without noise whole partitions cost nothing; ours is the one with the fewest bins."""
     found = Counter()
-    for seed in range(100):
+    for seed in range(50):
         x, _ = sample(seed)
         levels = np.array([0.1, 0.7, 1 / 3])[np.searchsorted(np.quantile(x, [0.3, 0.6]), x)]
         found[against_effector(x, levels)] += 1
         found[against_effector(x, np.full(len(x), levels[0] + seed / 7))] += 1
     assert set(found) == {"equal", "tie"}
-    assert found["tie"] > 50
+    assert found["tie"] > 25
 
 
 def test_effector_gives_up_on_timestamps():

@@ -1,0 +1,364 @@
+"""RHALE as statistics: known truths, exact counts, coverage, equivariance.
+
+A simulation is one Dataset: every sample is a column of X, so that one call estimates them all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+
+import rhale_stats as rs
+from tests.arrays.test_binning import recount
+
+EPS = np.finfo(float).eps
+
+
+def samples(x, g, bins, weights=None, **options):
+    """RHALE of every column of ``x`` (row, sample) with its local effects ``g``."""
+    names = list(range(x.shape[1]))
+    local = rs.local_effects(None, x, jacobian=g, features=names, weights=weights)
+    return rs.rhale(local, bins=bins, **options)
+
+
+def monte_carlo(values):
+    """Mean over samples and its standard error."""
+    values = np.asarray(values)
+    return values.mean(), values.std(ddof=1) / np.sqrt(len(values))
+
+
+# --- known truths --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "n_bins", [1, 16, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 4, 8))]
+)
+def test_heterogeneity_estimates_variance_plus_bin_error(n_bins):
+    """math [47]: E sigma-hat^2 = sigma^2 + bin_error = .4 + 1/(3 K^2) (Theorem 1)."""
+    rng = np.random.default_rng(n_bins)
+    x = rng.uniform(size=(500, 2000))
+    g = 1 + 2 * (x + rng.normal(0, np.sqrt(0.1), x.shape))
+    # Equal bins on the known range: those of the observed range are narrower by 2 / 501.
+    bins = rs.GivenBins(np.linspace(0, 1, n_bins + 1))
+    effect = samples(x, g, bins, std_error_moments=False)
+    weighted = (effect["weight_share"] * effect["heterogeneity"] ** 2).sum("bin")
+    mean, error = monte_carlo(weighted)
+    assert abs(mean - (0.4 + 1 / (3 * n_bins**2))) < 3 * error
+    assert error < 0.001
+
+
+def eq_1(n_samples, rng):
+    """x2 of math [48]: f = .2 x1 - 5 x2 + 10 x2 1{x3 > 0}, N = 100."""
+    x2, x3 = rng.uniform(-1, 1, (2, 100, n_samples))
+    return x2, -5 + 10.0 * (x3 > 0)
+
+
+def test_eq_1_of_the_paper(rng):
+    """The effect of x2 is 0 with heterogeneity 5, in one bin; that of x1 is .2 with none."""
+    rule = rs.OptimalBins(discount=0.5, min_obs=10)
+    effect = samples(*eq_1(50, rng), rule)
+    assert (effect["n_bins"] == 1).sum() >= 49  # 999 of 1000
+    mean, error = monte_carlo(effect["effect"].values[:, 0])
+    assert abs(mean) < 3 * error
+    # sigma-hat^2 = 25 (1 - mean^2 / 25) 100/99 is 25 on average, and its root all but 5.
+    mean, error = monte_carlo(effect["heterogeneity"].values[:, 0] ** 2)
+    assert abs(mean - 25) < 3 * error
+
+    x1 = samples(rng.uniform(-1, 1, (100, 50)), np.full((100, 50), 0.2), rule)
+    assert (x1["n_bins"] == 1).all()
+    assert_allclose(x1["effect"], 0.2, rtol=100 * EPS)
+    assert_allclose(x1["heterogeneity"], 0, atol=100 * EPS)
+
+
+def test_eq_1_on_the_draw_of_the_authors(rng):
+    """They report mu = .40, sigma = 4.98: 54 of 100 rows have x3 > 0, and ddof is 0."""
+    x = rng.uniform(-1, 1, (100, 1))
+    g = rng.permutation(np.repeat([5.0, -5.0], [54, 46]))[:, None]
+    effect = samples(x, g, rs.OptimalBins(discount=0.5, min_obs=10)).isel(feature=0)
+    assert effect["n_bins"] == 1
+    assert_allclose(effect["effect"], [0.4], rtol=100 * EPS)
+    assert round(float(effect["heterogeneity"][0]) * np.sqrt(99 / 100), 2) == 4.98
+
+
+def eq_17(x):
+    """math [50], case a, with x2 = x1: the effect of x1 is 1, -1, 0 in three pieces."""
+    return np.where(x < 0.25, 1.0, np.where(x < 0.5, -1.0, 0.0))
+
+
+def test_eq_17_of_the_paper_on_an_even_design():
+    x = np.linspace(0, 1, 401)[:, None]  # cells of 1/20 hold 20 rows each, with clean breaks
+    effect = samples(x, eq_17(x), rs.OptimalBins(20)).isel(feature=0)
+    assert_allclose(effect["edge_value"], [0, 0.25, 0.5, 1], atol=16 * EPS)
+    assert_allclose(effect["effect"], [1, -1, 0], atol=100 * EPS)
+    assert_allclose(effect["heterogeneity"], 0, atol=100 * EPS)
+
+
+def test_eq_17_of_the_paper_on_random_rows(rng):
+    """Edges at 0, 1/4, 1/2 and 1 within a grid cell.
+
+    Where the cell of a break holds m rows of its other side, a bin of n rows with them costs about
+    4 m / n times its width, all but the same for any width: some samples get one more bin.
+    """
+    x = rng.uniform(size=(500, 50))
+    effect = samples(x, eq_17(x), rs.OptimalBins(20, min_obs=10))
+    distance = np.abs(effect["edge_value"].values[:, :, None] - np.array([0, 0.25, 0.5, 1]))
+    assert np.nanmin(distance, axis=1).max() < 1 / 20
+    assert (effect["n_bins"] == 3).sum() > 25  # 66 % of samples
+    assert effect["n_bins"].max() <= 5
+
+
+def eq_5(n_samples, rng):
+    """x1 of math [49], N = 60: rows are dense to the left of 0 and sparse to its right."""
+    shape = (60, n_samples)
+    x1 = np.where(
+        rng.random(shape) < 5 / 6, rng.uniform(-0.5, 0, shape), rng.uniform(0, 0.5, shape)
+    )
+    x2, x3 = rng.normal(0, 2, shape), rng.normal(x1, 0.01)
+    return x1, 2 * np.pi * np.cos(2 * np.pi * x1) * ((x1 < 0) - 2.0 * (x3 < 0)) + x2
+
+
+def mean_absolute_error_of_curves(effect, x, truth):
+    """For every sample, over its range; both curves centred at their means over the rows."""
+    errors = []
+    for sample in range(x.shape[1]):
+        grid = np.linspace(x[:, sample].min(), x[:, sample].max(), 1000)
+        known = ~np.isnan(effect["edge_value"].values[sample])
+        curve = np.interp(grid, effect["edge_value"][sample][known], effect["curve"][sample][known])
+        errors.append(np.abs(curve - truth(grid) + truth(x[:, sample]).mean()).mean())
+    return np.array(errors)
+
+
+def test_eq_5_of_the_paper():
+    """The authors' code errs by .134 on average over 300 draws, in seven bins."""
+
+    def truth(x):
+        return -np.sin(2 * np.pi * x) * (x < 0)
+
+    x, g = eq_5(300, np.random.default_rng(5))
+    effect = samples(x, g, rs.OptimalBins(50, min_obs=5, discount=0.1))
+    n_bins, error = monte_carlo(effect["n_bins"])
+    assert abs(n_bins - 7) < 1
+    adaptive = mean_absolute_error_of_curves(effect, x, truth)
+    mean, error = monte_carlo(adaptive)
+    # Two runs of 300 draws each: theirs has the same Monte-Carlo error (.005) as this one.
+    assert abs(mean - 0.134) < 3 * np.sqrt(2) * error
+    assert error < 0.006
+
+
+# --- counts --------------------------------------------------------------------------------------
+
+KINDS = {
+    "random": lambda rng, n: rng.normal(size=n),
+    "rounded": lambda rng, n: np.round(rng.uniform(-4, 4, n), 1),
+    "integers": lambda rng, n: rng.integers(-5, 30, n).astype(float),
+    "timestamps": lambda rng, n: np.round(1.7e9 + rng.uniform(0, 100, n)),
+    "point mass": lambda rng, n: np.where(rng.random(n) < 0.5, 0.3, rng.normal(size=n)),
+}
+RULES = [
+    rs.EqualWidthBins(1),
+    rs.EqualWidthBins(10),
+    rs.EqualWidthBins(35),
+    rs.QuantileBins(10),
+    rs.OptimalBins(),
+    rs.OptimalBins(20, min_obs=3),
+    "given",
+]
+
+
+@pytest.mark.filterwarnings("ignore:Bins without rows")
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+@pytest.mark.parametrize("kind", KINDS)
+def test_n_obs_is_a_recount_by_the_reported_edges(kind, rule):
+    rng = np.random.default_rng(3)
+    x = np.stack([KINDS[kind](rng, 200) for _ in range(20)], axis=1)
+    if rule == "given":
+        inner = np.unique(rng.choice(x.ravel(), 8, replace=False))  # edges on rows
+        rule = rs.GivenBins(np.unique(np.concatenate([[x.min() - 1], inner, [x.max()]])))
+    effect = samples(x, np.floor(x / 3) + rng.normal(size=x.shape), rule)
+    assert_array_equal(effect["n_obs"].sum("bin"), 200)
+    for column in range(20):
+        n_bins = int(effect["n_bins"][column])
+        edges = effect["edge_value"].values[column, : n_bins + 1]
+        assert_array_equal(effect["n_obs"].values[column, :n_bins], recount(x[:, column], edges))
+        assert_array_equal(effect["bin_left"].values[column, :n_bins], edges[:-1])
+        assert_array_equal(effect["bin_right"].values[column, :n_bins], edges[1:])
+
+
+# --- standard errors -----------------------------------------------------------------------------
+
+
+def test_bin_effects_err_by_sigma_over_root_n(rng):
+    """math [24], from the rows of every bin."""
+    x, g = rng.uniform(size=(300, 1)), rng.standard_gamma(2, (300, 1))
+    effect = rs.std_error(samples(x, g, rs.GivenBins([0, 0.2, 0.7, 1]))).isel(feature=0)
+    bins = np.split(g[np.argsort(x[:, 0]), 0], np.cumsum(effect["n_obs"].values)[:-1])
+    # Sums of at most 300 terms.
+    assert_allclose(effect["effect_se"], [stats.sem(rows) for rows in bins], rtol=300 * EPS)
+    assert_allclose(effect["average_effect_se"], stats.sem(g[:, 0]), rtol=300 * EPS)
+
+
+N_SAMPLES = 2000
+NORMAL = stats.norm.ppf(0.975)
+
+
+def interaction(rng, slope):
+    """f = 2 x1 + slope x1^2 / 2 + 4 x1 x2, U(-1, 1)^2, N = 500: mu(z) = 2 + slope z."""
+    x1, x2 = rng.uniform(-1, 1, (2, 500, N_SAMPLES))
+    return x1, 2 + slope * x1 + 4 * x2
+
+
+def assert_covers(estimate, se, truth, quantile=NORMAL):
+    """Nominal 95 %: an exact binomial test a column at level 0.001, about 3 Monte-Carlo errors.
+
+    With 2,000 samples the Monte-Carlo error of a coverage is 0.5 %.
+    """
+    hits = (np.abs(estimate - truth) <= quantile * se).sum(axis=0)
+    for n in np.atleast_1d(hits):
+        assert stats.binomtest(int(n), N_SAMPLES, 0.95).pvalue > 0.001, n / N_SAMPLES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("centering", ["mean", "start", "integral"])
+@pytest.mark.parametrize(("slope", "n_bins"), [(0, 20), (6, 20), (6, 4)])
+def test_coverage_of_the_curve(centering, slope, n_bins):
+    edges = np.linspace(-1, 1, n_bins + 1)
+    x, g = interaction(np.random.default_rng(n_bins + slope), slope)
+    effect = rs.std_error(samples(x, g, rs.GivenBins(edges), centering=centering))
+    curve = 2 * edges + slope * edges**2 / 2
+    # Rows are uniform: the population mean of the piecewise linear curve is its mean on the axis.
+    curve -= curve[0] if centering == "start" else np.trapezoid(curve, edges) / 2
+    # A quarter of the axis apart: the zero-start curve is 0 at its start, and its error beside it
+    # is that of one bin of 25 rows, for which Student's quantile would be due.
+    at = np.arange(centering == "start", 5) * n_bins // 4
+    assert_covers(effect["curve"][:, at], effect["curve_se"][:, at], curve[at])
+    if centering == "mean" and n_bins == 20:
+        # The zero-start error drawn round the centred curve: 52 % at the first inner edge.
+        wrong = np.abs(effect["curve"] - curve) <= 1.96 * effect["curve_se_start"]
+        assert wrong[:, 1].mean() < 0.6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("slope", "n_bins"), [(0, 20), (6, 4)])
+def test_coverage_of_bin_effects_and_of_the_average_effect(slope, n_bins):
+    edges = np.linspace(-1, 1, n_bins + 1)
+    x, g = interaction(np.random.default_rng(n_bins + slope), slope)
+    effect = rs.std_error(samples(x, g, rs.GivenBins(edges)))
+    truth = 2 + slope * (edges[1:] + edges[:-1]) / 2
+    # Student's quantile: a bin has 25 rows where there are 20, and few degrees of freedom.
+    quantile = stats.t.ppf(0.975, effect["n_obs"].values - 1)
+    at = np.arange(4) * n_bins // 4
+    assert_covers(effect["effect"][:, at], effect["effect_se"][:, at], truth[at], quantile[:, at])
+    assert_covers(effect["average_effect"].values, effect["average_effect_se"].values, 2)
+
+
+@pytest.mark.slow
+def test_coverage_with_precision_weights():
+    """Weights that have nothing to do with the effects: Kish's effective number of rows."""
+    rng = np.random.default_rng(9)
+    x, g = interaction(rng, 6)
+    edges = np.linspace(-1, 1, 5)
+    weights = rng.uniform(0.1, 2, 500)
+    effect = rs.std_error(samples(x, g, rs.GivenBins(edges), weights))
+    curve = 2 * edges + 3 * edges**2
+    truth = curve - np.trapezoid(curve, edges) / 2
+    assert_covers(effect["curve"], effect["curve_se"], truth)
+    assert_covers(effect["effect"], effect["effect_se"], 2 + 3 * (edges[1:] + edges[:-1]))
+    assert_covers(effect["average_effect"].values, effect["average_effect_se"].values, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", ["uniform", "normal", "two-point", "gamma"])
+def test_heterogeneity_se_is_the_monte_carlo_standard_deviation(noise):
+    rng = np.random.default_rng(4)
+    shape = (500, N_SAMPLES)
+    g = {
+        "uniform": lambda: rng.uniform(-1, 1, shape),
+        "normal": lambda: rng.normal(size=shape),
+        "two-point": lambda: np.where(rng.random(shape) < 0.2, 5.0, -5.0),  # Eq. 1, lopsided
+        "gamma": lambda: rng.standard_gamma(4, shape),
+    }[noise]()
+    effect = rs.std_error(samples(rng.uniform(size=shape), g, rs.EqualWidthBins(1)))
+    spread = effect["heterogeneity"].values[:, 0].std(ddof=1)
+    mean_se = np.sqrt((effect["heterogeneity_se"].values ** 2).mean())
+    # The Monte-Carlo error of a standard deviation is 1 / sqrt(2 * 2000) = 1.6 %; three of them.
+    assert mean_se == pytest.approx(spread, rel=3 / np.sqrt(2 * N_SAMPLES))
+
+
+# --- equivariance --------------------------------------------------------------------------------
+
+N = 240
+CELLS = 20
+
+
+def base(kind, rng):
+    """x on [0, 1], both ends included, and local effects with steps, a trend and noise.
+
+    Rows keep a quarter of a cell's width from the edges of 20 equal cells, except for "integers",
+    which lie on them; distinct rows are 1/1000 of a cell apart or more.
+    """
+    x = (rng.integers(0, CELLS, N) + rng.integers(250, 751, N) / 1000) / CELLS
+    if kind == "point mass":
+        x[: N // 2] = 7.4 / CELLS
+    if kind == "integers":
+        x = rng.integers(0, CELLS + 1, N) / CELLS
+    x[-2:] = 0, 1
+    return x, 2 * x - 3 * (x > 0.45) + rng.normal(size=N) / 2
+
+
+signed_powers = st.builds(
+    lambda sign, power: sign * 10.0**power, st.sampled_from([-1, 1]), st.floats(-6, 9)
+)
+
+
+@pytest.mark.filterwarnings("ignore:Bins without rows")
+@pytest.mark.parametrize("kind", ["even", "point mass", "integers"])
+@pytest.mark.parametrize(
+    "rule",
+    [rs.OptimalBins(CELLS, min_obs=10), rs.EqualWidthBins(CELLS // 2), rs.QuantileBins(7)],
+    ids=repr,
+)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    a=signed_powers,
+    c=signed_powers,
+    d=st.floats(-1e9, 1e9),
+)
+@example(seed=0, a=1.0, c=100.0, d=1.7e9)  # time stamps with a spread of 100
+@example(seed=0, a=1e9, c=1e-6, d=0.0)  # slopes of 1e15
+@example(seed=0, a=-1e-6, c=1e9, d=1e9)  # slopes of 1e-15
+@settings(max_examples=40, deadline=None)
+def test_equivariance(kind, rule, seed, a, c, d):
+    """f -> a f + b and x -> c x + d: the same rows in every bin, everything else by its units.
+
+    b drops out of local effects. A negative c mirrors the axis. Bins are closed on the left, so
+    that this moves rows on edges: quantiles and integers always have some.
+    """
+    if c < 0 and (kind == "integers" or isinstance(rule, rs.QuantileBins)):
+        c = -c
+    x, g = base(kind, np.random.default_rng(seed))
+    moved, slopes = c * x + d, g * (a / c)
+    ulp = np.spacing(np.abs(moved).max())
+    assume(abs(c) / CELLS > 4000 * ulp)  # distinct rows stay distinct, and on their side of edges
+    plain = samples(x[:, None], g[:, None], rule).isel(feature=0)
+    effect = samples(moved[:, None], slopes[:, None], rule).isel(feature=0)
+    order = slice(None, None, -1 if c < 0 else 1)
+
+    assert effect["n_bins"] == plain["n_bins"]
+    assert_array_equal(effect["n_obs"][order], plain["n_obs"])
+    # Interior edges stand up to 32 units in the last place beside k / 20 of the range.
+    at_edges = 64 * ulp
+    assert_allclose(effect["edge_value"][order], c * plain["edge_value"] + d, rtol=0, atol=at_edges)
+    # Means and deviations are sums of N terms.
+    size = np.abs(slopes).max()
+    of_sums = N * EPS * size
+    assert_allclose(effect["effect"][order], plain["effect"] * (a / c), rtol=0, atol=of_sums)
+    assert_allclose(
+        effect["heterogeneity"][order], plain["heterogeneity"] * abs(a / c), rtol=0, atol=of_sums
+    )
+    # The curve adds up to 20 steps of slope times width, each with the errors of both.
+    in_curve = 2 * CELLS * size * (at_edges + N * EPS * abs(c))
+    assert_allclose(effect["curve"][order], a * plain["curve"], rtol=0, atol=in_curve)
