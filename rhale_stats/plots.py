@@ -43,7 +43,7 @@ UNCERTAINTY = "#d55e00"
 REFERENCE = "0.6"
 
 # A violin is drawn through so many points, and takes this share of its bin's width.
-VIOLIN_POINTS = 256
+VIOLIN_POINTS = 512
 VIOLIN_WIDTH = 0.9
 # Tails that stretch a panel by so much are left outside it, except for the central part.
 LONG_TAILS = 2.0
@@ -52,10 +52,21 @@ CENTRAL_PART = 0.99
 RUG_POSITIONS = 2000
 RUG_TICKS = 400
 RUG_CELLS = 200
-RUG_HEIGHT = 0.03
-# Longer labels of a y axis put their unit on a second line.
+RUG_HEIGHT = 0.03  # of the panel: less than the margin below the data
+# Longer labels of a y axis are broken, before their unit first of all.
 LABEL_LENGTH = 30
+# Entries of the legend, down its columns, all of two lines so that its rows are level.
+CURVE, BIN = "average effect,\naccumulated", "average effect\nin the bin"
+BAND, BIN_SPREAD = "± heterogeneity\n(comonotone)", "± heterogeneity\nin the bin"
+CURVE_INTERVAL, BIN_INTERVAL = (
+    "95 % interval, pointwise:",
+    "95 % interval of the\naverage in the bin",
+)
+VIOLIN = "local effects\nin the bin"
+LEGEND = (CURVE, BIN, BAND, BIN_SPREAD, CURVE_INTERVAL, BIN_INTERVAL, VIOLIN)
 LEGEND_WIDTH = 40
+# Marks what is ours in a figure that others may draw in too.
+OURS = "rhale_stats"
 # A panel shows at least so many times the numerical error, so that it never enlarges noise.
 ERRORS_SHOWN = 20
 
@@ -113,11 +124,11 @@ def plot_effect(
     A violin is a kernel density estimate from the smallest to the largest local effect of its
     bin, with Silverman's bandwidth, scaled to the bin's width: its area means nothing. Where the
     longest tails would leave nothing to see of the bins, the panel holds the central 99 % of the
-    local effects, and the legend says how many are off the scale. The rug is the darker the more
+    local effects, and a note says how many are off the scale. The rug is the darker the more
     rows there are, and becomes a strip where its ticks would merge.
 
-    A bin without rows leaves a gap. Legends stand above the panels; in a figure of your own
-    ``layout="constrained"`` makes room for them.
+    A bin without rows leaves a gap. A figure has one legend, above its panels; in one of your own
+    ``layout="constrained"`` makes room for it.
 
     References
     ----------
@@ -155,13 +166,13 @@ def plot_effect(
         if np.isnan(row["curve"].values).all():
             upper.tick_params(left=False, labelleft=False)
         _draw_bins(lower, row)
+        upper.set_xlim(lower.get_xlim())
         if rows is not None:
             _draw_violins(lower, rows, row["edge_value"].values, _error(row))
         _keep_noise_small(upper, lower, row)
         if rows is not None:
             _draw_rug(lower, rows, row["edge_value"].values)
-        for panel in panels:
-            _legend_above(panel, fit=not own)
+        _legend(panels)
     return _array(panels)
 
 
@@ -251,7 +262,7 @@ def plot_effects(
         if own:
             size = panels[0].yaxis.label.get_fontsize()
             panels[0].figure.supylabel(_output_label(effect), fontsize=size, parse_math=False)
-        _legend_of_figure(panels)
+        _legend(panels)
     return _array(panels)
 
 
@@ -284,11 +295,16 @@ def _rows(local: xr.Dataset, row: xr.Dataset) -> _Rows | None:
         return None
     column = local.isel(feature=feature_position(local, name))
     x, g = (np.asarray(column[name].values, dtype=np.float64) for name in ("x", "local_effect"))
+    frequency = local.attrs.get("weight_kind") == "frequency"
     weight = np.ones(len(x))
     if "weight" in local:
         weight = np.asarray(local["weight"].values, dtype=np.float64)
         present = weight > 0
         x, g, weight = x[present], g[present], weight[present]
+    if not len(x):
+        raise ValueError("local must have at least one row, and one of positive weight; got none.")
+    if not frequency:
+        weight = weight / weight.max()  # their squares stay within range
     edges = row["edge_value"].values
     for values, what in ((x, "x"), (g, "Local effects")):
         check_finite(values, what, name, "Select the rows first: local.isel(obs=...).")
@@ -301,7 +317,7 @@ def _rows(local: xr.Dataset, row: xr.Dataset) -> _Rows | None:
         )
     # Left-closed bins, the last one closed (math [4]).
     bin_ = np.searchsorted(edges[1:-1], x, side="right")
-    return _Rows(x, g, weight, local.attrs.get("weight_kind") == "frequency", bin_)
+    return _Rows(x, g, weight, frequency, bin_)
 
 
 def _given_axes(
@@ -342,7 +358,7 @@ def _style(*, own: bool) -> AbstractContextManager[object]:
 
 
 def _pair() -> list[Axes]:
-    figure, panels = plt.subplots(2, 1, sharex=True, figsize=(6.4, 5.8), layout="constrained")
+    figure, panels = plt.subplots(2, 1, sharex=True, figsize=(7.0, 6.0), layout="constrained")
     sns.despine(fig=figure)
     return list(panels)
 
@@ -364,13 +380,16 @@ def _grid(n_panels: int, n_columns: int) -> list[Axes]:
     return panels[:n_panels]
 
 
-def _with_units(text: str, units: str, separator: str = " ") -> str:
-    return f"{text}{separator}[{units}]" if units else text
+def _with_units(text: str, units: str) -> str:
+    return f"{text} [{units}]" if units else text
 
 
 def _upright(text: str, units: str) -> str:
     """Label of a y axis, which has less room than an x axis."""
-    return _with_units(text, units, "\n" if len(text) + len(units) > LABEL_LENGTH else " ")
+    if len(text) + len(units) <= LABEL_LENGTH:
+        return _with_units(text, units)
+    lines = [text, f"[{units}]"] if units else [text]
+    return "\n".join(textwrap.fill(line, LABEL_LENGTH) for line in lines)
 
 
 def _output_label(effect: xr.Dataset) -> str:
@@ -406,8 +425,8 @@ def _draw_curve(panel: Axes, row: xr.Dataset) -> None:
     if np.isnan(curve).all():
         _say(panel, UNKNOWN_CURVE)
         return
-    panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5)
-    panel.plot(edge, curve, color=AVERAGE, linewidth=1.4, zorder=3, label="average effect")
+    panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
+    panel.plot(edge, curve, color=AVERAGE, linewidth=1.4, zorder=3, label=CURVE)
     panel.fill_between(
         edge,
         curve - spread,
@@ -415,7 +434,7 @@ def _draw_curve(panel: Axes, row: xr.Dataset) -> None:
         color=HETEROGENEITY_FILL,
         linewidth=0,
         zorder=1,
-        label="± heterogeneity\n(comonotone)",
+        label=BAND,
     )
     if "curve_se" in row:
         half = HALF_WIDTH_95 * row["curve_se"].values
@@ -434,20 +453,21 @@ def _draw_curve(panel: Axes, row: xr.Dataset) -> None:
 def _interval_label(row: xr.Dataset) -> str:
     """What the interval is of: curves that are centred differently have different ones."""
     target = str(row["curve_se"].attrs.get("target", "curve")).partition(", math")[0]
-    return textwrap.fill(f"95 % interval, pointwise: {target}", LEGEND_WIDTH)
+    return textwrap.fill(f"{CURVE_INTERVAL} {target}", LEGEND_WIDTH)
 
 
 def _draw_bins(panel: Axes, row: xr.Dataset) -> None:
-    span = np.ptp(row["edge_value"].values)
-    panel.set_xlim(row["edge_value"][0] - 0.02 * span, row["edge_value"][-1] + 0.02 * span)
+    edges = row["edge_value"].values
+    span = np.ptp(edges)
+    panel.set_xlim(edges[0] - 0.02 * span, edges[-1] + 0.02 * span)
     row = row.isel(bin=row["effect"].notnull().values)
     left, right = row["bin_left"].values, row["bin_right"].values
     mean, middle = row["effect"].values, (left + right) / 2
-    panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5)
+    panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
     # Bars keep out of each other's way: at most this many points wide.
     gap = np.diff(middle).min() if len(middle) > 1 else span
     room = gap / span * panel.get_window_extent().width * 72 / panel.figure.dpi
-    panel.hlines(mean, left, right, color=AVERAGE, linewidth=1.6, zorder=4, label="bin effect")
+    panel.hlines(mean, left, right, color=AVERAGE, linewidth=1.6, zorder=4, label=BIN)
     panel.errorbar(
         middle,
         mean,
@@ -458,7 +478,7 @@ def _draw_bins(panel: Axes, row: xr.Dataset) -> None:
         capthick=np.clip(0.1 * room, 0.5, 1.0),
         capsize=np.clip(0.25 * room, 0.8, 4.0),
         zorder=3,
-        label="± heterogeneity",
+        label=BIN_SPREAD,
     )
     if "effect_se" in row:
         panel.errorbar(
@@ -470,7 +490,7 @@ def _draw_bins(panel: Axes, row: xr.Dataset) -> None:
             elinewidth=np.clip(0.3 * room, 1.4, 3.0),
             capsize=0,
             zorder=5,
-            label="95 % interval",
+            label=BIN_INTERVAL,
         )
 
 
@@ -500,14 +520,22 @@ def _draw_violins(panel: Axes, rows: _Rows, edges: FloatArray, error: float) -> 
     # Before the violins the limits are those of the bins.
     bins = panel.get_ylim()
     if outlines:
+        shapes.set_label(VIOLIN)
         panel.add_collection(shapes)
     if flat:
         panel.add_collection(LineCollection(flat, colors=HETEROGENEITY, linewidths=line, zorder=1))
     panel.autoscale_view(scalex=False)
     off_scale = _shorten_tails(panel, rows, bins)
-    note = f"\n({100 * off_scale:.2g} % off the scale)" if off_scale else ""
-    if outlines:
-        shapes.set_label(f"local effects{note}")
+    if off_scale:
+        panel.text(
+            1,
+            1.01,
+            f"{100 * off_scale:.2g} % of local effects off the scale",
+            transform=panel.transAxes,
+            ha="right",
+            va="bottom",
+            fontsize="small",
+        )
 
 
 def _shorten_tails(panel: Axes, rows: _Rows, bins: tuple[float, float]) -> float:
@@ -564,12 +592,12 @@ def _violins(rows: _Rows, n_bins: int, error: float) -> _Violins:
     with np.errstate(invalid="ignore", divide="ignore"):
         n_effective = total**2 / square
         share = mass / total[:, None]
-    at = np.arange(VIOLIN_POINTS)
+    distance = np.arange(1 - VIOLIN_POINTS, VIOLIN_POINTS)
     density = np.zeros((n_bins, VIOLIN_POINTS))
-    for position in np.flatnonzero(occupied & ~flat):
+    for position in np.flatnonzero(occupied):
         bandwidth = _silverman(share[position], n_effective[position])
-        kernel = np.exp(-0.5 * ((at[:, None] - at) / bandwidth) ** 2)
-        density[position] = kernel @ share[position]
+        kernel = np.exp(-0.5 * (distance / bandwidth) ** 2)
+        density[position] = np.convolve(share[position], kernel, "valid")
         density[position] /= density[position].max()
     value = np.linspace(low, high, VIOLIN_POINTS, axis=-1)
     return _Violins(value, density, occupied, flat)
@@ -589,9 +617,6 @@ def _silverman(share: FloatArray, n_effective: float) -> float:
 def _draw_rug(panel: Axes, rows: _Rows, edges: FloatArray) -> None:
     """Where the rows are: ticks, or cells where ticks would merge, the darker the more rows."""
     low, span = edges[0], np.ptp(edges)
-    bottom, top = panel.get_ylim()
-    # The rug has room of its own.
-    panel.set_ylim(bottom - 2 * RUG_HEIGHT * (top - bottom), top)
     place = (rows.x - low) / span
     tick = np.rint(place * RUG_POSITIONS).astype(np.intp)
     weight = np.bincount(tick, rows.weight, RUG_POSITIONS + 1)
@@ -617,7 +642,7 @@ def _draw_rug(panel: Axes, rows: _Rows, edges: FloatArray) -> None:
         )
     rug.set_transform(panel.get_xaxis_transform())
     rug.set_gid("rug")
-    panel.add_collection(rug, autolim=False)
+    panel.add_collection(rug)
 
 
 def _shades(weight: NDArray[Any]) -> list[str]:
@@ -658,41 +683,41 @@ def _common_limits(rows: list[xr.Dataset]) -> tuple[float, float] | None:
     return low - 0.05 * (high - low), high + 0.05 * (high - low)
 
 
-def _legend_above(panel: Axes, *, fit: bool) -> None:
-    """A legend above the axes, where no data are; no wider than they are if it must ``fit``."""
-    if not panel.get_legend_handles_labels()[0]:
-        return
-    for n_columns in (4, 2, 1):
-        legend = panel.legend(
-            loc="lower left",
-            bbox_to_anchor=(0.0, 1.0),
-            ncols=n_columns,
-            frameon=False,
-            fontsize="small",
-            borderaxespad=0.2,
-            handlelength=1.8,
-            columnspacing=1.5,
-        )
-        if not fit or legend.get_window_extent().width <= panel.get_window_extent().width:
-            return
+def _legend(panels: list[Axes]) -> None:
+    """One legend above all panels of a figure, where no data are, whoever made the figure."""
+    for figure in {panel.figure: None for panel in panels}:
+        handles = {
+            label: handle
+            for panel in figure.axes
+            if any(artist.get_gid() == OURS for artist in panel.lines)
+            for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
+        }
+        if not handles:
+            continue
+        for earlier in [legend for legend in figure.legends if legend.get_gid() == OURS]:
+            earlier.remove()
+        # What is in the curve stands above its counterpart in the bins.
+        labels = sorted(handles, key=_order)
+        # Only a constrained layout makes room outside the panels.
+        constrained = isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine)
+        for n_columns in (4, 2, 1):
+            legend = figure.legend(
+                [handles[label] for label in labels],
+                labels,
+                loc="outside upper center" if constrained else "upper center",
+                ncols=n_columns,
+                frameon=False,
+                fontsize="small",
+                handlelength=1.8,
+                columnspacing=1.5,
+            )
+            legend.set_gid(OURS)
+            if legend.get_window_extent().width <= figure.bbox.width or n_columns == 1:
+                break
+            legend.remove()
 
 
-def _legend_of_figure(panels: list[Axes]) -> None:
-    """One legend above all panels."""
-    drawn = [panel for panel in panels if panel.get_legend_handles_labels()[0]]
-    if not drawn:
-        return
-    figure = panels[0].figure
-    # Only a constrained layout makes room outside the panels.
-    constrained = isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine)
-    for n_columns in (3, 2, 1):
-        legend = figure.legend(
-            *drawn[0].get_legend_handles_labels(),
-            loc="outside upper center" if constrained else "upper center",
-            ncols=n_columns,
-            frameon=False,
-            fontsize="small",
-        )
-        if n_columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
-            return
-        legend.remove()
+def _order(label: str) -> int:
+    """Place in the legend: that of the first entry of `LEGEND` that it begins with."""
+    places = [place for place, begin in enumerate(LEGEND) if label.startswith(begin)]
+    return places[0] if places else len(LEGEND)

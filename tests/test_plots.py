@@ -1,0 +1,820 @@
+"""What is drawn is what the Dataset says: artists' data, labels, limits, and bad input."""
+
+from __future__ import annotations
+
+import warnings
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import to_rgb
+from scipy import stats
+
+import rhale_stats as rs
+from rhale_stats import plots
+from rhale_stats.plots import plot_effect, plot_effects
+
+
+def model(table):
+    return 3 * np.sin(6 * table["x0"]) + 2 * table["x0"] * table["x1"] + table["x2"]
+
+
+@pytest.fixture
+def table(rng):
+    frame = pd.DataFrame(rng.uniform(0, 1, (300, 3)), columns=["x0", "x1", "x2"])
+    frame["flat"] = 7.0
+    frame.attrs = {
+        "units": {"x0": "mg", "flat": "km"},
+        "output_name": "pressure",
+        "output_units": "mmHg",
+    }
+    return frame
+
+
+@pytest.fixture
+def local(table):
+    dataset = rs.local_effects(model, table, features=["x0", "x1", "x2", "flat"])
+    for variable in dataset.variables.values():
+        variable.values.flags.writeable = False
+    return dataset
+
+
+@pytest.fixture
+def effect(local):
+    return rs.rhale(local, bins=rs.EqualWidthBins(6))
+
+
+def given(x, local_effect, edges, weight=None, kind="precision", centering="mean"):
+    """Local effects of one feature as they are given, and their effect in given bins."""
+    x = np.asarray(x, dtype=float)
+    local = rs.local_effects(
+        None,
+        x[:, None],
+        jacobian=np.asarray(local_effect, dtype=float)[:, None],
+        features=0,
+        weights=weight,
+        weight_kind=kind,
+    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Bins without rows")
+        return local, rs.rhale(local, bins=rs.GivenBins(edges), centering=centering)
+
+
+def labelled(ax, text):
+    """The artist or container whose label begins with ``text``."""
+    handles, labels = ax.get_legend_handles_labels()
+    found = [
+        handle for handle, label in zip(handles, labels, strict=True) if label.startswith(text)
+    ]
+    assert len(found) == 1, (text, labels)
+    return found[0]
+
+
+def dashed(ax):
+    return [line for line in ax.lines if line.get_linestyle() == "--"]
+
+
+def outlines(ax):
+    """Vertices of the violins."""
+    return [path.vertices for path in labelled(ax, "local effects").get_paths()]
+
+
+def rug(ax):
+    (artist,) = [collection for collection in ax.collections if collection.get_gid() == "rug"]
+    return artist
+
+
+def bars(container):
+    """Lower and upper ends of error bars, (bar, end), and where they stand."""
+    (collection,) = container.lines[2]
+    segments = np.array([segment for segment in collection.get_segments() if len(segment)])
+    return segments[:, 0, 0], segments[:, :, 1]
+
+
+# ---------------------------------------------------------------------------------- upper panel
+
+
+def test_curve_is_drawn_through_its_edges(effect):
+    upper, _ = plot_effect(effect, "x0")
+    row = effect.sel(feature="x0")
+    line = labelled(upper, plots.CURVE)
+    np.testing.assert_array_equal(line.get_xdata(), row["edge_value"])
+    np.testing.assert_array_equal(line.get_ydata(), row["curve"])
+
+
+def test_band_is_plus_and_minus_the_comonotone_spread(effect):
+    upper, _ = plot_effect(effect, "x0")
+    row = effect.sel(feature="x0")
+    (path,) = labelled(upper, plots.BAND).get_paths()
+    drawn = {tuple(vertex) for vertex in path.vertices}
+    for sign in (-1, 1):
+        bound = row["curve"] + sign * row["curve_std_sum"]
+        assert set(zip(row["edge_value"].values, bound.values, strict=True)) <= drawn
+
+
+def test_interval_is_pointwise_95_percent(effect):
+    effect = rs.std_error(effect)
+    upper, _ = plot_effect(effect, "x0")
+    row = effect.sel(feature="x0")
+    drawn = [line.get_ydata() for line in dashed(upper)]
+    expected = stats.norm.interval(0.95, row["curve"], row["curve_se"])
+    np.testing.assert_allclose(drawn, expected, rtol=1e-12)  # two routes to one quantile
+
+
+def test_missing_standard_errors_are_added(effect):
+    upper, lower = plot_effect(effect, "x0")
+    again, below = plot_effect(rs.std_error(effect), "x0")
+    for mine, theirs in zip(dashed(upper), dashed(again), strict=True):
+        np.testing.assert_array_equal(mine.get_ydata(), theirs.get_ydata())
+    np.testing.assert_array_equal(
+        bars(labelled(lower, "95 %"))[1], bars(labelled(below, "95 %"))[1]
+    )
+
+
+def test_no_interval_without_the_moments_for_it(local):
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(6), std_error_moments=False)
+    upper, lower = plot_effect(effect, "x0")
+    assert dashed(upper) == []
+    assert upper.get_legend_handles_labels()[1] == [
+        plots.CURVE,
+        plots.BAND,
+    ]
+    assert lower.get_legend_handles_labels()[1] == [plots.BIN, plots.BIN_SPREAD]
+    assert [dashed(panel) for panel in plot_effects(effect)] == [[]] * 4
+
+
+@pytest.mark.parametrize(
+    ("centering", "target"),
+    [
+        ("mean", "curve centred at its mean over the population"),
+        ("start", "zero-start curve"),
+        ("integral", "curve centred at its mean over the axis"),
+    ],
+)
+def test_interval_names_its_target(local, centering, target):
+    upper, _ = plot_effect(rs.rhale(local, centering=centering), "x0")
+    label = labelled(upper, "95 %").get_label().replace("\n", " ")
+    assert label == f"95 % interval, pointwise: {target}"
+
+
+# ---------------------------------------------------------------------------------- lower panel
+
+
+def test_bins_span_their_edges_at_their_effect(effect):
+    _, lower = plot_effect(effect, "x0")
+    row = effect.sel(feature="x0")
+    segments = np.array(labelled(lower, plots.BIN).get_segments())
+    np.testing.assert_array_equal(segments[:, 0, 0], row["bin_left"])
+    np.testing.assert_array_equal(segments[:, 1, 0], row["bin_right"])
+    np.testing.assert_array_equal(segments[:, :, 1], np.repeat(row["effect"].values[:, None], 2, 1))
+
+
+def test_bars_are_heterogeneity_and_interval_at_the_middle(effect):
+    effect = rs.std_error(effect)
+    _, lower = plot_effect(effect, "x0")
+    row = effect.sel(feature="x0")
+    middle = (row["bin_left"] + row["bin_right"]) / 2
+    quantile = stats.norm.ppf(0.975)
+    for label, half in (
+        ("± heterogeneity", row["heterogeneity"]),
+        ("95 %", quantile * row["effect_se"]),
+    ):
+        at, ends = bars(labelled(lower, label))
+        np.testing.assert_array_equal(at, middle)
+        expected = np.column_stack([row["effect"] - half, row["effect"] + half])
+        np.testing.assert_allclose(ends, expected, rtol=1e-12)  # two routes to one quantile
+
+
+def test_zero_is_always_in_sight():
+    local, effect = given(np.linspace(0, 1, 50), np.linspace(100, 101, 50), [0, 0.5, 1])
+    _, lower = plot_effect(effect, 0, local)
+    bottom, top = lower.get_ylim()
+    assert bottom < 0 < top
+    assert any(np.all(np.asarray(line.get_ydata()) == 0) for line in lower.lines)
+
+
+def test_many_bins_keep_bars_within_their_bins(local):
+    """With 100 bins the thick bars do not merge."""
+    with pytest.warns(UserWarning, match="Bins without rows"):
+        effect = rs.rhale(local, bins=rs.EqualWidthBins(100))
+    _, lower = plot_effect(effect, "x0", local)
+    lower.figure.draw_without_rendering()
+    points = lower.get_window_extent().width / 100 * 72 / lower.figure.dpi
+    (collection,) = labelled(lower, "95 %").lines[2]
+    assert max(collection.get_linewidth()) < points / 2
+
+
+# ------------------------------------------------------------------------------- violins and rug
+
+
+def test_violins_reach_from_smallest_to_largest_local_effect(local, effect):
+    _, lower = plot_effect(effect, "x0", local)
+    row, rows = effect.sel(feature="x0"), local.sel(feature="x0")
+    # Another route to the bins: pandas, left-closed, the last bin closed by an edge beyond it.
+    cuts = row["edge_value"].values.copy()
+    cuts[-1] = np.inf
+    bins = pd.cut(rows["x"].values, cuts, right=False, labels=False)
+    ends = pd.Series(rows["local_effect"].values).groupby(bins).agg(["min", "max"])
+    drawn = outlines(lower)
+    assert len(drawn) == 6
+    for vertices, (low, high) in zip(drawn, ends.to_numpy(), strict=True):
+        assert vertices[:, 1].min() == low
+        assert vertices[:, 1].max() == high
+
+
+def test_violins_stand_in_the_middle_of_their_bins(local, effect):
+    _, lower = plot_effect(effect, "x0", local)
+    row = effect.sel(feature="x0")
+    for vertices, left, right in zip(
+        outlines(lower), row["bin_left"].values, row["bin_right"].values, strict=True
+    ):
+        low, high = vertices[:, 0].min(), vertices[:, 0].max()
+        assert left < low < high < right
+        assert (low + high) / 2 == pytest.approx((left + right) / 2)
+        assert high - low == pytest.approx(plots.VIOLIN_WIDTH * (right - left))
+
+
+def density_of(ax):
+    """Half width of the first violin over its maximum, and where."""
+    vertices = outlines(ax)[0][: 2 * plots.VIOLIN_POINTS]
+    side, other = np.split(vertices, 2)
+    half = (other[::-1, 0] - side[:, 0]) / 2
+    return side[:, 1], half / half.max()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_violin_is_the_kernel_density_of_scipy(rng, weighted):
+    x, g = rng.uniform(0, 1, 400), rng.standard_t(4, 400)
+    weight = rng.uniform(0.2, 2, 400) if weighted else np.ones(400)
+    local, effect = given(x, g, [0, 1], weight=weight)
+    _, lower = plot_effect(effect, 0, local)
+    at, density = density_of(lower)
+    share = weight / weight.sum()
+    order = np.argsort(g)
+    lower_quartile, upper_quartile = np.interp([0.25, 0.75], np.cumsum(share[order]), g[order])
+    spread = min(
+        np.sqrt(np.sum(share * (g - share @ g) ** 2)), (upper_quartile - lower_quartile) / 1.34
+    )
+    bandwidth = 0.9 * spread * (1 / np.sum(share**2)) ** -0.2
+    factor = bandwidth / np.sqrt(np.cov(g, aweights=weight))
+    expected = stats.gaussian_kde(g, bw_method=factor, weights=weight)(at)
+    # Rows and quartiles move by up to half a step of the grid, a tenth of the bandwidth here.
+    np.testing.assert_allclose(density, expected / expected.max(), atol=0.02)
+
+
+def test_two_groups_make_two_bumps(rng):
+    """RHALE, Eq. 1: local effects of x2 are 5 and -5, with nothing at their mean."""
+    x = rng.uniform(-1, 1, 400)
+    local, effect = given(x, rng.choice([-5.0, 5.0], 400), [-1, 1])
+    _, lower = plot_effect(effect, 0, local)
+    at, density = density_of(lower)
+    assert density[0] > 0.7
+    assert density[-1] > 0.7
+    assert density[np.abs(at) < 1].max() < 0.05
+
+
+def test_rows_on_an_edge_belong_to_the_bin_on_their_right():
+    x = np.array([0.0, 0.1, 0.5, 0.6, 1.0])
+    local, effect = given(x, [1.0, 2.0, 10.0, 11.0, 12.0], [0, 0.5, 1])
+    _, lower = plot_effect(effect, 0, local)
+    extents = [(v[:, 1].min(), v[:, 1].max()) for v in outlines(lower)]
+    assert extents == [(1.0, 2.0), (10.0, 12.0)]
+
+
+def test_frequency_weights_draw_as_repeated_rows(rng):
+    x, g = rng.uniform(0, 1, 60), rng.normal(0, 1, 60)
+    count = rng.integers(0, 4, 60)
+    edges = [x[count > 0].min(), 0.5, x[count > 0].max()]
+    inside = count > 0
+    weighted = given(x[inside], g[inside], edges, weight=count[inside], kind="frequency")
+    repeated = given(np.repeat(x, count), np.repeat(g, count), edges)
+    drawn = [plot_effect(effect, 0, local)[1] for local, effect in (weighted, repeated)]
+    for mine, theirs in zip(outlines(drawn[0]), outlines(drawn[1]), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)  # sums in another order
+    np.testing.assert_allclose(rug(drawn[0]).get_colors(), rug(drawn[1]).get_colors())
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_scale_of_precision_weights_changes_nothing(rng, scale):
+    x, g, weight = rng.uniform(0, 1, 60), rng.normal(0, 1, 60), rng.uniform(0.5, 2, 60)
+    local, effect = given(x, g, [0, 0.5, 1], weight=weight)
+    drawn = outlines(plot_effect(effect, 0, local)[1])
+    scaled = local.assign(weight=scale * local["weight"])
+    for mine, theirs in zip(outlines(plot_effect(effect, 0, scaled)[1]), drawn, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)  # rounding of weights
+
+
+def test_rows_of_weight_zero_are_not_drawn():
+    x, g = np.linspace(0, 1, 21), np.linspace(0, 2, 21)
+    weight = np.ones(21)
+    weight[[3, 20]] = 0
+    local, effect = given(x, np.where(weight > 0, g, 1e6), [0, 1], weight=weight)
+    _, lower = plot_effect(effect, 0, local)
+    (violin,) = outlines(lower)
+    assert violin[:, 1].max() == g[19]
+    assert len(rug(lower).get_segments()) == 19
+
+
+def test_bin_without_spread_is_a_line():
+    local, effect = given([0, 0.2, 0.6, 0.8], [3.0, 3.0, 1.0, 2.0], [0, 0.5, 1])
+    _, lower = plot_effect(effect, 0, local)
+    assert len(outlines(lower)) == 1
+    lines = [
+        collection.get_segments()[0]
+        for collection in lower.collections
+        if isinstance(collection, LineCollection)
+        and collection.get_gid() is None
+        and len(collection.get_segments()) == 1
+    ]
+    middle, half = 0.25, plots.VIOLIN_WIDTH * 0.25
+    np.testing.assert_allclose(lines, [[[middle - half, 3], [middle + half, 3]]])
+
+
+def test_rounding_is_no_spread(table):
+    """A linear feature by differences: its violins are lines."""
+    local = rs.local_effects(lambda t: 3 * t["x1"] + t["x0"] ** 2, table, features=["x1"])
+    assert np.ptp(local["local_effect"].values) > 0
+    _, lower = plot_effect(rs.rhale(local), "x1", local)
+    assert plots.VIOLIN not in lower.get_legend_handles_labels()[1]
+
+
+def test_rounding_is_no_effect(table):
+    """The axes of a feature without any effect are not scaled to its noise."""
+    local = rs.local_effects(
+        lambda t: np.sin(t["x0"]) ** 2 + np.cos(t["x0"]) ** 2, table, features=["x0"]
+    )
+    noise = np.abs(local["local_effect"].values).max()
+    assert noise > 0
+    for panel in plot_effect(rs.rhale(local), "x0", local):
+        assert np.diff(panel.get_ylim()) > 10 * noise
+
+
+def test_rug_has_a_tick_at_every_row():
+    x = np.array([0.0, 0.013, 0.4, 0.41, 1.0])
+    local, effect = given(x, x, [0, 1])
+    _, lower = plot_effect(effect, 0, local)
+    ticks = rug(lower)
+    # Positions are rounded to a grid finer than print shows.
+    drawn = [segment[0, 0] for segment in ticks.get_segments()]
+    np.testing.assert_allclose(drawn, x, atol=0.5 / plots.RUG_POSITIONS)
+    assert {tuple(segment[:, 1]) for segment in ticks.get_segments()} == {(0, plots.RUG_HEIGHT)}
+
+
+def test_rug_is_darkest_where_most_rows_are():
+    x = np.concatenate([np.zeros(50), [0.5], np.full(9, 1.0)])
+    local, effect = given(x, x, [0, 1])
+    _, lower = plot_effect(effect, 0, local)
+    shade = rug(lower).get_colors()[:, 0]
+    assert shade[0] < shade[2] < shade[1] < 1
+
+
+def test_rug_of_many_rows_is_a_strip_over_every_one(rng):
+    x = np.concatenate([rng.normal(0, 1, 3000), [9.0]])
+    local, effect = given(x, x, [x.min(), x.max()])
+    _, lower = plot_effect(effect, 0, local)
+    strip = rug(lower)
+    assert isinstance(strip, PolyCollection)
+    cells = np.array([path.vertices[[0, 1], 0] for path in strip.get_paths()])
+    covered = (x[:, None] >= cells[:, 0] - 1e-9) & (x[:, None] <= cells[:, 1] + 1e-9)
+    assert covered.any(axis=1).all()
+    counts = np.histogram(x, plots.RUG_CELLS)[0]
+    assert len(cells) == np.count_nonzero(counts)
+    assert np.argmin(strip.get_facecolor()[:, 0]) == np.argmax(counts[counts > 0])
+
+
+def test_no_rug_and_no_violin_without_local(effect):
+    _, lower = plot_effect(effect, "x0")
+    assert not any(isinstance(collection, PolyCollection) for collection in lower.collections)
+    assert not any(collection.get_gid() == "rug" for collection in lower.collections)
+
+
+def test_rug_stands_below_the_violins(local, effect):
+    _, lower = plot_effect(effect, "x0", local)
+    lowest = min(vertices[:, 1].min() for vertices in outlines(lower))
+    bottom, top = lower.get_ylim()
+    assert (lowest - bottom) / (top - bottom) > plots.RUG_HEIGHT
+
+
+def test_long_tails_leave_the_bins_to_be_seen_and_are_told_of(rng):
+    x, g = rng.uniform(0, 1, 1000), rng.normal(1, 0.2, 1000)
+    g[:3] = 20
+    local, effect = given(x, g, [0, 0.5, 1])
+    _, lower = plot_effect(effect, 0, local)
+    assert max(vertices[:, 1].max() for vertices in outlines(lower)) == 20
+    bottom, top = lower.get_ylim()
+    assert top < 10
+    assert [text.get_text() for text in lower.texts] == ["0.3 % of local effects off the scale"]
+    reach = effect["effect"] + effect["heterogeneity"]
+    assert bottom < 0 < float(reach.max()) < top
+
+
+def test_tails_are_long_by_weight(rng):
+    """What is left outside is a small share of the weight, not of the rows."""
+    x, g = rng.uniform(0, 1, 1000), rng.normal(1, 0.2, 1000)
+    g[:3] = 20
+    local, effect = given(x, g, [0, 0.5, 1], weight=np.where(g == 20, 10.0, 1.0))
+    _, lower = plot_effect(effect, 0, local)
+    assert not lower.texts
+    assert lower.get_ylim()[1] > 20
+
+
+def test_every_violin_is_in_sight_otherwise(local, effect):
+    _, lower = plot_effect(effect, "x0", local)
+    bottom, top = lower.get_ylim()
+    drawn = np.concatenate(outlines(lower))[:, 1]
+    assert bottom < drawn.min() < drawn.max() < top
+    assert not lower.texts
+
+
+# ------------------------------------------------------------------------------ labels and style
+
+
+def test_labels_carry_names_and_units(effect):
+    upper, lower = plot_effect(effect, "x0")
+    assert upper.get_ylabel() == "effect on pressure [mmHg]"
+    assert lower.get_ylabel() == "d pressure / d x0 [mmHg per mg]"
+    assert lower.get_xlabel() == "x0 [mg]"
+
+
+def test_unknown_units_leave_no_brackets(table):
+    table.attrs = {}
+    effect = rs.rhale(rs.local_effects(model, table, features=["x0"]))
+    upper, lower = plot_effect(effect, "x0")
+    assert upper.get_ylabel() == "effect on output"
+    assert lower.get_ylabel() == "d output / d x0"
+    assert lower.get_xlabel() == "x0"
+    (panel,) = plot_effects(effect)
+    assert panel.get_xlabel() == ""
+
+
+def test_units_of_the_slope_need_both(effect):
+    assert plot_effect(effect, "x1")[1].get_ylabel() == "d pressure / d x1"
+
+
+def test_long_labels_of_the_y_axis_break_before_their_unit_first(effect):
+    label = plot_effect(effect.assign_attrs(output_name="arterial pressure"), "x0")[0].get_ylabel()
+    assert label == "effect on arterial pressure\n[mmHg]"
+    effect = effect.assign_attrs(output_name="mean arterial blood pressure of patients")
+    lower = plot_effect(effect, "x0")[1]
+    assert lower.get_ylabel() == (
+        "d mean arterial blood pressure\nof patients / d x0\n[mmHg per mg]"
+    )
+
+
+def test_names_are_text_and_no_formulas():
+    table = pd.DataFrame({"cost$_{$x": np.linspace(0, 1, 50)})
+    table.attrs = {
+        "units": {"cost$_{$x": "$ per $1000"},
+        "output_name": "out$^$put",
+        "output_units": "$_$",
+    }
+    effect = rs.rhale(rs.local_effects(None, table, jacobian=np.ones((50, 1))))
+    for axes in (plot_effect(effect, 0), plot_effects(effect)):
+        axes[0].figure.draw_without_rendering()  # as formulas these do not parse
+
+
+def test_shapes_tell_average_heterogeneity_and_uncertainty_apart_in_greyscale(local, effect):
+    upper, lower = plot_effect(effect, "x0", local)
+    assert labelled(upper, plots.CURVE).get_linestyle() == "-"
+    assert len(dashed(upper)) == 2
+    fill = labelled(upper, "± heterogeneity").get_facecolor()[0]
+    grey = np.array([0.299, 0.587, 0.114])
+    assert grey @ fill[:3] > 0.7  # light
+    for line in (*dashed(upper), labelled(upper, plots.CURVE)):
+        assert grey @ to_rgb(line.get_color()) < 0.5  # dark on it
+    thin, thick = labelled(lower, "± heterogeneity"), labelled(lower, "95 %")
+    assert len(thin.lines[1]) == 2  # caps
+    assert len(thick.lines[1]) == 0
+    assert thick.lines[2][0].get_linewidth()[0] >= 2 * thin.lines[2][0].get_linewidth()[0]
+
+
+def legend_of(figure):
+    """Labels of the one legend of a figure, which lies within it and above its panels."""
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
+    assert all(panel.get_legend() is None for panel in figure.axes)
+    assert all(box.y0 > panel.get_window_extent().y1 for panel in figure.axes)
+    return [text.get_text() for text in legend.get_texts()]
+
+
+def test_legend_pairs_the_curve_with_the_bins(local, effect):
+    upper, _ = plot_effect(effect, "x0", local)
+    assert [label.split("\n")[0] for label in legend_of(upper.figure)] == [
+        "average effect,",
+        "average effect",
+        "± heterogeneity",
+        "± heterogeneity",
+        "95 % interval, pointwise: curve centred",
+        "95 % interval of the",
+        "local effects",
+    ]
+
+
+def test_features_side_by_side_share_a_legend(local, effect):
+    figure, axes = plt.subplots(2, 3, figsize=(10, 6), layout="constrained")
+    axes[0, 2].plot([0, 1], [0, 1], label="something else")
+    plot_effect(effect, "x0", ax=axes[:, 0])
+    assert len(legend_of(figure)) == 6
+    plot_effect(effect, "x1", local, ax=axes[:, 1])
+    labels = legend_of(figure)
+    assert len(labels) == 7
+    assert labels[-1] == plots.VIOLIN
+
+
+def test_legend_keeps_what_a_user_drew_in_our_panels(effect):
+    figure, axes = plt.subplots(2, layout="constrained")
+    axes[0].plot([0, 1], [0, 1], label="truth")
+    plot_effect(effect, "x0", ax=axes)
+    assert legend_of(figure)[-1] == "truth"
+
+
+def test_legend_of_a_narrow_figure_has_fewer_columns(effect):
+    figure, axes = plt.subplots(2, figsize=(4.5, 6), layout="constrained")
+    plot_effect(effect, "x0", ax=axes)
+    assert len(legend_of(figure)) == 6
+
+
+def test_style_ends_with_the_drawing(local, effect):
+    before = dict(mpl.rcParams)
+    plot_effect(effect, "x0", local)
+    plot_effects(effect)
+    assert dict(mpl.rcParams) == before
+
+
+def test_inputs_stay_untouched(local, effect):
+    for variable in effect.variables.values():
+        variable.values.flags.writeable = False
+    copies = local.copy(deep=True), effect.copy(deep=True)
+    plot_effect(effect, "x0", local)
+    plot_effects(effect)
+    xr.testing.assert_identical(local, copies[0])
+    xr.testing.assert_identical(effect, copies[1])
+
+
+# --------------------------------------------------------------------------------------- axes
+
+
+@pytest.mark.parametrize("shape", ["array", "column", "list"])
+def test_given_axes_are_drawn_in_and_returned(local, effect, shape):
+    figure, pair = plt.subplots(2, 1)
+    passed = {"array": pair, "column": pair[:, None], "list": list(pair)}[shape]
+    returned = plot_effect(effect, "x0", local, ax=passed)
+    assert returned.shape == (2,)
+    assert returned[0] is pair[0]
+    assert returned[1] is pair[1]
+    assert pair[0].get_xlim() == pair[1].get_xlim()
+    assert plt.get_fignums() == [figure.number]
+    assert len(figure.axes) == 2
+
+
+def test_given_axes_of_a_subfigure(effect):
+    figure = plt.figure(layout="constrained")
+    left, right = figure.subfigures(1, 2)
+    plot_effect(effect, "x0", ax=left.subplots(2))
+    plot_effects(effect, ["x0"], axes=[right.subplots()])
+    figure.draw_without_rendering()
+    assert len(right.legends) == 1
+
+
+def test_a_new_figure_is_made_otherwise(effect):
+    returned = plot_effect(effect, "x0")
+    assert returned.dtype == object
+    assert len(plt.get_fignums()) == 1
+    assert returned[0].figure is returned[1].figure
+    assert returned[0].get_xlim() == returned[1].get_xlim()
+
+
+def test_feature_by_number(effect):
+    assert plot_effect(effect, 1)[1].get_xlabel() == "x1"
+    assert plot_effect(effect, -1)[1].get_xlabel() == "flat [km]"
+
+
+# ------------------------------------------------------------------------- what cannot be drawn
+
+
+def test_constant_feature_says_so(local, effect):
+    axes = plot_effect(effect, "flat", local)
+    for ax in axes:
+        assert [text.get_text() for text in ax.texts] == [plots.CONSTANT]
+        assert not ax.lines
+        assert not ax.collections
+    assert not axes[0].figure.legends
+    assert axes[1].get_xlabel() == "flat [km]"
+
+
+def test_empty_bin_leaves_a_gap():
+    x = np.array([0.0, 0.1, 0.2, 0.7, 0.8, 1.0])
+    local, effect = given(x, [1.0, 2, 3, 4, 5, 6], [0, 0.25, 0.5, 1], centering="start")
+    upper, lower = plot_effect(effect, 0, local)
+    np.testing.assert_array_equal(
+        np.isnan(labelled(upper, plots.CURVE).get_ydata()), [False, False, True, True]
+    )
+    drawn = labelled(lower, plots.BIN).get_segments()
+    assert [segment[:, 0].tolist() for segment in drawn] == [[0, 0.25], [0.5, 1]]
+    assert len(outlines(lower)) == 2
+    upper.figure.draw_without_rendering()
+
+
+def test_curve_that_is_unknown_everywhere_says_so():
+    local, effect = given([0.0, 0.1, 0.9, 1.0], [1.0, 2, 3, 4], [0, 0.25, 0.5, 1])
+    assert effect["curve"].isnull().all()
+    upper, lower = plot_effect(effect, 0, local)
+    assert [text.get_text() for text in upper.texts] == [plots.UNKNOWN_CURVE]
+    assert not any("pointwise" in label for label in legend_of(upper.figure))
+    assert not upper.yaxis.get_tick_params()["labelleft"]
+    assert len(outlines(lower)) == 2
+    (panel,) = plot_effects(effect)
+    assert [text.get_text() for text in panel.texts] == [plots.UNKNOWN_CURVE]
+
+
+def test_bin_of_one_row_has_an_effect_and_no_bars():
+    local, effect = given([0.0, 0.6, 0.8, 1.0], [1.0, 2, 3, 4], [0, 0.5, 1])
+    _, lower = plot_effect(effect, 0, local)
+    assert len(labelled(lower, plots.BIN).get_segments()) == 2
+    for label in ("± heterogeneity", "95 %"):
+        assert bars(labelled(lower, label))[0].tolist() == [0.75]
+    lower.figure.draw_without_rendering()
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e9])
+def test_scale_and_offset_change_only_the_axes(rng, factor):
+    x, g = rng.uniform(0, 1, 200), rng.normal(0, 1, 200)
+    drawn = []
+    for a, offset in ((1.0, 0.0), (factor, 1.7e9)):
+        scaled = offset + 100 * x
+        local, effect = given(scaled, a * g, [scaled.min(), scaled.max()])
+        ax = plot_effect(effect, 0, local)[1]
+        ax.figure.draw_without_rendering()
+        drawn.append(density_of(ax))
+    np.testing.assert_allclose(drawn[1][0] / factor, drawn[0][0], rtol=1e-9)
+    # Widths are differences of time stamps: their last place is 2e-7, a violin 100 wide.
+    np.testing.assert_allclose(drawn[1][1], drawn[0][1], atol=1e-8)
+
+
+# ---------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize("function", [plot_effect, plot_effects])
+def test_unknown_feature(effect, function):
+    with pytest.raises(KeyError, match="or a number from 0 to 3; got 'age'"):
+        function(effect, "age")
+    assert plt.get_fignums() == []
+
+
+@pytest.mark.parametrize("function", [plot_effect, plot_effects])
+def test_something_else_than_an_effect(local, function):
+    with pytest.raises(ValueError, match=r"this one has no effect, heterogeneity, curve"):
+        function(local, "x0")
+    with pytest.raises(TypeError, match="got DataFrame"):
+        function(pd.DataFrame(), "x0")
+
+
+def test_something_else_than_local_effects(effect):
+    with pytest.raises(TypeError, match=r"Dataset that local_effects\(model, X\) .*; got ndarray"):
+        plot_effect(effect, "x0", np.zeros(3))
+
+
+def test_local_without_the_feature(local, effect):
+    with pytest.raises(KeyError, match="must hold the feature 'x0'; it holds 'x1', 'x2'"):
+        plot_effect(effect, "x0", local.sel(feature=["x1", "x2"]))
+
+
+def test_local_with_rows_outside_the_bins(local, effect):
+    values = local["x"].values.copy()
+    values[:2, 0] = 5, -5
+    moved = local.assign(x=(("obs", "feature"), values))
+    with pytest.raises(ValueError, match="got 2 of 300 rows outside"):
+        plot_effect(effect, "x0", moved)
+
+
+def test_local_without_rows(local, effect):
+    with pytest.raises(ValueError, match="local must have at least one row, .*; got none"):
+        plot_effect(effect, "x0", local.isel(obs=slice(0)))
+
+
+@pytest.mark.parametrize("name", ["x", "local_effect"])
+def test_local_with_missing_values(local, effect, name):
+    values = local[name].values.copy()
+    values[7, 0] = np.nan
+    with pytest.raises(ValueError, match=r"feature 'x0' must be finite; got 1 NaN .*rows: 7"):
+        plot_effect(effect, "x0", local.assign({name: (("obs", "feature"), values)}))
+
+
+def test_ax_that_is_no_pair(effect):
+    figure, axes = plt.subplots(3)
+    with pytest.raises(TypeError, match=r"ax must be 2 .*; got Axes\. Make them"):
+        plot_effect(effect, "x0", ax=axes[0])
+    with pytest.raises(ValueError, match=r"ax must be 2 .* an upper and a lower one; got 3\."):
+        plot_effect(effect, "x0", ax=axes)
+    with pytest.raises(TypeError, match="got str among them"):
+        plot_effect(effect, "x0", ax=[axes[0], "lower"])
+    with pytest.raises(ValueError, match="got the same one twice"):
+        plot_effect(effect, "x0", ax=[axes[0], axes[0]])
+    assert plt.get_fignums() == [figure.number]
+    assert not axes[0].lines
+
+
+def test_axes_that_are_not_one_a_feature(effect):
+    _, axes = plt.subplots(2)
+    with pytest.raises(ValueError, match=r"axes must be 4 .* one a feature; got 2\."):
+        plot_effects(effect, axes=axes)
+
+
+def test_no_features(effect):
+    with pytest.raises(ValueError, match="at least one feature; got none"):
+        plot_effects(effect, [])
+
+
+@pytest.mark.parametrize(("n_columns", "error"), [(0, ValueError), (1.5, TypeError)])
+def test_impossible_columns(effect, n_columns, error):
+    with pytest.raises(error, match=f"n_columns .*; got {n_columns}"):
+        plot_effects(effect, n_columns=n_columns)
+
+
+# ---------------------------------------------------------------------------------- plot_effects
+
+
+def test_all_features_are_drawn_in_order(effect):
+    panels = plot_effects(effect)
+    assert panels.shape == (4,)
+    assert [panel.get_title() for panel in panels] == ["x0", "x1", "x2", "flat"]
+    for panel, name in zip(panels[:3], ["x0", "x1", "x2"], strict=True):
+        row = effect.sel(feature=name)
+        line = labelled(panel, plots.CURVE)
+        np.testing.assert_array_equal(line.get_xdata(), row["edge_value"])
+        np.testing.assert_array_equal(line.get_ydata(), row["curve"])
+        assert len(dashed(panel)) == 2
+    assert [panel.get_xlabel() for panel in panels] == ["[mg]", "", "", "[km]"]
+    assert panels[0].figure.get_supylabel() == "effect on pressure [mmHg]"
+
+
+def test_features_of_different_numbers_of_bins(local):
+    effect = rs.rhale(local)
+    assert len(set(effect["n_bins"].values)) > 2
+    for panel, n_bins in zip(plot_effects(effect)[:3], effect["n_bins"].values, strict=False):
+        assert len(labelled(panel, plots.CURVE).get_xdata()) == n_bins + 1
+
+
+def test_chosen_features(effect):
+    panels = plot_effects(effect, ["x2", 0])
+    assert [panel.get_title() for panel in panels] == ["x2", "x0"]
+    assert [panel.get_title() for panel in plot_effects(effect, "x1")] == ["x1"]
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_one_scale_holds_everything(effect, own):
+    effect = rs.std_error(effect)
+    axes = None if own else plt.subplots(4)[1]
+    panels = plot_effects(effect, axes=axes)
+    limits = {panel.get_ylim() for panel in panels}
+    assert len(limits) == 1
+    ((bottom, top),) = limits
+    for half in (effect["curve_std_sum"], 1.96 * effect["curve_se"]):
+        assert bottom < float((effect["curve"] - half).min())
+        assert top > float((effect["curve"] + half).max())
+
+
+def test_scale_holds_intervals_that_are_wider_than_the_band(rng):
+    """At its left end, where this curve is highest, the band is narrow and the interval is not."""
+    x = rng.uniform(0, 1, 20)
+    _, effect = given(x, rng.normal(-5, 1, 20), [x.min(), x.max()])
+    (panel,) = plot_effects(effect)
+    assert max(line.get_ydata().max() for line in dashed(panel)) < panel.get_ylim()[1]
+
+
+def test_unused_panels_are_removed_and_columns_kept(effect):
+    panels = plot_effects(effect, n_columns=3)
+    assert len(panels[0].figure.axes) == 4
+    assert panels[0].get_subplotspec().get_geometry()[:2] == (2, 3)
+    assert plot_effects(effect, n_columns=9)[0].get_subplotspec().get_geometry()[:2] == (1, 4)
+
+
+def test_constant_feature_gets_the_text(effect):
+    *others, flat = plot_effects(effect)
+    assert [text.get_text() for text in flat.texts] == [plots.CONSTANT]
+    assert not flat.lines
+    assert all(not panel.texts for panel in others)
+    (alone,) = plot_effects(effect, "flat")
+    assert not alone.figure.legends
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 3])
+def test_one_legend_for_all_features(effect, n_columns):
+    labels = legend_of(plot_effects(effect, n_columns=n_columns)[0].figure)
+    assert labels[:2] == [plots.CURVE, plots.BAND]
+    assert len(labels) == 3
+
+
+def test_given_panels_are_drawn_in_and_returned(effect):
+    figure, axes = plt.subplots(2, 2)
+    panels = plot_effects(effect, axes=axes)
+    assert list(panels) == list(axes.flat)
+    assert plt.get_fignums() == [figure.number]
+    assert {panel.get_ylabel() for panel in panels} == {"effect on pressure [mmHg]"}
+    assert len(figure.legends) == 1
