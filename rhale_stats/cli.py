@@ -112,7 +112,7 @@ def _rand(arguments: argparse.Namespace) -> None:
     data = sm.datasets.randhie.load_pandas().data
     data.attrs["units"] = RAND_UNITS
     data.attrs["output_name"] = "visits"
-    data.attrs["output_units"] = "per year"
+    data.attrs["output_units"] = "visits per year"
     print(
         f"RAND Health Insurance Experiment: {len(data)} person-years, outpatient visits explained "
         f"by a Poisson model with splines and interactions."
@@ -237,7 +237,7 @@ def _draw(effect: xr.Dataset, local: xr.Dataset) -> Figure:
     if n_features > DETAILED_FEATURES:
         curves: Figure = plot_effects(effect)[0].figure
         return curves
-    with sns.axes_style("ticks"):
+    with sns.axes_style("ticks"), sns.plotting_context("paper", font_scale=1.1):
         figure = plt.figure(figsize=(1.5 + 3.8 * n_features, 6.0), layout="constrained")
         axes = figure.subplots(2, n_features, squeeze=False)
     for column in range(n_features):

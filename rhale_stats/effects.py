@@ -91,9 +91,9 @@ def local_effects(
         Survey and precision weights, or counts of repeated rows.
     method : {"auto", "jacobian", "central_difference", "finite_difference"}, default "auto"
         "auto" takes ``jacobian`` where given and else central differences. "finite_difference"
-        takes the slope across the row's cell, on a grid of 100 equal cells (math [2]), and so sees the
-        jumps of trees. Rows that thin out inside a bin weigh a jump by where they are: use bins
-        narrow enough.
+        takes the slope across the row's cell, on a grid of 100 equal cells (math [2]), and so sees
+        the jumps of trees. Rows that thin out inside a bin weigh a jump by where they are: use
+        bins narrow enough.
     progress : bool, default True
         Show a bar on work over two seconds.
 
@@ -323,8 +323,9 @@ def rhale(
     Warns
     -----
     UserWarning
-        A bin without rows: its effect is NaN, and the curve is unknown beyond it; centred at a
-        mean it is unknown everywhere.
+        A bin without rows: its effect is NaN, and nobody knows how far the curve moves across
+        it. The curve is then given, and centred, on the stretch of bins between gaps that has
+        most rows, and is NaN elsewhere.
 
     Notes
     -----
@@ -474,16 +475,22 @@ def _estimates(
     edges: FloatArray, bins: Moments, residuals: ResidualMoments | None, centering: str
 ) -> Estimates:
     """RHALE of one feature, by the names of `schema.EFFECT_VARIABLES`."""
-    width = np.diff(edges)
+    n_bins = len(bins.mean)
     share = bins.weight / bins.weight.sum()
     variance = sums.variance(bins, 1)
     heterogeneity = np.sqrt(variance)
-    curve = accumulate.accumulate(bins.mean, width)
+    # The curve, on the bins that it can be accumulated over.
+    here = accumulate.known_stretch(bins.weight)
+    z = edges[here.start : here.stop + 1]
+    mean, spread, width = bins.mean[here], heterogeneity[here], np.diff(z)
+    curve = accumulate.accumulate(mean, width)
     offset = 0.0
     if centering == "mean":
-        offset = accumulate.mean_of_curve(curve, bins.mean, edges, bins.x_mean, share)
+        here_share = share[here] / share[here].sum()
+        offset = accumulate.mean_of_curve(curve, mean, z, bins.x_mean[here], here_share)
     elif centering == "integral":
         offset = accumulate.integral_of_curve(curve, width)
+    std, std_sum = accumulate.curve_std(spread, width), accumulate.curve_std_sum(spread, width)
     estimates: dict[str, FloatArray | float] = {
         "effect": bins.mean,
         "heterogeneity": heterogeneity,
@@ -492,12 +499,12 @@ def _estimates(
         "weight_share": share,
         "x_mean": bins.x_mean,
         "edge_value": edges,
-        "curve": curve - offset,
-        "curve_std": accumulate.curve_std(heterogeneity, width),
-        "curve_std_sum": accumulate.curve_std_sum(heterogeneity, width),
+        "curve": accumulate.at_edges(curve - offset, here, n_bins),
+        "curve_std": accumulate.at_edges(std, here, n_bins),
+        "curve_std_sum": accumulate.at_edges(std_sum, here, n_bins),
         "curve_offset": offset,
         "average_effect": float(np.nansum(share * bins.mean)),
-        "heterogeneity_index": accumulate.heterogeneity_index(bins.m2, bins.weight, width),
+        "heterogeneity_index": accumulate.heterogeneity_index(bins.m2, bins.weight, np.diff(edges)),
     }
     if residuals is not None:
         estimates |= residuals._asdict()
@@ -518,8 +525,9 @@ def _warn_of_empty_bins(names: Sequence[str], estimates: Sequence[Estimates]) ->
             found.append(f"{name!r} ({int(empty.sum())} of {len(empty)})")
     if found:
         warnings.warn(
-            f"Bins without rows: {', '.join(found)}. Their effects are NaN, and so is the curve "
-            f"wherever it would have to cross them. Use fewer bins, QuantileBins or OptimalBins.",
+            f"Bins without rows: {', '.join(found)}. Their effects are NaN. No curve crosses them: "
+            f"it is given on the bins between gaps that have most rows, and NaN elsewhere. Use "
+            f"fewer bins, QuantileBins or OptimalBins.",
             stacklevel=3,
         )
 

@@ -105,31 +105,31 @@ def _of_feature(row: xr.Dataset, centering: str) -> Estimates:
     mean, variance = row["effect"].values, row["heterogeneity"].values ** 2
     if not len(n):
         return dict.fromkeys(TARGETS, np.nan)
-    edges = row["edge_value"].values
-    width = np.diff(edges)
     with np.errstate(invalid="ignore", divide="ignore"):
         effect_se = np.sqrt(variance / n)
-    start = accumulate.zero_start_se(effect_se, width)
+    here = accumulate.known_stretch(share)
+    z = row["edge_value"].values[here.start : here.stop + 1]
+    start = accumulate.zero_start_se(effect_se[here], np.diff(z))
     if centering == "mean":
         centred = accumulate.mean_centred_se(
-            row["curve"].values,
-            mean,
-            variance,
-            edges,
-            row["x_mean"].values,
-            row["x_variance"].values,
-            row["x_covariance"].values,
-            share,
-            n,
+            row["curve"].values[here.start : here.stop + 1],
+            mean[here],
+            variance[here],
+            z,
+            row["x_mean"].values[here],
+            row["x_variance"].values[here],
+            row["x_covariance"].values[here],
+            share[here] / share[here].sum(),
+            n[here],
         )
     elif centering == "integral":
-        centred = accumulate.integral_centred_se(effect_se, width)
+        centred = accumulate.integral_centred_se(effect_se[here], np.diff(z))
     else:
         centred = start
     return {
         "effect_se": effect_se,
         "heterogeneity_se": accumulate.heterogeneity_se(variance, row["fourth_moment"].values, n),
-        "curve_se": centred,
-        "curve_se_start": start,
+        "curve_se": accumulate.at_edges(centred, here, len(n)),
+        "curve_se_start": accumulate.at_edges(start, here, len(n)),
         "average_effect_se": accumulate.average_effect_se(mean, variance, share, n),
     }

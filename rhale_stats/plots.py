@@ -71,7 +71,6 @@ OURS = "rhale_stats"
 ERRORS_SHOWN = 20
 
 CONSTANT = "constant feature:\nno effect to show"
-UNKNOWN_CURVE = "curve unknown:\na bin without rows"
 
 
 def plot_effect(
@@ -163,8 +162,6 @@ def plot_effect(
                 panel.tick_params(left=False, labelleft=False)
             return _array(panels)
         _draw_curve(upper, row)
-        if np.isnan(row["curve"].values).all():
-            upper.tick_params(left=False, labelleft=False)
         _draw_bins(lower, row)
         upper.set_xlim(lower.get_xlim())
         if rows is not None:
@@ -422,9 +419,6 @@ def _say_constant(panel: Axes) -> None:
 def _draw_curve(panel: Axes, row: xr.Dataset) -> None:
     edge, curve = row["edge_value"].values, row["curve"].values
     spread = row["curve_std_sum"].values
-    if np.isnan(curve).all():
-        _say(panel, UNKNOWN_CURVE)
-        return
     panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
     panel.plot(edge, curve, color=AVERAGE, linewidth=1.4, zorder=3, label=CURVE)
     panel.fill_between(

@@ -120,11 +120,30 @@ def test_empty_bins_stay_empty(rng):
     row = effect.isel(feature=0)
     assert row["n_obs"].values.tolist() == [50, 0, 0, 50]
     assert np.isnan(row["effect"].values).tolist() == [False, True, True, False]
-    # Beyond the gap nobody knows the level of the curve.
+    # Nobody knows how far the curve moves across the gap; of two equal sides the first is shown.
     assert np.isnan(row["curve"].values).tolist() == [False, False, True, True, True]
     errors = rs.std_error(effect).isel(feature=0)
     assert np.isnan(errors["curve_se"].values).tolist() == [False, False, True, True, True]
     assert np.isfinite(errors["average_effect_se"])
+
+
+@pytest.mark.filterwarnings("ignore:Bins without rows")
+@pytest.mark.parametrize("centering", ["mean", "start", "integral"])
+def test_the_curve_beside_a_gap_is_that_of_its_own_rows(rng, centering):
+    x = np.concatenate([rng.uniform(0, 1, 30), rng.uniform(2.5, 4, 90)])[:, None]
+    local = rs.local_effects(lambda X: X[:, 0] ** 2 + np.sin(9 * X[:, 0]), x)
+    edges = np.arange(0, 4.5, 0.5)
+    effect = rs.rhale(local, bins=rs.GivenBins(edges), centering=centering)
+    right = local.isel(obs=slice(30, None))
+    alone = rs.rhale(right, bins=rs.GivenBins(edges[5:]), centering=centering)
+    assert effect["curve"][0, :5].isnull().all()
+    both, part = rs.std_error(effect), rs.std_error(alone)
+    for name in ("curve", "curve_std", "curve_std_sum", "curve_se", "curve_se_start"):
+        np.testing.assert_allclose(both[name][0, 5:], part[name][0], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(effect["curve_offset"], alone["curve_offset"], rtol=1e-9)
+    # The average over all rows needs no curve.
+    g = local["local_effect"].values
+    assert float(effect["average_effect"][0]) == pytest.approx(g.mean(), rel=1e-12)
 
 
 def test_one_row_in_a_bin_has_an_effect_and_no_spread():

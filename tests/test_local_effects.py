@@ -45,7 +45,7 @@ def X(rng):
 def test_central_differences_agree_with_the_jacobian(X):
     numeric = rs.local_effects(cubic, X)["local_effect"].values
     exact = rs.local_effects(None, X, jacobian=cubic_jacobian)["local_effect"].values
-    inner = (X > X.min(axis=0)) & (X < X.max(axis=0))
+    inner = (X.min(axis=0) < X) & (X.max(axis=0) > X)
     # (A eps)^(2/3) is 1e-10 here; the ends are one-sided, error h f''/2 of about 1e-4 f''.
     np.testing.assert_allclose(numeric[inner], exact[inner], rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(numeric, exact, rtol=1e-3, atol=1e-3)
@@ -92,9 +92,10 @@ def test_single_precision_models_get_larger_steps(X):
     exact = cubic_jacobian(X)
     # The docstring promises about 2e-5 relative to how f varies over one sd (here about 10).
     error = np.abs(local["local_effect"].values - exact)
-    inner = (X > np.quantile(X, 0.02, axis=0)) & (X < np.quantile(X, 0.98, axis=0))
+    inner = (np.quantile(X, 0.02, axis=0) < X) & (np.quantile(X, 0.98, axis=0) > X)
     assert np.quantile(error[inner], 0.99) < 2e-3
-    naive = (cubic(X + [1e-5, 0]).astype(np.float32) - cubic(X).astype(np.float32)) / 1e-5
+    moved = X + np.array([1e-5, 0])
+    naive = (cubic(moved).astype(np.float32) - cubic(X).astype(np.float32)) / 1e-5
     assert np.median(np.abs(naive - exact[:, 0])) > 10 * np.median(error[:, 0])
 
 

@@ -621,18 +621,6 @@ def test_empty_bin_leaves_a_gap():
     upper.figure.draw_without_rendering()
 
 
-def test_curve_that_is_unknown_everywhere_says_so():
-    local, effect = given([0.0, 0.1, 0.9, 1.0], [1.0, 2, 3, 4], [0, 0.25, 0.5, 1])
-    assert effect["curve"].isnull().all()
-    upper, lower = plot_effect(effect, 0, local)
-    assert [text.get_text() for text in upper.texts] == [plots.UNKNOWN_CURVE]
-    assert not any("pointwise" in label for label in legend_of(upper.figure))
-    assert not upper.yaxis.get_tick_params()["labelleft"]
-    assert len(outlines(lower)) == 2
-    (panel,) = plot_effects(effect)
-    assert [text.get_text() for text in panel.texts] == [plots.UNKNOWN_CURVE]
-
-
 def test_bin_of_one_row_has_an_effect_and_no_bars():
     local, effect = given([0.0, 0.6, 0.8, 1.0], [1.0, 2, 3, 4], [0, 0.5, 1])
     _, lower = plot_effect(effect, 0, local)

@@ -108,7 +108,7 @@ def test_summary_prints_a_line_a_feature(effect):
 def test_summary_of_one_feature_prints_a_line_a_bin(effect):
     text = str(rs.summary(effect, "age"))
     assert "RHALE: effect of age [years] on visits [a year]" in text
-    lines = [row for row in text.splitlines() if row.startswith("[-") or row.startswith("[0")]
+    lines = [row for row in text.splitlines() if row.startswith(("[-", "[0"))]
     assert len(lines) == 4
     table = rs.tidy(effect)
     assert f"{table.loc[0, 'estimate']:.4g}" in lines[0]

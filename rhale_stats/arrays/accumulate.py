@@ -1,7 +1,8 @@
 """From bins to the curve: accumulation, spread, centring, standard errors. Last axis: bins.
 
-Functions take the bins of one feature and return values at its edges, one more than bins. A bin
-without rows is NaN, and so is everything that would have to step across it (math [11]).
+Functions take the bins of one feature and return values at its edges, one more than bins. Nothing
+steps across a bin without rows (math [11]): the curve lives on one stretch of occupied bins
+(`known_stretch`), and `at_edges` puts what is computed there back on the whole axis.
 """
 
 from __future__ import annotations
@@ -9,6 +10,23 @@ from __future__ import annotations
 import numpy as np
 
 from rhale_stats.arrays.moments import FloatArray
+
+
+def known_stretch(weight: FloatArray) -> slice:
+    """Neighbouring bins with rows, among all such runs the one with the largest weight."""
+    occupied = np.concatenate([[False], weight > 0, [False]])
+    begins = np.flatnonzero(~occupied[:-1] & occupied[1:])
+    ends = np.flatnonzero(occupied[:-1] & ~occupied[1:])
+    totals = [weight[begin:end].sum() for begin, end in zip(begins, ends, strict=True)]
+    heaviest = int(np.argmax(totals))
+    return slice(int(begins[heaviest]), int(ends[heaviest]))
+
+
+def at_edges(values: FloatArray, stretch: slice, n_bins: int) -> FloatArray:
+    """Values at the edges of a stretch of bins as values at all edges, NaN elsewhere."""
+    out = np.full(n_bins + 1, np.nan)
+    out[stretch.start : stretch.stop + 1] = values
+    return out
 
 
 def accumulate(effect: FloatArray, width: FloatArray) -> FloatArray:
@@ -79,24 +97,20 @@ def mean_centred_se(
     c_k(e) (g_i - mu_k) - (F(z_i) - mean F), with c_k(e) = (1{k <= e} - a_k) width_k / p_k. F is
     linear in a bin, so the variance of the influence needs no rows: within bin k it is
     c^2 var(g) - 2 c mu_k cov(x, g) + mu_k^2 var(x), and between bins the squared distance of the
-    bin's mean of F from the mean of F. A bin without rows has no influence.
+    bin's mean of F from the mean of F.
     """
-    occupied = share > 0
     width = np.diff(edges)
-    within = np.where(occupied, share * (x_mean - edges[:-1]) / width, 0.0)
     to_the_right = np.cumsum(share[::-1])[::-1] - share
-    a = to_the_right + within
-    with np.errstate(invalid="ignore", divide="ignore"):
-        c = (_steps(len(width)) - a) * width / share
-        level = curve_at_x_mean(curve, effect, edges, x_mean)
-        distance = level - np.sum(share * level)
-        influence = (
-            c**2 * variance - 2 * c * effect * x_covariance + effect**2 * x_variance + distance**2
-        )
-        total = np.sum(np.where(occupied, share**2 / n_effective * influence, 0.0), axis=1)
+    a = to_the_right + share * (x_mean - edges[:-1]) / width
+    c = (_steps(len(width)) - a) * width / share
+    level = curve_at_x_mean(curve, effect, edges, x_mean)
+    distance = level - np.sum(share * level)
+    influence = (
+        c**2 * variance - 2 * c * effect * x_covariance + effect**2 * x_variance + distance**2
+    )
+    total = np.sum(share**2 / n_effective * influence, axis=1)
     # A curve of slope mu through a bin without spread is known exactly: rounding may go below 0.
-    se = np.sqrt(np.maximum(total, 0.0))
-    return np.asarray(np.where(np.isnan(curve), np.nan, se))
+    return np.asarray(np.sqrt(np.maximum(total, 0.0)))
 
 
 def heterogeneity_se(

@@ -139,7 +139,7 @@ def _bin_costs(
     rounding, 1e-15 of the total sum of squares, is far below what counts as a tie. Weights may
     differ by many powers of ten between bins; with them every bin is summed by itself.
     """
-    n_cells = width.shape[1]
+    n_starts = int(ends[-1])
     centre = union(cells).mean[:, None]
     deviation = np.where(cells.weight > 0, cells.mean - centre, 0.0)
 
@@ -147,10 +147,10 @@ def _bin_costs(
 
     def sums(values: FloatArray) -> FloatArray:
         if weighted:
-            inside = np.where(np.arange(n_cells) < ends[:, None], values[:, None], 0.0)
+            inside = np.where(np.arange(n_starts) < ends[:, None], values[:, None, :n_starts], 0.0)
             return np.cumsum(inside[..., ::-1], axis=2)[..., ::-1]
         running = np.concatenate([np.zeros_like(values[:, :1]), np.cumsum(values, axis=1)], axis=1)
-        return np.asarray(running[:, ends, None] - running[:, None, :n_cells])
+        return np.asarray(running[:, ends, None] - running[:, None, :n_starts])
 
     weight = sums(cells.weight)
     total = cells.weight.sum(axis=1)[:, None, None]

@@ -170,15 +170,24 @@ def test_mean_centred_se_of_a_known_slope_is_the_error_of_the_mean_of_x():
     assert_allclose(se, 2 * rows.x.std() / np.sqrt(len(rows.x)), rtol=1e-12)
 
 
-def test_mean_centred_se_beyond_an_empty_bin_is_unknown():
-    edges, share = frozen(0, 1, 2, 3), frozen(0.5, 0, 0.5)
-    mean = frozen(1, NAN, 1)
-    curve = acc.accumulate(mean, np.ones(3))
-    known = frozen(0.1, NAN, 0.1)
-    se = acc.mean_centred_se(
-        curve, mean, known, edges, frozen(0.5, NAN, 2.5), known, known, share, frozen(9, 0, 9)
-    )
-    assert_array_equal(np.isnan(se[2:]), True)
+@pytest.mark.parametrize(
+    ("weight", "stretch"),
+    [
+        ([1, 2, 3], (0, 3)),
+        ([5, 0, 3, 3, 0, 0, 1], (2, 4)),
+        ([0, 0, 2, 0], (2, 3)),
+        ([2, 0, 2], (0, 1)),
+        ([1, 0, 0, 0.5, 0.6], (3, 5)),
+    ],
+)
+def test_known_stretch_is_the_heaviest_run_of_bins_with_rows(weight, stretch):
+    found = acc.known_stretch(frozen(*weight))
+    assert (found.start, found.stop) == stretch
+
+
+def test_values_of_a_stretch_at_all_edges():
+    values = acc.at_edges(frozen(7, 8, 9), slice(1, 3), 4)
+    assert_array_equal(values, [NAN, 7, 8, 9, NAN])
 
 
 # --- heterogeneity and the average effect ----------------------------------------------------

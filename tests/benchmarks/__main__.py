@@ -10,8 +10,8 @@ import argparse
 import time
 import tracemalloc
 import warnings
-from importlib.metadata import version
 from collections.abc import Callable
+from importlib.metadata import version
 
 import numpy as np
 
