@@ -79,7 +79,7 @@ def std_error(effect: xr.Dataset) -> xr.Dataset:
     >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
     >>> effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(4)))
     >>> effect["effect_se"].sel(feature="x0").round(2).values
-    array([0.21, 0.21, 0.21, 0.2 ])
+    array([0.22, 0.22, 0.19, 0.19])
     """
     effect = check_effect(effect)
     if "fourth_moment" not in effect:

@@ -57,10 +57,10 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     >>> effect = rs.rhale(local, bins=rs.EqualWidthBins(2))
     >>> rs.tidy(effect)[["term", "bin", "n_obs", "estimate", "std_error"]].round(2)
       term  bin  n_obs  estimate  std_error
-    0   x0    0    242      2.01       0.15
-    1   x0    1    258      1.90       0.15
-    2   x1    0    253     -0.05       0.14
-    3   x1    1    247      0.10       0.15
+    0   x0    0    218      2.20       0.16
+    1   x0    1    282      1.82       0.13
+    2   x1    0    256      0.48       0.14
+    3   x1    1    244      0.08       0.15
     """
     effect = _with_std_error(effect)
     frames = []
@@ -116,8 +116,8 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
     >>> rs.glance(rs.rhale(local))[["term", "n_bins", "estimate", "heterogeneity"]].round(2)
       term  n_bins  estimate  heterogeneity
-    0   x0       1      1.96           2.34
-    1   x1       1      0.03           2.31
+    0   x0       1      1.98           2.27
+    1   x1       1      0.29           2.28
     """
     effect = _with_std_error(effect)
     share = effect["weight_share"].where(effect["heterogeneity"].notnull())
