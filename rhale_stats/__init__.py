@@ -9,6 +9,7 @@ Functions on data, labelled results::
 """
 
 from rhale_stats import accessor as _accessor  # registers Dataset.rhale
+from rhale_stats import simulate
 from rhale_stats._version import __version__
 from rhale_stats.bins import EqualWidthBins, GivenBins, OptimalBins, QuantileBins
 from rhale_stats.effects import local_effects, predict, rhale
@@ -31,6 +32,7 @@ __all__ = [
     "plot_effects",
     "predict",
     "rhale",
+    "simulate",
     "std_error",
     "summary",
     "tidy",

@@ -57,6 +57,11 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
         "covariance of the feature with its local effects in the bin",
         OUTPUT_UNITS,
     ),
+    "bin_error": (
+        ("feature", "bin"),
+        "mean squared distance of the effect from its average over the bin",
+        "(output units per feature unit)^2",
+    ),
     "effect_se": (("feature", "bin"), "standard error of the average effect", EFFECT_UNITS),
     "heterogeneity_se": (
         ("feature", "bin"),

@@ -16,7 +16,7 @@ README = Path(__file__).parents[1] / "README.md"
 @pytest.mark.skipif(not README.exists(), reason="README.md is not beside the tests")
 def test_what_a_user_types_runs_and_prints_what_the_readme_shows(tmp_path):
     text = README.read_text(encoding="utf-8")
-    code = re.search(r"```python\n(.*?)```", text, re.DOTALL).group(1)
+    code = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
     shown = re.search(r"prints\n\n```text\n(.*?)```", text, re.DOTALL).group(1)
     printed = io.StringIO()
     before = Path.cwd()
