@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray
@@ -320,8 +320,3 @@ def check_column(table: Table, position: int) -> FloatArray:
     column = table.column(position)
     check_finite(column, "X", table.names[position], "Drop or impute these rows before the call.")
     return column
-
-
-def as_array(values: ArrayLike) -> FloatArray:
-    """Values as a float array."""
-    return np.asarray(values, dtype=np.float64)
