@@ -17,8 +17,8 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 Axis: TypeAlias = bh.axis.Regular | bh.axis.Variable
 
-# Rows are handled in blocks of this many where a pass needs temporary columns: 1 MB a column.
-BLOCK_ROWS = 1 << 17
+# Rows are handled in blocks of this many where a pass needs temporary columns: 2 MB a column.
+BLOCK_ROWS = 1 << 18
 # A centre for arithmetic, nothing else, is the median of about so many rows.
 CENTRE_ROWS = 1000
 # Values this many ranges away from 0 are summed as offsets, so that they keep their digits.
@@ -218,18 +218,21 @@ def residual_moments(
     length = np.diff(np.append(starts, n_cells))
     mean, x_mean = np.repeat(bins.mean, length), np.repeat(bins.x_mean, length)
     sums = np.zeros((3, n_cells))
+    # Fresh columns in every block would cost more than the arithmetic on them.
+    columns = np.empty((3, min(len(x), BLOCK_ROWS)))
     for begin in range(0, len(x), BLOCK_ROWS):
         block = slice(begin, begin + BLOCK_ROWS)
         cell = cell_index(axis, x[block])
-        residual = mean.take(cell, mode="clip")
+        fourth, distance, residual = columns[:, : len(cell)]
+        mean.take(cell, mode="clip", out=residual)
         np.subtract(g[block], residual, out=residual)
-        distance = x_mean.take(cell, mode="clip")
+        x_mean.take(cell, mode="clip", out=distance)
         np.subtract(x[block], distance, out=distance)
-        square = residual * residual
-        square *= square
+        np.square(residual, out=fourth)
+        np.square(fourth, out=fourth)
         residual *= distance
-        distance *= distance
-        for total, term in zip(sums, (square, distance, residual), strict=True):
+        np.square(distance, out=distance)
+        for total, term in zip(sums, (fourth, distance, residual), strict=True):
             if weight is not None:
                 term *= weight[block]
             total += np.bincount(cell, term, n_cells)
