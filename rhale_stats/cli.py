@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np  # noqa: F401  formulas are evaluated here, and np.log(y) is what users type
 import pandas as pd
 import seaborn as sns
 import statsmodels.api as sm
@@ -129,8 +130,7 @@ def _fit(arguments: argparse.Namespace) -> None:
         data = data[~incomplete].reset_index(drop=True)
     if data.empty:
         raise UsageError(f"{arguments.data} has no complete row of {', '.join(used)}.")
-    outcome = arguments.formula.partition("~")[0].strip()
-    data.attrs["output_name"] = outcome
+    data.attrs["output_name"] = arguments.formula.partition("~")[0].strip()
     unknown = [name for name in arguments.features or [] if name not in data.columns]
     if unknown:
         raise UsageError(
@@ -152,16 +152,19 @@ def variables(formula: str, data: pd.DataFrame) -> list[str]:
     """
     if "~" not in formula:
         raise UsageError(f"--formula must look like 'y ~ x1 + x2'; got {formula!r}.")
-    words = set(re.findall(r"[^\W\d]\w*", formula)) | set(
-        re.findall(r"Q\(['\"](.+?)['\"]\)", formula)
-    )
-    named = [str(column) for column in data.columns if column in words]
+    named = _named(formula, data)
     if len(named) < 2:
         raise UsageError(
             f"--formula must name columns of the data; {formula!r} names "
             f"{', '.join(named) or 'none'} of {', '.join(map(str, data.columns))}."
         )
     return named
+
+
+def _named(text: str, data: pd.DataFrame) -> list[str]:
+    """Columns of ``data`` among the words of a part of a formula."""
+    words = {*re.findall(r"[^\W\d]\w*", text), *re.findall(r"Q\(['\"](.+?)['\"]\)", text)}
+    return [str(column) for column in data.columns if column in words]
 
 
 def _read(path: Path) -> pd.DataFrame:
@@ -193,11 +196,12 @@ def _run(
         results = _fit_glm(data, formula, family)
         bar.update()
         bar.set_description("local effects")
-        outcome = formula.partition("~")[0].strip()
+        left, _, right = formula.partition("~")
+        outcome = [name for name in _named(left, data) if name not in _named(right, data)]
         with warnings.catch_warnings():
             # What is left out is discrete or the outcome; the table shows what is not.
             warnings.filterwarnings("ignore", "Left out", UserWarning)
-            rows = data if features else data.drop(columns=outcome, errors="ignore")
+            rows = data if features else data.drop(columns=outcome)
             local = local_effects(results, rows, features=features, progress=False)
         bar.update()
         bar.set_description("RHALE and standard errors")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -90,7 +91,15 @@ def test_what_cannot_be_done_is_said_in_a_line(data, tmp_path, capsys, change, m
     flat = [word for pair in options.items() for word in pair]
     assert cli.main(["fit", path, *flat]) == 2
     error = capsys.readouterr().err
-    assert pytest.importorskip("re").search(message, error), error
+    assert re.search(message, error), error
+
+
+def test_a_transformed_outcome_is_no_feature(data, tmp_path, capsys):
+    arguments = ["fit", str(data), "--formula", "np.exp(y / 100) ~ age", "--family", "gaussian"]
+    assert cli.main([*arguments, "--out", str(tmp_path), "--no-progress"]) == 0
+    with xr.open_dataset(tmp_path / "rhale-effects.nc") as effect:
+        assert effect["feature"].values.tolist() == ["age"]
+        assert effect.attrs["output_name"] == "np.exp(y / 100)"
 
 
 def test_families_are_checked(data):
