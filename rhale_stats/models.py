@@ -77,7 +77,7 @@ class Table:
             held = stack[:, position].astype(np.float64)
             return stack, np.split(held, len(columns))
         frame = pd.concat([self.data] * len(columns), ignore_index=True)
-        frame = frame.assign(**{self.data.columns[position]: values})
+        frame[self.data.columns[position]] = values
         return frame, list(columns)
 
 
@@ -97,8 +97,7 @@ def as_table(X: Any) -> Table:
                 f"X must have distinct column names; got {', '.join(map(repr, repeated))} more "
                 f"than once. Rename or drop columns."
             )
-        frame = X.set_axis([str(name) for name in X.columns], axis=1) if _renamed(X) else X
-        table = Table(frame, names)
+        table = Table(X, names)
     else:
         array = np.asarray(X)
         if array.ndim != 2:
@@ -118,11 +117,6 @@ def as_table(X: Any) -> Table:
     if table.n_rows == 0:
         raise ValueError("X must have at least one row; got none.")
     return table
-
-
-def _renamed(frame: pd.DataFrame) -> bool:
-    """Column labels that are not text cannot label a Dataset that is to be saved."""
-    return not all(isinstance(name, str) for name in frame.columns)
 
 
 def predictor(model: Model, table: Table) -> Predict:

@@ -354,6 +354,9 @@ class TestBadTables:
     def test_column_labels_that_are_numbers(self, X):
         local = rs.local_effects(None, pd.DataFrame(X), jacobian=cubic_jacobian)
         assert local["feature"].values.tolist() == ["0", "1"]
+        # Names are text; the model still receives the labels that it knows.
+        local = rs.local_effects(lambda frame: 2 * frame[0] - frame[1], pd.DataFrame(X))
+        np.testing.assert_allclose(local["local_effect"], [[2, -1]] * len(X), rtol=1e-8)
 
     def test_units_must_be_a_mapping(self, X):
         frame = pd.DataFrame(X, columns=["a", "b"])
