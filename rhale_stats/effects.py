@@ -32,10 +32,10 @@ from rhale_stats.schema import (
     feature_names,
     feature_position,
     one_feature,
+    position_of,
     software,
     stacked,
     unit_mapping,
-    unknown_feature,
     variable,
 )
 from rhale_stats.validate import as_weights, check_choice, check_finite
@@ -149,8 +149,8 @@ def local_effects(
             f"method={method!r} and jacobian={'None' if jacobian is None else '...'} contradict "
             f"each other: pass a jacobian with method='jacobian' or 'auto', and none otherwise."
         )
-    weight = None if weights is None else as_weights(weights, table.n_rows, weight_kind)
     check_choice("weight_kind", weight_kind, ("precision", "frequency"))
+    weight = None if weights is None else as_weights(weights, table.n_rows, weight_kind)
     positions = _positions(table, features)
     names = [table.names[position] for position in positions]
     shape = (table.n_rows, len(positions))
@@ -256,16 +256,7 @@ def _positions(table: models.Table, features: str | int | Sequence[str | int] | 
         raise ValueError("features must name at least one column; got none.")
     positions = []
     for feature in asked:
-        if isinstance(feature, str) and feature in table.names:
-            position = table.names.index(feature)
-        elif (
-            isinstance(feature, int | np.integer)
-            and not isinstance(feature, bool)
-            and -len(table.names) <= feature < len(table.names)
-        ):
-            position = int(feature) % len(table.names)
-        else:
-            raise KeyError(unknown_feature(feature, table.names))
+        position = position_of(feature, table.names)
         if not table.is_numeric(position):
             raise TypeError(
                 f"features must be numeric; column {table.names[position]!r} is not. Leave it out: "
@@ -476,6 +467,7 @@ def _estimates(
 ) -> Estimates:
     """RHALE of one feature, by the names of `schema.EFFECT_VARIABLES`."""
     n_bins = len(bins.mean)
+    n_effective = sums.n_effective(bins)
     share = bins.weight / bins.weight.sum()
     variance = sums.variance(bins, 1)
     heterogeneity = np.sqrt(variance)
@@ -495,7 +487,7 @@ def _estimates(
         "effect": bins.mean,
         "heterogeneity": heterogeneity,
         "n_obs": bins.n_obs,
-        "n_effective": sums.n_effective(bins),
+        "n_effective": n_effective,
         "weight_share": share,
         "x_mean": bins.x_mean,
         "edge_value": edges,
@@ -509,7 +501,7 @@ def _estimates(
     if residuals is not None:
         estimates |= residuals._asdict()
         x_variance = accumulate.total_variance(
-            bins.x_mean, residuals.x_variance, share, sums.n_effective(bins)
+            bins.x_mean, residuals.x_variance, share, n_effective
         )
         estimates["heterogeneity_output"] = accumulate.heterogeneity_output(
             variance, x_variance, share

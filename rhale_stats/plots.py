@@ -21,6 +21,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.inference import std_error
 from rhale_stats.schema import (
@@ -30,6 +31,7 @@ from rhale_stats.schema import (
     feature_position,
     one_feature,
     units_of,
+    with_units,
 )
 from rhale_stats.validate import check_count, check_finite
 
@@ -312,9 +314,7 @@ def _rows(local: xr.Dataset, row: xr.Dataset) -> _Rows | None:
             f"for feature {name!r}; got {outside} of {len(x)} rows outside. Pass the local effects "
             f"that effect was made from, or select the rows first: local.isel(obs=...)."
         )
-    # Left-closed bins, the last one closed (math [4]).
-    bin_ = np.searchsorted(edges[1:-1], x, side="right")
-    return _Rows(x, g, weight, frequency, bin_)
+    return _Rows(x, g, weight, frequency, bin_index(edges, x))
 
 
 def _given_axes(
@@ -377,14 +377,10 @@ def _grid(n_panels: int, n_columns: int) -> list[Axes]:
     return panels[:n_panels]
 
 
-def _with_units(text: str, units: str) -> str:
-    return f"{text} [{units}]" if units else text
-
-
 def _upright(text: str, units: str) -> str:
     """Label of a y axis, which has less room than an x axis."""
     if len(text) + len(units) <= LABEL_LENGTH:
-        return _with_units(text, units)
+        return with_units(text, units)
     lines = [text, f"[{units}]"] if units else [text]
     return "\n".join(textwrap.fill(line, LABEL_LENGTH) for line in lines)
 
@@ -403,7 +399,7 @@ def _label_axes(upper: Axes, lower: Axes, effect: xr.Dataset, row: xr.Dataset) -
     # A name such as "cost [$]" is text, not a formula.
     upper.set_ylabel(_output_label(effect), parse_math=False)
     lower.set_ylabel(_upright(slope, per), parse_math=False)
-    lower.set_xlabel(_with_units(name, units), parse_math=False)
+    lower.set_xlabel(with_units(name, units), parse_math=False)
 
 
 def _say(panel: Axes, text: str) -> None:

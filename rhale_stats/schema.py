@@ -110,18 +110,17 @@ def feature_position(dataset: xr.Dataset, feature: str | int) -> int:
     KeyError
         Unknown feature; the message lists those there are.
     """
-    names = feature_names(dataset)
+    return position_of(feature, feature_names(dataset))
+
+
+def position_of(feature: str | int, names: list[str]) -> int:
+    """Position among ``names`` of a feature given by name or number; ``KeyError`` if unknown."""
     if isinstance(feature, int | np.integer) and not isinstance(feature, bool):
         if -len(names) <= feature < len(names):
             return int(feature) % len(names)
     elif feature in names:
         return names.index(feature)
-    raise KeyError(unknown_feature(feature, names))
-
-
-def unknown_feature(feature: object, names: list[str]) -> str:
-    """Message for a feature that is not there."""
-    return (
+    raise KeyError(
         f"feature must be one of {', '.join(repr(name) for name in names)}, "
         f"or a number from 0 to {len(names) - 1}; got {feature!r}."
     )
@@ -161,6 +160,11 @@ def units_of(dataset: xr.Dataset, feature: str | int) -> str:
     if "feature_units" not in dataset.coords:
         return ""
     return str(dataset["feature_units"].values[feature_position(dataset, feature)])
+
+
+def with_units(text: str, units: str) -> str:
+    """Text as in a label or title, with its units behind it where they are known."""
+    return f"{text} [{units}]" if units else text
 
 
 def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:

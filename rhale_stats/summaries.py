@@ -10,6 +10,7 @@ from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 
+from rhale_stats.arrays.binning import bin_index
 from rhale_stats.inference import std_error
 from rhale_stats.schema import (
     check_effect,
@@ -18,6 +19,7 @@ from rhale_stats.schema import (
     feature_position,
     one_feature,
     units_of,
+    with_units,
 )
 from rhale_stats.validate import check_level
 
@@ -187,8 +189,7 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
         inside = np.zeros(len(x), dtype=bool)
         if len(edges):
             inside = (x >= edges[0]) & (x <= edges[-1])
-            # Closed on the left, the last bin on both sides (math [4]).
-            k = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
+            k = bin_index(edges, x)
             number[:] = k
             mean = np.where(inside, row["effect"].values[k], np.nan)
             curve = np.interp(x, edges, row["curve"].values, left=np.nan, right=np.nan)
@@ -247,8 +248,7 @@ def summary(
         body, notes = _feature_table(effect, bounds, level)
     else:
         name = feature_names(effect)[feature_position(effect, feature)]
-        units = units_of(effect, name)
-        of = f"{name} [{units}]" if units else name
+        of = with_units(name, units_of(effect, name))
         title = f"RHALE: effect of {of} on {_output(effect)}"
         body, notes = _bin_table(effect, name, bounds, level)
     smry = Summary()
@@ -398,8 +398,7 @@ def _statistic(value: float) -> str:
 
 
 def _output(effect: xr.Dataset) -> str:
-    units = effect.attrs["output_units"]
-    return f"{effect.attrs['output_name']} [{units}]" if units else str(effect.attrs["output_name"])
+    return with_units(effect.attrs["output_name"], effect.attrs["output_units"])
 
 
 def _with_std_error(effect: xr.Dataset) -> xr.Dataset:

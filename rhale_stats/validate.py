@@ -77,8 +77,7 @@ def as_edges(edges: ArrayLike, what: str) -> NDArray[np.float64]:
 
 
 def as_weights(weights: ArrayLike, n_rows: int, kind: str) -> NDArray[np.float64]:
-    """Row weights as a new float array of length ``n_rows``, checked for their kind."""
-    check_choice("weight_kind", kind, ("precision", "frequency"))
+    """Row weights as a new float array of length ``n_rows``, fit for their (valid) kind."""
     array = np.array(weights, dtype=np.float64)
     if array.shape != (n_rows,):
         raise ValueError(
@@ -90,8 +89,8 @@ def as_weights(weights: ArrayLike, n_rows: int, kind: str) -> NDArray[np.float64
             f"weights must be finite and not negative; got {int(bad.sum())} that are not "
             f"(first rows: {first_rows(bad)})."
         )
-    if kind == "frequency" and (array != np.round(array)).any():
-        bad = array != np.round(array)
+    bad = array != np.round(array)
+    if kind == "frequency" and bad.any():
         raise ValueError(
             f"weights with weight_kind='frequency' count repeated rows and must be whole numbers; "
             f"got {int(bad.sum())} that are not (first rows: {first_rows(bad)}). For survey or "

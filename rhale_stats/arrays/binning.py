@@ -70,6 +70,11 @@ def bin_edges(axis: Axis, starts: IntArray, low: float, high: float) -> FloatArr
     return np.concatenate([[low], right, [high]])
 
 
+def bin_index(edges: FloatArray, x: FloatArray) -> IntArray:
+    """Bin of every value inside: closed on the left, the last on both sides (math [4])."""
+    return np.searchsorted(edges[1:-1], x, side="right")
+
+
 def optimal_partitions(
     cells: Moments,
     width: FloatArray,
