@@ -1,6 +1,7 @@
 """The command line: fit a generalised linear model, compute RHALE, print, save, draw.
 
-Without arguments it does so for the RAND Health Insurance data that statsmodels ships.
+Without arguments it does so for the RAND Health Insurance data that statsmodels ships. It runs the
+simulation studies, too.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ import xarray as xr
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
+from rhale_stats import studies
 from rhale_stats.effects import local_effects, rhale
 from rhale_stats.inference import std_error
 from rhale_stats.plots import plot_effect, plot_effects
+from rhale_stats.studies import report
 from rhale_stats.summaries import summary
 
 FAMILIES = {
@@ -47,6 +50,8 @@ NETCDF_NAME = "rhale-effects.nc"
 PICTURE_NAME = "rhale-effects.png"
 # Up to so many features are drawn with their bins below the curve.
 DETAILED_FEATURES = 4
+# What a shell expects of a program that Ctrl-C ended: 128 and the number of the signal.
+INTERRUPTED = 130
 
 
 class UsageError(Exception):
@@ -59,6 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if arguments.command == "fit":
             _fit(arguments)
+        elif arguments.command == "study":
+            return _study(arguments)
         else:
             _rand(arguments)
     except UsageError as error:
@@ -90,7 +97,24 @@ def _parser() -> argparse.ArgumentParser:
         help="features to show (default: the continuous variables of the formula)",
     )
     _add_common(fit)
+    _add_study(commands.add_parser("study", help="run a simulation study and print its report"))
     return parser
+
+
+def _add_study(study: argparse.ArgumentParser) -> None:
+    study.add_argument("name", metavar="NAME", nargs="?", help="which one; see --list")
+    study.add_argument("--list", action="store_true", help="print the names of all studies")
+    study.add_argument("--quick", action="store_true", help="small, to see that it works")
+    study.add_argument(
+        "--replicates", type=int, metavar="N", help="of each scenario (default: the study's own)"
+    )
+    study.add_argument(
+        "--jobs", type=int, metavar="N", help="processes (default: the number of CPUs)"
+    )
+    study.add_argument("--seed", type=int, default=0, metavar="N", help="default: 0")
+    study.add_argument("--settings", metavar="S", help="variant, of a study that has variants")
+    study.add_argument("--data", type=Path, metavar="PATH", help="file, for a study that reads one")
+    _add_common(study)
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
@@ -180,6 +204,57 @@ def _read(path: Path) -> pd.DataFrame:
         ) from error
     except (ValueError, OSError) as error:
         raise UsageError(f"DATA must be a CSV or Parquet file; {path}: {error}") from error
+
+
+def _study(arguments: argparse.Namespace) -> int:
+    names = studies.names()
+    if arguments.list:
+        for name in names:
+            print(f"{name:<{max(map(len, names))}}  {studies.load(name).title}")
+        return 0
+    if arguments.name not in names:
+        raise UsageError(
+            f"NAME must be one of {', '.join(names) or '(none)'}; "
+            f"got {arguments.name or 'none'}. --list says what they are."
+        )
+    if arguments.data is not None and not arguments.data.exists():
+        raise UsageError(f"--data must be an existing file; there is no {arguments.data}.")
+    out: Path = getattr(arguments, "out", Path())
+    stem = _stem(arguments)
+    options = studies.Options(arguments.quick, arguments.settings, arguments.data)
+    try:
+        study = studies.load(arguments.name, options)
+        results = studies.run(
+            arguments.name,
+            options,
+            n_replicates=arguments.replicates,
+            jobs=arguments.jobs,
+            seed=arguments.seed,
+            path=out / f"{stem}.nc",
+            progress=not getattr(arguments, "no_progress", False),
+        )
+    except (ValueError, OSError) as error:
+        raise UsageError(str(error)) from error
+    except KeyboardInterrupt:
+        print(
+            "rhale-stats: interrupted. The same command again goes on where this one stopped.",
+            file=sys.stderr,
+        )
+        return INTERRUPTED
+    text, picture = report.save(study, results, out, stem)
+    print(report.render(study, results))
+    print(f"{out / f'{stem}.nc'}: the results, as xarray.open_dataset reads them.")
+    print(f"{text}: this report.")
+    print(f"{picture}: its figure.")
+    return 0
+
+
+def _stem(arguments: argparse.Namespace) -> str:
+    """Name of the files of a study, one for every variant, without what is no part of a name."""
+    stem = str(arguments.name)
+    if arguments.settings is not None:
+        stem += "-" + re.sub(r"[^\w.=-]+", "-", arguments.settings)
+    return stem + ("-quick" if arguments.quick else "")
 
 
 def _run(

@@ -12,7 +12,8 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats import cli
+from rhale_stats import cli, studies
+from tests.studies import toy_study
 
 
 @pytest.fixture
@@ -123,3 +124,78 @@ def test_version_is_one():
             "software"
         ]
     )
+
+
+@pytest.fixture
+def study(monkeypatch, tmp_path):
+    """Command line of the toy study, which is the only one, up to its options."""
+    monkeypatch.setattr(studies, "STUDIES", {"toy": toy_study.__name__})
+    return ["study", "toy", "--jobs", "1", "--no-progress", "--out", str(tmp_path / "out")]
+
+
+def test_study(study, tmp_path, capsys):
+    arguments = [*study, "--quick", "--settings", "failing", "--seed", "3"]
+    assert cli.main(arguments) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.startswith("# Means of normal numbers\n")
+    assert "study toy --quick --settings failing --replicates 4 --seed 3" in out
+    assert "![" not in out
+    stem = tmp_path / "out" / "toy-failing-quick"
+    assert f"\n{stem}.nc: the results, " in out
+    assert f"\n{stem}.md: this report.\n{stem}.png: its figure.\n" in out
+    with xr.open_dataset(f"{stem}.nc") as results:
+        assert results.sizes["replicate"] == 4
+        assert results.attrs["seed"] == 3
+    assert "![Means of normal numbers](toy-failing-quick.png)" in stem.with_suffix(".md").read_text(
+        encoding="utf-8"
+    )
+    assert stem.with_suffix(".png").exists()
+
+
+def test_study_goes_on_where_it_was_interrupted(study, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv(toy_study.INTERRUPT, "50")
+    assert cli.main(study) == 130
+    assert capsys.readouterr().err == (
+        "rhale-stats: interrupted. The same command again goes on where this one stopped.\n"
+    )
+    monkeypatch.delenv(toy_study.INTERRUPT)
+    toy_study.calls.clear()
+    assert cli.main([*study, "--replicates", "13"]) == 0
+    assert toy_study.calls == [5] + [50] * 13
+
+
+def test_studies_are_listed(study, capsys):
+    assert cli.main(["study", "--list"]) == 0
+    assert capsys.readouterr().out == "toy  Means of normal numbers\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--jobs", "0"], "jobs must be at least 1; got 0."),
+        (["--replicates", "0"], "n_replicates must be at least 1; got 0."),
+        (["--seed", "-1"], "seed must be at least 0; got -1."),
+        (["--settings", "a/b"], "settings must be one of .*; got 'a/b'."),
+        (["--data", "nowhere.csv"], "--data must be an existing file; there is no nowhere.csv."),
+        (["--data", __file__], "data must not be given"),
+    ],
+)
+def test_studies_that_cannot_be_run(study, capsys, options, message):
+    assert cli.main([*study, *options]) == 2
+    error = capsys.readouterr().err
+    assert re.match(f"rhale-stats: {message}", error), error
+
+
+@pytest.mark.parametrize(
+    ("words", "got"), [(["study"], "none"), (["study", "unknown", "--quick"], "unknown")]
+)
+def test_unknown_studies(study, capsys, words, got):
+    assert cli.main(words) == 2
+    assert f"NAME must be one of toy; got {got}. --list" in capsys.readouterr().err
+
+
+def test_results_of_another_seed_are_not_mixed(study, capsys):
+    assert cli.main([*study, "--replicates", "1"]) == 0
+    assert cli.main([*study, "--replicates", "1", "--seed", "1"]) == 2
+    assert "seed is 0 there, 1 asked for. Choose another folder" in capsys.readouterr().err
