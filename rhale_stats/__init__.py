@@ -11,14 +11,24 @@ Functions on data, labelled results::
 from rhale_stats import accessor as _accessor  # registers Dataset.rhale
 from rhale_stats import simulate
 from rhale_stats._version import __version__
-from rhale_stats.bins import EqualWidthBins, GivenBins, OptimalBins, QuantileBins
+from rhale_stats.bins import (
+    BestEqualWidthBins,
+    EqualWidthBins,
+    GivenBins,
+    OptimalBins,
+    QuantileBins,
+)
 from rhale_stats.effects import local_effects, predict, rhale
 from rhale_stats.inference import std_error
 from rhale_stats.models import ModelError
-from rhale_stats.plots import plot_effect, plot_effects
+from rhale_stats.plots import plot_bias, plot_effect, plot_effects
+from rhale_stats.scoring import mae, mcse
+from rhale_stats.simulate import dense_truth
 from rhale_stats.summaries import augment, glance, summary, tidy
+from rhale_stats.unbiasedness import check_unbiased, debias, jump_check
 
 __all__ = [
+    "BestEqualWidthBins",
     "EqualWidthBins",
     "GivenBins",
     "ModelError",
@@ -26,8 +36,15 @@ __all__ = [
     "QuantileBins",
     "__version__",
     "augment",
+    "check_unbiased",
+    "debias",
+    "dense_truth",
     "glance",
+    "jump_check",
     "local_effects",
+    "mae",
+    "mcse",
+    "plot_bias",
     "plot_effect",
     "plot_effects",
     "predict",

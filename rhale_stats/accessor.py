@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 from statsmodels.iolib.summary import Summary
 
-from rhale_stats import effects, inference, plots, summaries
+from rhale_stats import effects, inference, plots, scoring, summaries, unbiasedness
 
 
 @xr.register_dataset_accessor("rhale")  # type: ignore[no-untyped-call]
@@ -34,6 +35,33 @@ class RhaleAccessor:
         """See `rhale_stats.std_error`."""
         return inference.std_error(self._dataset)
 
+    def check_unbiased(
+        self,
+        local: xr.Dataset,
+        *,
+        adjust: str = "holm",
+        rng: np.random.Generator | int | None = 0,
+        significance: float = 0.05,
+    ) -> xr.Dataset:
+        """See `rhale_stats.check_unbiased`."""
+        return unbiasedness.check_unbiased(
+            local, self._dataset, adjust=adjust, rng=rng, significance=significance
+        )
+
+    def debias(self, check: xr.Dataset) -> xr.Dataset:
+        """See `rhale_stats.debias`."""
+        return unbiasedness.debias(self._dataset, check)
+
+    def jump_check(
+        self, model: Any, local: xr.Dataset, X: Any = None, *, adjust: str = "holm"
+    ) -> xr.Dataset:
+        """See `rhale_stats.jump_check`."""
+        return unbiasedness.jump_check(model, local, self._dataset, X, adjust=adjust)
+
+    def mae(self, truth: xr.Dataset) -> xr.Dataset:
+        """See `rhale_stats.mae`."""
+        return scoring.mae(self._dataset, truth)
+
     def predict(self, x: ArrayLike, feature: str | int) -> xr.DataArray:
         """See `rhale_stats.predict`."""
         return effects.predict(self._dataset, x, feature)
@@ -57,6 +85,10 @@ class RhaleAccessor:
     def plot(self, feature: str | int, local: xr.Dataset | None = None, ax: Any = None) -> Any:
         """See `rhale_stats.plot_effect`."""
         return plots.plot_effect(self._dataset, feature, local, ax)
+
+    def plot_bias(self, feature: str | int, ax: Any = None) -> Any:
+        """See `rhale_stats.plot_bias`."""
+        return plots.plot_bias(self._dataset, feature, ax)
 
     def plot_all(self, features: Any = None, *, n_columns: int = 3, axes: Any = None) -> Any:
         """See `rhale_stats.plot_effects`."""

@@ -20,15 +20,21 @@ from rhale_stats.arrays.moments import (
     FloatArray,
     IntArray,
     Moments,
+    merge,
     n_effective,
     union,
+    variance,
 )
 from rhale_stats.validate import as_edges, check_count
 
 
 @dataclass(frozen=True)
 class Column:
-    """One feature as a rule sees it: its values, its range, its weights if rows count double."""
+    """One feature as a rule sees it: its values, its range, its weights if rows count double.
+
+    ``low`` and ``high`` are the ends of the axis; with honest bins, values near them may be among
+    the rows that the rule does not see.
+    """
 
     name: str
     x: FloatArray
@@ -57,6 +63,14 @@ class BinRule(Protocol):
 
     def choose(self, candidates: Sequence[Candidates]) -> list[IntArray]:
         """For every feature, the first cells of its bins."""
+
+
+@runtime_checkable
+class SearchedRule(BinRule, Protocol):
+    """A rule that compares numbers of bins, and tells what it saw."""
+
+    def losses(self, candidates: Sequence[Candidates]) -> list[FloatArray]:
+        """For every feature, the loss of 1, 2, ... bins; infinite where not allowed."""
 
 
 def describe(rule: BinRule) -> tuple[str, str]:
@@ -145,8 +159,9 @@ class QuantileBins:
         check_count("n_bins", self.n_bins, 1)
 
     def cells(self, column: Column) -> Axis:
-        """Cells between the distinct quantiles."""
-        return binning.variable_axis(binning.quantile_edges(column.x, self.n_bins, column.counts))
+        """Cells between the distinct quantiles, out to the ends of the axis."""
+        inner = binning.quantile_edges(column.x, self.n_bins, column.counts)[1:-1]
+        return binning.variable_axis(np.concatenate([[column.low], inner, [column.high]]))
 
     def choose(self, candidates: Sequence[Candidates]) -> list[IntArray]:
         """Every cell is a bin."""
@@ -193,8 +208,8 @@ class GivenBins:
             edges = self.edges[column.name]
         else:
             edges = self.edges
-        outside = int(((column.x < edges[0]) | (column.x > edges[-1])).sum())
-        if outside:
+        if column.low < edges[0] or column.high > edges[-1]:
+            outside = int(((column.x < edges[0]) | (column.x > edges[-1])).sum())
             raise ValueError(
                 f"edges must reach over all rows; for feature {column.name!r} they cover "
                 f"[{edges[0]:.6g}, {edges[-1]:.6g}] and {outside} of {len(column.x)} rows lie "
@@ -246,11 +261,7 @@ class OptimalBins:
         check_count("max_bins", self.max_bins, 1)
         if self.min_obs is not None:
             check_count("min_obs", self.min_obs, 1)
-        if not 0 <= self.discount < 1:
-            raise ValueError(
-                f"discount must lie in [0, 1): at 1 a bin with all rows would cost nothing; "
-                f"got {self.discount!r}."
-            )
+        _check_discount(self.discount)
         if self.ddof not in (0, 1):
             raise ValueError(
                 f"ddof must be 1 (unbiased), or 0 as in the authors' code; got {self.ddof!r}."
@@ -270,13 +281,7 @@ class OptimalBins:
         n_rows = n_effective(union(stacked))
         min_obs = n_rows / 20 if self.min_obs is None else np.full(len(n_rows), self.min_obs)
         for candidate, rows, needed in zip(candidates, n_rows, min_obs, strict=True):
-            least = max(needed, 2)
-            if rows < least:
-                raise ValueError(
-                    f"min_obs must not exceed the number of rows, and a variance needs two; "
-                    f"feature {candidate.name!r} has {rows:g} rows and min_obs is {least:g}. "
-                    f"Lower min_obs or use more rows."
-                )
+            check_enough_rows(candidate, rows, needed)
         span = np.array([candidate.high - candidate.low for candidate in candidates])
         return binning.optimal_partitions(
             stacked,
@@ -285,4 +290,104 @@ class OptimalBins:
             discount=self.discount,
             ddof=self.ddof,
             resolution=np.array([candidate.resolution for candidate in candidates]),
+        )
+
+
+@dataclass(frozen=True)
+class BestEqualWidthBins:
+    """Bins of one width, as many as give the smallest accumulated spread (math [19]).
+
+    Among the K from 1 to ``max_bins`` for which every bin has ``min_obs`` rows, the one with the
+    smallest width * sum of heterogeneity_k (1 - discount * n_k / N). The result keeps the loss of
+    every K as ``bin_loss``, infinite where a bin has too few rows. Equal losses go to fewer bins.
+
+    Parameters
+    ----------
+    max_bins : int, default 100
+        Largest number of bins.
+    min_obs : int, default 10
+        Smallest number of rows of a bin (with precision weights: smallest effective number). At
+        least 2 whatever is given.
+    discount : float, default 0.2
+        In [0, 1): how much cheaper a bin with all rows is.
+
+    References
+    ----------
+    Note of June 2021, *Idea in bullets*, section 3, Eq. 4 and 5.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> rs.BestEqualWidthBins(max_bins=40)
+    BestEqualWidthBins(max_bins=40, min_obs=10, discount=0.2)
+    """
+
+    max_bins: int = 100
+    min_obs: int = 10
+    discount: float = 0.2
+
+    def __post_init__(self) -> None:
+        check_count("max_bins", self.max_bins, 1)
+        check_count("min_obs", self.min_obs, 1)
+        _check_discount(self.discount)
+
+    def cells(self, column: Column) -> Axis:
+        """Cells between all edges of all numbers of bins, so that one pass serves every one."""
+        _equal_cells(column, self.max_bins, "max_bins")
+        return binning.variable_axis(
+            binning.equal_edges(column.low, column.high, self._fractions())
+        )
+
+    def choose(self, candidates: Sequence[Candidates]) -> list[IntArray]:
+        """The cells that begin the bins of the best number of bins, for every feature."""
+        chosen = []
+        for candidate, loss in zip(candidates, self.losses(candidates), strict=True):
+            rows = n_effective(merge(candidate.moments, np.array([0])))
+            check_enough_rows(candidate, float(rows[0]), self.min_obs)
+            span = candidate.high - candidate.low
+            tie = binning.TIE * loss[0] + span * candidate.resolution
+            chosen.append(self._starts(1 + int(np.argmax(loss <= loss.min() + tie))))
+        return chosen
+
+    def losses(self, candidates: Sequence[Candidates]) -> list[FloatArray]:
+        """math [19] for 1, 2, ..., ``max_bins`` bins."""
+        return [
+            np.array([self._loss(candidate, n_bins) for n_bins in range(1, self.max_bins + 1)])
+            for candidate in candidates
+        ]
+
+    def _loss(self, candidate: Candidates, n_bins: int) -> float:
+        bins = merge(candidate.moments, self._starts(n_bins))
+        if not (n_effective(bins) >= max(self.min_obs, 2) * (1 - 1e-12)).all():
+            return np.inf
+        width = (candidate.high - candidate.low) / n_bins
+        share = bins.weight / bins.weight.sum()
+        spread = np.sqrt(variance(bins, 1))
+        return float(width * np.sum(spread * (1 - self.discount * share)))
+
+    def _fractions(self) -> FloatArray:
+        """All j / K, each once: equal fractions are equal floats, division being rounded right."""
+        ks = range(1, self.max_bins + 1)
+        return np.unique(np.concatenate([np.arange(k + 1) / k for k in ks]))
+
+    def _starts(self, n_bins: int) -> IntArray:
+        return np.searchsorted(self._fractions(), np.arange(n_bins) / n_bins)
+
+
+def check_enough_rows(candidate: Candidates, rows: float, min_obs: float) -> None:
+    """Raise ``ValueError`` unless one bin with all rows is allowed."""
+    least = max(min_obs, 2)
+    if rows < least:
+        raise ValueError(
+            f"min_obs must not exceed the number of rows, and a variance needs two; "
+            f"feature {candidate.name!r} has {rows:g} rows and min_obs is {least:g}. "
+            f"Lower min_obs or use more rows."
+        )
+
+
+def _check_discount(discount: float) -> None:
+    if not 0 <= discount < 1:
+        raise ValueError(
+            f"discount must lie in [0, 1): at 1 a bin with all rows would cost nothing; "
+            f"got {discount!r}."
         )

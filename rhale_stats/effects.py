@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
@@ -22,7 +22,7 @@ from rhale_stats import models
 from rhale_stats.arrays import accumulate, binning
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays.moments import Axis, FloatArray, Moments, ResidualMoments
-from rhale_stats.bins import BinRule, Candidates, Column, OptimalBins, describe
+from rhale_stats.bins import BinRule, Candidates, Column, OptimalBins, SearchedRule, describe
 from rhale_stats.schema import (
     EFFECT_UNITS,
     X_UNITS,
@@ -103,7 +103,7 @@ def local_effects(
         ``x``, ``local_effect`` of dims (obs, feature), one contiguous column a feature;
         ``local_effect_error`` (feature), the size of differences that rounding alone can make;
         ``weight`` (obs) where given. Coordinates ``feature``, ``feature_kind``,
-        ``feature_units``, and ``obs``.
+        ``feature_units``, ``feature_column``, and ``obs``.
 
     Raises
     ------
@@ -197,6 +197,11 @@ def local_effects(
             np.array(["discrete" if table.is_discrete(p) else "continuous" for p in positions]),
         ),
         "feature_units": ("feature", np.array([units.get(name, "") for name in names])),
+        "feature_column": (
+            "feature",
+            np.array(positions),
+            {"long_name": "number of the column in the table"},
+        ),
     }
     index = getattr(X, "index", None)
     if isinstance(index, pd.Index) and index.nlevels == 1 and index.is_unique:
@@ -223,6 +228,8 @@ def local_effects(
             "output_name": str(attrs.get("output_name", "output")),
             "output_units": str(attrs.get("output_units", "")),
             "n_rows": table.n_rows,
+            "n_columns": len(table.names),
+            "table": "array" if isinstance(table.data, np.ndarray) else "DataFrame",
             "software": software(),
         },
     )
@@ -274,6 +281,9 @@ def rhale(
     bins: BinRule | None = None,
     centering: str = "mean",
     std_error_moments: bool = True,
+    honest: bool = False,
+    honest_fraction: float = 0.5,
+    rng: np.random.Generator | int | None = None,
 ) -> xr.Dataset:
     r"""RHALE: average effect and heterogeneity in bins, and the curve that they accumulate to.
 
@@ -282,13 +292,22 @@ def rhale(
     local : Dataset
         What `local_effects` returned.
     bins : bin rule, optional
-        `OptimalBins` (the default: the paper's), `EqualWidthBins`, `QuantileBins`, `GivenBins`.
+        `OptimalBins` (the default: the paper's), `EqualWidthBins`, `BestEqualWidthBins`,
+        `QuantileBins`, `GivenBins`.
     centering : {"mean", "start", "integral"}, default "mean"
         Where the curve is zero: on average over the rows (the convention of ALE), at the left
         end, or on average over the axis (math [8]). ``curve_offset`` keeps the constant.
     std_error_moments : bool, default True
         Take the moments of higher order that `std_error` needs for the heterogeneity and for a
         curve centred at its mean. They need a second pass over the rows.
+    honest : bool, default False
+        Choose edges on some rows, drawn at random, and estimate on the others: bins that were
+        chosen where the spread happens to be small make it, and the standard errors, too small
+        (math [16]). The ends of the axis are those of all rows.
+    honest_fraction : float, default 0.5
+        Share of the rows on which edges are chosen.
+    rng : Generator, int or None
+        Source of the random halves, or its seed; ``honest_seed`` in the attributes reproduces them.
 
     Returns
     -------
@@ -298,7 +317,8 @@ def rhale(
         `std_error`, ``fourth_moment``, ``x_variance``, ``x_covariance``. Over (feature, edge):
         ``curve`` (math [7]), ``curve_std`` and ``curve_std_sum`` (math [9]). Over (feature):
         ``average_effect``, ``heterogeneity_index`` (math [10]), ``heterogeneity_output``,
-        ``curve_offset``, ``local_effect_error``.
+        ``curve_offset``, ``local_effect_error``. `BestEqualWidthBins` adds ``bin_loss``
+        (feature, n_bins_tried).
         Coordinates: ``feature``, ``bin``, ``edge``, ``bin_left``, ``bin_right``, ``edge_value``,
         ``n_bins``, ``feature_kind``, ``feature_units``. Beyond a feature's ``n_bins`` values are
         NaN and ``n_obs`` is 0. A constant feature has ``n_bins`` 0 and ``feature_kind``
@@ -307,7 +327,8 @@ def rhale(
     Raises
     ------
     ValueError
-        Missing or infinite values, fewer rows than the rule needs, unsuitable edges.
+        Missing or infinite values, fewer rows than the rule needs, unsuitable edges,
+        ``honest_fraction`` that leaves one side without rows.
     TypeError
         ``local`` or ``bins`` is something else.
 
@@ -348,18 +369,30 @@ def rhale(
             f"Edges go into GivenBins(edges)."
         )
     names = feature_names(local)
-    rows = _rows(local)
+    halves: dict[str, float | int] = {}
+    if honest:
+        seed = _seed(rng)
+        chosen_on = honest_split(local.sizes["obs"], honest_fraction, seed)
+        rows, search = columns(local.isel(obs=~chosen_on)), columns(local.isel(obs=chosen_on))
+        halves = {
+            "honest_fraction": float(honest_fraction),
+            "honest_seed": seed,
+            "n_rows_edges": search.n_rows,
+        }
+    else:
+        rows = search = columns(local)
     threads = 1 if rows.size < THREADS_FROM else (os.cpu_count() or 1)
 
     def first_pass(position: int) -> _Cells:
-        name, x, g = names[position], rows.x[position], rows.local_effect[position]
-        column = Column(name, x, float(x.min()), float(x.max()), rows.weight)
+        name, x, g = names[position], search.x[position], search.local_effect[position]
+        ends = [end(half.x[position]) for half in (search, rows) for end in (np.min, np.max)]
+        column = Column(name, x, float(min(ends)), float(max(ends)), search.weight)
         if not np.isfinite([column.low, column.high]).all():
             check_finite(x, "x", name, SELECT_ROWS)
         if column.low == column.high:
             return _Cells(column, None, None)
         axis = rule.cells(column)
-        moments = sums.cell_moments(axis, x, g, rows.weight, frequency=rows.frequency)
+        moments = sums.cell_moments(axis, x, g, search.weight, frequency=search.frequency)
         if not np.isfinite(moments.m2).all():
             check_finite(g, "Local effects", name, SELECT_ROWS)
             raise ValueError(
@@ -368,7 +401,7 @@ def rhale(
             )
         return _Cells(column, axis, moments)
 
-    cells = _map(first_pass, range(len(names)), threads)
+    cells = map_features(first_pass, range(len(names)), threads)
     errors = local["local_effect_error"].values
     candidates = {
         position: Candidates(
@@ -382,24 +415,78 @@ def rhale(
         if moments is not None
     }
     starts = dict(zip(candidates, rule.choose(list(candidates.values())), strict=True))
+    losses: dict[int, FloatArray] = {}
+    if isinstance(rule, SearchedRule):
+        losses = dict(zip(candidates, rule.losses(list(candidates.values())), strict=True))
 
     def second_pass(position: int) -> Estimates:
         column, axis, moments = cells[position]
         if axis is None or moments is None:
             return {}
+        x, g = rows.x[position], rows.local_effect[position]
+        if honest:
+            moments = sums.cell_moments(axis, x, g, rows.weight, frequency=rows.frequency)
+            check_finite(g, "Local effects", column.name, SELECT_ROWS)
         merged = sums.merge(moments, starts[position])
         edges = binning.bin_edges(axis, starts[position], column.low, column.high)
         residuals = None
         if std_error_moments:
-            x, g = rows.x[position], rows.local_effect[position]
             residuals = sums.residual_moments(axis, starts[position], merged, x, g, rows.weight)
         return _estimates(edges, merged, residuals, centering)
 
     # Without the second pass over the rows there is nothing to share out.
     threads = threads if std_error_moments else 1
-    estimates = _map(second_pass, range(len(names)), threads)
+    estimates = map_features(second_pass, range(len(names)), threads)
     _warn_of_empty_bins(names, estimates)
-    return _dataset(local, rule, centering, estimates, rows.n_rows)
+    effect = _dataset(local, rule, centering, estimates, rows.n_rows)
+    effect.attrs |= halves
+    return _with_losses(effect, losses)
+
+
+def honest_split(n_obs: int, honest_fraction: float, honest_seed: int) -> NDArray[np.bool_]:
+    """Which rows choose the edges; the others estimate. Shape (n_obs,)."""
+    n_chosen = round(honest_fraction * n_obs)
+    if not 0 < n_chosen < n_obs:
+        raise ValueError(
+            f"honest_fraction must leave rows on both sides; {honest_fraction!r} of {n_obs} rows "
+            f"is {n_chosen}. Use 0.5."
+        )
+    chosen = np.zeros(n_obs, dtype=bool)
+    chosen[np.random.default_rng(honest_seed).permutation(n_obs)[:n_chosen]] = True
+    return chosen
+
+
+def estimation_rows(local: xr.Dataset, effect: xr.Dataset) -> xr.Dataset:
+    """The rows of ``local`` on which ``effect`` was estimated: with honest bins, not all."""
+    used = is_estimation_row(local, effect)
+    return local if used.all() else local.isel(obs=used)
+
+
+def is_estimation_row(local: xr.Dataset, effect: xr.Dataset) -> NDArray[np.bool_]:
+    """Which rows of ``local`` the effect was estimated on. Shape (n_obs,)."""
+    n_obs = local.sizes["obs"]
+    if "honest_seed" not in effect.attrs:
+        return np.ones(n_obs, dtype=bool)
+    fraction, seed = (effect.attrs[name] for name in ("honest_fraction", "honest_seed"))
+    return ~honest_split(n_obs, float(fraction), int(seed))
+
+
+def _seed(rng: np.random.Generator | int | None) -> int:
+    """A number that reproduces what is drawn next, to be kept with the result."""
+    return int(np.random.default_rng(rng).integers(2**53))
+
+
+def _with_losses(effect: xr.Dataset, losses: Mapping[int, FloatArray]) -> xr.Dataset:
+    """The loss of every number of bins that a rule compared, over (feature, n_bins_tried)."""
+    if not losses:
+        return effect
+    tried = len(next(iter(losses.values())))
+    table = np.full((effect.sizes["feature"], tried), np.nan)
+    for position, loss in losses.items():
+        table[position] = loss
+    return effect.assign(bin_loss=variable("bin_loss", table, estimator="math [19]")).assign_coords(
+        n_bins_tried=("n_bins_tried", np.arange(1, tried + 1), {"long_name": "number of bins"})
+    )
 
 
 class _Cells(NamedTuple):
@@ -410,7 +497,9 @@ class _Cells(NamedTuple):
     moments: Moments | None
 
 
-class _Rows(NamedTuple):
+class Rows(NamedTuple):
+    """Contiguous columns of the local effects, one a feature; rows of weight 0 are gone."""
+
     x: list[FloatArray]
     local_effect: list[FloatArray]
     weight: FloatArray | None
@@ -419,10 +508,11 @@ class _Rows(NamedTuple):
 
     @property
     def size(self) -> int:
+        """Number of local effects."""
         return self.n_rows * len(self.x)
 
 
-def _rows(local: xr.Dataset) -> _Rows:
+def columns(local: xr.Dataset) -> Rows:
     """Columns of the local effects; weights scaled to 1 at most and dropped where all are equal."""
     x, g = (
         local.variables[name].transpose("obs", "feature").values for name in ("x", "local_effect")
@@ -447,10 +537,11 @@ def _rows(local: xr.Dataset) -> _Rows:
             for column in range(table.shape[1])
         ]
 
-    return _Rows(contiguous(x), contiguous(g), weight, frequency, len(x))
+    return Rows(contiguous(x), contiguous(g), weight, frequency, len(x))
 
 
-def _map(function: Callable[[S], T], items: Iterable[S], threads: int) -> list[T]:
+def map_features(function: Callable[[S], T], items: Iterable[S], threads: int) -> list[T]:
+    """``function`` of every item, on so many threads."""
     if threads == 1:
         return [function(item) for item in items]
     with ThreadPoolExecutor(threads) as pool:

@@ -268,6 +268,11 @@ class DifferenceQuotients:
         outputs, held = self._evaluate(position, arguments)
         return self._quotient(outputs, held)
 
+    def between(self, position: int, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """Change of the output as one column goes from ``lower`` to ``upper``, row by row."""
+        (f_upper, f_lower), _ = self._evaluate(position, [upper, lower])
+        return np.asarray(f_upper.astype(np.float64) - f_lower.astype(np.float64))
+
     def _quotient(
         self, outputs: Sequence[FloatArray], arguments: Sequence[FloatArray]
     ) -> Differences:

@@ -23,6 +23,7 @@ from scipy.special import ndtri
 
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.effects import estimation_rows
 from rhale_stats.inference import std_error
 from rhale_stats.schema import (
     check_effect,
@@ -33,6 +34,7 @@ from rhale_stats.schema import (
     units_of,
     with_units,
 )
+from rhale_stats.unbiasedness import BIASED, LARGE, TOO_FEW
 from rhale_stats.validate import check_count, check_finite
 
 # Half width of a pointwise 95 % interval, in standard errors.
@@ -65,7 +67,14 @@ CURVE_INTERVAL, BIN_INTERVAL = (
     "95 % interval of the\naverage in the bin",
 )
 VIOLIN = "local effects\nin the bin"
-LEGEND = (CURVE, BIN, BAND, BIN_SPREAD, CURVE_INTERVAL, BIN_INTERVAL, VIOLIN)
+# Those of the picture of bias, and its marks.
+WITHIN, BIN_ERROR = "heterogeneity within,\nsquared", "bin error"
+TOTAL, BIN_ERROR_SE = "their sum, the variance\nin the bin", "± its standard error"
+MARKS = {BIASED: "*", LARGE: "**", TOO_FEW: "×"}
+LEGEND = (
+    *(CURVE, BIN, BAND, BIN_SPREAD, CURVE_INTERVAL, BIN_INTERVAL, VIOLIN),
+    *(TOTAL, WITHIN, BIN_ERROR, BIN_ERROR_SE),
+)
 LEGEND_WIDTH = 40
 # Marks what is ours in a figure that others may draw in too.
 OURS = "rhale_stats"
@@ -96,8 +105,8 @@ def plot_effect(
     feature : str or int
         Name or number of the feature.
     local : Dataset, optional
-        The local effects that ``effect`` was made from. All their rows are drawn, by their
-        weights where they have any.
+        The local effects that ``effect`` was made from. All rows of the estimate are drawn, by
+        their weights where they have any.
     ax : pair of Axes, optional
         The upper and the lower panel. By default those of a new figure.
 
@@ -150,7 +159,9 @@ def plot_effect(
     """
     effect = _with_standard_errors(check_effect(effect))
     row = one_feature(effect, feature)
-    rows = None if local is None else _rows(check_local(local), row)
+    rows = None
+    if local is not None:
+        rows = _rows(estimation_rows(check_local(local), effect), row)
     own = ax is None
     panels = None if ax is None else _given_axes("ax", ax, 2, "an upper and a lower one")
     with _style(own=own):
@@ -263,6 +274,136 @@ def plot_effects(
             panels[0].figure.supylabel(_output_label(effect), fontsize=size, parse_math=False)
         _legend(panels)
     return _array(panels)
+
+
+def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> Axes:
+    """What the variance of the local effects is made of, bin by bin: heterogeneity and bin error.
+
+    The filled part of a bin is the squared heterogeneity within, the hatched part above it the
+    bin error, the line their sum, sigma2_star. A whisker is the sum plus and minus the standard
+    error of the bin error. A star marks bins that the test calls biased, two stars those whose
+    bias exceeds the standard error of the heterogeneity, a cross those with too few rows to test.
+
+    Parameters
+    ----------
+    check : Dataset
+        What `check_unbiased` returned.
+    feature : str or int
+        Name or number of the feature.
+    ax : Axes, optional
+        By default that of a new figure.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    KeyError
+        Unknown feature.
+    TypeError
+        ``check`` is no Dataset, or ``ax`` no Axes.
+    ValueError
+        ``check`` holds no check.
+
+    Notes
+    -----
+    Where chance makes the estimated bin error negative, the line lies inside the filled part.
+
+    References
+    ----------
+    Gkolemis et al. (2023), *RHALE*, Theorem 1.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> example = rs.simulate.Quadratic()
+    >>> X = example.sample(2000, rng=0)
+    >>> local = rs.local_effects(None, X, jacobian=example.jacobian, features="x1")
+    >>> check = rs.check_unbiased(local, rs.rhale(local, bins=rs.EqualWidthBins(4)))
+    >>> rs.plot_bias(check, "x1").get_xlabel()
+    'x1'
+    """
+    check = check_effect(check, "check", "check_unbiased(local, effect)")
+    if "verdict" not in check:
+        raise ValueError(
+            "check must be what check_unbiased(local, effect) returned; this one has no verdict."
+        )
+    row = one_feature(check, feature)
+    panels = None if ax is None else _given_axes("ax", [ax], 1, "one")
+    with _style(own=ax is None):
+        if panels is None:
+            figure, panel = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
+            sns.despine(fig=figure)
+        else:
+            panel = panels[0]
+        name = str(row["feature"].values)
+        panel.set_xlabel(with_units(name, units_of(check, name)), parse_math=False)
+        panel.set_ylabel("variance of local effects")
+        if not row.sizes["bin"]:
+            _say_constant(panel)
+            panel.tick_params(left=False, labelleft=False)
+            return panel
+        _draw_bias(panel, row)
+        _legend([panel])
+    return panel
+
+
+def _draw_bias(panel: Axes, row: xr.Dataset) -> None:
+    left, right = row["bin_left"].values, row["bin_right"].values
+    width, middle = right - left, (left + right) / 2
+    within, total = row["heterogeneity_within"].values ** 2, row["sigma2_star"].values
+    se = row["bin_error_se"].values
+    panel.bar(
+        left,
+        within,
+        width,
+        align="edge",
+        color=HETEROGENEITY_FILL,
+        edgecolor="white",
+        linewidth=0.5,
+        label=WITHIN,
+    )
+    panel.bar(
+        left,
+        np.maximum(total - within, 0.0),
+        width,
+        bottom=within,
+        align="edge",
+        facecolor="none",
+        edgecolor=UNCERTAINTY,
+        hatch="////",
+        linewidth=0,
+        label=BIN_ERROR,
+    )
+    lines = panel.hlines(total, left, right, color=AVERAGE, linewidth=1.4, label=TOTAL)
+    lines.set_gid(OURS)
+    panel.errorbar(
+        middle,
+        total,
+        se,
+        fmt="none",
+        ecolor=UNCERTAINTY,
+        elinewidth=1.2,
+        capsize=2,
+        label=BIN_ERROR_SE,
+    )
+    panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
+    top = np.fmax(np.fmax(total + np.nan_to_num(se), within), 0.0)
+    verdict = row["verdict"].values
+    for phrase, mark in MARKS.items():
+        for k in np.flatnonzero(verdict == phrase):
+            panel.annotate(
+                mark,
+                (middle[k], np.nan_to_num(top[k])),
+                (0, 2),
+                textcoords="offset points",
+                ha="center",
+                va="bottom",
+                fontsize="small",
+            )
+    panel.set_xlim(left[0] - 0.02 * (right[-1] - left[0]), right[-1] + 0.02 * (right[-1] - left[0]))
+    panel.margins(y=0.12)
 
 
 class _Rows(NamedTuple):
@@ -679,7 +820,7 @@ def _legend(panels: list[Axes]) -> None:
         handles = {
             label: handle
             for panel in figure.axes
-            if any(artist.get_gid() == OURS for artist in panel.lines)
+            if any(artist.get_gid() == OURS for artist in panel.get_children())
             for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
         }
         if not handles:

@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 from rhale_stats._version import __version__
 
 EFFECT_UNITS = "output units per feature unit"
+EFFECT_SQUARE_UNITS = "(output units per feature unit)^2"
 OUTPUT_UNITS = "output units"
 X_UNITS = "feature units"
 
-# Name -> (dims, long_name, units) of everything that `rhale` and `std_error` put in a Dataset.
+# Name -> (dims, long_name, units) of everything that an effects Dataset may hold.
 EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "effect": (("feature", "bin"), "average effect in the bin", EFFECT_UNITS),
     "heterogeneity": (("feature", "bin"), "standard deviation of local effects", EFFECT_UNITS),
@@ -60,7 +61,19 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "bin_error": (
         ("feature", "bin"),
         "mean squared distance of the effect from its average over the bin",
-        "(output units per feature unit)^2",
+        EFFECT_SQUARE_UNITS,
+    ),
+    "cell_effect": (("feature", "cell"), "average effect in the cell", EFFECT_UNITS),
+    "cell_value": (("feature", "cell_edge"), "position of the edge of a cell", X_UNITS),
+    "cell_heterogeneity": (
+        ("feature", "cell"),
+        "standard deviation of local effects in the cell",
+        EFFECT_UNITS,
+    ),
+    "bin_loss": (
+        ("feature", "n_bins_tried"),
+        "accumulated spread of bins of one width",
+        OUTPUT_UNITS,
     ),
     "effect_se": (("feature", "bin"), "standard error of the average effect", EFFECT_UNITS),
     "heterogeneity_se": (
@@ -79,13 +92,73 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
         "standard error of the average effect over the rows",
         EFFECT_UNITS,
     ),
+    "sigma2_star": (
+        ("feature", "bin"),
+        "variance of local effects, heterogeneity and bin error together",
+        EFFECT_SQUARE_UNITS,
+    ),
+    "heterogeneity_within": (
+        ("feature", "bin"),
+        "standard deviation of local effects at a value of the feature",
+        EFFECT_UNITS,
+    ),
+    "heterogeneity_within_se": (
+        ("feature", "bin"),
+        "standard error of the standard deviation at a value of the feature",
+        EFFECT_UNITS,
+    ),
+    "bin_error_se": (("feature", "bin"), "standard error of the bin error", EFFECT_SQUARE_UNITS),
+    "bin_error_share": (("feature", "bin"), "share of the variance that is bin error", "1"),
+    "bin_error_share_axis": (
+        ("feature",),
+        "share of the variance along the axis that is bin error",
+        "1",
+    ),
+    "von_neumann_ratio": (
+        ("feature", "bin"),
+        "squared differences of neighbours over squared deviations",
+        "1",
+    ),
+    "bin_error_pvalue": (("feature", "bin"), "p-value of no bin error", "1"),
+    "bin_error_pvalue_adjusted": (("feature", "bin"), "adjusted p-value of no bin error", "1"),
+    "rank_ratio": (("feature", "bin"), "von Neumann ratio of the ranks", "1"),
+    "rank_pvalue": (("feature", "bin"), "p-value of no bin error, by ranks", "1"),
+    "rank_pvalue_adjusted": (
+        ("feature", "bin"),
+        "adjusted p-value of no bin error, by ranks",
+        "1",
+    ),
+    "density_bias": (
+        ("feature", "bin"),
+        "bias of the average effect by rows crowding to one side of the bin",
+        EFFECT_UNITS,
+    ),
+    "density_bias_se": (
+        ("feature", "bin"),
+        "standard error of the bias by crowding",
+        EFFECT_UNITS,
+    ),
+    "verdict": (("feature", "bin"), "what the check says of the bin", "1"),
+    "jump": (
+        ("feature", "bin"),
+        "change of the output across the bin that derivatives miss",
+        OUTPUT_UNITS,
+    ),
+    "jump_se": (("feature", "bin"), "standard error of the change missed", OUTPUT_UNITS),
+    "jump_spread": (
+        ("feature", "bin"),
+        "spread of the change across the bin that derivatives miss",
+        OUTPUT_UNITS,
+    ),
+    "jump_pvalue": (("feature", "bin"), "p-value of nothing missed", "1"),
+    "jump_pvalue_adjusted": (("feature", "bin"), "adjusted p-value of nothing missed", "1"),
 }
 
 
 # Sizes of bins: nothing is there, not something unknown, where a feature has no bin.
 COUNTS = ("n_obs", "n_effective", "weight_share")
 
-Values: TypeAlias = NDArray[np.float64] | NDArray[np.int64]
+Values: TypeAlias = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.str_]
 Estimates: TypeAlias = Mapping[str, NDArray[np.float64] | float]
 
 
@@ -136,9 +209,11 @@ def check_local(local: object) -> xr.Dataset:
     return _check_kind(local, "local", ("x", "local_effect"), "local_effects(model, X)")
 
 
-def check_effect(effect: object) -> xr.Dataset:
+def check_effect(
+    effect: object, parameter: str = "effect", maker: str = "rhale(local)"
+) -> xr.Dataset:
     """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds effects."""
-    return _check_kind(effect, "effect", ("effect", "heterogeneity", "curve"), "rhale(local)")
+    return _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
 
 
 def _check_kind(dataset: object, name: str, needed: tuple[str, ...], maker: str) -> xr.Dataset:
@@ -174,13 +249,14 @@ def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
     return row.isel(bin=slice(0, n_bins), edge=slice(0, n_bins + 1 if n_bins else 0))
 
 
-def stacked(rows: Sequence[Estimates], n_bins: int) -> dict[str, Values]:
+def stacked(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[str, Values]:
     """Estimates of several features as arrays over ``feature`` and what else their name says.
 
     A row has a feature's estimates by name, at the length that its bins have; a constant feature
-    has NaN in their place. What a row does not reach is NaN, and 0 where rows are counted.
+    has NaN in their place. What a row does not reach is NaN, and 0 where rows are counted. Sizes
+    of other dimensions than ``bin`` and ``edge`` are in ``more``.
     """
-    sizes = {"bin": n_bins, "edge": n_bins + 1}
+    sizes = {"bin": n_bins, "edge": n_bins + 1, **more}
     out: dict[str, Values] = {}
     for name in rows[0]:
         shape = [sizes[dim] for dim in EFFECT_VARIABLES[name][0][1:]]

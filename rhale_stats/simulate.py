@@ -7,9 +7,8 @@ score alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -18,6 +17,9 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
+from rhale_stats.bins import EqualWidthBins
+from rhale_stats.effects import local_effects, rhale
+from rhale_stats.models import Model
 from rhale_stats.schema import (
     check_effect,
     feature_names,
@@ -36,7 +38,17 @@ NODES, NODE_WEIGHTS = np.polynomial.legendre.leggauss(32)
 # Where a normal distribution function turns, in standard deviations from its middle; beyond the
 # last it is 0 or 1 in double precision.
 TURNS = np.array([-9.0, -6.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 9.0])
-TRUE_VALUES = ("effect", "heterogeneity", "bin_error", "curve")
+TRUE_VALUES = (
+    "effect",
+    "heterogeneity",
+    "bin_error",
+    "curve",
+    "cell_effect",
+    "cell_heterogeneity",
+    "cell_value",
+)
+# Cells of a truth along the axis.
+CELLS = 2000
 
 
 @dataclass(frozen=True)
@@ -128,7 +140,9 @@ class Simulator:
             ``bin_error``, math [12], for a feature that is uniform within the bin. Over
             (feature, edge): ``curve``, centred as that of ``effect`` is, over the stretch on
             which that is known: at its first edge, at its mean over the population in it, or at
-            its mean over the axis. Coordinates as in ``effect``.
+            its mean over the axis. Over (feature, cell), 2000 equal cells along the axis:
+            ``cell_effect`` and ``cell_heterogeneity``, between the ``cell_value`` of (feature,
+            cell_edge), by which `mae` compares along the axis. Coordinates as in ``effect``.
 
         Raises
         ------
@@ -149,12 +163,11 @@ class Simulator:
             there = row["curve"].notnull().values
             centering = str(effect.attrs["centering"])
             rows.append(_truth(known[name], row["edge_value"].values, there, centering))
+        arrays = stacked(rows, effect.sizes["bin"], cell=CELLS, cell_edge=CELLS + 1)
+        cell_value = arrays.pop("cell_value")
         return xr.Dataset(
-            {
-                name: variable(name, array)
-                for name, array in stacked(rows, effect.sizes["bin"]).items()
-            },
-            effect.coords,
+            {name: variable(name, array) for name, array in arrays.items()},
+            {**effect.coords, "cell_value": variable("cell_value", cell_value)},
             {
                 "method": "truth",
                 "simulator": repr(self),
@@ -587,17 +600,26 @@ def _truth(
     """Truth of one feature; ``known`` says at which edges the estimate has a curve."""
     if not len(edges):
         return dict.fromkeys(TRUE_VALUES, np.nan)
-    bins = [_bin_truth(marginal, a, b) for a, b in pairwise(edges)]
-    effect, variance, bin_error = np.array(bins).T
+    effect, variance, bin_error = _bin_truths(marginal, edges)
     curve = np.concatenate([[0.0], np.cumsum(effect * np.diff(edges))])
     start, end = edges[known][[0, -1]]
     level = curve[known][0] + _mean_of_curve(marginal, start, end, centering)
+    cells = _cell_edges(edges)
+    cell_effect, cell_variance, _ = _bin_truths(marginal, cells)
     return {
         "effect": effect,
         "heterogeneity": np.sqrt(variance),
         "bin_error": bin_error,
         "curve": curve - level,
+        "cell_effect": cell_effect,
+        "cell_heterogeneity": np.sqrt(cell_variance),
+        "cell_value": cells,
     }
+
+
+def _cell_edges(edges: FloatArray) -> FloatArray:
+    """Edges of equal cells, narrow enough to stand for points."""
+    return np.linspace(edges[0], edges[-1], CELLS + 1)
 
 
 def _mean_of_curve(marginal: Marginal, start: float, end: float, centering: str) -> float:
@@ -609,25 +631,96 @@ def _mean_of_curve(marginal: Marginal, start: float, end: float, centering: str)
         return 0.0
     cdf = marginal.cdf if centering == "mean" else lambda z: (z - start) / (end - start)
     share = cdf(np.array([start, end]))
+    pieces = _Pieces(np.array([start, end]), marginal.breaks)
 
     def to_the_right(z: FloatArray) -> FloatArray:
         return np.asarray(marginal.mean(z) * (share[1] - cdf(z)))
 
-    return _integral(to_the_right, start, end, marginal.breaks) / float(share[1] - share[0])
+    return float(pieces.integral(to_the_right(pieces.nodes))[0] / (share[1] - share[0]))
 
 
-def _bin_truth(marginal: Marginal, a: float, b: float) -> tuple[float, float, float]:
-    """math [12]: mu(a, b), sigma^2(a, b) and the bin error of [a, b]."""
-    mean = _integral(marginal.mean, a, b, marginal.breaks) / (b - a)
-    variance = _integral(marginal.variance, a, b, marginal.breaks) / (b - a)
-    square = _integral(lambda z: (marginal.mean(z) - mean) ** 2, a, b, marginal.breaks)
-    return mean, variance, square / (b - a)
+def _bin_truths(marginal: Marginal, edges: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """math [12]: mu(a, b), sigma^2(a, b) and the bin error of every bin."""
+    pieces, width = _Pieces(edges, marginal.breaks), np.diff(edges)
+    values = marginal.mean(pieces.nodes)
+    mean = pieces.integral(values) / width
+    variance = pieces.integral(marginal.variance(pieces.nodes)) / width
+    rho = values - np.repeat(mean, pieces.per_bin)[:, None]
+    return mean, variance, pieces.integral(rho**2) / width
 
 
-def _integral(function: Function, a: float, b: float, breaks: FloatArray) -> float:
-    """Gauss-Legendre on every piece between the breaks; 0 where ``b`` is not above ``a``."""
-    if b <= a:
-        return 0.0
-    ends = np.unique(np.concatenate([[a], breaks[(breaks > a) & (breaks < b)], [b]]))
-    half = np.diff(ends)[:, None] / 2
-    return float(np.sum(half * NODE_WEIGHTS * function(ends[:-1, None] + half * (1 + NODES))))
+class _Pieces:
+    """Gauss-Legendre nodes on the pieces that breaks make of bins, and integrals over bins."""
+
+    def __init__(self, edges: FloatArray, breaks: FloatArray) -> None:
+        inside = breaks[(breaks > edges[0]) & (breaks < edges[-1])]
+        ends = np.union1d(edges, inside)
+        self.starts = np.searchsorted(ends, edges[:-1])
+        self.per_bin = np.diff(np.append(self.starts, len(ends) - 1))
+        self.half = np.diff(ends)[:, None] / 2
+        self.nodes = ends[:-1, None] + self.half * (1 + NODES)
+
+    def integral(self, values: FloatArray) -> FloatArray:
+        """Integral over every bin of a function with these values at the nodes."""
+        pieces = np.sum(self.half * NODE_WEIGHTS * values, axis=1)
+        return np.add.reduceat(pieces, self.starts)
+
+
+def dense_truth(
+    model: Model,
+    jacobian: Any,
+    X: Any,
+    n_bins: int = 1000,
+    *,
+    features: str | int | Sequence[str | int] | None = None,
+    centering: str = "mean",
+) -> xr.Dataset:
+    r"""A truth for any model: effects of very many rows in very many bins of one width.
+
+    Parameters
+    ----------
+    model : callable, object with ``predict``, or statsmodels results
+        As in `local_effects`; may be None where ``jacobian`` is given.
+    jacobian : callable, array_like of shape (n_rows, n_columns), or None
+        As in `local_effects`; None takes central differences.
+    X : DataFrame or array_like of shape (n_rows, n_columns)
+        Rows, a million or so.
+    n_bins : int, default 1000
+        Number of bins: the narrower, the less bin error, and the more noise in each.
+    features : name, number, or sequence of them, optional
+        As in `local_effects`.
+    centering : {"mean", "start", "integral"}, default "mean"
+        As in `rhale`; `mae` centres the truth as the effect, whatever this is.
+
+    Returns
+    -------
+    Dataset
+        As `rhale` returns it with `EqualWidthBins`, without the moments of standard errors, and
+        with ``effect_se`` (math [24]), the noise that is left in it. `mae` takes it as a truth.
+
+    Raises
+    ------
+    ValueError
+        As `local_effects` and `rhale`.
+
+    References
+    ----------
+    Gkolemis et al. (2023), *RHALE*, section 4.2: 10^6 rows and 1000 bins.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> example = rs.simulate.Quadratic(sd=0.5)
+    >>> X = example.sample(100_000, rng=0)
+    >>> truth = rs.dense_truth(example.model, example.jacobian, X, 100, features="x1")
+    >>> truth["heterogeneity"].mean().round(2).item()
+    0.5
+    """
+    local = local_effects(model, X, jacobian=jacobian, features=features)
+    truth = rhale(local, bins=EqualWidthBins(n_bins), centering=centering, std_error_moments=False)
+    noise = (
+        truth["heterogeneity"] / np.sqrt(truth["n_effective"].where(truth["n_obs"] > 0))
+    ).values
+    truth["effect_se"] = variable("effect_se", noise, source="rows", kind="central limit theorem")
+    truth.attrs["method"] = "dense truth"
+    return truth

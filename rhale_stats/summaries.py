@@ -21,10 +21,35 @@ from rhale_stats.schema import (
     units_of,
     with_units,
 )
+from rhale_stats.unbiasedness import FINE, LARGE, TESTED_ROWS, TOO_FEW, linear_bin_error
 from rhale_stats.validate import check_level
 
 MOST_DIGITS = 17
 COLUMN_SEPARATOR = "   "
+# At which a bin is called biased where `check_unbiased` did not say, and a jump a jump.
+SIGNIFICANCE = 0.05
+# What `tidy` shows of a check, where one was made.
+CHECKED = (
+    "heterogeneity_within",
+    "heterogeneity_within_se",
+    "bin_error",
+    "bin_error_se",
+    "bin_error_share",
+    "von_neumann_ratio",
+    "bin_error_pvalue",
+    "bin_error_pvalue_adjusted",
+    "rank_ratio",
+    "rank_pvalue",
+    "rank_pvalue_adjusted",
+    "density_bias",
+    "density_bias_se",
+    "verdict",
+    "jump",
+    "jump_se",
+    "jump_spread",
+    "jump_pvalue",
+    "jump_pvalue_adjusted",
+)
 
 
 def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
@@ -82,7 +107,8 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
             "heterogeneity": row["heterogeneity"].values,
             "heterogeneity_se": row["heterogeneity_se"].values,
         }
-        frames.append(frame.assign(**intervals, **spread))
+        checked = {check: row[check].values for check in CHECKED if check in row}
+        frames.append(frame.assign(**intervals, **spread, **checked))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -210,6 +236,10 @@ def summary(
 ) -> Summary:
     """Printed table: one line a feature, or one line a bin of one feature.
 
+    What `check_unbiased` and `jump_check` found is shown below it, where they were run. A warning
+    names the features whose heterogeneity is biased in some bin by more than its standard error;
+    without a check it knows of the part of the bias that is linear in the feature.
+
     Parameters
     ----------
     effect : Dataset
@@ -253,6 +283,12 @@ def summary(
         body, notes = _bin_table(effect, name, bounds, level)
     smry = Summary()
     smry.tables = [_header(effect, title, body), body]
+    for check, table in (("verdict", _bias_table), ("jump", _jump_table)):
+        if check in effect:
+            extra, extra_notes = table(effect, feature)
+            smry.tables.append(extra)
+            notes.extend(extra_notes)
+    notes.extend(_warnings(effect))
     notes.insert(0, f"Bins: {effect.attrs['bin_rule']}({effect.attrs['bin_parameters']}).")
     smry.add_extra_txt(["Notes:", *(f"[{i}] {note}" for i, note in enumerate(notes, start=1))])
     return smry
@@ -326,15 +362,161 @@ def _bin_table(
     ]
     if not rows:
         rows, notes = [["constant"] + [""] * (len(heads) - 1)], ["The feature does not vary."]
-    labels = interval_labels(one_feature(effect, name)["edge_value"].values) or [name]
-    return SimpleTable(rows, heads, labels, txt_fmt=fmt_params), notes
+    return SimpleTable(rows, heads, _labels(one_feature(effect, name)), txt_fmt=fmt_params), notes
 
 
 def _source_note(effect: xr.Dataset) -> str:
-    chosen = effect.attrs["bin_rule"] == "OptimalBins"
-    return "Standard errors: sampling of rows; the model and the bins are taken as given" + (
-        " (bins chosen on these rows make them somewhat too small)." if chosen else "."
+    note = "Standard errors: sampling of rows; the model and the bins are taken as given"
+    if "honest_seed" in effect.attrs:
+        return f"{note} (bins chosen on {effect.attrs['n_rows_edges']} other rows)."
+    if effect.attrs["bin_rule"] in ("OptimalBins", "BestEqualWidthBins"):
+        return f"{note} (bins chosen on these rows make them somewhat too small)."
+    return f"{note}."
+
+
+def _bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTable, list[str]]:
+    """What `check_unbiased` found: a line a feature, or a line a bin."""
+    title = "Bias of the heterogeneity"
+    adjust = effect["bin_error_pvalue_adjusted"].attrs["adjust"]
+    notes = [
+        "bin error: how far the effect moves inside a bin, which the variance of the local effects "
+        "contains; within: their standard deviation without it, from differences of neighbouring "
+        f"rows. P: von Neumann test of no bin error, adjusted ({adjust}).",
+    ]
+    if feature is None:
+        heads = ["bins", "tested", "biased", "> std err", "share", "within", "smallest P"]
+        lines = []
+        for name in feature_names(effect):
+            row = one_feature(effect, name)
+            verdict, share = row["verdict"].values, row["weight_share"].values
+            biased = ~np.isin(verdict, [FINE, TOO_FEW])
+            within = row["heterogeneity_within"].values
+            known = np.isfinite(within)
+            pvalue = row["bin_error_pvalue_adjusted"].values
+            lines.append(
+                [
+                    str(len(verdict)),
+                    str(int(np.isfinite(pvalue).sum())),
+                    str(int(biased.sum())),
+                    str(int((verdict == LARGE).sum())),
+                    _percent(float(row["bin_error_share_axis"])),
+                    _number(np.sqrt(np.sum((share * within**2)[known]) / share[known].sum()))
+                    if known.any()
+                    else "",
+                    _pvalue(np.nanmin(pvalue)) if np.isfinite(pvalue).any() else "",
+                ]
+            )
+        notes.append(
+            "biased: bins where P is below "
+            f"{effect['verdict'].attrs['significance']:g}; > std err: where the bias also exceeds "
+            "the heterogeneity's standard error; share: of the variance along the axis that is "
+            "bin error."
+        )
+        return SimpleTable(lines, heads, feature_names(effect), title, txt_fmt=fmt_params), notes
+    heads = ["sigma2*", "within", "bin error", "std err", "share", "RVN", "P", "rank P"]
+    heads += ["crowding", "std err", "verdict"]
+    row = one_feature(effect, feature)
+    lines = [
+        [
+            _number(float(line["sigma2_star"])),
+            _number(float(line["heterogeneity_within"])),
+            _number(float(line["bin_error"])),
+            _number(float(line["bin_error_se"])),
+            _percent(float(line["bin_error_share"])),
+            _number(float(line["von_neumann_ratio"])),
+            _pvalue(float(line["bin_error_pvalue_adjusted"])),
+            _pvalue(float(line["rank_pvalue_adjusted"])),
+            _number(float(line["density_bias"])),
+            _number(float(line["density_bias_se"])),
+            str(line["verdict"].values),
+        ]
+        for line in (row.isel(bin=k) for k in range(row.sizes["bin"]))
+    ]
+    notes.append(
+        "sigma2*: variance of the local effects; crowding: bias of the effect by rows that crowd "
+        f"to one side of the bin. Bins of fewer than {TESTED_ROWS} rows are not tested."
     )
+    return SimpleTable(lines, heads, _labels(row), title, txt_fmt=fmt_params), notes
+
+
+def _jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTable, list[str]]:
+    """What `jump_check` found: a line a feature, or a line a bin."""
+    title = "What derivatives miss"
+    adjust = effect["jump_pvalue_adjusted"].attrs["adjust"]
+    notes = [
+        "jump: mean change of the output across a bin that local effects miss; spread: their "
+        f"standard deviation between rows. P: adjusted ({adjust}). Where P is small, take "
+        'local_effects(..., method="finite_difference").'
+    ]
+    heads = ["jump", "std err", "spread", "P"]
+    values = ("jump", "jump_se", "jump_spread")
+    if feature is not None:
+        row = one_feature(effect, feature)
+        lines = [
+            [
+                *(_number(float(row[name][k])) for name in values),
+                _pvalue(float(row["jump_pvalue_adjusted"][k])),
+            ]
+            for k in range(row.sizes["bin"])
+        ]
+        return SimpleTable(lines, heads, _labels(row), title, txt_fmt=fmt_params), notes
+    lines = []
+    for name in feature_names(effect):
+        row = one_feature(effect, name)
+        pvalue = row["jump_pvalue_adjusted"].values
+        if not np.isfinite(pvalue).any():
+            lines.append([str(len(pvalue)), "", *[""] * len(heads)])
+            continue
+        k = int(np.nanargmin(pvalue))
+        lines.append(
+            [
+                str(len(pvalue)),
+                str(int((pvalue < SIGNIFICANCE).sum())),
+                *(_number(float(row[value][k])) for value in values),
+                _pvalue(pvalue[k]),
+            ]
+        )
+    notes.append("The line of a feature is that of its bin with the smallest P.")
+    return (
+        SimpleTable(
+            lines, ["bins", "missed", *heads], feature_names(effect), title, txt_fmt=fmt_params
+        ),
+        notes,
+    )
+
+
+def _warnings(effect: xr.Dataset) -> list[str]:
+    """What a reader must not miss: heterogeneity biased by more than its standard error."""
+    if "debiased" in effect.attrs:
+        return ["heterog. is free of bin error: it is that within, from neighbouring rows."]
+    if "verdict" in effect:
+        large = (effect["verdict"] == LARGE).values
+    elif "x_covariance" in effect:
+        large = linear_bin_error(effect, significance=SIGNIFICANCE).values
+    else:
+        return []
+    if not large.any():
+        return []
+    counts = zip(feature_names(effect), large.sum(axis=1), effect["n_bins"].values, strict=True)
+    named = ", ".join(f"{name} ({count} of {bins} bins)" for name, count, bins in counts if count)
+    return [
+        f"Warning: the effect moves inside bins of {named}, and biases their heterogeneity upwards "
+        f"by more than its standard error. Use narrower bins, or "
+        f"debias(effect, check_unbiased(local, effect))."
+    ]
+
+
+def _labels(row: xr.Dataset) -> list[str]:
+    """Stubs of the lines of bins, as in the table above them."""
+    return interval_labels(row["edge_value"].values) or [str(row["feature"].values)]
+
+
+def _percent(share: float) -> str:
+    return "" if np.isnan(share) else f"{share:.0%}"
+
+
+def _pvalue(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.3f}"
 
 
 def interval_labels(edges: np.ndarray) -> list[str]:
@@ -380,7 +562,7 @@ def _wald_cells(line: pd.Series) -> list[str]:
         _number(line["estimate"]),
         _number(line["std_error"]),
         _statistic(line["statistic"]),
-        "" if np.isnan(line["p_value"]) else f"{line['p_value']:.3f}",
+        _pvalue(line["p_value"]),
         _number(line["conf_low"]),
         _number(line["conf_high"]),
     ]

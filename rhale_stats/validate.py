@@ -56,6 +56,15 @@ def check_level(level: float) -> None:
         )
 
 
+def check_significance(significance: float) -> None:
+    """Raise ``ValueError`` unless 0 < significance < 1."""
+    if not 0 < significance < 1:
+        raise ValueError(
+            f"significance must lie strictly between 0 and 1, as in significance=0.05; "
+            f"got {significance!r}."
+        )
+
+
 def as_edges(edges: ArrayLike, what: str) -> NDArray[np.float64]:
     """Bin edges as a new float array; raise ``ValueError`` unless they strictly increase."""
     array = np.array(edges, dtype=np.float64)

@@ -243,6 +243,11 @@ class TestAccessor:
         assert effect.rhale.tidy(level=0.5).equals(rs.tidy(effect, level=0.5))
         assert effect.rhale.glance().equals(rs.glance(effect))
         assert effect.rhale.augment(local).equals(rs.augment(local, effect))
+        check = effect.rhale.check_unbiased(local)
+        xr.testing.assert_identical(check, rs.check_unbiased(local, effect))
+        xr.testing.assert_identical(effect.rhale.debias(check), rs.debias(effect, check))
+        xr.testing.assert_identical(effect.rhale.mae(effect), rs.mae(effect, effect))
+        assert check.rhale.plot_bias("x0").get_xlabel() == "x0"
         assert len(effect.rhale.plot("x0", local)) == 2
         assert len(effect.rhale.plot_all()) == 3
 
@@ -252,7 +257,7 @@ class TestAccessor:
         methods = [
             (name, method) for name, method in vars(accessor).items() if not name.startswith("_")
         ]
-        assert len(methods) == 8
+        assert len(methods) == 13
         for name, method in methods:
             function = getattr(rs, names.get(name, name))
             ours = {

@@ -1,0 +1,598 @@
+"""Is the heterogeneity unbiased? Bin error, crowding and jumps, estimated from the data alone.
+
+Theorem 1 of the paper: the variance of the local effects in a bin estimates the heterogeneity
+plus the bin error, how much the effect moves inside the bin (math [12]). The paper can show it
+only where the truth is known. Differences of neighbouring rows show it everywhere (math [13]).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+from scipy.stats import norm
+from statsmodels.stats.multitest import multipletests
+
+from rhale_stats import models
+from rhale_stats.arrays import accumulate, bin_error
+from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.effects import (
+    THREADS_FROM,
+    Rows,
+    columns,
+    estimation_rows,
+    is_estimation_row,
+    map_features,
+)
+from rhale_stats.inference import std_error
+from rhale_stats.schema import (
+    Estimates,
+    check_effect,
+    check_local,
+    feature_names,
+    feature_position,
+    one_feature,
+    stacked,
+    variable,
+)
+from rhale_stats.validate import check_choice, check_significance
+
+ADJUSTMENTS = (
+    "holm",
+    "bonferroni",
+    "sidak",
+    "holm-sidak",
+    "simes-hochberg",
+    "hommel",
+    "fdr_bh",
+    "fdr_by",
+    "none",
+)
+# Fewer rows than this have no p-value: nothing could be told from them.
+TESTED_ROWS = 10
+FINE, BIASED, LARGE = "fine", "biased upwards", "bias larger than standard error"
+TOO_FEW = "too few rows"
+NO_PVALUE = f"NaN where a bin has fewer than {TESTED_ROWS} effective rows, or no spread"
+
+CHECKS = (
+    "sigma2_star",
+    "heterogeneity_within",
+    "heterogeneity_within_se",
+    "bin_error",
+    "bin_error_se",
+    "bin_error_share",
+    "bin_error_share_axis",
+    "von_neumann_ratio",
+    "bin_error_pvalue",
+    "rank_ratio",
+    "rank_pvalue",
+    "density_bias",
+    "density_bias_se",
+)
+FACTS: dict[str, dict[str, str]] = {
+    "sigma2_star": {"estimator": "variance, ddof 1, math [6] and [12]"},
+    "heterogeneity_within": {"estimator": "differences of neighbouring rows, math [13]"},
+    "heterogeneity_within_se": {"source": "rows", "kind": "central limit theorem"},
+    "bin_error": {"estimator": "sigma2_star - heterogeneity_within^2, math [13]; may be negative"},
+    "bin_error_se": {"source": "rows", "kind": "central limit theorem"},
+    "bin_error_share": {"estimator": "bin_error / sigma2_star, not below 0"},
+    "bin_error_share_axis": {"estimator": "sum of bin_error * width, over that of sigma2_star"},
+    "von_neumann_ratio": {"estimator": "math [14]; 2 where there is no bin error"},
+    "bin_error_pvalue": {"null": "bin error is 0", "alternative": "less", "missing": NO_PVALUE},
+    "rank_ratio": {"estimator": "math [14], Bartels (1982); weights are not used"},
+    "rank_pvalue": {"null": "bin error is 0", "alternative": "less", "missing": NO_PVALUE},
+    "density_bias": {"estimator": "slope * (x_mean - midpoint), math [15]"},
+    "density_bias_se": {"source": "rows", "kind": "central limit theorem, HC1"},
+}
+
+
+def check_unbiased(
+    local: xr.Dataset,
+    effect: xr.Dataset,
+    *,
+    adjust: str = "holm",
+    rng: np.random.Generator | int | None = 0,
+    significance: float = 0.05,
+) -> xr.Dataset:
+    r"""Check of Theorem 1, bin by bin: how much of the variance is heterogeneity, how much not.
+
+    The variance of the local effects in a bin estimates sigma^2 + bin error. Half the mean squared
+    difference of neighbouring rows estimates sigma^2 nearly alone; what remains is the bin error.
+
+    Parameters
+    ----------
+    local, effect : Dataset
+        Local effects, and what `rhale` or `std_error` made of them. With honest bins the rows
+        that chose the edges are left out.
+    adjust : str, default "holm"
+        Adjustment of the p-values over all bins and features, a method of statsmodels'
+        ``multipletests``, or "none".
+    rng : Generator, int or None, default 0
+        Orders rows with equal values of the feature, which have no order of their own.
+    significance : float, default 0.05
+        A bin is called biased where its adjusted p-value is below this.
+
+    Returns
+    -------
+    Dataset
+        ``effect``, with standard errors, and over (feature, bin): ``sigma2_star``,
+        ``heterogeneity_within`` and its ``_se``, ``bin_error`` (unclipped: it may be negative)
+        and its ``_se``, ``bin_error_share`` (math [13]); ``von_neumann_ratio``,
+        ``bin_error_pvalue``, ``rank_ratio``, ``rank_pvalue`` and both p-values ``_adjusted``
+        (math [14]); ``density_bias`` and its ``_se`` (math [15]); ``verdict``: "fine", "biased
+        upwards", "bias larger than standard error" (the heterogeneity's) or "too few rows". Over
+        (feature): ``bin_error_share_axis``.
+
+    Raises
+    ------
+    ValueError
+        ``local`` is not what ``effect`` was made from, an unknown ``adjust``, a ``significance``
+        outside (0, 1), an effect without the moments of standard errors.
+    KeyError
+        A feature of ``effect`` is not in ``local``.
+    TypeError
+        ``local`` or ``effect`` is no Dataset.
+
+    Notes
+    -----
+    For an effect of slope m in a bin of width h with n uniform rows, bin_error is biased by
+    -m^2 h^2 / ((n + 1)(n + 2)); for a jump by J inside the bin, by about -J^2 / (2 (n - 1)).
+
+    The test takes the mean and the variance of the von Neumann ratio over all orders of the local
+    effects, and a beta distribution with these. Its null is that the local effects do not depend
+    on x in the bin: a spread that changes along x (sigma(z) not constant) is no bin error, and
+    moves the size of the test a little, as ``docs/math.md`` tabulates.
+
+    References
+    ----------
+    Gkolemis et al. (2023), *RHALE*, Theorem 1. von Neumann (1941), *Annals of Mathematical
+    Statistics* 12, 367-395. Rice (1984), *Annals of Statistics* 12, 1215-1230. Bartels (1982),
+    *JASA* 77, 40-46.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> example = rs.simulate.Quadratic()
+    >>> X = example.sample(2000, rng=0)
+    >>> local = rs.local_effects(None, X, jacobian=example.jacobian, features="x1")
+    >>> check = rs.check_unbiased(local, rs.rhale(local, bins=rs.EqualWidthBins(2)))
+    >>> check["heterogeneity"].round(2).values, check["heterogeneity_within"].round(2).values
+    (array([[1.46, 1.46]]), array([[0.69, 0.71]]))
+    >>> check["verdict"].values[0, 0]
+    'bias larger than standard error'
+    """
+    local, effect = check_local(local), check_effect(effect)
+    check_choice("adjust", adjust, ADJUSTMENTS)
+    check_significance(significance)
+    effect = effect if "effect_se" in effect else std_error(effect)
+    rows = columns(estimation_rows(local, effect))
+    names = feature_names(effect)
+    positions = [feature_position(local, name) for name in names]
+    streams = np.random.default_rng(rng).spawn(len(names))
+
+    def of_feature(number: int) -> Estimates:
+        row = one_feature(effect, number)
+        if not row.sizes["bin"]:
+            return dict.fromkeys(CHECKS, np.nan)
+        return _check(row, rows, positions[number], streams[number])
+
+    threads = 1 if rows.size < THREADS_FROM else (os.cpu_count() or 1)
+    arrays = stacked(map_features(of_feature, range(len(names)), threads), effect.sizes["bin"])
+    found = effect.assign(
+        {name: variable(name, array, **FACTS[name]) for name, array in arrays.items()}
+    )
+    decided: dict[str, str | float] = {
+        "adjust": adjust,
+        "significance": significance,
+        "missing": NO_PVALUE,
+    }
+    for name in ("bin_error_pvalue", "rank_pvalue"):
+        values = adjusted(found[name].values, adjust)
+        found[f"{name}_adjusted"] = variable(f"{name}_adjusted", values, **decided)
+    found["verdict"] = variable("verdict", _verdict(found, significance))
+    found["verdict"].attrs |= {"adjust": adjust, "significance": significance}
+    return found
+
+
+def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator) -> Estimates:
+    """Everything about one feature, by the names of `schema.EFFECT_VARIABLES`."""
+    edges = row["edge_value"].values
+    x = rows.x[position]
+    name = str(row["feature"].values)
+    check_same_rows(row, x, rows)
+    ordered = bin_error.ordered_rows(
+        edges,
+        x,
+        rows.local_effect[position],
+        rows.weight,
+        frequency=rows.frequency,
+        rng=rng,
+    )
+    if not np.isfinite(ordered.g).all():
+        raise ValueError(f"Local effects of feature {name!r} must be finite; some are not.")
+    n, mean, x_mean = (row[what].values for what in ("n_effective", "effect", "x_mean"))
+    variance = row["heterogeneity"].values ** 2
+    found = bin_error.differences(ordered, mean)
+    # Below what rounding, or the differences of the model, can make there is no spread at all.
+    error = max(float(row["local_effect_error"]), 16 * float(np.spacing(np.nanmax(np.abs(mean)))))
+    none = variance <= error**2
+    excess = variance - found.variance
+    ratio, pvalue = bin_error.von_neumann(ordered, mean, variance, found.variance)
+    rank_ratio, rank_pvalue = bin_error.rank_von_neumann(ordered, len(n))
+    untested = none | ~(n >= TESTED_ROWS)
+    width = np.diff(edges)
+    known = np.isfinite(excess)
+    total = np.sum((variance * width)[known])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        slope = row["x_covariance"].values / row["x_variance"].values
+        share = np.where(none, 0.0, np.clip(excess / variance, 0.0, 1.0))
+        se = bin_error.bin_error_se(found, excess, n)
+    away = x_mean - (edges[:-1] + edges[1:]) / 2
+    return {
+        "sigma2_star": variance,
+        "heterogeneity_within": np.sqrt(found.variance),
+        "heterogeneity_within_se": bin_error.within_se(found, n),
+        "bin_error": excess,
+        "bin_error_se": se,
+        "bin_error_share": np.where(known, share, np.nan),
+        "bin_error_share_axis": (
+            0.0 if total == 0 else float(max(0.0, np.sum((excess * width)[known]) / total))
+        ),
+        "von_neumann_ratio": np.where(none, np.nan, ratio),
+        "bin_error_pvalue": np.where(untested, np.nan, pvalue),
+        "rank_ratio": np.where(none, np.nan, rank_ratio),
+        "rank_pvalue": np.where(untested, np.nan, rank_pvalue),
+        "density_bias": slope * away,
+        "density_bias_se": np.abs(away) * bin_error.slope_se(ordered, mean, x_mean, slope),
+    }
+
+
+def check_same_rows(row: xr.Dataset, x: FloatArray, rows: Rows) -> None:
+    """Raise ``ValueError`` unless the bins count these rows as the effect says."""
+    edges = row["edge_value"].values
+    weight = rows.weight if rows.frequency else None
+    inside = bool(((x >= edges[0]) & (x <= edges[-1])).all())
+    counted = np.bincount(bin_index(edges, x), weight, len(edges) - 1)
+    if not inside or not np.array_equal(counted, row["n_obs"].values):
+        raise ValueError(
+            f"local must be the Dataset that effect was made from; its bins of feature "
+            f"{str(row['feature'].values)!r} have {int(row['n_obs'].sum())} rows, and in local "
+            f"{len(x)} rows fall into them otherwise. Pass that Dataset, or make the effect of "
+            f"this one with bins=GivenBins(edges)."
+        )
+
+
+def adjusted(pvalues: FloatArray, method: str) -> FloatArray:
+    """P-values adjusted for their number; NaN does not count."""
+    out = np.array(pvalues)
+    tested = np.isfinite(out)
+    if method != "none" and tested.any():
+        out[tested] = multipletests(out[tested], method=method)[1]
+    return out
+
+
+def _verdict(found: xr.Dataset, significance: float) -> NDArray[np.str_]:
+    """One phrase a bin; empty beyond a feature's bins."""
+    biased = found["bin_error_pvalue_adjusted"].values < significance
+    bias = (found["heterogeneity"] - found["heterogeneity_within"]).values
+    few = ~(found["n_effective"].values >= TESTED_ROWS)
+    beyond = np.arange(found.sizes["bin"]) >= found["n_bins"].values[:, None]
+    conditions = [beyond, few, biased & (bias > found["heterogeneity_se"].values), biased]
+    return np.select(conditions, ["", TOO_FEW, LARGE, BIASED], FINE)
+
+
+def linear_bin_error(effect: xr.Dataset, *, significance: float) -> xr.DataArray:
+    """Bins whose heterogeneity is biased by more than its standard error, as far as a line tells.
+
+    From the moments in ``effect`` alone: the part of the bin error that is linear in x, where an
+    F test finds one (Holm over all bins). What moves up and down within a bin is not seen.
+
+    Parameters
+    ----------
+    effect : Dataset
+        With standard errors.
+    significance : float
+
+    Returns
+    -------
+    DataArray of bool (feature, bin)
+    """
+    n = effect["n_effective"].values
+    variance = effect["heterogeneity"].values ** 2
+    line, statistic = bin_error.linear_part(
+        variance, effect["x_variance"].values, effect["x_covariance"].values, n
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # A chi-square of one degree of freedom, which the statistic has in large bins.
+        pvalue = np.where(n >= TESTED_ROWS, 2 * norm.sf(np.sqrt(statistic)), np.nan)
+        none = np.sqrt(variance) <= effect["local_effect_error"].values[:, None]
+        pvalue[none] = np.nan
+        bias = np.sqrt(variance) - np.sqrt(np.maximum(variance - line, 0.0))
+    large = (adjusted(pvalue, "holm") < significance) & (bias > effect["heterogeneity_se"].values)
+    return effect["effect"].copy(data=large)
+
+
+def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
+    r"""Heterogeneity without the bin error: from differences of neighbouring rows.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale`, `std_error` or `check_unbiased` returned.
+    check : Dataset
+        What `check_unbiased` returned for it.
+
+    Returns
+    -------
+    Dataset
+        ``check`` with ``heterogeneity`` = ``heterogeneity_within``, its standard error, and
+        ``curve_std``, ``curve_std_sum``, ``heterogeneity_index`` and ``heterogeneity_output`` made
+        from it. The effects, the curve and their standard errors stay: the bin error is part of
+        how well a mean over the bin is known.
+
+    Raises
+    ------
+    ValueError
+        ``check`` is no check, or one of other bins.
+    TypeError
+        ``effect`` or ``check`` is no Dataset.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> example = rs.simulate.Quadratic(sd=0.5)
+    >>> X = example.sample(2000, rng=0)
+    >>> local = rs.local_effects(None, X, jacobian=example.jacobian, features="x1")
+    >>> effect = rs.rhale(local, bins=rs.EqualWidthBins(4))
+    >>> better = rs.debias(effect, rs.check_unbiased(local, effect))
+    >>> effect["heterogeneity"].round(2).values, better["heterogeneity"].round(2).values
+    (array([[0.81, 0.82, 0.83, 0.84]]), array([[0.49, 0.5 , 0.5 , 0.52]]))
+    """
+    effect, check = (
+        check_effect(effect),
+        check_effect(check, "check", "check_unbiased(local, effect)"),
+    )
+    if "heterogeneity_within" not in check:
+        raise ValueError(
+            "check must be what check_unbiased(local, effect) returned; this one has no "
+            "heterogeneity_within."
+        )
+    if not (
+        effect["edge_value"].equals(check["edge_value"]) and effect["n_obs"].equals(check["n_obs"])
+    ):
+        raise ValueError(
+            "check must be of the bins of effect; these have other edges or rows. Run "
+            "check_unbiased(local, effect) again."
+        )
+    within, se = check["heterogeneity_within"], check["heterogeneity_within_se"]
+    rows = [_spread(one_feature(check, name)) for name in feature_names(check)]
+    out = check.assign(
+        {
+            name: (check[name].dims, array)
+            for name, array in stacked(rows, check.sizes["bin"]).items()
+        }
+    )
+    out["heterogeneity"] = check["heterogeneity"].copy(data=within.values)
+    out["heterogeneity_se"] = check["heterogeneity_se"].copy(data=se.values)
+    for name in rows[0]:
+        out[name].attrs = dict(check[name].attrs)
+    for name in ("heterogeneity", "heterogeneity_index", "heterogeneity_output"):
+        out[name].attrs["estimator"] = "differences of neighbouring rows, math [13]"
+    out["heterogeneity_se"].attrs["target"] = within.attrs["long_name"] + ", math [13]"
+    # Standard errors belong to the estimators that they were made for.
+    out = out.drop_vars(["fourth_moment", "x_variance", "x_covariance"])
+    out.attrs["debiased"] = "heterogeneity from differences of neighbouring rows, math [13]"
+    return out
+
+
+def _spread(row: xr.Dataset) -> Estimates:
+    """What `rhale` makes of the heterogeneity, from that within."""
+    within = row["heterogeneity_within"].values
+    n_bins = len(within)
+    if not n_bins:
+        names = ("curve_std", "curve_std_sum", "heterogeneity_index", "heterogeneity_output")
+        return dict.fromkeys(names, np.nan)
+    share, width = row["weight_share"].values, np.diff(row["edge_value"].values)
+    here = accumulate.known_stretch(share)
+    x_variance = accumulate.total_variance(
+        row["x_mean"].values, row["x_variance"].values, share, row["n_effective"].values
+    )
+    spread = (within[here], width[here])
+    return {
+        "curve_std": accumulate.at_edges(accumulate.curve_std(*spread), here, n_bins),
+        "curve_std_sum": accumulate.at_edges(accumulate.curve_std_sum(*spread), here, n_bins),
+        "heterogeneity_index": float(np.nansum(within**2 * width)),
+        "heterogeneity_output": accumulate.heterogeneity_output(within**2, x_variance, share),
+    }
+
+
+def jump_check(
+    model: models.Model,
+    local: xr.Dataset,
+    effect: xr.Dataset,
+    X: Any = None,
+    *,
+    adjust: str = "holm",
+) -> xr.Dataset:
+    r"""Do the derivatives see all that the model does? Compare them with differences across bins.
+
+    For the rows of every bin, the output at the bin's right edge less that at its left edge, the
+    other features as they are, is compared with local effect times width. Where they differ by
+    more than chance, on average or in spread, the model jumps inside the bin (or bends strongly)
+    and effect, heterogeneity and curve are wrong there.
+
+    Parameters
+    ----------
+    model : callable, object with ``predict``, or statsmodels results
+        As in `local_effects`. Called twice a feature with whole tables.
+    local, effect : Dataset
+        Local effects, and what `rhale` made of them.
+    X : DataFrame or array_like of shape (n_rows, n_columns), optional
+        The table that the local effects were taken at. Not needed where ``local`` holds all of
+        its columns.
+    adjust : str, default "holm"
+        Adjustment of the p-values over all bins and features, as in `check_unbiased`.
+
+    Returns
+    -------
+    Dataset
+        ``effect`` with, over (feature, bin), ``jump``: the mean change of the output across the
+        bin that local effects miss; ``jump_se``; ``jump_spread``: the standard deviation between
+        rows that they miss; ``jump_pvalue`` of nothing missed, twice the smaller of the p-values
+        for the mean and for the spread, and ``jump_pvalue_adjusted``.
+
+    Raises
+    ------
+    ValueError
+        ``X`` is needed, or is another table than that of ``local``; ``local`` is not what
+        ``effect`` was made from.
+    KeyError
+        A feature of ``effect`` is not in ``local``.
+    ModelError
+        The model raised, or returned something else than one number a row.
+
+    Notes
+    -----
+    Averages alone would miss a jump that goes up for some rows and down for others, as that of
+    Eq. 1 of the paper in x3. Without jumps the differences across a bin are averages of
+    derivatives, so that they vary less between rows than the derivatives do.
+
+    References
+    ----------
+    Apley and Zhu (2020), Eq. 11, for the differences; math [3].
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> example = rs.simulate.OppositeGroups()
+    >>> X = example.sample(500, rng=0)
+    >>> local = rs.local_effects(example.model, X, jacobian=example.jacobian)
+    >>> effect = rs.rhale(local, bins=rs.EqualWidthBins(5))
+    >>> check = rs.jump_check(example.model, local, effect)
+    >>> check["jump_spread"].sel(feature="x3").round(1).values
+    array([0. , 0. , 5.6, 0. , 0. ])
+    """
+    local, effect = check_local(local), check_effect(effect)
+    check_choice("adjust", adjust, ADJUSTMENTS)
+    table = models.as_table(_table(local) if X is None else X)
+    if table.n_rows != local.sizes["obs"]:
+        raise ValueError(
+            f"X must have the rows of local; got {table.n_rows} rows for {local.sizes['obs']}."
+        )
+    used = is_estimation_row(local, effect)
+    if "weight" in local:
+        used = used & (local["weight"].values > 0)
+    rows = columns(estimation_rows(local, effect))
+    differences = models.DifferenceQuotients(model, table)
+    estimates: list[Estimates] = []
+    for name in feature_names(effect):
+        row = one_feature(effect, name)
+        position = feature_position(local, name)
+        if not row.sizes["bin"]:
+            estimates.append(dict.fromkeys(JUMPS, np.nan))
+            continue
+        column = int(local["feature_column"].values[position])
+        if not np.array_equal(table.column(column), local["x"].values[:, position]):
+            raise ValueError(
+                f"X must be the table of local; column {table.names[column]!r} differs from the "
+                f"values that local has of feature {name!r}. Pass the X of local_effects."
+            )
+        x, g = rows.x[position], rows.local_effect[position]
+        check_same_rows(row, x, rows)
+        edges = row["edge_value"].values
+        # Rows left out of the estimate get bins as well: the model sees whole tables.
+        k = bin_index(edges, table.column(column))
+        across = differences.between(column, edges[k], edges[k + 1])[used]
+        estimates.append(_jumps(row, k[used], across, g, rows))
+    found = effect.assign(
+        {
+            name: variable(name, array, **JUMPS[name])
+            for name, array in stacked(estimates, effect.sizes["bin"]).items()
+        }
+    )
+    values = adjusted(found["jump_pvalue"].values, adjust)
+    found["jump_pvalue_adjusted"] = variable("jump_pvalue_adjusted", values, adjust=adjust)
+    return found
+
+
+JUMPS: dict[str, dict[str, str]] = {
+    "jump": {"estimator": "mean of f(right) - f(left) - local effect * width, math [3]"},
+    "jump_se": {"source": "rows", "kind": "central limit theorem"},
+    "jump_spread": {"estimator": "sd of f(right) - f(left) beyond that of local effect * width"},
+    "jump_pvalue": {"null": "the derivative sees all that f does", "missing": NO_PVALUE},
+}
+
+
+def _table(local: xr.Dataset) -> Any:
+    """The table of ``local``, where it holds all columns."""
+    position = local["feature_column"].values
+    if not np.array_equal(np.sort(position), np.arange(local.attrs["n_columns"])):
+        raise ValueError(
+            "X must be given here: local holds some columns of the table only, and the model needs "
+            "them all. Pass the X of local_effects: jump_check(model, local, effect, X)."
+        )
+    order = np.argsort(position)
+    values = local["x"].values[:, order]
+    if local.attrs["table"] == "array":
+        return values
+    names = [feature_names(local)[at] for at in order]
+    return pd.DataFrame(values, columns=names, index=local["obs"].values)
+
+
+def _jumps(
+    row: xr.Dataset, k: NDArray[np.int64], across: FloatArray, g: FloatArray, rows: Rows
+) -> Estimates:
+    """math [3] for one feature."""
+    edges = row["edge_value"].values
+    n_bins = len(edges) - 1
+    width = np.diff(edges)
+    derivative = g * width[k]
+    weight = np.ones(len(k)) if rows.weight is None else rows.weight
+    n = row["n_effective"].values
+
+    def mean(values: FloatArray) -> FloatArray:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(
+                np.bincount(k, weight * values, n_bins) / np.bincount(k, weight, n_bins)
+            )
+
+    def standard_error(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        centre = mean(values)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return centre, np.sqrt(mean((values - centre[k]) ** 2) / (n - 1))
+
+    missed, missed_se = standard_error(across - derivative)
+    # Squares about the means, row by row: their difference knows that both are of the same rows.
+    squares = (across - mean(across)[k]) ** 2 - (derivative - mean(derivative)[k]) ** 2
+    spread, spread_se = standard_error(squares)
+    largest = float(np.max(np.abs(across), initial=0.0))
+    size = max(largest, float(np.abs(derivative).max()))
+    rounding = 64 * np.finfo(np.float64).eps * size + float(row["local_effect_error"]) * width
+    of_mean = _pvalue(np.abs(missed), missed_se, rounding, norm.sf)
+    of_spread = _pvalue(spread, spread_se, rounding * largest, norm.sf)
+    pvalue = np.minimum(1.0, 2 * np.minimum(np.minimum(1.0, 2 * of_mean), of_spread))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        excess = np.sqrt(np.maximum(spread, 0.0) * n / (n - 1))
+    return {
+        "jump": np.where(np.abs(missed) <= rounding, 0.0, missed),
+        "jump_se": missed_se,
+        "jump_spread": np.where(excess <= rounding, 0.0, excess),
+        "jump_pvalue": np.where(n >= TESTED_ROWS, pvalue, np.nan),
+    }
+
+
+def _pvalue(
+    estimate: FloatArray,
+    se: FloatArray,
+    rounding: FloatArray,
+    tail: Callable[[FloatArray], FloatArray],
+) -> FloatArray:
+    """One-sided; differences of the size of rounding are none."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(estimate <= rounding, 1.0, tail(estimate / se))
