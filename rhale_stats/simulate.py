@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
+from scipy.special import betainc, ndtr
 
 from rhale_stats.bins import EqualWidthBins
 from rhale_stats.effects import local_effects, rhale
@@ -199,7 +199,9 @@ class Toy(Simulator):
     b0, b1, b2, b3 : float
         Coefficients.
     variance : float, default 0.1
-        Of x2 given x1; x1 is uniform on [0, 1].
+        Of x2 given x1.
+    shape : pair of float, default (1, 1)
+        x1 has a beta distribution on [0, 1] with these parameters; (1, 1) is uniform.
 
     Notes
     -----
@@ -221,6 +223,7 @@ class Toy(Simulator):
     b2: float = 1.0
     b3: float = 2.0
     variance: float = 0.1
+    shape: tuple[float, float] = (1.0, 1.0)
     columns: ClassVar[tuple[str, ...]] = ("x1", "x2")
 
     def _output(self, *x: FloatArray) -> FloatArray:
@@ -232,12 +235,18 @@ class Toy(Simulator):
         return self.b1 + self.b3 * x2, self.b2 + self.b3 * x1
 
     def _draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, ...]:
-        x1 = rng.uniform(size=n)
+        x1 = rng.uniform(size=n) if self.shape == (1.0, 1.0) else rng.beta(*self.shape, size=n)
         return x1, x1 + np.sqrt(self.variance) * rng.normal(size=n)
 
     def _marginals(self) -> dict[str, Marginal]:
-        spread = _constant(self.b3**2 * self.variance)
-        return {"x1": _uniform(0, 1, lambda z: self.b1 + self.b3 * z, spread)}
+        return {
+            "x1": Marginal(
+                lambda z: self.b1 + self.b3 * z,
+                _constant(self.b3**2 * self.variance),
+                lambda z: betainc(*self.shape, np.clip(z, 0.0, 1.0)),
+                np.array([0.0, 1.0]),
+            )
+        }
 
 
 @dataclass(frozen=True)

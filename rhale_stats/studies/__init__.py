@@ -14,6 +14,17 @@ and from Python, where the results come as a Dataset over (scenario, replicate):
 from rhale_stats.studies.runner import Options, Output, Scenario, Study, load, names, run
 
 # Name -> module. Imported only when asked for: a study may be slow to import.
-STUDIES: dict[str, str] = {}
+STUDIES: dict[str, str] = {
+    "uncertainty": "rhale_stats.studies.uncertainty",
+    "trust": "rhale_stats.studies.trust",
+    "best-k": "rhale_stats.studies.best_k",
+    "variable-size": "rhale_stats.studies.variable_size",
+    "example-1": "rhale_stats.studies.example_1",
+    "running-example": "rhale_stats.studies.running_example",
+    "bin-splitting": "rhale_stats.studies.bin_splitting",
+    "california": "rhale_stats.studies.california",
+    "unbiasedness": "rhale_stats.studies.unbiasedness",
+    "density": "rhale_stats.studies.density",
+}
 
 __all__ = ["STUDIES", "Options", "Output", "Scenario", "Study", "load", "names", "run"]

@@ -1,0 +1,147 @@
+"""What several studies do: fit quietly, say shares and numbers, draw in one style."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from rhale_stats.bins import BinRule
+from rhale_stats.effects import local_effects, rhale
+from rhale_stats.scoring import mae
+from rhale_stats.simulate import Simulator
+from rhale_stats.studies.runner import Options, Output
+
+# Scores that most studies take, of every rule for bins: both kinds of metric, math [34] and [35].
+SCORES = {
+    "L_mu": Output(("rule",), "mean over bins of |mu - effect|"),
+    "L_sigma": Output(("rule",), "mean over bins of |sigma - heterogeneity|"),
+    "ISE_mu": Output(("rule",), "mean along the axis of |mu(z) - effect|"),
+    "ISE_sigma": Output(("rule",), "mean along the axis of |sigma(z) - heterogeneity|"),
+    "curve_mean_error": Output(("rule",), "mean distance of the curves along the axis"),
+    "n_bins": Output(("rule",), "number of bins", "bins"),
+}
+RHALE_COLOUR, FIXED_COLOUR, TRUTH_COLOUR = "#d55e00", "#0173b2", "0.4"
+
+
+def no_variants(options: Options) -> None:
+    """Raise ``ValueError`` for options that a study does not have."""
+    if options.settings is not None:
+        raise ValueError(f"settings must not be given: one variant only; got {options.settings!r}.")
+    no_data(options)
+
+
+def no_data(options: Options) -> None:
+    """Raise ``ValueError`` where a file is given to a study that reads none."""
+    if options.data is not None:
+        raise ValueError(f"data must not be given: the study reads no file; got {options.data}.")
+
+
+def local_of(example: Simulator, X: pd.DataFrame, features: str | None = "x1") -> xr.Dataset:
+    """Local effects by the simulator's own derivatives."""
+    return local_effects(None, X, jacobian=example.jacobian, features=features)
+
+
+def quiet_rhale(local: xr.Dataset, bins: BinRule, **arguments: Any) -> xr.Dataset:
+    """`rhale` where bins without rows are expected, and counted by the study."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Bins without rows", UserWarning)
+        return rhale(local, bins=bins, **arguments)
+
+
+def only(effect: xr.Dataset, name: str) -> NDArray[np.float64]:
+    """Values of the one feature of a Dataset."""
+    return np.asarray(effect[name].isel(feature=0).values, dtype=np.float64)
+
+
+def scored(effect: xr.Dataset, truth: xr.Dataset) -> dict[str, float]:
+    """The scores of `SCORES` for the one feature of an effect."""
+    scores = mae(effect, truth)
+    return {
+        **{name: float(scores[name][0]) for name in SCORES if name != "n_bins"},
+        "n_bins": float(effect["n_bins"][0]),
+    }
+
+
+def scored_rules(
+    local: xr.Dataset, truth_of: Callable[[xr.Dataset], xr.Dataset], rules: Mapping[str, BinRule]
+) -> dict[str, list[float]]:
+    """Scores of several rules on the same rows, lists along ``rule``; NaN where a rule fails."""
+    out: dict[str, list[float]] = {name: [] for name in SCORES}
+    for rule in rules.values():
+        effect = quiet_rhale(local, rule, std_error_moments=False)
+        for name, value in scored(effect, truth_of(effect)).items():
+            out[name].append(value)
+    return out
+
+
+def padded(values: NDArray[np.float64], length: int) -> NDArray[np.float64]:
+    """Values with NaN behind them, up to a length."""
+    out = np.full(length, np.nan)
+    out[: len(values)] = values
+    return out
+
+
+def mean_and_mcse(values: xr.DataArray | NDArray[np.float64]) -> tuple[float, float]:
+    """Mean of all values and its Monte-Carlo standard error; NaN where one is NaN."""
+    array = np.ravel(np.asarray(values, dtype=np.float64))
+    if len(array) < 2:
+        return float(array.mean()), float("nan")
+    return float(array.mean()), float(array.std(ddof=1) / np.sqrt(len(array)))
+
+
+def pm(values: xr.DataArray | NDArray[np.float64], digits: int = 3) -> str:
+    """Mean ± Monte-Carlo standard error, as text."""
+    mean, error = mean_and_mcse(values)
+    if np.isnan(error):
+        return f"{mean:.{digits}g}"
+    return f"{mean:.{digits}g} ± {error:.1g}"
+
+
+def share(hits: xr.DataArray | NDArray[np.bool_]) -> str:
+    """Share of runs in percent with its Monte-Carlo standard error, as text."""
+    array = np.ravel(np.asarray(hits, dtype=np.float64))
+    p = float(array.mean())
+    return f"{100 * p:.3g} ± {100 * np.sqrt(p * (1 - p) / len(array)):.1g} %"
+
+
+def holds(condition: object) -> str:
+    """First words of a finding, decided by the numbers of this run."""
+    return "Holds" if bool(condition) else "Does not hold"
+
+
+def listed(values: Sequence[Any]) -> str:
+    """Values as in a sentence."""
+    words = [str(value) for value in values]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def panels(n_rows: int, n_columns: int, **arguments: Any) -> tuple[Figure, NDArray[Any]]:
+    """A figure in the style of the package."""
+    with sns.axes_style("ticks"), sns.plotting_context("paper"):
+        figure, axes = plt.subplots(
+            n_rows,
+            n_columns,
+            figsize=(3.2 * n_columns + 0.4, 2.6 * n_rows + 0.3),
+            layout="constrained",
+            squeeze=False,
+            **arguments,
+        )
+    sns.despine(figure)
+    return figure, axes
+
+
+def with_error(ax: Axes, x: Any, values: xr.DataArray, **style: Any) -> None:
+    """Means over replicates against ``x`` with whiskers of one Monte-Carlo standard error."""
+    n = max(values.sizes["replicate"], 2)
+    error = values.std("replicate", ddof=1) / np.sqrt(n)
+    ax.errorbar(x, values.mean("replicate"), error, **{"markersize": 3, "linewidth": 0.8, **style})
