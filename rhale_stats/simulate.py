@@ -35,6 +35,8 @@ Function: TypeAlias = Callable[[FloatArray], FloatArray]
 
 # Gauss-Legendre nodes on every smooth piece: exact for polynomials of degree 63.
 NODES, NODE_WEIGHTS = np.polynomial.legendre.leggauss(32)
+# The same on pieces of a narrow cell: of degree 7.
+CELL_NODES, CELL_WEIGHTS = np.polynomial.legendre.leggauss(4)
 # Where a normal distribution function turns, in standard deviations from its middle; beyond the
 # last it is 0 or 1 in double precision.
 TURNS = np.array([-9.0, -6.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 9.0])
@@ -614,14 +616,15 @@ def _truth(
     start, end = edges[known][[0, -1]]
     level = curve[known][0] + _mean_of_curve(marginal, start, end, centering)
     cells = _cell_edges(edges)
-    cell_effect, cell_variance, _ = _bin_truths(marginal, cells)
+    narrow = _Pieces(cells, marginal.breaks, CELL_NODES, CELL_WEIGHTS)
+    width = np.diff(cells)
     return {
         "effect": effect,
         "heterogeneity": np.sqrt(variance),
         "bin_error": bin_error,
         "curve": curve - level,
-        "cell_effect": cell_effect,
-        "cell_heterogeneity": np.sqrt(cell_variance),
+        "cell_effect": narrow.integral(marginal.mean(narrow.nodes)) / width,
+        "cell_heterogeneity": np.sqrt(narrow.integral(marginal.variance(narrow.nodes)) / width),
         "cell_value": cells,
     }
 
@@ -661,17 +664,24 @@ def _bin_truths(marginal: Marginal, edges: FloatArray) -> tuple[FloatArray, Floa
 class _Pieces:
     """Gauss-Legendre nodes on the pieces that breaks make of bins, and integrals over bins."""
 
-    def __init__(self, edges: FloatArray, breaks: FloatArray) -> None:
+    def __init__(
+        self,
+        edges: FloatArray,
+        breaks: FloatArray,
+        nodes: FloatArray = NODES,
+        weights: FloatArray = NODE_WEIGHTS,
+    ) -> None:
         inside = breaks[(breaks > edges[0]) & (breaks < edges[-1])]
         ends = np.union1d(edges, inside)
         self.starts = np.searchsorted(ends, edges[:-1])
         self.per_bin = np.diff(np.append(self.starts, len(ends) - 1))
         self.half = np.diff(ends)[:, None] / 2
-        self.nodes = ends[:-1, None] + self.half * (1 + NODES)
+        self.nodes = ends[:-1, None] + self.half * (1 + nodes)
+        self.weights = weights
 
     def integral(self, values: FloatArray) -> FloatArray:
         """Integral over every bin of a function with these values at the nodes."""
-        pieces = np.sum(self.half * NODE_WEIGHTS * values, axis=1)
+        pieces = np.sum(self.half * self.weights * values, axis=1)
         return np.add.reduceat(pieces, self.starts)
 
 

@@ -238,7 +238,7 @@ def _fit_sklearn(x: FloatArray, y: FloatArray) -> Network:
     from sklearn.neural_network import MLPRegressor
 
     model = MLPRegressor(
-        LAYERS,
+        hidden_layer_sizes=LAYERS,
         learning_rate_init=RATE,
         max_iter=EPOCHS,
         batch_size=min(BATCH, len(x)),

@@ -101,6 +101,8 @@ def mean_and_mcse(values: xr.DataArray | NDArray[np.float64]) -> tuple[float, fl
 
 def pm(values: xr.DataArray | NDArray[np.float64], digits: int = 3) -> str:
     """Mean ± Monte-Carlo standard error, as text."""
+    if not np.size(values):
+        return "unknown"
     mean, error = mean_and_mcse(values)
     if np.isnan(error):
         return f"{mean:.{digits}g}"

@@ -174,7 +174,8 @@ def findings(results: xr.Dataset) -> list[str]:
         "Monte-Carlo standard errors.",
         "Differences of neighbours show it without the truth: for the toy, no mean of bin_error "
         f"is further from the bin error than {estimated:.1f} Monte-Carlo standard errors. Where "
-        "the effect jumps inside a bin, each jump J costs it J²/(2(n - 1)): piecewise linear, K = 5, "
+        "the effect jumps inside a bin, each jump J costs it J²/(2(n - 1)): piecewise linear, "
+        "K = 5, "
         f"{pm(coarse['bin_error'], 4)} against {pm(coarse['true_bin_error'], 4)}.",
         f"The test finds it: piecewise linear, K = 5, {pm(coarse['flagged'])} of 5 bins are called "
         "biased; one of them contains jumps, in the others the effect only rises by 0.2.",
