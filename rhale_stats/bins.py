@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -333,10 +334,10 @@ class BestEqualWidthBins:
 
     def cells(self, column: Column) -> Axis:
         """Cells between all edges of all numbers of bins, so that one pass serves every one."""
-        _equal_cells(column, self.max_bins, "max_bins")
-        return binning.variable_axis(
-            binning.equal_edges(column.low, column.high, self._fractions())
-        )
+        # Edges of K and of K - 1 bins are this close.
+        _equal_cells(column, max(self.max_bins * (self.max_bins - 1), 1), "max_bins")
+        fractions = _fractions(self.max_bins)
+        return binning.variable_axis(binning.equal_edges(column.low, column.high, fractions))
 
     def choose(self, candidates: Sequence[Candidates]) -> list[IntArray]:
         """The cells that begin the bins of the best number of bins, for every feature."""
@@ -365,13 +366,14 @@ class BestEqualWidthBins:
         spread = np.sqrt(variance(bins, 1))
         return float(width * np.sum(spread * (1 - self.discount * share)))
 
-    def _fractions(self) -> FloatArray:
-        """All j / K, each once: equal fractions are equal floats, division being rounded right."""
-        ks = range(1, self.max_bins + 1)
-        return np.unique(np.concatenate([np.arange(k + 1) / k for k in ks]))
-
     def _starts(self, n_bins: int) -> IntArray:
-        return np.searchsorted(self._fractions(), np.arange(n_bins) / n_bins)
+        return np.searchsorted(_fractions(self.max_bins), np.arange(n_bins) / n_bins)
+
+
+@lru_cache(maxsize=8)
+def _fractions(max_bins: int) -> FloatArray:
+    """All j / K up to ``max_bins``, each once: equal fractions are equal floats."""
+    return np.unique(np.concatenate([np.arange(k + 1) / k for k in range(1, max_bins + 1)]))
 
 
 def check_enough_rows(candidate: Candidates, rows: float, min_obs: float) -> None:

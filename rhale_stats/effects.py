@@ -44,6 +44,8 @@ METHODS = ("auto", "jacobian", "central_difference", "finite_difference")
 CENTERINGS = ("mean", "start", "integral")
 # Cells of the grid on which method="finite_difference" takes its differences.
 DIFFERENCE_CELLS = 100
+# Forms of a table: of arrays, of names, of numbers in place of names.
+ARRAY, FRAME, NUMBERED_FRAME = "array", "DataFrame", "DataFrame with numbered columns"
 # Seconds after which a progress bar appears.
 PROGRESS_DELAY = 2.0
 SELECT_ROWS = "Select the rows first: local.isel(obs=...)."
@@ -229,10 +231,21 @@ def local_effects(
             "output_units": str(attrs.get("output_units", "")),
             "n_rows": table.n_rows,
             "n_columns": len(table.names),
-            "table": "array" if isinstance(table.data, np.ndarray) else "DataFrame",
+            "table": _form(table),
             "software": software(),
         },
     )
+
+
+def _form(table: models.Table) -> str:
+    """What the model takes, as far as its labels are known."""
+    if isinstance(table.data, np.ndarray):
+        return ARRAY
+    if all(isinstance(label, str) for label in table.data.columns):
+        return FRAME
+    if all(isinstance(label, int | np.integer) for label in table.data.columns):
+        return NUMBERED_FRAME
+    return "DataFrame with labels of its own"
 
 
 def _positions(table: models.Table, features: str | int | Sequence[str | int] | None) -> list[int]:
@@ -369,37 +382,32 @@ def rhale(
             f"Edges go into GivenBins(edges)."
         )
     names = feature_names(local)
-    halves: dict[str, float | int] = {}
+    split: dict[str, float | int] = {}
     if honest:
         seed = _seed(rng)
         chosen_on = honest_split(local.sizes["obs"], honest_fraction, seed)
         rows, search = columns(local.isel(obs=~chosen_on)), columns(local.isel(obs=chosen_on))
-        halves = {
+        split = {
             "honest_fraction": float(honest_fraction),
             "honest_seed": seed,
             "n_rows_edges": search.n_rows,
         }
     else:
         rows = search = columns(local)
+    halves = (search, rows) if honest else (rows,)
     threads = 1 if rows.size < THREADS_FROM else (os.cpu_count() or 1)
 
     def first_pass(position: int) -> _Cells:
-        name, x, g = names[position], search.x[position], search.local_effect[position]
-        ends = [end(half.x[position]) for half in (search, rows) for end in (np.min, np.max)]
-        column = Column(name, x, float(min(ends)), float(max(ends)), search.weight)
-        if not np.isfinite([column.low, column.high]).all():
-            check_finite(x, "x", name, SELECT_ROWS)
+        name, x = names[position], search.x[position]
+        ends = np.array([(half.x[position].min(), half.x[position].max()) for half in halves])
+        if not np.isfinite(ends).all():
+            for half in halves:
+                check_finite(half.x[position], "x", name, SELECT_ROWS)
+        column = Column(name, x, float(ends.min()), float(ends.max()), search.weight)
         if column.low == column.high:
             return _Cells(column, None, None)
         axis = rule.cells(column)
-        moments = sums.cell_moments(axis, x, g, search.weight, frequency=search.frequency)
-        if not np.isfinite(moments.m2).all():
-            check_finite(g, "Local effects", name, SELECT_ROWS)
-            raise ValueError(
-                f"Local effects of feature {name!r} must be small enough to be squared; "
-                f"got up to {np.abs(g).max():.3g}. Rescale the output."
-            )
-        return _Cells(column, axis, moments)
+        return _Cells(column, axis, _moments(axis, search, position, name))
 
     cells = map_features(first_pass, range(len(names)), threads)
     errors = local["local_effect_error"].values
@@ -425,8 +433,7 @@ def rhale(
             return {}
         x, g = rows.x[position], rows.local_effect[position]
         if honest:
-            moments = sums.cell_moments(axis, x, g, rows.weight, frequency=rows.frequency)
-            check_finite(g, "Local effects", column.name, SELECT_ROWS)
+            moments = _moments(axis, rows, position, column.name)
         merged = sums.merge(moments, starts[position])
         edges = binning.bin_edges(axis, starts[position], column.low, column.high)
         residuals = None
@@ -437,9 +444,9 @@ def rhale(
     # Without the second pass over the rows there is nothing to share out.
     threads = threads if std_error_moments else 1
     estimates = map_features(second_pass, range(len(names)), threads)
-    _warn_of_empty_bins(names, estimates)
+    _warn_of_empty_bins(names, estimates, honest=honest)
     effect = _dataset(local, rule, centering, estimates, rows.n_rows)
-    effect.attrs |= halves
+    effect.attrs |= split
     return _with_losses(effect, losses)
 
 
@@ -489,6 +496,20 @@ def _with_losses(effect: xr.Dataset, losses: Mapping[int, FloatArray]) -> xr.Dat
     )
 
 
+def _moments(axis: Axis, rows: Rows, position: int, name: str) -> Moments:
+    """Moments of one feature's cells, refused where they are not finite."""
+    x, g = rows.x[position], rows.local_effect[position]
+    with np.errstate(over="ignore", invalid="ignore"):
+        moments = sums.cell_moments(axis, x, g, rows.weight, frequency=rows.frequency)
+    if not np.isfinite(moments.m2).all():
+        check_finite(g, "Local effects", name, SELECT_ROWS)
+        raise ValueError(
+            f"Local effects of feature {name!r} must be small enough to be squared; "
+            f"got up to {np.abs(g).max():.3g}. Rescale the output."
+        )
+    return moments
+
+
 class _Cells(NamedTuple):
     """Fine cells of one feature; none for a constant one."""
 
@@ -526,6 +547,8 @@ def columns(local: xr.Dataset) -> Rows:
         present = weight > 0
         if not present.all():
             x, g, weight = x[present], g[present], weight[present]
+        if not len(x):
+            raise ValueError("local must have rows of positive weight; got none among these rows.")
         if not frequency:
             weight = weight / weight.max()
         if (weight == 1).all():
@@ -600,17 +623,20 @@ def _estimates(
     return estimates
 
 
-def _warn_of_empty_bins(names: Sequence[str], estimates: Sequence[Estimates]) -> None:
+def _warn_of_empty_bins(
+    names: Sequence[str], estimates: Sequence[Estimates], *, honest: bool
+) -> None:
     found = []
     for name, row in zip(names, estimates, strict=True):
         if row and np.isnan(row["effect"]).any():
             empty = np.isnan(row["effect"])
             found.append(f"{name!r} ({int(empty.sum())} of {len(empty)})")
     if found:
+        better = " or a larger min_obs" if honest else ", QuantileBins or OptimalBins"
         warnings.warn(
             f"Bins without rows: {', '.join(found)}. Their effects are NaN. No curve crosses them: "
             f"it is given on the bins between gaps that have most rows, and NaN elsewhere. Use "
-            f"fewer bins, QuantileBins or OptimalBins.",
+            f"fewer bins{better}.",
             stacklevel=3,
         )
 

@@ -82,6 +82,11 @@ def std_error(effect: xr.Dataset) -> xr.Dataset:
     array([0.22, 0.22, 0.19, 0.19])
     """
     effect = check_effect(effect)
+    if "debiased" in effect.attrs:
+        raise ValueError(
+            "effect must be what rhale returned; this one is from debias, which has its standard "
+            "errors already."
+        )
     if "fourth_moment" not in effect:
         raise ValueError(
             "effect must hold the moments that standard errors need; this one was made by "

@@ -268,10 +268,21 @@ class DifferenceQuotients:
         outputs, held = self._evaluate(position, arguments)
         return self._quotient(outputs, held)
 
-    def between(self, position: int, lower: FloatArray, upper: FloatArray) -> FloatArray:
-        """Change of the output as one column goes from ``lower`` to ``upper``, row by row."""
-        (f_upper, f_lower), _ = self._evaluate(position, [upper, lower])
-        return np.asarray(f_upper.astype(np.float64) - f_lower.astype(np.float64))
+    def between(
+        self, position: int, lower: FloatArray, upper: FloatArray
+    ) -> tuple[FloatArray, float]:
+        """Change of the output as one column goes from ``lower`` to ``upper``, row by row.
+
+        Beside it what rounding of the output alone can do to it.
+        """
+        outputs, _ = self._evaluate(position, [upper, lower])
+        precision = self.precision
+        if np.issubdtype(outputs[0].dtype, np.floating):
+            precision = max(precision, float(np.finfo(outputs[0].dtype).eps))
+        f_upper, f_lower = (output.astype(np.float64) for output in outputs)
+        one = np.ones_like(f_upper)
+        rounding = kernel.rounding_error(f_upper, f_lower, one, 0 * one, precision)
+        return f_upper - f_lower, rounding
 
     def _quotient(
         self, outputs: Sequence[FloatArray], arguments: Sequence[FloatArray]

@@ -64,7 +64,7 @@ def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
     KeyError
         A feature of ``effect`` is not in ``truth``.
     ValueError
-        The truth does not reach over the bins of ``effect``, or has wider bins than it.
+        The truth does not reach over the bins of ``effect``.
     TypeError
         ``effect`` or ``truth`` is no Dataset.
 
@@ -100,8 +100,7 @@ def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
         for number in range(effect.sizes["replicate"]):
             true = truth.isel(replicate=number) if "replicate" in truth.dims else truth
             each.append(mae(effect.isel(replicate=number), true))
-        along: xr.Dataset = xr.concat(each, effect["replicate"])
-        return along
+        return xr.concat(each, effect["replicate"])
     names, known = feature_names(effect), feature_names(truth)
     scores = []
     for name in names:
@@ -117,7 +116,7 @@ def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
             )
             for score, (long_name, units) in SCORES.items()
         },
-        {"feature": effect["feature"]},
+        {"feature": ("feature", effect["feature"].values, {"long_name": "feature"})},
         {
             "method": "mae",
             "truth": str(truth.attrs.get("method", "unknown")),
@@ -140,8 +139,8 @@ def mcse(samples: T, dim: str = "replicate") -> T:
     Returns
     -------
     Dataset or DataArray
-        Without ``dim``; NaN where a replicate is NaN: the mean over those that remain is another
-        quantity.
+        Without ``dim``, and without variables that do not have it. NaN where a replicate is NaN:
+        the mean over those that remain is another quantity.
 
     Raises
     ------
@@ -160,6 +159,8 @@ def mcse(samples: T, dim: str = "replicate") -> T:
             f"dim must be a dimension of samples, one of "
             f"{', '.join(repr(str(d)) for d in samples.dims) or 'none'}; got {dim!r}."
         )
+    if isinstance(samples, xr.Dataset):
+        samples = samples[[name for name in samples.data_vars if dim in samples[name].dims]]
     n = samples.sizes[dim]
     if n < 2:
         raise ValueError(f"samples must hold at least two replicates along {dim!r}; got {n}.")
@@ -218,9 +219,15 @@ def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.Cells:
             f"[{own[0]:.6g}, {own[-1]:.6g}] and they [{edges[0]:.6g}, {edges[-1]:.6g}]. Make the "
             f"truth from rows with a wider range."
         )
-    reach = own.copy()
-    reach[0], reach[-1] = min(own[0], edges[0]), max(own[-1], edges[-1])
-    return overlap.Cells(reach, mean, sigma**2, noise)
+    share = truth["weight_share"].values if "weight_share" in truth else np.zeros(len(mean))
+    # Cells without rows beyond the bins, as in the tails, are not asked for.
+    asked = slice(
+        max(int(np.searchsorted(own, edges[0], side="right")) - 1, 0),
+        min(int(np.searchsorted(own, edges[-1], side="left")), len(mean)),
+    )
+    reach = own[asked.start : asked.stop + 1].copy()
+    reach[0], reach[-1] = min(reach[0], edges[0]), max(reach[-1], edges[-1])
+    return overlap.Cells(reach, mean[asked], sigma[asked] ** 2, noise[asked], share[asked])
 
 
 def _true_curve(
@@ -249,6 +256,6 @@ def _true_curve(
                 f"feature {str(row['feature'].values)!r} it has another axis or centring. Pass "
                 f"simulator.truth(effect)."
             )
-        weight = overlap.mass_between(cells.edges, truth["weight_share"].values, grid[inside])
+        weight = overlap.mass_between(cells.edges, cells.share, grid[inside])
     middle = (curve[inside][1:] + curve[inside][:-1]) / 2
     return np.asarray(curve - np.sum(weight * middle) / weight.sum())

@@ -445,8 +445,8 @@ def _jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
     adjust = effect["jump_pvalue_adjusted"].attrs["adjust"]
     notes = [
         "jump: mean change of the output across a bin that local effects miss; spread: their "
-        f"standard deviation between rows. P: adjusted ({adjust}). Where P is small, take "
-        'local_effects(..., method="finite_difference").'
+        f"standard deviation between rows. P: adjusted ({adjust}). Where P is small, take narrower "
+        'bins or local_effects(..., method="finite_difference").'
     ]
     heads = ["jump", "std err", "spread", "P"]
     values = ("jump", "jump_se", "jump_spread")

@@ -7,6 +7,7 @@ import inspect
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats import simulate
@@ -159,3 +160,129 @@ def test_truth_without_closed_form():
         example.truth(effect)
     with pytest.raises(ValueError, match="slopes must be one more than breaks; got 2 slopes and 0"):
         simulate.PiecewiseLinear(slopes=(1, 2), breaks=())
+
+
+# --- along the axis ------------------------------------------------------------------------------
+
+
+@every
+def test_cells_of_a_truth_are_its_functions(example):
+    """2000 equal cells between the outer edges; those without a break are mu(z) at their middle."""
+    X = example.sample(200, rng=0)
+    local = rs.local_effects(None, X, jacobian=example.jacobian, features=known(example))
+    truth = example.truth(rs.rhale(local, bins=rs.QuantileBins(3)))
+    assert truth["cell_effect"].dims == truth["cell_heterogeneity"].dims == ("feature", "cell")
+    assert truth["cell_value"].dims == ("feature", "cell_edge")
+    assert "cell_value" in truth.coords
+    assert (truth.sizes["cell"], truth.sizes["cell_edge"]) == (2000, 2001)
+    for name, marginal in example._marginals().items():
+        row = truth.sel(feature=name)
+        cells, edges = row["cell_value"].values, row["edge_value"].values
+        np.testing.assert_allclose(np.diff(cells), (edges[-1] - edges[0]) / 2000, rtol=1e-6)
+        assert cells[[0, -1]].tolist() == edges[[0, -1]].tolist()
+        middle = (cells[1:] + cells[:-1]) / 2
+        inside = np.searchsorted(np.sort(marginal.breaks), cells)
+        smooth = inside[1:] == inside[:-1]
+        for found, function in (
+            (row["cell_effect"], marginal.mean(middle)),
+            (row["cell_heterogeneity"], np.sqrt(marginal.variance(middle))),
+        ):
+            size = np.abs(function).max() + 1e-9
+            # A function that turns within 1 % of the axis, as Ridge's, bends by 1 % in a cell.
+            close = np.abs(found.values - function) < 0.01 * size
+            assert close[smooth].mean() > 0.99
+
+
+@every
+def test_cells_average_to_the_bins(example):
+    """Bins whose edges are edges of cells: mean of mu, of sigma^2, and spread of mu."""
+    X = example.sample(400, rng=0)
+    local = rs.local_effects(None, X, jacobian=example.jacobian, features=known(example))
+    x = local["x"].to_pandas()
+    edges = {name: np.linspace(x[name].min(), x[name].max(), 6) for name in x}
+    for grid in edges.values():
+        grid[-1] = np.nextafter(grid[-1], np.inf)
+    truth = example.truth(rs.rhale(local, bins=rs.GivenBins(edges)))
+    for name in known(example):
+        row = truth.sel(feature=name)
+        mean = row["cell_effect"].values.reshape(5, 400)
+        variance = row["cell_heterogeneity"].values.reshape(5, 400) ** 2
+        size = np.abs(mean).max() + 1e-9
+        np.testing.assert_allclose(mean.mean(1), row["effect"], rtol=0, atol=1e-6 * size)
+        np.testing.assert_allclose(
+            variance.mean(1), row["heterogeneity"] ** 2, rtol=0, atol=1e-6 * (variance.max() + 1e-9)
+        )
+        # Within a cell mu moves by a 2000th of what it does, or jumps in one of 400.
+        np.testing.assert_allclose(mean.var(1), row["bin_error"], rtol=0, atol=0.005 * size**2)
+
+
+def test_cells_of_a_constant_feature():
+    example = simulate.TwoRegimes()
+    X = example.sample(50, rng=0).assign(x2=1.0)
+    effect = rs.rhale(rs.local_effects(None, X, jacobian=example.jacobian))
+    row = example.truth(effect).sel(feature="x2")
+    for name in ("cell_effect", "cell_heterogeneity", "cell_value", "effect", "curve"):
+        assert row[name].isnull().all(), name
+
+
+def test_truth_survives_a_file(tmp_path):
+    example = simulate.OppositeGroups()
+    local = rs.local_effects(None, example.sample(50, rng=0), jacobian=example.jacobian)
+    truth = example.truth(rs.rhale(local, bins=rs.EqualWidthBins(2)))
+    truth.to_netcdf(tmp_path / "truth.nc")
+    with xr.open_dataset(tmp_path / "truth.nc") as loaded:
+        xr.testing.assert_identical(loaded.load(), truth)
+
+
+# --- dense truths --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "example", [simulate.Quadratic(), simulate.PiecewiseLinear()], ids=lambda e: type(e).__name__
+)
+def test_dense_truth_is_near_the_exact_one(example):
+    """Within four standard errors in every one of 100 bins of some 1000 rows."""
+    X = example.sample(100_000, rng=4)
+    dense = rs.dense_truth(example.model, example.jacobian, X, 100, features="x1")
+    truth = example.truth(dense)
+    assert (np.abs(dense["effect"] - truth["effect"]) < 4 * dense["effect_se"]).all()
+    # Normal effects: the standard deviation has the error sigma / sqrt(2 n). Where a break lies in
+    # a bin, beside its edge, a few rows of another level make it less certain.
+    star = np.sqrt(truth["heterogeneity"] ** 2 + truth["bin_error"])
+    se = star / np.sqrt(2 * dense["n_obs"])
+    within = np.abs(dense["heterogeneity"] - star) < 4 * se
+    assert within.where(truth["bin_error"] < 0.001, True).all()
+    assert (truth["bin_error"] < 0.001).sum() >= 96
+    middle = np.abs(dense["curve"] - truth["curve"]).max()
+    # Zero-start curves err by sigma / sqrt(n) = 0.003, and where they are centred by as much.
+    assert float(middle) < 0.02
+
+
+def test_dense_truth_is_an_effect_with_its_noise():
+    example = simulate.Quadratic()
+    X = example.sample(5000, rng=0)
+    dense = rs.dense_truth(example.model, example.jacobian, X, 20, centering="start")
+    local = rs.local_effects(None, X, jacobian=example.jacobian)
+    effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(20), centering="start"))
+    for name in ("effect", "heterogeneity", "curve", "n_obs", "effect_se"):
+        np.testing.assert_allclose(dense[name], effect[name], rtol=1e-12, atol=1e-12)
+    assert dense.sizes["bin"] == 20
+    assert dense.attrs["method"] == "dense truth"
+    assert dense["effect_se"].attrs["units"] == effect["effect_se"].attrs["units"]
+    assert "fourth_moment" not in dense
+    # Without a Jacobian the model is differentiated.
+    numeric = rs.dense_truth(example.model, None, X, 20, centering="start")
+    np.testing.assert_allclose(numeric["effect"], dense["effect"], rtol=1e-5)
+
+
+def test_dense_truth_of_one_row_and_of_none(rng):
+    """No noise is known there."""
+    x = np.concatenate([rng.uniform(0, 1, 50), [2.5, 4.0, 3.9]])[:, None]
+    with pytest.warns(UserWarning, match=r"'x0' \(1 of 4\)"):
+        dense = rs.dense_truth(None, 2 * x, x, 4, features="x0")
+    assert dense["n_obs"].values[0].tolist() == [50, 0, 1, 2]
+    assert np.isnan(dense["effect_se"].values[0]).tolist() == [False, True, True, False]
+    with pytest.raises(ValueError, match="n_bins must be at least 1; got 0"):
+        rs.dense_truth(None, 2 * x, x, 0)
+    with pytest.raises(KeyError, match="got 'age'"):
+        rs.dense_truth(None, 2 * x, x, 2, features="age")

@@ -7,12 +7,10 @@ little from one row to the next.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import betainc
-from scipy.stats import rankdata
 
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -90,48 +88,86 @@ def differences(rows: OrderedRows, mean: FloatArray) -> Differences:
         )
 
 
-def bin_error_se(found: Differences, bin_error: FloatArray, n: FloatArray) -> FloatArray:
-    """Standard error of sigma^2_k - sigma^2_diff,k, for a bin at random places of x.
+class PairWeights(NamedTuple):
+    """Sums per bin of squared weights: 1 / n, 1 / n, 1 / n and 0 about, where rows weigh alike.
 
-    To first order that difference is the mean of r_i r_(i+1), residuals of neighbours. With
-    r = rho + noise its variance is [E sigma^4 + 4 sigma^2 E rho^2 + var rho^2] / n.
+    The differences weigh a pair by w_i w_(i+1) / Omega: ``pairs`` is the sum of the squares of
+    these. A row's own square counts half of its two pairs there: ``rows``. In the variance it
+    counts w_i / (W - sum w^2 / W): ``squares``. The difference is c_i: ``excess``.
+    """
+
+    pairs: FloatArray
+    rows: FloatArray
+    squares: FloatArray
+    excess: FloatArray
+
+
+def pair_weights(rows: OrderedRows, n_bins: int) -> PairWeights:
+    """How unequal the weights of pairs and of rows are."""
+    k = rows.bin
+    w = np.ones(len(k)) if rows.weight is None else rows.weight
+    pair = _inside(rows, 1) * w[1:] * w[:-1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        total, total_sq = _total(k, w, n_bins), _total(k, w**2, n_bins)
+        omega = _total(k[1:], pair, n_bins)
+        own = np.zeros(len(w))
+        own[1:] += pair
+        own[:-1] += pair
+        own /= 2 * omega[k]
+        square = w / (total - total_sq / total)[k]
+        return PairWeights(
+            _total(k[1:], pair**2, n_bins) / omega**2,
+            _total(k, own**2, n_bins),
+            _total(k, square**2, n_bins),
+            _total(k, (square - own) ** 2, n_bins),
+        )
+
+
+def bin_error_se(found: Differences, bin_error: FloatArray, weights: PairWeights) -> FloatArray:
+    """Standard error of sigma^2_k - sigma^2_diff,k, for rows at random places of the bin.
+
+    To first order that difference is a mean of r_i r_(i+1), residuals of neighbours. With
+    r = rho + noise its variance is [E sigma^4 + 4 sigma^2 E rho^2 + var rho^2] / n: noise times
+    noise counts by pairs, the rest by rows. Unequal weights add sum c_i^2 var(noise^2).
     """
     known = np.maximum(bin_error, 0.0)
     rho = np.maximum(found.rho_fourth - known**2, 0.0)
-    return np.asarray(np.sqrt((found.fourth + 4 * found.variance * known + rho) / n))
+    of_rows = 4 * found.variance * known + rho
+    return np.asarray(
+        np.sqrt(
+            found.fourth * weights.pairs
+            + of_rows * weights.squares
+            + _variance_of_squares(found) * weights.excess
+        )
+    )
 
 
-def within_se(found: Differences, n: FloatArray) -> FloatArray:
+def within_se(found: Differences, weights: PairWeights) -> FloatArray:
     """Standard error of the square root of sigma^2_diff.
 
-    The variance of sigma^2_diff is [E m4(z) + var sigma^2(z)] / n, and E d^4 / 2 is
-    E m4 + 3 E sigma^4; m4 is at least sigma^4.
+    The variance of sigma^2_diff is [E m4(z) + var sigma^2(z)] / n, of which E sigma^4 / n comes
+    from products of neighbours and the rest from squares. E d^4 / 2 is E m4 + 3 E sigma^4, and m4
+    is at least sigma^4.
     """
-    of_variance = np.maximum(found.square - 2 * found.fourth - found.variance**2, found.variance**2)
+    of_variance = _variance_of_squares(found) * weights.rows + found.fourth * weights.pairs
     with np.errstate(invalid="ignore", divide="ignore"):
-        se = np.sqrt(of_variance / n) / (2 * np.sqrt(found.variance))
+        se = np.sqrt(of_variance) / (2 * np.sqrt(found.variance))
     return np.where(found.variance == 0, 0.0, se)
+
+
+def _variance_of_squares(found: Differences) -> FloatArray:
+    """E m4(z) - (E sigma^2)^2."""
+    return np.maximum(found.square - 3 * found.fourth - found.variance**2, 0.0)
 
 
 def permutation_variance(s2: FloatArray, s4: FloatArray, n: FloatArray) -> FloatArray:
     """Variance of sum d^2 / sum r^2 when every order of the given values is equally likely.
 
-    ``s2``, ``s4``: sums of the squares and fourth powers of deviations from the mean. With
-    sum d^2 = 2 s2 - (r_1^2 + r_n^2) - 2 P, P = sum r_i r_(i+1), it takes the means of r^4, r^2 q^2,
-    r^3 q, r^2 q t and r q t u over different rows, which s2 and s4 determine. For normal values
-    it is 4 (n - 2) / (n^2 - 1) on average, math [14].
+    ``s2``, ``s4``: sums of the squares and fourth powers of deviations from the mean. For normal
+    values it is 4 (n - 2) / (n^2 - 1) on average, math [14].
     """
-    r4 = s4 / n
-    r2 = s2 / n
-    r2q2 = (s2**2 - s4) / (n * (n - 1))
-    r3q = -s4 / (n * (n - 1))
-    r2qt = (2 * s4 - s2**2) / (n * (n - 1) * (n - 2))
-    rqtu = (3 * s2**2 - 6 * s4) / (n * (n - 1) * (n - 2) * (n - 3))
-    mean_p = -r2
-    ends = 2 * (r4 - r2**2) + 2 * (r2q2 - r2**2)
-    var_p = (n - 1) * r2q2 + 2 * (n - 2) * r2qt + (n - 2) * (n - 3) * rqtu - mean_p**2
-    covariance = 2 * (r3q + (n - 2) * r2qt) - 2 * r2 * mean_p
-    return np.asarray((ends + 4 * var_p + 4 * covariance) / s2**2)
+    kurtosis = n * s4 / s2**2
+    return np.asarray((4 * n - 6 - 2 * kurtosis) / (n * (n - 1)))
 
 
 def ratio_pvalue(ratio: FloatArray, null_variance: FloatArray) -> FloatArray:
@@ -145,7 +181,11 @@ def ratio_pvalue(ratio: FloatArray, null_variance: FloatArray) -> FloatArray:
 
 
 def von_neumann(
-    rows: OrderedRows, mean: FloatArray, variance: FloatArray, within: FloatArray
+    rows: OrderedRows,
+    mean: FloatArray,
+    variance: FloatArray,
+    within: FloatArray,
+    weights: PairWeights,
 ) -> tuple[FloatArray, FloatArray]:
     """math [14]: the ratio RVN = 2 sigma^2_diff / sigma^2 and its one-sided p-value, per bin."""
     k, residual = rows.bin, rows.g - mean[rows.bin]
@@ -155,22 +195,36 @@ def von_neumann(
         ratio = 2 * within / variance
         null = permutation_variance(s2, s4, n)
         if rows.weight is not None:
-            null = null * _variance_inflation(rows, s2, s4, n)
+            # As much larger as the variance of bin error is than with equal weights.
+            spread = n * s4 / s2**2 - 1
+            equal = 1 / (n - 1) + spread / (2 * (n - 1) ** 2)
+            null = null * (weights.pairs + spread * weights.excess) / equal
         return ratio, ratio_pvalue(ratio, null)
 
 
 def rank_von_neumann(rows: OrderedRows, n_bins: int) -> tuple[FloatArray, FloatArray]:
     """Bartels (1982): the ratio of the ranks within each bin, and its one-sided p-value."""
-    rank = np.empty(len(rows.g))
     bounds = np.searchsorted(rows.bin, np.arange(n_bins + 1))
-    for begin, end in pairwise(bounds):
-        rank[begin:end] = rankdata(rows.g[begin:end])
-    ranked = rows._replace(g=rank, weight=None)
-    n = np.diff(bounds).astype(np.float64)
+    ranked = rows._replace(g=_ranks(rows, bounds), weight=None)
+    rank, n = ranked.g, np.diff(bounds).astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = (n + 1) / 2
         variance = _total(rows.bin, (rank - mean[rows.bin]) ** 2, n_bins) / (n - 1)
-    return von_neumann(ranked, mean, variance, differences(ranked, mean).variance)
+    within = differences(ranked, mean).variance
+    return von_neumann(ranked, mean, variance, within, pair_weights(ranked, n_bins))
+
+
+def _ranks(rows: OrderedRows, bounds: IntArray) -> FloatArray:
+    """Rank of g within its bin, from 1; equal values share the mean of theirs."""
+    order = np.lexsort((rows.g, rows.bin))
+    k, g = rows.bin[order], rows.g[order]
+    is_first = np.ones(len(g), dtype=bool)
+    is_first[1:] = (k[1:] != k[:-1]) | (g[1:] != g[:-1])
+    first = np.flatnonzero(is_first)
+    count = np.diff(np.append(first, len(g)))
+    rank = np.empty(len(g))
+    rank[order] = np.repeat(first - bounds[k[first]] + (count + 1) / 2, count)
+    return rank
 
 
 def slope_se(
@@ -200,30 +254,6 @@ def linear_part(
         residual = (variance * (n - 1) - explained * n) / (n - 2)
         residual = np.maximum(residual, 0.0)
         return np.asarray(explained - residual / n), np.asarray(explained * n / residual)
-
-
-def _variance_inflation(
-    rows: OrderedRows, s2: FloatArray, s4: FloatArray, n: FloatArray
-) -> FloatArray:
-    """How much larger precision weights make the variance of the ratio.
-
-    With pair weights w_i w_(i+1) / Omega and c_i, what a row's square counts for in the variance
-    less what it counts for in the differences: sum c_i^2 (kurtosis - 1) + sum of squared pair
-    weights, over what equal weights have there, 1 / (n - 1) + (kurtosis - 1) / (2 (n - 1)^2).
-    """
-    assert rows.weight is not None
-    k, w, n_bins = rows.bin, rows.weight, len(n)
-    pair = _inside(rows, 1) * w[1:] * w[:-1]
-    total, total_sq = _total(k, w, n_bins), _total(k, w**2, n_bins)
-    omega = _total(k[1:], pair, n_bins)
-    neighbours = np.zeros(len(w))
-    neighbours[1:] += pair
-    neighbours[:-1] += pair
-    c = w / (total - total_sq / total)[k] - neighbours / (2 * omega[k])
-    kurtosis = n * s4 / s2**2
-    weighted = _total(k, c**2, n_bins) * (kurtosis - 1) + _total(k[1:], pair**2, n_bins) / omega**2
-    equal = 1 / (n - 1) + (kurtosis - 1) / (2 * (n - 1) ** 2)
-    return np.asarray(weighted / equal)
 
 
 def _inside(rows: OrderedRows, lag: int) -> FloatArray:

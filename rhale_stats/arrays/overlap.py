@@ -10,12 +10,16 @@ from rhale_stats.arrays.moments import FloatArray
 
 
 class Cells(NamedTuple):
-    """A truth that is constant in narrow cells; ``noise`` is the variance of ``mean``, if any."""
+    """A truth that is constant in narrow cells.
+
+    ``noise`` is the variance of ``mean``, 0 where that is exact; ``share`` the share of the rows.
+    """
 
     edges: FloatArray
     mean: FloatArray
     variance: FloatArray
     noise: FloatArray
+    share: FloatArray
 
 
 def over_bins(cells: Cells, edges: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -1,0 +1,258 @@
+"""Best number of equal bins (math [19]) against trying them all."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from numpy.testing import assert_allclose, assert_array_equal
+
+import rhale_stats as rs
+from rhale_stats.bins import BinRule, SearchedRule, describe
+from tests.test_bins import estimate, frozen, sample
+
+rule_of = rs.BestEqualWidthBins
+
+
+def brute_force(x, g, rule, **options):
+    """The loss of every number of bins, each estimated by itself with `EqualWidthBins`."""
+    losses = []
+    for n_bins in range(1, rule.max_bins + 1):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Bins without rows")
+            effect = estimate(x, g, rs.EqualWidthBins(n_bins), **options)
+        if (effect["n_effective"] < max(rule.min_obs, 2)).any():
+            losses.append(np.inf)
+            continue
+        width = np.ptp(x) / n_bins
+        share = effect["weight_share"].values
+        terms = effect["heterogeneity"].values * width * (1 - rule.discount * share)
+        losses.append(terms.sum())
+    return np.array(losses)
+
+
+# --- by hand -------------------------------------------------------------------------------------
+
+
+def test_toy_by_hand():
+    """x on [0, 4], local effects 0, 2, 0, 2 below 2 and 9, 11, 9, 11 above it."""
+    x = frozen([0, 0.6, 1.3, 1.7, 2.4, 2.9, 3.3, 4])
+    g = frozen([0, 2, 0, 2, 9, 11, 9, 11])
+    effect = estimate(x, g, rule_of(max_bins=4, min_obs=2, discount=0.2))
+    one = np.sqrt((8 * 4.5**2 + 8 * 1) / 7)  # eight rows, 4.5 from the middle and 1 about that
+    two = np.sqrt(4 / 3)
+    expected = [
+        4 * one * (1 - 0.2),
+        2 * (two * (1 - 0.2 / 2)) * 2,
+        # Thirds: 0, 2, 0 and 2, 9 and 11, 9, 11.
+        4 / 3 * (2 * np.sqrt(4 / 3) * (1 - 0.2 * 3 / 8) + np.sqrt(24.5) * (1 - 0.2 / 4)),
+        # Quarters: pairs 2 apart.
+        4 * np.sqrt(2) * (1 - 0.2 / 4),
+    ]
+    assert_allclose(effect["bin_loss"], expected, rtol=1e-12)
+    assert effect["n_bins"] == 2
+    assert_allclose(effect["edge_value"].dropna("edge"), [0, 2, 4], atol=1e-14)
+
+
+def test_bins_with_too_few_rows_are_not_allowed():
+    x = frozen([0, 0.6, 1.3, 1.7, 2.4, 2.9, 3.3, 4])
+    g = frozen([0, 2, 0, 2, 9, 11, 9, 11])
+    effect = estimate(x, g, rule_of(max_bins=4, min_obs=3))
+    assert_array_equal(np.isfinite(effect["bin_loss"]), [True, True, False, False])
+
+
+# --- another route -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [rule_of(25, 10, 0.2), rule_of(12, 2, 0.0), rule_of(30, 5, 0.9)],
+    ids=repr,
+)
+def test_losses_are_those_of_trying_every_number(rule):
+    for seed in range(4):
+        x, g = sample(seed)
+        if len(x) < rule.min_obs:
+            continue
+        effect = estimate(x, g, rule)
+        expected = brute_force(x, g, rule)
+        assert_array_equal(np.isinf(effect["bin_loss"]), np.isinf(expected), err_msg=str(seed))
+        assert_allclose(effect["bin_loss"], expected, rtol=1e-10, err_msg=str(seed))
+        best = 1 + int(np.argmin(expected))
+        assert effect["n_bins"] == best
+        same = estimate(x, g, rs.EqualWidthBins(best))
+        for name in same.data_vars:
+            # Cells are merged to bins: sums of 300 terms in another order.
+            assert_allclose(
+                effect[name], same[name], rtol=1e-9, atol=1e-10 * np.abs(g).max(), err_msg=name
+            )
+        assert_allclose(effect["edge_value"], same["edge_value"], rtol=0, atol=1e-12)
+
+
+def test_losses_with_precision_weights(rng):
+    x, g = sample(3)
+    weights, rule = rng.uniform(0.2, 3, len(x)), rule_of(15, 8)
+    effect = estimate(x, g, rule, weights=weights)
+    assert_allclose(effect["bin_loss"], brute_force(x, g, rule, weights=weights), rtol=1e-10)
+
+
+def test_several_features_each_with_its_own(rng):
+    X = pd.DataFrame({name: rng.uniform(size=200) for name in "abc"}).assign(d=1.0)
+    g = np.column_stack([9 * X["a"], np.sign(X["b"] - 0.5), rng.normal(size=200), X["d"]])
+    rule = rule_of(20)
+    effect = rs.rhale(rs.local_effects(None, X, jacobian=g), bins=rule)
+    assert effect["bin_loss"].dims == ("feature", "n_bins_tried")
+    assert_array_equal(effect["n_bins_tried"], np.arange(1, 21))
+    assert effect["bin_loss"].attrs["long_name"]
+    assert effect["bin_loss"].attrs["units"] == "output units"
+    for position, name in enumerate("abc"):
+        alone = estimate(X[name], g[:, position], rule)
+        assert_array_equal(effect["bin_loss"].sel(feature=name), alone["bin_loss"])
+        assert effect["n_bins"].sel(feature=name) == alone["n_bins"]
+    assert effect["bin_loss"].sel(feature="d").isnull().all()
+    assert effect["n_bins"].sel(feature="d") == 0
+
+
+def test_only_constant_features_have_no_loss():
+    local = rs.local_effects(None, np.ones((20, 1)), jacobian=np.ones((20, 1)))
+    assert rs.rhale(local, bins=rule_of())["n_bins"].values.tolist() == [0]
+
+
+# --- what it chooses -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.1, -1 / 3, 1e-6, 1e9])
+@pytest.mark.parametrize("discount", [0.0, 0.2])
+def test_a_constant_derivative_is_one_bin(rng, slope, discount):
+    X = rng.uniform(-1, 1, (1000, 2))
+    rule = rule_of(50, discount=discount)
+    for local in (
+        rs.local_effects(None, X, jacobian=np.full((1000, 2), slope)),
+        rs.local_effects(lambda X: slope * X[:, 0] + np.sin(X[:, 1]), X, features=0),
+    ):
+        assert rs.rhale(local, bins=rule).isel(feature=0)["n_bins"] == 1
+
+
+def test_a_steep_line_takes_many_bins_and_a_step_two(rng):
+    x = rng.uniform(size=2000)
+    assert estimate(x, 100 * x, rule_of(40))["n_bins"] > 30
+    ends = np.concatenate([x[:-2], [0, 1]])
+    step = np.where(ends < 0.5, 0.0, 10.0)
+    effect = estimate(ends, step, rule_of(40))
+    # No spread with any even number of bins: the fewest.
+    assert effect["n_bins"] == 2
+    assert_array_equal(effect["effect"], [0, 10])
+
+
+# --- invariants ----------------------------------------------------------------------------------
+
+
+def even(seed, n=240, cells=60):
+    """x on [0, 1] with both ends, away from all edges of up to 10 bins.
+
+    60 / K is a whole number for K = 1, 2, 3, 4, 5, 6, 10 only; rows keep away from j / K of 7 to 9
+    as well.
+    """
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(size=20 * n)
+    grid = np.unique(np.concatenate([np.arange(k + 1) / k for k in range(1, 11)]))
+    far = np.abs(x[:, None] - grid).min(axis=1) > 1e-3
+    x = x[far][:n]
+    x[:2] = 0, 1
+    return x, 3 * np.sin(6 * x) + rng.normal(size=n) / 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("a", "c", "d"), [(1, 100, 1.7e9), (-1e-6, 1, 0), (1e9, 1e-6, -3), (2, -5, 1), (1, -1e6, 1e6)]
+)
+def test_shift_scale_and_reversal(seed, a, c, d):
+    x, g = even(seed)
+    rule = rule_of(10)
+    plain, moved = estimate(x, g, rule), estimate(c * x + d, g * (a / c), rule)
+    assert moved["n_bins"] == plain["n_bins"]
+    order = slice(None, None, -1 if c < 0 else 1)
+    assert_array_equal(moved["n_obs"][order], plain["n_obs"])
+    # The range of time stamps, 100 beside 1.7e9, is known to nine digits.
+    assert_allclose(moved["bin_loss"], abs(a) * plain["bin_loss"], rtol=1e-8)
+    assert_allclose(moved["heterogeneity"][order], abs(a / c) * plain["heterogeneity"], rtol=1e-9)
+
+
+def test_order_of_rows_means_nothing(rng):
+    x, g = sample(0)
+    order = rng.permutation(len(x))
+    plain, other = estimate(x, g, rule_of(20)), estimate(x[order], g[order], rule_of(20))
+    assert_allclose(other["bin_loss"], plain["bin_loss"], rtol=1e-10)
+    assert other["n_bins"] == plain["n_bins"]
+
+
+def test_frequency_weights_are_repeated_rows(rng):
+    x, g = sample(1, n=150)
+    weights = rng.integers(0, 4, 150)
+    weights[[np.argmin(x), np.argmax(x)]] = 1  # the range stays
+    weighted = estimate(x, g, rule_of(20), weights=weights, weight_kind="frequency")
+    repeated = estimate(np.repeat(x, weights), np.repeat(g, weights), rule_of(20))
+    assert_allclose(weighted["bin_loss"], repeated["bin_loss"], rtol=1e-10)
+    assert weighted["n_bins"] == repeated["n_bins"]
+    assert_array_equal(weighted["n_obs"], repeated["n_obs"])
+
+
+# --- refused -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"max_bins": 0}, ValueError, "max_bins must be at least 1; got 0"),
+        ({"max_bins": 2.5}, TypeError, "max_bins must be a whole number; got 2.5"),
+        ({"min_obs": 0}, ValueError, "min_obs must be at least 1; got 0"),
+        ({"min_obs": None}, TypeError, "min_obs must be a whole number; got None"),
+        ({"discount": 1}, ValueError, r"discount must lie in \[0, 1\).*got 1"),
+        ({"discount": -0.5}, ValueError, "discount must lie in.*got -0.5"),
+    ],
+)
+def test_parameters_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        rule_of(**options)
+
+
+def test_fewer_rows_than_min_obs_are_refused(rng):
+    x = rng.uniform(size=9)
+    with pytest.raises(ValueError, match="feature 'x' has 9 rows and min_obs is 10. Lower min_obs"):
+        estimate(x, x, rule_of())
+    assert estimate(x, x, rule_of(min_obs=9))["n_bins"] == 1
+
+
+@pytest.mark.parametrize("spread", [1e-5, 8.5e-4])
+def test_cells_below_the_resolution_of_floats_are_refused(rng, spread):
+    """Edges of 99 and of 100 bins differ by 1 / 9900 of the range, where those of 100 by 1 / 100.
+
+    Floats near 1e9 are 1.2e-7 apart.
+    """
+    x = 1e9 + spread * np.linspace(0, 1, 1000)
+    with pytest.raises(ValueError, match="max_bins must leave cells.* of feature 'x' on"):
+        estimate(x, rng.normal(size=1000), rule_of(100))
+
+
+# --- labels --------------------------------------------------------------------------------------
+
+
+def test_protocol_and_text():
+    assert isinstance(rule_of(), BinRule)
+    assert isinstance(rule_of(), SearchedRule)
+    assert not isinstance(rs.OptimalBins(), SearchedRule)
+    assert describe(rule_of(40)) == ("BestEqualWidthBins", "max_bins=40, min_obs=10, discount=0.2")
+
+
+def test_files_and_inputs(tmp_path):
+    x, g = sample(2)
+    local = rs.local_effects(None, x[:, None], jacobian=g[:, None])
+    before = local.copy(deep=True)
+    effect = rs.std_error(rs.rhale(local, bins=rule_of(15)))
+    xr.testing.assert_identical(local, before)
+    effect.to_netcdf(tmp_path / "effect.nc")
+    with xr.open_dataset(tmp_path / "effect.nc") as loaded:
+        xr.testing.assert_identical(loaded.load(), effect)

@@ -1,0 +1,1195 @@
+"""The check of Theorem 1, what it does to the heterogeneity, and the check for jumps."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+import rhale_stats as rs
+from rhale_stats import simulate
+from rhale_stats.arrays import bin_error
+from rhale_stats.effects import honest_split
+from rhale_stats.schema import EFFECT_VARIABLES
+from rhale_stats.unbiasedness import ADJUSTMENTS, CHECKS, linear_bin_error
+from tests.test_bins import frozen
+
+EDGES = np.array([0, 0.2, 0.5, 0.6, 1])
+ADJUSTED = ("bin_error_pvalue_adjusted", "rank_pvalue_adjusted")
+# Whose units are not those of a local effect, and of its square.
+UNIT_FREE = (
+    "bin_error_share",
+    "bin_error_share_axis",
+    "von_neumann_ratio",
+    "rank_ratio",
+    "bin_error_pvalue",
+    "rank_pvalue",
+    *ADJUSTED,
+)
+LINEAR = ("heterogeneity_within", "heterogeneity_within_se", "density_bias_se")
+SQUARE = ("sigma2_star", "bin_error", "bin_error_se")
+
+
+def local_of(x, g, **options):
+    """One feature ``x`` with local effects ``g``."""
+    X = pd.DataFrame({"x": np.asarray(x)})
+    return rs.local_effects(
+        None, X, jacobian=np.asarray(g)[:, None], features="x", progress=False, **options
+    )
+
+
+def checked(x, g, edges=EDGES, *, check=None, **options):
+    """`check_unbiased` of one feature on given bins."""
+    local = local_of(x, g, **options)
+    return rs.check_unbiased(local, rs.rhale(local, bins=rs.GivenBins(edges)), **(check or {}))
+
+
+def base(rng, n=400):
+    """Distinct x on [0, 1] off the edges; a slope, a wave, and noise of one sign of skewness."""
+    x = rng.permutation(np.linspace(0.0007, 0.9993, n))
+    return frozen(x), frozen(3 * x + np.sin(20 * x) / 2 + rng.standard_gamma(2, n) / 2)
+
+
+# --- by hand -------------------------------------------------------------------------------------
+
+
+def test_toy_by_hand():
+    """One bin: 1, 3, 2, 6 at 0.1, 0.2, 0.3, 0.8; squared differences 4, 1, 16 (math [13])."""
+    row = checked([0.3, 0.1, 0.8, 0.2], [2, 1, 6, 3], [0, 1]).isel(feature=0)
+    assert_allclose(row["sigma2_star"], [14 / 3], rtol=1e-12)
+    assert_allclose(row["heterogeneity_within"] ** 2, [3.5], rtol=1e-12)
+    assert_allclose(row["bin_error"], [14 / 3 - 3.5], rtol=1e-12)
+    assert_allclose(row["bin_error_share"], [0.25], rtol=1e-12)
+    assert_allclose(row["bin_error_share_axis"], 0.25, rtol=1e-12)
+    assert_allclose(row["von_neumann_ratio"], [1.5], rtol=1e-12)
+    # Ranks 1, 3, 2, 4: squared differences 4, 1, 4, squared deviations 5.
+    assert_allclose(row["rank_ratio"], [9 / 5], rtol=1e-12)
+    # x has mean 0.35 and variance 0.0725 (over n), covariance with g of 0.475.
+    assert_allclose(row["density_bias"], [0.475 / 0.0725 * (0.35 - 0.5)], rtol=1e-12)
+    assert np.isnan(row["bin_error_pvalue"]).all()
+    assert row["verdict"].values.tolist() == ["too few rows"]
+
+
+def test_bin_error_share_is_not_below_zero(rng):
+    """Neighbours that differ more than others: the estimate is negative, and stays so."""
+    x = np.linspace(0.01, 0.99, 40)
+    row = checked(x, np.tile([1.0, -1.0], 20), [0, 1]).isel(feature=0)
+    assert float(row["bin_error"][0]) < -0.9
+    assert row["bin_error_share"].values.tolist() == [0]
+    assert row["bin_error_share_axis"] == 0
+    assert float(row["bin_error_pvalue"][0]) > 0.999
+    assert row["verdict"].values.tolist() == ["fine"]
+
+
+def test_share_along_the_axis_by_hand(rng):
+    """Bin errors and variances count by the widths of their bins."""
+    row = checked(*base(rng)).isel(feature=0)
+    width = np.diff(EDGES)
+    expected = np.sum(row["bin_error"] * width) / np.sum(row["sigma2_star"] * width)
+    assert_allclose(row["bin_error_share_axis"], expected, rtol=1e-12)
+
+
+# --- another route -------------------------------------------------------------------------------
+
+
+def test_agrees_with_pandas(rng):
+    x, g = base(rng)
+    row = checked(x, g).isel(feature=0)
+    table = pd.DataFrame({"x": x, "g": g, "bin": np.searchsorted(EDGES, x, side="right") - 1})
+    table = table.sort_values("x")
+    table["d"] = table.groupby("bin")["g"].diff()
+    bins = table.groupby("bin")
+    within = bins["d"].apply(lambda d: (d**2).mean() / 2)
+    # Sums of 160 terms at most.
+    assert_allclose(row["sigma2_star"], bins["g"].var(), rtol=1e-12)
+    assert_allclose(row["heterogeneity_within"] ** 2, within, rtol=1e-12)
+    assert_allclose(row["bin_error"], bins["g"].var() - within, rtol=1e-10)
+    assert_allclose(row["von_neumann_ratio"], 2 * within / bins["g"].var(), rtol=1e-12)
+    table["rank"] = bins["g"].rank()
+    ranks = table.groupby("bin")["rank"]
+    ratio = ranks.apply(lambda r: (r.diff() ** 2).sum() / ((r - r.mean()) ** 2).sum())
+    assert_allclose(row["rank_ratio"], ratio, rtol=1e-12)
+
+
+@pytest.mark.parametrize("adjust", ADJUSTMENTS)
+def test_adjusted_over_bins_and_features_together(rng, adjust):
+    """By statsmodels; bins without a p-value do not count."""
+    X = rng.uniform(size=(300, 3))
+    g = np.column_stack([rng.normal(size=300) + s * X[:, i] for i, s in enumerate((0, 2, 0.5))])
+    local = rs.local_effects(None, X, jacobian=g)
+    edges = {"x0": [0, 0.5, 1], "x1": [0, 0.02, 0.5, 1], "x2": [0, 0.3, 0.4, 1]}
+    check = rs.check_unbiased(local, rs.rhale(local, bins=rs.GivenBins(edges)), adjust=adjust)
+    for name in ("bin_error_pvalue", "rank_pvalue"):
+        plain = check[name].values
+        known = np.isfinite(plain)
+        assert known.sum() == 2 + 2 + 3  # the first bin of x1 has 6 rows
+        expected = (
+            plain[known] if adjust == "none" else multipletests(plain[known], method=adjust)[1]
+        )
+        adjusted = check[f"{name}_adjusted"]
+        assert_array_equal(np.isfinite(adjusted), known)
+        assert_allclose(adjusted.values[known], expected, rtol=1e-14)
+        assert adjusted.attrs["adjust"] == adjust
+
+
+def test_what_a_p_value_decides(rng):
+    """Verdicts follow the adjusted p-value, and the size of the bias."""
+    x, g = base(rng)
+    check = checked(x, g)
+    bias = check["heterogeneity"] - check["heterogeneity_within"]
+    p = check["bin_error_pvalue_adjusted"]
+    expected = np.where(p < 0.05, "biased upwards", "fine")
+    large = (p < 0.05) & (bias > check["heterogeneity_se"])
+    expected = np.where(large, "bias larger than standard error", expected)
+    assert_array_equal(check["verdict"], expected)
+    assert len(np.unique(expected)) > 1
+    # A level between two p-values parts them.
+    level = float(np.sort(p.values.ravel())[:2].mean())
+    strict = checked(x, g, check={"significance": level})
+    assert (strict["verdict"] != "fine").sum() == 1
+    assert strict["verdict"].attrs["significance"] == level
+    xr.testing.assert_equal(strict[list(CHECKS)], check[list(CHECKS)])
+
+
+def test_biased_but_by_less_than_a_standard_error():
+    """Heavy tails: that a slope is there is surer than how large the spread is."""
+    rng = np.random.default_rng(0)
+    x = rng.permutation(np.linspace(0.001, 0.999, 4000))
+    noise = rng.laplace(size=4000)
+    found = [
+        checked(x, slope * x + noise, [0, 1])["verdict"].item() for slope in np.linspace(0, 2, 21)
+    ]
+    changes = [phrase for at, phrase in enumerate(found) if at == 0 or found[at - 1] != phrase]
+    assert changes == ["fine", "biased upwards", "bias larger than standard error"]
+
+
+def test_standard_errors_are_those_of_std_error(rng):
+    x, g = base(rng)
+    local = local_of(x, g)
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    check = rs.check_unbiased(local, effect)
+    errors = rs.std_error(effect)
+    xr.testing.assert_identical(check[list(errors.data_vars)], errors)
+    xr.testing.assert_identical(rs.check_unbiased(local, errors), check)
+
+
+def test_linear_bin_error_agrees_with_the_rows(rng):
+    """A line is what the moments see: flagged where the rows say so, and where they do not bend."""
+    x = rng.permutation(np.linspace(0.0007, 0.9993, 800))
+    wave = np.cos(2 * np.pi * x / 0.5)  # whole periods in each of two bins
+    g = np.where(x < 0.5, 0.0, 8 * x) + rng.normal(size=800) / 2
+    edges = [0, 0.5, 1]
+    for values, by_line, by_rows in ((g, [0, 1], [0, 1]), (g + 2 * wave, [0, 1], [1, 1])):
+        check = checked(x, values, edges)
+        found = linear_bin_error(check, significance=0.05)
+        assert found.dims == ("feature", "bin")
+        assert_array_equal(found[0], np.array(by_line, dtype=bool))
+        assert_array_equal(check["verdict"][0] != "fine", np.array(by_rows, dtype=bool))
+
+
+# --- invariants ----------------------------------------------------------------------------------
+
+
+def assert_scaled(found, plain, size, *, order=slice(None), sign=1.0):
+    """Local effects times ``sign * size``: squares scale, shares and p-values do not."""
+    for name in (*UNIT_FREE, *LINEAR, *SQUARE):
+        power = 0 if name in UNIT_FREE else 1 if name in LINEAR else 2
+        theirs = found[name].isel(bin=order) if "bin" in found[name].dims else found[name]
+        ours = plain[name] * size**power
+        # Sums of 160 terms, and differences of variances that are a tenth of these.
+        assert_allclose(theirs, ours, rtol=1e-9, atol=1e-12 * size**power, err_msg=name)
+    assert_allclose(
+        found["density_bias"].isel(bin=order), plain["density_bias"] * sign * size, rtol=1e-8
+    )
+    assert_array_equal(found["verdict"].isel(bin=order), plain["verdict"])
+
+
+@pytest.mark.parametrize("a", [3.0, -3.0, 1e9, -1e-9])
+def test_scale_of_the_output(rng, a):
+    """f -> a f + b: b drops out of local effects."""
+    x, g = base(rng)
+    assert_scaled(checked(x, a * g), checked(x, g), abs(a), sign=np.sign(a))
+
+
+@pytest.mark.parametrize(("c", "d"), [(100.0, 1.7e9), (1e-6, 0.0), (1e9, -5.0)])
+def test_shift_and_scale_of_the_feature(rng, c, d):
+    x, g = base(rng)
+    found, plain = checked(c * x + d, g / c, c * EDGES + d), checked(x, g)
+    if d == 1.7e9:
+        # Time stamps: where rows are within 100 is known to nine digits; their order is not.
+        for name in ("density_bias", "density_bias_se"):
+            assert_allclose(found[name], plain[name] / c, rtol=1e-5, atol=1e-8)
+            found[name] = plain[name] / c
+    assert_scaled(found, plain, 1 / c)
+
+
+def test_mirror_of_the_feature(rng):
+    """f(-x): local effects change their sign, bins their order."""
+    x, g = base(rng)
+    found = checked(-x, -g, -EDGES[::-1])
+    assert_scaled(found, checked(x, g), 1.0, order=slice(None, None, -1), sign=-1.0)
+
+
+def test_order_of_rows_means_nothing(rng):
+    x, g = base(rng)
+    order = rng.permutation(len(x))
+    assert_scaled(checked(x[order], g[order]), checked(x, g), 1.0)
+
+
+def test_other_features_mean_nothing_to_the_numbers(rng):
+    """But for the adjustment."""
+    X, g = rng.uniform(size=(2, 200, 3))
+    rule = rs.GivenBins([0, 0.5, 1])
+    local = rs.local_effects(None, X, jacobian=g)
+    every = rs.check_unbiased(local, rs.rhale(local, bins=rule))
+    one = local.isel(feature=[1])
+    alone = rs.check_unbiased(one, rs.rhale(one, bins=rule))
+    for name in CHECKS:
+        assert_array_equal(every[name].isel(feature=[1]), alone[name], err_msg=name)
+    # Features of the effect may be fewer, and in another order.
+    swapped = rs.check_unbiased(local, rs.rhale(local, bins=rule).isel(feature=[2, 0]))
+    for name in CHECKS:
+        assert_array_equal(swapped[name], every[name].isel(feature=[2, 0]), err_msg=name)
+
+
+def test_frequency_weights_are_repeated_rows(rng):
+    """Repeats of a row are ties, in random order; being the same rows, they lie the same."""
+    x, g = base(rng)
+    weights = rng.integers(0, 4, len(x))
+    weighted = checked(x, g, weights=weights, weight_kind="frequency")
+    repeated = checked(np.repeat(x, weights), np.repeat(g, weights))
+    assert_array_equal(weighted["n_obs"], repeated["n_obs"])
+    assert_scaled(weighted, repeated, 1.0)
+
+
+def test_equal_weights_change_nothing(rng):
+    x, g = base(rng)
+    plain = checked(x, g)
+    for weights in (np.ones(len(x)), np.full(len(x), 0.3)):
+        found = checked(x, g, weights=weights)
+        for name in (*CHECKS, *ADJUSTED, "verdict"):
+            xr.testing.assert_identical(found[name], plain[name])
+
+
+def test_nearly_equal_weights_change_nearly_nothing(rng):
+    """Precision weights go another way through the code; it leads to the same place."""
+    x, g = base(rng)
+    weights = 1 + 1e-9 * rng.uniform(size=len(x))
+    found, plain = checked(x, g, weights=weights), checked(x, g)
+    for name in (*CHECKS, *ADJUSTED):
+        assert_allclose(found[name], plain[name], rtol=1e-5, atol=1e-7, err_msg=name)
+
+
+def test_scale_of_precision_weights_means_nothing(rng):
+    x, g = base(rng)
+    weights = rng.uniform(0.5, 2, len(x))
+    assert_scaled(checked(x, g, weights=1e6 * weights), checked(x, g, weights=weights), 1.0)
+
+
+def test_rows_of_weight_zero_are_absent(rng):
+    x, g = base(rng)
+    weights = rng.integers(0, 3, len(x)).astype(float)
+    there = weights > 0
+    wild = np.where(there, g, 1e6)
+    assert_scaled(
+        checked(x, wild, weights=weights), checked(x[there], g[there], weights=weights[there]), 1.0
+    )
+
+
+def test_ties_are_ordered_at_random(rng):
+    """The seed decides, and only where there are ties."""
+    x, g = np.round(rng.uniform(0.05, 0.95, 200), 1), rng.normal(size=200)
+    g = np.sort(g)  # a table in the order of its effects must not look like a slope
+    edges = [0, 0.33, 0.66, 1]
+    first = checked(x, g, edges, check={"rng": 1})
+    xr.testing.assert_identical(
+        checked(x, g, edges, check={"rng": np.random.default_rng(1)}), first
+    )
+    other = checked(x, g, edges, check={"rng": 2})
+    assert (other["bin_error"] != first["bin_error"]).all()
+    xr.testing.assert_identical(other["density_bias"], first["density_bias"])
+    shares = [
+        float(checked(x, g, [0, 1], check={"rng": seed})["bin_error"][0, 0]) for seed in range(20)
+    ]
+    assert abs(np.mean(shares)) < 4 * np.std(shares) / np.sqrt(20) + 0.05
+    distinct = base(rng)
+    xr.testing.assert_identical(
+        checked(*distinct, check={"rng": 1}), checked(*distinct, check={"rng": 2})
+    )
+
+
+def test_threads_change_nothing(rng, monkeypatch):
+    X, g = np.round(rng.uniform(size=(2, 500, 5)), 2)
+    local = rs.local_effects(None, X, jacobian=g)
+    effect = rs.rhale(local, bins=rs.QuantileBins(4))
+    monkeypatch.setattr("rhale_stats.unbiasedness.THREADS_FROM", 10**9)
+    alone = rs.check_unbiased(local, effect)
+    monkeypatch.setattr("rhale_stats.unbiasedness.THREADS_FROM", 0)
+    xr.testing.assert_identical(rs.check_unbiased(local, effect), alone)
+
+
+# --- degenerate ----------------------------------------------------------------------------------
+
+
+def test_fewer_than_ten_rows_have_no_p_value(rng):
+    x, g = rng.permutation(np.linspace(0.001, 0.499, 10)), rng.normal(size=10)
+    x = np.concatenate([x, np.linspace(0.501, 0.999, 9)])
+    check = checked(x, np.concatenate([g, 100 * x[10:]]), [0, 0.5, 1]).isel(feature=0)
+    for name in ("bin_error_pvalue", "rank_pvalue", *ADJUSTED):
+        assert np.isnan(check[name].values).tolist() == [False, True], name
+        assert "fewer than 10" in check[name].attrs["missing"]
+    assert check["verdict"].values[1] == "too few rows"
+    assert np.isfinite(check["bin_error"]).all()
+    assert float(check["von_neumann_ratio"][1]) < 1
+
+
+def test_effective_rows_decide(rng):
+    """Twenty rows, of which one has all the weight."""
+    x, g = np.linspace(0.01, 0.99, 20), rng.normal(size=20)
+    check = checked(x, g, [0, 1], weights=np.r_[1000.0, np.ones(19)])
+    assert check["n_effective"].item() < 2
+    assert np.isnan(check["bin_error_pvalue"]).all()
+    assert check["verdict"].values.tolist() == [["too few rows"]]
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.1, -1 / 3, 1e9])
+@pytest.mark.parametrize("how", ["jacobian", "central differences", "weights", "one value"])
+def test_no_spread_is_fine(rng, slope, how):
+    x = rng.uniform(size=200)
+    X = pd.DataFrame({"x": x, "y": rng.normal(size=200)})
+    weights = rng.uniform(0.1, 2, 200) if how == "weights" else None
+    model = jacobian = None
+    if how == "central differences":
+        model = lambda X: slope * X["x"] + np.sin(X["y"])  # noqa: E731
+    else:
+        jacobian = np.full((200, 2), slope)
+    local = rs.local_effects(model, X, jacobian=jacobian, features="x", weights=weights)
+    check = rs.check_unbiased(local, rs.rhale(local, bins=rs.EqualWidthBins(3))).isel(feature=0)
+    assert check["verdict"].values.tolist() == ["fine"] * 3
+    for name in ("von_neumann_ratio", "rank_ratio", "bin_error_pvalue", "rank_pvalue", *ADJUSTED):
+        assert check[name].isnull().all(), name
+    assert_array_equal(check["bin_error_share"], 0)
+    # Rounding, or the error of differences, whichever it came from.
+    error = float(check["local_effect_error"]) + 1e-12 * abs(slope)
+    assert_allclose(check["heterogeneity_within"], 0, atol=error)
+    assert_allclose(check["bin_error"], 0, atol=error**2)
+
+
+def test_a_constant_feature(rng):
+    X = np.column_stack([rng.uniform(size=100), np.full(100, 3.0)])
+    local = rs.local_effects(None, X, jacobian=rng.normal(size=(100, 2)))
+    check = rs.check_unbiased(local, rs.rhale(local, bins=rs.EqualWidthBins(2)))
+    for name in (*CHECKS, *ADJUSTED):
+        assert check[name].isel(feature=1).isnull().all(), name
+        assert check[name].isel(feature=0).notnull().all(), name
+    assert check["verdict"].isel(feature=1).values.tolist() == ["", ""]
+    only = local.isel(feature=[1])
+    alone = rs.check_unbiased(only, rs.rhale(only))
+    assert alone["verdict"].values.tolist() == [[""]]
+    assert rs.debias(rs.rhale(only), alone)["heterogeneity_index"].isnull().all()
+
+
+def test_bins_beyond_a_features_last_say_nothing(rng):
+    X = rng.uniform(size=(100, 2))
+    local = rs.local_effects(None, X, jacobian=rng.normal(size=(100, 2)))
+    edges = {"x0": [0, 0.5, 1], "x1": [0, 1]}
+    check = rs.check_unbiased(local, rs.rhale(local, bins=rs.GivenBins(edges)))
+    assert check["verdict"].values[1].tolist() == ["fine", ""]
+    assert check["bin_error"].isnull().values.tolist() == [[False, False], [False, True]]
+
+
+def test_an_empty_bin_and_one_row(rng):
+    x = np.concatenate([rng.uniform(0, 0.2, 50), [0.55], rng.uniform(0.6, 1, 50)])
+    with pytest.warns(UserWarning, match=r"'x' \(1 of 4\)"):
+        check = checked(x, rng.normal(size=101)).isel(feature=0)
+    assert check["n_obs"].values.tolist() == [50, 0, 1, 50]
+    for name in ("bin_error", "bin_error_share", "bin_error_pvalue", "sigma2_star"):
+        assert np.isnan(check[name].values).tolist() == [False, True, True, False], name
+    assert check["verdict"].values[1:3].tolist() == ["too few rows"] * 2
+    assert np.isfinite(check["bin_error_share_axis"])
+
+
+def test_nothing_is_known_of_bins_of_one_row():
+    """Not that the share of bin error along the axis is 0."""
+    check = checked([0.1, 0.4, 0.55, 0.8], [1, 2, 3, 4]).isel(feature=0)
+    assert check["n_obs"].values.tolist() == [1, 1, 1, 1]
+    assert check["bin_error"].isnull().all()
+    assert np.isnan(check["bin_error_share_axis"])
+
+
+def test_a_feature_of_few_levels(rng):
+    """Bins of one level: no slope, hence no crowding, and no order of rows."""
+    x, g = rng.integers(0, 3, 300).astype(float), rng.normal(size=300)
+    check = checked(x, g, [0, 1, 2, 3]).isel(feature=0)
+    assert np.isfinite(check["bin_error_pvalue"]).all()
+    assert check["verdict"].values.tolist() == ["fine"] * 3
+
+
+def test_two_point_effects_that_are_all_equal_in_a_bin(rng):
+    """Eq. 1: a bin in which all rows have one sign has no spread."""
+    x = np.linspace(0.005, 0.995, 100)
+    g = np.where(x < 0.5, 5.0, np.tile([5.0, -5.0], 50))
+    check = checked(x, g, [0, 0.5, 1]).isel(feature=0)
+    assert np.isnan(check["von_neumann_ratio"].values).tolist() == [True, False]
+    assert check["verdict"].values[0] == "fine"
+
+
+# --- honest bins ---------------------------------------------------------------------------------
+
+
+def test_honest_effects_are_checked_on_the_half_that_estimates(rng):
+    x, g = np.round(rng.uniform(size=(2, 300)), 2)
+    local = local_of(x, g)
+    effect = rs.rhale(local, bins=rs.OptimalBins(20), honest=True, rng=4)
+    check = rs.check_unbiased(local, effect)
+    rest = local.isel(obs=~honest_split(300, 0.5, effect.attrs["honest_seed"]))
+    edges = effect["edge_value"].values[0]
+    expected = rs.check_unbiased(rest, rs.rhale(rest, bins=rs.GivenBins(edges)))
+    for name in (*CHECKS, *ADJUSTED):
+        assert_allclose(check[name], expected[name], rtol=1e-9, atol=1e-12, err_msg=name)
+    assert_array_equal(check["verdict"], expected["verdict"])
+    better = rs.debias(effect, check)
+    assert better.attrs["honest_seed"] == effect.attrs["honest_seed"]
+
+
+# --- labels --------------------------------------------------------------------------------------
+
+
+def test_schema(rng):
+    local = local_of(*base(rng))
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    check = rs.check_unbiased(local, effect)
+    jumps = rs.jump_check(lambda X: X["x"] ** 2, local, effect)
+    for found in (check, rs.debias(effect, check), jumps):
+        for name, array in found.data_vars.items():
+            dims, long_name, units = EFFECT_VARIABLES[name]
+            assert array.dims == dims
+            assert array.attrs["long_name"] == long_name
+            assert array.attrs["units"] == units
+        for attributes in (found.attrs, *(v.attrs for v in found.variables.values())):
+            assert all(isinstance(value, str | int | float) for value in attributes.values())
+
+
+def test_saving_and_loading_is_identical(rng, tmp_path):
+    X = np.column_stack([rng.uniform(size=(200, 2)), np.ones(200)])
+    local = rs.local_effects(None, X, jacobian=rng.normal(size=(200, 3)))
+    edges = {"x0": [0, 0.5, 1], "x1": [0, 1], "x2": [0, 1]}
+    effect = rs.rhale(local, bins=rs.GivenBins(edges))
+    check = rs.check_unbiased(local, effect)
+    jumps = rs.jump_check(lambda X: X[:, 0], local, effect)
+    for number, found in enumerate([check, rs.debias(effect, check), jumps]):
+        found.to_netcdf(tmp_path / f"{number}.nc")
+        with xr.open_dataset(tmp_path / f"{number}.nc") as loaded:
+            xr.testing.assert_identical(loaded.load(), found)
+    with xr.open_dataset(tmp_path / "0.nc") as loaded:
+        xr.testing.assert_identical(rs.debias(effect, loaded.load()), rs.debias(effect, check))
+
+
+def test_inputs_are_left_alone(rng):
+    local = local_of(*base(rng), weights=rng.uniform(0.5, 2, 400))
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    check = rs.check_unbiased(local, effect)
+    kept = [dataset.copy(deep=True) for dataset in (local, effect, check)]
+    for dataset in (local, effect, check):
+        for array in dataset.variables.values():
+            if isinstance(array.values, np.ndarray) and array.dims not in (("bin",), ("edge",)):
+                array.values.setflags(write=False)
+    again = rs.check_unbiased(local, effect)
+    xr.testing.assert_identical(again, check)
+    rs.debias(effect, check)
+    rs.jump_check(lambda X: X["x"], local, effect)
+    for dataset, before in zip((local, effect, check), kept, strict=True):
+        xr.testing.assert_identical(dataset, before)
+
+
+# --- refused -------------------------------------------------------------------------------------
+
+
+def test_refused_arguments(rng):
+    x, g = base(rng)
+    local = local_of(x, g)
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    with pytest.raises(TypeError, match="local must be the Dataset that local_effects.*; got list"):
+        rs.check_unbiased([1.0], effect)
+    with pytest.raises(TypeError, match="effect must be the Dataset that rhale.*; got NoneType"):
+        rs.check_unbiased(local, None)
+    with pytest.raises(ValueError, match="local must be .*this one has no x, local_effect"):
+        rs.check_unbiased(effect, local)
+    with pytest.raises(ValueError, match="adjust must be one of 'holm', .*; got 'tukey'"):
+        rs.check_unbiased(local, effect, adjust="tukey")
+    for significance in (0, 1, -0.1, 5, np.nan):
+        with pytest.raises(ValueError, match=f"between 0 and 1.*got {significance}"):
+            rs.check_unbiased(local, effect, significance=significance)
+    with pytest.raises(KeyError, match="feature must be one of 'y'.*got 'x'"):
+        rs.check_unbiased(local.assign_coords(feature=["y"]), effect)
+    bare = rs.rhale(local, bins=rs.GivenBins(EDGES), std_error_moments=False)
+    with pytest.raises(ValueError, match=r"made by rhale\(..., std_error_moments=False\)"):
+        rs.check_unbiased(local, bare)
+
+
+def test_other_local_effects_are_refused(rng):
+    x, g = base(rng)
+    local = local_of(x, g)
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    more, other = local_of(*base(rng, 500)), local_of(rng.uniform(size=400), g)
+    fewer, beyond = local.isel(obs=slice(399)), local_of(2 * x, g)
+    for wrong, n in ((more, 500), (other, 400), (fewer, 399), (beyond, 400)):
+        message = f"bins of feature 'x' have 400 rows, and in local {n} rows fall into them other"
+        for check in (rs.check_unbiased, lambda *two: rs.jump_check(lambda X: X["x"], *two)):
+            with pytest.raises(ValueError, match=message):
+                check(wrong, effect)
+    # Rows selected after the fact: of an honest effect too.
+    honest = rs.rhale(local, bins=rs.GivenBins(EDGES), honest=True, rng=0)
+    with pytest.raises(ValueError, match="bins of feature 'x' have 200 rows, and in local 150 "):
+        rs.check_unbiased(local.isel(obs=slice(300)), honest)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_local_effects_broken_after_the_fact_are_refused(rng, bad):
+    x, g = base(rng)
+    local = local_of(x, g)
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    broken = local.copy(deep=True)
+    broken["local_effect"].values[7] = bad
+    with pytest.raises(ValueError, match="Local effects of feature 'x' must be finite"):
+        rs.check_unbiased(broken, effect)
+
+
+def test_a_debiased_effect_is_refused(rng):
+    """Its heterogeneity is no longer sigma*, which the check is about."""
+    local = local_of(*base(rng))
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    better = rs.debias(effect, rs.check_unbiased(local, effect))
+    with pytest.raises(ValueError, match="debias"):
+        rs.check_unbiased(local, better)
+
+
+# --- debias --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("centering", ["mean", "start", "integral"])
+def test_debias_by_hand(rng, centering):
+    local = local_of(*base(rng))
+    effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins(EDGES), centering=centering))
+    check = rs.check_unbiased(local, effect)
+    better = rs.debias(effect, check)
+    within, width = check["heterogeneity_within"].values[0], np.diff(EDGES)
+    assert_array_equal(better["heterogeneity"][0], within)
+    assert_array_equal(better["heterogeneity_se"], check["heterogeneity_within_se"])
+    assert_allclose(better["curve_std_sum"][0], np.r_[0, np.cumsum(within * width)], rtol=1e-12)
+    expected = np.sqrt(np.r_[0, np.cumsum((within * width) ** 2)])
+    assert_allclose(better["curve_std"][0], expected, rtol=1e-12)
+    assert_allclose(better["heterogeneity_index"], [np.sum(within**2 * width)], rtol=1e-12)
+    share = effect["n_obs"].values[0] / 400
+    x = local["x"].values[:, 0]
+    assert_allclose(
+        better["heterogeneity_output"], [np.std(x, ddof=1) * np.sqrt(np.sum(share * within**2))],
+        rtol=1e-10,
+    )  # fmt: skip
+    for name in ("effect", "effect_se", "curve", "curve_se", "curve_se_start", "average_effect_se"):
+        xr.testing.assert_identical(better[name], effect[name])
+    for name in (*CHECKS, *ADJUSTED, "verdict", "n_obs", "x_mean"):
+        xr.testing.assert_identical(better[name], check[name])
+    assert "neighbouring rows" in better["heterogeneity"].attrs["estimator"]
+    assert "math [13]" in better.attrs["debiased"]
+    # Other ways to the same.
+    xr.testing.assert_identical(rs.debias(check, check), better)
+    plain = rs.rhale(local, bins=rs.GivenBins(EDGES), centering=centering)
+    xr.testing.assert_identical(rs.debias(plain, check), better)
+
+
+def test_debias_does_nothing_where_there_is_no_bin_error():
+    """A constant effect: both estimate the same spread, within four standard errors of each."""
+    rng = np.random.default_rng(1)
+    x, g = rng.uniform(size=4000), rng.normal(0, 2, 4000)
+    check = checked(x, g)
+    better = rs.debias(check, check)
+    difference = np.abs(better["heterogeneity"] - check["heterogeneity"])
+    assert (difference < 4 * check["heterogeneity_within_se"]).all()
+    assert_allclose(better["heterogeneity_index"], 4, rtol=0.1)
+
+
+@pytest.mark.filterwarnings("ignore:Bins without rows")
+def test_debias_beside_a_gap(rng):
+    """The curve's spread is given where the curve is."""
+    x = np.concatenate([rng.uniform(0, 0.2, 30), rng.uniform(0.5, 1, 90)])
+    local = local_of(x, rng.normal(size=120))
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    check = rs.check_unbiased(local, effect)
+    better = rs.debias(effect, check)
+    for name in ("curve_std", "curve_std_sum"):
+        assert_array_equal(better[name].isnull(), effect[name].isnull())
+        assert float(better[name][0, 2]) == 0
+    within, width = check["heterogeneity_within"].values[0], np.diff(EDGES)
+    assert_allclose(better["heterogeneity_index"], np.nansum(within**2 * width), rtol=1e-12)
+
+
+def test_debias_refuses(rng):
+    local = local_of(*base(rng))
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    check = rs.check_unbiased(local, effect)
+    with pytest.raises(
+        ValueError, match="check must be what check_unbiased.*has no heterogeneity_w"
+    ):
+        rs.debias(effect, effect)
+    with pytest.raises(TypeError, match="check must be the Dataset that check_unbiased.*got str"):
+        rs.debias(effect, "check")
+    with pytest.raises(TypeError, match="effect must be the Dataset that rhale.*got NoneType"):
+        rs.debias(None, check)
+    other = rs.rhale(local, bins=rs.GivenBins([0, 0.3, 1]))
+    with pytest.raises(ValueError, match="check must be of the bins of effect; these have other"):
+        rs.debias(other, check)
+    moved = local_of(*base(rng, 300))
+    fewer = rs.rhale(moved, bins=rs.GivenBins(EDGES))
+    with pytest.raises(ValueError, match="other edges or rows. Run check_unbiased"):
+        rs.debias(fewer, check)
+
+
+def test_standard_errors_of_a_debiased_effect_say_what_to_do(rng):
+    """They are in it already; it was not made without the moments."""
+    local = local_of(*base(rng))
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    better = rs.debias(effect, rs.check_unbiased(local, effect))
+    with pytest.raises(ValueError, match="debias") as caught:
+        rs.std_error(better)
+    assert "std_error_moments=False" not in str(caught.value)
+
+
+# --- jumps ---------------------------------------------------------------------------------------
+
+
+def uniform(rng, n=500, columns=("a", "b", "c")):
+    return pd.DataFrame(rng.uniform(-1, 1, (n, len(columns))), columns=list(columns))
+
+
+def smooth(X):
+    return X["a"] ** 2 + np.sin(X["b"]) + 3 * X["c"]
+
+
+def slopes(X):
+    return np.column_stack([2 * X["a"], np.cos(X["b"]), np.full(len(X), 3.0)])
+
+
+class Counting:
+    """A model that remembers how many rows it was asked for, call by call."""
+
+    def __init__(self, model):
+        self.model, self.rows = model, []
+
+    def __call__(self, X):
+        self.rows.append(len(X))
+        return self.model(X)
+
+
+def test_an_additive_smooth_model_has_none(rng):
+    X = uniform(rng)
+    local = rs.local_effects(smooth, X, jacobian=slopes)
+    check = rs.jump_check(smooth, local, rs.rhale(local, bins=rs.EqualWidthBins(10)))
+    assert (check["jump_pvalue_adjusted"] > 0.05).all()
+    # Rows of an additive model differ by derivatives, not by differences across the bin.
+    assert_allclose(check["jump_spread"], 0, atol=1e-9)
+    assert (np.abs(check["jump"]) < 4.5 * check["jump_se"] + 1e-12).all()
+    assert_allclose(check["jump"].sel(feature="c"), 0, atol=1e-12)
+    assert (check["jump_pvalue"].sel(feature="c") == 1).all()
+
+
+def test_interactions_are_no_jumps(rng):
+    """Derivatives and differences vary together from row to row."""
+    X = rng.uniform(-1, 1, (500, 2))
+    local = rs.local_effects(lambda X: 5 * X[:, 0] * X[:, 1], X, progress=False)
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(5))
+    check = rs.jump_check(lambda X: 5 * X[:, 0] * X[:, 1], local, effect)
+    assert (check["jump_pvalue_adjusted"] > 0.05).all()
+    assert_allclose(check["jump"], 0, atol=1e-6)
+
+
+def test_eq_1_jumps_where_it_jumps():
+    """math [48]: up for half of the rows, down for the others, so that the mean sees nothing."""
+    example = simulate.OppositeGroups()
+    X = example.sample(1000, rng=0)
+    local = rs.local_effects(example.model, X, jacobian=example.jacobian)
+    check = rs.jump_check(example.model, local, rs.rhale(local, bins=rs.EqualWidthBins(5)))
+    flagged = check["jump_pvalue_adjusted"] < 0.05
+    assert flagged.values.tolist() == [[False] * 5, [False] * 5, [False, False, True, False, False]]
+    jump = check.sel(feature="x3").isel(bin=2)
+    # 10 x2, uniform on (-10, 10).
+    assert float(jump["jump_spread"]) == pytest.approx(10 / np.sqrt(3), rel=0.1)
+    assert abs(float(jump["jump"])) < 4 * float(jump["jump_se"])
+    in_bin = (
+        np.abs(X["x3"] - float(jump["bin_left"] + jump["bin_right"]) / 2)
+        <= float(jump["bin_right"] - jump["bin_left"]) / 2
+    )
+    across = 10 * X["x2"][in_bin]
+    assert_allclose(jump["jump"], across.mean(), rtol=1e-9)
+    assert_allclose(jump["jump_se"], stats.sem(across), rtol=1e-9)
+    assert_allclose(jump["jump_spread"], across.std(ddof=1), rtol=1e-9)
+
+
+def test_a_step_is_seen_by_its_mean(rng):
+    """1{x > 0}, whose derivative is 0: the jump is 1 for every row."""
+
+    def step(X):
+        return (X[:, 0] > 0).astype(float)
+
+    X = rng.uniform(-1, 1, (200, 1))
+    local = rs.local_effects(step, X, jacobian=np.zeros((200, 1)))
+    effect = rs.rhale(local, bins=rs.GivenBins([-1, -0.5, 0.25, 1]))
+    check = rs.jump_check(step, local, effect).isel(feature=0)
+    assert check["jump"].values.tolist() == [0, 1, 0]
+    assert check["jump_se"].values.tolist() == [0, 0, 0]
+    assert check["jump_spread"].values.tolist() == [0, 0, 0]
+    assert check["jump_pvalue"].values.tolist() == [1, 0, 1]
+    assert check["jump_pvalue_adjusted"].values.tolist() == [1, 0, 1]
+
+
+def test_jumps_agree_with_brute_force(rng):
+    def model(X):
+        return X["a"] * X["b"] + np.where(X["a"] > 0.3, X["c"] + 0.5, 0) + X["a"] ** 3
+
+    X = uniform(rng)
+    g = (X["b"] + 3 * X["a"] ** 2).to_numpy()
+    local = rs.local_effects(
+        None, X, jacobian=np.column_stack([g, X["a"], X["a"] > 0.3]), features="a"
+    )
+    edges = np.array([-1, -0.4, 0.2, 0.5, 1])
+    effect = rs.rhale(local, bins=rs.GivenBins(edges))
+    check = rs.jump_check(model, local, effect, X, adjust="none").isel(feature=0)
+    bin_of = np.searchsorted(edges, X["a"], side="right") - 1
+    for k in range(4):
+        rows = X[bin_of == k]
+        across = model(rows.assign(a=edges[k + 1])) - model(rows.assign(a=edges[k]))
+        along = g[bin_of == k] * (edges[k + 1] - edges[k])
+        missed = across - along
+        assert_allclose(check["jump"][k], missed.mean(), rtol=1e-9, atol=1e-12)
+        assert_allclose(check["jump_se"][k], stats.sem(missed), rtol=1e-9)
+        excess = max(across.var() - along.var(ddof=1), 0)
+        assert_allclose(check["jump_spread"][k], np.sqrt(excess), rtol=1e-9, atol=1e-12)
+        squares = (across - across.mean()) ** 2 - (along - along.mean()) ** 2
+        of_mean = 2 * stats.norm.sf(abs(missed.mean()) / stats.sem(missed))
+        of_spread = stats.norm.sf(squares.mean() / stats.sem(squares)) if excess else 1.0
+        expected = min(1, 2 * min(of_mean, of_spread))
+        assert_allclose(check["jump_pvalue"][k], expected, rtol=1e-7)
+        assert_array_equal(check["jump_pvalue_adjusted"], check["jump_pvalue"])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rounding_of_the_output_is_no_jump(rng, dtype):
+    """An output of 100 that moves by 0.001 across a bin keeps 11 digits of that; or 2."""
+
+    def model(X):
+        return (100 + 0.01 * X[:, 0] + 0 * X[:, 1]).astype(dtype)
+
+    X = rng.uniform(size=(300, 2))
+    local = rs.local_effects(None, X, jacobian=np.tile([0.01, 0.0], (300, 1)))
+    check = rs.jump_check(model, local, rs.rhale(local, bins=rs.EqualWidthBins(10)))
+    assert_allclose(check["jump"], 0, atol=200 * np.finfo(dtype).eps)
+    assert (check["jump_pvalue_adjusted"] > 0.05).all()
+
+
+def test_rows_of_the_table(rng):
+    """X may be left out where local holds all columns; the model is then asked the same."""
+    X = uniform(rng)
+    local = rs.local_effects(smooth, X, jacobian=slopes, features=["c", "a", "b"])
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(4))
+    with_X = rs.jump_check(smooth, local, effect, X)
+    xr.testing.assert_identical(rs.jump_check(smooth, local, effect), with_X)
+    some = local.sel(feature=["a", "b"])
+    rest = effect.sel(feature=["a", "b"])
+    with pytest.raises(ValueError, match="X must be given here: local holds some columns"):
+        rs.jump_check(smooth, some, rest)
+    found = rs.jump_check(smooth, some, rest, X)
+    assert_array_equal(found["jump"], with_X["jump"].sel(feature=["a", "b"]))
+
+
+@pytest.mark.parametrize("given", ["X", "no X"])
+@pytest.mark.parametrize("form", ["array", "names", "numbers"])
+def test_the_model_gets_the_table_in_the_form_that_it_knows(rng, form, given):
+    """Columns by number too, as it was fitted."""
+    X = uniform(rng)
+    plain = rs.local_effects(smooth, X, jacobian=slopes)
+    expected = rs.jump_check(smooth, plain, rs.rhale(plain, bins=rs.EqualWidthBins(4)))
+    table = {"array": X.to_numpy(), "names": X, "numbers": X.set_axis([0, 1, 2], axis=1)}[form]
+
+    def model(X):
+        a, b, c = X.T if form == "array" else (X[name] for name in table.columns)
+        return a**2 + np.sin(b) + 3 * c
+
+    local = rs.local_effects(model, table, jacobian=slopes(X))
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(4))
+    found = rs.jump_check(model, local, effect, table if given == "X" else None)
+    assert_allclose(found["jump"], expected["jump"], rtol=1e-12, atol=1e-14)
+    assert_allclose(found["jump_pvalue"], expected["jump_pvalue"], rtol=1e-7)
+
+
+def test_rows_selected_before_the_effect(rng):
+    X = uniform(rng)
+    local = rs.local_effects(smooth, X, jacobian=slopes).isel(obs=slice(100, 400))
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(4))
+    check = rs.jump_check(smooth, local, effect)
+    xr.testing.assert_identical(rs.jump_check(smooth, local, effect, X.iloc[100:400]), check)
+    with pytest.raises(ValueError, match="X must have the rows of local; got 500 rows for 300"):
+        rs.jump_check(smooth, local, effect, X)
+
+
+def test_another_table_is_refused(rng):
+    X = uniform(rng)
+    local = rs.local_effects(smooth, X, jacobian=slopes)
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(4))
+    with pytest.raises(ValueError, match="X must be the table of local; column 'b' differs"):
+        rs.jump_check(smooth, local, effect, X.assign(b=X["b"] + 1e-9))
+    with pytest.raises(ValueError, match="adjust must be one of .*; got 'no'"):
+        rs.jump_check(smooth, local, effect, adjust="no")
+    with pytest.raises(TypeError, match="local must be the Dataset .*; got DataFrame"):
+        rs.jump_check(smooth, X, effect)
+    with pytest.raises(KeyError, match="feature must be one of 'a', 'b'.*got 'c'"):
+        rs.jump_check(smooth, local.isel(feature=[0, 1]), effect, X)
+    with pytest.raises(rs.ModelError, match="one number a row"):
+        rs.jump_check(lambda X: 1.0, local, effect)
+
+
+def test_at_most_two_calls_a_feature(rng):
+    model = Counting(smooth)
+    X = uniform(rng)
+    local = rs.local_effects(None, X, jacobian=slopes)
+    rs.jump_check(model, local, rs.rhale(local, bins=rs.EqualWidthBins(20)))
+    assert len(model.rows) <= 2 * 3
+    assert sum(model.rows) == 2 * 500 * 3  # both edges of every row's bin
+
+
+def test_a_constant_feature_is_not_asked_about(rng):
+    X = uniform(rng).assign(c=1.0)
+    model = Counting(smooth)
+    local = rs.local_effects(None, X, jacobian=slopes, features=["a", "c"])
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(3))
+    check = rs.jump_check(model, local, effect, X)
+    assert sum(model.rows) == 2 * 500
+    assert check["jump_pvalue"].isnull().values.tolist() == [[False] * 3, [True] * 3]
+
+
+@pytest.mark.parametrize("kind", ["precision", "frequency"])
+def test_rows_of_weight_zero_see_no_jump(rng, kind):
+    """Nor do they widen anything: as if they were not there."""
+    X = uniform(rng)
+    weights = rng.integers(0, 3, 500).astype(float)
+    there = weights > 0
+    X.loc[~there, ["a", "b", "c"]] = 50.0
+
+    def model(X):
+        return smooth(X) + np.where(X["c"] > 10, 1e6 * X["a"], 0)
+
+    def check(X, weights):
+        local = rs.local_effects(None, X, jacobian=slopes, weights=weights, weight_kind=kind)
+        return rs.jump_check(model, local, rs.rhale(local, bins=rs.GivenBins([-1, 0, 0.5, 1])))
+
+    found, expected = check(X, weights), check(X[there], weights[there])
+    for name in ("jump", "jump_se", "jump_spread", "jump_pvalue", "jump_pvalue_adjusted"):
+        assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-12, err_msg=name)
+    if kind == "frequency":
+        copies = X.loc[X.index.repeat(weights.astype(int))].reset_index(drop=True)
+        repeated = check(copies, np.ones(len(copies)))
+        for name in ("jump", "jump_se", "jump_spread", "jump_pvalue"):
+            assert_allclose(found[name], repeated[name], rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+def test_honest_jumps_are_of_the_half_that_estimates(rng):
+    example = simulate.OppositeGroups()
+    X = example.sample(600, rng=0)
+    local = rs.local_effects(example.model, X, jacobian=example.jacobian)
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(5), honest=True, rng=1)
+    check = rs.jump_check(example.model, local, effect)
+    rest = local.isel(obs=~honest_split(600, 0.5, effect.attrs["honest_seed"]))
+    edges = {name: effect["edge_value"].sel(feature=name).values for name in ("x1", "x2", "x3")}
+    alone = rs.jump_check(example.model, rest, rs.rhale(rest, bins=rs.GivenBins(edges)))
+    for name in ("jump", "jump_se", "jump_spread", "jump_pvalue"):
+        assert_allclose(check[name], alone[name], rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+def test_few_rows_have_no_p_value(rng):
+    X = rng.uniform(0, 0.5, (20, 1))
+    X[:9, 0] = np.linspace(0.6, 1, 9)
+    local = rs.local_effects(None, X, jacobian=np.zeros((20, 1)))
+    effect = rs.rhale(local, bins=rs.GivenBins([0, 0.55, 1]))
+    check = rs.jump_check(lambda X: np.sign(X[:, 0] - 0.8), local, effect).isel(feature=0)
+    assert np.isnan(check["jump_pvalue"].values).tolist() == [False, True]
+    assert check["jump"].values.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("factor", [1e-9, 1e9])
+def test_scale_of_jumps(rng, factor):
+    example = simulate.OppositeGroups()
+    X = example.sample(300, rng=0)
+
+    def check(factor):
+        local = rs.local_effects(None, X, jacobian=lambda X: factor * example.jacobian(X))
+        effect = rs.rhale(local, bins=rs.EqualWidthBins(4))
+        return rs.jump_check(lambda X: 7 + factor * example.model(X), local, effect)
+
+    found, plain = check(factor), check(1.0)
+    # Beside the constant 7 differences of 1e-9 keep seven digits, and a spread without a jump,
+    # the root of a difference of squares, half of these.
+    rtol, atol = (1e-5, 1e-3) if factor < 1 else (1e-9, 1e-6)
+    for name in ("jump", "jump_se", "jump_spread"):
+        assert_allclose(found[name] / factor, plain[name], rtol=rtol, atol=atol, err_msg=name)
+    assert_array_equal(found["jump_pvalue_adjusted"] < 0.05, plain["jump_pvalue_adjusted"] < 0.05)
+
+
+# --- claimed levels ------------------------------------------------------------------------------
+
+N_SAMPLES = 2000
+
+
+def squared_steps(n, width, left, right, jump=0.0, at=1.0):
+    """E sum (mu(z_(i+1)) - mu(z_(i)))^2 / (2 (n - 1)) over n rows, uniform in a bin; exact.
+
+    mu has slope ``left`` on the share ``at`` of the bin, jumps there, and goes on with ``right``.
+    Of a rows on a stretch of length h, spacings and the ends have mean h / (a + 1) and mean square
+    2 h^2 / ((a + 1) (a + 2)); the number of rows on the left is binomial.
+    """
+    a = np.arange(n + 1)
+    b = n - a
+    h, j = at * width, (1 - at) * width
+    of_left, of_right = 2 * h**2 / ((a + 1) * (a + 2)), 2 * j**2 / ((b + 1) * (b + 2))
+    mean_left, mean_right = h / (a + 1), j / (b + 1)
+    within = left**2 * np.maximum(a - 1, 0) * of_left + right**2 * np.maximum(b - 1, 0) * of_right
+    across = (
+        jump**2
+        + left**2 * of_left
+        + right**2 * of_right
+        + 2 * jump * (left * mean_left + right * mean_right)
+        + 2 * left * right * mean_left * mean_right
+    )
+    across = np.where((a > 0) & (b > 0), across, 0.0)
+    return np.sum(stats.binom.pmf(a, n, at) * (within + across)) / (2 * (n - 1))
+
+
+def test_squared_steps_of_a_line_and_of_a_jump():
+    """The two formulas of the documentation: m^2 h^2 / ((n + 1) (n + 2)), J^2 / (2 (n - 1))."""
+    assert squared_steps(30, 0.5, 4, 4) == pytest.approx(4**2 * 0.5**2 / (31 * 32), rel=1e-12)
+    # A kink without a bend is a line.
+    assert squared_steps(30, 0.5, 4, 4, 0, 0.3) == pytest.approx(4 / (31 * 32), rel=1e-10)
+    assert squared_steps(60, 1, 0, 0, 5, 0.4) == pytest.approx(25 / (2 * 59), rel=1e-10)
+
+
+def pieces(example, edges):
+    """For every bin the slopes of mu, its jump and where: one break a bin at most."""
+    mu = example._marginals()["x1"].mean
+    out = []
+    for low, high in pairwise(edges):
+        inside = [b for b in getattr(example, "breaks", ()) if low < b < high]
+        cut = inside[0] if inside else high
+        step = 1e-6 * (high - low)
+        ends = mu(np.array([low, low + step, cut - step, cut + step, high - 2 * step, high - step]))
+        left, right = (ends[1] - ends[0]) / step, (ends[5] - ends[4]) / step
+        jump = ends[3] - ends[2] if inside else 0.0
+        out.append((left, right, jump, (cut - low) / (high - low)))
+    return out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("example", "edges"),
+    [
+        (simulate.Toy(), np.linspace(0, 1, 5)),
+        (simulate.PiecewiseLinear(sd=0.5), [0, 0.3, 0.42, 0.48, 1]),
+        (simulate.Quadratic(), np.linspace(0, 1, 5)),
+        (simulate.PiecewiseLinear.independent(), [0, 30, 50, 70, 100]),
+    ],
+    ids=["toy", "piecewise linear", "quadratic", "independent"],
+)
+def test_bin_error_is_unbiased_but_for_what_is_known(example, edges):
+    """math [13] and [47], [51], [52]: 2000 samples of 500 rows; 16 bins in all.
+
+    Every mean is within three Monte-Carlo standard errors. Of 16 right ones, one would fail with
+    probability 4 %; the seed is fixed.
+    """
+    rng = np.random.default_rng(13)
+    edges = np.asarray(edges, dtype=float)
+    span, side_by_side = edges[-1], 50
+    n_features, n_bins = N_SAMPLES // side_by_side, len(edges) - 1
+    # Fifty samples beside each other make one feature; nothing reaches from bin to bin.
+    X = example.sample(500 * N_SAMPLES, rng=rng)
+    g = example.jacobian(X)[:, 0].reshape(-1, n_features)
+    shift = np.repeat(np.arange(side_by_side) * span, 500)[:, None]
+    x = X["x1"].to_numpy().reshape(-1, n_features) + shift
+    one = local_of(X["x1"][:500], g[:500, 0])
+    true = example.truth(rs.rhale(one, bins=rs.GivenBins(edges)).assign_coords(feature=["x1"]))
+    local = rs.local_effects(None, x, jacobian=g)
+    many = np.append(
+        (edges[:-1] + np.arange(side_by_side)[:, None] * span).ravel(), shift[-1] + span
+    )
+    found = rs.check_unbiased(local, rs.rhale(local, bins=rs.GivenBins(many)))
+    of_bins = {
+        name: found[name].values.reshape(-1, n_bins)
+        for name in found.data_vars
+        if "bin" in found[name].dims
+    }
+    n_obs = of_bins["n_obs"]
+    assert n_obs.shape == (N_SAMPLES, n_bins)
+    for k, (left, right, jump, at) in enumerate(pieces(example, edges)):
+        width = edges[k + 1] - edges[k]
+        bias = {n: squared_steps(n, width, left, right, jump, at) for n in np.unique(n_obs[:, k])}
+        error = of_bins["bin_error"][:, k] + [bias[n] for n in n_obs[:, k]]
+        error -= float(true["bin_error"][0, k])
+        mcse = error.std(ddof=1) / np.sqrt(N_SAMPLES)
+        assert abs(error.mean()) < 3 * mcse, (k, error.mean() / mcse)
+        # And sigma^2 with that bias: what is taken from the one is in the other.
+        within = of_bins["heterogeneity_within"][:, k] ** 2 - [bias[n] for n in n_obs[:, k]]
+        within -= float(true["heterogeneity"][0, k]) ** 2
+        mcse = within.std(ddof=1) / np.sqrt(N_SAMPLES)
+        assert abs(within.mean()) < 4 * mcse, (k, within.mean() / mcse)
+
+
+ERRORS = {
+    "normal": lambda rng, shape: rng.normal(size=shape),
+    "two-point": lambda rng, shape: rng.choice([-1.0, 1.0], shape),
+    "uniform": lambda rng, shape: rng.uniform(-np.sqrt(3), np.sqrt(3), shape),
+}
+
+
+class Bins:
+    """So many bins of n rows each, uniform in x: what the check makes of them, at once."""
+
+    def __init__(self, rng, n_bins, n, errors, *, ratio=0.0, weight=None):
+        """``ratio``: bin error of a slope over the variance of the errors, which is 1."""
+        u = np.sort(rng.uniform(size=(n_bins, n)), axis=1)
+        g = np.sqrt(12 * ratio) * u + ERRORS[errors](rng, (n_bins, n))
+        w = np.ones_like(g) if weight is None else weight(rng, g.shape)
+        k = np.repeat(np.arange(n_bins), n)
+        self.rows = bin_error.OrderedRows(
+            k,
+            (u + np.arange(n_bins)[:, None]).ravel(),
+            g.ravel(),
+            None if weight is None else w.ravel(),
+        )
+        total = w.sum(axis=1)
+        self.mean = np.sum(w * g, axis=1) / total
+        m2 = np.sum(w * (g - self.mean[:, None]) ** 2, axis=1)
+        self.variance = m2 / (total - np.sum(w**2, axis=1) / total)
+        self.found = bin_error.differences(self.rows, self.mean)
+        self.weights = bin_error.pair_weights(self.rows, n_bins)
+
+    def tested(self):
+        """Ratios and p-values."""
+        return bin_error.von_neumann(
+            self.rows, self.mean, self.variance, self.found.variance, self.weights
+        )
+
+    def rejected(self):
+        """Share of bins with a p-value below 5 %."""
+        _, p = self.tested()
+        return np.mean(p < 0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [10, 25, 100])
+@pytest.mark.parametrize("errors", ERRORS)
+def test_size_of_the_test(n, errors):
+    """40,000 bins: the Monte-Carlo error of a size of 5 % is 0.11 %."""
+    bins = Bins(np.random.default_rng(n), 40_000, n, errors)
+    assert 0.04 < bins.rejected() < 0.06
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [10, 25, 100])
+@pytest.mark.parametrize("errors", ERRORS)
+def test_size_of_the_rank_test(n, errors):
+    """5,000 bins: a Monte-Carlo error of 0.3 %."""
+    bins = Bins(np.random.default_rng(n), 5_000, n, errors)
+    _, p = bin_error.rank_von_neumann(bins.rows, 5_000)
+    assert 0.03 < np.mean(p < 0.05) < 0.07
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("errors", ERRORS)
+def test_power_of_the_test(errors):
+    """n = 25 and a slope whose bin error is the variance; a Monte-Carlo error of 0.2 %."""
+    assert Bins(np.random.default_rng(0), 40_000, 25, errors, ratio=1.0).rejected() > 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [25, 100])
+@pytest.mark.parametrize("errors", ERRORS)
+def test_size_with_precision_weights(n, errors):
+    """Weights 1 or 2, at random, that have nothing to do with the effects."""
+    bins = Bins(
+        np.random.default_rng(n), 20_000, n, errors, weight=lambda rng, s: rng.choice([1.0, 2.0], s)
+    )
+    assert 0.035 < bins.rejected() < 0.065
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [25, 100])
+@pytest.mark.parametrize("errors", ERRORS)
+def test_weights_make_the_ratio_so_much_more_variable(n, errors):
+    """20,000 bins: the Monte-Carlo error of a variance is 1 %; its formula is of first order."""
+    bins = Bins(
+        np.random.default_rng(n), 20_000, n, errors, weight=lambda rng, s: rng.choice([1.0, 2.0], s)
+    )
+    ratio, p = bins.tested()
+    assert ratio.mean() == pytest.approx(2, abs=4 * ratio.std() / np.sqrt(20_000))
+    middle = (p > 0.1) & (p < 0.9)
+    assert middle.mean() == pytest.approx(0.8, abs=0.02)
+    unweighted = 4 * (n - 2) / (n**2 - 1)
+    assert 1.05 < ratio.var() / unweighted < 1.4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [100, 400])
+@pytest.mark.parametrize("errors", ERRORS)
+def test_coverage_of_the_bin_error(n, errors):
+    """4,000 bins: a Monte-Carlo error of 0.35 %. The bias of a line is below 0.001."""
+    bins = Bins(np.random.default_rng(n), 4000, n, errors, ratio=0.75)
+    excess = bins.variance - bins.found.variance
+    se = bin_error.bin_error_se(bins.found, excess, bins.weights)
+    assert 0.91 < np.mean(np.abs(excess - 0.75) <= 1.96 * se) < 0.98
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ratio", [0.0, 0.75])
+def test_coverage_with_very_unequal_weights(ratio):
+    """Exponential weights, 4,000 bins of 400 rows: a Monte-Carlo error of 0.35 %."""
+    bins = Bins(
+        np.random.default_rng(2),
+        4000,
+        400,
+        "normal",
+        ratio=ratio,
+        weight=lambda rng, s: rng.exponential(size=s),
+    )
+    excess = bins.variance - bins.found.variance
+    se = bin_error.bin_error_se(bins.found, excess, bins.weights)
+    assert 0.91 < np.mean(np.abs(excess - ratio) <= 1.96 * se) < 0.98
+    se = bin_error.within_se(bins.found, bins.weights)
+    covers = np.abs(np.sqrt(bins.found.variance) - 1) <= 1.96 * se
+    assert 0.91 < covers.mean() < 0.98
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ratio", [0.0, 0.75])
+def test_coverage_of_the_heterogeneity_within(ratio):
+    """4,000 bins of 100 rows with normal errors: a Monte-Carlo error of 0.35 %."""
+    bins = Bins(np.random.default_rng(1), 4000, 100, "normal", ratio=ratio)
+    se = bin_error.within_se(bins.found, bins.weights)
+    covers = np.abs(np.sqrt(bins.found.variance) - 1) <= 1.96 * se
+    assert 0.91 < covers.mean() < 0.98
+
+
+@pytest.mark.slow
+def test_size_of_the_check_for_jumps():
+    """100 smooth additive effects in 10 bins of 50 rows: at most 5 % of 1000, and some.
+
+    The p-value is twice the smaller of two, and a spread is rarely missed by a smooth model.
+    """
+    X = np.random.default_rng(5).uniform(-1, 1, (500, 100))
+    local = rs.local_effects(None, X, jacobian=2 * X + np.cos(3 * X) * 3)
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(10))
+    check = rs.jump_check(lambda X: (X**2 + np.sin(3 * X)).sum(axis=1), local, effect)
+    rejected = float((check["jump_pvalue"] < 0.05).mean())
+    # 5 % and three Monte-Carlo errors of 0.7 %.
+    assert 0.005 < rejected < 0.05 + 0.021
