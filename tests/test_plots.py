@@ -806,3 +806,86 @@ def test_given_panels_are_drawn_in_and_returned(effect):
     assert plt.get_fignums() == [figure.number]
     assert {panel.get_ylabel() for panel in panels} == {"effect on pressure [mmHg]"}
     assert len(figure.legends) == 1
+
+
+class TestBias:
+    """The stack of heterogeneity and bin error."""
+
+    @pytest.fixture
+    def check(self, local, effect):
+        return rs.check_unbiased(local, effect)
+
+    def test_bars_are_the_parts_of_the_variance(self, check):
+        ax = plots.plot_bias(check, "x0")
+        row = check.sel(feature="x0")
+        within = row["heterogeneity_within"].values ** 2
+        filled, hatched = labelled(ax, "heterogeneity within"), labelled(ax, "bin error")
+        assert [bar.get_height() for bar in filled] == pytest.approx(within)
+        assert [bar.get_x() for bar in filled] == pytest.approx(row["bin_left"].values)
+        assert [bar.get_y() for bar in hatched] == pytest.approx(within)
+        assert [bar.get_height() for bar in hatched] == pytest.approx(
+            np.maximum(row["bin_error"].values, 0)
+        )
+        total = [segment[0, 1] for segment in labelled(ax, "their sum").get_segments()]
+        assert total == pytest.approx(row["sigma2_star"].values)
+        assert ax.get_xlabel() == "x0 [mg]"
+
+    def test_whiskers_are_the_standard_error(self, check):
+        ax = plots.plot_bias(check, 0)
+        row = check.isel(feature=0)
+        _, _, (bars,) = labelled(ax, "± its standard error")
+        for k, segment in enumerate(bars.get_segments()):
+            se = float(row["bin_error_se"][k])
+            assert np.diff(segment[:, 1]) == pytest.approx(2 * se)
+
+    def test_marks_are_the_verdicts(self, check):
+        marks = {"biased upwards": "*", "bias larger than standard error": "**"}
+        marks["too few rows"] = "×"
+        changed = check.copy(deep=True)
+        phrases = ["fine", *marks, "fine", "biased upwards"]
+        changed["verdict"][0] = phrases
+        ax = plots.plot_bias(changed, "x0")
+        middle = (changed["bin_left"] + changed["bin_right"]).values[0] / 2
+        drawn = {round(text.xy[0], 9): text.get_text() for text in ax.texts}
+        expected = {
+            round(middle[k], 9): marks[phrase]
+            for k, phrase in enumerate(phrases)
+            if phrase in marks
+        }
+        assert drawn == expected
+
+    def test_negative_bin_error_lies_inside_the_bar(self, check):
+        changed = check.copy(deep=True)
+        changed["sigma2_star"][0, 2] = changed["heterogeneity_within"][0, 2] ** 2 - 0.1
+        ax = plots.plot_bias(changed, "x0")
+        assert labelled(ax, "bin error")[2].get_height() == 0
+
+    def test_own_axes_and_constant_feature(self, check):
+        _, ax = plt.subplots()
+        assert plots.plot_bias(check, "flat", ax) is ax
+        assert "constant feature" in ax.texts[0].get_text()
+
+    def test_bad_input(self, check, effect):
+        with pytest.raises(ValueError, match="this one has no verdict"):
+            plots.plot_bias(effect, "x0")
+        with pytest.raises(KeyError, match="got 'x9'"):
+            plots.plot_bias(check, "x9")
+        with pytest.raises(TypeError, match="got str"):
+            plots.plot_bias(check, "x0", "axes")
+        with pytest.raises(TypeError, match="check must be the Dataset .* got int"):
+            plots.plot_bias(3, "x0")
+
+    def test_honest_effects_show_the_rows_of_the_estimate(self, local):
+        honest = rs.rhale(local.sel(feature=["x0"]), bins=rs.EqualWidthBins(3), honest=True, rng=0)
+        _, lower = plot_effect(honest, "x0", local)
+        drawn = np.concatenate(
+            [
+                path.vertices[:, 1]
+                for c in lower.collections
+                for path in c.get_paths()
+                if len(path) > 100
+            ]
+        )
+        g = rs.effects.estimation_rows(local, honest)["local_effect"].sel(feature="x0").values
+        assert drawn.min() == pytest.approx(g.min())
+        assert drawn.max() == pytest.approx(g.max())

@@ -165,3 +165,113 @@ def test_standard_errors_need_their_moments(local):
 )
 def test_interval_labels_tell_edges_apart(edges, labels):
     assert interval_labels(np.array(edges)) == labels
+
+
+@pytest.fixture(scope="module")
+def waves():
+    """An effect that moves in wide bins of x1, and not at all in bins of x2."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(rng.uniform(0, 1, (1000, 3)), columns=["x1", "x2", "flat"])
+    frame["flat"] = 1.0
+
+    def model(f):
+        return 4 * f["x1"] ** 2 + f["x2"] + f["x1"] * f["x2"]
+
+    local = rs.local_effects(model, frame)
+    return model, frame, local, rs.rhale(local, bins=rs.EqualWidthBins(3))
+
+
+class TestChecks:
+    """What `check_unbiased` and `jump_check` found, in print."""
+
+    def test_tidy_has_the_columns_of_the_check(self, waves):
+        _, _, local, effect = waves
+        check = rs.check_unbiased(local, effect)
+        table = rs.tidy(check)
+        row = table[table["term"] == "x2"].iloc[1]
+        assert row["bin_error"] == float(check["bin_error"].sel(feature="x2", bin=1))
+        assert table["verdict"].isin(["fine", "bias larger than standard error"]).all()
+        assert "verdict" not in rs.tidy(effect)
+
+    def test_summary_of_a_check(self, waves):
+        _, _, local, effect = waves
+        check = rs.check_unbiased(local, effect)
+        text = str(rs.summary(check))
+        assert "Bias of the heterogeneity" in text
+        line = next(
+            line for line in text.partition("Bias of the")[2].splitlines() if line.startswith("x1")
+        )
+        n_biased = int((check["verdict"].sel(feature="x1") != "fine").sum())
+        assert line.split()[1:4] == ["3", "3", str(n_biased)]
+        assert line.split()[5] == f"{float(check['bin_error_share_axis'][0]):.0%}"
+        assert "adjusted (holm)" in text
+
+    def test_summary_of_the_bins_of_a_check(self, waves):
+        _, _, local, effect = waves
+        check = rs.check_unbiased(local, effect, adjust="fdr_bh")
+        text = str(rs.summary(check, "x1")).partition("Bias of the")[2]
+        lines = [line for line in text.splitlines() if line.startswith("[0")]
+        assert len(lines) == 3
+        for k, line in enumerate(lines):
+            assert f"{float(check['sigma2_star'][0, k]):.4g}" in line
+            assert line.endswith(str(check["verdict"].values[0, k]))
+        assert "adjusted (fdr_bh)" in text
+
+    def test_warning_without_a_check(self, waves):
+        """The linear part of the bin error needs no rows."""
+        _, _, local, effect = waves
+        text = " ".join(str(rs.summary(effect)).split())
+        assert "Warning: the effect moves inside bins of x1 (3 of 3 bins)," in text
+        assert "debias(effect, check_unbiased(local, effect))" in text
+        narrow = rs.rhale(local.sel(feature=["x2"]), bins=rs.EqualWidthBins(3))
+        assert "Warning" not in str(rs.summary(narrow))
+        bare = rs.rhale(local, bins=rs.EqualWidthBins(3), std_error_moments=False)
+        with pytest.raises(ValueError, match="std_error_moments=False"):
+            rs.summary(bare)
+
+    def test_no_warning_of_rounding(self):
+        """A constant derivative by differences has a spread of 1e-10, and a trend in that."""
+        x = np.random.default_rng(0).uniform(0, 1, (500, 1))
+        local = rs.local_effects(lambda X: 1000 + 3 * X[:, 0], x)
+        assert "Warning" not in str(rs.summary(rs.rhale(local, bins=rs.EqualWidthBins(4))))
+
+    def test_warning_counts_what_the_check_says(self, waves):
+        _, _, local, effect = waves
+        check = rs.check_unbiased(local, effect)
+        large = int((check["verdict"].sel(feature="x1") == "bias larger than standard error").sum())
+        assert f"x1 ({large} of 3 bins)" in " ".join(str(rs.summary(check)).split())
+
+    def test_debiased(self, waves):
+        _, _, local, effect = waves
+        better = rs.debias(effect, rs.check_unbiased(local, effect))
+        text = " ".join(str(rs.summary(better)).split())
+        assert "Warning" not in text
+        assert "heterog. is free of bin error" in text
+        assert rs.glance(better)["heterogeneity"][0] < rs.glance(effect)["heterogeneity"][0]
+
+    def test_jumps(self, waves):
+        model, frame, local, effect = waves
+        found = rs.jump_check(model, local, effect, frame)
+        text = str(rs.summary(found)).partition("What derivatives miss")[2]
+        for number, name in enumerate(["x1", "x2"]):
+            line = next(line for line in text.splitlines() if line.startswith(name))
+            missed = int((found["jump_pvalue_adjusted"][number] < 0.05).sum())
+            assert line.split()[1:3] == ["3", str(missed)]
+        bins = str(rs.summary(found, "x2")).partition("What derivatives miss")[2]
+        assert sum(line.startswith("[") for line in bins.splitlines()) >= 3
+        assert "finite_difference" in text
+
+    def test_constant_feature(self, waves):
+        model, frame, *_ = waves
+        local = rs.local_effects(model, frame, features=["x1", "flat"])
+        effect = rs.rhale(local, bins=rs.EqualWidthBins(3))
+        found = rs.jump_check(model, local, rs.check_unbiased(local, effect), frame)
+        assert "constant" in str(rs.summary(found))
+        assert "The feature does not vary" in str(rs.summary(found, "flat"))
+
+    def test_source_of_honest_bins(self, waves):
+        *_, local, _ = waves
+        honest = rs.rhale(local, honest=True, rng=0)
+        assert "bins chosen on 500 other rows" in " ".join(str(rs.summary(honest)).split())
+        best = rs.rhale(local, bins=rs.BestEqualWidthBins())
+        assert "bins chosen on these rows" in " ".join(str(rs.summary(best)).split())
