@@ -104,8 +104,13 @@ class PairWeights(NamedTuple):
 
 def pair_weights(rows: OrderedRows, n_bins: int) -> PairWeights:
     """How unequal the weights of pairs and of rows are."""
-    k = rows.bin
-    w = np.ones(len(k)) if rows.weight is None else rows.weight
+    k, w = rows.bin, rows.weight
+    if w is None:
+        n = _total(k, np.ones(len(k)), n_bins)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            others = np.where(n > 1, 1 / (n - 1), np.nan)
+        ends = others**2 / 2
+        return PairWeights(others, (n - 2) * others**2 + ends, n * others**2, ends)
     pair = _inside(rows, 1) * w[1:] * w[:-1]
     with np.errstate(invalid="ignore", divide="ignore"):
         total, total_sq = _total(k, w, n_bins), _total(k, w**2, n_bins)
@@ -216,7 +221,10 @@ def rank_von_neumann(rows: OrderedRows, n_bins: int) -> tuple[FloatArray, FloatA
 
 def _ranks(rows: OrderedRows, bounds: IntArray) -> FloatArray:
     """Rank of g within its bin, from 1; equal values share the mean of theirs."""
-    order = np.lexsort((rows.g, rows.bin))
+    by_value = np.argsort(rows.g)
+    # Numbers of bins are small, and sorting small integers takes no comparisons.
+    small = rows.bin[by_value].astype(np.min_scalar_type(len(bounds)))
+    order = by_value[np.argsort(small, kind="stable")]
     k, g = rows.bin[order], rows.g[order]
     is_first = np.ones(len(g), dtype=bool)
     is_first[1:] = (k[1:] != k[:-1]) | (g[1:] != g[:-1])
@@ -262,4 +270,10 @@ def _inside(rows: OrderedRows, lag: int) -> FloatArray:
 
 
 def _total(k: IntArray, values: FloatArray, n_bins: int) -> FloatArray:
-    return np.bincount(k, values, n_bins).astype(np.float64, copy=False)
+    """Sum of the values of every bin, 0 for one without rows; ``k`` is in order."""
+    bounds = np.searchsorted(k, np.arange(n_bins + 1))
+    occupied = bounds[1:] > bounds[:-1]
+    out = np.zeros(n_bins)
+    if occupied.any():
+        out[occupied] = np.add.reduceat(values, bounds[:-1][occupied])
+    return out

@@ -1,5 +1,7 @@
 """Speed and memory beside the peers, in one process: ``python -m tests.benchmarks global``.
 
+``bias`` times what no peer has: the checks of bias, and dense truths.
+
 Times are the least of several runs, the two sides taking turns; ratios are what to quote, since
 machines differ. Needs effector 0.6.0, the authors' library: ``pip install ".[test]"``.
 """
@@ -122,14 +124,46 @@ def bin_search() -> None:
     print(f"bin search alone, {n_cells} cells, one feature: {1e3 * seconds:.1f} ms")
 
 
+def bias() -> None:
+    """Checks and truths, which no peer has: beside sorting the same columns."""
+    print(
+        f"Bias, {N_FEATURES} features: check_unbiased of 20 bins (it has to sort every feature by "
+        f"value and by local effect),\nand dense_truth of one feature in 1000 bins, without the "
+        f"time of the model and its Jacobian.\n"
+    )
+    heads = ("rows", "sorting", "check", "check/sort", "dense_truth")
+    print("".join(f"{name:>13}" for name in heads))
+    for n_rows in (10_000, 100_000, 1_000_000):
+        x, jacobian = problem(n_rows, seed=n_rows)
+        local = rs.local_effects(None, x, jacobian=jacobian)
+        effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(20)))
+
+        def sorting(x=x, jacobian=jacobian):
+            for column in range(N_FEATURES):
+                np.argsort(x[:, column])
+                np.argsort(jacobian[:, column])
+
+        def check(local=local, effect=effect):
+            return rs.check_unbiased(local, effect)
+
+        def dense(x=x, jacobian=jacobian):
+            return rs.dense_truth(None, jacobian, x, 1000, features=0)
+
+        sort, ours, truth = least_seconds(sorting, check, dense, runs=3)
+        times = "".join(f"{1e3 * t:>10.1f} ms" for t in (sort, ours))
+        print(f"{n_rows:>13,}{times}{ours / sort:>12.1f}x{1e3 * truth:>10.1f} ms")
+
+
+BENCHMARKS = {"global": (global_effects, bin_search), "bias": (bias,)}
+
+
 def main() -> None:
     """Run the benchmark that is named."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
-    parser.add_argument("name", choices=["global"])
-    parser.parse_args()
+    parser.add_argument("name", choices=list(BENCHMARKS))
     warnings.simplefilter("ignore")
-    global_effects()
-    bin_search()
+    for benchmark in BENCHMARKS[parser.parse_args().name]:
+        benchmark()
 
 
 main()
