@@ -15,6 +15,7 @@ from rhale_stats.bins import (
     BestEqualWidthBins,
     EqualWidthBins,
     GivenBins,
+    GreedyBins,
     OptimalBins,
     QuantileBins,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "BestEqualWidthBins",
     "EqualWidthBins",
     "GivenBins",
+    "GreedyBins",
     "ModelError",
     "OptimalBins",
     "QuantileBins",

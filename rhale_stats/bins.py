@@ -263,10 +263,7 @@ class OptimalBins:
         if self.min_obs is not None:
             check_count("min_obs", self.min_obs, 1)
         _check_discount(self.discount)
-        if self.ddof not in (0, 1):
-            raise ValueError(
-                f"ddof must be 1 (unbiased), or 0 as in the authors' code; got {self.ddof!r}."
-            )
+        _check_ddof(self.ddof)
 
     def cells(self, column: Column) -> Axis:
         """``max_bins`` equal cells from the smallest to the largest value."""
@@ -292,6 +289,83 @@ class OptimalBins:
             ddof=self.ddof,
             resolution=np.array([candidate.resolution for candidate in candidates]),
         )
+
+
+@dataclass(frozen=True)
+class GreedyBins:
+    """Bins grown from left to right, each until one cell more makes it worse (math [20]).
+
+    From the left end on, a bin takes cell after cell of a grid of ``max_bins`` equal cells. It is
+    closed where the next cell would multiply (1 - discount * n_k / N) * variance_k by more than
+    ``factor``, once it has ``min_obs`` rows. A last bin with fewer joins its neighbour. Costs
+    that differ by less than 1e-9 of that of one bin are equal, so that a constant derivative gives
+    one bin.
+
+    Parameters
+    ----------
+    max_bins : int, default 100
+        Number of cells of the grid.
+    min_obs : int, default 10
+        Smallest number of rows of a bin (with precision weights: smallest effective number). At
+        least 2 whatever is given. The default is that of the authors' code.
+    discount : float, default 0.2
+        In [0, 1): how much cheaper a bin with all rows is. 0 in the authors' code.
+    factor : float, default 1.05
+        At least 1: growth of the cost, from one cell to the next, above which a bin is closed.
+    ddof : {1, 0}, default 1
+        Of the variance in the cost. 0 is there to compare with the authors' code only.
+
+    Notes
+    -----
+    The search goes one way: turning the axis round gives other bins, not the mirrored ones. It
+    looks one cell ahead and takes nothing back, so that `OptimalBins` is never worse by the paper's
+    criterion where both allow the same bins. With few rows a cell, chance alone moves a variance by
+    more than 5 %, and noise is cut into bins.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> rs.GreedyBins(min_obs=25)
+    GreedyBins(max_bins=100, min_obs=25, discount=0.2, factor=1.05, ddof=1)
+    """
+
+    max_bins: int = 100
+    min_obs: int = 10
+    discount: float = 0.2
+    factor: float = 1.05
+    ddof: int = 1
+
+    def __post_init__(self) -> None:
+        check_count("max_bins", self.max_bins, 1)
+        check_count("min_obs", self.min_obs, 1)
+        _check_discount(self.discount)
+        if not 1 <= self.factor < np.inf:
+            raise ValueError(
+                f"factor must be at least 1 and finite: below 1 a bin that stays as good would be "
+                f"closed; got {self.factor!r}."
+            )
+        _check_ddof(self.ddof)
+
+    def cells(self, column: Column) -> Axis:
+        """``max_bins`` equal cells from the smallest to the largest value."""
+        return _equal_cells(column, self.max_bins, "max_bins")
+
+    def choose(self, candidates: Sequence[Candidates]) -> list[IntArray]:
+        """One sweep over every feature."""
+        chosen = []
+        for candidate in candidates:
+            rows = n_effective(merge(candidate.moments, np.array([0])))
+            check_enough_rows(candidate, float(rows[0]), self.min_obs)
+            starts = binning.greedy_partition(
+                candidate.moments,
+                min_obs=self.min_obs,
+                discount=self.discount,
+                factor=self.factor,
+                ddof=self.ddof,
+                resolution=candidate.resolution,
+            )
+            chosen.append(starts)
+        return chosen
 
 
 @dataclass(frozen=True)
@@ -393,3 +467,8 @@ def _check_discount(discount: float) -> None:
             f"discount must lie in [0, 1): at 1 a bin with all rows would cost nothing; "
             f"got {discount!r}."
         )
+
+
+def _check_ddof(ddof: int) -> None:
+    if ddof not in (0, 1):
+        raise ValueError(f"ddof must be 1 (unbiased), or 0 as in the authors' code; got {ddof!r}.")

@@ -417,7 +417,7 @@ def rhale(
             moments,
             column.low,
             column.high,
-            _resolution(moments, float(errors[position])),
+            resolution(moments.mean, float(errors[position])),
         )
         for position, (column, _, moments) in enumerate(cells)
         if moments is not None
@@ -571,9 +571,9 @@ def map_features(function: Callable[[S], T], items: Iterable[S], threads: int) -
         return list(pool.map(function, items))
 
 
-def _resolution(cells: Moments, error: float) -> float:
+def resolution(mean: FloatArray, error: float) -> float:
     """Local effects that differ by less than this are equal: rounding, or the model's own error."""
-    return max(error, 16 * float(np.spacing(np.nanmax(np.abs(cells.mean)))))
+    return max(error, 16 * float(np.spacing(np.nanmax(np.abs(mean)))))
 
 
 def _estimates(

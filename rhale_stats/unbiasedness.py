@@ -32,6 +32,7 @@ from rhale_stats.effects import (
     estimation_rows,
     is_estimation_row,
     map_features,
+    resolution,
 )
 from rhale_stats.inference import std_error
 from rhale_stats.schema import (
@@ -233,9 +234,7 @@ def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator)
     n, mean, x_mean = (row[what].values for what in ("n_effective", "effect", "x_mean"))
     variance = row["heterogeneity"].values ** 2
     found = bin_error.differences(ordered, mean)
-    # Below what rounding, or the differences of the model, can make there is no spread at all.
-    error = max(float(row["local_effect_error"]), 16 * float(np.spacing(np.nanmax(np.abs(mean)))))
-    none = variance <= error**2
+    none = variance <= resolution(mean, float(row["local_effect_error"])) ** 2
     excess = variance - found.variance
     weights = bin_error.pair_weights(ordered, len(n))
     ratio, pvalue = bin_error.von_neumann(ordered, mean, variance, found.variance, weights)

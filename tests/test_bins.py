@@ -37,6 +37,7 @@ RULES = [
     rs.GivenBins([-1, 0.1, 0.5, 2]),
     rs.GivenBins({"x": [-1, 0.1, 0.5, 2]}),
     rs.OptimalBins(20),
+    rs.GreedyBins(20, min_obs=2),
 ]
 
 
@@ -57,6 +58,14 @@ RULES = [
         (rs.OptimalBins, {"discount": -0.1}, ValueError, "discount must lie in.*got -0.1"),
         (rs.OptimalBins, {"discount": np.nan}, ValueError, "discount must lie in.*got nan"),
         (rs.OptimalBins, {"ddof": 2}, ValueError, "ddof must be 1.*got 2"),
+        (rs.GreedyBins, {"max_bins": 0}, ValueError, "max_bins must be at least 1; got 0"),
+        (rs.GreedyBins, {"min_obs": 0}, ValueError, "min_obs must be at least 1; got 0"),
+        (rs.GreedyBins, {"min_obs": None}, TypeError, "min_obs must be a whole number; got None"),
+        (rs.GreedyBins, {"discount": 1.0}, ValueError, r"discount must lie in \[0, 1\).*got 1.0"),
+        (rs.GreedyBins, {"factor": 0.95}, ValueError, "factor must be at least 1.*got 0.95"),
+        (rs.GreedyBins, {"factor": np.inf}, ValueError, "factor must be .* finite.*got inf"),
+        (rs.GreedyBins, {"factor": np.nan}, ValueError, "factor must be at least 1.*got nan"),
+        (rs.GreedyBins, {"ddof": 2}, ValueError, "ddof must be 1.*got 2"),
         (
             rs.GivenBins,
             {"edges": [0, 1, 1]},
@@ -88,7 +97,12 @@ def test_a_feature_without_given_edges_is_refused(rng):
 
 
 @pytest.mark.parametrize(
-    ("rule", "parameter"), [(rs.EqualWidthBins(20), "n_bins"), (rs.OptimalBins(20), "max_bins")]
+    ("rule", "parameter"),
+    [
+        (rs.EqualWidthBins(20), "n_bins"),
+        (rs.OptimalBins(20), "max_bins"),
+        (rs.GreedyBins(20), "max_bins"),
+    ],
 )
 def test_cells_below_the_resolution_of_floats_are_refused(rng, rule, parameter):
     x = 1e9 + 1e-5 * rng.uniform(size=50)
@@ -96,16 +110,18 @@ def test_cells_below_the_resolution_of_floats_are_refused(rng, rule, parameter):
         estimate(x, x, rule)
 
 
-def test_fewer_rows_than_min_obs_are_refused(rng):
+@pytest.mark.parametrize("rule", [rs.OptimalBins, rs.GreedyBins])
+def test_fewer_rows_than_min_obs_are_refused(rng, rule):
     x = rng.uniform(size=29)
     with pytest.raises(ValueError, match="feature 'x' has 29 rows and min_obs is 30"):
-        estimate(x, x, rs.OptimalBins(min_obs=30))
+        estimate(x, x, rule(min_obs=30))
 
 
-def test_fewer_effective_rows_than_a_variance_needs_are_refused():
+@pytest.mark.parametrize("rule", [rs.OptimalBins(), rs.GreedyBins(min_obs=1)])
+def test_fewer_effective_rows_than_a_variance_needs_are_refused(rule):
     x = frozen([0, 1])
     with pytest.raises(ValueError, match="'x' has 1 rows and min_obs is 2"):
-        estimate(x, x, rs.OptimalBins(), weights=[1, 1e-9])
+        estimate(x, x, rule, weights=[1, 1e-9])
 
 
 # --- text ----------------------------------------------------------------------------------------
@@ -119,6 +135,10 @@ def test_fewer_effective_rows_than_a_variance_needs_are_refused():
         (rs.GivenBins([0, 0.25, 1]), ("GivenBins", "edges=[0, 0.25, 1]")),
         (rs.GivenBins({"a": [0, 1], "b": [2, 3]}), ("GivenBins", "edges={a: [0, 1], b: [2, 3]}")),
         (rs.OptimalBins(), ("OptimalBins", "max_bins=100, min_obs=N/20, discount=0.2, ddof=1")),
+        (
+            rs.GreedyBins(),
+            ("GreedyBins", "max_bins=100, min_obs=10, discount=0.2, factor=1.05, ddof=1"),
+        ),
     ],
 )
 def test_describe(rule, expected):
@@ -245,38 +265,150 @@ def test_optimal_bins_agree_with_all_partitions(min_obs, discount, ddof):
         assert tuple(found) == expected, f"seed {seed}"
 
 
+SEARCHES = [rs.OptimalBins(), rs.GreedyBins()]
+
+
+@pytest.mark.parametrize("rule", SEARCHES)
 @pytest.mark.parametrize("slope", [0.0, 0.1, -1 / 3, 1e-6, 1e9])
-def test_a_constant_derivative_is_one_bin(rng, slope):
+def test_a_constant_derivative_is_one_bin(rng, slope, rule):
     """Also where it is known to rounding only, as central differences know it."""
     X = rng.uniform(-1, 1, (1000, 2))
     for local in (
         rs.local_effects(None, X, jacobian=np.full((1000, 2), slope)),
         rs.local_effects(lambda X: slope * X[:, 0] + np.sin(X[:, 1]), X, features=0),
     ):
-        effect = rs.rhale(local).isel(feature=0)
+        effect = rs.rhale(local, bins=rule).isel(feature=0)
         assert effect["n_bins"] == 1
         assert_allclose(effect["effect"][0], slope, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("rule", SEARCHES)
 @pytest.mark.parametrize("weight_kind", ["precision", "frequency"])
 @pytest.mark.parametrize("slope", [0.1, 1 / 3, -7.162e6])
-def test_a_constant_derivative_is_one_bin_under_weights(rng, slope, weight_kind):
+def test_a_constant_derivative_is_one_bin_under_weights(rng, slope, weight_kind, rule):
     x, weights = rng.uniform(-1, 1, 1000), rng.uniform(0.1, 5, 1000)
     weights = np.ceil(weights) if weight_kind == "frequency" else weights
-    effect = estimate(
-        x, np.full(1000, slope), rs.OptimalBins(), weights=weights, weight_kind=weight_kind
-    )
+    effect = estimate(x, np.full(1000, slope), rule, weights=weights, weight_kind=weight_kind)
     assert effect["n_bins"] == 1
     assert_allclose(effect["heterogeneity"], 0, atol=1000 * np.finfo(float).eps * abs(slope))
 
 
-def test_optimal_bins_never_hold_less_than_two_rows(rng):
+@pytest.mark.parametrize("rule", [rs.OptimalBins, rs.GreedyBins])
+def test_searched_bins_never_hold_less_than_two_rows(rule):
     """One row has no variance, whatever min_obs and ddof say."""
     for seed in range(30):
         x, g = sample(seed, n=25)
         for ddof in (0, 1):
-            effect = estimate(x, g, rs.OptimalBins(20, min_obs=1, ddof=ddof))
+            effect = estimate(x, g, rule(20, min_obs=1, ddof=ddof))
             assert effect["n_obs"].min() >= 2, f"seed {seed}, ddof {ddof}"
+
+
+# --- from left to right --------------------------------------------------------------------------
+
+
+def greedy_starts(x, g, rule):
+    """math [20] with pandas, cell by cell; without rounding to think of."""
+    width = np.ptp(x) / rule.max_bins
+    cell = np.minimum((x - x.min()) // width, rule.max_bins - 1)
+    rows = pd.Series(g, index=cell.astype(int)).sort_index()
+
+    def enough(bin_):
+        return len(bin_) >= max(rule.min_obs, 2)
+
+    def cost(bin_):
+        return bin_.var(ddof=rule.ddof) * (1 - rule.discount * len(bin_) / len(rows))
+
+    starts = [0]
+    for end in range(1, rule.max_bins):
+        now, then = rows.loc[starts[-1] : end - 1], rows.loc[starts[-1] : end]
+        if enough(now) and enough(then) and cost(then) > rule.factor * cost(now):
+            starts.append(end)
+    if len(starts) > 1 and not enough(rows.loc[starts[-1] :]):
+        starts.pop()
+    return starts
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        rs.GreedyBins(20, 2),
+        rs.GreedyBins(),
+        rs.GreedyBins(40, 15, discount=0.9, factor=1.0),
+        rs.GreedyBins(discount=0.0, ddof=0),  # the authors' code
+        rs.GreedyBins(50, 5, factor=1.5),
+    ],
+    ids=repr,
+)
+def test_greedy_bins_agree_with_pandas(rule):
+    n_bins = []
+    for seed in range(30):
+        x, g = sample(seed)
+        effect = estimate(x, g, rule)
+        found = index_of_edges(effect["edge_value"].values, rule.max_bins)[:-1].tolist()
+        assert found == greedy_starts(x, g, rule), f"seed {seed}"
+        n_bins.append(len(found))
+    assert len(set(n_bins)) > 3
+
+
+def test_greedy_bins_by_hand():
+    """Four cells of one unit: the last holds one row, and the second none."""
+    x = frozen([0, 0.3, 0.6, 2.2, 2.6, 4])
+    g = frozen([1, 2, 3, 7, 8, 7])
+    effect = estimate(x, g, rs.GreedyBins(4, min_obs=2))
+    # Closed before 7 and 8, not before the empty cell; 7 alone joins them.
+    assert_allclose(effect["edge_value"], [0, 2, 4], atol=1e-14)
+    assert_array_equal(effect["n_obs"], [3, 3])
+    assert_allclose(effect["effect"], [2, 22 / 3], rtol=1e-14)
+    assert_allclose(effect["heterogeneity"], [1, np.sqrt(1 / 3)], rtol=1e-14)
+
+
+@pytest.mark.parametrize(("a", "b"), [(-3.0, 0.0), (1e9, 0.0), (1.0, 1e6), (1e-9, 5e-4)])
+@pytest.mark.parametrize(("c", "d"), [(1.0, 0.0), (1e3, 1.7e9), (1e-6, -2.0)])
+def test_greedy_bins_follow_scale_and_offset(a, b, c, d):
+    for seed in range(0, 30, 3):  # uniform rows: those of other kinds crowd on few cells
+        x, g = sample(seed)
+        plain = estimate(x, g, rs.GreedyBins(20))
+        moved = estimate(c * x + d, a * g + b, rs.GreedyBins(20))
+        assert_array_equal(moved["n_obs"], plain["n_obs"])
+        assert_array_equal(
+            index_of_edges(moved["edge_value"].values, 20),
+            index_of_edges(plain["edge_value"].values, 20),
+        )
+
+
+def test_greedy_bins_of_frequency_weights_are_those_of_repeated_rows(rng):
+    for seed in range(10):
+        x, g = sample(seed)
+        counts = rng.integers(1, 5, len(x))
+        weighted = estimate(x, g, rs.GreedyBins(), weights=counts, weight_kind="frequency")
+        repeated = estimate(np.repeat(x, counts), np.repeat(g, counts), rs.GreedyBins())
+        for name in ("edge_value", "n_obs"):
+            assert_array_equal(weighted[name], repeated[name])
+        assert_allclose(weighted["effect"], repeated["effect"], rtol=1e-12)  # sums in other orders
+
+
+def test_greedy_edges_given_again_are_the_same_estimates():
+    for seed in range(10):
+        x, g = sample(seed)
+        effect = estimate(x, g, rs.GreedyBins())
+        again = estimate(x, g, rs.GivenBins(effect["edge_value"].values))
+        assert_array_equal(again["edge_value"], effect["edge_value"])
+        assert_array_equal(again["n_obs"], effect["n_obs"])
+        for name in ("effect", "heterogeneity", "curve"):
+            # Cells of the fine grid are merged in one, rows are counted in the other.
+            assert_allclose(again[name], effect[name], rtol=1e-9, atol=1e-12)
+
+
+def test_greedy_bins_are_not_mirrored():
+    """By hand, ddof 0, no discount: a cell of 0, 2 and two of 9, 11 have variances of 1.
+
+    From the left the cost grows from 1 to 21.25 to 19, from the right from 1 to 1 to 19.
+    """
+    x = frozen([0, 0.5, 1, 1.5, 2, 2.5])
+    g = frozen([0, 2, 9, 11, 9, 11])
+    rule = rs.GreedyBins(3, min_obs=2, discount=0.0, factor=20.0, ddof=0)
+    assert_array_equal(estimate(x, g, rule)["n_obs"], [2, 4])
+    assert_array_equal(estimate(2.5 - x[::-1], g[::-1], rule)["n_obs"], [6])
 
 
 # --- the authors' library ------------------------------------------------------------------------
@@ -347,6 +479,33 @@ def test_edges_equal_effectors_but_for_ties():
         found[against_effector(x, np.full(len(x), levels[0] + seed / 7))] += 1
     assert set(found) == {"equal", "tie"}
     assert found["tie"] > 25
+
+
+def test_effectors_greedy_is_another_search():
+    """Since 0.5 its name stands for merging from the bottom up, with math [21] as the cost.
+
+    Ours is the sweep of the authors' code, so that edges differ; neither beats the optimum.
+    """
+    partitioning = pytest.importorskip("effector").axis_partitioning
+    assert partitioning.Greedy is partitioning.Agglomerative
+    n_cells, rule = 20, {"min_obs": 2, "discount": 0.3, "ddof": 0}
+    for seed in range(30):
+        x, g = sample(seed)
+        width = np.ptp(x) / n_cells
+        cell = np.clip(((x - x.min()) / width).astype(int), 0, n_cells - 1)
+        best, ours = (
+            estimate(x, g, bins(n_cells, **rule))["edge_value"].values
+            for bins in (rs.OptimalBins, rs.GreedyBins)
+        )
+        theirs = partitioning.Greedy(n_cells, 2, 0.3).find_limits(x.copy(), g.copy(), None)
+        least, *others = (
+            sum(
+                bin_cost((cell >= a) & (cell < b), g, (b - a) * width, **rule)
+                for a, b in pairwise(index_of_edges(edges, n_cells))
+            )
+            for edges in (best, ours, theirs)
+        )
+        assert least <= min(others) * (1 + 1e-9), f"seed {seed}"
 
 
 def test_effector_gives_up_on_timestamps():

@@ -11,6 +11,8 @@ from rhale_stats.arrays.moments import (
     IntArray,
     Moments,
     cell_index,
+    merge,
+    n_effective,
     union,
     variance,
 )
@@ -192,6 +194,67 @@ def _backtrack(previous: IntArray) -> IntArray:
     while starts[-1] > 0:
         starts.append(int(previous[starts[-1]]))
     return np.array(starts[::-1])
+
+
+def greedy_partition(
+    cells: Moments,
+    *,
+    min_obs: float,
+    discount: float,
+    factor: float,
+    ddof: int,
+    resolution: float,
+) -> IntArray:
+    """math [20] for one feature: the first cells of the bins, in one sweep from left to right.
+
+    With c_j = (1 - discount W_j / W) var_j of the open bin's first j cells, the bin is closed after
+    the first j with c_{j+1} > factor c_j + tie, where both have ``min_obs`` effective rows. The tie
+    is that of `optimal_partitions` over a unit of width.
+
+    Parameters
+    ----------
+    cells : Moments
+        Of shape (cells,).
+    min_obs, resolution : float
+        Smallest effective number of rows of a bin; local effects that differ by less are equal.
+    discount, factor : float
+    ddof : int
+    """
+    everything = merge(cells, np.array([0]))
+    tie = TIE * np.nan_to_num(variance(everything, ddof)) + resolution**2
+    # A little below, so that rounding in a sum of weights does not keep a bin open.
+    needed = max(min_obs, 2) * (1 - 1e-12)
+    starts = [0]
+    while True:
+        bins = _growing(cells, starts[-1], everything.mean)
+        cost = (1 - discount * bins.weight / everything.weight) * variance(bins, ddof)
+        enough = n_effective(bins) >= needed
+        closes = enough[:-1] & enough[1:] & (cost[1:] > factor * cost[:-1] + tie)
+        if not closes.any():
+            break
+        starts.append(starts[-1] + 1 + int(closes.argmax()))
+    while len(starts) > 1 and n_effective(merge(cells, np.array(starts)))[-1] < needed:
+        starts.pop()
+    return np.array(starts)
+
+
+def _growing(cells: Moments, begin: int, centre: FloatArray) -> Moments:
+    """Moments of the first 1, 2, ... cells from ``begin`` on; their sums are about ``centre``."""
+    n_obs, weight, weight_sq, mean, m2, x_mean = (part[begin:] for part in cells)
+    occupied = weight > 0
+    deviation = np.where(occupied, mean - centre, 0.0)
+    total, first = np.cumsum(weight), np.cumsum(weight * deviation)
+    x_first = np.cumsum(weight * np.where(occupied, x_mean, 0.0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        second = np.cumsum(m2 + weight * deviation**2) - first**2 / total
+        return Moments(
+            np.cumsum(n_obs),
+            total,
+            np.cumsum(weight_sq),
+            centre + first / total,
+            np.maximum(second, 0.0),
+            x_first / total,
+        )
 
 
 def quantile_edges(x: FloatArray, n_bins: int, counts: FloatArray | None) -> FloatArray:

@@ -16,9 +16,9 @@ from rhale_stats.simulate import PiecewiseLinear, Quadratic, Simulator, dense_tr
 from rhale_stats.studies.report import mean_table
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
 from rhale_stats.studies.tools import (
-    FIXED_COLOUR,
-    RHALE_COLOUR,
     SCORES,
+    against_fixed,
+    draw_against_fixed,
     holds,
     local_of,
     no_data,
@@ -27,7 +27,6 @@ from rhale_stats.studies.tools import (
     pm,
     quiet_rhale,
     scored,
-    with_error,
 )
 
 RHALE = "RHALE"
@@ -42,6 +41,7 @@ DENSE_ROWS, DENSE_BINS = 1_000_000, 1000
 QUICK_ROWS = 100_000
 # A break of the piecewise function that no grid of equal cells meets.
 MOVED_BREAKS = (0.213, 0.387, 0.437, 0.512)
+COMPARED = ("L_mu", "L_sigma", "ISE_mu", "ISE_sigma", "curve_mean_error")
 FUNCTIONS = ("piecewise linear", "non-linear", "piecewise linear, other breaks")
 
 
@@ -150,7 +150,7 @@ def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:
     """One table a function: both kinds of metric, all rules."""
     every = [*SCORES, "L_sigma_ddof0", "L_rho", "L_rho_dense"]
     every.remove("n_bins")
-    out = []
+    out = [("RHALE against the best number of bins of one width", against_fixed(results, COMPARED))]
     for k, name in enumerate(results["scenario"].values):
         table = mean_table(results.isel(scenario=[k]), every, ["rule"]).drop(columns="scenario")
         table.insert(1, "n_bins", results["n_bins"].isel(scenario=k).mean("replicate").values)
@@ -160,28 +160,17 @@ def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:
 
 def findings(results: xr.Dataset) -> list[str]:
     """Does it hold, by both kinds of metric."""
+    table = against_fixed(results, COMPARED)
     words = []
     for name in results["scenario"].values:
-        one = results.sel(scenario=name)
-        complete = one["L_sigma"].notnull().all("replicate").values
-        fixed = one.isel(rule=np.flatnonzero(complete)[1:])
-        ours = one.sel(rule=RHALE)
-        parts = []
-        beaten = True
-        for score in ("L_mu", "L_sigma", "ISE_mu", "ISE_sigma", "curve_mean_error"):
-            means = fixed[score].mean("replicate")
-            best = str(means["rule"].values[int(np.argmin(means.values))])
-            better = int((means < float(ours[score].mean())).sum())
-            if score in ("L_mu", "L_sigma"):
-                beaten = beaten and better == 0
-            parts.append(
-                f"{score} {pm(ours[score])}, best fixed {best} {pm(fixed[score].sel(rule=best))}, "
-                f"{better} of {fixed.sizes['rule']} better than RHALE"
-            )
+        lines = table[table["scenario"] == name].set_index("score")
+        better = lines["better"]
         words.append(
-            f"{name}, RHALE better than any K in L_mu and L_sigma: {holds(beaten).lower()}. "
-            + "; ".join(parts)
-            + f". RHALE makes {pm(ours['n_bins'])} bins."
+            f"{holds(better[['L_mu', 'L_sigma']].sum() == 0)}: {name}, RHALE better than any K in "
+            f"L_mu and L_sigma. Of {lines['compared'].max()} numbers of bins {better['L_mu']} are "
+            f"better in L_mu and {better['L_sigma']} in L_sigma; along the axis {better['ISE_mu']} "
+            f"in ISE_mu, {better['ISE_sigma']} in ISE_sigma, {better['curve_mean_error']} in the "
+            f"curve. RHALE makes {pm(results['n_bins'].sel(scenario=name, rule=RHALE))} bins."
         )
     missing = results["L_sigma"].isnull().sum("replicate").max("scenario")
     first = [str(rule) for rule in results["rule"].values[(missing > 0).values]]
@@ -208,13 +197,7 @@ def figure(results: xr.Dataset) -> Figure:
     fig, axes = panels(results.sizes["scenario"], len(shown))
     for row, name in zip(axes, results["scenario"].values, strict=True):
         one = results.sel(scenario=name)
-        k = [int(str(rule).removeprefix("K = ")) for rule in one["rule"].values[1:]]
         for ax, score in zip(row, shown, strict=True):
-            complete = one[score].isel(rule=slice(1, None)).notnull().all("replicate").values
-            fixed = one[score].isel(rule=slice(1, None)).isel(rule=complete)
-            with_error(ax, np.array(k)[complete], fixed, fmt=".", color=FIXED_COLOUR)
-            mean = float(one[score].sel(rule=RHALE).mean())
-            ax.axhline(mean, color=RHALE_COLOUR, linewidth=1.2)
-            ax.set(title=score, xlabel="bins of one width", ylim=(0, None))
+            draw_against_fixed(ax, one[score], ".")
         row[0].set_ylabel(f"{name}\n(line: RHALE)")
     return fig

@@ -105,7 +105,8 @@ def expected_bias(a: float, b: float) -> NDArray[np.float64]:
     """2 (E[z | bin] - midpoint) for z ~ beta(a, b), exactly: the effect is 1 + 2 z."""
     edges = np.linspace(0, 1, N_BINS + 1)
     mean = a / (a + b) * np.diff(betainc(a + 1, b, edges)) / np.diff(betainc(a, b, edges))
-    return np.asarray(2 * (mean - (edges[:-1] + edges[1:]) / 2))
+    # Rounding of what is 0 would be printed with all its digits.
+    return np.round(2 * (mean - (edges[:-1] + edges[1:]) / 2), 12)
 
 
 def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:
@@ -154,9 +155,10 @@ def findings(results: xr.Dataset) -> list[str]:
 
 def figure(results: xr.Dataset) -> Figure:
     """Bias by bin, before and after correction, with the exact one."""
-    fig, axes = panels(1, results.sizes["scenario"], sharey=True)
+    n_columns = len(SHAPES)
+    fig, axes = panels(results.sizes["scenario"] // n_columns, n_columns, sharey=True)
     k = np.arange(N_BINS)
-    for ax, scenario in zip(axes[0], results["scenario"].values, strict=True):
+    for ax, scenario in zip(axes.flat, results["scenario"].values, strict=True):
         one = results.sel(scenario=scenario)
         with_error(ax, k - 0.1, one["error"], color=FIXED_COLOUR, fmt="o", label="effect")
         with_error(ax, k + 0.1, one["corrected"], color=RHALE_COLOUR, fmt="s", label="corrected")
@@ -164,6 +166,7 @@ def figure(results: xr.Dataset) -> Figure:
         ax.plot(k, exact, "k_", markersize=12, label="exact bias")
         ax.axhline(0, color="0.7", linewidth=0.6)
         ax.set(title=str(scenario), xlabel="bin", xticks=k)
-    axes[0, 0].set_ylabel("bias of the effect")
+    for row in axes:
+        row[0].set_ylabel("bias of the effect")
     axes[0, 0].legend(frameon=False, fontsize="small")
     return fig

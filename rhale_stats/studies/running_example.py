@@ -58,7 +58,7 @@ def study(options: Options) -> Study:
             "n_unknown": Output(("rule",), "bins with one row or none", "bins"),
             "filled_error": Output(
                 ("rule",),
-                "mean distance of the zero-start curves, bins without rows interpolated",
+                "mean distance of the curves centred along the axis, empty bins interpolated",
             ),
             "bins_wave": Output((), "bins of RHALE that begin below 0", "bins"),
             "curve": Output(("rule", "grid"), "zero-start curve, bins without rows interpolated"),
@@ -98,7 +98,8 @@ def replicate(
         curve = np.append(0.0, np.cumsum(filled * np.diff(edges)))
         cells, slope = only(truth, "cell_value"), only(truth, "cell_effect")
         true = np.append(0.0, np.cumsum(slope * np.diff(cells)))
-        out["filled_error"].append(float(np.mean(np.abs(np.interp(cells, edges, curve) - true))))
+        distance = np.interp(cells, edges, curve) - true
+        out["filled_error"].append(float(np.mean(np.abs(distance - distance.mean()))))
         out["n_unknown"].append(float(np.sum(only(effect, "n_obs") < 2)))
         out["curve"].append(np.interp(GRID, edges, curve, left=np.nan, right=np.nan))
         if name == RHALE:
@@ -118,10 +119,13 @@ def findings(results: xr.Dataset) -> list[str]:
     fixed = ["K = 5", "K = 15", "K = 50"]
     least = error.sel(rule=fixed).mean("replicate").min()
     bins = one["n_bins"].sel(rule=RHALE)
+    noise = float(error.sel(rule=RHALE).std(ddof=1)) / np.sqrt(results.sizes["replicate"])
+    # Better than all of them by more than twice the Monte-Carlo standard error.
+    clear = error.sel(rule=RHALE).mean() < least - 2 * noise
     return [
-        f"{holds(error.sel(rule=RHALE).mean() < least)}: the mean error of the curve over "
-        f"{results.sizes['replicate']} samples of 60 rows is {compared}. Empty bins are "
-        "interpolated as in that code, for this comparison only.",
+        f"{holds(clear)}: RHALE against bins of one width. The mean error of the curve, centred "
+        f"along the axis, over {results.sizes['replicate']} samples of 60 rows is {compared}. "
+        "Empty bins are interpolated, as in that code in its own way, for this comparison only.",
         f"Without inventing values, K = 15 and K = 50 have no estimate: in "
         f"{share(gaps.sel(rule='K = 15') > 0)} and {share(gaps.sel(rule='K = 50') > 0)} of runs "
         f"some bin has one row or none.",

@@ -84,6 +84,47 @@ def scored_rules(
     return out
 
 
+def against_fixed(results: xr.Dataset, scores: Sequence[str]) -> pd.DataFrame:
+    """RHALE beside the numbers of bins of one width for which no run failed, a line a score.
+
+    ``results`` has RHALE first along ``rule``, then the numbers of bins. ``better`` counts the
+    numbers of bins with a smaller mean than RHALE, of ``compared``.
+    """
+    lines = []
+    for scenario in results["scenario"].values:
+        for score in scores:
+            values = results[score].sel(scenario=scenario).transpose("rule", "replicate")
+            known = np.flatnonzero(values.notnull().all("replicate"))
+            ours, fixed = values.isel(rule=0), values.isel(rule=known[known > 0])
+            means = fixed.mean("replicate").values
+            best = int(np.argmin(means))
+            (mean, error), (least, least_error) = mean_and_mcse(ours), mean_and_mcse(fixed[best])
+            lines.append(
+                {
+                    "scenario": str(scenario),
+                    "score": score,
+                    "RHALE": mean,
+                    "RHALE_mcse": error,
+                    "best": str(fixed["rule"].values[best]),
+                    "best_mean": least,
+                    "best_mcse": least_error,
+                    "better": int((means < mean).sum()),
+                    "compared": len(means),
+                }
+            )
+    return pd.DataFrame(lines)
+
+
+def draw_against_fixed(ax: Axes, scores: xr.DataArray, fmt: str) -> None:
+    """Means of one score against the number of bins of one width, and RHALE's as a line."""
+    fixed = scores.isel(rule=slice(1, None))
+    known = fixed.notnull().all("replicate").values
+    k = np.array([int(str(rule).removeprefix("K = ")) for rule in fixed["rule"].values])
+    with_error(ax, k[known], fixed.isel(rule=known), fmt=fmt, color=FIXED_COLOUR)
+    ax.axhline(float(scores.isel(rule=0).mean()), color=RHALE_COLOUR, linewidth=1.2)
+    ax.set(title=str(scores.name), xlabel="bins of one width", ylim=(0, None))
+
+
 def padded(values: NDArray[np.float64], length: int) -> NDArray[np.float64]:
     """Values with NaN behind them, up to a length."""
     out = np.full(length, np.nan)

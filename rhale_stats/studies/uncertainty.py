@@ -127,7 +127,9 @@ def findings(results: xr.Dataset) -> list[str]:
     large = losses.isel(scenario=-1)
     error = large["error"].mean("replicate")
     best = N_BINS[int(np.argmin(error.values))]
-    dense = losses.isel(scenario=0).sel(n_bins=20)
+    densest = N_BINS[-1]
+    dense = losses.isel(scenario=1).sel(n_bins=densest)
+    unknown = int(losses["loss"].isel(scenario=0).sel(n_bins=20).isnull().sum())
     distance = np.abs(end.mean("replicate") - 2) / (
         end.std("replicate", ddof=1) / np.sqrt(end.sizes["replicate"])
     )
@@ -140,14 +142,11 @@ def findings(results: xr.Dataset) -> list[str]:
         f"{holds(np.abs(gap).max() < 4)}: the expected loss is 0.4 + 1/(3 K²). With divisor n - 1 "
         f"no mean is further from it than {float(np.abs(gap).max()):.1f} Monte-Carlo standard "
         "errors, whatever N, where all bins have two rows.",
-        "Holds only in part: with few rows in a bin the loss is not biased, it is noisy. What the "
-        f"note's divisor n shows beyond that is its own bias: N = 100, K = 20 gives "
-        f"{pm(dense['loss_ddof0'])} where 0.4 is the lower bound, against {pm(dense['loss'])} "
-        "with n - 1."
-        if np.isfinite(dense["loss"]).all()
-        else "In part: with N = 100 and K = 20 some bin has one row or none in "
-        f"{int((~np.isfinite(dense['loss'])).sum())} of {dense.sizes['replicate']} runs, and its "
-        "variance is unknown; the divisor n of the note would count it as 0.",
+        "Holds in part: with few rows in a bin the loss is noisy, not biased. What falls below the "
+        f"lower bound is the note's divisor n: {dense['scenario'].item()}, K = {densest} gives "
+        f"{pm(dense['loss_ddof0'])} with it and {pm(dense['loss'])} with n - 1.",
+        f"With N = 100 and K = 20 some bin has one row or none in {unknown} of "
+        f"{results.sizes['replicate']} runs, and its variance is not known.",
         f"With {large['scenario'].item()}, the variance of a bin is closest to the truth with "
         f"K = {best} of the numbers tried: an error of {pm(large['error'].sel(n_bins=best))}.",
     ]

@@ -14,13 +14,14 @@ from rhale_stats.arrays.binning import (
     BLOCK_CELLS,
     TIE,
     bin_edges,
+    greedy_partition,
     is_resolved,
     optimal_partitions,
     quantile_edges,
     regular_axis,
     variable_axis,
 )
-from rhale_stats.arrays.moments import Moments, cell_moments, merge
+from rhale_stats.arrays.moments import Moments, cell_moments, merge, n_effective
 
 EPS = np.finfo(float).eps
 
@@ -304,6 +305,171 @@ def test_a_bin_more_must_save_a_billionth(share, n_bins):
 def test_min_obs_beyond_all_rows_is_refused():
     with pytest.raises(ValueError, match="min_obs must leave one bin with all rows feasible"):
         solve(cells_of(np.arange(5), np.arange(5.0), 5), np.ones(5), min_obs=6)
+
+
+# --- from left to right ----------------------------------------------------------------------
+
+
+def sweep(cells, *, min_obs=2.0, discount=0.2, factor=1.05, ddof=1, resolution=0.0):
+    """The function under test, with defaults and one problem a row as `cells_of` makes it."""
+    return greedy_partition(
+        Moments(*(part[0] for part in cells)),
+        min_obs=min_obs,
+        discount=discount,
+        factor=factor,
+        ddof=ddof,
+        resolution=resolution,
+    ).tolist()
+
+
+def plain_sweep(cell, g, n_cells, *, factor, weight=None, **rule):
+    """math [20] as it is written, every cost straight from the rows."""
+
+    def cost(begin, end):
+        return bin_cost((cell >= begin) & (cell < end), g, 1.0, weight=weight, **rule)
+
+    whole = {**rule, "discount": 0.0, "min_obs": 1}
+    tie = TIE * bin_cost(np.ones(len(g), dtype=bool), g, 1.0, weight=weight, **whole)
+    starts = [0]
+    for end in range(1, n_cells):
+        now, then = cost(starts[-1], end), cost(starts[-1], end + 1)
+        if np.isfinite([now, then]).all() and then > factor * now + tie:
+            starts.append(end)
+    while len(starts) > 1 and not np.isfinite(cost(starts[-1], n_cells)):
+        del starts[-1]
+    return starts
+
+
+def test_greedy_closes_a_bin_before_the_cell_that_makes_it_worse():
+    """Two cells of 0 and 2, two of 9 and 11: variances 1 and 1, then 18.2 with the third cell."""
+    cell = np.repeat(np.arange(4), 2)
+    g = np.array([0.0, 2, 0, 2, 9, 11, 9, 11])
+    assert sweep(cells_of(cell, g, 4)) == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("factor", "discount", "starts"),
+    [
+        (1.05, 0.0, [0, 1]),  # 1.1 exceeds 1.05 times 1
+        (1.15, 0.0, [0]),
+        (1.05, 0.5, [0]),  # (1 - 0.5) 1.1 is less than (1 - 0.25) 1
+        (1.15, 0.1, [0]),
+    ],
+)
+def test_greedy_by_hand(factor, discount, starts):
+    """-1 and 1 have variance 1, and 1.1 together with two rows at a distance of sqrt(1.2)."""
+    g = np.array([-1, 1, -np.sqrt(1.2), np.sqrt(1.2)])
+    cells = cells_of(np.array([0, 0, 1, 1]), g, 2)
+    assert sweep(cells, factor=factor, discount=discount, ddof=0) == starts
+
+
+def test_greedy_bins_grow_until_they_have_min_obs():
+    cell = np.repeat(np.arange(4), 2)
+    g = np.array([0.0, 0.1, 4, 4.1, 8, 8.1, 12, 12.1])
+    assert sweep(cells_of(cell, g, 4), min_obs=2) == [0, 1, 2, 3]
+    assert sweep(cells_of(cell, g, 4), min_obs=3) == [0, 2]
+    assert sweep(cells_of(cell, g, 4), min_obs=5) == [0]
+
+
+def test_a_last_greedy_bin_with_too_few_rows_joins_its_neighbour():
+    cell = np.array([0, 0, 1, 1, 2, 2, 3])
+    g = np.array([0.0, 2, 0, 2, 9, 11, 30])
+    assert sweep(cells_of(cell, g, 4)) == [0, 2]  # 30 would have had a bin for itself
+    cell, g = np.append(cell, 3), np.append(g, 32.0)
+    assert sweep(cells_of(cell, g, 4)) == [0, 2, 3]
+
+
+def test_empty_cells_belong_to_the_greedy_bin_on_their_left():
+    cell = np.array([2, 2, 5, 5])
+    assert sweep(cells_of(cell, np.array([0.0, 2, 9, 11]), 7)) == [0, 5]
+
+
+@pytest.mark.parametrize("noise", ["normal", "two-point"])
+@pytest.mark.parametrize("kind", ["none", "frequency", "precision", "precision over six decades"])
+def test_greedy_agrees_with_the_plain_sweep(kind, noise):
+    n_bins = []
+    for seed in range(200):
+        cell, g, width, rule = problem(seed, max_cells=25, noise=noise)
+        n_cells = len(width)
+        rng = np.random.default_rng([seed, 2])
+        rule["factor"] = float(rng.choice([1.0, 1.05, 1.5]))
+        weight = None
+        if kind == "frequency":
+            weight = rng.integers(1, 4, len(g)).astype(float)
+            repeat = weight.astype(int)
+            expected = plain_sweep(np.repeat(cell, repeat), np.repeat(g, repeat), n_cells, **rule)
+        else:
+            if kind != "none":
+                weight = 10 ** rng.uniform(-6 if kind.endswith("decades") else -0.5, 0, len(g))
+            expected = plain_sweep(cell, g, n_cells, weight=weight, **rule)
+        cells = cells_of(cell, g, n_cells, weight, frequency=kind == "frequency")
+        assert sweep(cells, **rule) == expected, f"seed {seed}: {rule}"
+        n_bins.append(len(expected))
+    assert len(np.unique(n_bins)) >= 3  # the problems are not all one answer
+
+
+def test_greedy_bins_have_min_obs_effective_rows_where_weights_differ_by_decades():
+    """A heavy row lowers the effective number: the last bin may have to join more than one."""
+    joined = 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        cell, g = np.sort(rng.integers(0, 20, 60)), rng.normal(size=60)
+        weight = 10.0 ** rng.uniform(-2, 0, 60)
+        weight[cell >= 18] *= 1000
+        cells = cells_of(cell, g, 20, weight)
+        rows = n_effective(merge(Moments(*(part[0] for part in cells)), np.array([0])))[0]
+        min_obs = max(2.0, rows / 2)
+        if rows < min_obs:
+            continue
+        starts = sweep(cells, min_obs=min_obs)
+        bins = merge(Moments(*(part[0] for part in cells)), np.array(starts))
+        assert (n_effective(bins) >= min_obs * (1 - 1e-12)).all(), f"seed {seed}"
+        joined += len(starts) == 1
+    assert joined
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -1e9 / 3, 1e-7])
+def test_a_constant_is_one_greedy_bin(rng, value):
+    cell = rng.integers(0, 100, 1000)
+    g = value + 4 * np.spacing(value) * rng.integers(-1, 2, 1000)
+    assert sweep(cells_of(cell, g, 100), resolution=16 * np.spacing(abs(value))) == [0]
+
+
+@pytest.mark.parametrize("at", [1, 3, 7])
+@pytest.mark.parametrize("scale", [1e-150, 1.0, -1e150])
+def test_greedy_finds_a_clean_step(at, scale):
+    cell = np.repeat(np.arange(8), 5)
+    g = scale * np.where(cell < at, 0.1, 0.7)
+    assert sweep(cells_of(cell, g, 8), min_obs=5) == [0, at]
+
+
+def test_greedy_is_homogeneous_and_blind_to_offsets(rng):
+    for _ in range(20):
+        cell, g = large_problem(rng)
+        plain = sweep(cells_of(cell, g, 30), min_obs=15)
+        for other in (1e-150 * g, -1e150 * g, 1e3 + g, g - 1e8):
+            assert sweep(cells_of(cell, other, 30), min_obs=15) == plain
+
+
+def test_greedy_weights_have_no_scale_and_are_replication(rng):
+    cell, g = large_problem(rng)
+    weight = rng.uniform(0.2, 1, len(g))
+    plain = sweep(cells_of(cell, g, 30, weight), min_obs=15)
+    assert len(plain) > 2
+    assert sweep(cells_of(cell, g, 30, 1e9 * weight), min_obs=15) == plain
+    counts = rng.integers(1, 5, len(g))
+    repeated = cells_of(np.repeat(cell, counts), np.repeat(g, counts), 30)
+    weighted = cells_of(cell, g, 30, counts.astype(float), frequency=True)
+    assert sweep(weighted, min_obs=25) == sweep(repeated, min_obs=25)
+
+
+def test_greedy_resolution_is_the_smallest_difference_that_counts():
+    cell = np.repeat(np.arange(8), 5)
+    g = np.where(cell < 4, 0.0, 1.0)
+    # The fifth cell makes a variance of 0.17 out of none.
+    for resolution, n_bins in ((0.4, 2), (0.6, 1)):
+        starts = sweep(cells_of(cell, g, 8), discount=0.0, resolution=resolution)
+        assert len(starts) == n_bins
 
 
 # --- edges -----------------------------------------------------------------------------------
