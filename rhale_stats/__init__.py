@@ -22,7 +22,7 @@ from rhale_stats.bins import (
 from rhale_stats.effects import local_effects, predict, rhale
 from rhale_stats.inference import std_error
 from rhale_stats.models import ModelError
-from rhale_stats.plots import plot_bias, plot_effect, plot_effects
+from rhale_stats.plots import plot_bias, plot_bins, plot_effect, plot_effects
 from rhale_stats.scoring import mae, mcse
 from rhale_stats.simulate import dense_truth
 from rhale_stats.summaries import augment, glance, summary, tidy
@@ -47,6 +47,7 @@ __all__ = [
     "mae",
     "mcse",
     "plot_bias",
+    "plot_bins",
     "plot_effect",
     "plot_effects",
     "predict",

@@ -90,6 +90,10 @@ class RhaleAccessor:
         """See `rhale_stats.plot_bias`."""
         return plots.plot_bias(self._dataset, feature, ax)
 
+    def plot_bins(self, local: xr.Dataset, feature: str | int, ax: Any = None) -> Any:
+        """See `rhale_stats.plot_bins`."""
+        return plots.plot_bins(self._dataset, local, feature, ax)
+
     def plot_all(self, features: Any = None, *, n_columns: int = 3, axes: Any = None) -> Any:
         """See `rhale_stats.plot_effects`."""
         return plots.plot_effects(self._dataset, features, n_columns=n_columns, axes=axes)

@@ -17,7 +17,9 @@ import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import to_rgba
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
@@ -67,6 +69,18 @@ CURVE_INTERVAL, BIN_INTERVAL = (
     "95 % interval of the\naverage in the bin",
 )
 VIOLIN = "local effects\nin the bin"
+# Those of the picture of bins. With more rows than this points would merge; cells show them.
+POINTS, WEIGHED, DENSITY = (
+    "local effects",
+    "local effects,\nthe larger the more weight",
+    "local effects,\nthe darker the more",
+)
+EDGES = "edges of bins"
+LOSS, CHOSEN = "loss", "chosen:"
+POINTS_DRAWN = 3000
+DENSITY_CELLS = 80  # along the axis
+# Area of a point, in points squared: of the usual one, and of the one with most weight at most.
+POINT_AREA, LARGEST_POINT = (2.5, 14.0), 100.0
 # Those of the picture of bias, and its marks.
 WITHIN, BIN_ERROR = "heterogeneity within,\nsquared", "bin error"
 TOTAL, BIN_ERROR_SE = "their sum, the variance\nin the bin", "± its standard error"
@@ -74,6 +88,7 @@ MARKS = {BIASED: "*", LARGE: "**", TOO_FEW: "×"}
 LEGEND = (
     *(CURVE, BIN, BAND, BIN_SPREAD, CURVE_INTERVAL, BIN_INTERVAL, VIOLIN),
     *(TOTAL, WITHIN, BIN_ERROR, BIN_ERROR_SE),
+    *(POINTS, EDGES, LOSS, CHOSEN),
 )
 LEGEND_WIDTH = 40
 # Marks what is ours in a figure that others may draw in too.
@@ -274,6 +289,245 @@ def plot_effects(
             panels[0].figure.supylabel(_output_label(effect), fontsize=size, parse_math=False)
         _legend(panels)
     return _array(panels)
+
+
+def plot_bins(
+    effect: xr.Dataset,
+    local: xr.Dataset,
+    feature: str | int,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
+) -> NDArray[np.object_]:
+    """Local effects of the rows against the feature, with its bins and what they estimate.
+
+    Vertical lines are the edges, horizontal ones the effect of every bin, with a band of plus and
+    minus its heterogeneity. Bins that fit have points on both sides of their line all along. Where
+    numbers of bins were compared, a second panel shows the loss of each, with the chosen one.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale` returned.
+    local : Dataset
+        The local effects that ``effect`` was made from. With honest bins the rows of the estimate
+        are drawn, not those that chose the edges.
+    feature : str or int
+        Name or number of the feature.
+    ax : Axes or pair of Axes, optional
+        One; or two, for bins and loss, where ``effect`` has a ``bin_loss``. By default those of a
+        new figure.
+
+    Returns
+    -------
+    ndarray of shape (1,) or (2,)
+        The Axes.
+
+    Raises
+    ------
+    KeyError
+        Unknown feature, or one that ``local`` does not have.
+    TypeError
+        ``effect`` or ``local`` is something else, or ``ax`` are no Axes.
+    ValueError
+        Another number of Axes, or rows of ``local`` that lie in no bin.
+
+    Notes
+    -----
+    Every row is drawn. Up to 3000 are points, whose area is the weight where rows have weights;
+    more are hexagonal cells, the darker the more rows or weight they hold. Where the longest tails
+    would leave nothing to see of the bins, the panel holds the central 99 % of the local effects,
+    and a note says how many are off the scale. A bin without rows has edges only, one of a single
+    row no band.
+
+    Numbers of bins that were not allowed, because a bin had too few rows, have no loss; a note says
+    how many there are.
+
+    References
+    ----------
+    Gkolemis et al. (2023), *RHALE*, Eq. 10 and 11; note of June 2021, *Idea in bullets*, section 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: X[:, 0] ** 3 + X[:, 0] * X[:, 1], X)
+    >>> (panel,) = rs.plot_bins(rs.rhale(local), local, "x0")
+    >>> panel.get_ylabel()
+    'd output / d x0'
+    >>> bins, loss = rs.plot_bins(rs.rhale(local, bins=rs.BestEqualWidthBins()), local, "x0")
+    >>> loss.get_xlabel()
+    'number of bins'
+    """
+    row = one_feature(check_effect(effect), feature)
+    rows = _rows(estimation_rows(check_local(local), effect), row)
+    n_panels = 2 if "bin_loss" in effect else 1
+    panels = None
+    if ax is not None:
+        which = "for bins and for loss" if n_panels == 2 else "one"
+        panels = _given_axes("ax", [ax] if isinstance(ax, Axes) else ax, n_panels, which)
+    with _style(own=ax is None):
+        if panels is None:
+            panels = _column([3.6, 2.4][:n_panels])
+        _label_bins(panels[0], effect, row)
+        if n_panels == 2:
+            panels[1].set_xlabel("number of bins")
+            units = str(effect.attrs.get("output_units", ""))
+            panels[1].set_ylabel(_upright("loss", units), parse_math=False)
+        if rows is None:
+            for panel in panels:
+                _say_constant(panel)
+                panel.tick_params(left=False, labelleft=False)
+            return _array(panels)
+        _draw_rows(panels[0], rows, row)
+        if n_panels == 2:
+            _draw_loss(panels[1], row)
+        _legend(panels)
+    return _array(panels)
+
+
+def _column(heights: list[float]) -> list[Axes]:
+    figure, panels = plt.subplots(
+        len(heights),
+        figsize=(7.0, sum(heights)),
+        height_ratios=heights,
+        squeeze=False,
+        layout="constrained",
+    )
+    sns.despine(fig=figure)
+    return list(panels[:, 0])
+
+
+def _draw_rows(panel: Axes, rows: _Rows, row: xr.Dataset) -> None:
+    """Rows as points or density, edges, and the piecewise mean with its band."""
+    edges = row["edge_value"].values
+    span = np.ptp(edges)
+    room = np.diff(edges).min() / span * panel.get_window_extent().width * 72 / panel.figure.dpi
+    panel.set_xlim(edges[0] - 0.02 * span, edges[-1] + 0.02 * span)
+    _draw_pieces(panel, row, np.clip(0.05 * room, 0.2, 0.8))
+    bins = panel.get_ylim()
+    many = len(rows.x) > POINTS_DRAWN
+    if many:
+        panel.update_datalim(np.column_stack([rows.x, rows.local_effect]))
+    else:
+        _draw_points(panel, rows)
+    panel.autoscale_view(scalex=False)
+    off_scale = _shorten_tails(panel, rows, bins)
+    if off_scale:
+        _say_off_scale(panel, off_scale)
+    _enlarge(panel, ERRORS_SHOWN * _error(row))
+    if many:
+        limits = panel.get_ylim()
+        _draw_density(panel, rows)
+        panel.set_ylim(limits)
+    lines = panel.vlines(
+        edges,
+        0,
+        1,
+        transform=panel.get_xaxis_transform(),
+        colors=REFERENCE,
+        linewidth=np.clip(0.05 * room, 0.2, 0.7),
+        zorder=2.2,
+        label=EDGES,
+    )
+    lines.set_gid(OURS)
+
+
+def _draw_pieces(panel: Axes, row: xr.Dataset, line: float) -> None:
+    """The effect of every bin, and plus and minus its heterogeneity."""
+    row = row.isel(bin=row["effect"].notnull().values)
+    left, right, mean = (row[name].values for name in ("bin_left", "bin_right", "effect"))
+    lines = panel.hlines(mean, left, right, color=AVERAGE, linewidth=1.8, zorder=4, label=BIN)
+    lines.set_capstyle("butt")
+    known = row["heterogeneity"].notnull().values
+    spread = row["heterogeneity"].values
+    band = PolyCollection(
+        [
+            [(a, m - s), (b, m - s), (b, m + s), (a, m + s)]
+            for a, b, m, s in zip(
+                left[known], right[known], mean[known], spread[known], strict=True
+            )
+        ],
+        facecolors=to_rgba(HETEROGENEITY, 0.22),
+        edgecolors=HETEROGENEITY,
+        linewidths=line,
+        zorder=3,
+    )
+    if known.any():
+        band.set_label(BIN_SPREAD)
+        panel.add_collection(band)
+    panel.autoscale_view(scalex=False)
+
+
+def _draw_points(panel: Axes, rows: _Rows) -> None:
+    usual = float(np.clip(4000 / len(rows.x), *POINT_AREA))
+    share = rows.weight / rows.weight.mean()
+    weighed = bool((share != share[0]).any())
+    panel.scatter(
+        rows.x,
+        rows.local_effect,
+        s=share * min(usual, LARGEST_POINT / share.max()),
+        color="0.25",
+        alpha=0.6,
+        linewidths=0,
+        zorder=3.5,
+        label=WEIGHED if weighed else POINTS,
+    )
+
+
+def _draw_density(panel: Axes, rows: _Rows) -> None:
+    """Rows in hexagonal cells over the panel; the square root keeps thin tails visible."""
+    box = panel.get_window_extent()
+    low, high = rows.x.min(), rows.x.max()
+    n_high = max(int(DENSITY_CELLS * box.height / box.width / np.sqrt(3)), 2)
+    cells = panel.hexbin(
+        rows.x,
+        rows.local_effect,
+        rows.weight,
+        reduce_C_function=np.sum,
+        gridsize=(DENSITY_CELLS, n_high),
+        extent=(low, high, *panel.get_ylim()),
+        linewidths=0.1,
+        zorder=2,
+    )
+    weight = np.asarray(cells.get_array())
+    cells.set_array(None)
+    cells.set_facecolor(_shades(weight))
+    cells.set_edgecolor("face")
+    cells.set_label(DENSITY)
+
+
+def _draw_loss(panel: Axes, row: xr.Dataset) -> None:
+    """The loss of every number of bins that was allowed, and the chosen one."""
+    tried, loss = row["n_bins_tried"].values, row["bin_loss"].values
+    allowed = np.isfinite(loss)
+    panel.plot(
+        tried[allowed],
+        loss[allowed],
+        color=HETEROGENEITY,
+        marker="o",
+        markersize=3,
+        linewidth=0.8,
+        label=f"{LOSS} of so many bins",
+        gid=OURS,
+    )
+    # Few bins differ most: from 1 to 2 as much of the axis as from 50 to 100.
+    panel.set_xscale("log")
+    panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    panel.xaxis.set_major_formatter(ScalarFormatter())
+    panel.xaxis.set_minor_formatter(NullFormatter())
+    chosen = int(row["n_bins"])
+    panel.plot(
+        [chosen],
+        loss[tried == chosen],
+        color=AVERAGE,
+        marker="D",
+        markersize=6,
+        linestyle="none",
+        zorder=3,
+        label=f"{CHOSEN} {chosen}",
+    )
+    if not allowed.all():
+        _note(panel, f"{(~allowed).sum()} of {len(tried)} numbers of bins leave too few rows")
 
 
 def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> Axes:
@@ -532,15 +786,19 @@ def _output_label(effect: xr.Dataset) -> str:
 
 
 def _label_axes(upper: Axes, lower: Axes, effect: xr.Dataset, row: xr.Dataset) -> None:
+    # A name such as "cost [$]" is text, not a formula.
+    upper.set_ylabel(_output_label(effect), parse_math=False)
+    _label_bins(lower, effect, row)
+
+
+def _label_bins(panel: Axes, effect: xr.Dataset, row: xr.Dataset) -> None:
     name = str(row["feature"].values)
     units = units_of(effect, name)
     output_units = str(effect.attrs.get("output_units", ""))
     slope = f"d {effect.attrs.get('output_name', 'output')} / d {name}"
     per = f"{output_units} per {units}" if units and output_units else ""
-    # A name such as "cost [$]" is text, not a formula.
-    upper.set_ylabel(_output_label(effect), parse_math=False)
-    lower.set_ylabel(_upright(slope, per), parse_math=False)
-    lower.set_xlabel(with_units(name, units), parse_math=False)
+    panel.set_ylabel(_upright(slope, per), parse_math=False)
+    panel.set_xlabel(with_units(name, units), parse_math=False)
 
 
 def _say(panel: Axes, text: str) -> None:
@@ -658,15 +916,16 @@ def _draw_violins(panel: Axes, rows: _Rows, edges: FloatArray, error: float) -> 
     panel.autoscale_view(scalex=False)
     off_scale = _shorten_tails(panel, rows, bins)
     if off_scale:
-        panel.text(
-            1,
-            1.01,
-            f"{100 * off_scale:.2g} % of local effects off the scale",
-            transform=panel.transAxes,
-            ha="right",
-            va="bottom",
-            fontsize="small",
-        )
+        _say_off_scale(panel, off_scale)
+
+
+def _say_off_scale(panel: Axes, share: float) -> None:
+    _note(panel, f"{100 * share:.2g} % of local effects off the scale")
+
+
+def _note(panel: Axes, text: str) -> None:
+    """A remark above the right end of a panel."""
+    panel.text(1, 1.01, text, transform=panel.transAxes, ha="right", va="bottom", fontsize="small")
 
 
 def _shorten_tails(panel: Axes, rows: _Rows, bins: tuple[float, float]) -> float:
@@ -792,11 +1051,16 @@ def _error(row: xr.Dataset) -> float:
 def _keep_noise_small(upper: Axes, lower: Axes, row: xr.Dataset) -> None:
     """A scale on which rounding in the local effects does not look like an effect."""
     slope = ERRORS_SHOWN * _error(row)
-    for panel, least in ((upper, slope * np.ptp(row["edge_value"].values)), (lower, slope)):
-        bottom, top = panel.get_ylim()
-        if top - bottom < least:
-            middle = (bottom + top) / 2
-            panel.set_ylim(middle - least / 2, middle + least / 2)
+    _enlarge(upper, slope * np.ptp(row["edge_value"].values))
+    _enlarge(lower, slope)
+
+
+def _enlarge(panel: Axes, least: float) -> None:
+    """A y scale of at least this length."""
+    bottom, top = panel.get_ylim()
+    if top - bottom < least:
+        middle = (bottom + top) / 2
+        panel.set_ylim(middle - least / 2, middle + least / 2)
 
 
 def _common_limits(rows: list[xr.Dataset]) -> tuple[float, float] | None:

@@ -482,7 +482,7 @@ def test_edges_equal_effectors_but_for_ties():
 
 
 def test_effectors_greedy_is_another_search():
-    """Since 0.5 its name stands for merging from the bottom up, with math [21] as the cost.
+    """In 0.6.0 its name stands for merging from the bottom up, with math [21] as the cost.
 
     Ours is the sweep of the authors' code, so that edges differ; neither beats the optimum.
     """

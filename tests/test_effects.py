@@ -249,6 +249,7 @@ class TestAccessor:
         xr.testing.assert_identical(effect.rhale.mae(effect), rs.mae(effect, effect))
         assert check.rhale.plot_bias("x0").get_xlabel() == "x0"
         assert len(effect.rhale.plot("x0", local)) == 2
+        assert len(effect.rhale.plot_bins(local, "x0")) == 1
         assert len(effect.rhale.plot_all()) == 3
 
     def test_defaults_are_the_functions_own(self, local):
@@ -257,7 +258,7 @@ class TestAccessor:
         methods = [
             (name, method) for name, method in vars(accessor).items() if not name.startswith("_")
         ]
-        assert len(methods) == 13
+        assert len(methods) == 14
         for name, method in methods:
             function = getattr(rs, names.get(name, name))
             ours = {
