@@ -62,6 +62,8 @@ ADJUSTMENTS = (
 TABLES = (ARRAY, FRAME, NUMBERED_FRAME)
 # Fewer rows than this have no p-value: nothing could be told from them.
 TESTED_ROWS = 10
+# Repeated rows that are written out: some gigabytes.
+MOST_ROWS = 100_000_000
 FINE, BIASED, LARGE = "fine", "biased upwards", "bias larger than standard error"
 TOO_FEW = "too few rows"
 NO_PVALUE = f"NaN where a bin has fewer than {TESTED_ROWS} effective rows, or no spread"
@@ -139,7 +141,8 @@ def check_unbiased(
     ------
     ValueError
         ``local`` is not what ``effect`` was made from, an unknown ``adjust``, a ``significance``
-        outside (0, 1), an effect without the moments of standard errors.
+        outside (0, 1), an effect without the moments of standard errors, frequency weights that
+        sum to more than 10^8 rows.
     KeyError
         A feature of ``effect`` is not in ``local``.
     TypeError
@@ -221,6 +224,7 @@ def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator)
     x = rows.x[position]
     name = str(row["feature"].values)
     check_same_rows(row, x, rows)
+    _check_written_out(rows)
     ordered = bin_error.ordered_rows(
         edges,
         x,
@@ -263,6 +267,16 @@ def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator)
         "density_bias": slope * away,
         "density_bias_se": np.abs(away) * bin_error.slope_se(ordered, mean, x_mean, slope),
     }
+
+
+def _check_written_out(rows: Rows) -> None:
+    """Raise ``ValueError`` where frequency weights count more rows than memory holds."""
+    if rows.frequency and rows.weight is not None and rows.weight.sum() > MOST_ROWS:
+        raise ValueError(
+            f"weights of kind 'frequency' are written out as repeated rows here, of which there "
+            f"may be {MOST_ROWS:,}; got {rows.weight.sum():,.0f}. Divide them by a common factor, or "
+            f"take weight_kind='precision'."
+        )
 
 
 def _share_of_axis(excess: FloatArray, total: float, known: NDArray[np.bool_]) -> float:

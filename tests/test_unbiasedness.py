@@ -939,6 +939,16 @@ def test_scale_of_jumps(rng, factor):
     assert_array_equal(found["jump_pvalue_adjusted"] < 0.05, plain["jump_pvalue_adjusted"] < 0.05)
 
 
+def test_more_repeated_rows_than_memory_holds(rng):
+    x, g = rng.uniform(size=(2, 20, 1))
+    weights = np.full(20, 10**7)
+    local = rs.local_effects(
+        None, x, jacobian=g, features=0, weights=weights, weight_kind="frequency"
+    )
+    with pytest.raises(ValueError, match="may be 100,000,000; got 200,000,000"):
+        rs.check_unbiased(local, rs.rhale(local, bins=rs.EqualWidthBins(1)))
+
+
 # --- claimed levels ------------------------------------------------------------------------------
 
 N_SAMPLES = 2000
