@@ -305,8 +305,8 @@ def rhale(
     local : Dataset
         What `local_effects` returned.
     bins : bin rule, optional
-        `OptimalBins` (the default: the paper's), `EqualWidthBins`, `BestEqualWidthBins`,
-        `QuantileBins`, `GivenBins`.
+        `OptimalBins` (the default: the paper's), `GreedyBins`, `EqualWidthBins`,
+        `BestEqualWidthBins`, `QuantileBins`, `GivenBins`.
     centering : {"mean", "start", "integral"}, default "mean"
         Where the curve is zero: on average over the rows (the convention of ALE), at the left
         end, or on average over the axis (math [8]). ``curve_offset`` keeps the constant.

@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_rgba
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
@@ -513,7 +513,7 @@ def _draw_loss(panel: Axes, row: xr.Dataset) -> None:
     # Few bins differ most: from 1 to 2 as much of the axis as from 50 to 100.
     panel.set_xscale("log")
     panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    panel.xaxis.set_major_formatter(ScalarFormatter())
+    panel.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     panel.xaxis.set_minor_formatter(NullFormatter())
     chosen = int(row["n_bins"])
     panel.plot(

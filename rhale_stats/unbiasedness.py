@@ -274,8 +274,8 @@ def _check_written_out(rows: Rows) -> None:
     if rows.frequency and rows.weight is not None and rows.weight.sum() > MOST_ROWS:
         raise ValueError(
             f"weights of kind 'frequency' are written out as repeated rows here, of which there "
-            f"may be {MOST_ROWS:,}; got {rows.weight.sum():,.0f}. Divide them by a common factor, or "
-            f"take weight_kind='precision'."
+            f"may be {MOST_ROWS:,}; got {rows.weight.sum():,.0f}. Divide them by a common factor, "
+            f"or take weight_kind='precision'."
         )
 
 

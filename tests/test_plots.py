@@ -16,7 +16,7 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats import plots
-from rhale_stats.plots import plot_effect, plot_effects
+from rhale_stats.plots import plot_bins, plot_effect, plot_effects
 
 
 def model(table):
@@ -643,6 +643,246 @@ def test_scale_and_offset_change_only_the_axes(rng, factor):
     np.testing.assert_allclose(drawn[1][0] / factor, drawn[0][0], rtol=1e-9)
     # Widths are differences of time stamps: their last place is 2e-7, a violin 100 wide.
     np.testing.assert_allclose(drawn[1][1], drawn[0][1], atol=1e-8)
+
+
+# ------------------------------------------------------------------------------ picture of bins
+
+
+def test_bins_are_drawn_with_their_rows(local, effect):
+    (panel,) = plot_bins(effect, local, "x0")
+    row, rows = effect.sel(feature="x0"), local.sel(feature="x0")
+    points = labelled(panel, plots.POINTS)
+    np.testing.assert_array_equal(
+        points.get_offsets(), np.column_stack([rows["x"], rows["local_effect"]])
+    )
+    assert len(set(points.get_sizes())) == 1
+    lines = np.array(labelled(panel, plots.EDGES).get_segments())
+    np.testing.assert_array_equal(
+        lines[:, :, 0], np.repeat(row["edge_value"].values[:, None], 2, 1)
+    )
+    np.testing.assert_array_equal(lines[:, :, 1], [[0, 1]] * 7)  # of the panel's height
+    pieces = np.array(labelled(panel, plots.BIN).get_segments())
+    np.testing.assert_array_equal(pieces[:, 0, 0], row["bin_left"])
+    np.testing.assert_array_equal(pieces[:, 1, 0], row["bin_right"])
+    np.testing.assert_array_equal(pieces[:, :, 1], np.repeat(row["effect"].values[:, None], 2, 1))
+    band = [path.vertices[:4] for path in labelled(panel, plots.BIN_SPREAD).get_paths()]
+    low, high = row["effect"] - row["heterogeneity"], row["effect"] + row["heterogeneity"]
+    for corners, *box in zip(band, row["bin_left"], row["bin_right"], low, high, strict=True):
+        a, b, bottom, top = (float(side) for side in box)
+        np.testing.assert_array_equal(corners, [(a, bottom), (b, bottom), (b, top), (a, top)])
+
+
+def test_every_row_is_in_sight_of_its_bins(local, effect):
+    (panel,) = plot_bins(effect, local, "x0")
+    bottom, top = panel.get_ylim()
+    g = local["local_effect"].sel(feature="x0")
+    assert bottom < g.min() < g.max() < top
+    assert not panel.texts
+
+
+def test_labels_of_bins_carry_names_and_units(local, effect):
+    (panel,) = plot_bins(effect, local, "x0")
+    assert panel.get_xlabel() == "x0 [mg]"
+    assert panel.get_ylabel() == "d pressure / d x0 [mmHg per mg]"
+    assert legend_of(panel.figure) == [
+        plots.BIN, plots.BIN_SPREAD, plots.POINTS, plots.EDGES
+    ]  # fmt: skip
+    bare = effect.drop_vars("feature_units").assign_attrs(output_units="")
+    (panel,) = plot_bins(bare, local, "x0")
+    assert (panel.get_xlabel(), panel.get_ylabel()) == ("x0", "d pressure / d x0")
+
+
+@pytest.mark.parametrize("kind", ["precision", "frequency"])
+def test_points_are_as_large_as_their_weight(rng, kind):
+    x, g, weight = rng.uniform(0, 1, 60), rng.normal(0, 1, 60), rng.integers(0, 5, 60)
+    inside = x[weight > 0]
+    local, effect = given(x, g, [inside.min(), 0.5, inside.max()], weight=weight, kind=kind)
+    (panel,) = plot_bins(effect, local, 0)
+    points = labelled(panel, plots.WEIGHED)
+    np.testing.assert_array_equal(points.get_offsets()[:, 0], inside)
+    sizes = points.get_sizes()
+    np.testing.assert_allclose(sizes / sizes.max(), weight[weight > 0] / 4, rtol=1e-12)
+
+
+def test_the_largest_point_has_a_largest_size(rng):
+    x = rng.uniform(0, 1, 500)
+    weight = np.where(np.arange(500) == 7, 1e6, 1.0)
+    local, effect = given(x, x, [x.min(), x.max()], weight=weight)
+    points = labelled(plot_bins(effect, local, 0)[0], plots.WEIGHED)
+    assert points.get_sizes().max() == pytest.approx(plots.LARGEST_POINT)
+
+
+def cells_of(panel):
+    """Middles and greys of the hexagons of a density."""
+    cells = labelled(panel, plots.DENSITY)
+    return np.asarray(cells.get_offsets()), cells.get_facecolor()[:, 0]
+
+
+def test_many_rows_are_a_density_over_every_one(rng):
+    n = plots.POINTS_DRAWN + 1
+    x = np.concatenate([rng.uniform(0, 1, n - 1), [2.0]])
+    g = np.concatenate([rng.normal(0, 0.3, n - 1), [1.0]])
+    local, effect = given(x, g, [x.min(), 1, 2])
+    (panel,) = plot_bins(effect, local, 0)
+    assert plots.POINTS not in panel.get_legend_handles_labels()[1]
+    middles, _ = cells_of(panel)
+    across = np.ptp(x) / plots.DENSITY_CELLS
+    steps = np.unique(np.round(np.diff(np.unique(middles[:, 1])), 9))
+    distance = np.abs(x[:, None] - middles[:, 0]) / across
+    height = np.abs(g[:, None] - middles[:, 1]) / (2 * steps.min())
+    # A hexagon reaches half a cell to the sides and two thirds of one up and down.
+    covered = (distance <= 0.5 + 1e-9) & (height <= 2 / 3 + 1e-9)
+    assert covered.any(axis=1).all()
+    assert panel.get_ylim()[0] < g.min() < g.max() < panel.get_ylim()[1]
+    panel.figure.draw_without_rendering()
+    (same,) = plot_bins(effect, local.isel(obs=slice(n - 1)), 0)
+    assert len(labelled(same, plots.POINTS).get_offsets()) == n - 1
+
+
+@pytest.mark.parametrize("offset", [0.0, 1.7e9])
+def test_density_is_darkest_where_most_weight_is(rng, offset):
+    n = plots.POINTS_DRAWN + 200
+    x = np.concatenate([rng.uniform(0, 100, n - 100), np.full(100, 25.0)]) + offset
+    g = rng.normal(0, 1, n)
+    g[-100:] = 3
+    weight = np.where(np.arange(n) == 0, 500.0, 1.0)
+    x[0], g[0] = 75 + offset, -3
+    for weights, at in ((None, (25, 3)), (weight, (75, -3))):
+        local, effect = given(x, g, [x.min(), x.max()], weight=weights)
+        middles, grey = cells_of(plot_bins(effect, local, 0)[0])
+        darkest = middles[np.argmin(grey)] - (offset, 0)
+        np.testing.assert_allclose(darkest, at, atol=1)  # half a cell
+
+
+@pytest.mark.parametrize("n", [1000, 10_000])
+def test_long_tails_leave_bins_to_be_seen_among_their_rows(rng, n):
+    x, g = rng.uniform(0, 1, n), rng.normal(1, 0.2, n)
+    g[: n // 500] = 20
+    local, effect = given(x, g, [0, 0.5, 1])
+    (panel,) = plot_bins(effect, local, 0)
+    assert panel.get_ylim()[1] < 10
+    assert [text.get_text() for text in panel.texts] == ["0.2 % of local effects off the scale"]
+
+
+def test_the_loss_of_every_number_of_bins_is_drawn(local):
+    effect = rs.rhale(local, bins=rs.BestEqualWidthBins(max_bins=40, min_obs=5))
+    row = effect.sel(feature="x0")
+    panels = plot_bins(effect, local, "x0")
+    assert panels.shape == (2,)
+    loss = panels[1]
+    allowed = np.isfinite(row["bin_loss"].values)
+    assert 0 < allowed.sum() < 40
+    line = labelled(loss, plots.LOSS)
+    np.testing.assert_array_equal(line.get_xdata(), row["n_bins_tried"][allowed])
+    np.testing.assert_array_equal(line.get_ydata(), row["bin_loss"][allowed])
+    mark = labelled(loss, plots.CHOSEN)
+    chosen = int(row["n_bins"])
+    assert mark.get_label() == f"chosen: {chosen}"
+    assert mark.get_xdata() == [chosen]
+    assert mark.get_ydata() == row["bin_loss"].values[chosen - 1]
+    assert mark.get_ydata() == line.get_ydata().min()
+    (note,) = loss.texts
+    assert note.get_text() == f"{40 - allowed.sum()} of 40 numbers of bins leave too few rows"
+    assert loss.get_xlabel() == "number of bins"
+    assert loss.get_ylabel() == "loss [mmHg]"
+    assert len(labelled(panels[0], plots.EDGES).get_segments()) == chosen + 1
+
+
+@pytest.mark.parametrize("max_bins", [1, 3])
+def test_few_numbers_of_bins_to_choose_from(local, max_bins):
+    effect = rs.rhale(local, bins=rs.BestEqualWidthBins(max_bins))
+    panels = plot_bins(effect, local, "x0")
+    panels[0].figure.draw_without_rendering()
+    assert not panels[1].texts
+    assert len(labelled(panels[1], plots.LOSS).get_xdata()) == max_bins
+    shown = [text.get_text() for text in panels[1].get_xticklabels()]
+    assert "1" in shown
+
+
+def test_honest_bins_are_drawn_with_the_rows_of_the_estimate(local):
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(3), honest=True, rng=1)
+    points = labelled(plot_bins(effect, local, "x0")[0], plots.POINTS).get_offsets()
+    assert len(points) == 150
+    inside = points[points[:, 0] < float(effect["bin_right"].sel(feature="x0")[0]), 1]
+    assert inside.mean() == pytest.approx(float(effect["effect"].sel(feature="x0")[0]))
+
+
+def test_bins_without_rows_and_of_one_row():
+    x = np.array([0.0, 0.1, 0.2, 0.6, 0.8, 0.9, 1.0])
+    local, effect = given(x, [1.0, 2, 3, 9, 4, 5, 6], [0, 0.25, 0.5, 0.75, 1])
+    (panel,) = plot_bins(effect, local, 0)
+    assert len(labelled(panel, plots.EDGES).get_segments()) == 5
+    pieces = [segment[:, 0].tolist() for segment in labelled(panel, plots.BIN).get_segments()]
+    assert pieces == [[0, 0.25], [0.5, 0.75], [0.75, 1]]
+    assert len(labelled(panel, plots.BIN_SPREAD).get_paths()) == 2
+    panel.figure.draw_without_rendering()
+
+
+def test_rounding_is_no_scatter(table):
+    local = rs.local_effects(
+        lambda t: np.sin(t["x0"]) ** 2 + np.cos(t["x0"]) ** 2, table, features=["x0"]
+    )
+    noise = np.abs(local["local_effect"].values).max()
+    assert np.diff(plot_bins(rs.rhale(local), local, "x0")[0].get_ylim()) > 10 * noise
+
+
+@pytest.mark.parametrize("rule", [rs.OptimalBins(), rs.BestEqualWidthBins()])
+def test_a_constant_feature_has_no_bins_to_draw(local, rule):
+    panels = plot_bins(rs.rhale(local, bins=rule), local, "flat")
+    for panel in panels:
+        assert [text.get_text() for text in panel.texts] == [plots.CONSTANT]
+        assert not panel.lines
+        assert not panel.collections
+    assert panels[0].get_xlabel() == "flat [km]"
+    assert not panels[0].figure.legends
+
+
+def test_bins_are_drawn_in_given_axes(local, effect):
+    figure, pair = plt.subplots(2)
+    before = dict(mpl.rcParams)
+    assert plot_bins(effect, local, "x0", pair[0])[0] is pair[0]
+    assert plot_bins(effect, local, "x1", [pair[1]])[0] is pair[1]
+    assert len(figure.legends) == 1
+    searched = rs.rhale(local, bins=rs.BestEqualWidthBins())
+    figure, pair = plt.subplots(1, 2)
+    assert list(plot_bins(searched, local, 0, pair)) == list(pair)
+    assert len(plt.get_fignums()) == 2
+    assert dict(mpl.rcParams) == before
+
+
+def test_axes_that_are_not_as_many_as_there_is_to_draw(local, effect):
+    figure, pair = plt.subplots(2)
+    with pytest.raises(ValueError, match="ax must be 1 matplotlib Axes, one; got 2"):
+        plot_bins(effect, local, "x0", pair)
+    with pytest.raises(TypeError, match="ax must be 1 .*; got Figure"):
+        plot_bins(effect, local, "x0", figure)
+    searched = rs.rhale(local, bins=rs.BestEqualWidthBins())
+    with pytest.raises(ValueError, match=r"2 matplotlib Axes, for bins and for loss; got 1\."):
+        plot_bins(searched, local, "x0", pair[0])
+
+
+def test_bins_of_something_else(local, effect):
+    with pytest.raises(TypeError, match=r"Dataset that local_effects\(model, X\) .*; got NoneType"):
+        plot_bins(effect, None, "x0")
+    with pytest.raises(ValueError, match="this one has no effect, heterogeneity, curve"):
+        plot_bins(local, effect, "x0")
+    with pytest.raises(KeyError, match="or a number from 0 to 3; got 'age'"):
+        plot_bins(effect, local, "age")
+    with pytest.raises(KeyError, match="must hold the feature 'x0'; it holds 'x1'"):
+        plot_bins(effect, local.sel(feature=["x1"]), "x0")
+    with pytest.raises(ValueError, match="got 300 of 300 rows outside"):
+        plot_bins(effect, local.assign(x=local["x"] + 9), "x0")
+    assert plt.get_fignums() == []
+
+
+def test_drawing_bins_leaves_its_inputs_alone(local):
+    effect = rs.rhale(local, bins=rs.BestEqualWidthBins())
+    for variable in effect.variables.values():
+        variable.values.flags.writeable = False
+    copies = local.copy(deep=True), effect.copy(deep=True)
+    plot_bins(effect, local, "x0")
+    xr.testing.assert_identical(local, copies[0])
+    xr.testing.assert_identical(effect, copies[1])
 
 
 # ---------------------------------------------------------------------------------- bad input
