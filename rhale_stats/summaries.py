@@ -585,4 +585,4 @@ def _output(effect: xr.Dataset) -> str:
 
 def _with_std_error(effect: xr.Dataset) -> xr.Dataset:
     effect = check_effect(effect)
-    return effect if "effect_se" in effect else std_error(effect)
+    return effect if "average_effect_se" in effect else std_error(effect)

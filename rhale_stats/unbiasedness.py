@@ -185,7 +185,7 @@ def check_unbiased(
             "effect must be what rhale or std_error returned; this one is from debias, which "
             "keeps the check that it was made with."
         )
-    effect = effect if "effect_se" in effect else std_error(effect)
+    effect = effect if "heterogeneity_se" in effect else std_error(effect)
     rows = columns(estimation_rows(local, effect))
     names = feature_names(effect)
     positions = [feature_position(local, name) for name in names]

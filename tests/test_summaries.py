@@ -275,3 +275,15 @@ class TestChecks:
         assert "bins chosen on 500 other rows" in " ".join(str(rs.summary(honest)).split())
         best = rs.rhale(local, bins=rs.BestEqualWidthBins())
         assert "bins chosen on these rows" in " ".join(str(rs.summary(best)).split())
+
+
+def test_a_dense_truth_has_no_standard_errors_to_show():
+    example = rs.simulate.Quadratic()
+    X = example.sample(5000, rng=0)
+    truth = rs.dense_truth(None, example.jacobian, X, 50, features="x1")
+    for table in (rs.summary, rs.tidy, rs.glance):
+        with pytest.raises(ValueError, match="std_error_moments=False"):
+            table(truth)
+    local = rs.local_effects(None, X, jacobian=example.jacobian, features="x1")
+    with pytest.raises(ValueError, match="std_error_moments=False"):
+        rs.check_unbiased(local, truth)
