@@ -72,7 +72,7 @@ def study(options: Options) -> Study:
             ),
         },
         replicate=replicate,
-        n_replicates=3 if options.quick else 1000,
+        n_replicates=3 if options.quick else 2000,
         tables=tables,
         findings=findings,
         figure=figure,
