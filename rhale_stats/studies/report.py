@@ -194,7 +194,8 @@ def _as_text(table: pd.DataFrame) -> str:
     """Four significant digits, and nothing where there is no number."""
     # Rows that are only numbered need no names; others are what the study calls them.
     named = not isinstance(table.index, pd.RangeIndex)
-    return table.to_string(index=named, float_format=_number, na_rep="")
+    text = table.to_string(index=named, float_format=_number, na_rep="")
+    return "\n".join(line.rstrip() for line in text.splitlines())
 
 
 def _number(value: float) -> str:

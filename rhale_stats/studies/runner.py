@@ -332,8 +332,9 @@ def run(
 
     Examples
     --------
-    >>> results = run("NAME", jobs=4, path="NAME.nc")  # doctest: +SKIP
-    >>> results["done"].sum("replicate")  # doctest: +SKIP
+    >>> results = run("density", Options(quick=True), n_replicates=2, jobs=1, progress=False)
+    >>> results["done"].sum("replicate").values
+    array([2, 2, 2])
     """
     study = load(name, options)
     n_replicates = study.n_replicates if n_replicates is None else n_replicates

@@ -461,9 +461,9 @@ def test_numbers_in_reports(toy):
         ],
     )
     text = render(shown, run())
-    assert "\n     few     1       0    123457           \n" in text
-    assert "\n    many     1       0 1.235e-05           \n" in text
-    assert "\nfew          1       0    123457           \n" in text
+    assert "\n     few     1       0    123457\n" in text
+    assert "\n    many     1       0 1.235e-05\n" in text
+    assert "\nfew          1       0    123457\n" in text
 
 
 def test_report_and_figure_are_saved(toy, tmp_path):

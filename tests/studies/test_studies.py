@@ -75,6 +75,7 @@ def test_quick(name, settings, blocks):
     assert (results["failure"] == "").all(), set(results["failure"].values.ravel())
     text = report.render(study, results)
     assert study.claim in text
+    assert not re.search("[ \t]$", text, flags=re.MULTILINE)
     assert study.findings(results)
     assert study.figure(results).axes
     for _, table in study.tables(results):
