@@ -162,12 +162,6 @@ def holds(condition: object) -> str:
     return "Holds" if bool(condition) else "Does not hold"
 
 
-def listed(values: Sequence[Any]) -> str:
-    """Values as in a sentence."""
-    words = [str(value) for value in values]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
 def panels(n_rows: int, n_columns: int, **arguments: Any) -> tuple[Figure, NDArray[Any]]:
     """A figure in the style of the package."""
     with sns.axes_style("ticks"), sns.plotting_context("paper"):
