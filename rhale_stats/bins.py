@@ -73,6 +73,11 @@ class SearchedRule(BinRule, Protocol):
     def losses(self, candidates: Sequence[Candidates]) -> list[FloatArray]:
         """For every feature, the loss of 1, 2, ... bins; infinite where not allowed."""
 
+    def best(
+        self, candidates: Sequence[Candidates], losses: Sequence[FloatArray]
+    ) -> list[IntArray]:
+        """What `choose` returns, the losses being known."""
+
 
 def describe(rule: BinRule) -> tuple[str, str]:
     """Name and parameters of a rule as text, for the attributes of a result."""
@@ -278,8 +283,8 @@ class OptimalBins:
         )
         n_rows = n_effective(union(stacked))
         min_obs = n_rows / 20 if self.min_obs is None else np.full(len(n_rows), self.min_obs)
-        for candidate, rows, needed in zip(candidates, n_rows, min_obs, strict=True):
-            check_enough_rows(candidate, rows, needed)
+        for candidate, needed in zip(candidates, min_obs, strict=True):
+            check_enough_rows(candidate, needed)
         span = np.array([candidate.high - candidate.low for candidate in candidates])
         return binning.optimal_partitions(
             stacked,
@@ -354,8 +359,7 @@ class GreedyBins:
         """One sweep over every feature."""
         chosen = []
         for candidate in candidates:
-            rows = n_effective(merge(candidate.moments, np.array([0])))
-            check_enough_rows(candidate, float(rows[0]), self.min_obs)
+            check_enough_rows(candidate, self.min_obs)
             starts = binning.greedy_partition(
                 candidate.moments,
                 min_obs=self.min_obs,
@@ -415,10 +419,15 @@ class BestEqualWidthBins:
 
     def choose(self, candidates: Sequence[Candidates]) -> list[IntArray]:
         """The cells that begin the bins of the best number of bins, for every feature."""
+        return self.best(candidates, self.losses(candidates))
+
+    def best(
+        self, candidates: Sequence[Candidates], losses: Sequence[FloatArray]
+    ) -> list[IntArray]:
+        """What `choose` returns, the losses being known."""
         chosen = []
-        for candidate, loss in zip(candidates, self.losses(candidates), strict=True):
-            rows = n_effective(merge(candidate.moments, np.array([0])))
-            check_enough_rows(candidate, float(rows[0]), self.min_obs)
+        for candidate, loss in zip(candidates, losses, strict=True):
+            check_enough_rows(candidate, self.min_obs)
             span = candidate.high - candidate.low
             tie = binning.TIE * loss[0] + span * candidate.resolution
             chosen.append(self._starts(1 + int(np.argmax(loss <= loss.min() + tie))))
@@ -450,8 +459,9 @@ def _fractions(max_bins: int) -> FloatArray:
     return np.unique(np.concatenate([np.arange(k + 1) / k for k in range(1, max_bins + 1)]))
 
 
-def check_enough_rows(candidate: Candidates, rows: float, min_obs: float) -> None:
+def check_enough_rows(candidate: Candidates, min_obs: float) -> None:
     """Raise ``ValueError`` unless one bin with all rows is allowed."""
+    rows = float(n_effective(merge(candidate.moments, np.array([0])))[0])
     least = max(min_obs, 2)
     if rows < least:
         raise ValueError(

@@ -422,10 +422,14 @@ def rhale(
         for position, (column, _, moments) in enumerate(cells)
         if moments is not None
     }
-    starts = dict(zip(candidates, rule.choose(list(candidates.values())), strict=True))
+    seen = list(candidates.values())
     losses: dict[int, FloatArray] = {}
     if isinstance(rule, SearchedRule):
-        losses = dict(zip(candidates, rule.losses(list(candidates.values())), strict=True))
+        found = rule.losses(seen)
+        losses, chosen = dict(zip(candidates, found, strict=True)), rule.best(seen, found)
+    else:
+        chosen = rule.choose(seen)
+    starts = dict(zip(candidates, chosen, strict=True))
 
     def second_pass(position: int) -> Estimates:
         column, axis, moments = cells[position]

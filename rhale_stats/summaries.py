@@ -369,7 +369,7 @@ def _source_note(effect: xr.Dataset) -> str:
     note = "Standard errors: sampling of rows; the model and the bins are taken as given"
     if "honest_seed" in effect.attrs:
         return f"{note} (bins chosen on {effect.attrs['n_rows_edges']} other rows)."
-    if effect.attrs["bin_rule"] in ("OptimalBins", "BestEqualWidthBins"):
+    if effect.attrs["bin_rule"] in ("OptimalBins", "GreedyBins", "BestEqualWidthBins"):
         return f"{note} (bins chosen on these rows make them somewhat too small)."
     return f"{note}."
 

@@ -347,10 +347,16 @@ def linear_bin_error(effect: xr.Dataset, *, significance: float) -> xr.DataArray
     line, statistic = bin_error.linear_part(
         variance, effect["x_variance"].values, effect["x_covariance"].values, n
     )
+    rows = [one_feature(effect, name) for name in feature_names(effect)]
+    least = [
+        resolution(row["effect"].values, float(row["local_effect_error"]))
+        if row.sizes["bin"]
+        else 0.0
+        for row in rows
+    ]
     with np.errstate(invalid="ignore", divide="ignore"):
         pvalue = np.where(n >= TESTED_ROWS, 2 * t.sf(np.sqrt(statistic), n - 2), np.nan)
-        none = np.sqrt(variance) <= effect["local_effect_error"].values[:, None]
-        pvalue[none] = np.nan
+        pvalue[np.sqrt(variance) <= np.array(least)[:, None]] = np.nan
         bias = np.sqrt(variance) - np.sqrt(np.maximum(variance - line, 0.0))
     large = (adjusted(pvalue, "holm") < significance) & (bias > effect["heterogeneity_se"].values)
     return effect["effect"].copy(data=large)
@@ -408,21 +414,15 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
             "check must be of the bins of effect; these have other edges or rows. Run "
             "check_unbiased(local, effect) again."
         )
-    within, se = check["heterogeneity_within"], check["heterogeneity_within_se"]
     rows = [_spread(one_feature(check, name)) for name in feature_names(check)]
-    out = check.assign(
-        {
-            name: (check[name].dims, array)
-            for name, array in stacked(rows, check.sizes["bin"]).items()
-        }
-    )
-    out["heterogeneity"] = check["heterogeneity"].copy(data=within.values)
-    out["heterogeneity_se"] = check["heterogeneity_se"].copy(data=se.values)
-    for name in rows[0]:
-        out[name].attrs = dict(check[name].attrs)
+    arrays = stacked(rows, check.sizes["bin"])
+    arrays["heterogeneity"] = check["heterogeneity_within"].values
+    arrays["heterogeneity_se"] = check["heterogeneity_within_se"].values
+    out = check.assign({name: check[name].copy(data=array) for name, array in arrays.items()})
     for name in ("heterogeneity", "heterogeneity_index", "heterogeneity_output"):
         out[name].attrs["estimator"] = "differences of neighbouring rows, math [13]"
-    out["heterogeneity_se"].attrs["target"] = within.attrs["long_name"] + ", math [13]"
+    target = check["heterogeneity_within"].attrs["long_name"]
+    out["heterogeneity_se"].attrs["target"] = f"{target}, math [13]"
     # Standard errors belong to the estimators that they were made for.
     out = out.drop_vars(["fourth_moment", "x_variance", "x_covariance"])
     out.attrs["debiased"] = "heterogeneity from differences of neighbouring rows, math [13]"

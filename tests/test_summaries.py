@@ -273,8 +273,9 @@ class TestChecks:
         *_, local, _ = waves
         honest = rs.rhale(local, honest=True, rng=0)
         assert "bins chosen on 500 other rows" in " ".join(str(rs.summary(honest)).split())
-        best = rs.rhale(local, bins=rs.BestEqualWidthBins())
-        assert "bins chosen on these rows" in " ".join(str(rs.summary(best)).split())
+        for rule in (rs.BestEqualWidthBins(), rs.GreedyBins()):
+            chosen = rs.rhale(local, bins=rule)
+            assert "bins chosen on these rows" in " ".join(str(rs.summary(chosen)).split())
 
 
 def test_a_dense_truth_has_no_standard_errors_to_show():

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats import studies
@@ -96,4 +95,3 @@ def test_trust_flags_what_mixes_slopes_and_nothing_else():
     # time in a thousand.
     for n_bins in (5, 20, 100):
         assert int(many["any_flagged"].sel(n_bins=n_bins).sum()) <= 21
-    assert isinstance(results, xr.Dataset)
