@@ -12,6 +12,7 @@ from rhale_stats import accessor as _accessor  # registers Dataset.rhale
 from rhale_stats import simulate
 from rhale_stats._version import __version__
 from rhale_stats.bins import (
+    AdaptiveBins,
     BestEqualWidthBins,
     EqualWidthBins,
     GivenBins,
@@ -29,6 +30,7 @@ from rhale_stats.summaries import augment, glance, summary, tidy
 from rhale_stats.unbiasedness import check_unbiased, debias, jump_check
 
 __all__ = [
+    "AdaptiveBins",
     "BestEqualWidthBins",
     "EqualWidthBins",
     "GivenBins",

@@ -21,10 +21,19 @@ from tqdm import tqdm
 from rhale_stats import models
 from rhale_stats.arrays import accumulate, binning
 from rhale_stats.arrays import moments as sums
-from rhale_stats.arrays.moments import Axis, FloatArray, Moments, ResidualMoments
-from rhale_stats.bins import BinRule, Candidates, Column, OptimalBins, SearchedRule, describe
+from rhale_stats.arrays.moments import Axis, Comoments, FloatArray, Moments, ResidualMoments
+from rhale_stats.bins import (
+    BinRule,
+    Candidates,
+    Column,
+    OptimalBins,
+    Partition,
+    describe,
+    make_lines,
+)
 from rhale_stats.schema import (
     EFFECT_UNITS,
+    LINE_MOMENTS,
     X_UNITS,
     Estimates,
     check_effect,
@@ -33,6 +42,7 @@ from rhale_stats.schema import (
     feature_position,
     one_feature,
     position_of,
+    slopes,
     software,
     stacked,
     unit_mapping,
@@ -305,8 +315,9 @@ def rhale(
     local : Dataset
         What `local_effects` returned.
     bins : bin rule, optional
-        `OptimalBins` (the default: the paper's), `GreedyBins`, `EqualWidthBins`,
-        `BestEqualWidthBins`, `QuantileBins`, `GivenBins`.
+        `OptimalBins` (the default: the paper's), `AdaptiveBins` (fewer and better ones, constant
+        or linear), `GreedyBins`, `EqualWidthBins`, `BestEqualWidthBins`, `QuantileBins`,
+        `GivenBins`.
     centering : {"mean", "start", "integral"}, default "mean"
         Where the curve is zero: on average over the rows (the convention of ALE), at the left
         end, or on average over the axis (math [8]). ``curve_offset`` keeps the constant.
@@ -331,7 +342,10 @@ def rhale(
         ``curve`` (math [7]), ``curve_std`` and ``curve_std_sum`` (math [9]). Over (feature):
         ``average_effect``, ``heterogeneity_index`` (math [10]), ``heterogeneity_output``,
         ``curve_offset``, ``local_effect_error``. `BestEqualWidthBins` adds ``bin_loss``
-        (feature, n_bins_tried).
+        (feature, n_bins_tried). `AdaptiveBins` adds ``slope`` (feature, bin), 0 where a bin is
+        constant, and ``line_moments`` (feature, bin, line_moment) for `std_error`; where it is
+        not 0, ``effect`` is that in the middle of the bin, ``heterogeneity`` the spread of the
+        residuals (ddof 2) and the curve a parabola.
         Coordinates: ``feature``, ``bin``, ``edge``, ``bin_left``, ``bin_right``, ``edge_value``,
         ``n_bins``, ``feature_kind``, ``feature_units``. Beyond a feature's ``n_bins`` values are
         NaN and ``n_obs`` is 0. A constant feature has ``n_bins`` 0 and ``feature_kind``
@@ -396,6 +410,7 @@ def rhale(
         rows = search = columns(local)
     halves = (search, rows) if honest else (rows,)
     threads = 1 if rows.size < THREADS_FROM else (os.cpu_count() or 1)
+    lines = make_lines(rule)
 
     def first_pass(position: int) -> _Cells:
         name, x = names[position], search.x[position]
@@ -405,9 +420,9 @@ def rhale(
                 check_finite(half.x[position], "x", name, SELECT_ROWS)
         column = Column(name, x, float(ends.min()), float(ends.max()), search.weight)
         if column.low == column.high:
-            return _Cells(column, None, None)
+            return _Cells(column, None, None, None)
         axis = rule.cells(column)
-        return _Cells(column, axis, _moments(axis, search, position, name))
+        return _Cells(column, axis, *_moments(axis, search, position, name, lines=lines))
 
     cells = map_features(first_pass, range(len(names)), threads)
     errors = local["local_effect_error"].values
@@ -418,39 +433,40 @@ def rhale(
             column.low,
             column.high,
             resolution(moments.mean, float(errors[position])),
+            comoments,
         )
-        for position, (column, _, moments) in enumerate(cells)
+        for position, (column, _, moments, comoments) in enumerate(cells)
         if moments is not None
     }
-    seen = list(candidates.values())
-    losses: dict[int, FloatArray] = {}
-    if isinstance(rule, SearchedRule):
-        found = rule.losses(seen)
-        losses, chosen = dict(zip(candidates, found, strict=True)), rule.best(seen, found)
-    else:
-        chosen = rule.choose(seen)
-    starts = dict(zip(candidates, chosen, strict=True))
+    chosen = rule.choose(list(candidates.values()))
+    partitions = dict(zip(candidates, chosen, strict=True))
 
     def second_pass(position: int) -> Estimates:
-        column, axis, moments = cells[position]
+        column, axis, moments, comoments = cells[position]
         if axis is None or moments is None:
             return {}
-        x, g = rows.x[position], rows.local_effect[position]
         if honest:
-            moments = _moments(axis, rows, position, column.name)
-        merged = sums.merge(moments, starts[position])
-        edges = binning.bin_edges(axis, starts[position], column.low, column.high)
+            moments, comoments = _moments(axis, rows, position, column.name, lines=lines)
+        partition = partitions[position]
+        starts = partition.starts
+        merged = sums.merge(moments, starts)
+        slope = _slopes(moments, comoments, partition, merged)
         residuals = None
-        if std_error_moments:
-            residuals = sums.residual_moments(axis, starts[position], merged, x, g, rows.weight)
-        return _estimates(edges, merged, residuals, centering)
+        if std_error_moments or slope is not None:
+            x, g = rows.x[position], rows.local_effect[position]
+            residuals = sums.residual_moments(axis, starts, merged, x, g, rows.weight, slope)
+        edges = binning.bin_edges(axis, starts, column.low, column.high)
+        return _estimates(
+            edges, merged, slope, residuals, centering, std_error_moments=std_error_moments
+        )
 
     # Without the second pass over the rows there is nothing to share out.
-    threads = threads if std_error_moments else 1
+    threads = threads if std_error_moments or lines else 1
     estimates = map_features(second_pass, range(len(names)), threads)
     _warn_of_empty_bins(names, estimates, honest=honest)
     effect = _dataset(local, rule, centering, estimates, rows.n_rows)
     effect.attrs |= split
+    losses = {number: found.losses for number, found in partitions.items()}
     return _with_losses(effect, losses)
 
 
@@ -487,20 +503,23 @@ def _seed(rng: np.random.Generator | int | None) -> int:
     return int(np.random.default_rng(rng).integers(2**53))
 
 
-def _with_losses(effect: xr.Dataset, losses: Mapping[int, FloatArray]) -> xr.Dataset:
+def _with_losses(effect: xr.Dataset, losses: Mapping[int, FloatArray | None]) -> xr.Dataset:
     """The loss of every number of bins that a rule compared, over (feature, n_bins_tried)."""
-    if not losses:
+    compared = {position: loss for position, loss in losses.items() if loss is not None}
+    if not compared:
         return effect
-    tried = len(next(iter(losses.values())))
+    tried = max(len(loss) for loss in compared.values())
     table = np.full((effect.sizes["feature"], tried), np.nan)
-    for position, loss in losses.items():
-        table[position] = loss
+    for position, loss in compared.items():
+        table[position, : len(loss)] = loss
     return effect.assign(bin_loss=variable("bin_loss", table, estimator="math [19]")).assign_coords(
         n_bins_tried=("n_bins_tried", np.arange(1, tried + 1), {"long_name": "number of bins"})
     )
 
 
-def _moments(axis: Axis, rows: Rows, position: int, name: str) -> Moments:
+def _moments(
+    axis: Axis, rows: Rows, position: int, name: str, *, lines: bool
+) -> tuple[Moments, Comoments | None]:
     """Moments of one feature's cells, refused where they are not finite."""
     x, g = rows.x[position], rows.local_effect[position]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -511,7 +530,22 @@ def _moments(axis: Axis, rows: Rows, position: int, name: str) -> Moments:
             f"Local effects of feature {name!r} must be small enough to be squared; "
             f"got up to {np.abs(g).max():.3g}. Rescale the output."
         )
-    return moments
+    return moments, sums.comoments(axis, moments, x, g, rows.weight) if lines else None
+
+
+def _slopes(
+    cells: Moments, comoments: Comoments | None, partition: Partition, bins: Moments
+) -> FloatArray | None:
+    """Slope of the effect in every bin, 0 where it is constant; None from a rule without lines.
+
+    With honest bins a bin may hold too few rows for the line that other rows asked for.
+    """
+    if comoments is None or partition.linear is None:
+        return None
+    x_m2, xg = sums.merge_comoments(cells, comoments, partition.starts, bins)
+    known = partition.linear & (sums.n_effective(bins) > 2 * (1 + 1e-12)) & (x_m2 > 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(known, xg / x_m2, 0.0)
 
 
 class _Cells(NamedTuple):
@@ -520,6 +554,7 @@ class _Cells(NamedTuple):
     column: Column
     axis: Axis | None
     moments: Moments | None
+    comoments: Comoments | None
 
 
 class Rows(NamedTuple):
@@ -581,29 +616,47 @@ def resolution(mean: FloatArray, error: float) -> float:
 
 
 def _estimates(
-    edges: FloatArray, bins: Moments, residuals: ResidualMoments | None, centering: str
+    edges: FloatArray,
+    bins: Moments,
+    slope: FloatArray | None,
+    residuals: ResidualMoments | None,
+    centering: str,
+    *,
+    std_error_moments: bool,
 ) -> Estimates:
     """RHALE of one feature, by the names of `schema.EFFECT_VARIABLES`."""
     n_bins = len(bins.mean)
     n_effective = sums.n_effective(bins)
     share = bins.weight / bins.weight.sum()
-    variance = sums.variance(bins, 1)
+    pieces = accumulate.Pieces(
+        edges, bins.mean, np.zeros(n_bins), bins.x_mean, np.zeros(n_bins), share
+    )
+    effect, ddof = bins.mean, np.ones(n_bins, dtype=np.int64)
+    if slope is not None and residuals is not None:
+        pieces = pieces._replace(slope=slope, x_variance=residuals.x_variance)
+        linear = slope != 0
+        # Of residuals about lines; about means the first pass has it already.
+        squares = np.where(linear, residuals.second_moment * bins.weight, bins.m2)
+        bins = bins._replace(m2=squares)
+        effect = np.where(linear, bins.mean + slope * pieces.away(), bins.mean)
+        ddof = ddof + linear
+    variance = sums.variance(bins, ddof)
     heterogeneity = np.sqrt(variance)
     # The curve, on the bins that it can be accumulated over.
     here = accumulate.known_stretch(bins.weight)
-    z = edges[here.start : here.stop + 1]
-    mean, spread, width = bins.mean[here], heterogeneity[here], np.diff(z)
-    curve = accumulate.accumulate(mean, width)
+    pieces = pieces.stretch(here)
+    spread, width = heterogeneity[here], np.diff(pieces.edges)
+    curve = accumulate.accumulate(effect[here], width)
     offset = 0.0
     if centering == "mean":
-        here_share = share[here] / share[here].sum()
-        offset = accumulate.mean_of_curve(curve, mean, z, bins.x_mean[here], here_share)
+        offset = accumulate.mean_of_curve(curve, pieces)
     elif centering == "integral":
-        offset = accumulate.integral_of_curve(curve, width)
+        offset = accumulate.integral_of_curve(curve, width, pieces.slope)
     std, std_sum = accumulate.curve_std(spread, width), accumulate.curve_std_sum(spread, width)
     estimates: dict[str, FloatArray | float] = {
-        "effect": bins.mean,
+        "effect": effect,
         "heterogeneity": heterogeneity,
+        **({} if slope is None else {"slope": slope}),
         "n_obs": bins.n_obs,
         "n_effective": n_effective,
         "weight_share": share,
@@ -616,8 +669,10 @@ def _estimates(
         "average_effect": float(np.nansum(share * bins.mean)),
         "heterogeneity_index": accumulate.heterogeneity_index(bins.m2, bins.weight, np.diff(edges)),
     }
-    if residuals is not None:
-        estimates |= residuals._asdict()
+    if residuals is not None and std_error_moments:
+        estimates |= {name: getattr(residuals, name) for name in STD_ERROR_MOMENTS}
+        if residuals.line is not None:
+            estimates["line_moments"] = residuals.line
         x_variance = accumulate.total_variance(
             bins.x_mean, residuals.x_variance, share, n_effective
         )
@@ -645,6 +700,8 @@ def _warn_of_empty_bins(
         )
 
 
+# What `std_error` needs beyond the estimates.
+STD_ERROR_MOMENTS = ("fourth_moment", "x_variance", "x_covariance")
 # What every feature has, and is NaN for a constant one.
 ESTIMATES = (
     "effect",
@@ -661,12 +718,13 @@ ESTIMATES = (
     "average_effect",
     "heterogeneity_index",
     "heterogeneity_output",
-    *ResidualMoments._fields,
+    *STD_ERROR_MOMENTS,
 )
 # Facts about an estimator that travel with its variable, beside its names and units.
 FACTS: dict[str, dict[str, str | int | float]] = {
     "effect": {"estimator": "mean of the local effects, math [5]"},
-    "heterogeneity": {"estimator": "standard deviation, math [6]", "ddof": 1},
+    "heterogeneity": {"estimator": "standard deviation of the residuals, math [6]", "ddof": 1},
+    "slope": {"estimator": "least squares, math [22]"},
     "curve_std": {"estimator": "math [9], Eq. 16 of the paper"},
     "curve_std_sum": {"estimator": "math [9], as in the paper's figures"},
     "heterogeneity_index": {"estimator": "math [10]", "ddof": 0},
@@ -690,6 +748,11 @@ def _dataset(
     beyond = np.arange(most) >= n_bins[:, None]
     kinds = np.where(n_bins > 0, local["feature_kind"].values, "constant")
     facts = FACTS | {"curve": {"centering": centering}}
+    lines: dict[str, Any] = {}
+    if "slope" in arrays:
+        facts |= {"heterogeneity": FACTS["heterogeneity"] | {"ddof": "1; 2 where slope is not 0"}}
+    if "line_moments" in arrays:
+        lines = {"line_moment": ("line_moment", list(LINE_MOMENTS), {"long_name": "product"})}
     rule_name, parameters = describe(rule)
     return xr.Dataset(
         {
@@ -716,6 +779,7 @@ def _dataset(
                 {"long_name": "right edge of the bin", "units": X_UNITS},
             ),
             "edge_value": variable("edge_value", edges),
+            **lines,
         },
         {
             "method": "rhale",
@@ -734,7 +798,9 @@ def _dataset(
 
 
 def predict(effect: xr.Dataset, x: ArrayLike, feature: str | int) -> xr.DataArray:
-    """Evaluate the curve of one feature; linear within a bin, NaN outside the range of the rows.
+    """Evaluate the curve of one feature, NaN outside the range of the rows.
+
+    Within a bin the curve is linear, and a parabola where the effect has a slope.
 
     Parameters
     ----------
@@ -775,7 +841,7 @@ def predict(effect: xr.Dataset, x: ArrayLike, feature: str | int) -> xr.DataArra
         at = xr.DataArray(at.values, dims="grid")
     edges, curve = row["edge_value"].values, row["curve"].values
     if len(edges):
-        values = np.interp(at.values, edges, curve, left=np.nan, right=np.nan)
+        values = accumulate.curve_at(edges, curve, slopes(row), at.values)
     else:
         values = np.full(at.shape, np.nan)
     out = xr.DataArray(values, dims=at.dims, coords=at.coords, name="curve")

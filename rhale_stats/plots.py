@@ -23,6 +23,7 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from rhale_stats.arrays.accumulate import curve_at
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects import estimation_rows
@@ -30,9 +31,11 @@ from rhale_stats.inference import std_error
 from rhale_stats.schema import (
     check_effect,
     check_local,
+    effect_at,
     feature_names,
     feature_position,
     one_feature,
+    slopes,
     units_of,
     with_units,
 )
@@ -48,6 +51,8 @@ HETEROGENEITY_FILL = "#c3ddec"
 UNCERTAINTY = "#d55e00"
 REFERENCE = "0.6"
 
+# A curve in a linear bin is drawn as so many straight pieces.
+PARABOLA_PIECES = 32
 # A violin is drawn through so many points, and takes this share of its bin's width.
 VIOLIN_POINTS = 512
 VIOLIN_WIDTH = 0.9
@@ -83,7 +88,7 @@ DENSITY_CELLS = 80  # along the axis
 POINT_AREA, LARGEST_POINT = (2.5, 14.0), 100.0
 # Those of the picture of bias, and its marks.
 WITHIN, BIN_ERROR = "heterogeneity within,\nsquared", "bin error"
-TOTAL, BIN_ERROR_SE = "their sum, the variance\nin the bin", "± its standard error"
+TOTAL, BIN_ERROR_SE = "their sum, the variance\nabout the effect", "± its standard error"
 MARKS = {BIASED: "*", LARGE: "**", TOO_FEW: "×"}
 LEGEND = (
     *(CURVE, BIN, BAND, BIN_SPREAD, CURVE_INTERVAL, BIN_INTERVAL, VIOLIN),
@@ -110,7 +115,8 @@ def plot_effect(
     The upper panel shows the curve with a band of plus and minus its heterogeneity and, dashed, a
     pointwise 95 % interval. The lower panel shows the effect of every bin with plus and minus its
     heterogeneity and, as a thicker bar, a 95 % interval; with ``local`` also a violin of the local
-    effects in every bin, and a rug of the feature's values.
+    effects in every bin, and a rug of the feature's values. In a linear bin the curve is a parabola
+    and the effect a sloped line, with its bars in the middle.
 
     Parameters
     ----------
@@ -143,14 +149,19 @@ def plot_effect(
     -----
     The band is ``curve_std_sum``, the spread of the output when every row keeps its place in all
     bins (comonotone). It says how much the rows differ and does not shrink with their number; the
-    interval does. Between edges both are straight lines. For the band this is exact; the interval
-    is never too narrow by it, because a standard error is convex where the curve is linear.
+    interval does. Between edges their half-widths are straight lines. For the band this is exact;
+    the interval is never too narrow by it where the bin is constant, because a standard error is
+    convex where the curve is linear. In a linear bin it is an interpolation, and may be too narrow
+    between the edges, by 1.96 ``slope_se`` width^2 / 8 at most.
 
     A violin is a kernel density estimate from the smallest to the largest local effect of its
     bin, with Silverman's bandwidth, scaled to the bin's width: its area means nothing. Where the
     longest tails would leave nothing to see of the bins, the panel holds the central 99 % of the
     local effects, and a note says how many are off the scale. The rug is the darker the more
     rows there are, and becomes a strip where its ticks would merge.
+
+    In a linear bin the violin is that of the residuals, whose spread is the heterogeneity, and
+    follows the line: every local effect is moved along the slope to the middle of the bin.
 
     A bin without rows leaves a gap. A figure has one legend, above its panels; in one of your own
     ``layout="constrained"`` makes room for it.
@@ -193,7 +204,7 @@ def plot_effect(
         _draw_bins(lower, row)
         upper.set_xlim(lower.get_xlim())
         if rows is not None:
-            _draw_violins(lower, rows, row["edge_value"].values, _error(row))
+            _draw_violins(lower, rows, row)
         _keep_noise_small(upper, lower, row)
         if rows is not None:
             _draw_rug(lower, rows, row["edge_value"].values)
@@ -211,7 +222,7 @@ def plot_effects(
     """Curves of all features on a grid, with one y scale.
 
     Every panel shows the curve with a band of plus and minus its heterogeneity and, dashed, a
-    pointwise 95 % interval, as the upper panel of `plot_effect`.
+    pointwise 95 % interval, as the upper panel of `plot_effect`, whose notes say what they mean.
 
     Parameters
     ----------
@@ -299,9 +310,10 @@ def plot_bins(
 ) -> NDArray[np.object_]:
     """Local effects of the rows against the feature, with its bins and what they estimate.
 
-    Vertical lines are the edges, horizontal ones the effect of every bin, with a band of plus and
-    minus its heterogeneity. Bins that fit have points on both sides of their line all along. Where
-    numbers of bins were compared, a second panel shows the loss of each, with the chosen one.
+    Vertical lines are the edges, the others the effect of every bin, sloped where it is linear,
+    with a band of plus and minus its heterogeneity. Bins that fit have points on both sides of
+    their line all along. Where numbers of bins were compared, a second panel shows the loss of
+    each, with the chosen one.
 
     Parameters
     ----------
@@ -435,18 +447,13 @@ def _draw_rows(panel: Axes, rows: _Rows, row: xr.Dataset) -> None:
 def _draw_pieces(panel: Axes, row: xr.Dataset, line: float) -> None:
     """The effect of every bin, and plus and minus its heterogeneity."""
     row = row.isel(bin=row["effect"].notnull().values)
-    left, right, mean = (row[name].values for name in ("bin_left", "bin_right", "effect"))
-    lines = panel.hlines(mean, left, right, color=AVERAGE, linewidth=1.8, zorder=4, label=BIN)
-    lines.set_capstyle("butt")
+    ends = _draw_averages(panel, row, linewidth=1.8)
     known = row["heterogeneity"].notnull().values
-    spread = row["heterogeneity"].values
+    spread = np.zeros((known.sum(), 2, 2))  # (bin, end, coordinate), as the ends
+    spread[:, :, 1] = row["heterogeneity"].values[known, None]
+    below, above = ends[known] - spread, ends[known] + spread
     band = PolyCollection(
-        [
-            [(a, m - s), (b, m - s), (b, m + s), (a, m + s)]
-            for a, b, m, s in zip(
-                left[known], right[known], mean[known], spread[known], strict=True
-            )
-        ],
+        list(np.concatenate([below, above[:, ::-1]], axis=1)),
         facecolors=to_rgba(HETEROGENEITY, 0.22),
         edgecolors=HETEROGENEITY,
         linewidths=line,
@@ -456,6 +463,23 @@ def _draw_pieces(panel: Axes, row: xr.Dataset, line: float) -> None:
         band.set_label(BIN_SPREAD)
         panel.add_collection(band)
     panel.autoscale_view(scalex=False)
+
+
+def _draw_averages(panel: Axes, row: xr.Dataset, linewidth: float) -> FloatArray:
+    """A line for the effect of every bin; its ends, (bin, end, coordinate)."""
+    bins = np.arange(row.sizes["bin"])
+    ends = np.stack(
+        [
+            np.column_stack([row[end].values, effect_at(row, row[end].values, bins)])
+            for end in ("bin_left", "bin_right")
+        ],
+        axis=1,
+    )
+    lines = LineCollection(
+        list(ends), colors=AVERAGE, linewidths=linewidth, capstyle="butt", zorder=4, label=BIN
+    )
+    panel.add_collection(lines)
+    return ends
 
 
 def _draw_points(panel: Axes, rows: _Rows) -> None:
@@ -534,9 +558,10 @@ def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> 
     """What the variance of the local effects is made of, bin by bin: heterogeneity and bin error.
 
     The filled part of a bin is the squared heterogeneity within, the hatched part above it the
-    bin error, the line their sum, sigma2_star. A whisker is the sum plus and minus the standard
-    error of the bin error. A star marks bins that the test calls biased, two stars those whose
-    bias exceeds the standard error of the heterogeneity, a cross those with too few rows to test.
+    bin error, the line their sum, sigma2_star: the variance about the effect in the bin, in a
+    linear bin about its line. A whisker is the sum plus and minus the standard error of the bin
+    error. A star marks bins that the test calls biased, two stars those whose bias exceeds the
+    standard error of the heterogeneity, a cross those with too few rows to test.
 
     Parameters
     ----------
@@ -811,13 +836,35 @@ def _say_constant(panel: Axes) -> None:
     panel.tick_params(bottom=False, labelbottom=False)
 
 
+class _Curve(NamedTuple):
+    """A curve along its axis, with the half-widths of its band and, where known, its interval."""
+
+    x: FloatArray
+    value: FloatArray
+    spread: FloatArray
+    interval: FloatArray | None
+
+
+def _curve(row: xr.Dataset) -> _Curve:
+    """The curve at its edges, and in linear bins between them."""
+    edge, slope = row["edge_value"].values, slopes(row)
+    within = [np.linspace(edge[k], edge[k + 1], PARABOLA_PIECES + 1) for k in np.flatnonzero(slope)]
+    x = np.unique(np.concatenate([edge, *within]))
+    # Residuals of one spread all along a bin make the band grow linearly, sloped or not. For a
+    # standard error it is a stand-in: what a curve is at the edges does not tell it in between.
+    spread = np.interp(x, edge, row["curve_std_sum"].values)
+    interval = None
+    if "curve_se" in row:
+        interval = HALF_WIDTH_95 * np.interp(x, edge, row["curve_se"].values)
+    return _Curve(x, curve_at(edge, row["curve"].values, slope, x), spread, interval)
+
+
 def _draw_curve(panel: Axes, row: xr.Dataset) -> None:
-    edge, curve = row["edge_value"].values, row["curve"].values
-    spread = row["curve_std_sum"].values
+    x, curve, spread, interval = _curve(row)
     panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
-    panel.plot(edge, curve, color=AVERAGE, linewidth=1.4, zorder=3, label=CURVE)
+    panel.plot(x, curve, color=AVERAGE, linewidth=1.4, zorder=3, label=CURVE)
     panel.fill_between(
-        edge,
+        x,
         curve - spread,
         curve + spread,
         color=HETEROGENEITY_FILL,
@@ -825,11 +872,10 @@ def _draw_curve(panel: Axes, row: xr.Dataset) -> None:
         zorder=1,
         label=BAND,
     )
-    if "curve_se" in row:
-        half = HALF_WIDTH_95 * row["curve_se"].values
-        for bound, label in ((curve - half, _interval_label(row)), (curve + half, None)):
+    if interval is not None:
+        for bound, label in ((curve - interval, _interval_label(row)), (curve + interval, None)):
             panel.plot(
-                edge,
+                x,
                 bound,
                 color=UNCERTAINTY,
                 linewidth=1.0,
@@ -856,7 +902,7 @@ def _draw_bins(panel: Axes, row: xr.Dataset) -> None:
     # Bars keep out of each other's way: at most this many points wide.
     gap = np.diff(middle).min() if len(middle) > 1 else span
     room = gap / span * panel.get_window_extent().width * 72 / panel.figure.dpi
-    panel.hlines(mean, left, right, color=AVERAGE, linewidth=1.6, zorder=4, label=BIN)
+    _draw_averages(panel, row, linewidth=1.6)
     panel.errorbar(
         middle,
         mean,
@@ -883,20 +929,27 @@ def _draw_bins(panel: Axes, row: xr.Dataset) -> None:
         )
 
 
-def _draw_violins(panel: Axes, rows: _Rows, edges: FloatArray, error: float) -> None:
-    violins = _violins(rows, len(edges) - 1, error)
-    left, width = edges[:-1], np.diff(edges)
-    outlines, flat = [], []
+def _draw_violins(panel: Axes, rows: _Rows, row: xr.Dataset) -> None:
+    edges, slope = row["edge_value"].values, slopes(row)
+    width = np.diff(edges)
+    middle = edges[:-1] + width / 2
+    # With the slope in it a violin would be long where rows differ in x only.
+    away = rows.x - middle[rows.bin]
+    moved = rows._replace(local_effect=rows.local_effect - slope[rows.bin] * away)
+    violins = _violins(moved, len(width), _error(row))
+    outlines: list[FloatArray] = []
+    flat: list[FloatArray] = []
     for position in np.flatnonzero(violins.occupied):
-        middle = left[position] + width[position] / 2
         half = VIOLIN_WIDTH * width[position] / 2
         value, reach = violins.value[position], half * violins.density[position]
         if violins.flat[position]:
-            flat.append([(middle - half, value[0]), (middle + half, value[0])])
-        else:
-            side = np.column_stack([middle - reach, value])
-            other = np.column_stack([middle + reach, value])
-            outlines.append(np.concatenate([side, other[::-1]]))
+            value, reach = value[:1], np.array([half])
+        side, other = (
+            np.column_stack([middle[position] + step, value + slope[position] * step])
+            for step in (-reach, reach)
+        )
+        outline = np.concatenate([side, other[::-1]])
+        (flat if violins.flat[position] else outlines).append(outline)
     room = width.min() / np.ptp(edges) * panel.get_window_extent().width * 72 / panel.figure.dpi
     line = float(np.clip(0.05 * room, 0.15, 0.5))
     shapes = PolyCollection(
@@ -1067,10 +1120,13 @@ def _common_limits(rows: list[xr.Dataset]) -> tuple[float, float] | None:
     """Limits that hold every curve with its band and its interval; None without any curve."""
     ends = [0.0]
     for row in rows:
-        reach = row["curve_std_sum"].fillna(0).values
-        if "curve_se" in row:
-            reach = np.maximum(reach, HALF_WIDTH_95 * row["curve_se"].fillna(0).values)
-        for end in (row["curve"].values - reach, row["curve"].values + reach):
+        if not row.sizes["bin"]:
+            continue
+        _, curve, spread, interval = _curve(row)
+        reach = np.nan_to_num(spread)
+        if interval is not None:
+            reach = np.maximum(reach, np.nan_to_num(interval))
+        for end in (curve - reach, curve + reach):
             ends.extend(end[~np.isnan(end)])
     low, high = min(ends), max(ends)
     if low == high:

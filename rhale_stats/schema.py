@@ -13,7 +13,7 @@ beyond a feature's ``n_bins`` is NaN (``n_obs`` 0).
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -23,6 +23,7 @@ from rhale_stats._version import __version__
 
 EFFECT_UNITS = "output units per feature unit"
 EFFECT_SQUARE_UNITS = "(output units per feature unit)^2"
+SLOPE_UNITS = "output units per feature unit^2"
 OUTPUT_UNITS = "output units"
 X_UNITS = "feature units"
 
@@ -30,6 +31,7 @@ X_UNITS = "feature units"
 EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "effect": (("feature", "bin"), "average effect in the bin", EFFECT_UNITS),
     "heterogeneity": (("feature", "bin"), "standard deviation of local effects", EFFECT_UNITS),
+    "slope": (("feature", "bin"), "slope of the effect in the bin", SLOPE_UNITS),
     "n_obs": (("feature", "bin"), "rows in the bin", "rows"),
     "n_effective": (("feature", "bin"), "effective number of rows in the bin", "rows"),
     "weight_share": (("feature", "bin"), "share of the total weight in the bin", "1"),
@@ -58,6 +60,11 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
         "covariance of the feature with its local effects in the bin",
         OUTPUT_UNITS,
     ),
+    "line_moments": (
+        ("feature", "bin", "line_moment"),
+        "mean products of the feature and the residuals in a linear bin",
+        "powers of the units of the two",
+    ),
     "bin_error": (
         ("feature", "bin"),
         "mean squared distance of the effect from its average over the bin",
@@ -76,6 +83,7 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
         OUTPUT_UNITS,
     ),
     "effect_se": (("feature", "bin"), "standard error of the average effect", EFFECT_UNITS),
+    "slope_se": (("feature", "bin"), "standard error of the slope in the bin", SLOPE_UNITS),
     "heterogeneity_se": (
         ("feature", "bin"),
         "standard error of the standard deviation of local effects",
@@ -155,6 +163,8 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
 }
 
 
+# Products that ``line_moments`` holds: of d, the distance from ``x_mean``, and of the residual r.
+LINE_MOMENTS = ("d^3", "d^4", "d^2 r", "d^3 r", "d r^2", "d^2 r^2")
 # Sizes of bins: nothing is there, not something unknown, where a feature has no bin.
 COUNTS = ("n_obs", "n_effective", "weight_share")
 
@@ -249,6 +259,26 @@ def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
     return row.isel(bin=slice(0, n_bins), edge=slice(0, n_bins + 1 if n_bins else 0))
 
 
+def slopes(row: xr.Dataset) -> NDArray[np.float64]:
+    """Slope of the effect in every bin of one feature; 0 where it is constant in the bin."""
+    if "slope" not in row:
+        return np.zeros(row.sizes["bin"])
+    return np.asarray(row["slope"].values, dtype=np.float64)
+
+
+def bin_means(row: xr.Dataset) -> NDArray[np.float64]:
+    """Mean of the local effects in every bin of one feature: where it is linear, at ``x_mean``."""
+    middle = (row["bin_left"].values + row["bin_right"].values) / 2
+    away = np.where(slopes(row) == 0, 0.0, row["x_mean"].values - middle)
+    return np.asarray(row["effect"].values + slopes(row) * away)
+
+
+def effect_at(row: xr.Dataset, x: NDArray[np.float64], k: NDArray[Any]) -> NDArray[np.float64]:
+    """Effect of one feature at values that lie in its bins ``k``."""
+    middle = (row["bin_left"].values + row["bin_right"].values) / 2
+    return np.asarray(row["effect"].values[k] + slopes(row)[k] * (x - middle[k]))
+
+
 def stacked(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[str, Values]:
     """Estimates of several features as arrays over ``feature`` and what else their name says.
 
@@ -256,7 +286,7 @@ def stacked(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[str, Va
     has NaN in their place. What a row does not reach is NaN, and 0 where rows are counted. Sizes
     of other dimensions than ``bin`` and ``edge`` are in ``more``.
     """
-    sizes = {"bin": n_bins, "edge": n_bins + 1, **more}
+    sizes = {"bin": n_bins, "edge": n_bins + 1, "line_moment": len(LINE_MOMENTS), **more}
     out: dict[str, Values] = {}
     for name in rows[0]:
         shape = [sizes[dim] for dim in EFFECT_VARIABLES[name][0][1:]]

@@ -20,6 +20,7 @@ from rhale_stats.schema import (
     feature_names,
     one_feature,
     position_of,
+    slopes,
     software,
 )
 
@@ -54,10 +55,11 @@ def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
     Dataset
         Over (feature), and ``replicate`` where ``effect`` has it. On the effect's own bins, math
         [34]: ``L_mu``, ``L_sigma`` (paper, Eq. 18 and 19) and ``L_rho``, how far the truth is from
-        constant in the bins. Along the axis, math [35]: ``ISE_mu`` and ``ISE_sigma``, the
-        integrals of the absolute errors over the length of the axis, ``curve_max_error`` and
-        ``curve_mean_error``. ``n_missing`` counts bins without an estimate of effect or
-        heterogeneity; what they enter is NaN. A constant feature has NaN everywhere.
+        constant in the bins, or from a line where these are linear. Along the axis, math [35]:
+        ``ISE_mu`` and ``ISE_sigma``, the integrals of the absolute errors over the length of the
+        axis, ``curve_max_error`` and ``curve_mean_error``. ``n_missing`` counts bins without an
+        estimate of effect or heterogeneity; what they enter is NaN. A constant feature has NaN
+        everywhere.
 
     Raises
     ------
@@ -172,23 +174,31 @@ def _scores(row: xr.Dataset, truth: xr.Dataset) -> dict[str, float]:
     """All scores of one feature."""
     edges = row["edge_value"].values
     cells = _cells(truth, edges)
-    if "bin_error" in truth and np.array_equal(truth["edge_value"].values, edges):
+    slope = slopes(row)
+    own_bins = (
+        "bin_error" in truth
+        and np.array_equal(truth["edge_value"].values, edges)
+        and np.array_equal(slopes(truth) != 0, slope != 0)
+    )
+    if own_bins:
         mean, sigma, error = (
             truth[name].values for name in ("effect", "heterogeneity", "bin_error")
         )
     else:
-        mean, variance, error = overlap.over_bins(cells, edges)
+        mean, variance, error = overlap.over_bins(cells, edges, slope != 0)
         sigma = np.sqrt(variance)
     effect, spread = row["effect"].values, row["heterogeneity"].values
     grid = overlap.union_grid(cells.edges, edges)
     largest, average = overlap.curve_distance(
-        grid, _true_curve(row, truth, cells, grid), np.interp(grid, edges, row["curve"].values)
+        grid,
+        _true_curve(row, truth, cells, grid),
+        accumulate.curve_at(edges, row["curve"].values, slope, grid),
     )
     return {
         "L_mu": float(np.mean(np.abs(mean - effect))),
         "L_sigma": float(np.mean(np.abs(sigma - spread))),
         "L_rho": float(np.mean(np.sqrt(np.maximum(error, 0.0)))),
-        "ISE_mu": overlap.step_distance(cells.edges, cells.mean, edges, effect),
+        "ISE_mu": overlap.step_distance(cells.edges, cells.mean, edges, effect, slope),
         "ISE_sigma": overlap.step_distance(cells.edges, np.sqrt(cells.variance), edges, spread),
         "curve_max_error": largest,
         "curve_mean_error": average,
@@ -204,6 +214,11 @@ def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.Cells:
         mean, sigma = (truth[what].values for what in ("cell_effect", "cell_heterogeneity"))
         noise = np.zeros(len(mean))
     else:
+        if slopes(truth).any():
+            raise ValueError(
+                f"truth must be constant in its bins; for feature {name!r} it has linear ones. "
+                f"Make it with many bins of one width, as dense_truth does."
+            )
         own = truth["edge_value"].values
         mean, sigma = (truth[what].values for what in ("effect", "heterogeneity"))
         noise = np.zeros(len(mean))

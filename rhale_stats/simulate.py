@@ -24,6 +24,7 @@ from rhale_stats.schema import (
     check_effect,
     feature_names,
     one_feature,
+    slopes,
     software,
     stacked,
     variable,
@@ -139,7 +140,8 @@ class Simulator:
         -------
         Dataset
             Over (feature, bin): ``effect`` mu(a, b), ``heterogeneity`` sigma(a, b) and
-            ``bin_error``, math [12], for a feature that is uniform within the bin. Over
+            ``bin_error``, math [12], for a feature that is uniform within the bin; where a rule
+            makes linear bins ``slope``, and in these the bin error is that of the best line. Over
             (feature, edge): ``curve``, centred as that of ``effect`` is, over the stretch on
             which that is known: at its first edge, at its mean over the population in it, or at
             its mean over the axis. Over (feature, cell), 2000 equal cells along the axis:
@@ -164,12 +166,16 @@ class Simulator:
             row = one_feature(effect, name)
             there = row["curve"].notnull().values
             centering = str(effect.attrs["centering"])
-            rows.append(_truth(known[name], row["edge_value"].values, there, centering))
+            linear = slopes(row) != 0 if "slope" in row else None
+            rows.append(_truth(known[name], row["edge_value"].values, linear, there, centering))
         arrays = stacked(rows, effect.sizes["bin"], cell=CELLS, cell_edge=CELLS + 1)
         cell_value = arrays.pop("cell_value")
         return xr.Dataset(
             {name: variable(name, array) for name, array in arrays.items()},
-            {**effect.coords, "cell_value": variable("cell_value", cell_value)},
+            {
+                **effect.drop_dims("line_moment", errors="ignore").coords,
+                "cell_value": variable("cell_value", cell_value),
+            },
             {
                 "method": "truth",
                 "simulator": repr(self),
@@ -606,12 +612,16 @@ def _normal(sd: float, mean: Function, variance: Function) -> Marginal:
 
 
 def _truth(
-    marginal: Marginal, edges: FloatArray, known: NDArray[np.bool_], centering: str
+    marginal: Marginal,
+    edges: FloatArray,
+    linear: NDArray[np.bool_] | None,
+    known: NDArray[np.bool_],
+    centering: str,
 ) -> dict[str, FloatArray | float]:
     """Truth of one feature; ``known`` says at which edges the estimate has a curve."""
     if not len(edges):
-        return dict.fromkeys(TRUE_VALUES, np.nan)
-    effect, variance, bin_error = _bin_truths(marginal, edges)
+        return dict.fromkeys((*TRUE_VALUES, *(() if linear is None else ("slope",))), np.nan)
+    effect, variance, bin_error, slope = _bin_truths(marginal, edges, linear)
     curve = np.concatenate([[0.0], np.cumsum(effect * np.diff(edges))])
     start, end = edges[known][[0, -1]]
     level = curve[known][0] + _mean_of_curve(marginal, start, end, centering)
@@ -622,6 +632,7 @@ def _truth(
         "effect": effect,
         "heterogeneity": np.sqrt(variance),
         "bin_error": bin_error,
+        **({} if linear is None else {"slope": slope}),
         "curve": curve - level,
         "cell_effect": narrow.integral(marginal.mean(narrow.nodes)) / width,
         "cell_heterogeneity": np.sqrt(narrow.integral(marginal.variance(narrow.nodes)) / width),
@@ -651,14 +662,22 @@ def _mean_of_curve(marginal: Marginal, start: float, end: float, centering: str)
     return float(pieces.integral(to_the_right(pieces.nodes))[0] / (share[1] - share[0]))
 
 
-def _bin_truths(marginal: Marginal, edges: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """math [12]: mu(a, b), sigma^2(a, b) and the bin error of every bin."""
+def _bin_truths(
+    marginal: Marginal, edges: FloatArray, linear: NDArray[np.bool_] | None
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """math [12]: mu(a, b), sigma^2(a, b) and the bin error of every bin; slope of linear ones."""
     pieces, width = _Pieces(edges, marginal.breaks), np.diff(edges)
     values = marginal.mean(pieces.nodes)
     mean = pieces.integral(values) / width
     variance = pieces.integral(marginal.variance(pieces.nodes)) / width
     rho = values - np.repeat(mean, pieces.per_bin)[:, None]
-    return mean, variance, pieces.integral(rho**2) / width
+    slope = np.zeros(len(width))
+    if linear is not None and linear.any():
+        middle = (edges[:-1] + edges[1:]) / 2
+        away = pieces.nodes - np.repeat(middle, pieces.per_bin)[:, None]
+        slope = np.where(linear, 12 * pieces.integral(rho * away) / width**3, 0.0)
+        rho = rho - np.repeat(slope, pieces.per_bin)[:, None] * away
+    return mean, variance, pieces.integral(rho**2) / width, slope
 
 
 class _Pieces:

@@ -10,14 +10,17 @@ from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 
+from rhale_stats.arrays.accumulate import curve_at, turning_points
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.inference import std_error
 from rhale_stats.schema import (
     check_effect,
     check_local,
+    effect_at,
     feature_names,
     feature_position,
     one_feature,
+    slopes,
     units_of,
     with_units,
 )
@@ -28,6 +31,8 @@ MOST_DIGITS = 17
 COLUMN_SEPARATOR = "   "
 # At which a bin is called biased where `check_unbiased` did not say, and a jump a jump.
 SIGNIFICANCE = 0.05
+# Rules that choose edges by the local effects.
+SEARCHED = ("AdaptiveBins", "OptimalBins", "GreedyBins", "BestEqualWidthBins")
 # What `tidy` shows of a check, where one was made.
 CHECKED = (
     "heterogeneity_within",
@@ -67,8 +72,9 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     DataFrame
         Columns ``term``, ``bin``, ``bin_left``, ``bin_right``, ``n_obs``, ``estimate``,
         ``std_error``, ``statistic``, ``p_value`` (of no effect in the bin, two-sided),
-        ``conf_low``, ``conf_high``, ``heterogeneity``, ``heterogeneity_se``. A constant feature
-        has no bins and so no rows.
+        ``conf_low``, ``conf_high``, ``heterogeneity``, ``heterogeneity_se``; ``slope`` and
+        ``slope_se`` from a rule that makes linear bins, and what `check_unbiased` and `jump_check`
+        found. A constant feature has no bins and so no rows.
 
     Raises
     ------
@@ -103,12 +109,13 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
             }
         )
         intervals = _wald_columns(row["effect"].values, row["effect_se"].values, level)
+        lines = {name: row[name].values for name in ("slope", "slope_se") if name in row}
         spread = {
             "heterogeneity": row["heterogeneity"].values,
             "heterogeneity_se": row["heterogeneity_se"].values,
         }
         checked = {check: row[check].values for check in CHECKED if check in row}
-        frames.append(frame.assign(**intervals, **spread, **checked))
+        frames.append(frame.assign(**intervals, **spread, **lines, **checked))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -161,14 +168,25 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     intervals = _wald_columns(
         effect["average_effect"].values, effect["average_effect_se"].values, level
     )
+    extent = np.array([_extent(one_feature(effect, name)) for name in feature_names(effect)])
     return frame.assign(
         **intervals,
         heterogeneity=np.sqrt(mean_square.values),
         heterogeneity_output=effect["heterogeneity_output"].values,
         heterogeneity_index=effect["heterogeneity_index"].values,
-        curve_min=effect["curve"].min("edge").values,
-        curve_max=effect["curve"].max("edge").values,
+        curve_min=extent[:, 0],
+        curve_max=extent[:, 1],
     )
+
+
+def _extent(row: xr.Dataset) -> tuple[float, float]:
+    """Smallest and largest value of the curve of one feature, wherever on the axis it has them."""
+    edges, curve, slope = row["edge_value"].values, row["curve"].values, slopes(row)
+    if np.isnan(curve).all():
+        return np.nan, np.nan
+    turns = turning_points(edges, row["effect"].values, slope)
+    values = np.concatenate([curve, curve_at(edges, curve, slope, turns)])
+    return float(np.nanmin(values)), float(np.nanmax(values))
 
 
 def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
@@ -184,8 +202,9 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
     -------
     DataFrame
         Indexed by ``obs``. For every feature ``f`` of ``effect``: ``f`` (its value),
-        ``f.local_effect``, ``f.bin``, ``f.effect`` (of the bin), ``f.residual`` (local effect
-        minus effect) and ``f.curve`` at the value; ``weight`` where there is one.
+        ``f.local_effect``, ``f.bin``, ``f.effect`` (of the bin; at the value where that is
+        linear), ``f.residual`` (local effect minus effect) and ``f.curve`` at the value;
+        ``weight`` where there is one.
 
     Raises
     ------
@@ -217,8 +236,8 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
             inside = (x >= edges[0]) & (x <= edges[-1])
             k = bin_index(edges, x)
             number[:] = k
-            mean = np.where(inside, row["effect"].values[k], np.nan)
-            curve = np.interp(x, edges, row["curve"].values, left=np.nan, right=np.nan)
+            mean = np.where(inside, effect_at(row, x, k), np.nan)
+            curve = curve_at(edges, row["curve"].values, slopes(row), x)
         number[~inside] = pd.NA
         columns |= {
             name: x,
@@ -346,19 +365,22 @@ def _bin_table(
 ) -> tuple[SimpleTable, list[str]]:
     table = tidy(effect.sel(feature=[name]), level=level)
     heads = ["rows", "effect", "std err", "z", "P>|z|", *bounds, "heterog.", "std err"]
-    rows = [
-        [
-            str(line["n_obs"]),
-            *_wald_cells(line),
-            _number(line["heterogeneity"]),
-            _number(line["heterogeneity_se"]),
-        ]
-        for _, line in table.iterrows()
-    ]
+    numbers = ["heterogeneity", "heterogeneity_se"]
     notes = [
         "effect: mean of the local effects of the rows in the bin; heterog.: their standard "
         "deviation.",
         _source_note(effect),
+    ]
+    if "slope" in table and table["slope"].any():
+        heads += ["slope", "std err"]
+        numbers += ["slope", "slope_se"]
+        notes[0] += (
+            " Where there is a slope, effect: that in the middle of the bin; heterog.: the "
+            "standard deviation about the line."
+        )
+    rows = [
+        [str(line["n_obs"]), *_wald_cells(line), *(_number(line[name]) for name in numbers)]
+        for _, line in table.iterrows()
     ]
     if not rows:
         rows, notes = [["constant"] + [""] * (len(heads) - 1)], ["The feature does not vary."]
@@ -369,7 +391,7 @@ def _source_note(effect: xr.Dataset) -> str:
     note = "Standard errors: sampling of rows; the model and the bins are taken as given"
     if "honest_seed" in effect.attrs:
         return f"{note} (bins chosen on {effect.attrs['n_rows_edges']} other rows)."
-    if effect.attrs["bin_rule"] in ("OptimalBins", "GreedyBins", "BestEqualWidthBins"):
+    if effect.attrs["bin_rule"] in SEARCHED:
         return f"{note} (bins chosen on these rows make them somewhat too small)."
     return f"{note}."
 

@@ -37,11 +37,13 @@ from rhale_stats.effects import (
 from rhale_stats.inference import std_error
 from rhale_stats.schema import (
     Estimates,
+    bin_means,
     check_effect,
     check_local,
     feature_names,
     feature_position,
     one_feature,
+    slopes,
     stacked,
     variable,
 )
@@ -150,6 +152,9 @@ def check_unbiased(
 
     Notes
     -----
+    Where the effect is linear in a bin (`AdaptiveBins`), the local effects less that line are
+    checked: what is left of the bin error after the line. There is no crowding then.
+
     For an effect of slope m in a bin of width h with n uniform rows, bin_error is biased by
     -m^2 h^2 / ((n + 1)(n + 2)); for a jump by J inside the bin, by about -J^2 / (2 (n - 1)).
 
@@ -235,7 +240,12 @@ def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator)
     )
     if not np.isfinite(ordered.g).all():
         raise ValueError(f"Local effects of feature {name!r} must be finite; some are not.")
-    n, mean, x_mean = (row[what].values for what in ("n_effective", "effect", "x_mean"))
+    n, x_mean = (row[what].values for what in ("n_effective", "x_mean"))
+    mean, slope = bin_means(row), slopes(row)
+    if slope.any():
+        # Where the effect is linear in a bin, everything is asked of the residuals.
+        line = slope[ordered.bin] * (ordered.x - x_mean[ordered.bin])
+        ordered = ordered._replace(g=ordered.g - line)
     variance = row["heterogeneity"].values ** 2
     found = bin_error.differences(ordered, mean)
     none = variance <= resolution(mean, float(row["local_effect_error"])) ** 2
@@ -248,10 +258,11 @@ def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator)
     known = np.isfinite(excess)
     total = np.sum((variance * width)[known])
     with np.errstate(invalid="ignore", divide="ignore"):
-        slope = row["x_covariance"].values / row["x_variance"].values
+        tilt = row["x_covariance"].values / row["x_variance"].values
         share = np.where(none, 0.0, np.clip(excess / variance, 0.0, 1.0))
         se = bin_error.bin_error_se(found, excess, weights)
-    away = x_mean - (edges[:-1] + edges[1:]) / 2
+    # The effect of a linear bin is that in its middle, wherever its rows are.
+    away = np.where(slope == 0, x_mean - (edges[:-1] + edges[1:]) / 2, 0.0)
     return {
         "sigma2_star": variance,
         "heterogeneity_within": np.sqrt(found.variance),
@@ -264,8 +275,8 @@ def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator)
         "bin_error_pvalue": np.where(untested, np.nan, pvalue),
         "rank_ratio": np.where(none, np.nan, rank_ratio),
         "rank_pvalue": np.where(untested, np.nan, rank_pvalue),
-        "density_bias": slope * away,
-        "density_bias_se": np.abs(away) * bin_error.slope_se(ordered, mean, x_mean, slope),
+        "density_bias": tilt * away + 0.0,  # no negative zeros
+        "density_bias_se": np.abs(away) * bin_error.slope_se(ordered, mean, x_mean, tilt),
     }
 
 
@@ -349,9 +360,7 @@ def linear_bin_error(effect: xr.Dataset, *, significance: float) -> xr.DataArray
     )
     rows = [one_feature(effect, name) for name in feature_names(effect)]
     least = [
-        resolution(row["effect"].values, float(row["local_effect_error"]))
-        if row.sizes["bin"]
-        else 0.0
+        resolution(bin_means(row), float(row["local_effect_error"])) if row.sizes["bin"] else 0.0
         for row in rows
     ]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -424,7 +433,9 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
     target = check["heterogeneity_within"].attrs["long_name"]
     out["heterogeneity_se"].attrs["target"] = f"{target}, math [13]"
     # Standard errors belong to the estimators that they were made for.
-    out = out.drop_vars(["fourth_moment", "x_variance", "x_covariance"])
+    out = out.drop_vars(
+        ["fourth_moment", "x_variance", "x_covariance", "line_moments"], errors="ignore"
+    )
     out.attrs["debiased"] = "heterogeneity from differences of neighbouring rows, math [13]"
     return out
 
@@ -547,7 +558,7 @@ def jump_check(
         # Rows left out of the estimate get bins as well: the model sees whole tables.
         k = bin_index(edges, table.column(column))
         across, rounding = differences.between(column, edges[k], edges[k + 1])
-        estimates.append(_jumps(row, k[used], across[used], g, rows, rounding))
+        estimates.append(_jumps(row, k[used], across[used], x, g, rows, rounding))
     found = effect.assign(
         {
             name: variable(name, array, **JUMPS[name])
@@ -592,6 +603,7 @@ def _jumps(
     row: xr.Dataset,
     k: NDArray[np.int64],
     across: FloatArray,
+    x: FloatArray,
     g: FloatArray,
     rows: Rows,
     rounding_of_output: float,
@@ -600,7 +612,9 @@ def _jumps(
     edges = row["edge_value"].values
     n_bins = len(edges) - 1
     width = np.diff(edges)
-    derivative = g * width[k]
+    # In a linear bin the change across it is that of the effect in the middle.
+    middle = (edges[:-1] + edges[1:]) / 2
+    derivative = (g + slopes(row)[k] * (middle[k] - x)) * width[k]
     weight = np.ones(len(k)) if rows.weight is None else rows.weight
     n = row["n_effective"].values
 

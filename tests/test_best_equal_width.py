@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats.bins import BinRule, SearchedRule, describe
+from rhale_stats.bins import BinRule, describe
 from tests.test_bins import estimate, frozen, sample
 
 rule_of = rs.BestEqualWidthBins
@@ -242,9 +242,14 @@ def test_cells_below_the_resolution_of_floats_are_refused(rng, spread):
 
 def test_protocol_and_text():
     assert isinstance(rule_of(), BinRule)
-    assert isinstance(rule_of(), SearchedRule)
-    assert not isinstance(rs.OptimalBins(), SearchedRule)
     assert describe(rule_of(40)) == ("BestEqualWidthBins", "max_bins=40, min_obs=10, discount=0.2")
+
+
+def test_rules_that_compare_no_numbers_of_bins_have_no_loss():
+    x, g = sample(2)
+    assert estimate(x, g, rule_of(15))["bin_loss"].sizes == {"n_bins_tried": 15}
+    for rule in (rs.OptimalBins(), rs.GreedyBins(), rs.EqualWidthBins(3)):
+        assert "bin_loss" not in estimate(x, g, rule)
 
 
 def test_files_and_inputs(tmp_path):

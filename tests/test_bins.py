@@ -38,6 +38,7 @@ RULES = [
     rs.GivenBins({"x": [-1, 0.1, 0.5, 2]}),
     rs.OptimalBins(20),
     rs.GreedyBins(20, min_obs=2),
+    rs.AdaptiveBins(20, min_obs=2),
 ]
 
 
@@ -138,6 +139,14 @@ def test_fewer_effective_rows_than_a_variance_needs_are_refused(rule):
         (
             rs.GreedyBins(),
             ("GreedyBins", "max_bins=100, min_obs=10, discount=0.2, factor=1.05, ddof=1"),
+        ),
+        (
+            rs.AdaptiveBins(),
+            ("AdaptiveBins", "max_bins=100, degree=1, penalty=2 ln max_bins, min_obs=10"),
+        ),
+        (
+            rs.AdaptiveBins(20, 0, 5, 7),
+            ("AdaptiveBins", "max_bins=20, degree=0, penalty=5, min_obs=7"),
         ),
     ],
 )
@@ -265,7 +274,13 @@ def test_optimal_bins_agree_with_all_partitions(min_obs, discount, ddof):
         assert tuple(found) == expected, f"seed {seed}"
 
 
-SEARCHES = [rs.OptimalBins(), rs.GreedyBins()]
+SEARCHES = [
+    rs.OptimalBins(),
+    rs.GreedyBins(),
+    rs.BestEqualWidthBins(),
+    rs.AdaptiveBins(),
+    rs.AdaptiveBins(degree=0),
+]
 
 
 @pytest.mark.parametrize("rule", SEARCHES)

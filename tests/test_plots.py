@@ -1048,6 +1048,129 @@ def test_given_panels_are_drawn_in_and_returned(effect):
     assert len(figure.legends) == 1
 
 
+class TestLinearBins:
+    """Bins in which the effect is a line, and the curve a parabola."""
+
+    @pytest.fixture
+    def local(self, rng):
+        """x0: falling until 0.6, constant from there; x1: one line."""
+        x = rng.uniform(0, 1, (600, 2))
+        mean = np.column_stack([np.where(x[:, 0] < 0.6, 9 - 20 * x[:, 0], 8), 9 * x[:, 1] - 3])
+        return rs.local_effects(None, x, jacobian=mean + rng.normal(0, 0.4, (600, 2)))
+
+    @pytest.fixture
+    def effect(self, local):
+        return rs.std_error(rs.rhale(local, bins=rs.AdaptiveBins()))
+
+    @pytest.fixture
+    def row(self, effect):
+        row = rs.schema.one_feature(effect, 0)
+        assert (row["slope"].values != 0).tolist() == [True, False]
+        return row
+
+    @staticmethod
+    def ends(row):
+        """Effect at the left and at the right edge of every bin, (bin, end)."""
+        rise = row["slope"].values * (row["bin_right"] - row["bin_left"]).values / 2
+        return row["effect"].values[:, None] + rise[:, None] * [-1, 1]
+
+    def test_curve_is_a_parabola_with_its_band_and_interval(self, effect, row):
+        for upper in (plot_effect(effect, 0)[0], plot_effects(effect)[0]):
+            line = labelled(upper, plots.CURVE)
+            x, curve = line.get_data()
+            np.testing.assert_array_equal(curve, rs.predict(effect, x, 0))
+            edge = row["edge_value"].values
+            assert set(edge) <= set(x)
+            # Nothing is added where the bin is constant.
+            assert ((x > edge[1]) & (x < edge[2])).sum() == 0
+            assert ((x > edge[0]) & (x < edge[1])).sum() == plots.PARABOLA_PIECES - 1
+            half = stats.norm.ppf(0.975) * np.interp(x, edge, row["curve_se"])
+            drawn = [line.get_ydata() for line in dashed(upper)]
+            np.testing.assert_allclose(drawn, [curve - half, curve + half], rtol=1e-12, atol=1e-12)
+            spread = np.interp(x, edge, row["curve_std_sum"])
+            (path,) = labelled(upper, plots.BAND).get_paths()
+            vertices = {tuple(vertex) for vertex in path.vertices}
+            for bound in (curve - spread, curve + spread):
+                assert set(zip(x, bound, strict=True)) <= vertices
+
+    def test_pieces_slope_from_edge_to_edge_with_bars_in_the_middle(self, effect, row):
+        _, lower = plot_effect(effect, 0)
+        segments = np.array(labelled(lower, plots.BIN).get_segments())
+        np.testing.assert_array_equal(
+            segments[:, :, 0], np.column_stack([row["bin_left"], row["bin_right"]])
+        )
+        np.testing.assert_allclose(segments[:, :, 1], self.ends(row), rtol=1e-12)
+        at, spread = bars(labelled(lower, plots.BIN_SPREAD))
+        np.testing.assert_array_equal(at, (row["bin_left"] + row["bin_right"]) / 2)
+        np.testing.assert_allclose(spread.mean(axis=1), row["effect"], rtol=1e-12)
+
+    def test_pieces_among_their_rows_have_a_sloped_band(self, local, effect, row):
+        (panel,) = plot_bins(effect, local, 0)
+        segments = np.array(labelled(panel, plots.BIN).get_segments())
+        np.testing.assert_allclose(segments[:, :, 1], self.ends(row), rtol=1e-12)
+        spread = row["heterogeneity"].values
+        corners = [path.vertices[:4] for path in labelled(panel, plots.BIN_SPREAD).get_paths()]
+        for k, box in enumerate(corners):
+            np.testing.assert_array_equal(box[[0, 1]][:, 0], segments[k, :, 0])
+            np.testing.assert_allclose(box[[0, 1]][:, 1], segments[k, :, 1] - spread[k])
+            np.testing.assert_allclose(box[[3, 2]][:, 1], segments[k, :, 1] + spread[k])
+
+    def test_violins_hold_residuals_and_follow_the_line(self, local, effect, row):
+        _, lower = plot_effect(effect, 0, local)
+        x, g = (local[name].values[:, 0] for name in ("x", "local_effect"))
+        linear, constant = outlines(lower)
+        left, right = (float(row[name][0]) for name in ("bin_left", "bin_right"))
+        middle, slope = (left + right) / 2, float(row["slope"][0])
+        level = (g - slope * (x - middle))[x < right]
+        unsheared = linear[:, 1] - slope * (linear[:, 0] - middle)
+        assert unsheared.min() == pytest.approx(level.min())
+        assert unsheared.max() == pytest.approx(level.max())
+        assert np.ptp(linear[:, 0]) == pytest.approx(plots.VIOLIN_WIDTH * (right - left))
+        assert constant[:, 1].min() == g[x >= right].min()
+        assert constant[:, 1].max() == g[x >= right].max()
+
+    @pytest.mark.parametrize("with_rows", [False, True])
+    def test_limits_hold_pieces_and_parabolas(self, local, effect, with_rows):
+        """The highest point of a parabola lies between edges, the ends of a piece beyond bars."""
+        panels = plot_effects(effect)
+        row = rs.schema.one_feature(effect, 0)
+        peak = rs.predict(effect, np.linspace(*row["edge_value"].values[:2], 999), 0).max()
+        assert peak > row["curve"][:2].max()
+        assert panels[0].get_ylim() == panels[1].get_ylim()
+        assert panels[0].get_ylim()[1] > peak
+        for feature in (0, 1):
+            upper, lower = plot_effect(effect, feature, local if with_rows else None)
+            row = rs.schema.one_feature(effect, feature)
+            bottom, top = lower.get_ylim()
+            assert bottom < self.ends(row).min() < self.ends(row).max() < top
+            drawn = labelled(upper, plots.CURVE).get_ydata()
+            assert upper.get_ylim()[0] < drawn.min() < drawn.max() < upper.get_ylim()[1]
+
+    def test_slopes_of_zero_draw_what_constant_bins_draw(self, local):
+        constant = rs.rhale(local, bins=rs.EqualWidthBins(5))
+        zero = constant.assign(slope=xr.zeros_like(constant["effect"]))
+        for axes in zip(plot_effect(constant, 0, local), plot_effect(zero, 0, local), strict=True):
+            mine, theirs = (
+                [line.get_xydata() for line in ax.lines]
+                + [p.vertices for c in ax.collections for p in c.get_paths()]
+                for ax in axes
+            )
+            for one, other in zip(mine, theirs, strict=True):
+                np.testing.assert_array_equal(one, other)
+
+    def test_a_rule_without_losses_has_one_panel(self, local, effect):
+        (panel,) = plot_bins(effect, local, 1)
+        assert len(labelled(panel, plots.EDGES).get_segments()) == 2
+        panel.figure.draw_without_rendering()
+
+    def test_bias_of_linear_bins_is_about_the_line(self, local, effect):
+        check = rs.check_unbiased(local, effect)
+        ax = plots.plot_bias(check, 1)
+        (total,) = labelled(ax, "their sum").get_segments()
+        assert total[0, 1] == pytest.approx(float(effect["heterogeneity"][1, 0]) ** 2)
+        assert total[0, 1] < 0.1 * local["local_effect"].values[:, 1].var()
+
+
 class TestBias:
     """The stack of heterogeneity and bin error."""
 

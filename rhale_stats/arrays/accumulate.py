@@ -7,9 +7,57 @@ steps across a bin without rows (math [11]): the curve lives on one stretch of o
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
+
+
+class Pieces(NamedTuple):
+    """Bins of one feature without gaps: in each a line through (x_mean, mean), of slope 0 mostly.
+
+    ``x_variance`` is that of the rows in the bin, needed where there is a slope; ``share`` the
+    share of the weight.
+    """
+
+    edges: FloatArray
+    mean: FloatArray
+    slope: FloatArray
+    x_mean: FloatArray
+    x_variance: FloatArray
+    share: FloatArray
+
+    def stretch(self, here: slice) -> Pieces:
+        """The bins of one stretch, their shares adding up to 1."""
+        share = self.share[here]
+        return Pieces(
+            self.edges[here.start : here.stop + 1],
+            self.mean[here],
+            self.slope[here],
+            self.x_mean[here],
+            self.x_variance[here],
+            share / share.sum(),
+        )
+
+    def away(self) -> FloatArray:
+        """Distance of the middle of the bin from the mean of its rows."""
+        return (self.edges[:-1] + self.edges[1:]) / 2 - self.x_mean
+
+
+class Noise(NamedTuple):
+    """Variances of the mean and of the slope of every bin, and their covariance."""
+
+    mean: FloatArray
+    covariance: FloatArray
+    slope: FloatArray
+
+    def of(self, level: FloatArray, tilt: FloatArray) -> FloatArray:
+        """Variance of level * mean + tilt * slope."""
+        return np.asarray(
+            level**2 * self.mean + 2 * level * tilt * self.covariance + tilt**2 * self.slope
+        )
 
 
 def known_stretch(weight: FloatArray) -> slice:
@@ -44,23 +92,41 @@ def curve_std_sum(heterogeneity: FloatArray, width: FloatArray) -> FloatArray:
     return _running_sum(heterogeneity * width)
 
 
-def mean_of_curve(
-    curve: FloatArray, effect: FloatArray, edges: FloatArray, x_mean: FloatArray, share: FloatArray
-) -> float:
-    """Mean of the curve over the rows, exact because the curve is linear in a bin (math [8])."""
-    return float(np.sum(share * curve_at_x_mean(curve, effect, edges, x_mean)))
+def mean_of_curve(curve: FloatArray, pieces: Pieces) -> float:
+    """Mean of the curve over the rows, exact because its pieces are parabolas (math [8])."""
+    return float(np.sum(pieces.share * mean_in_bins(curve, pieces)))
 
 
-def integral_of_curve(curve: FloatArray, width: FloatArray) -> float:
+def integral_of_curve(curve: FloatArray, width: FloatArray, slope: FloatArray) -> float:
     """Integral of the curve over the axis, over the length of the axis (math [8])."""
-    return float(np.sum(width * (curve[:-1] + curve[1:]) / 2) / width.sum())
+    area = width * (curve[:-1] + curve[1:]) / 2 - slope * width**3 / 12
+    return float(np.sum(area) / width.sum())
 
 
-def curve_at_x_mean(
-    curve: FloatArray, effect: FloatArray, edges: FloatArray, x_mean: FloatArray
-) -> FloatArray:
+def mean_in_bins(curve: FloatArray, pieces: Pieces) -> FloatArray:
     """Mean of the curve over the rows of each bin."""
-    return np.asarray(curve[:-1] + effect * (x_mean - edges[:-1]))
+    reach = pieces.x_mean - pieces.edges[:-1]
+    bend = pieces.slope / 2 * (pieces.x_variance - reach**2)
+    return np.asarray(curve[:-1] + pieces.mean * reach + bend)
+
+
+def curve_at(edges: FloatArray, curve: FloatArray, slope: FloatArray, z: FloatArray) -> FloatArray:
+    """The curve at ``z``: through its values at the edges, bent where the effect has a slope.
+
+    In a bin [l, r] it lies slope (z - l)(r - z) / 2 below the line through both ends. NaN outside.
+    """
+    on_lines = np.interp(z, edges, curve, left=np.nan, right=np.nan)
+    if not slope.any():
+        return np.asarray(on_lines)
+    k = bin_index(edges, z)  # any bin for what lies outside, and is NaN
+    return np.asarray(on_lines - slope[k] * (z - edges[k]) * (edges[k + 1] - z) / 2)
+
+
+def turning_points(edges: FloatArray, effect: FloatArray, slope: FloatArray) -> FloatArray:
+    """Where the curve turns inside linear bins; ``effect`` is that in the middle of them."""
+    middle, half = (edges[:-1] + edges[1:]) / 2, np.diff(edges) / 2
+    inside = np.abs(effect) < np.abs(slope) * half
+    return np.asarray((middle - np.divide(effect, slope, where=inside, out=half * 0))[inside])
 
 
 def zero_start_se(effect_se: FloatArray, width: FloatArray) -> FloatArray:
@@ -68,49 +134,75 @@ def zero_start_se(effect_se: FloatArray, width: FloatArray) -> FloatArray:
     return np.sqrt(_running_sum((effect_se * width) ** 2))
 
 
-def integral_centred_se(effect_se: FloatArray, width: FloatArray) -> FloatArray:
+def integral_centred_se(pieces: Pieces, noise: Noise) -> FloatArray:
     """Standard error of the curve minus its mean over the axis.
 
-    The constant is sum_j mu_j width_j r_j with r_j the share of the axis to the right of the
-    middle of bin j, so that the curve at edge e is sum_j mu_j width_j (1{j <= e} - r_j).
+    The constant is sum_j (effect_j width_j r_j - slope_j width_j^3 / 12 span) with r_j the share of
+    the axis to the right of the middle of bin j, so that the curve at edge e loads on the effect of
+    bin j with width_j (1{j <= e} - r_j).
     """
+    width = np.diff(pieces.edges)
     span = width.sum()
     right_of_middle = (span - np.cumsum(width) + width / 2) / span
-    loading = _steps(len(width)) - right_of_middle
-    return np.asarray(np.sqrt(np.sum((loading * width * effect_se) ** 2, axis=1)))
+    level = (_steps(len(width)) - right_of_middle) * width
+    tilt = level * pieces.away() + width**3 / (12 * span)
+    return np.asarray(np.sqrt(np.sum(noise.of(level, tilt), axis=1)))
 
 
 def mean_centred_se(
     curve: FloatArray,
-    effect: FloatArray,
-    variance: FloatArray,
-    edges: FloatArray,
-    x_mean: FloatArray,
-    x_variance: FloatArray,
+    pieces: Pieces,
+    noise: Noise,
     x_covariance: FloatArray,
-    share: FloatArray,
+    line: FloatArray,
     n_effective: FloatArray,
 ) -> FloatArray:
     """math [26]: standard error of the curve centred at its mean over the population.
 
-    The influence of row i in bin k on the curve at edge e is
-    c_k(e) (g_i - mu_k) - (F(z_i) - mean F), with c_k(e) = (1{k <= e} - a_k) width_k / p_k. F is
-    linear in a bin, so the variance of the influence needs no rows: within bin k it is
-    c^2 var(g) - 2 c mu_k cov(x, g) + mu_k^2 var(x), and between bins the squared distance of the
-    bin's mean of F from the mean of F.
+    The influence of row i in bin k on the curve at edge e is a_k(e) psi_mean + b_k(e) psi_slope -
+    (F(z_i) - mean F), where psi_mean = r_i / p_k and psi_slope = d_i r_i / (p_k var_k) are those on
+    the bin's mean and slope. F is a parabola in a bin, so the variance of the influence needs no
+    rows, only moments: ``x_covariance`` is the mean of d r, ``line`` has those of `LINE_POWERS`.
     """
-    width = np.diff(edges)
-    to_the_right = np.cumsum(share[::-1])[::-1] - share
-    a = to_the_right + share * (x_mean - edges[:-1]) / width
-    c = (_steps(len(width)) - a) * width / share
-    level = curve_at_x_mean(curve, effect, edges, x_mean)
-    distance = level - np.sum(share * level)
-    influence = (
-        c**2 * variance - 2 * c * effect * x_covariance + effect**2 * x_variance + distance**2
-    )
-    total = np.sum(share**2 / n_effective * influence, axis=1)
+    width, share = np.diff(pieces.edges), pieces.share
+    reach = pieces.x_mean - pieces.edges[:-1]
+    beyond = _steps(len(width)) - (np.cumsum(share[::-1])[::-1] - share)
+    a = beyond * width - share * reach
+    b = beyond * width * pieces.away() - share / 2 * (pieces.x_variance - reach**2)
+    level = mean_in_bins(curve, pieces)
+    x3, x4, x2r, x3r, _, _ = line.T
+    mean, bend = pieces.mean, pieces.slope / 2
+    var = pieces.x_variance
+    own = (level - np.sum(share * level)) ** 2 + mean**2 * var
+    own = own + 2 * mean * bend * x3 + bend**2 * (x4 - var**2)
+    with_slope = np.zeros(len(width))
+    linear = pieces.slope != 0
+    with_slope[linear] = (mean * x2r + bend * x3r)[linear] / var[linear]
+    with_curve = a * (mean * x_covariance + bend * x2r) + b * with_slope
+    per_row = share / n_effective
+    total = np.sum(noise.of(a, b) + per_row * (share * own - 2 * with_curve), axis=1)
     # A curve of slope mu through a bin without spread is known exactly: rounding may go below 0.
     return np.asarray(np.sqrt(np.maximum(total, 0.0)))
+
+
+def line_noise(
+    variance: FloatArray, pieces: Pieces, line: FloatArray, n_effective: FloatArray
+) -> Noise:
+    """Variances and covariance of every bin's mean and slope.
+
+    Of the slope as by White (1980), with the residuals' own spread along x; ``variance`` has its
+    degrees of freedom already, and the same factor is put to the moments of residuals.
+    """
+    *_, xr2, x2r2 = line.T
+    linear = pieces.slope != 0
+    covariance, of_slope = np.zeros((2, len(variance)))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        known = variance / n_effective
+        var = pieces.x_variance
+        factor = 1 / (n_effective - 2)
+        covariance[linear] = (factor * xr2 / var)[linear]
+        of_slope[linear] = (factor * x2r2 / var**2)[linear]
+    return Noise(known, covariance, of_slope)
 
 
 def heterogeneity_se(
@@ -127,13 +219,19 @@ def heterogeneity_se(
 
 
 def average_effect_se(
-    effect: FloatArray, variance: FloatArray, share: FloatArray, n_effective: FloatArray
+    mean: FloatArray, mean_square: FloatArray, share: FloatArray, n_effective: FloatArray
 ) -> float:
     """Standard error of the mean of g over all rows: sd(g) / sqrt(n), whatever the bins."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        within = variance * (1 - 1 / n_effective)  # back to the mean squared deviation
-    total = total_variance(effect, np.nan_to_num(within), share, n_effective)
+    total = total_variance(mean, mean_square, share, n_effective)
     return float(np.sqrt(total / _rows_together(share, n_effective)))
+
+
+def mean_square(variance: FloatArray, pieces: Pieces, n_effective: FloatArray) -> FloatArray:
+    """Mean squared deviation of g from the bin's mean, by rows, from what is unbiased for it."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        of_residuals = variance * (1 - (1 + (pieces.slope != 0)) / n_effective)
+    of_line = pieces.slope**2 * pieces.x_variance
+    return np.asarray(np.nan_to_num(of_residuals) + np.nan_to_num(of_line))
 
 
 def total_variance(

@@ -7,6 +7,7 @@ that features run on threads.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import boost_histogram as bh
@@ -21,6 +22,9 @@ Axis: TypeAlias = bh.axis.Regular | bh.axis.Variable
 BLOCK_ROWS = 1 << 18
 # A centre for arithmetic, nothing else, is the median of about so many rows.
 CENTRE_ROWS = 1000
+# Exponents of d and r in the moments of `ResidualMoments`, and in those that lines need besides.
+RESIDUAL_POWERS = ((0, 4), (2, 0), (1, 1))
+LINE_POWERS = ((3, 0), (4, 0), (2, 1), (3, 1), (1, 2), (2, 2))
 # Values this many ranges away from 0 are summed as offsets, so that they keep their digits.
 FAR = 16.0
 
@@ -41,12 +45,25 @@ class Moments(NamedTuple):
     x_mean: FloatArray
 
 
-class ResidualMoments(NamedTuple):
-    """Second pass, about the bin means: what standard errors need beyond the variance."""
+class Comoments(NamedTuple):
+    """Sums of w (x - x_mean)^2 and of w (x - x_mean)(g - mean) per cell: what a line needs."""
 
+    x_m2: FloatArray
+    xg: FloatArray
+
+
+class ResidualMoments(NamedTuple):
+    """Second pass, about the bins' means or lines: what standard errors need beyond the variance.
+
+    Means over the rows of a bin of powers of d, the distance of x from its mean, and of r, the
+    residual. ``line`` holds those of `LINE_POWERS`, (bins, powers), where there are lines.
+    """
+
+    second_moment: FloatArray
     fourth_moment: FloatArray
     x_variance: FloatArray
     x_covariance: FloatArray
+    line: FloatArray | None
 
 
 def cell_moments(
@@ -189,14 +206,38 @@ def n_effective(moments: Moments) -> FloatArray:
         return _or_zero(moments.weight**2 / moments.weight_sq)
 
 
-def variance(moments: Moments, ddof: int) -> FloatArray:
+def variance(moments: Moments, ddof: int | IntArray) -> FloatArray:
     """math [6]; NaN where there are too few rows to tell.
 
-    ddof 1: sum w (g - mean)^2 / (sum w - sum w^2 / sum w); ddof 0: the same over sum w.
+    ddof 1: sum w (g - mean)^2 / (sum w - sum w^2 / sum w); ddof 0: the same over sum w. 2, of
+    squares about a line, is exact where all weights are equal, and where they do not depend on x.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         denominator = moments.weight - ddof * moments.weight_sq / moments.weight
-        return np.where(n_effective(moments) > ddof, moments.m2 / denominator, np.nan)
+        # A little above: weights that make two rows may round to more.
+        enough = n_effective(moments) > ddof * (1 + 1e-12)
+        return np.where(enough, moments.m2 / denominator, np.nan)
+
+
+def comoments(
+    axis: Axis, cells: Moments, x: FloatArray, g: FloatArray, weight: FloatArray | None
+) -> Comoments:
+    """Spread of x and its product with g in cells, about the means that `cell_moments` found."""
+    every = np.arange(len(cells.weight))
+    return Comoments(*_central_sums(axis, every, cells, x, g, weight, None, ((2, 0), (1, 1))))
+
+
+def merge_comoments(
+    cells: Moments, within: Comoments, starts: IntArray, bins: Moments
+) -> Comoments:
+    """Those of unions of neighbouring cells, as `merge` makes their moments."""
+    length = np.diff(np.append(starts, len(cells.weight)))
+    away = _or_zero(cells.x_mean - np.repeat(bins.x_mean, length))
+    above = _or_zero(cells.mean - np.repeat(bins.mean, length))
+    return Comoments(
+        np.add.reduceat(within.x_m2 + cells.weight * away**2, starts),
+        np.add.reduceat(within.xg + cells.weight * away * above, starts),
+    )
 
 
 def residual_moments(
@@ -206,35 +247,61 @@ def residual_moments(
     x: FloatArray,
     g: FloatArray,
     weight: FloatArray | None,
+    slope: FloatArray | None = None,
 ) -> ResidualMoments:
-    """Fourth central moment of g, variance of x and covariance of x with g, per bin.
+    """Moments of x and of the residuals of g, per bin; with ``slope`` those of lines as well.
 
-    A second pass about the means of the first, so that nothing cancels. All three are averages
-    (weighted, over sum w): the fourth moment is the m4 of math [24], the other two enter the
+    A second pass about the means of the first, so that nothing cancels. All are averages
+    (weighted, over sum w): the fourth moment is the m4 of math [24], the others enter the
     variance of the centred curve, math [26].
     """
+    powers = RESIDUAL_POWERS if slope is None else (*RESIDUAL_POWERS, (0, 2), *LINE_POWERS)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = _central_sums(axis, starts, bins, x, g, weight, slope, powers) / bins.weight
+        if slope is None:
+            return ResidualMoments(bins.m2 / bins.weight, found[0], found[1], found[2], None)
+        return ResidualMoments(found[3], found[0], found[1], found[2], found[4:].T)
+
+
+def _central_sums(
+    axis: Axis,
+    starts: IntArray,
+    bins: Moments,
+    x: FloatArray,
+    g: FloatArray,
+    weight: FloatArray | None,
+    slope: FloatArray | None,
+    powers: Sequence[tuple[int, int]],
+) -> FloatArray:
+    """Sum of w d^a r^b for the ``powers`` (a, b), per bin: (powers, bins)."""
     # One more cell for the overflow: the rows at the upper end belong to the last bin.
     n_cells = len(axis) + 1
     length = np.diff(np.append(starts, n_cells))
     mean, x_mean = np.repeat(bins.mean, length), np.repeat(bins.x_mean, length)
-    sums = np.zeros((3, n_cells))
+    slope = None if slope is None else np.repeat(slope, length)
+    sums = np.zeros((len(powers), n_cells))
     # Fresh columns in every block would cost more than the arithmetic on them.
-    columns = np.empty((3, min(len(x), BLOCK_ROWS)))
+    columns = np.empty((5, min(len(x), BLOCK_ROWS)))
     for begin in range(0, len(x), BLOCK_ROWS):
         block = slice(begin, begin + BLOCK_ROWS)
         cell = cell_index(axis, x[block])
-        fourth, distance, residual = columns[:, : len(cell)]
-        mean.take(cell, mode="clip", out=residual)
-        np.subtract(g[block], residual, out=residual)
-        x_mean.take(cell, mode="clip", out=distance)
-        np.subtract(x[block], distance, out=distance)
-        np.square(residual, out=fourth)
-        np.square(fourth, out=fourth)
-        residual *= distance
-        np.square(distance, out=distance)
-        for total, term in zip(sums, (fourth, distance, residual), strict=True):
+        d, r, d2, r2, product = columns[:, : len(cell)]
+        x_mean.take(cell, mode="clip", out=d)
+        np.subtract(x[block], d, out=d)
+        mean.take(cell, mode="clip", out=r)
+        np.subtract(g[block], r, out=r)
+        if slope is not None:
+            slope.take(cell, mode="clip", out=product)
+            product *= d
+            r -= product
+        np.square(d, out=d2)
+        np.square(r, out=r2)
+        for total, (a, b) in zip(sums, powers, strict=True):
+            factors = [d2] * (a // 2) + [d] * (a % 2) + [r2] * (b // 2) + [r] * (b % 2)
             if weight is not None:
-                term *= weight[block]
-            total += np.bincount(cell, term, n_cells)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return ResidualMoments(*(np.add.reduceat(sums, starts, axis=1) / bins.weight))
+                factors.append(weight[block])
+            values = factors[0]
+            for factor in factors[1:]:
+                values = np.multiply(values, factor, out=product)
+            total += np.bincount(cell, values, n_cells)
+    return np.add.reduceat(sums, starts, axis=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray
 
@@ -22,27 +23,52 @@ class Cells(NamedTuple):
     share: FloatArray
 
 
-def over_bins(cells: Cells, edges: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def over_bins(
+    cells: Cells, edges: FloatArray, linear: NDArray[np.bool_]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """math [33]: mean, variance and bin error of the bins, cells counting by their overlap.
 
-    Noise in the cells' means adds its own variance to the bin error; that is subtracted.
+    In ``linear`` bins the bin error is that of the best line. Noise in the cells' means adds its
+    own variance to the bin error; that is subtracted.
     """
     lower = np.maximum(cells.edges[:-1], edges[:-1, None])
     upper = np.minimum(cells.edges[1:], edges[1:, None])
     share = np.maximum(upper - lower, 0.0)
     share /= share.sum(axis=1, keepdims=True)
     mean = share @ cells.mean
-    spread = np.sum(share * (cells.mean - mean[:, None]) ** 2, axis=1)
-    return mean, share @ cells.variance, spread - (share - share**2) @ cells.noise
+    rho = cells.mean - mean[:, None]
+    noise = share - share**2
+    if linear.any():
+        middle = (lower + upper) / 2
+        away = middle - np.sum(share * middle, axis=1, keepdims=True)
+        length = np.sum(share * away**2, axis=1)
+        known = linear & (length > 0)
+        length[~known] = np.inf
+        slope = np.sum(share * rho * away, axis=1) / length
+        rho = rho - slope[:, None] * away
+        noise -= (share * away) ** 2 / length[:, None]
+    return mean, share @ cells.variance, np.sum(share * rho**2, axis=1) - noise @ cells.noise
 
 
 def step_distance(
-    edges_a: FloatArray, values_a: FloatArray, edges_b: FloatArray, values_b: FloatArray
+    edges_a: FloatArray,
+    values_a: FloatArray,
+    edges_b: FloatArray,
+    values_b: FloatArray,
+    slope_b: FloatArray | None = None,
 ) -> float:
-    """math [35]: mean along the second axis of |a - b|, both constant in cells of their own."""
+    """math [35]: mean along the second axis of |a - b|, both constant in cells of their own.
+
+    With slopes b is linear in its cells, the values being those in the middle; of it counts the
+    mean between neighbouring edges, as of a function that a is the means of.
+    """
     grid = union_grid(edges_a, edges_b)
     middle = (grid[:-1] + grid[1:]) / 2
-    difference = np.abs(step_at(edges_a, values_a, middle) - step_at(edges_b, values_b, middle))
+    b = step_at(edges_b, values_b, middle)
+    if slope_b is not None:
+        away = middle - step_at(edges_b, (edges_b[:-1] + edges_b[1:]) / 2, middle)
+        b = b + step_at(edges_b, slope_b, middle) * away
+    difference = np.abs(step_at(edges_a, values_a, middle) - b)
     return float(np.sum(np.diff(grid) * difference) / (grid[-1] - grid[0]))
 
 

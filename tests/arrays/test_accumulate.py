@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import statsmodels.api as sm
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rhale_stats.arrays import accumulate as acc
@@ -53,7 +54,7 @@ def test_an_unknown_bin_is_not_stepped_across():
 class Rows:
     """A sample with its bins and moments, taken with numpy row by row (variances with ddof 0)."""
 
-    def __init__(self, seed=0, n=400, weight=None):
+    def __init__(self, seed=0, n=400, weight=None, linear=(0, 0, 0, 0, 0)):
         rng = np.random.default_rng(seed)
         self.edges = frozen(-1, -0.6, -0.1, 0, 0.7, 1)
         self.width = np.diff(self.edges)
@@ -65,109 +66,320 @@ class Rows:
         self.n = self.each(lambda rows: rows.sum())
         self.share = self.each(lambda rows: self.weight[rows].sum()) / self.weight.sum()
         self.mean = self.each(lambda rows: self.g[rows].mean())
-        self.variance = self.each(lambda rows: self.g[rows].var())
         self.x_mean = self.each(lambda rows: self.x[rows].mean())
         self.x_variance = self.each(lambda rows: self.x[rows].var())
-        self.x_covariance = self.each(lambda rows: np.cov(self.x[rows], self.g[rows], ddof=0)[0, 1])
-        self.curve = acc.accumulate(self.mean, self.width)
+        self.linear = np.array(linear, dtype=bool)
+        line = self.each(lambda rows: np.polyfit(self.x[rows], self.g[rows], 1)[0])
+        self.slope = np.where(self.linear, line, 0.0)
+        d, r = self.away(), self.residual()
+        self.variance = self.each(lambda rows: np.mean(r[rows] ** 2))
+        self.x_covariance = self.each(lambda rows: np.mean(d[rows] * r[rows]))
+        terms = np.stack([d**3, d**4, d**2 * r, d**3 * r, d * r**2, d**2 * r**2])
+        self.line = np.array([terms[:, self.bin == k].mean(axis=1) for k in range(5)])
+        self.pieces = acc.Pieces(
+            self.edges, self.mean, self.slope, self.x_mean, self.x_variance, self.share
+        )
+        # Of the effect in the middle of the bin.
+        self.middle = (self.edges[1:] + self.edges[:-1]) / 2
+        self.effect = self.mean + self.slope * (self.middle - self.x_mean)
+        self.curve = acc.accumulate(self.effect, self.width)
 
     def each(self, statistic):
         return np.array([statistic(self.bin == k) for k in range(5)], dtype=float)
 
+    def away(self):
+        return self.x - self.x_mean[self.bin]
+
     def residual(self):
-        return self.g - self.mean[self.bin]
+        return self.g - self.mean[self.bin] - self.slope[self.bin] * self.away()
+
+    def noise(self):
+        """Of means and slopes by their influence, without degrees of freedom."""
+        spread = np.where(self.linear, self.x_variance, np.inf)
+        *_, xr2, x2r2 = self.line.T
+        parts = (self.variance, xr2 / spread, x2r2 / spread**2)
+        return acc.Noise(*(part / self.n for part in parts))
+
+    def unbiased(self):
+        """Variances of the residuals with their degrees of freedom."""
+        return self.variance * self.n / (self.n - 1 - self.linear)
+
+    def line_noise(self):
+        """As the package has it, with degrees of freedom."""
+        return acc.line_noise(self.unbiased(), self.pieces, self.line, self.n)
+
+    def gains(self, z):
+        """What a unit of the mean, and of the slope, of every bin adds to the curve at ``z``."""
+        z = np.clip(np.asarray(z)[..., None], self.edges[:-1], self.edges[1:])
+        begin = self.edges[:-1] - self.x_mean
+        return z - self.edges[:-1], ((z - self.x_mean) ** 2 - begin**2) / 2
+
+    def moves(self, gains):
+        """Influence of each row on the mean and the slope of its bin, times their gains."""
+        k, (of_mean, of_slope) = self.bin, gains
+        spread = np.where(self.linear, self.x_variance, np.inf)[k]
+        steps = of_mean[..., k] + of_slope[..., k] * self.away() / spread
+        return np.moveaxis(steps * self.residual() / self.share[k], -1, 0)
 
     def steps(self):
         """Influence of each row on the curve at each edge, zero-start: (row, edge), math [26]."""
-        inside = self.bin[:, None] < np.arange(6)
-        return inside * (self.width / self.share)[self.bin, None] * self.residual()[:, None]
+        return self.moves(self.gains(self.edges))
 
     def standard_error(self, influence):
         """Root of sum w^2 psi^2 / (sum w)^2: with equal weights mean(psi^2) / N."""
         squares = (self.weight[:, None] * influence) ** 2
         return np.sqrt(squares.sum(axis=0)) / self.weight.sum()
 
-    def mean_centred_se(self):
+    def mean_centred_se(self, noise):
         return acc.mean_centred_se(
-            self.curve, self.mean, self.variance, self.edges, self.x_mean, self.x_variance,
-            self.x_covariance, self.share, self.n,
-        )  # fmt: skip
+            self.curve, self.pieces, noise, self.x_covariance, self.line, self.n
+        )
 
 
 WEIGHTS = pytest.mark.parametrize("weight", [None, frozen(1, 0.2, 3, 1, 0.5)])
+LINES = pytest.mark.parametrize("linear", [(0, 0, 0, 0, 0), (1, 0, 0, 1, 1), (1, 1, 1, 1, 1)])
+
+
+def integral_of_effect(rows, z):
+    """From the left end to ``z``: length times the line in the middle of what is crossed."""
+    z = np.clip(z[:, None], rows.edges[:-1], rows.edges[1:])
+    middle = (z + rows.edges[:-1]) / 2
+    line = rows.mean + rows.slope * (middle - rows.x_mean)
+    return np.sum((z - rows.edges[:-1]) * line, axis=1)
+
+
+@LINES
+def test_curve_is_the_integral_of_the_effect(linear):
+    rows = Rows(linear=linear)
+    z = np.concatenate([rows.edges, rows.middle, np.linspace(-1, 1, 301), rows.x])
+    found = acc.curve_at(rows.edges, rows.curve, rows.slope, z)
+    assert_allclose(found, integral_of_effect(rows, z), atol=64 * EPS)
+    assert_array_equal(found[:6], rows.curve)
+    beyond = acc.curve_at(rows.edges, rows.curve, rows.slope, frozen(-1.01, 0.5, 1.01))
+    assert_array_equal(np.isnan(beyond), [True, False, True])
+
+
+def test_curve_of_a_line_by_hand():
+    """Effect 2 z on [0, 2], then 1 on [2, 3]: z^2, then 4 + (z - 2)."""
+    edges, slope = frozen(0, 2, 3), frozen(2, 0)
+    curve = acc.accumulate(frozen(2, 1), np.diff(edges))
+    assert_array_equal(acc.curve_at(edges, curve, slope, frozen(0.5, 1, 1.5, 2.5)), [
+        0.25, 1, 2.25, 4.5,
+    ])  # fmt: skip
 
 
 @WEIGHTS
-def test_mean_of_the_curve_is_the_mean_over_rows(weight):
-    rows = Rows(weight=weight)
-    at_rows = np.interp(rows.x, rows.edges, rows.curve)
-    mean = acc.mean_of_curve(rows.curve, rows.mean, rows.edges, rows.x_mean, rows.share)
+@LINES
+def test_mean_of_the_curve_is_the_mean_over_rows(weight, linear):
+    rows = Rows(weight=weight, linear=linear)
+    at_rows = integral_of_effect(rows, rows.x)
+    mean = acc.mean_of_curve(rows.curve, rows.pieces)
     assert mean == pytest.approx(np.average(at_rows, weights=rows.weight), rel=1e-13)
-    by_bin = acc.curve_at_x_mean(rows.curve, rows.mean, rows.edges, rows.x_mean)
+    at_rows = acc.curve_at(rows.edges, rows.curve, rows.slope, rows.x)
+    assert mean == pytest.approx(np.average(at_rows, weights=rows.weight), rel=1e-13)
+    by_bin = acc.mean_in_bins(rows.curve, rows.pieces)
     assert_allclose(by_bin, rows.each(lambda here: at_rows[here].mean()), rtol=1e-13)
 
 
-def test_integral_of_the_curve():
-    rows = Rows()
-    found = acc.integral_of_curve(rows.curve, rows.width)
-    assert found == pytest.approx(np.trapezoid(rows.curve, rows.edges) / 2, rel=1e-13)
+@LINES
+def test_integral_of_the_curve(linear):
+    rows = Rows(linear=linear)
+    found = acc.integral_of_curve(rows.curve, rows.width, rows.slope)
+    if not any(linear):
+        assert found == pytest.approx(np.trapezoid(rows.curve, rows.edges) / 2, rel=1e-13)
+    z = -1 + (np.arange(200_000) + 0.5) / 100_000
+    # The midpoint rule misses h^2 / 24 of the change of the effect, 1e-10 / 24 of about 10.
+    assert found == pytest.approx(integral_of_effect(rows, z).mean(), abs=1e-9)
+
+
+def test_turning_points_by_hand():
+    """In their middles -1, 1, 1, 0, 0; the second would be 0 where it begins."""
+    edges, effect = frozen(0, 2, 4, 6, 8, 10), frozen(-1, 1, 1, 0, 0)
+    found = acc.turning_points(edges, effect, frozen(2, 1, 0, -3, 0))
+    assert_array_equal(found, [1.5, 7])
+    assert acc.turning_points(edges, effect, np.zeros(5)).size == 0
+
+
+def test_turning_points_are_where_the_effect_changes_sign(rng):
+    for _ in range(50):
+        edges = np.sort(rng.uniform(-1, 1, 8))
+        width, slope = np.diff(edges), np.where(rng.uniform(size=7) < 0.3, 0.0, rng.normal(size=7))
+        effect = rng.normal(size=7) * width
+        at_left, at_right = effect - slope * width / 2, effect + slope * width / 2
+        crosses = at_left * at_right < 0
+        found = acc.turning_points(edges, effect, slope)
+        assert len(found) == crosses.sum()
+        # Where the line from one end of the bin to the other is 0.
+        expected = edges[:-1] + width * at_left / (at_left - at_right + (at_left == at_right))
+        assert_allclose(found, expected[crosses], rtol=0, atol=1e-13)
+        # The curve is highest, or lowest, there.
+        curve = acc.accumulate(effect, width)
+        step = np.minimum(found - edges[:-1][crosses], edges[1:][crosses] - found) / 2
+        beside = [acc.curve_at(edges, curve, slope, found + s * step) for s in (-1, 0, 1)]
+        bend = slope[crosses] * step**2 / 2
+        assert_allclose(beside[0] - beside[1], bend, rtol=0, atol=1e-14)
+        assert_allclose(beside[2] - beside[1], bend, rtol=0, atol=1e-14)
+
+
+def test_a_stretch_of_pieces():
+    rows = Rows(linear=(1, 0, 1, 0, 1))
+    here = rows.pieces.stretch(slice(1, 4))
+    assert_array_equal(here.edges, rows.edges[1:5])
+    assert_array_equal(here.slope, rows.slope[1:4])
+    assert_allclose(here.share, rows.n[1:4] / rows.n[1:4].sum(), rtol=8 * EPS)
+    assert_allclose(here.away(), (rows.middle - rows.x_mean)[1:4], rtol=0, atol=4 * EPS)
+
+
+# --- standard errors -----------------------------------------------------------------------------
 
 
 @WEIGHTS
-def test_zero_start_se_by_influence(weight):
-    rows = Rows(weight=weight)
-    se = acc.zero_start_se(np.sqrt(rows.variance / rows.n), rows.width)
+@LINES
+def test_zero_start_se_by_influence(weight, linear):
+    rows = Rows(weight=weight, linear=linear)
+    effect_se = np.sqrt(rows.noise().of(np.ones(5), rows.pieces.away()))
+    se = acc.zero_start_se(effect_se, rows.width)
     assert_allclose(se, rows.standard_error(rows.steps()), rtol=1e-12)
 
 
 @WEIGHTS
-def test_integral_centred_se_by_influence(weight):
-    rows = Rows(weight=weight)
+@LINES
+def test_integral_centred_se_by_influence(weight, linear):
+    rows = Rows(weight=weight, linear=linear)
     steps = rows.steps()
-    centre = np.trapezoid(steps, rows.edges, axis=1)[:, None] / 2  # linear between edges
-    se = acc.integral_centred_se(np.sqrt(rows.variance / rows.n), rows.width)
+    # Simpson's rule, which is exact for the parabolas between edges.
+    between = 2 / 3 * rows.moves(rows.gains(rows.middle)) + (steps[:, 1:] + steps[:, :-1]) / 6
+    centre = (between @ rows.width)[:, None] / 2
+    se = acc.integral_centred_se(rows.pieces, rows.noise())
     assert_allclose(se, rows.standard_error(steps - centre), rtol=1e-12)
 
 
 @WEIGHTS
-def test_mean_centred_se_by_influence(weight):
-    """math [26], row by row: the row moves the bins' means, and where it stands on the curve."""
-    rows = Rows(weight=weight)
+@LINES
+def test_mean_centred_se_by_influence(weight, linear):
+    """math [26], row by row: the row moves its bin's line, and where it stands on the curve."""
+    rows = Rows(weight=weight, linear=linear)
     w = rows.weight / rows.weight.sum()
-    # a_j: how far, on average over the rows, bin j is crossed.
-    crossed = np.clip((rows.x[:, None] - rows.edges[:-1]) / rows.width, 0, 1)
-    a = w @ crossed
-    at_rows = np.interp(rows.x, rows.edges, rows.curve)
-    centre = (at_rows - w @ at_rows) + (a * rows.width / rows.share)[rows.bin] * rows.residual()
+    # How far, on average over the rows, every bin is crossed.
+    crossed = tuple(w @ gain for gain in rows.gains(rows.x))
+    at_rows = integral_of_effect(rows, rows.x)
+    centre = (at_rows - w @ at_rows) + rows.moves(crossed)
     influence = rows.steps() - centre[:, None]
     assert_allclose(w @ influence, 0, atol=1e-13)  # an influence function has mean 0
-    assert_allclose(rows.mean_centred_se(), rows.standard_error(influence), rtol=1e-12)
+    assert_allclose(rows.mean_centred_se(rows.noise()), rows.standard_error(influence), rtol=1e-12)
 
 
-def test_mean_centred_se_by_jackknife():
+def curves_without_a_row(rows, left_out, weight):
+    """Effects, slopes and curves at the edges from all rows but one, at the same edges.
+
+    Curves begin at 0, have mean 0 over the rows, and mean 0 over the axis.
+    """
+    keep = np.arange(len(rows.x)) != left_out
+    x, g, k, w = rows.x[keep], rows.g[keep], rows.bin[keep], weight[keep]
+    total = np.bincount(k, w)
+    x_mean, mean = np.bincount(k, w * x) / total, np.bincount(k, w * g) / total
+    d = x - x_mean[k]
+    slope = np.bincount(k, w * d * g) / np.bincount(k, w * d * d) * rows.linear
+    effect = mean + slope * (rows.middle - x_mean)
+    curve = np.concatenate([[0], np.cumsum(effect * rows.width)])
+
+    def at(z, k):
+        half = (z - rows.edges[k]) / 2
+        return curve[k] + 2 * half * (
+            effect[k] + slope[k] * (rows.edges[k] + half - rows.middle[k])
+        )
+
+    mean_of_curve = np.average(at(x, k), weights=w)
+    every = np.arange(5)
+    simpson = (curve[:-1] + 4 * at(rows.middle, every) + curve[1:]) / 6
+    integral = np.sum(simpson * rows.width) / 2
+    return np.concatenate([effect, slope, curve, curve - mean_of_curve, curve - integral])
+
+
+@WEIGHTS
+@pytest.mark.parametrize("linear", [(0, 0, 0, 0, 0), (1, 0, 0, 1, 1)])
+def test_standard_errors_by_jackknife(weight, linear):
     """Another route: leave out each row in turn and estimate all anew."""
-    rows = Rows(n=1000)
-    at_edges = []
-    for left_out in range(1000):
-        keep = np.arange(1000) != left_out
-        x, g, k = rows.x[keep], rows.g[keep], rows.bin[keep]
-        means = np.bincount(k, g) / np.bincount(k)
-        curve = np.concatenate([[0], np.cumsum(means * rows.width)])
-        at_edges.append(curve - np.interp(x, rows.edges, curve).mean())
-    jackknife = np.std(at_edges, axis=0) * np.sqrt(999)
-    # The two differ at first order in 1 / n_k; the smallest bin has 50 rows.
-    assert_allclose(rows.mean_centred_se(), jackknife, rtol=1 / rows.n.min())
+    rows = Rows(n=2000, weight=weight, linear=linear)
+    left_out = np.array([curves_without_a_row(rows, i, rows.weight) for i in range(2000)])
+    everything = curves_without_a_row(rows, 2000, rows.weight)
+    effect, slope, start, mean, integral = np.split(
+        np.sqrt(np.sum((left_out - everything) ** 2, axis=0)), [5, 10, 16, 22]
+    )
+    noise = rows.line_noise()
+    effect_se = np.sqrt(noise.of(np.ones(5), rows.pieces.away()))
+    # The two differ at first order in leverages, and these are p / n_k on average, p parameters.
+    assert rows.n.min() > 100
+    close = {"rtol": (2 if any(linear) else 1) / rows.n.min()}
+    assert_allclose(effect_se, effect, **close)
+    assert_allclose(np.sqrt(noise.slope), slope, **close)
+    assert_allclose(acc.zero_start_se(effect_se, rows.width), start, **close)
+    assert_allclose(rows.mean_centred_se(noise), mean, **close)
+    assert_allclose(acc.integral_centred_se(rows.pieces, noise), integral, **close)
 
 
-def test_mean_centred_se_of_a_known_slope_is_the_error_of_the_mean_of_x():
-    """g = 2 in every row: only the mean of the curve, 2 mean(x), is uncertain."""
-    rows = Rows()
-    edges = rows.edges
-    se = acc.mean_centred_se(
-        2 * (edges + 1), np.full(5, 2.0), np.zeros(5), edges, rows.x_mean, rows.x_variance,
-        np.zeros(5), rows.share, rows.n,
+def test_standard_errors_of_lines_are_those_of_statsmodels():
+    """White's, with N / (N - 2) or, in constant bins, N / (N - 1): HC1."""
+    rows = Rows(linear=(1, 0, 1, 0, 1))
+    noise = rows.line_noise()
+    effect_se, slope_se = np.sqrt(noise.of(np.ones(5), rows.pieces.away())), np.sqrt(noise.slope)
+    for k in range(5):
+        here = rows.bin == k
+        columns = [np.ones(here.sum())]
+        if rows.linear[k]:
+            columns.append(rows.x[here] - rows.middle[k])
+        fit = sm.OLS(rows.g[here], np.column_stack(columns)).fit(cov_type="HC1")
+        assert rows.effect[k] == pytest.approx(fit.params[0], rel=1e-12)
+        assert effect_se[k] == pytest.approx(fit.bse[0], rel=1e-11)
+        if rows.linear[k]:
+            assert rows.slope[k] == pytest.approx(fit.params[1], rel=1e-12)
+            assert slope_se[k] == pytest.approx(fit.bse[1], rel=1e-11)
+            # The effect at any place of the bin.
+            away = rows.edges[k] - rows.x_mean[k]
+            at_left = fit.get_prediction([1, rows.edges[k] - rows.middle[k]]).se_mean[0]
+            ours = np.sqrt(noise.of(np.ones(5), np.full(5, away)))[k]
+            assert ours == pytest.approx(at_left, rel=1e-11)
+        else:
+            assert slope_se[k] == 0
+            assert noise.covariance[k] == 0
+
+
+def test_noise_of_a_line_by_hand():
+    """x = -1, -1, 1, 1 and residuals -1, 1, -2, 2: slope to 10 / 4^2 times 4 / 2."""
+    pieces = acc.Pieces(
+        frozen(-1, 1), frozen(0), frozen(5), frozen(0), frozen(1), frozen(1)
     )  # fmt: skip
-    assert_allclose(se, 2 * rows.x.std() / np.sqrt(len(rows.x)), rtol=1e-12)
+    line = np.array([[0, 1, 0, 0, 1.5, 2.5]])
+    noise = acc.line_noise(frozen(5), pieces, line, frozen(4))
+    assert_allclose(noise.mean, 5 / 4)
+    assert_allclose(noise.covariance, 1.5 / 2)
+    assert_allclose(noise.slope, 10 / 16 * 4 / 2)
+    # 2 means + 3 slopes.
+    assert_allclose(noise.of(frozen(2), frozen(3)), 4 * 5 / 4 + 12 * 1.5 / 2 + 9 * 5 / 4)
+
+
+def test_a_line_changes_the_noise_of_its_own_bin_only():
+    one, other = Rows(linear=(1, 0, 0, 0, 0)).line_noise(), Rows().line_noise()
+    assert one.slope[0] > 0
+    assert one.mean[0] != other.mean[0]
+    for with_line, without in zip(one, other, strict=True):
+        assert_array_equal(with_line[1:], without[1:])
+    assert not other.slope.any()
+
+
+@pytest.mark.parametrize("bend", [0.0, -1.5])
+def test_mean_centred_se_of_a_known_curve_is_the_error_of_its_mean(bend):
+    """g = 2 + bend z in every row: only the mean of the curve over the rows is uncertain."""
+    rows = Rows()
+    z, nothing = rows.edges, np.zeros(5)
+    pieces = rows.pieces._replace(mean=2 + bend * rows.x_mean, slope=np.full(5, bend))
+    line = rows.line.copy()
+    line[:, 2:] = 0
+    se = acc.mean_centred_se(
+        2 * z + bend * z**2 / 2, pieces, acc.Noise(nothing, nothing, nothing), nothing, line, rows.n
+    )
+    known = 2 * rows.x + bend * rows.x**2 / 2
+    assert_allclose(se, known.std() / np.sqrt(len(known)), rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -213,10 +425,12 @@ def test_heterogeneity_se_in_degenerate_bins():
 
 
 @WEIGHTS
-def test_average_effect_se_does_not_depend_on_bins(weight):
-    rows = Rows(weight=weight)
-    unbiased = rows.variance * rows.n / (rows.n - 1)
-    se = acc.average_effect_se(rows.mean, unbiased, rows.share, rows.n)
+@LINES
+def test_average_effect_se_does_not_depend_on_bins(weight, linear):
+    rows = Rows(weight=weight, linear=linear)
+    squares = acc.mean_square(rows.unbiased(), rows.pieces, rows.n)
+    assert_allclose(squares, rows.each(lambda here: rows.g[here].var()), rtol=1e-12)
+    se = acc.average_effect_se(rows.mean, squares, rows.share, rows.n)
     w = rows.weight
     n_effective = w.sum() ** 2 / (w**2).sum()
     assert se == pytest.approx(np.sqrt(np.cov(rows.g, aweights=w) / n_effective), rel=1e-12)
@@ -224,11 +438,11 @@ def test_average_effect_se_does_not_depend_on_bins(weight):
 
 def test_average_effect_se_with_empty_bins_and_bins_of_one_row():
     g = frozen(1, 3, 7, 4)
-    se = acc.average_effect_se(
-        frozen(2, NAN, 7, 4),
-        frozen(2, NAN, NAN, NAN),
-        frozen(0.5, 0, 0.25, 0.25),
-        frozen(2, 0, 1, 1),
-    )
+    mean, share, n = frozen(2, NAN, 7, 4), frozen(0.5, 0, 0.25, 0.25), frozen(2, 0, 1, 1)
+    # Spread of x is not known where nothing is, and not needed where there is no slope.
+    pieces = acc.Pieces(np.arange(5.0), mean, np.zeros(4), mean, frozen(NAN, NAN, 0, 0), share)
+    squares = acc.mean_square(frozen(2, NAN, NAN, NAN), pieces, n)
+    assert_array_equal(squares, [1, 0, 0, 0])
+    se = acc.average_effect_se(mean, squares, share, n)
     assert se == pytest.approx(g.std(ddof=1) / 2, rel=1e-14)
-    assert np.isnan(acc.average_effect_se(frozen(2), frozen(NAN), frozen(1), frozen(1)))
+    assert np.isnan(acc.average_effect_se(frozen(2), frozen(0), frozen(1), frozen(1)))

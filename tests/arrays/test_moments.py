@@ -10,9 +10,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from rhale_stats.arrays import moments
 from rhale_stats.arrays.binning import regular_axis, variable_axis
 from rhale_stats.arrays.moments import (
+    LINE_POWERS,
     Moments,
+    cell_index,
     cell_moments,
+    comoments,
     merge,
+    merge_comoments,
     n_effective,
     residual_moments,
     union,
@@ -238,9 +242,60 @@ def test_union_is_one_merge(rng):
     assert_same(union(batch), merge(cells, np.array([0])), np.abs(g).max())
 
 
+# --- what lines need -----------------------------------------------------------------------------
+
+
+@KINDS
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+def test_comoments_by_brute_force(rng, kind, offset, monkeypatch):
+    """About the means of cells, and then of their unions, with an offset in x and in g."""
+    monkeypatch.setattr(moments, "BLOCK_ROWS", 64)
+    x, g = rows(rng)
+    x, g = frozen(offset + x), frozen(offset + g)
+    weight, frequency = weightings(rng, len(x))[kind]
+    axis = variable_axis(offset + EDGES)
+    cells = cell_moments(axis, x, g, weight, frequency=frequency)
+    found = comoments(axis, cells, x, g, weight)
+    starts = np.array([0, 1, 3])
+    bins = merge(cells, starts)
+    merged = merge_comoments(cells, found, starts, bins)
+    cell = np.minimum(cell_index(axis, x), len(EDGES) - 2)
+    # A mean is known to a few units in its own last place; without an offset that is nothing.
+    known = 8 * np.spacing(offset)
+    of_bin = np.searchsorted(starts, np.arange(len(EDGES) - 1), side="right") - 1
+    for actual, group, first_order in ((found, cell, 0), (merged, of_bin[cell], 2)):
+        for k in range(len(actual.x_m2)):
+            here = group == k
+            w = np.ones(here.sum()) if weight is None else weight[here]
+            # x - 1e8 is exact.
+            d, r = x[here] - offset, g[here] - offset
+            d, r = d - np.average(d, weights=w), r - np.average(r, weights=w)
+            # Means of cells move what is between them at first order, what is inside not.
+            reach = first_order * known * w.sum() * max(np.abs(d).max(), np.abs(r).max())
+            for value, terms in ((actual.x_m2[k], w * d * d), (actual.xg[k], w * d * r)):
+                rounding = 4 * here.sum() * EPS * np.abs(terms).sum()
+                atol = rounding + w.sum() * known**2 + reach
+                assert_allclose(value, terms.sum(), rtol=0, atol=atol)
+
+
+def test_comoments_across_cells_without_rows():
+    """Rows in the first and the third of four cells; the last bin is empty."""
+    x, g = np.array([0.25, 0.75, 2.5]), np.array([1.0, 2.0, 7.0])
+    axis = regular_axis(0, 4, 4)
+    cells = cell_moments(axis, x, g, None, frequency=False)
+    found = comoments(axis, cells, x, g, None)
+    assert_allclose(found.x_m2, [0.125, 0, 0, 0], atol=EPS)
+    assert_allclose(found.xg, [0.25, 0, 0, 0], atol=EPS)
+    starts = np.array([0, 3])
+    merged = merge_comoments(cells, found, starts, merge(cells, starts))
+    assert_allclose(merged.x_m2, [3 * np.var(x), 0], rtol=8 * EPS)
+    assert_allclose(merged.xg, [3 * np.cov(x, g, ddof=0)[0, 1], 0], rtol=8 * EPS)
+
+
 @KINDS
 @pytest.mark.parametrize("axis", ["regular", "variable"])
-def test_residual_moments_by_brute_force(rng, kind, axis, monkeypatch):
+@pytest.mark.parametrize("lines", [False, True])
+def test_residual_moments_by_brute_force(rng, kind, axis, lines, monkeypatch):
     monkeypatch.setattr(moments, "BLOCK_ROWS", 64)  # many blocks
     x, g = rows(rng, 1000)
     weight, frequency = weightings(rng, len(x))[kind]
@@ -250,19 +305,45 @@ def test_residual_moments_by_brute_force(rng, kind, axis, monkeypatch):
     else:
         made, edges, starts = variable_axis(EDGES), EDGES[[0, 2, 5]], np.array([0, 2])
     bins = merge(cell_moments(made, x, g, weight, frequency=frequency), starts)
-    found = residual_moments(made, starts, bins, x, g, weight)
+    # Any slopes: nothing here takes them to be least squares. One bin of them is constant.
+    slope = np.array([1.5, -3.0, 0.0])[-len(starts) :] if lines else None
+    found = residual_moments(made, starts, bins, x, g, weight, slope)
+    assert (found.line is not None) == lines
     cell = cell_of(x, edges)
     for k in range(len(starts)):
         here = cell == k
         w = np.ones(here.sum()) if weight is None else weight[here]
-        a = g[here] - np.average(g[here], weights=w)
         b = x[here] - np.average(x[here], weights=w)
-        # n eps for the sum, four times over for the fourth power.
-        for actual, terms in zip(found, (a**4, b**2, a * b), strict=True):
+        a = g[here] - np.average(g[here], weights=w)
+        if slope is not None:
+            a = a - slope[k] * b
+        expected = [(found.second_moment[k], a**2), (found.fourth_moment[k], a**4)]
+        expected += [(found.x_variance[k], b**2), (found.x_covariance[k], a * b)]
+        if lines:
+            powers = [(3, 0), (4, 0), (2, 1), (3, 1), (1, 2), (2, 2)]
+            assert powers == list(LINE_POWERS)
+            assert found.line.shape == (len(starts), len(powers))
+            expected += [
+                (value, b**p * a**q) for value, (p, q) in zip(found.line[k], powers, strict=True)
+            ]
+        # n eps for the sum, and as often again as there are factors that a mean's error is in.
+        for actual, terms in expected:
             size = np.average(np.abs(terms), weights=w)
             assert_allclose(
-                actual[k], np.average(terms, weights=w), rtol=0, atol=4 * here.sum() * EPS * size
+                actual, np.average(terms, weights=w), rtol=0, atol=8 * here.sum() * EPS * size
             )
+
+
+def test_lines_of_slope_0_are_means(rng):
+    x, g = rows(rng)
+    axis, starts = regular_axis(0, 1, 20), np.array([0, 4, 11])
+    bins = merge(cell_moments(axis, x, g, None, frequency=False), starts)
+    plain = residual_moments(axis, starts, bins, x, g, None)
+    flat = residual_moments(axis, starts, bins, x, g, None, np.zeros(3))
+    for name in ("fourth_moment", "x_variance", "x_covariance"):
+        assert_array_equal(getattr(flat, name), getattr(plain, name))
+    # One from Welford's sums, one from a second pass.
+    assert_allclose(flat.second_moment, plain.second_moment, rtol=len(x) * EPS)
 
 
 def test_residual_moments_of_empty_bins_are_unknown():
@@ -274,3 +355,9 @@ def test_residual_moments_of_empty_bins_are_unknown():
     assert_allclose(found.fourth_moment, [0, np.nan, 1], atol=8 * EPS)
     assert_allclose(found.x_variance, [0, np.nan, 1 / 16], atol=8 * EPS)
     assert_allclose(found.x_covariance, [0, np.nan, 1 / 4], atol=8 * EPS)
+    assert_allclose(found.second_moment, [0, np.nan, 1], atol=8 * EPS)
+    # About the line of slope 4 through both rows of the last bin.
+    found = residual_moments(axis, starts, bins, x, g, None, np.array([0.0, 0.0, 4.0]))
+    assert_allclose(found.second_moment, [0, np.nan, 0], atol=8 * EPS)
+    assert np.isnan(found.line[1]).all()
+    assert_allclose(found.line[2], [0, 1 / 256, 0, 0, 0, 0], atol=8 * EPS)

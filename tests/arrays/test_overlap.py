@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -38,10 +40,17 @@ def random_cells(rng, n, low=0.0, high=1.0):
 # --- averages over bins --------------------------------------------------------------------------
 
 
+def over_bins(truth, edges, linear=False):
+    return overlap.over_bins(truth, edges, np.full(len(edges) - 1, linear))
+
+
+LINEAR = pytest.mark.parametrize("linear", [False, True])
+
+
 def test_over_bins_by_hand():
     """Bins [0, 1.5) and [1.5, 3] of cells of width 1: the middle one counts half for each."""
     truth = cells([0, 1, 2, 3], [0, 3, 9], [1, 4, 10])
-    mean, variance, error = overlap.over_bins(truth, frozen([0, 1.5, 3]))
+    mean, variance, error = over_bins(truth, frozen([0, 1.5, 3]))
     assert_allclose(mean, [1, 7], rtol=4 * EPS)
     assert_allclose(variance, [2, 8], rtol=4 * EPS)
     assert_allclose(error, [2 / 3 * 1 + 1 / 3 * 4, 1 / 3 * 16 + 2 / 3 * 4], rtol=4 * EPS)
@@ -50,19 +59,36 @@ def test_over_bins_by_hand():
 def test_noise_of_the_cells_is_no_bin_error():
     """Four equal cells whose means have variance 0.3: three quarters of it are among them."""
     truth = cells([0, 1, 2, 3, 4], [1, 1, 1, 1], noise=[0.3] * 4)
-    assert_allclose(overlap.over_bins(truth, frozen([0, 4]))[2], -0.3 * 3 / 4, rtol=8 * EPS)
+    assert_allclose(over_bins(truth, frozen([0, 4]))[2], -0.3 * 3 / 4, rtol=8 * EPS)
+    # A line takes a quarter more.
+    assert_allclose(over_bins(truth, frozen([0, 4]), True)[2], -0.3 * 2 / 4, rtol=8 * EPS)
     # A bin in one cell sees one mean, and no difference.
-    assert_allclose(overlap.over_bins(truth, frozen([0, 1]))[2], 0, atol=EPS)
+    assert_allclose(over_bins(truth, frozen([0, 1]))[2], 0, atol=EPS)
+    assert_allclose(over_bins(truth, frozen([0, 1]), True)[2], 0, atol=EPS)
 
 
-def test_noise_is_what_independent_errors_add(rng):
+def test_bin_error_of_a_line_by_hand():
+    """Means 0, 3, 9 at 0.5, 1.5, 2.5 lie on 4.5 z - 2.75 but for 1/2, -1, 1/2."""
+    truth = cells([0, 1, 2, 3], [0, 3, 9])
+    assert_allclose(over_bins(truth, frozen([0, 3]), True)[2], 1.5 / 3, rtol=16 * EPS)
+    # One bin of two with a line, which goes through both of its cells.
+    error = overlap.over_bins(
+        cells([0, 1, 2, 3, 4], [0, 2, 5, 7]), frozen([0, 2, 4]), np.array([True, False])
+    )[2]
+    assert_allclose(error, [0, 1], rtol=8 * EPS, atol=8 * EPS)
+
+
+@LINEAR
+def test_noise_is_what_independent_errors_add(rng, linear):
     """Simulated: errors of the cells' means add so much to the bin error, on average."""
     truth = random_cells(rng, 6)
     edges = frozen([0, 0.4, 1])
-    without = overlap.over_bins(truth._replace(noise=np.zeros(6)), edges)[2]
+    without = over_bins(truth._replace(noise=np.zeros(6)), edges, linear)[2]
     found = [
-        overlap.over_bins(
-            truth._replace(mean=truth.mean + np.sqrt(truth.noise) * rng.normal(size=6)), edges
+        over_bins(
+            truth._replace(mean=truth.mean + np.sqrt(truth.noise) * rng.normal(size=6)),
+            edges,
+            linear,
         )[2]
         for _ in range(4000)
     ]
@@ -74,7 +100,7 @@ def test_noise_is_what_independent_errors_add(rng):
 def test_over_bins_agrees_with_a_fine_grid(rng, n_bins):
     truth = random_cells(rng, 17)
     edges = random_cells(rng, n_bins).edges
-    mean, variance, error = overlap.over_bins(truth._replace(noise=np.zeros(17)), edges)
+    mean, variance, error = over_bins(truth._replace(noise=np.zeros(17)), edges)
     for k in range(n_bins):
         z = np.linspace(edges[k], edges[k + 1], 200_001)
         z = (z[1:] + z[:-1]) / 2
@@ -91,10 +117,25 @@ def test_finer_cells_of_the_same_truth_change_nothing(rng):
     halves = np.sort(np.concatenate([truth.edges, (truth.edges[1:] + truth.edges[:-1]) / 2]))
     finer = Cells(halves, *(np.repeat(part, 2) for part in truth[1:]))
     edges = frozen([0, 0.3, 0.31, 1])
-    for found, expected in zip(
-        overlap.over_bins(finer, edges), overlap.over_bins(truth, edges), strict=True
-    ):
+    for found, expected in zip(over_bins(finer, edges), over_bins(truth, edges), strict=True):
         assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("n_bins", [1, 2, 5])
+def test_bin_error_of_lines_is_that_of_weighted_least_squares(rng, n_bins):
+    """Cells count by their overlap, in the middle of it."""
+    truth = random_cells(rng, 17)._replace(noise=np.zeros(17))
+    edges = frozen(np.linspace(0, 1, n_bins + 1))
+    error = over_bins(truth, edges, True)[2]
+    for k in range(n_bins):
+        lower = np.maximum(truth.edges[:-1], edges[k])
+        upper = np.minimum(truth.edges[1:], edges[k + 1])
+        here = upper > lower
+        length, middle = (upper - lower)[here], ((upper + lower) / 2)[here]
+        line = np.polyfit(middle, truth.mean[here], 1, w=np.sqrt(length))
+        residual = truth.mean[here] - np.polyval(line, middle)
+        expected = np.average(residual**2, weights=length)
+        assert_allclose(error[k], expected, rtol=1e-12, atol=1e-14)
 
 
 # --- distances -----------------------------------------------------------------------------------
@@ -127,6 +168,24 @@ def test_step_distance_agrees_with_a_fine_grid(rng):
     assert found == pytest.approx(brute, abs=1e-4)  # 18 steps, each within 1e-6 of the axis
     assert found == pytest.approx(overlap.step_distance(b.edges, b.mean, a.edges, a.mean))
     assert overlap.step_distance(a.edges, a.mean, a.edges, a.mean) == 0
+
+
+def test_step_distance_to_lines_agrees_with_their_means(rng):
+    """Of the second counts the mean between neighbouring edges of both."""
+    a, b, slope = random_cells(rng, 13), random_cells(rng, 4), rng.normal(size=4)
+    found = overlap.step_distance(a.edges, a.mean, b.edges, b.mean, slope)
+    middle = (b.edges[1:] + b.edges[:-1]) / 2
+    grid = np.unique(np.concatenate([a.edges, b.edges]))
+    total = 0.0
+    for left, right in pairwise(grid):
+        z = left + (np.arange(100) + 0.5) / 100 * (right - left)
+        k = np.searchsorted(b.edges, z, side="right") - 1
+        line = (b.mean[k] + slope[k] * (z - middle[k])).mean()
+        step = a.mean[np.searchsorted(a.edges, z[50], side="right") - 1]
+        total += (right - left) * abs(step - line)
+    assert found == pytest.approx(total, rel=1e-12)
+    flat = overlap.step_distance(a.edges, a.mean, b.edges, b.mean, np.zeros(4))
+    assert flat == overlap.step_distance(a.edges, a.mean, b.edges, b.mean)
 
 
 def test_a_missing_step_is_not_left_out(rng):

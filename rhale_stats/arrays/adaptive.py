@@ -1,0 +1,289 @@
+"""Bins by penalised risk, math [22]: how many, where, and which of them need a slope.
+
+Everything here is arithmetic on sums over the cells of one fine grid. Places are in units of the
+axis, from -1/2 to 1/2, and local effects are taken about their mean, so that sums over a bin, which
+are differences of running sums, keep their digits.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rhale_stats.arrays.moments import Comoments, FloatArray, IntArray, Moments, merge
+
+# Cells of the fine grid in a cell of the coarse one, on which the programme runs.
+FINE = 10
+# The programme takes so many last cells at a time: 64 x 1000 bins are half a megabyte an array.
+BLOCK_CELLS = 64
+
+
+class Risk(NamedTuple):
+    """What bins cost besides the variance of their residuals, in variances of a mean.
+
+    ``edge`` is the lambda of math [22], ``slope`` the same for the second parameter of a line
+    (None: no lines). ``pooled``: a bin's noise counts at least as that of all bins together.
+    Neighbours stay apart where one fit to both is worse by ``split`` noises a parameter.
+    ``refine``: edges move on the fine grid.
+    """
+
+    edge: float
+    slope: float | None
+    split: float
+    pooled: bool = True
+    refine: bool = True
+
+
+class Sums(NamedTuple):
+    """Sums over rows: w, w^2, w z, w z^2, w g, w z g, w g^2; any shape."""
+
+    weight: FloatArray
+    weight_sq: FloatArray
+    z: FloatArray
+    zz: FloatArray
+    g: FloatArray
+    zg: FloatArray
+    gg: FloatArray
+
+
+class Fits(NamedTuple):
+    """The mean and the straight line fitted to bins, by their effective rows and squared residuals.
+
+    ``rows`` is Kish's number (math [6]); residuals are summed as if so many rows counted 1 each.
+    """
+
+    rows: FloatArray
+    constant: FloatArray
+    line: FloatArray
+
+
+def adaptive_partition(
+    cells: Moments,
+    comoments: Comoments | None,
+    *,
+    low: float,
+    high: float,
+    risk: Risk,
+    min_obs: float,
+    resolution: float,
+) -> tuple[IntArray, NDArray[np.bool_]]:
+    """First cells of the bins of one feature, and which of the bins are linear.
+
+    Parameters
+    ----------
+    cells, comoments : Moments, Comoments
+        Of shape (FINE * coarse cells,). Comoments are needed for lines only.
+    low, high : float
+        Ends of the axis.
+    risk : Risk
+    min_obs, resolution : float
+        Smallest effective number of rows of a bin; local effects that differ by less are equal.
+    """
+    search = _Search(cells, comoments, low, high, risk, min_obs, resolution)
+    noise = search.noise_of_neighbours()
+    edges = search.partition(noise)
+    # Neighbours on a steep stretch differ by more than noise: look again with that of the fit.
+    of_fit = search.noise_of_fit(edges, noise)
+    if of_fit < noise:
+        noise = of_fit
+        edges = search.partition(noise)
+    return edges[:-1], search.is_linear(edges, noise)
+
+
+class _Search:
+    """Running sums of one feature, and what they say of bins between edges of its fine cells."""
+
+    def __init__(
+        self,
+        cells: Moments,
+        comoments: Comoments | None,
+        low: float,
+        high: float,
+        risk: Risk,
+        min_obs: float,
+        resolution: float,
+    ) -> None:
+        everything = merge(cells, np.array([0]))
+        occupied = cells.weight > 0
+        span = high - low
+        z = np.where(occupied, (cells.x_mean - low) / span - 0.5, 0.0)
+        g = np.where(occupied, cells.mean - everything.mean, 0.0)
+        w = cells.weight
+        x_m2, xg = (np.zeros(len(w)),) * 2 if comoments is None else comoments
+        self.cells = Sums(
+            w,
+            cells.weight_sq,
+            w * z,
+            w * z**2 + x_m2 / span**2,
+            w * g,
+            w * z * g + xg / span,
+            w * g**2 + cells.m2,
+        )
+        self.running = np.zeros((len(self.cells), len(w) + 1))
+        np.cumsum(self.cells, axis=1, out=self.running[:, 1:])
+        self.n_cells = len(w)
+        self.weighted = not np.array_equal(cells.weight, cells.weight_sq)
+        # What rounding leaves of the spread of places that are all the same.
+        self.no_spread = 64 * np.finfo(np.float64).eps * self.running[3, -1]
+        self.risk = risk
+        # A little below, so that rounding in a sum of weights does not make a bin infeasible.
+        self.needed = max(min_obs, 2) * (1 - 1e-12)
+        self.floor = resolution**2 + 1e-12 * float(everything.m2[0] / everything.weight[0])
+
+    def between(self, begin: IntArray, end: IntArray) -> Sums:
+        """Sums over cells ``begin`` to ``end``."""
+        if not self.weighted:
+            return Sums(*(self.running[:, end] - self.running[:, begin]))
+        # Weights may differ by many powers of ten: every bin is summed by itself.
+        bounds = np.stack([begin, end], axis=-1)
+        sums = np.add.reduceat(np.pad(self.cells, ((0, 0), (0, 1))), bounds.ravel(), axis=1)
+        return Sums(*sums[:, ::2].reshape(-1, *bounds.shape[:-1]))
+
+    def fits(self, sums: Sums) -> Fits:
+        """Mean and line of bins, from their sums."""
+        w, w2, z, zz, g, zg, gg = sums
+        with np.errstate(invalid="ignore", divide="ignore"):
+            to_rows = w / w2
+            spread = zz - z * z / w
+            constant = np.maximum(gg - g * g / w, 0.0)
+            explained = (zg - z * g / w) ** 2 / spread
+            explained[~(spread > self.no_spread)] = 0.0
+            line = np.maximum(constant - explained, 0.0)
+            return Fits(w * to_rows, constant * to_rows, line * to_rows)
+
+    def costs(
+        self, fits: Fits, width: FloatArray | IntArray, noise: float
+    ) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """math [22]: risk of bins, infinite where rows are too few, and which are linear."""
+        n, risk = fits.rows, self.risk
+        least = noise if risk.pooled else self.floor
+        with np.errstate(invalid="ignore", divide="ignore"):
+            variance = fits.constant / (n - 1)
+            cost = variance + risk.edge * np.maximum(variance, least) / n
+            linear = np.zeros(n.shape, dtype=bool)
+            if risk.slope is not None:
+                variance = fits.line / (n - 2)
+                sloped = variance + (risk.edge + risk.slope) * np.maximum(variance, least) / n
+                linear = (sloped < cost) & (n > 2 * (1 + 1e-12))
+                cost = np.where(linear, sloped, cost)
+            cost *= width
+            return np.where(n >= self.needed, cost, np.inf), linear
+
+    def is_linear(self, edges: IntArray, noise: float) -> NDArray[np.bool_]:
+        """Which of the bins between these edges are linear."""
+        return self.costs(self.fits(self.between(edges[:-1], edges[1:])), np.diff(edges), noise)[1]
+
+    def noise_of_neighbours(self) -> float:
+        """Variance within cells, and between means of neighbouring occupied cells (math [13])."""
+        w, w2, _, _, g, _, gg = (part[self.cells.weight > 0] for part in self.cells)
+        rows, mean = w**2 / w2, g / w
+        within = np.maximum(gg - w * mean**2, 0.0) * w / w2
+        apart = np.diff(mean) ** 2 / (1 / rows[1:] + 1 / rows[:-1])
+        found = (within.sum() + apart.sum()) / max(float((rows - 1).sum()) + len(apart), 1.0)
+        return max(float(found), self.floor)
+
+    def noise_of_fit(self, edges: IntArray, noise: float) -> float:
+        """Variance of the residuals of all bins together."""
+        fits = self.fits(self.between(edges[:-1], edges[1:]))
+        linear = self.costs(fits, np.diff(edges), noise)[1]
+        residual = np.where(linear, fits.line, fits.constant).sum()
+        return max(float(residual / (fits.rows - 1 - linear).sum()), self.floor)
+
+    def partition(self, noise: float) -> IntArray:
+        """Edges of the bins, this being the noise of all together."""
+        edges = self.coarse(noise)
+        if self.risk.refine:
+            edges = self.refined(edges, noise)
+        return self.pruned(edges, noise)
+
+    def coarse(self, noise: float) -> IntArray:
+        """The exact optimum with edges on the coarse grid, by T(j) = min_l T(l) + B(l, j)."""
+        n_coarse = self.n_cells // FINE
+        best = np.full(n_coarse + 1, np.inf)
+        best[0] = 0.0
+        previous = np.zeros(n_coarse + 1, dtype=np.int64)
+        for first in range(0, n_coarse, BLOCK_CELLS):
+            ends = np.arange(first + 1, min(first + BLOCK_CELLS, n_coarse) + 1)
+            begins = np.arange(ends[-1])
+            sums = self._block(begins, ends)
+            width = ends[:, None] - begins
+            costs = self.costs(self.fits(sums), width, noise)[0]
+            for at, end in enumerate(ends):
+                total = costs[at, :end] + best[:end]
+                previous[end] = total.argmin()
+                best[end] = total[previous[end]]
+        edges = [n_coarse]
+        while edges[-1] > 0:
+            edges.append(int(previous[edges[-1]]))
+        return FINE * np.array(edges[::-1])
+
+    def _block(self, begins: IntArray, ends: IntArray) -> Sums:
+        """Sums of all bins from ``begins`` to ``ends`` on the coarse grid, (end, begin)."""
+        if not self.weighted:
+            return self.between(FINE * begins[None, :], FINE * ends[:, None])
+        # Again by themselves, all bins with one end at once.
+        inside = begins < ends[:, None]
+        sums = []
+        for part in self.cells:
+            coarse = part.reshape(-1, FINE).sum(axis=1)[: len(begins)]
+            terms = np.where(inside, coarse, 0.0)
+            sums.append(np.cumsum(terms[:, ::-1], axis=1)[:, ::-1])
+        return Sums(*sums)
+
+    def refined(self, edges: IntArray, noise: float) -> IntArray:
+        """The exact optimum with every edge less than a coarse cell away from where it was."""
+        if len(edges) == 2:
+            return edges
+        shift = np.arange(1 - FINE, FINE)
+        places = edges[:, None] + shift
+        places[0], places[-1] = edges[0], edges[-1]
+        begin, end = np.broadcast_arrays(places[:-1, :, None], places[1:, None, :])
+        allowed = (begin < end) & (begin >= 0) & (end <= self.n_cells)
+        begin, end = np.where(allowed, begin, 0), np.where(allowed, end, 0)
+        costs, _ = self.costs(self.fits(self.between(begin, end)), end - begin, noise)
+        costs[~allowed] = np.inf
+        best = np.zeros(len(shift))
+        previous = []
+        for cost in costs:
+            total = best[:, None] + cost
+            previous.append(total.argmin(axis=0))
+            best = total.min(axis=0)
+        at = int(best.argmin())
+        moved = [int(places[-1, at])]
+        for place, back in zip(places[-2::-1], previous[::-1], strict=True):
+            at = int(back[at])
+            moved.append(int(place[at]))
+        return np.array(moved[::-1])
+
+    def pruned(self, edges: IntArray, noise: float) -> IntArray:
+        """Without the edges that a test of one fit against two does not keep, the weakest first."""
+        while len(edges) > 2:
+            sums = np.array(self.between(edges[:-1], edges[1:]))
+            gain = self._gain(sums, np.diff(edges), noise)
+            weakest = int(gain.argmin())
+            if gain[weakest] >= self.risk.split:
+                break
+            edges = np.delete(edges, weakest + 1)
+        return edges
+
+    def _gain(self, sums: FloatArray, width: IntArray, noise: float) -> FloatArray:
+        """For neighbouring bins, how much worse one fit to both is: in noise, a parameter."""
+        fits = self.fits(Sums(*sums))
+        linear = self.costs(fits, width, noise)[1]
+        residual = np.where(linear, fits.line, fits.constant)
+        own = np.maximum(residual / (fits.rows - 1 - linear), noise)
+        union = Sums(*(sums[:, 1:] + sums[:, :-1]))
+        together = self.fits(union)
+        # Residuals of both, counted in rows of the union.
+        raw = residual * sums[1] / sums[0]
+        apart = (raw[1:] + raw[:-1]) * union.weight / union.weight_sq
+        known = 1 / fits.rows
+        noise_here = (own[1:] * known[1:] + own[:-1] * known[:-1]) / (known[1:] + known[:-1])
+        n_apart = 2 + linear[1:].astype(int) + linear[:-1]
+        gain = (together.constant - apart) / noise_here / (n_apart - 1)
+        if self.risk.slope is not None:
+            sloped = (together.line - apart) / noise_here / np.maximum(n_apart - 2, 1)
+            gain = np.minimum(gain, sloped)
+        return np.asarray(gain)
