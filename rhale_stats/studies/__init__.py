@@ -25,6 +25,8 @@ STUDIES: dict[str, str] = {
     "california": "rhale_stats.studies.california",
     "unbiasedness": "rhale_stats.studies.unbiasedness",
     "density": "rhale_stats.studies.density",
+    "bins": "rhale_stats.studies.bins",
+    "penalty": "rhale_stats.studies.penalty",
 }
 
 __all__ = ["STUDIES", "Options", "Output", "Scenario", "Study", "load", "names", "run"]

@@ -28,6 +28,8 @@ ALL = (
     "california",
     "unbiasedness",
     "density",
+    "bins",
+    "penalty",
 )
 
 
