@@ -21,11 +21,14 @@ from rhale_stats.bins import (
     QuantileBins,
 )
 from rhale_stats.effects import local_effects, predict, rhale
-from rhale_stats.inference import std_error
+from rhale_stats.hypotheses import compare, equivalence_test, wald_test
+from rhale_stats.inference import confband, confint, std_error, vcov
 from rhale_stats.models import ModelError
 from rhale_stats.plots import plot_bias, plot_bins, plot_effect, plot_effects
+from rhale_stats.resampling import bootstrap, bootstrap_refit, folds
 from rhale_stats.scoring import mae, mcse
 from rhale_stats.simulate import dense_truth
+from rhale_stats.sizes import effect_sizes
 from rhale_stats.summaries import augment, glance, summary, tidy
 from rhale_stats.unbiasedness import check_unbiased, debias, jump_check
 
@@ -40,9 +43,17 @@ __all__ = [
     "QuantileBins",
     "__version__",
     "augment",
+    "bootstrap",
+    "bootstrap_refit",
     "check_unbiased",
+    "compare",
+    "confband",
+    "confint",
     "debias",
     "dense_truth",
+    "effect_sizes",
+    "equivalence_test",
+    "folds",
     "glance",
     "jump_check",
     "local_effects",
@@ -58,6 +69,8 @@ __all__ = [
     "std_error",
     "summary",
     "tidy",
+    "vcov",
+    "wald_test",
 ]
 
 del _accessor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,17 @@ import xarray as xr
 from numpy.typing import ArrayLike
 from statsmodels.iolib.summary import Summary
 
-from rhale_stats import effects, inference, plots, scoring, summaries, unbiasedness
+from rhale_stats import (
+    effects,
+    hypotheses,
+    inference,
+    plots,
+    resampling,
+    scoring,
+    sizes,
+    summaries,
+    unbiasedness,
+)
 
 
 @xr.register_dataset_accessor("rhale")  # type: ignore[no-untyped-call]
@@ -31,9 +42,99 @@ class RhaleAccessor:
     def __init__(self, dataset: xr.Dataset) -> None:
         self._dataset = dataset
 
-    def std_error(self) -> xr.Dataset:
+    def std_error(
+        self, local: xr.Dataset | None = None, *, groups: ArrayLike | None = None
+    ) -> xr.Dataset:
         """See `rhale_stats.std_error`."""
-        return inference.std_error(self._dataset)
+        return inference.std_error(self._dataset, local, groups=groups)
+
+    def vcov(self, feature: str | int, *, of: str = "curve") -> xr.DataArray:
+        """See `rhale_stats.vcov`."""
+        return inference.vcov(self._dataset, feature, of=of)
+
+    def confint(
+        self, boot: xr.Dataset | None = None, *, level: float = 0.95, method: str | None = None
+    ) -> xr.Dataset:
+        """See `rhale_stats.confint`."""
+        return inference.confint(self._dataset, boot, level=level, method=method)
+
+    def confband(
+        self,
+        *,
+        level: float = 0.95,
+        n_draws: int = 20_000,
+        rng: np.random.Generator | int | None = 0,
+    ) -> xr.Dataset:
+        """See `rhale_stats.confband`."""
+        return inference.confband(self._dataset, level=level, n_draws=n_draws, rng=rng)
+
+    def bootstrap(
+        self,
+        local: xr.Dataset,
+        *,
+        n_resamples: int = 1000,
+        scheme: str = "multinomial",
+        groups: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
+        rebin: bool = False,
+        chains: int = 4,
+        studentize: bool = False,
+        statistic: Callable[[xr.Dataset], xr.Dataset | xr.DataArray] | None = None,
+        n_grid: int = resampling.GRID,
+        rng: np.random.Generator | int | None = None,
+        progress: bool = True,
+    ) -> xr.Dataset:
+        """See `rhale_stats.bootstrap`."""
+        return resampling.bootstrap(
+            local,
+            self._dataset,
+            n_resamples=n_resamples,
+            scheme=scheme,
+            groups=groups,
+            strata=strata,
+            rebin=rebin,
+            chains=chains,
+            studentize=studentize,
+            statistic=statistic,
+            n_grid=n_grid,
+            rng=rng,
+            progress=progress,
+        )
+
+    def effect_sizes(
+        self, boot: xr.Dataset | None = None, *, y: ArrayLike | None = None, level: float = 0.95
+    ) -> xr.Dataset:
+        """See `rhale_stats.effect_sizes`."""
+        return sizes.effect_sizes(self._dataset, boot, y=y, level=level)
+
+    def wald_test(self, null: str = "zero", *, adjust: str = "holm") -> xr.Dataset:
+        """See `rhale_stats.wald_test`."""
+        return hypotheses.wald_test(self._dataset, null, adjust=adjust)
+
+    def equivalence_test(self, delta: float, *, adjust: str = "holm") -> xr.Dataset:
+        """See `rhale_stats.equivalence_test`."""
+        return hypotheses.equivalence_test(self._dataset, delta, adjust=adjust)
+
+    def compare(
+        self,
+        b: xr.Dataset,
+        *,
+        paired: tuple[xr.Dataset, xr.Dataset] | None = None,
+        level: float = 0.95,
+        n_draws: int = 20_000,
+        rng: np.random.Generator | int | None = 0,
+        adjust: str = "holm",
+    ) -> xr.Dataset:
+        """See `rhale_stats.compare`."""
+        return hypotheses.compare(
+            self._dataset,
+            b,
+            paired=paired,
+            level=level,
+            n_draws=n_draws,
+            rng=rng,
+            adjust=adjust,
+        )
 
     def check_unbiased(
         self,

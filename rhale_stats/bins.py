@@ -8,10 +8,11 @@ in two bins (math [4]).
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -97,6 +98,30 @@ def describe(rule: BinRule) -> tuple[str, str]:
         text = parameter.metadata.get("default", "None") if value is None else _as_text(value)
         parameters.append(f"{parameter.name}={text}")
     return type(rule).__name__, ", ".join(parameters)
+
+
+def rule_of(name: str, parameters: str) -> BinRule:
+    """The rule that `describe` described; ``ValueError`` where the text does not say it all."""
+    kinds = (
+        AdaptiveBins,
+        BestEqualWidthBins,
+        EqualWidthBins,
+        GreedyBins,
+        OptimalBins,
+        QuantileBins,
+    )
+    known = {kind.__name__: kind for kind in kinds}
+    if name not in known:
+        raise ValueError(
+            f"bins must be of a rule that can be applied again, {', '.join(known)}; got {name}."
+        )
+    kind = known[name]
+    defaults = {parameter.name: parameter.metadata.get("default") for parameter in fields(kind)}
+    given: dict[str, Any] = {}
+    for entry in parameters.split(", "):
+        parameter, text = entry.split("=")
+        given[parameter] = None if text == defaults[parameter] else literal_eval(text)
+    return kind(**given)
 
 
 def _as_text(value: object) -> str:

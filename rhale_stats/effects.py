@@ -602,6 +602,21 @@ def columns(local: xr.Dataset) -> Rows:
     return Rows(contiguous(x), contiguous(g), weight, frequency, len(x))
 
 
+def check_same_rows(row: xr.Dataset, x: FloatArray, rows: Rows) -> None:
+    """Raise ``ValueError`` unless the bins count these rows as the effect says."""
+    edges = row["edge_value"].values
+    weight = rows.weight if rows.frequency else None
+    inside = bool(((x >= edges[0]) & (x <= edges[-1])).all())
+    counted = np.bincount(binning.bin_index(edges, x), weight, len(edges) - 1)
+    if not inside or not np.array_equal(counted, row["n_obs"].values):
+        raise ValueError(
+            f"local must be the Dataset that effect was made from; its bins of feature "
+            f"{str(row['feature'].values)!r} have {int(row['n_obs'].sum())} rows, and in local "
+            f"{len(x)} rows fall into them otherwise. Pass that Dataset, or make the effect of "
+            f"this one with bins=GivenBins(edges)."
+        )
+
+
 def map_features(function: Callable[[S], T], items: Iterable[S], threads: int) -> list[T]:
     """``function`` of every item, on so many threads."""
     if threads == 1:
@@ -701,7 +716,7 @@ def _warn_of_empty_bins(
 
 
 # What `std_error` needs beyond the estimates.
-STD_ERROR_MOMENTS = ("fourth_moment", "x_variance", "x_covariance")
+STD_ERROR_MOMENTS = ("third_moment", "fourth_moment", "x_variance", "x_covariance")
 # What every feature has, and is NaN for a constant one.
 ESTIMATES = (
     "effect",

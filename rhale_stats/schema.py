@@ -160,7 +160,45 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     ),
     "jump_pvalue": (("feature", "bin"), "p-value of nothing missed", "1"),
     "jump_pvalue_adjusted": (("feature", "bin"), "adjusted p-value of nothing missed", "1"),
+    "third_moment": (
+        ("feature", "bin"),
+        "third central moment of local effects",
+        "(output units per feature unit)^3",
+    ),
+    "effect_cov": (
+        ("feature", "bin", "bin_other"),
+        "covariance of the average effects",
+        EFFECT_SQUARE_UNITS,
+    ),
+    "curve_cov": (
+        ("feature", "edge", "edge_other"),
+        "covariance of the curve",
+        "(output units)^2",
+    ),
+    "importance": (("feature",), "standard deviation of the curve over the rows", OUTPUT_UNITS),
+    "aled": (("feature",), "mean absolute value of the curve over the rows", OUTPUT_UNITS),
+    "aler_min": (("feature",), "smallest value of the curve", OUTPUT_UNITS),
+    "aler_max": (("feature",), "largest value of the curve", OUTPUT_UNITS),
+    "naled": (("feature",), "mean absolute value of the curve, per cent of outcomes", "%"),
+    "naler_min": (("feature",), "smallest value of the curve, per cent of outcomes", "%"),
+    "naler_max": (("feature",), "largest value of the curve, per cent of outcomes", "%"),
+    "curve_mean": (("feature",), "mean of the curve over the rows", OUTPUT_UNITS),
+    "n_empty": (("feature",), "bins without rows", "bins"),
+    "n_bins": (("feature",), "number of bins", "bins"),
 }
+# Intervals, bands, and sizes without their bias, of what they are made of.
+for _name in (
+    "effect", "slope", "heterogeneity", "curve", "average_effect", "heterogeneity_index",
+    "heterogeneity_output", "importance", "aled", "aler_min", "aler_max", "naled", "naler_min",
+    "naler_max",
+):  # fmt: skip
+    _dims, _long_name, _units = EFFECT_VARIABLES[_name]
+    EFFECT_VARIABLES |= {
+        f"{_name}_ci": ((*_dims, "ci_bound"), f"confidence interval of {_long_name}", _units),
+        f"{_name}_band": ((*_dims, "ci_bound"), f"simultaneous band of {_long_name}", _units),
+        f"{_name}_corrected": (_dims, f"{_long_name}, without its bias", _units),
+        f"{_name}_acceleration": (_dims, f"acceleration of {_long_name}", "1"),
+    }
 
 
 # Products that ``line_moments`` holds: of d, the distance from ``x_mean``, and of the residual r.
@@ -256,7 +294,9 @@ def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
     """One feature of an effects Dataset, without the padding of its bins and edges."""
     row = dataset.isel(feature=feature_position(dataset, feature))
     n_bins = int(row["n_bins"])
-    return row.isel(bin=slice(0, n_bins), edge=slice(0, n_bins + 1 if n_bins else 0))
+    bins, edges = slice(0, n_bins), slice(0, n_bins + 1 if n_bins else 0)
+    cut = {"bin": bins, "bin_other": bins, "edge": edges, "edge_other": edges}
+    return row.isel({dim: part for dim, part in cut.items() if dim in row.dims})
 
 
 def slopes(row: xr.Dataset) -> NDArray[np.float64]:
@@ -286,15 +326,16 @@ def stacked(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[str, Va
     has NaN in their place. What a row does not reach is NaN, and 0 where rows are counted. Sizes
     of other dimensions than ``bin`` and ``edge`` are in ``more``.
     """
-    sizes = {"bin": n_bins, "edge": n_bins + 1, "line_moment": len(LINE_MOMENTS), **more}
+    sizes = {"bin": n_bins, "edge": n_bins + 1, "line_moment": len(LINE_MOMENTS)}
+    sizes |= {"bin_other": n_bins, "edge_other": n_bins + 1, "ci_bound": 2, **more}
     out: dict[str, Values] = {}
     for name in rows[0]:
         shape = [sizes[dim] for dim in EFFECT_VARIABLES[name][0][1:]]
-        array = np.full((len(rows), *(shape or [1])), np.nan)
+        array = np.full((len(rows), *shape), np.nan)
         for position, row in enumerate(rows):
-            values = np.atleast_1d(row[name])
-            array[position, : len(values)] = values
-        array = array.reshape(len(rows), *shape)
+            values = np.asarray(row[name])
+            part: tuple[int | slice, ...] = (position, *(slice(n) for n in values.shape))
+            array[part] = values
         if name in COUNTS:
             out[name] = np.nan_to_num(array).astype(np.int64 if name == "n_obs" else np.float64)
         else:

@@ -16,7 +16,6 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 from scipy.stats import norm, t
-from statsmodels.stats.multitest import multipletests
 
 from rhale_stats import models
 from rhale_stats.arrays import accumulate, bin_error
@@ -28,13 +27,14 @@ from rhale_stats.effects import (
     NUMBERED_FRAME,
     THREADS_FROM,
     Rows,
+    check_same_rows,
     columns,
     estimation_rows,
     is_estimation_row,
     map_features,
     resolution,
 )
-from rhale_stats.inference import std_error
+from rhale_stats.inference import ADJUSTMENTS, adjusted, std_error
 from rhale_stats.schema import (
     Estimates,
     bin_means,
@@ -49,17 +49,6 @@ from rhale_stats.schema import (
 )
 from rhale_stats.validate import check_choice, check_significance
 
-ADJUSTMENTS = (
-    "holm",
-    "bonferroni",
-    "sidak",
-    "holm-sidak",
-    "simes-hochberg",
-    "hommel",
-    "fdr_bh",
-    "fdr_by",
-    "none",
-)
 # Forms of a table that local effects know well enough to make it again.
 TABLES = (ARRAY, FRAME, NUMBERED_FRAME)
 # Fewer rows than this have no p-value: nothing could be told from them.
@@ -296,39 +285,6 @@ def _share_of_axis(excess: FloatArray, total: float, known: NDArray[np.bool_]) -
     return 0.0 if total == 0 else float(max(0.0, np.sum(excess[known]) / total))
 
 
-def check_same_rows(row: xr.Dataset, x: FloatArray, rows: Rows) -> None:
-    """Raise ``ValueError`` unless the bins count these rows as the effect says."""
-    edges = row["edge_value"].values
-    weight = rows.weight if rows.frequency else None
-    inside = bool(((x >= edges[0]) & (x <= edges[-1])).all())
-    counted = np.bincount(bin_index(edges, x), weight, len(edges) - 1)
-    if not inside or not np.array_equal(counted, row["n_obs"].values):
-        raise ValueError(
-            f"local must be the Dataset that effect was made from; its bins of feature "
-            f"{str(row['feature'].values)!r} have {int(row['n_obs'].sum())} rows, and in local "
-            f"{len(x)} rows fall into them otherwise. Pass that Dataset, or make the effect of "
-            f"this one with bins=GivenBins(edges)."
-        )
-
-
-def adjusted(pvalues: FloatArray, method: str) -> FloatArray:
-    """P-values adjusted for their number; NaN does not count."""
-    out = np.array(pvalues)
-    tested = np.isfinite(out)
-    if method == "none" or not tested.any():
-        return out
-    if method == "holm":
-        # statsmodels collects garbage in this one, a tenth of a second a call.
-        order = np.argsort(out[tested])
-        dearer = out[tested][order] * np.arange(len(order), 0, -1)
-        values = np.empty(len(order))
-        values[order] = np.minimum(np.maximum.accumulate(dearer), 1.0)
-        out[tested] = values
-    else:
-        out[tested] = multipletests(out[tested], method=method)[1]
-    return out
-
-
 def _verdict(effect: xr.Dataset, within: FloatArray, biased: NDArray[np.bool_]) -> NDArray[np.str_]:
     """One phrase a bin; empty beyond a feature's bins."""
     large = biased & (effect["heterogeneity"].values - within > effect["heterogeneity_se"].values)
@@ -434,7 +390,8 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
     out["heterogeneity_se"].attrs["target"] = f"{target}, math [13]"
     # Standard errors belong to the estimators that they were made for.
     out = out.drop_vars(
-        ["fourth_moment", "x_variance", "x_covariance", "line_moments"], errors="ignore"
+        ["third_moment", "fourth_moment", "x_variance", "x_covariance", "line_moments"],
+        errors="ignore",
     )
     out.attrs["debiased"] = "heterogeneity from differences of neighbouring rows, math [13]"
     return out

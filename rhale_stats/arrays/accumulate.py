@@ -122,6 +122,45 @@ def curve_at(edges: FloatArray, curve: FloatArray, slope: FloatArray, z: FloatAr
     return np.asarray(on_lines - slope[k] * (z - edges[k]) * (edges[k + 1] - z) / 2)
 
 
+class Sizes(NamedTuple):
+    """How large a curve is, centred at its mean over the rows; any leading axes.
+
+    ``importance``: its standard deviation over the rows. ``aled``: its mean absolute value,
+    ``aler_min`` and ``aler_max``: its extremes at edges (math [32], Okoli 2023).
+    """
+
+    importance: FloatArray
+    aled: FloatArray
+    aler_min: FloatArray
+    aler_max: FloatArray
+
+
+def sizes(
+    curve: FloatArray,
+    mean: FloatArray,
+    slope: FloatArray,
+    edges: FloatArray,
+    x_mean: FloatArray,
+    x_moments: tuple[FloatArray, FloatArray, FloatArray],
+    share: FloatArray,
+) -> Sizes:
+    """Sizes of curves, (..., edge), from bins, (..., bin); ``x_moments``: second, third, fourth."""
+    x2, x3, x4 = x_moments
+    width = np.diff(edges)
+    reach, bend = x_mean - edges[:-1], slope / 2
+    level = curve[..., :-1] + mean * reach + bend * (x2 - reach**2)
+    centre = np.sum(share * level, axis=-1, keepdims=True)
+    within = mean**2 * x2 + 2 * mean * bend * x3 + bend**2 * (x4 - x2**2)
+    variance = np.sum(share * ((level - centre) ** 2 + within), axis=-1)
+    middle = (curve[..., :-1] + curve[..., 1:]) / 2 - slope * width**2 / 8 - centre
+    return Sizes(
+        np.sqrt(np.maximum(variance, 0.0)),
+        np.sum(share * np.abs(middle), axis=-1),
+        np.min(curve - centre, axis=-1),
+        np.max(curve - centre, axis=-1),
+    )
+
+
 def turning_points(edges: FloatArray, effect: FloatArray, slope: FloatArray) -> FloatArray:
     """Where the curve turns inside linear bins; ``effect`` is that in the middle of them."""
     middle, half = (edges[:-1] + edges[1:]) / 2, np.diff(edges) / 2

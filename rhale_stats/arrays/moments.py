@@ -23,7 +23,7 @@ BLOCK_ROWS = 1 << 18
 # A centre for arithmetic, nothing else, is the median of about so many rows.
 CENTRE_ROWS = 1000
 # Exponents of d and r in the moments of `ResidualMoments`, and in those that lines need besides.
-RESIDUAL_POWERS = ((0, 4), (2, 0), (1, 1))
+RESIDUAL_POWERS = ((0, 3), (0, 4), (2, 0), (1, 1))
 LINE_POWERS = ((3, 0), (4, 0), (2, 1), (3, 1), (1, 2), (2, 2))
 # Values this many ranges away from 0 are summed as offsets, so that they keep their digits.
 FAR = 16.0
@@ -60,6 +60,7 @@ class ResidualMoments(NamedTuple):
     """
 
     second_moment: FloatArray
+    third_moment: FloatArray
     fourth_moment: FloatArray
     x_variance: FloatArray
     x_covariance: FloatArray
@@ -259,8 +260,8 @@ def residual_moments(
     with np.errstate(invalid="ignore", divide="ignore"):
         found = _central_sums(axis, starts, bins, x, g, weight, slope, powers) / bins.weight
         if slope is None:
-            return ResidualMoments(bins.m2 / bins.weight, found[0], found[1], found[2], None)
-        return ResidualMoments(found[3], found[0], found[1], found[2], found[4:].T)
+            return ResidualMoments(bins.m2 / bins.weight, *found, None)  # type: ignore[call-arg]
+        return ResidualMoments(found[4], *found[:4], found[5:].T)  # type: ignore[call-arg]
 
 
 def _central_sums(

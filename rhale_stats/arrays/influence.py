@@ -1,0 +1,167 @@
+"""How a curve hangs on the means and slopes of its bins and on its rows: covariances.
+
+A curve is linear in the parameters of its bins. Its value at z, centred, is
+sum_k (level_k(z) mean_k + tilt_k(z) slope_k) less, for a population mean, what the rows' own places
+add; `loadings` are level and tilt, (points, bins). Everything about the curve's error follows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from rhale_stats.arrays import accumulate
+from rhale_stats.arrays.accumulate import Noise, Pieces
+from rhale_stats.arrays.moments import FloatArray, IntArray
+
+
+class Loadings(NamedTuple):
+    """Derivatives of the centred curve at points by the bins' means and slopes, (point, bin)."""
+
+    level: FloatArray
+    tilt: FloatArray
+
+
+def loadings(pieces: Pieces, z: FloatArray, centering: str) -> Loadings:
+    """math [26] and [25] at any points within the pieces."""
+    left, width = pieces.edges[:-1], np.diff(pieces.edges)
+    behind = np.clip(z[:, None] - left, 0.0, width)
+    level, tilt = behind, _area(behind, pieces)
+    if centering == "start":
+        return Loadings(level, tilt)
+    if centering == "integral":
+        span = width.sum()
+        right = span - np.cumsum(width)
+        mean_level = (right * width + width**2 / 2) / span
+        # Of the slope: over the bins to the right all of it, over its own bin its mean.
+        from_left = left - pieces.x_mean
+        own = from_left * width**2 / 2 + width**3 / 6
+        mean_tilt = (right * _area(width, pieces) + own) / span
+        return Loadings(level - mean_level, tilt - mean_tilt)
+    beyond = np.cumsum(pieces.share[::-1])[::-1] - pieces.share
+    reach = pieces.x_mean - left
+    mean_level = beyond * width + pieces.share * reach
+    bend = pieces.share * (pieces.x_variance - reach**2) / 2
+    return Loadings(level - mean_level, tilt - beyond * _area(width, pieces) - bend)
+
+
+def _area(behind: FloatArray, pieces: Pieces) -> FloatArray:
+    """Integral of t - x_mean over the first ``behind`` of every bin."""
+    from_left = pieces.edges[:-1] - pieces.x_mean
+    return np.asarray(behind * from_left + behind**2 / 2)
+
+
+class OwnPlaces(NamedTuple):
+    """What the rows' places add to the covariance of a curve centred at its population mean.
+
+    ``alone`` is the variance of the mean of the curve over the rows; ``with_mean`` and
+    ``with_slope`` its covariances with the bins' parameters.
+    """
+
+    alone: float
+    with_mean: FloatArray
+    with_slope: FloatArray
+
+
+def own_places(
+    curve: FloatArray,
+    pieces: Pieces,
+    x_covariance: FloatArray,
+    line: FloatArray,
+    n_effective: FloatArray,
+) -> OwnPlaces:
+    """From the moments of the bins: F is a parabola in each."""
+    level = accumulate.mean_in_bins(curve, pieces)
+    x3, x4, x2r, x3r, _, _ = line.T
+    mean, bend, var, share = pieces.mean, pieces.slope / 2, pieces.x_variance, pieces.share
+    own = (level - np.sum(share * level)) ** 2 + mean**2 * var
+    own = own + 2 * mean * bend * x3 + bend**2 * (x4 - var**2)
+    linear = pieces.slope != 0
+    with_slope = np.zeros(len(share))
+    with_slope[linear] = (mean * x2r + bend * x3r)[linear] / var[linear]
+    per_row = share / n_effective
+    return OwnPlaces(
+        float(np.sum(per_row * share * own)),
+        per_row * (mean * x_covariance + bend * x2r),
+        per_row * with_slope,
+    )
+
+
+def covariance(at: Loadings, noise: Noise, places: OwnPlaces | None) -> FloatArray:
+    """Covariance of the curve between points, (point, point)."""
+    level, tilt = at
+    mixed = (level * noise.covariance) @ tilt.T
+    total = (level * noise.mean) @ level.T + (tilt * noise.slope) @ tilt.T + mixed + mixed.T
+    if places is not None:
+        shared = level @ places.with_mean + tilt @ places.with_slope
+        total = total + places.alone - shared[:, None] - shared
+    return np.asarray(total)
+
+
+def variance(at: Loadings, noise: Noise, places: OwnPlaces | None) -> FloatArray:
+    """Its diagonal, (point,). Rounding may leave it below 0 where nothing varies."""
+    total = np.sum(noise.of(at.level, at.tilt), axis=1)
+    if places is not None:
+        total = total + places.alone
+        total = total - 2 * (at.level @ places.with_mean + at.tilt @ places.with_slope)
+    return np.asarray(np.maximum(total, 0.0))
+
+
+class RowSums(NamedTuple):
+    """Influences of groups of rows: sparse (group, bin) on the bins' mean, slope and variance.
+
+    ``places`` is that on the mean of the curve over the rows, ``average`` that on the mean of all.
+
+    Influences are such that their squares, summed over groups, are variances.
+    """
+
+    mean: sparse.csr_array
+    slope: sparse.csr_array
+    variance: sparse.csr_array
+    places: FloatArray
+    average: FloatArray
+
+    def of_curve(self, at: Loadings, *, population: bool, rows: slice = slice(None)) -> FloatArray:
+        """Influence of groups on the curve at points, (group, point)."""
+        total = self.mean[rows] @ at.level.T + self.slope[rows] @ at.tilt.T
+        return np.asarray(total - self.places[rows, None] if population else total)
+
+
+def row_sums(
+    pieces: Pieces,
+    curve: FloatArray,
+    k: IntArray,
+    x: FloatArray,
+    g: FloatArray,
+    weight: FloatArray | None,
+    group: IntArray,
+    n_groups: int,
+) -> RowSums:
+    """Influences of all rows, added up by group."""
+    n_bins = len(pieces.mean)
+    w = np.ones(len(x)) if weight is None else weight
+    total = np.bincount(k, w, n_bins)
+    d = x - pieces.x_mean[k]
+    r = g - pieces.mean[k] - pieces.slope[k] * d
+    share = w / total[k]
+    spread = np.bincount(k, w * r**2, n_bins) / total
+
+    def table(values: FloatArray) -> sparse.csr_array:
+        return sparse.coo_array((values, (group, k)), (n_groups, n_bins)).tocsr()
+
+    def added(values: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(group, values, n_groups), dtype=np.float64)
+
+    linear = (pieces.slope != 0)[k]
+    var = np.where(linear, pieces.x_variance[k], 1.0)
+    level = accumulate.curve_at(pieces.edges, curve, pieces.slope, x)
+    level = level - np.average(level, weights=w)
+    return RowSums(
+        table(share * r),
+        table(np.where(linear, share * d * r / var, 0.0)),
+        table(share * (r**2 - spread[k])),
+        added(w / w.sum() * level),
+        added(w / w.sum() * (g - np.average(g, weights=w))),
+    )

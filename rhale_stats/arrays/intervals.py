@@ -1,0 +1,186 @@
+"""Intervals and bands from standard errors and from replicates; the last axis: lower, upper."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+from rhale_stats.arrays.moments import FloatArray
+
+# Methods that need replicates.
+METHODS = ("percentile", "basic", "bca", "studentized")
+# Means at which `of_deviation` looks.
+OFFSETS = 401
+# The least share of the variance of squares that the mean leaves, in squared variances.
+LEAST_SPREAD = 0.02
+# Draws of the largest deviation are made so many at a time.
+CHUNK = 4096
+
+
+def student(level: float, degrees: FloatArray) -> FloatArray:
+    """Two-sided quantile of Student's t; the normal one for infinite degrees, NaN without any."""
+    return np.asarray(
+        np.where(degrees > 0, stats.t.ppf(0.5 + level / 2, np.maximum(degrees, 1e-3)), np.nan)
+    )
+
+
+def around(estimate: FloatArray, half: FloatArray) -> FloatArray:
+    """Estimate minus and plus a half-width."""
+    return np.stack([estimate - half, estimate + half], axis=-1)
+
+
+def log_scale(estimate: FloatArray, half: FloatArray) -> FloatArray:
+    """The same on the log scale, for what is positive; 0 is known exactly."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        factor = np.where(estimate == 0, 1.0, np.exp(half / estimate))
+    return np.stack([estimate / factor, estimate * factor], axis=-1)
+
+
+def of_deviation(
+    deviation: FloatArray,
+    third: FloatArray,
+    fourth: FloatArray,
+    n: FloatArray,
+    degrees: FloatArray,
+    level: float,
+) -> FloatArray:
+    """math [24]: interval of a standard deviation by inversion of a test, from central moments.
+
+    Let u be the unknown distance of the sample's mean from the true one. Given u, the mean square
+    about the truth is a = m2 + u^2; it deviates from the variance s0 by what its regression on u
+    explains, and by noise c. The pair is plausible if u^2/v + ((a/s0 - 1) a - b u/v)^2/c is below
+    the quantile of t^2 over n. The interval is all s0 that are plausible with some u: for every u
+    they are an interval, and these overlap.
+    """
+    quantile = student(level, degrees)
+    factor = (n - 1) / n if np.ndim(degrees) == 0 else degrees / n
+    out = np.full((len(deviation), 2), np.nan)
+    for k in range(len(deviation)):
+        m2 = float(deviation[k] ** 2 * factor[k])
+        if m2 == 0:
+            out[k] = 0.0
+        if not (m2 > 0 and quantile[k] > 0):
+            continue
+        m3, m4, within = float(third[k]), float(fourth[k]), float(quantile[k] ** 2 / n[k])
+        u = np.linspace(-1.0, 1.0, OFFSETS) * np.sqrt(within * m2)
+        a = m2 + u**2
+        b = m3 + 2 * u * m2
+        c = m4 + 4 * u * m3 + 4 * u**2 * m2 - m2**2
+        c = np.maximum(c - b**2 / m2, LEAST_SPREAD * m2**2 / n[k])
+        left = np.sqrt(c * np.maximum(within - u**2 / m2, 0.0))
+        explained = b / m2 * u
+        ratios = 1 + np.stack([explained - left, explained + left]) / a
+        upper = a / ratios[0]
+        out[k, 0] = np.sqrt(np.min(a / ratios[1]))
+        out[k, 1] = np.sqrt(np.max(upper)) if (ratios[0] > 0).all() else np.inf
+    return out
+
+
+def largest_deviation(
+    covariance: FloatArray,
+    level: float,
+    degrees: float,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> float:
+    """math [27]: quantile of max |Z| for normal Z of this correlation, or t of these degrees."""
+    drawn = _largest(covariance, degrees, n_draws, rng)
+    return float(np.quantile(drawn, level)) if len(drawn) else float("nan")
+
+
+def largest_deviation_pvalue(
+    covariance: FloatArray,
+    statistic: float,
+    degrees: float,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> float:
+    """Share of draws of max |Z| at or above the statistic, which counts as one of them."""
+    drawn = _largest(covariance, degrees, n_draws, rng)
+    if not len(drawn):
+        return 0.0 if statistic > 0 else 1.0
+    return float((1 + np.sum(drawn >= statistic)) / (1 + n_draws))
+
+
+def _largest(
+    covariance: FloatArray, degrees: float, n_draws: int, rng: np.random.Generator
+) -> FloatArray:
+    """Draws of max |Z|; points without variance do not count, and without others there are none."""
+    se = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    there = se > 1e-12 * se.max(initial=0.0)
+    if not there.any():
+        return np.zeros(0)
+    correlation = covariance[np.ix_(there, there)] / np.outer(se[there], se[there])
+    values, vectors = np.linalg.eigh(correlation)
+    keep = values > 1e-12 * values[-1]
+    root = vectors[:, keep] * np.sqrt(values[keep])
+    largest = np.empty(n_draws)
+    for begin in range(0, n_draws, CHUNK):
+        n = min(CHUNK, n_draws - begin)
+        z = rng.standard_normal((n, root.shape[1])) @ root.T
+        largest[begin : begin + n] = np.abs(z).max(axis=1)
+    if np.isfinite(degrees):
+        largest /= np.sqrt(rng.chisquare(degrees, n_draws) / degrees)
+    return largest
+
+
+def of_replicates(
+    draws: FloatArray,
+    estimate: FloatArray,
+    level: float,
+    method: str,
+    *,
+    acceleration: FloatArray | float = 0.0,
+    draws_se: FloatArray | float = np.nan,
+    estimate_se: FloatArray | float = np.nan,
+) -> FloatArray:
+    """Bootstrap intervals, (draw, ...) -> (..., 2); replicates that are NaN are left out.
+
+    "percentile", "basic" (Davison and Hinkley 1997, 5.2), "bca" (Efron 1987), "studentized".
+    """
+    tails = np.array([(1 - level) / 2, (1 + level) / 2])
+    if method == "studentized":
+        with np.errstate(invalid="ignore", divide="ignore"):
+            pivot = (draws - estimate) / draws_se
+        # A replicate without spread where the estimate has some says nothing of the scale.
+        pivot[~np.isfinite(pivot)] = np.nan
+        low, high = _quantiles(pivot, tails)
+        ends = [estimate - high * estimate_se, estimate - low * estimate_se]
+        return np.stack(ends, axis=-1)
+    if method == "bca":
+        with np.errstate(invalid="ignore"):
+            known = np.isfinite(draws).sum(axis=0)
+            below = (draws < estimate).sum(axis=0) + (draws == estimate).sum(axis=0) / 2
+            z0 = stats.norm.ppf(np.clip(below / known, 0.5 / known, 1 - 0.5 / known))
+        ends = []
+        for tail in stats.norm.ppf(tails):
+            shifted = z0 + (z0 + tail) / (1 - acceleration * (z0 + tail))
+            ends.append(_quantile_each(draws, stats.norm.cdf(shifted)))
+        return np.stack(ends, axis=-1)
+    low, high = _quantiles(draws, tails)
+    if method == "basic":
+        low, high = 2 * estimate - high, 2 * estimate - low
+    return np.stack([low, high], axis=-1)
+
+
+def _quantiles(draws: FloatArray, tails: FloatArray) -> FloatArray:
+    if np.isnan(draws).any():
+        return _without_missing(draws, [np.full(draws.shape[1:], tail) for tail in tails])
+    return np.asarray(np.quantile(draws, tails, axis=0))
+
+
+def _quantile_each(draws: FloatArray, share: FloatArray) -> FloatArray:
+    """A quantile of its own for every column of replicates."""
+    return np.asarray(_without_missing(draws, [np.broadcast_to(share, draws.shape[1:])])[0])
+
+
+def _without_missing(draws: FloatArray, shares: list[FloatArray]) -> FloatArray:
+    flat = draws.reshape(len(draws), -1)
+    out = np.full((len(shares), flat.shape[1]), np.nan)
+    for column in range(flat.shape[1]):
+        known = flat[:, column][np.isfinite(flat[:, column])]
+        for number, share in enumerate(shares):
+            wanted = np.ravel(share)[column]
+            if len(known) and np.isfinite(wanted):
+                out[number, column] = np.quantile(known, wanted)
+    return out.reshape(len(shares), *draws.shape[1:])

@@ -1,0 +1,220 @@
+"""Bootstrap of rows with bins fixed, math [29]: weights of rows, and what replicates make of them.
+
+A replicate is a weight for every row. All it changes are weighted moments of the bins, so that one
+product of matrices a bin serves many replicates at once, and no row is looked at twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rhale_stats.arrays.accumulate import Noise, Pieces, Sizes, sizes
+from rhale_stats.arrays.influence import loadings, own_places, variance
+from rhale_stats.arrays.moments import FloatArray, IntArray
+
+SCHEMES = ("multinomial", "bayesian", "poisson")
+
+
+class Units(NamedTuple):
+    """What is drawn: units (rows, or groups of them), each within its stratum.
+
+    ``unit`` is the unit of every row, ``strata`` the units of every stratum, ``size`` how many
+    rows a unit stands for where that is not one (frequency weights).
+    """
+
+    unit: IntArray | None
+    strata: Sequence[IntArray]
+    size: FloatArray | None
+
+
+def draw_weights(scheme: str, units: Units, rng: np.random.Generator) -> FloatArray:
+    """Weights of the rows in one replicate: how often each is drawn, 1 on average.
+
+    "multinomial": units with replacement, as many as there are. "poisson": each unit a Poisson
+    number of times. "bayesian": exponential weights, uniform on the simplex (Rubin 1981). A unit
+    that stands for several rows is drawn as so many.
+    """
+    weight = np.empty(sum(len(members) for members in units.strata))
+    for members in units.strata:
+        weight[members] = _drawn(scheme, len(members), _sizes(units, members), rng)
+    return weight if units.unit is None else weight[units.unit]
+
+
+def _sizes(units: Units, members: IntArray) -> FloatArray | None:
+    return None if units.size is None else units.size[members]
+
+
+def _drawn(scheme: str, n: int, size: FloatArray | None, rng: np.random.Generator) -> FloatArray:
+    if scheme == "bayesian":
+        # A sum of so many exponential weights is gamma distributed.
+        drawn = rng.standard_exponential(n) if size is None else rng.standard_gamma(size) / size
+        mean = drawn.mean() if size is None else np.sum(size * drawn) / size.sum()
+        return np.asarray(drawn / mean)
+    if size is None:
+        if scheme == "poisson":
+            return rng.poisson(1.0, n).astype(np.float64)
+        return np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)
+    if scheme == "poisson":
+        return np.asarray(rng.poisson(size) / size)
+    return np.asarray(rng.multinomial(int(size.sum()), size / size.sum()) / size)
+
+
+class Terms(NamedTuple):
+    """Rows of one feature in order of bins, with the products that replicates sum up.
+
+    Lines of ``products``: w, w^2, r, r^2, d, d^2, d r, then d^3, d^4 where there are lines or
+    r^3, r^4 for standard errors, all but the second times w; r is the residual from the estimate,
+    d the distance from ``x_mean``.
+    """
+
+    order: IntArray
+    bounds: IntArray
+    products: FloatArray
+
+
+def terms(
+    pieces: Pieces,
+    k: IntArray,
+    x: FloatArray,
+    g: FloatArray,
+    weight: FloatArray | None,
+    *,
+    frequency: bool,
+    standard_errors: bool,
+) -> Terms:
+    """Products of the rows."""
+    order = np.argsort(k, kind="stable")
+    k, x, g = k[order], x[order], g[order]
+    bounds = np.searchsorted(k, np.arange(len(pieces.mean) + 1))
+    w = np.ones(len(x)) if weight is None else weight[order]
+    d = x - pieces.x_mean[k]
+    r = g - pieces.mean[k] - pieces.slope[k] * d
+    columns = [w, w if frequency else w**2, w * r, w * r**2, w * d, w * d**2, w * d * r]
+    if standard_errors or pieces.slope.any():
+        more = r if standard_errors else d
+        columns += [w * more**3, w * more**4]
+    return Terms(order, bounds, np.array(columns))
+
+
+def replicate_sums(of: Terms, weight: FloatArray) -> FloatArray:
+    """Sums of the products for ``weight`` (row, draw): (draw, bin, product)."""
+    n_bins = len(of.bounds) - 1
+    out = np.zeros((weight.shape[1], n_bins, len(of.products)))
+    in_order = weight.take(of.order, axis=0)  # many times as fast as weight[order]
+    for k in range(n_bins):
+        rows = slice(of.bounds[k], of.bounds[k + 1])
+        out[:, k] = (of.products[:, rows] @ in_order[rows]).T
+    return out
+
+
+class Replicates(NamedTuple):
+    """Estimates of replicates, (draw, bin), and curves, (draw, edge)."""
+
+    mean: FloatArray
+    slope: FloatArray
+    effect: FloatArray
+    variance: FloatArray
+    share: FloatArray
+    n_effective: FloatArray
+    x_mean: FloatArray
+    x_moments: tuple[FloatArray, FloatArray, FloatArray]
+    x_covariance: FloatArray
+    fourth_moment: FloatArray | None
+    curve: FloatArray
+    residual: FloatArray
+
+    def mean_of_curve(self, edges: FloatArray) -> FloatArray:
+        """Means of the curves over the rows, (draw,)."""
+        reach = self.x_mean - edges[:-1]
+        level = self.curve[:, :-1] + self.mean * reach
+        level = level + self.slope / 2 * (self.x_moments[0] - reach**2)
+        return np.asarray(np.sum(self.share * level, axis=1))
+
+    def curve_se(self, draw: int, edges: FloatArray, centering: str) -> FloatArray:
+        """Standard errors of the curve of one replicate, in constant bins."""
+        none = np.zeros(len(edges) - 1)
+        pieces = Pieces(
+            edges,
+            self.mean[draw],
+            none,
+            self.x_mean[draw],
+            self.x_moments[0][draw],
+            self.share[draw],
+        )
+        n = self.n_effective[draw]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            noise = Noise(self.variance[draw] / n, none, none)
+            line = np.zeros((len(none), 6))
+            places = None
+            if centering == "mean":
+                places = own_places(self.curve[draw], pieces, self.x_covariance[draw], line, n)
+            at = loadings(pieces, edges, centering)
+            return np.sqrt(variance(at, noise, places))
+
+    def sizes(self, edges: FloatArray) -> Sizes:
+        """Sizes of the curves."""
+        return sizes(
+            self.curve, self.mean, self.slope, edges, self.x_mean, self.x_moments, self.share
+        )
+
+
+def replicates(pieces: Pieces, sums: FloatArray, centering: str) -> Replicates:
+    """What `rhale` would estimate from rows with these weights, in the same bins."""
+    w, w2, r1, r2, d1, d2, dr = np.moveaxis(sums[..., :7], -1, 0)
+    linear = pieces.slope != 0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        r_mean, d_mean = r1 / w, d1 / w
+        rr, dd = np.maximum(r2 - r1 * r_mean, 0.0), np.maximum(d2 - d1 * d_mean, 0.0)
+        together = dr - d1 * r_mean
+        bend = np.where(linear, together / dd, 0.0)
+        residual = np.where(linear, np.maximum(rr - bend * together, 0.0), rr)
+        n = w**2 / w2
+        spread = residual / (w - (1 + linear) * w2 / w)
+        spread = np.where(n > (1 + linear) * (1 + 1e-12), spread, np.nan)
+        mean = pieces.mean + pieces.slope * d_mean + r_mean
+        slope = pieces.slope + bend
+        x_mean = pieces.x_mean + d_mean
+        middle = (pieces.edges[:-1] + pieces.edges[1:]) / 2
+        # An empty bin has no effect, and leaves no curve.
+        effect = mean + slope * np.where(linear, middle - x_mean, 0.0)
+        share = w / w.sum(axis=1, keepdims=True)
+        x_variance = dd / w
+        none = np.zeros_like(w)
+        fourth, x_moments = None, (x_variance, none, none)
+        if linear.any():
+            d3, d4 = sums[..., 7] / w, sums[..., 8] / w
+            x3 = d3 - 3 * d_mean * d2 / w + 2 * d_mean**3
+            x4 = d4 - 4 * d_mean * d3 + 6 * d_mean**2 * d2 / w - 3 * d_mean**4
+            x_moments = (x_variance, x3, x4)
+        elif sums.shape[-1] > 7:
+            r3, r4 = sums[..., 7], sums[..., 8]
+            fourth = (r4 - 4 * r_mean * r3 + 6 * r_mean**2 * r2) / w - 3 * r_mean**4
+        covariance = np.where(linear, 0.0, together / w)
+    width = np.diff(pieces.edges)
+    curve = np.zeros((len(w), len(width) + 1))
+    np.cumsum(effect * width, axis=1, out=curve[:, 1:])
+    if centering == "mean":
+        reach = x_mean - pieces.edges[:-1]
+        within = mean * reach + slope / 2 * np.where(linear, x_variance - reach**2, 0.0)
+        curve -= np.sum(share * (curve[:, :-1] + within), axis=1, keepdims=True)
+    elif centering == "integral":
+        area = width * (curve[:, :-1] + curve[:, 1:]) / 2 - slope * width**3 / 12
+        curve -= np.sum(area, axis=1, keepdims=True) / width.sum()
+    curve[np.isnan(curve).any(axis=1)] = np.nan
+    return Replicates(
+        mean=mean,
+        slope=slope,
+        effect=effect,
+        variance=spread,
+        share=share,
+        n_effective=n,
+        x_mean=x_mean,
+        x_moments=x_moments,
+        x_covariance=covariance,
+        fourth_moment=fourth,
+        curve=curve,
+        residual=residual / w,
+    )

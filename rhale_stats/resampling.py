@@ -1,0 +1,887 @@
+"""Bootstrap, refits and folds: how much estimates vary, seen by making them again (math [28]-[30]).
+
+With bins fixed a replicate is a weight for every row and its estimates are weighted moments: the
+model is never asked again. All features and all statistics share the weights.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
+from tqdm import tqdm
+
+from rhale_stats.arrays import accumulate, influence, resample
+from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.bins import BinRule, OptimalBins, rule_of
+from rhale_stats.effects import (
+    PROGRESS_DELAY,
+    Rows,
+    check_same_rows,
+    columns,
+    is_estimation_row,
+    rhale,
+)
+from rhale_stats.inference import pieces_of
+from rhale_stats.schema import (
+    EFFECT_VARIABLES,
+    Estimates,
+    check_effect,
+    check_local,
+    effect_at,
+    feature_names,
+    feature_position,
+    one_feature,
+    slopes,
+    software,
+    stacked,
+    variable,
+)
+from rhale_stats.sizes import SIZES
+from rhale_stats.validate import check_choice, check_count
+
+# Weights of this many bytes are held at once, by all threads together.
+CHUNK_BYTES = 1 << 28
+# At most so many replicates at once: more gain nothing.
+CHUNK_DRAWS = 32
+# Influences of so many rows are held at once.
+INFLUENCE_ROWS = 1 << 14
+# Points of the grid on which replicates with bins of their own are compared.
+GRID = 101
+PER_BIN = ("effect", "heterogeneity", "slope", "effect_se", "heterogeneity_se")
+PER_EDGE = ("curve", "curve_se")
+TOTALS = ("average_effect", "heterogeneity_index", "heterogeneity_output", *SIZES)
+
+
+def bootstrap(
+    local: xr.Dataset,
+    effect: xr.Dataset,
+    *,
+    n_resamples: int = 1000,
+    scheme: str = "multinomial",
+    groups: ArrayLike | None = None,
+    strata: ArrayLike | None = None,
+    rebin: bool = False,
+    chains: int = 4,
+    studentize: bool = False,
+    statistic: Callable[[xr.Dataset], xr.Dataset | xr.DataArray] | None = None,
+    n_grid: int = GRID,
+    rng: np.random.Generator | int | None = None,
+    progress: bool = True,
+) -> xr.Dataset:
+    r"""Bootstrap of the rows, the model as it is: replicates of everything that `rhale` estimates.
+
+    Parameters
+    ----------
+    local, effect : Dataset
+        Local effects, and what `rhale` or `std_error` made of them. With honest bins the rows that
+        chose the edges are left out.
+    n_resamples : int, default 1000
+        Replicates of all chains together, a multiple of ``chains``.
+    scheme : {"multinomial", "bayesian", "poisson"}
+        Rows with replacement, as many as there are (Efron 1979); exponential weights, with which no
+        bin is ever empty (Rubin 1981); every row a Poisson number of times.
+    groups : array_like of shape (n_rows,), optional
+        Rows of one group are drawn together: rows that depend on each other.
+    strata : array_like of shape (n_rows,), optional
+        As many rows, or groups, are drawn of every stratum as there are.
+    rebin : bool, default False
+        Choose the edges again in every replicate, by the rule of ``effect``. Results are on a grid
+        of ``n_grid`` points; rows count as in `rhale` with precision weights, since a row that is
+        drawn twice is not two rows that happen to be alike.
+    chains : int, default 4
+        Independent streams, so that ArviZ can compare them.
+    studentize : bool, default False
+        Standard errors of every replicate as well, for studentised intervals. Not with ``rebin``,
+        nor with linear bins.
+    statistic : callable, optional
+        Called once with the Dataset of all replicates; what it returns, over (chain, draw) and
+        whatever else, is added to the result.
+    n_grid : int, default 101
+        Points of the grid with ``rebin``.
+    rng : Generator, int or None
+        Source of the weights, or its seed. Every replicate has a stream of its own: results depend
+        neither on the number of threads nor on the memory at hand.
+    progress : bool, default True
+        Show a bar where it takes long.
+
+    Returns
+    -------
+    Dataset
+        Over (chain, draw, feature, bin): ``effect``, ``heterogeneity``, perhaps ``slope``; over
+        (chain, draw, feature, edge): ``curve``; over (chain, draw, feature): ``average_effect``,
+        ``heterogeneity_index``, ``heterogeneity_output``, ``importance``, ``aled``, ``aler_min``,
+        ``aler_max`` (see `effect_sizes`) and ``n_empty``: bins that a replicate left without rows,
+        whose estimates are NaN, and with them the curve. Coordinates as in ``effect``. With
+        ``rebin``: ``effect``, ``heterogeneity`` and ``curve`` over (chain, draw, feature, grid) at
+        ``grid_value``, ``n_bins`` of every replicate, and ``edge_frequency`` (feature, grid_cell):
+        the share of replicates with an edge in the cell between two points of the grid.
+
+    Raises
+    ------
+    ValueError
+        ``n_resamples`` is no multiple of ``chains``; ``local`` is not what ``effect`` was made
+        from; groups or strata of another length, a group in two strata; ``studentize`` where there
+        is no standard error to take.
+    TypeError
+        ``local`` or ``effect`` is no Dataset.
+
+    Notes
+    -----
+    The source of variance is the sampling of rows. An additive model has no heterogeneity: the
+    bootstrap of its effects has width 0, and that is right: it says nothing of how well the model
+    itself is known, for which see `bootstrap_refit`.
+
+    References
+    ----------
+    Efron (1979), *Annals of Statistics* 7, 1-26. Rubin (1981), *Annals of Statistics* 9, 130-134.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(4)))
+    >>> boot = rs.bootstrap(local, effect, n_resamples=400, rng=0)
+    >>> boot["effect"].sel(feature="x0").std(("chain", "draw")).round(2).values
+    array([0.23, 0.21, 0.18, 0.2 ])
+    >>> effect["effect_se"].sel(feature="x0").round(2).values
+    array([0.22, 0.22, 0.19, 0.19])
+    """
+    local, effect = check_local(local), check_effect(effect)
+    check_choice("scheme", scheme, resample.SCHEMES)
+    for name, value in (("n_resamples", n_resamples), ("chains", chains)):
+        check_count(name, value, 1)
+    if n_resamples % chains:
+        raise ValueError(
+            f"n_resamples must be a multiple of chains; got {n_resamples} and {chains}. Take "
+            f"{n_resamples + chains - n_resamples % chains}."
+        )
+    if "debiased" in effect.attrs:
+        raise ValueError("effect must be what rhale or std_error returned; this one is debiased.")
+    used = is_estimation_row(local, effect)
+    if "weight" in local:
+        used = used & (local["weight"].values > 0)
+    rows = columns(local.isel(obs=used))
+    units = _units(rows, used, groups, strata)
+    seeds = np.random.default_rng(rng).spawn(n_resamples)
+    facts = {
+        "method": "bootstrap",
+        "scheme": scheme,
+        "n_resamples": n_resamples,
+        "source": "rows" if groups is None else "groups of rows",
+        "model": "as given",
+        "bins": "chosen again in every replicate" if rebin else "fixed",
+    }
+    drawn = (
+        _rebinned(local.isel(obs=used), effect, scheme, units, seeds, n_grid, progress=progress)
+        if rebin
+        else _fixed(rows, local, effect, scheme, units, seeds, studentize, progress=progress)
+    )
+    out = drawn.assign_attrs({**effect.attrs, **facts, "software": software()})
+    out = _in_chains(out, chains)
+    if statistic is not None:
+        out = out.merge(_named(statistic(out)))
+    return out
+
+
+def _named(found: xr.Dataset | xr.DataArray) -> xr.Dataset:
+    if isinstance(found, xr.Dataset):
+        return found
+    return found.to_dataset(name="statistic" if found.name is None else found.name)
+
+
+def _units(
+    rows: Rows, used: NDArray[np.bool_], groups: ArrayLike | None, strata: ArrayLike | None
+) -> resample.Units:
+    """What is drawn, from what a user said of all rows."""
+    group, stratum = (
+        _codes(given, name, used) for given, name in ((groups, "groups"), (strata, "strata"))
+    )
+    size = rows.weight if rows.frequency and rows.weight is not None else None
+    n_units = rows.n_rows if group is None else int(group.max()) + 1
+    if group is not None:
+        size = None
+    members = [np.arange(n_units)]
+    if stratum is not None:
+        of_unit = stratum
+        if group is not None:
+            of_unit = np.empty(n_units, dtype=np.int64)
+            of_unit[group] = stratum
+            if not np.array_equal(of_unit[group], stratum):
+                raise ValueError(
+                    "strata must hold whole groups; some group has rows in two strata."
+                )
+        members = [np.flatnonzero(of_unit == code) for code in range(int(stratum.max()) + 1)]
+    return resample.Units(group, members, size)
+
+
+def _codes(given: ArrayLike | None, name: str, used: NDArray[np.bool_]) -> IntArray | None:
+    """Numbers from 0 for labels of rows."""
+    if given is None:
+        return None
+    labels = np.asarray(given)
+    if labels.shape != used.shape:
+        raise ValueError(
+            f"{name} must have one entry for each of {len(used)} rows of local; got shape "
+            f"{labels.shape}."
+        )
+    return np.unique(labels[used], return_inverse=True)[1]
+
+
+class _Feature(NamedTuple):
+    """One feature with its rows in order, ready to be weighted."""
+
+    row: xr.Dataset
+    pieces: accumulate.Pieces
+    here: slice
+    terms: resample.Terms
+
+
+def _fixed(
+    rows: Rows,
+    local: xr.Dataset,
+    effect: xr.Dataset,
+    scheme: str,
+    units: resample.Units,
+    seeds: Sequence[np.random.Generator],
+    studentize: bool,
+    *,
+    progress: bool,
+) -> xr.Dataset:
+    """Replicates in the bins of ``effect``, over (draw, feature, ...)."""
+    if studentize and "slope" in effect and bool((effect["slope"] != 0).any()):
+        raise ValueError(
+            "studentize must be False with linear bins, whose replicates have no standard errors. "
+            "Use confint(effect, boot, method='bca')."
+        )
+    centering = str(effect.attrs["centering"])
+    features: list[_Feature | None] = []
+    for number, name in enumerate(feature_names(effect)):
+        row = one_feature(effect, number)
+        position = feature_position(local, name)
+        if not row.sizes["bin"]:
+            features.append(None)
+            continue
+        x, g = rows.x[position], rows.local_effect[position]
+        check_same_rows(row, x, rows)
+        pieces = pieces_of(row)
+        k = bin_index(row["edge_value"].values, x)
+        made = resample.terms(
+            pieces, k, x, g, rows.weight, frequency=rows.frequency, standard_errors=studentize
+        )
+        features.append(_Feature(row, pieces, accumulate.known_stretch(pieces.share), made))
+    names = [*PER_BIN, *PER_EDGE, *TOTALS, "curve_mean", "n_empty"]
+    if not studentize:
+        names = [name for name in names if not name.endswith("_se")]
+    if "slope" not in effect:
+        names.remove("slope")
+    sizes = {"feature": len(features), **{dim: effect.sizes[dim] for dim in ("bin", "edge")}}
+    out = {
+        name: np.full((len(seeds), *(sizes[dim] for dim in EFFECT_VARIABLES[name][0])), np.nan)
+        for name in names
+    }
+
+    def chunk(first: int) -> int:
+        streams = seeds[first : first + size]
+        weight = np.empty((rows.n_rows, len(streams)))
+        for column, stream in enumerate(streams):
+            weight[:, column] = resample.draw_weights(scheme, units, stream)
+        for position, feature in enumerate(features):
+            if feature is None:
+                continue
+            found = _replicates(feature, weight, centering, studentize)
+            for name, values in found.items():
+                if name in out:
+                    at = (slice(first, first + len(streams)), position)
+                    out[name][at + tuple(slice(n) for n in values.shape[1:])] = values
+        return len(streams)
+
+    threads = os.cpu_count() or 1
+    size = int(np.clip(CHUNK_BYTES // (16 * rows.n_rows * threads), 1, CHUNK_DRAWS))
+    firsts = range(0, len(seeds), size)
+    # Small products on threads of ours: more threads in each of them would stand in their way.
+    with (
+        threadpool_limits(1),
+        ThreadPoolExecutor(threads) as pool,
+        _bar(len(seeds), progress=progress) as bar,
+    ):
+        for done in pool.map(chunk, firsts):
+            bar.update(done)
+    coords = {name: effect.coords[name] for name in effect.coords if name != "line_moment"}
+    return xr.Dataset(
+        {
+            name: (
+                ("draw", *EFFECT_VARIABLES[name][0]),
+                values,
+                {
+                    "long_name": EFFECT_VARIABLES[name][1],
+                    "units": EFFECT_VARIABLES[name][2],
+                },
+            )
+            for name, values in out.items()
+        },
+        coords,
+    ).assign(_accelerations(rows, local, effect, units))
+
+
+def _replicates(
+    feature: _Feature, weight: FloatArray, centering: str, studentize: bool
+) -> dict[str, FloatArray]:
+    """Estimates of one feature under every column of weights, (draw, ...)."""
+    n_bins = len(feature.pieces.mean)
+    sums = resample.replicate_sums(feature.terms, weight)
+    found = resample.replicates(feature.pieces, sums, centering)
+    on_curve, pieces = found, feature.pieces
+    if (feature.here.start, feature.here.stop) != (0, n_bins):
+        pieces = pieces.stretch(feature.here)
+        on_curve = resample.replicates(pieces, sums[:, feature.here], centering)
+    curve = np.full((len(sums), n_bins + 1), np.nan)
+    curve[:, feature.here.start : feature.here.stop + 1] = on_curve.curve
+    width = np.diff(feature.pieces.edges)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = np.sqrt(found.variance)
+        out = {
+            "effect": found.effect,
+            "slope": np.where(feature.pieces.slope != 0, found.slope, 0.0 * found.effect),
+            "heterogeneity": spread,
+            "curve": curve,
+            "average_effect": np.nansum(found.share * found.mean, axis=1),
+            "heterogeneity_index": np.nansum(width * found.residual, axis=1),
+            "heterogeneity_output": _output(found),
+            "n_empty": (found.share == 0).sum(axis=1).astype(np.float64),
+            "curve_mean": on_curve.mean_of_curve(pieces.edges),
+            **on_curve.sizes(pieces.edges)._asdict(),
+        }
+        if studentize and found.fourth_moment is not None:
+            out["effect_se"] = np.sqrt(found.variance / found.n_effective)
+            out["heterogeneity_se"] = accumulate.heterogeneity_se(
+                found.variance, found.fourth_moment, found.n_effective
+            )
+            curve_se = np.full_like(curve, np.nan)
+            for draw in range(len(sums)):
+                curve_se[draw, feature.here.start : feature.here.stop + 1] = on_curve.curve_se(
+                    draw, pieces.edges, centering
+                )
+            out["curve_se"] = curve_se
+    return out
+
+
+def _output(found: resample.Replicates) -> FloatArray:
+    """heterogeneity_output of every replicate, math [10]."""
+    n_together = 1 / np.nansum(found.share**2 / found.n_effective, axis=1)
+    mean = np.nansum(found.share * found.x_mean, axis=1, keepdims=True)
+    spread = np.nansum(found.share * (found.x_moments[0] + (found.x_mean - mean) ** 2), axis=1)
+    known = np.isfinite(found.variance)
+    share = np.where(known, found.share, 0.0)
+    squares = np.sum(share * np.where(known, found.variance, 0.0), axis=1) / share.sum(axis=1)
+    return np.asarray(np.sqrt(spread * n_together / (n_together - 1) * squares))
+
+
+def _accelerations(
+    rows: Rows, local: xr.Dataset, effect: xr.Dataset, units: resample.Units
+) -> dict[str, Any]:
+    """Accelerations for "bca": sum psi^3 / (6 (sum psi^2)^(3/2)), by the influence of each unit."""
+    unit = np.arange(rows.n_rows) if units.unit is None else units.unit
+    n_units = int(unit.max()) + 1
+    found: list[Estimates] = []
+    for number, name in enumerate(feature_names(effect)):
+        row = one_feature(effect, number)
+        names = ("effect", "heterogeneity", "curve")
+        if not row.sizes["bin"]:
+            found.append({f"{name}_acceleration": np.nan for name in names})
+            continue
+        position = feature_position(local, name)
+        x, g = rows.x[position], rows.local_effect[position]
+        pieces = pieces_of(row)
+        k = bin_index(row["edge_value"].values, x)
+        sums = influence.row_sums(pieces, row["curve"].values, k, x, g, rows.weight, unit, n_units)
+        away = np.nan_to_num(pieces.away())
+        of_effect = sums.mean + sums.slope.multiply(away[None, :]).tocsr()
+        curve = np.full(row.sizes["edge"], np.nan)
+        if not np.isnan(row["curve"].values).any():
+            centering = str(row.attrs["centering"])
+            at = influence.loadings(pieces, pieces.edges, centering)
+            second, third = np.zeros((2, len(curve)))
+            for begin in range(0, n_units, INFLUENCE_ROWS):
+                part = sums.of_curve(
+                    at, population=centering == "mean", rows=slice(begin, begin + INFLUENCE_ROWS)
+                )
+                second += np.sum(part**2, axis=0)
+                third += np.sum(part**3, axis=0)
+            curve = _acceleration(second, third)
+        found.append(
+            {
+                "effect_acceleration": _acceleration(*_powers(of_effect)),
+                "heterogeneity_acceleration": _acceleration(*_powers(sums.variance)),
+                "curve_acceleration": curve,
+            }
+        )
+    return {
+        name: variable(name, values) for name, values in stacked(found, effect.sizes["bin"]).items()
+    }
+
+
+def _powers(table: Any) -> tuple[FloatArray, FloatArray]:
+    return np.asarray(table.power(2).sum(axis=0)), np.asarray(table.power(3).sum(axis=0))
+
+
+def _acceleration(second: FloatArray, third: FloatArray) -> FloatArray:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(second > 0, third / (6 * second**1.5), 0.0)
+
+
+def _rebinned(
+    local: xr.Dataset,
+    effect: xr.Dataset,
+    scheme: str,
+    units: resample.Units,
+    seeds: Sequence[np.random.Generator],
+    n_grid: int,
+    *,
+    progress: bool,
+) -> xr.Dataset:
+    """Replicates with edges of their own, on a grid of each feature, over (draw, feature, ...)."""
+    check_count("n_grid", n_grid, 2)
+    rule = rule_of(str(effect.attrs["bin_rule"]), str(effect.attrs["bin_parameters"]))
+    centering = str(effect.attrs["centering"])
+    names = feature_names(effect)
+    local = local.isel(feature=[feature_position(local, name) for name in names])
+    grid = _grid(effect, n_grid)
+    base = local["weight"].values if "weight" in local else np.ones(local.sizes["obs"])
+    shape = (len(seeds), len(names), n_grid)
+    out = {name: np.full(shape, np.nan) for name in ("effect", "heterogeneity", "curve")}
+    n_bins = np.zeros(shape[:2])
+    hits = np.zeros((len(seeds), len(names), n_grid - 1), dtype=bool)
+
+    def replicate(draw: int) -> None:
+        weight = base * resample.draw_weights(scheme, units, seeds[draw])
+        sample = local.assign(weight=("obs", weight)).assign_attrs(weight_kind="precision")
+        made = _on_grid(sample, rule, centering, grid)
+        n_bins[draw] = made.pop("n_bins")
+        hits[draw] = made.pop("hits")
+        for name, values in made.items():
+            out[name][draw] = values
+
+    with (
+        ThreadPoolExecutor(os.cpu_count() or 1) as pool,
+        _bar(len(seeds), progress=progress) as bar,
+    ):
+        for _ in pool.map(replicate, range(len(seeds))):
+            bar.update(1)
+    described = {name: EFFECT_VARIABLES[name][1:] for name in out}
+    return xr.Dataset(
+        {
+            **{
+                name: (
+                    ("draw", "feature", "grid"),
+                    values,
+                    {"long_name": described[name][0], "units": described[name][1]},
+                )
+                for name, values in out.items()
+            },
+            "n_bins": (
+                ("draw", "feature"),
+                n_bins,
+                {"long_name": "number of bins", "units": "bins"},
+            ),
+            "edge_frequency": (
+                ("feature", "grid_cell"),
+                hits.mean(axis=0),
+                {"long_name": "share of replicates with an edge in the cell", "units": "1"},
+            ),
+        },
+        {
+            "feature": effect["feature"],
+            "feature_kind": effect["feature_kind"],
+            "feature_units": effect["feature_units"],
+            "grid_value": (("feature", "grid"), grid, {"long_name": "point of the grid"}),
+        },
+    )
+
+
+def _on_grid(
+    local: xr.Dataset, rule: BinRule, centering: str, grid: FloatArray
+) -> dict[str, NDArray[Any]]:
+    """One replicate with edges of its own, evaluated on the grids of the features."""
+    kept = local.isel(obs=local["weight"].values > 0)
+    effect = _quiet_rhale(kept, rule, centering)
+    shape = grid.shape
+    out: dict[str, NDArray[Any]] = _evaluated(effect, grid)
+    out["hits"] = np.zeros((shape[0], shape[1] - 1), dtype=bool)
+    out["n_bins"] = effect["n_bins"].values.astype(np.float64)
+    for number in np.flatnonzero(effect["n_bins"].values):
+        inner = one_feature(effect, int(number))["edge_value"].values[1:-1]
+        out["hits"][number, bin_index(grid[number], inner)] = True
+    return out
+
+
+def _grid(effect: xr.Dataset, n_grid: int) -> FloatArray:
+    """Points along the axis of every feature, (feature, grid); NaN for a constant one."""
+    grid = np.full((effect.sizes["feature"], n_grid), np.nan)
+    for number in np.flatnonzero(effect["n_bins"].values):
+        edges = one_feature(effect, int(number))["edge_value"].values
+        grid[number] = np.linspace(edges[0], edges[-1], n_grid)
+    return grid
+
+
+def _evaluated(effect: xr.Dataset, grid: FloatArray) -> dict[str, FloatArray]:
+    """Effect, heterogeneity and curve at points of (feature, grid); NaN outside the bins."""
+    out = {name: np.full(grid.shape, np.nan) for name in ("effect", "heterogeneity", "curve")}
+    for number in np.flatnonzero(effect["n_bins"].values):
+        row, z = one_feature(effect, int(number)), grid[number]
+        edges = row["edge_value"].values
+        inside = (z >= edges[0]) & (z <= edges[-1])
+        k = bin_index(edges, z)
+        out["effect"][number] = np.where(inside, effect_at(row, z, k), np.nan)
+        out["heterogeneity"][number] = np.where(inside, row["heterogeneity"].values[k], np.nan)
+        out["curve"][number] = accumulate.curve_at(edges, row["curve"].values, slopes(row), z)
+    return out
+
+
+def _quiet_rhale(local: xr.Dataset, rule: BinRule, centering: str) -> xr.Dataset:
+    """Bins without rows are expected in replicates: they are NaN, and counted by the caller."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Bins without rows", UserWarning)
+        return rhale(local, bins=rule, centering=centering, std_error_moments=False)
+
+
+def _in_chains(draws: xr.Dataset, chains: int) -> xr.Dataset:
+    """Replicates along ``draw`` as (chain, draw)."""
+    per_chain = draws.sizes["draw"] // chains
+    number = np.arange(draws.sizes["draw"])
+    index = pd.MultiIndex.from_arrays(
+        [number // per_chain, number % per_chain], names=("chain", "draw_in_chain")
+    )
+    coords = xr.Coordinates.from_pandas_multiindex(index, "draw")
+    out = draws.assign_coords(coords).unstack("draw").rename(draw_in_chain="draw")
+    return out.transpose("chain", "draw", ...)
+
+
+def _bar(total: int, *, progress: bool) -> tqdm[Any]:
+    return tqdm(
+        total=total, desc="bootstrap", delay=PROGRESS_DELAY, disable=not progress, leave=False
+    )
+
+
+def bootstrap_refit(
+    fit: Callable[[Any], xr.Dataset],
+    data: Any,
+    *,
+    n_resamples: int = 100,
+    chains: int = 4,
+    groups: ArrayLike | None = None,
+    n_grid: int = GRID,
+    jobs: int | None = None,
+    rng: np.random.Generator | int | None = None,
+    progress: bool = True,
+) -> xr.Dataset:
+    r"""Bootstrap with the model fitted again to every replicate of the rows (math [30]).
+
+    Parameters
+    ----------
+    fit : callable
+        Takes a table of rows like ``data`` and returns an effect: it fits the model, takes local
+        effects and makes `rhale` of them. It runs in other processes, so that it must be a function
+        of a module, not a lambda; with ``jobs=1`` anything will do.
+    data : DataFrame, or array_like of shape (n_rows, n_columns)
+        All that ``fit`` needs, outcomes included.
+    n_resamples : int, default 100
+        Replicates of all chains together, a multiple of ``chains``.
+    chains : int, default 4
+        Independent streams.
+    groups : array_like of shape (n_rows,), optional
+        Rows of one group are drawn together.
+    n_grid : int, default 101
+        Points of the grid on which the curves are compared, over the range of the estimate.
+    jobs : int, optional
+        Processes; by default as many as CPUs.
+    rng : Generator, int or None
+        Source of the rows, or its seed. Every replicate has a stream of its own.
+    progress : bool, default True
+        Show a bar where it takes long.
+
+    Returns
+    -------
+    Dataset
+        As `bootstrap` with ``rebin=True``: ``effect``, ``heterogeneity`` and ``curve`` over (chain,
+        draw, feature, grid), ``average_effect`` over (chain, draw, feature), and the estimate from
+        all rows, ``effect_estimate``, ``heterogeneity_estimate``, ``curve_estimate`` over (feature,
+        grid). ``source`` is "refit". A replicate whose fit raised is NaN, ``failed`` (chain, draw)
+        is 1 and the first reason is in the attributes.
+
+    Raises
+    ------
+    ValueError
+        ``n_resamples`` is no multiple of ``chains``; every fit failed; ``fit`` returned effects of
+        other features.
+    TypeError
+        ``fit`` returned something else than an effect.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(200, 1))
+    >>> data = np.column_stack([X, 3 * X + rng.normal(size=X.shape)])
+    >>> def fit(rows):
+    ...     slope = np.polyfit(rows[:, 0], rows[:, 1], 1)[0]
+    ...     local = rs.local_effects(lambda X: slope * X[:, 0], rows[:, :1], features=0)
+    ...     return rs.rhale(local, centering="start")
+    >>> boot = rs.bootstrap_refit(fit, data, n_resamples=100, jobs=1, rng=0)
+    >>> float(boot["average_effect"].std().round(2))  # least squares says 0.24
+    0.23
+    """
+    for name, value in (("n_resamples", n_resamples), ("chains", chains)):
+        check_count(name, value, 1)
+    if n_resamples % chains:
+        raise ValueError(
+            f"n_resamples must be a multiple of chains; got {n_resamples} and {chains}. Take "
+            f"{n_resamples + chains - n_resamples % chains}."
+        )
+    check_count("n_grid", n_grid, 2)
+    table = data if isinstance(data, pd.DataFrame) else np.asarray(data)
+    n_rows = len(table)
+    group = _codes(groups, "groups", np.ones(n_rows, dtype=bool))
+    whole = check_effect(fit(table), "what fit returns", "rhale(local)")
+    names = feature_names(whole)
+    grid = _grid(whole, n_grid)
+    tasks = [
+        _Refit(fit, table, group, grid, tuple(names), stream)
+        for stream in np.random.default_rng(rng).spawn(n_resamples)
+    ]
+    if jobs is not None:
+        check_count("jobs", jobs, 1)
+    jobs = jobs or os.cpu_count() or 1
+    found: list[dict[str, NDArray[Any]] | str] = []
+    with _bar(n_resamples, progress=progress) as bar:
+        for one in _mapped(tasks, jobs):
+            found.append(one)
+            bar.update(1)
+    reasons = [one for one in found if isinstance(one, str)]
+    if len(reasons) == len(found):
+        raise ValueError(f"fit must work on resampled rows; all {len(found)} failed: {reasons[0]}")
+    shape = {"effect": grid.shape, "heterogeneity": grid.shape, "curve": grid.shape}
+    variables = {}
+    for name in (*shape, "average_effect"):
+        size = shape.get(name, (len(names),))
+        values = np.stack(
+            [np.full(size, np.nan) if isinstance(one, str) else one[name] for one in found]
+        )
+        dims = ("draw", "feature", "grid")[: values.ndim]
+        _, long_name, units = EFFECT_VARIABLES[name]
+        variables[name] = (dims, values, {"long_name": long_name, "units": units})
+    estimate = _evaluated(whole, grid)
+    for name in shape:
+        variables[f"{name}_estimate"] = (
+            ("feature", "grid"),
+            estimate[name],
+            {**variables[name][2], "long_name": f"{variables[name][2]['long_name']}, all rows"},
+        )
+    failed = np.array([isinstance(one, str) for one in found], dtype=np.float64)
+    variables["failed"] = (("draw",), failed, {"long_name": "the fit raised", "units": "1"})
+    out = xr.Dataset(
+        variables,
+        {
+            "feature": whole["feature"],
+            "feature_kind": whole["feature_kind"],
+            "feature_units": whole["feature_units"],
+            "grid_value": (("feature", "grid"), grid, {"long_name": "point of the grid"}),
+        },
+        {
+            **whole.attrs,
+            "method": "bootstrap",
+            "scheme": "multinomial",
+            "n_resamples": n_resamples,
+            "source": "refit" if groups is None else "refit, groups of rows",
+            "model": "fitted again in every replicate",
+            "bins": "chosen again in every replicate",
+            "first_failure": reasons[0] if reasons else "",
+            "software": software(),
+        },
+    )
+    return _in_chains(out, chains)
+
+
+class _Refit(NamedTuple):
+    """One replicate of a fit, ready to be sent to another process."""
+
+    fit: Callable[[Any], xr.Dataset]
+    table: Any
+    group: IntArray | None
+    grid: FloatArray
+    names: tuple[str, ...]
+    stream: np.random.Generator
+
+    def __call__(self) -> dict[str, NDArray[Any]] | str:
+        """Values on the grid, or why there are none."""
+        n_rows = len(self.table)
+        if self.group is None:
+            rows = self.stream.integers(n_rows, size=n_rows)
+        else:
+            n_groups = int(self.group.max()) + 1
+            members = np.split(
+                np.argsort(self.group, kind="stable"), np.bincount(self.group).cumsum()[:-1]
+            )
+            rows = np.concatenate(
+                [members[g] for g in self.stream.integers(n_groups, size=n_groups)]
+            )
+        if isinstance(self.table, pd.DataFrame):
+            sample = self.table.iloc[rows].reset_index(drop=True)
+            sample.attrs = self.table.attrs
+        else:
+            sample = self.table[rows]
+        try:
+            effect = self.fit(sample)
+        except Exception as error:  # a fit may fail on some resamples, in any way
+            return f"{type(error).__name__}: {error}"
+        effect = check_effect(effect, "what fit returns", "rhale(local)")
+        if tuple(feature_names(effect)) != self.names:
+            return f"ValueError: fit returned features {', '.join(feature_names(effect))}"
+        return {
+            **_evaluated(effect, self.grid),
+            "average_effect": np.asarray(effect["average_effect"].values),
+        }
+
+
+def _run(task: _Refit) -> dict[str, NDArray[Any]] | str:
+    return task()
+
+
+def _mapped(tasks: Sequence[_Refit], jobs: int) -> Iterator[dict[str, NDArray[Any]] | str]:
+    """Results in order, from so many processes."""
+    if jobs == 1:
+        yield from map(_run, tasks)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield from pool.map(_run, tasks, chunksize=max(1, len(tasks) // (8 * jobs)))
+
+
+def folds(
+    local: xr.Dataset,
+    *,
+    bins: BinRule | None = None,
+    n_folds: int = 5,
+    n_repeats: int = 1,
+    centering: str = "mean",
+    n_grid: int = GRID,
+    rng: np.random.Generator | int | None = None,
+) -> xr.Dataset:
+    r"""Estimates on folds of the rows, and the standard error that their spread gives (math [28]).
+
+    Parameters
+    ----------
+    local : Dataset
+        What `local_effects` returned.
+    bins, centering
+        As in `rhale`; bins are chosen in every fold by itself.
+    n_folds : int, default 5
+        Folds, at least 2, of about equal numbers of rows.
+    n_repeats : int, default 1
+        Times that the rows are dealt out again.
+    n_grid : int, default 101
+        Points of the grid on which the folds are compared, over the range of all rows.
+    rng : Generator, int or None
+        Source of the folds, or its seed.
+
+    Returns
+    -------
+    Dataset
+        ``effect``, ``heterogeneity`` and ``curve`` over (repeat, fold, feature, grid) at
+        ``grid_value``; their means over repeats and folds ``effect_mean`` and so on, and ``_se``
+        over (feature, grid): standard deviation over folds, divided by the root of their number,
+        averaged over repeats. Beyond the range of a fold's rows it is NaN, and so is the result.
+
+    Raises
+    ------
+    ValueError
+        Fewer rows than folds, or than the rule needs.
+
+    Notes
+    -----
+    The folds' estimates have J times the variance of that of all rows; their mean has the bias
+    of a J-th of the rows. With few folds the standard error is itself uncertain, by about
+    1 / sqrt(2 (J - 1)) of itself.
+
+    References
+    ----------
+    Note of June 2021, *Idea in bullets*, section 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> found = rs.folds(local, bins=rs.EqualWidthBins(1), n_repeats=20, rng=0)
+    >>> found["effect_se"].isel(grid=50).round(1).values
+    array([0.1, 0.1])
+    """
+    local = check_local(local)
+    check_count("n_folds", n_folds, 2)
+    check_count("n_repeats", n_repeats, 1)
+    check_count("n_grid", n_grid, 2)
+    n_obs = local.sizes["obs"]
+    if n_obs < n_folds:
+        raise ValueError(f"n_folds must not exceed the number of rows; got {n_folds} for {n_obs}.")
+    rule: BinRule = OptimalBins() if bins is None else bins
+    x = local["x"].transpose("feature", "obs").values
+    grid = np.linspace(x.min(axis=1), x.max(axis=1), n_grid).T
+    generator = np.random.default_rng(rng)
+    names = ("effect", "heterogeneity", "curve")
+    out = {name: np.full((n_repeats, n_folds, *grid.shape), np.nan) for name in names}
+    for repeat in range(n_repeats):
+        order = generator.permutation(n_obs)
+        for fold, rows in enumerate(np.array_split(order, n_folds)):
+            effect = rhale(
+                local.isel(obs=np.sort(rows)),
+                bins=rule,
+                centering=centering,
+                std_error_moments=False,
+            )
+            for name, values in _evaluated(effect, grid).items():
+                out[name][repeat, fold] = values
+    variables: dict[str, Any] = {}
+    for name, values in out.items():
+        _, long_name, units = EFFECT_VARIABLES[name]
+        about = {"long_name": long_name, "units": units}
+        variables[name] = (("repeat", "fold", "feature", "grid"), values, about)
+        variables[f"{name}_mean"] = (
+            ("feature", "grid"),
+            values.mean(axis=(0, 1)),
+            {**about, "long_name": f"{long_name}, mean over folds"},
+        )
+        variables[f"{name}_se"] = (
+            ("feature", "grid"),
+            (values.std(axis=1, ddof=1) / np.sqrt(n_folds)).mean(axis=0),
+            {**about, "long_name": f"standard error of {long_name}", "source": "rows"},
+        )
+    return xr.Dataset(
+        variables,
+        {
+            "feature": local["feature"],
+            "grid_value": (("feature", "grid"), grid, {"long_name": "point of the grid"}),
+        },
+        {
+            "method": "folds",
+            "n_folds": n_folds,
+            "n_repeats": n_repeats,
+            "centering": centering,
+            "bin_rule": type(rule).__name__,
+            "output_name": local.attrs.get("output_name", "output"),
+            "output_units": local.attrs.get("output_units", ""),
+            "software": software(),
+        },
+    )

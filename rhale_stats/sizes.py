@@ -1,0 +1,233 @@
+"""How large an effect is: one number a feature, with an interval, math [32]."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from rhale_stats.arrays import accumulate, intervals
+from rhale_stats.arrays.accumulate import Sizes
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.inference import check_boot, line_moments_of, pieces_of
+from rhale_stats.schema import (
+    Estimates,
+    check_effect,
+    feature_names,
+    one_feature,
+    slopes,
+    stacked,
+    variable,
+)
+from rhale_stats.validate import check_level
+
+SIZES = Sizes._fields
+NORMALISED = ("naled", "naler_min", "naler_max")
+# What cannot be negative: a correction for bias stops at 0.
+POSITIVE = ("importance", "aled", "naled", "heterogeneity_index", "heterogeneity_output")
+
+
+def sizes_of(row: xr.Dataset) -> dict[str, float]:
+    """Sizes of the curve of one feature, by name; NaN where there is none."""
+    curve = row["curve"].values
+    if not len(curve) or np.isnan(curve).all():
+        return dict.fromkeys(SIZES, np.nan)
+    here = accumulate.known_stretch(row["weight_share"].values)
+    pieces = pieces_of(row).stretch(here)
+    line = line_moments_of(row)[here]
+    found = accumulate.sizes(
+        curve[here.start : here.stop + 1],
+        pieces.mean,
+        pieces.slope,
+        pieces.edges,
+        pieces.x_mean,
+        (pieces.x_variance, line[:, 0], line[:, 1]),
+        pieces.share,
+    )
+    return {name: float(value) for name, value in found._asdict().items()}
+
+
+def effect_sizes(
+    effect: xr.Dataset,
+    boot: xr.Dataset | None = None,
+    *,
+    y: ArrayLike | None = None,
+    level: float = 0.95,
+) -> xr.Dataset:
+    r"""Sizes of the effects, one number a feature, with bias-corrected bootstrap intervals.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale` or `std_error` returned.
+    boot : Dataset, optional
+        What `bootstrap` made of it, with fixed bins; without it there are no intervals.
+    y : array_like of shape (n,), optional
+        Outcomes, for sizes in per cent of them.
+    level : float, default 0.95
+        Of the intervals.
+
+    Returns
+    -------
+    Dataset
+        Over (feature): ``importance``, the standard deviation of the curve over the rows; ``aled``,
+        its mean absolute value over the rows (taken in the middle of the bins), ``aler_min`` and
+        ``aler_max``, its extremes at edges (all of the curve centred at its mean over the rows);
+        ``heterogeneity_index`` and ``heterogeneity_output`` (math [10]). With ``y`` ``naled``,
+        ``naler_min``, ``naler_max``: the same on a scale on which +50 is above all outcomes, -50
+        below all and 0 their median. With ``boot`` for each ``_corrected``, without its bias, and
+        ``_ci`` (feature, ci_bound).
+
+    Raises
+    ------
+    ValueError
+        ``effect`` without the moments of standard errors, ``boot`` of other bins, ``y`` empty or
+        not finite, ``level`` outside (0, 1).
+
+    Notes
+    -----
+    Noise makes every size positive: where there is no effect at all, E aled > 0. The estimate less
+    the mean error of the replicates is ``_corrected``, not below 0 where a size cannot be;
+    intervals are bias-corrected percentiles (Efron 1987, without acceleration). Near no effect they
+    do not reach 0: whether there is an effect is for `wald_test` to say.
+
+    References
+    ----------
+    Okoli (2023), *Statistical inference using machine learning and classical techniques based on
+    accumulated local effects (ALE)*, arXiv:2310.09877.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> sizes = rs.effect_sizes(rs.rhale(local, bins=rs.EqualWidthBins(4)))
+    >>> sizes["importance"].round(2).values
+    array([1.15, 0.17])
+    """
+    effect = check_effect(effect)
+    check_level(level)
+    if "x_variance" not in effect:
+        raise ValueError(
+            "effect must hold the moments that sizes need; make it with rhale(local), without "
+            "std_error_moments=False, and not by debias."
+        )
+    scale = None if y is None else _Scale(y)
+    if boot is not None:
+        check_boot(effect, boot, "percentile")
+    names = feature_names(effect)
+    rows = [
+        _of_feature(
+            one_feature(effect, number),
+            None if boot is None else boot.isel(feature=number),
+            scale,
+            level,
+        )
+        for number in range(len(names))
+    ]
+    arrays = stacked(rows, effect.sizes["bin"], ci_bound=2)
+    facts: dict[str, str | float] = {
+        "method": "bootstrap, bias-corrected percentile",
+        "kind": "pointwise",
+        "ci_prob": level,
+    }
+    found = {}
+    for name, array in arrays.items():
+        found[name] = variable(name, array, **(facts if name.endswith("_ci") else {}))
+    out = xr.Dataset(found, {"feature": effect["feature"], "feature_kind": effect["feature_kind"]})
+    if boot is not None:
+        out = out.assign_coords(ci_bound=("ci_bound", ["lower", "upper"]))
+    kept = ("output_name", "output_units", "bin_rule", "bin_parameters", "n_rows", "software")
+    return out.assign_attrs(
+        {
+            "method": "effect sizes",
+            **{name: effect.attrs[name] for name in kept if name in effect.attrs},
+        }
+    )
+
+
+class _Scale:
+    """Distances from the median of the outcomes, in per cent of those on that side of it."""
+
+    def __init__(self, y: ArrayLike) -> None:
+        values = np.asarray(y, dtype=np.float64)
+        if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
+            raise ValueError(
+                f"y must be one-dimensional, finite and not empty; got shape {values.shape}"
+                f"{'' if np.isfinite(values).all() else ' with values that are not finite'}."
+            )
+        centre = float(np.median(values))
+        self.above = np.sort(values[values > centre] - centre)
+        self.below = np.sort(centre - values[values < centre])
+
+    def __call__(self, distance: FloatArray) -> FloatArray:
+        """From -50 to 50."""
+        up = 50 * np.searchsorted(self.above, distance, "right") / max(len(self.above), 1)
+        down = 50 * np.searchsorted(self.below, -distance, "right") / max(len(self.below), 1)
+        return np.where(distance >= 0, up, -down)
+
+
+def _normalised(
+    scale: _Scale, curve: FloatArray, centre: FloatArray, row: xr.Dataset, slope: FloatArray
+) -> dict[str, FloatArray]:
+    """math [32] on the scale of the outcomes, for curves (..., edge)."""
+    width = np.diff(row["edge_value"].values)
+    share = row["weight_share"].values
+    centred = curve - centre[..., None]
+    middle = (centred[..., :-1] + centred[..., 1:]) / 2 - slope * width**2 / 8
+    at_edges = scale(centred)
+    return {
+        "naled": np.nansum(share * np.abs(scale(middle)), axis=-1),
+        "naler_min": np.nanmin(at_edges, axis=-1),
+        "naler_max": np.nanmax(at_edges, axis=-1),
+    }
+
+
+def _of_feature(
+    row: xr.Dataset, boot: xr.Dataset | None, scale: _Scale | None, level: float
+) -> Estimates:
+    """Sizes of one feature, corrected and with intervals where there are replicates."""
+    found: dict[str, float] = dict(sizes_of(row))
+    for name in ("heterogeneity_index", "heterogeneity_output"):
+        found[name] = float(row[name])
+    curve = row["curve"].values
+    known = len(curve) > 0 and not np.isnan(curve).all()
+    if scale is not None:
+        found |= dict.fromkeys(NORMALISED, np.nan)
+        if known:
+            here = accumulate.known_stretch(row["weight_share"].values)
+            centre = accumulate.mean_of_curve(
+                curve[here.start : here.stop + 1], pieces_of(row).stretch(here)
+            )
+            own = _normalised(scale, curve, np.array(centre), row, slopes(row))
+            found |= {name: float(value) for name, value in own.items()}
+    out: dict[str, FloatArray | float] = dict(found)
+    if boot is None:
+        return out
+    draws = {name: _draws(boot, name) for name in found if name in boot}
+    if scale is not None:
+        n_bins = row.sizes["bin"]
+        curves = _draws(boot, "curve")[:, : n_bins + 1]
+        slope = _draws(boot, "slope")[:, :n_bins] if "slope" in boot else np.zeros(n_bins)
+        draws |= dict.fromkeys(NORMALISED, np.full(len(curves), np.nan))
+        if known:
+            draws |= _normalised(scale, curves, _draws(boot, "curve_mean"), row, slope)
+    for name, values in draws.items():
+        estimate = found[name]
+        corrected = 2 * estimate - float(np.nanmean(values)) if known else np.nan
+        if known and name in POSITIVE:
+            corrected = max(corrected, 0.0)
+        if known and name in NORMALISED:
+            corrected = min(max(corrected, -50.0), 50.0)
+        out[f"{name}_corrected"] = corrected
+        if known:
+            out[f"{name}_ci"] = intervals.of_replicates(values, np.asarray(estimate), level, "bca")
+        else:
+            out[f"{name}_ci"] = np.nan
+    return out
+
+
+def _draws(boot: xr.Dataset, name: str) -> FloatArray:
+    stacked_draws = boot[name].stack(replicate=("chain", "draw")).transpose("replicate", ...)
+    return np.asarray(stacked_draws.values, dtype=np.float64)
