@@ -20,6 +20,7 @@ from rhale_stats.bins import (
     OptimalBins,
     QuantileBins,
 )
+from rhale_stats.collect import to_datatree
 from rhale_stats.effects import local_effects, predict, rhale
 from rhale_stats.hypotheses import compare, equivalence_test, wald_test
 from rhale_stats.inference import confband, confint, std_error, vcov
@@ -69,6 +70,7 @@ __all__ = [
     "std_error",
     "summary",
     "tidy",
+    "to_datatree",
     "vcov",
     "wald_test",
 ]

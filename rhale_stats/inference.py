@@ -515,8 +515,12 @@ def confint(
     found = {}
     for name, array in arrays.items():
         of = name.removesuffix("_ci")
-        source = str(boot.attrs["source"]) if boot is not None else _source(effect, of)
+        source = _source(effect, of)
+        if boot is not None and chosen != "normal":
+            source = str(boot.attrs["source"])
         found[name] = variable(name, array, target=_target(effect, of), source=source, **facts)
+    if chosen == "normal" and "n_groups" not in effect.attrs:
+        found["heterogeneity_ci"][2]["method"] = "inversion of a test, math [24]"
     return effect.assign(found).assign_coords(ci_bound=("ci_bound", ["lower", "upper"]))
 
 
@@ -536,11 +540,9 @@ def _normal_intervals(row: xr.Dataset, level: float) -> Estimates:
     n_bins = row.sizes["bin"]
     if not n_bins:
         return {f"{name}_ci": np.nan for name in (*names, "average_effect")}
-    n, share = row["n_effective"].values, row["weight_share"].values
-    degrees = np.maximum(n - 1 - (slopes(row) != 0), 0)
+    n, degrees = row["n_effective"].values, bin_degrees(row)
     grouped = "n_groups" in row.attrs
-    of_groups = float(row.attrs["n_groups"]) - 1 if grouped else np.inf
-    student = intervals.student(level, np.full(n_bins, of_groups) if grouped else degrees)
+    student = intervals.student(level, degrees)
     out: dict[str, FloatArray] = {}
     for name in ("effect", "slope"):
         if name in row:
@@ -559,18 +561,32 @@ def _normal_intervals(row: xr.Dataset, level: float) -> Estimates:
     quantile = np.full(n_bins + 1, np.nan)
     on_curve = fit.curve_degrees(fit.pieces.edges)
     quantile[there] = intervals.student(
-        level, np.full(len(on_curve), of_groups) if grouped else on_curve
+        level, np.full(len(on_curve), row_degrees(row)) if grouped else on_curve
     )
     half = quantile * row["curve_se"].values
     out["curve_ci"] = intervals.around(row["curve"].values, half)
-    rows_together = 1 / np.sum(share[share > 0] ** 2 / n[share > 0])
-    of_average = intervals.student(
-        level, np.array([of_groups if grouped else rows_together - 1])
-    ) * float(row["average_effect_se"])
+    of_average = float(intervals.student(level, np.array(row_degrees(row))))
     out["average_effect_ci"] = intervals.around(
-        np.array([float(row["average_effect"])]), of_average
-    )[0]
+        row["average_effect"].values, of_average * row["average_effect_se"].values
+    )
     return out
+
+
+def bin_degrees(row: xr.Dataset) -> FloatArray:
+    """Degrees of freedom of the effects of one feature's bins, for Student's t."""
+    n = row["n_effective"].values
+    if "n_groups" in row.attrs:
+        return np.full(len(n), float(row.attrs["n_groups"]) - 1)
+    return np.asarray(np.maximum(n - 1 - (slopes(row) != 0), 0))
+
+
+def row_degrees(row: xr.Dataset) -> float:
+    """Degrees of freedom of one feature's mean over the rows."""
+    if "n_groups" in row.attrs:
+        return float(row.attrs["n_groups"]) - 1
+    n, share = row["n_effective"].values, row["weight_share"].values
+    occupied = share > 0
+    return float(1 / np.sum(share[occupied] ** 2 / n[occupied]) - 1) if occupied.any() else np.nan
 
 
 def check_boot(effect: xr.Dataset, boot: object, method: str) -> None:

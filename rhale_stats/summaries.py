@@ -12,7 +12,8 @@ from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 
 from rhale_stats.arrays.accumulate import curve_at, turning_points
 from rhale_stats.arrays.binning import bin_index
-from rhale_stats.inference import std_error
+from rhale_stats.arrays.intervals import student
+from rhale_stats.inference import bin_degrees, row_degrees, std_error
 from rhale_stats.schema import (
     check_effect,
     check_local,
@@ -63,9 +64,11 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     Parameters
     ----------
     effect : Dataset
-        What `rhale` or `std_error` returned; standard errors are added where they are missing.
+        What `rhale` or `std_error` returned; standard errors are added where they are missing. Or
+        what `compare`, another test or `effect_sizes` returned.
     level : float, default 0.95
-        Of the intervals estimate ± z std_error (pointwise, central limit theorem, math [24]).
+        Of the intervals estimate ± t std_error (pointwise, central limit theorem, math [24];
+        Student's t with the degrees of freedom of the bin, as in `confint`).
 
     Returns
     -------
@@ -74,7 +77,9 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         ``std_error``, ``statistic``, ``p_value`` (of no effect in the bin, two-sided),
         ``conf_low``, ``conf_high``, ``heterogeneity``, ``heterogeneity_se``; ``slope`` and
         ``slope_se`` from a rule that makes linear bins, and what `check_unbiased` and `jump_check`
-        found. A constant feature has no bins and so no rows.
+        found. A constant feature has no bins and so no rows. Of a comparison: its points, with
+        ``conf_low``, ``conf_high`` and the band; of another test the columns of `glance`; of sizes
+        a line a size.
 
     Raises
     ------
@@ -95,6 +100,10 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     2   x1    0    256      0.48       0.14
     3   x1    1    244      0.08       0.15
     """
+    if _kind(effect) == "test":
+        return _tidy_test(effect)
+    if _kind(effect) == "effect sizes":
+        return _tidy_sizes(effect)
     effect = _with_std_error(effect)
     frames = []
     for name in feature_names(effect):
@@ -108,7 +117,9 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
                 "n_obs": row["n_obs"].values,
             }
         )
-        intervals = _wald_columns(row["effect"].values, row["effect_se"].values, level)
+        intervals = _wald_columns(
+            row["effect"].values, row["effect_se"].values, level, bin_degrees(row)
+        )
         lines = {name: row[name].values for name in ("slope", "slope_se") if name in row}
         spread = {
             "heterogeneity": row["heterogeneity"].values,
@@ -136,7 +147,8 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         over the rows), ``std_error``, ``statistic``, ``p_value``, ``conf_low``, ``conf_high``,
         ``heterogeneity`` (root mean square over rows of the bins' standard deviations),
         ``heterogeneity_output`` and ``heterogeneity_index`` (math [10]), ``curve_min``,
-        ``curve_max``. NaN for a constant feature.
+        ``curve_max``. NaN for a constant feature. Of a test: ``term``, ``statistic``, perhaps
+        ``df``, ``p_value``, ``p_value_adjusted``.
 
     Raises
     ------
@@ -154,6 +166,8 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     0   x0       1      1.98           2.27
     1   x1       1      0.29           2.28
     """
+    if _kind(effect) == "test":
+        return _glance_test(effect)
     effect = _with_std_error(effect)
     share = effect["weight_share"].where(effect["heterogeneity"].notnull())
     mean_square = (share * effect["heterogeneity"] ** 2).sum("bin", min_count=1) / share.sum("bin")
@@ -166,7 +180,10 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         }
     )
     intervals = _wald_columns(
-        effect["average_effect"].values, effect["average_effect_se"].values, level
+        effect["average_effect"].values,
+        effect["average_effect_se"].values,
+        level,
+        np.array([row_degrees(one_feature(effect, name)) for name in feature_names(effect)]),
     )
     extent = np.array([_extent(one_feature(effect, name)) for name in feature_names(effect)])
     return frame.assign(
@@ -289,6 +306,8 @@ def summary(
     >>> print(rs.summary(rs.rhale(local)))  # doctest: +ELLIPSIS
                       RHALE: effects on output...
     """
+    if _kind(effect) in ("test", "effect sizes"):
+        return _other_summary(effect)
     effect = _with_std_error(effect)
     tail = (1 - level) / 2
     bounds = [f"[{tail:.3g}", f"{1 - tail:.3g}]"]
@@ -307,8 +326,109 @@ def summary(
             extra, extra_notes = table(effect, feature)
             smry.tables.append(extra)
             notes.extend(extra_notes)
+    notes.extend(_interval_notes(effect))
     notes.extend(_warnings(effect))
     notes.insert(0, f"Bins: {effect.attrs['bin_rule']}({effect.attrs['bin_parameters']}).")
+    smry.add_extra_txt(["Notes:", *(f"[{i}] {note}" for i, note in enumerate(notes, start=1))])
+    return smry
+
+
+def _kind(results: object) -> str:
+    """What a Dataset holds, where that is not effects."""
+    return str(results.attrs.get("method", "")) if isinstance(results, xr.Dataset) else ""
+
+
+def _glance_test(test: xr.Dataset) -> pd.DataFrame:
+    names = [name for name in ("statistic", "df", "p_value", "p_value_adjusted") if name in test]
+    return pd.DataFrame(
+        {"term": feature_names(test), **{name: test[name].values for name in names}}
+    )
+
+
+def _tidy_test(test: xr.Dataset) -> pd.DataFrame:
+    if "difference" not in test:
+        return _glance_test(test)
+    frames = []
+    for number, name in enumerate(feature_names(test)):
+        row = test.isel(feature=number)
+        there = row["grid_value"].notnull().values
+        bounds = {
+            f"{prefix}_{end}": row[f"difference_{kind}"].values[there, at]
+            for prefix, kind in (("conf", "ci"), ("band", "band"))
+            for at, end in enumerate(("low", "high"))
+        }
+        frames.append(
+            pd.DataFrame(
+                {
+                    "term": name,
+                    "x": row["grid_value"].values[there],
+                    "estimate": row["difference"].values[there],
+                    "std_error": row["difference_se"].values[there],
+                    **bounds,
+                }
+            )
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+def _tidy_sizes(sizes: xr.Dataset) -> pd.DataFrame:
+    names = [str(name) for name in sizes.data_vars if sizes[name].dims == ("feature",)]
+    lines = []
+    for number, term in enumerate(feature_names(sizes)):
+        row = sizes.isel(feature=number)
+        for name in names:
+            if name.endswith("_corrected"):
+                continue
+            line = {"term": term, "size": name, "estimate": float(row[name])}
+            if f"{name}_ci" in sizes:
+                low, high = row[f"{name}_ci"].values
+                line |= {
+                    "corrected": float(row[f"{name}_corrected"]),
+                    "conf_low": float(low),
+                    "conf_high": float(high),
+                }
+            lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def _other_summary(results: xr.Dataset) -> Summary:
+    """A test, a line a feature; sizes of effects, a line a size."""
+    attrs = results.attrs
+    if _kind(results) == "test":
+        table = _glance_test(results)
+        heads = [str(name) for name in table.columns if name != "term"]
+        rows = [
+            [
+                _pvalue(line[name]) if name.startswith("p_") else _number(line[name])
+                for name in heads
+            ]
+            for _, line in table.iterrows()
+        ]
+        names = {
+            "p_value": "P",
+            "p_value_adjusted": f"P, adjusted ({attrs['adjust']})",
+        }
+        heads, stubs = [names.get(head, head) for head in heads], table["term"].tolist()
+        title = f"Test on {attrs['output_name']}: {attrs['test']}"
+        notes = [f"Null: {attrs['null']}. Source of variance: {attrs['source']}."]
+        for name in ("difference_ci", "difference_band"):
+            if name in results:
+                facts = results[name].attrs
+                notes.append(f"{name}: {facts['ci_prob']:.3g}, {facts['kind']}.")
+    else:
+        table = _tidy_sizes(results)
+        heads = [str(name) for name in table.columns if name not in ("term", "size")]
+        rows = [[_number(line[name]) for name in heads] for _, line in table.iterrows()]
+        stubs = [f"{line['term']}: {line['size']}" for _, line in table.iterrows()]
+        title = f"Sizes of the effects on {attrs['output_name']}"
+        notes = ["corrected: less the mean error of the replicates."] if len(heads) > 1 else []
+        intervals = [str(name) for name in results.data_vars if str(name).endswith("_ci")]
+        if intervals:
+            facts = results[intervals[0]].attrs
+            notes.append(f"Intervals: {facts['ci_prob']:.3g}, {facts['method']}.")
+    smry = Summary()
+    smry.tables = [SimpleTable(rows, heads, stubs, title, txt_fmt=fmt_params)]
+    notes.insert(0, f"Bins: {attrs['bin_rule']}({attrs['bin_parameters']}).")
     smry.add_extra_txt(["Notes:", *(f"[{i}] {note}" for i, note in enumerate(notes, start=1))])
     return smry
 
@@ -334,7 +454,7 @@ def _feature_table(
     effect: xr.Dataset, bounds: list[str], level: float
 ) -> tuple[SimpleTable, list[str]]:
     table = glance(effect, level=level)
-    heads = ["bins", "avg effect", "std err", "z", "P>|z|", *bounds, "heterog.", "H", "curve range"]
+    heads = ["bins", "avg effect", "std err", "t", "P>|t|", *bounds, "heterog.", "H", "curve range"]
     rows = []
     for _, line in table.iterrows():
         if line["kind"] == "constant":
@@ -364,7 +484,7 @@ def _bin_table(
     effect: xr.Dataset, name: str, bounds: list[str], level: float
 ) -> tuple[SimpleTable, list[str]]:
     table = tidy(effect.sel(feature=[name]), level=level)
-    heads = ["rows", "effect", "std err", "z", "P>|z|", *bounds, "heterog.", "std err"]
+    heads = ["rows", "effect", "std err", "t", "P>|t|", *bounds, "heterog.", "std err"]
     numbers = ["heterogeneity", "heterogeneity_se"]
     notes = [
         "effect: mean of the local effects of the rows in the bin; heterog.: their standard "
@@ -388,12 +508,26 @@ def _bin_table(
 
 
 def _source_note(effect: xr.Dataset) -> str:
-    note = "Standard errors: sampling of rows; the model and the bins are taken as given"
+    source = str(effect["effect_se"].attrs.get("source", "rows"))
+    note = f"Standard errors: sampling of {source}; the model and the bins are taken as given"
     if "honest_seed" in effect.attrs:
-        return f"{note} (bins chosen on {effect.attrs['n_rows_edges']} other rows)."
-    if effect.attrs["bin_rule"] in SEARCHED:
-        return f"{note} (bins chosen on these rows make them somewhat too small)."
-    return f"{note}."
+        note += f" (bins chosen on {effect.attrs['n_rows_edges']} other rows)"
+    elif effect.attrs["bin_rule"] in SEARCHED:
+        note += " (bins chosen on these rows make them somewhat too small)"
+    return f"{note}. Intervals: pointwise, Student's t."
+
+
+def _interval_notes(effect: xr.Dataset) -> list[str]:
+    """What each interval and band in the data is of, by which method, at which level."""
+    notes = []
+    for name in effect.data_vars:
+        if str(name).endswith(("_ci", "_band")):
+            facts = effect[name].attrs
+            notes.append(
+                f"{name}: {facts['ci_prob']:.3g}, {facts['kind']}, {facts['method']}; target: "
+                f"{facts['target']}; source of variance: {facts['source']}."
+            )
+    return notes
 
 
 def _bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTable, list[str]]:
@@ -564,16 +698,18 @@ def _edge_text(edge: float, decimals: int) -> str:
     return np.format_float_positional(edge, max(decimals, 0), trim="-")
 
 
-def _wald_columns(estimate: np.ndarray, se: np.ndarray, level: float) -> dict[str, np.ndarray]:
+def _wald_columns(
+    estimate: np.ndarray, se: np.ndarray, level: float, degrees: np.ndarray
+) -> dict[str, np.ndarray]:
     check_level(level)
-    half = stats.norm.ppf(0.5 + level / 2) * se
+    half = student(level, degrees) * se
     with np.errstate(invalid="ignore", divide="ignore"):
         statistic = estimate / se
     return {
         "estimate": estimate,
         "std_error": se,
         "statistic": statistic,
-        "p_value": 2 * stats.norm.sf(np.abs(statistic)),
+        "p_value": 2 * stats.t.sf(np.abs(statistic), degrees),
         "conf_low": estimate - half,
         "conf_high": estimate + half,
     }

@@ -37,8 +37,8 @@ def test_tidy_is_the_dataset_in_rows(effect):
     assert row["n_obs"] == int(with_se["n_obs"])
     z = row["estimate"] / row["std_error"]
     assert row["statistic"] == pytest.approx(z)
-    assert row["p_value"] == pytest.approx(2 * stats.norm.sf(abs(z)))
-    low, high = stats.norm.interval(0.9, row["estimate"], row["std_error"])
+    assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(z), row["n_obs"] - 1))
+    low, high = stats.t.interval(0.9, row["n_obs"] - 1, row["estimate"], row["std_error"])
     assert (row["conf_low"], row["conf_high"]) == pytest.approx((low, high))
     pd.testing.assert_frame_equal(table, rs.tidy(rs.std_error(effect), level=0.9))
 
