@@ -160,7 +160,11 @@ def std_error(
             for name, array in stacked(rows, effect.sizes["bin"]).items()
         }
     )
-    return out if groups is None else out.assign_attrs(n_groups=clusters.n_groups)
+    if groups is not None:
+        return out.assign_attrs(n_groups=clusters.n_groups)
+    # What earlier groups left behind.
+    out.attrs.pop("n_groups", None)
+    return out.drop_vars(["effect_cov", "curve_cov"], errors="ignore")
 
 
 class Fit(NamedTuple):
@@ -193,7 +197,7 @@ class Fit(NamedTuple):
     def curve_degrees(self, z: FloatArray) -> FloatArray:
         """Satterthwaite's degrees of freedom of the variance of the curve."""
         at = self.loadings(z)
-        parts = self.noise.of(at.level, at.tilt)
+        parts = influence.parts(at, self.noise)
         with np.errstate(invalid="ignore", divide="ignore"):
             spread = np.sum(parts**2 / self.degrees, axis=1)
             found = np.where(spread > 0, self.variance(z) ** 2 / spread, np.inf)
@@ -393,7 +397,7 @@ def vcov(effect: xr.Dataset, feature: str | int, *, of: str = "curve") -> xr.Dat
     >>> bool(np.allclose(np.sqrt(np.diagonal(covariance)), effect["curve_se"].sel(feature="x0")))
     True
     """
-    effect = _with_std_error(check_effect(effect))
+    effect = with_std_error(check_effect(effect))
     check_choice("of", of, ("curve", "effect"))
     row = one_feature(effect, feature)
     dim, name = ("edge", "curve_cov") if of == "curve" else ("bin", "effect_cov")
@@ -485,7 +489,7 @@ def confint(
     array([[1.94, 2.46],
            [1.6 , 2.04]])
     """
-    effect = _with_std_error(check_effect(effect))
+    effect = with_std_error(check_effect(effect))
     check_level(level)
     chosen = method or ("normal" if boot is None else "percentile")
     check_choice("method", chosen, ("normal", *intervals.METHODS))
@@ -515,8 +519,9 @@ def confint(
     found = {}
     for name, array in arrays.items():
         of = name.removesuffix("_ci")
-        source = _source(effect, of)
-        if boot is not None and chosen != "normal":
+        if boot is None or chosen == "normal":
+            source = _source(effect, of)
+        else:
             source = str(boot.attrs["source"])
         found[name] = variable(name, array, target=_target(effect, of), source=source, **facts)
     if chosen == "normal" and "n_groups" not in effect.attrs:
@@ -700,7 +705,7 @@ def confband(
     >>> bool((width["curve_band"] > width["curve_ci"]).all())
     True
     """
-    effect = _with_std_error(check_effect(effect))
+    effect = with_std_error(check_effect(effect))
     check_level(level)
     check_count("n_draws", n_draws, 1)
     streams = np.random.default_rng(rng).spawn(effect.sizes["feature"])
@@ -738,7 +743,7 @@ def _bands(
     curve = intervals.around(row["curve"].values, quantile * row["curve_se"].values)
     known = row["effect_se"].notnull().values
     own = vcov(effect, number, of="effect").values[np.ix_(known, known)]
-    bins = row["n_effective"].values[known] - 1
+    bins = (row["n_effective"].values - 1 - (slopes(row) != 0))[known]
     quantile = intervals.largest_deviation(
         own, level, of_groups if grouped else float(bins.min(initial=np.inf)), n_draws, rng
     )
@@ -748,7 +753,13 @@ def _bands(
     }
 
 
-def _with_std_error(effect: xr.Dataset) -> xr.Dataset:
+def with_std_error(effect: xr.Dataset) -> xr.Dataset:
+    """The effect with standard errors of its own estimator."""
+    if "debiased" in effect.attrs:
+        raise ValueError(
+            "effect must be what rhale or std_error returned; this one is from debias, which keeps "
+            "no moments. Pass the effect that it was made from."
+        )
     return effect if "curve_se" in effect else std_error(effect)
 
 

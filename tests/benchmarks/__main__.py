@@ -1,6 +1,7 @@
 """Speed and memory beside the peers, in one process: ``python -m tests.benchmarks global``.
 
-``bias`` times what no peer has: the checks of bias, and dense truths.
+``bias`` times what no peer has: the checks of bias, and dense truths. ``bins`` times AdaptiveBins;
+``bootstrap`` stands beside scikit-explain (``pip install scikit-explain``).
 
 Times are the least of several runs, the two sides taking turns; ratios are what to quote, since
 machines differ. Needs effector 0.6.0, the authors' library: ``pip install ".[test]"``.
@@ -154,7 +155,68 @@ def bias() -> None:
         print(f"{n_rows:>13,}{times}{ours / sort:>12.1f}x{1e3 * truth:>10.1f} ms")
 
 
-BENCHMARKS = {"global": (global_effects, bin_search), "bias": (bias,)}
+def adaptive() -> None:
+    """AdaptiveBins on 1,000 cells, estimates and all, beside the paper's rule."""
+    print("One feature, 1,000,000 rows, estimates and moments of standard errors included:")
+    x, jacobian = problem(1_000_000, seed=0)
+    local = rs.local_effects(None, x[:, :1], jacobian=jacobian[:, :1], features=0)
+    rules = (rs.OptimalBins(1000), *(rs.AdaptiveBins(n) for n in (100, 1000, 2000)))
+    times = least_seconds(*(lambda rule=rule: rs.rhale(local, bins=rule) for rule in rules), runs=5)
+    for rule, seconds in zip(rules, times, strict=True):
+        print(f"{1e3 * seconds:>10.1f} ms  {rule}")
+
+
+def bootstrap() -> None:
+    """1,000 replicates of a forest's effect, beside scikit-explain, which asks the model again."""
+    import pandas as pd
+    import skexplain
+    from sklearn.ensemble import RandomForestRegressor
+
+    n_rows, n_draws, peers_draws = 100_000, 1000, 2
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(size=(n_rows, N_FEATURES))).add_prefix("x")
+    y = np.sin(6 * X["x0"]) * X["x1"] + X["x2"] + 0.1 * rng.normal(size=n_rows)
+    forest = RandomForestRegressor(50, min_samples_leaf=20, n_jobs=-1, random_state=0)
+    forest.fit(X[:20_000], y[:20_000])
+    calls = []
+
+    def model(table):
+        calls.append(len(table))
+        return forest.predict(table)
+
+    local = rs.local_effects(model, X, method="finite_difference", progress=False)
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(20))
+    called = len(calls)
+
+    def ours(n_features):
+        chosen = effect.isel(feature=slice(0, n_features))
+        return lambda: rs.bootstrap(local, chosen, n_resamples=n_draws, rng=0, progress=False)
+
+    one, ten = least_seconds(ours(1), ours(N_FEATURES), runs=3)
+    explainer = skexplain.ExplainToolkit(("forest", forest), X=X, y=y)
+
+    def theirs(n_bootstrap):
+        return lambda: explainer.ale(
+            features=["x0"], n_bins=20, n_bootstrap=n_bootstrap, subsample=1.0, random_seed=0
+        )
+
+    (seconds,) = least_seconds(theirs(peers_draws), runs=1)
+    each = seconds / peers_draws
+    print(
+        f"Bootstrap of a forest of 50 trees, {n_rows:,} rows, {n_draws:,} replicates, 20 bins.\n"
+        f"one feature {one:.2f} s, {N_FEATURES} features {ten:.2f} s, model calls: "
+        f"{len(calls) - called}.\n"
+        f"scikit-explain {version('scikit-explain')}: {each:.2f} s a replicate of one feature (of "
+        f"{peers_draws}), {each * n_draws / one:,.0f} times as long."
+    )
+
+
+BENCHMARKS = {
+    "global": (global_effects, bin_search),
+    "bias": (bias,),
+    "bins": (adaptive,),
+    "bootstrap": (bootstrap,),
+}
 
 
 def main() -> None:
