@@ -25,7 +25,15 @@ from rhale_stats.effects import local_effects, predict, rhale
 from rhale_stats.hypotheses import compare, equivalence_test, wald_test
 from rhale_stats.inference import confband, confint, std_error, vcov
 from rhale_stats.models import ModelError
-from rhale_stats.plots import plot_bias, plot_bins, plot_effect, plot_effects
+from rhale_stats.plots import (
+    plot_bias,
+    plot_bins,
+    plot_compare,
+    plot_edges,
+    plot_effect,
+    plot_effects,
+    plot_forest,
+)
 from rhale_stats.resampling import bootstrap, bootstrap_refit, folds
 from rhale_stats.scoring import mae, mcse
 from rhale_stats.simulate import dense_truth
@@ -62,8 +70,11 @@ __all__ = [
     "mcse",
     "plot_bias",
     "plot_bins",
+    "plot_compare",
+    "plot_edges",
     "plot_effect",
     "plot_effects",
+    "plot_forest",
     "predict",
     "rhale",
     "simulate",

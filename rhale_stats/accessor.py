@@ -198,3 +198,17 @@ class RhaleAccessor:
     def plot_all(self, features: Any = None, *, n_columns: int = 3, axes: Any = None) -> Any:
         """See `rhale_stats.plot_effects`."""
         return plots.plot_effects(self._dataset, features, n_columns=n_columns, axes=axes)
+
+    def plot_forest(
+        self, what: str = "average_effect", *, level: float = 0.95, ax: Any = None
+    ) -> Any:
+        """See `rhale_stats.plot_forest`."""
+        return plots.plot_forest(self._dataset, what, level=level, ax=ax)
+
+    def plot_edges(self, feature: str | int, ax: Any = None) -> Any:
+        """See `rhale_stats.plot_edges`."""
+        return plots.plot_edges(self._dataset, feature, ax)
+
+    def plot_compare(self, feature: str | int, ax: Any = None) -> Any:
+        """See `rhale_stats.plot_compare`."""
+        return plots.plot_compare(self._dataset, feature, ax)

@@ -498,6 +498,12 @@ def is_estimation_row(local: xr.Dataset, effect: xr.Dataset) -> NDArray[np.bool_
     return ~honest_split(n_obs, float(fraction), int(seed))
 
 
+def is_used_row(local: xr.Dataset, effect: xr.Dataset) -> NDArray[np.bool_]:
+    """Which of these have a weight, too. Shape (n_obs,)."""
+    used = is_estimation_row(local, effect)
+    return used & (local["weight"].values > 0) if "weight" in local else used
+
+
 def _seed(rng: np.random.Generator | int | None) -> int:
     """A number that reproduces what is drawn next, to be kept with the result."""
     return int(np.random.default_rng(rng).integers(2**53))

@@ -24,7 +24,7 @@ from rhale_stats.inference import (
     fit_of,
     line_moments_of,
     pieces_of,
-    std_error,
+    with_std_error,
 )
 from rhale_stats.schema import (
     OUTPUT_UNITS,
@@ -76,7 +76,8 @@ def wald_test(effect: xr.Dataset, null: str = "zero", *, adjust: str = "holm") -
     "zero": each effect over its standard error is brought from Student's t to the normal
     distribution with the same p-value; the sum of squares is chi-squared with as many degrees of
     freedom as there are bins, and slopes. The plain Wald statistic is too large in small bins: with
-    20 bins of 25 rows it rejects 8 % at 5 %. "constant": the same of deviations from the weighted
+    20 bins of 25 rows it rejects 8 % at 5 %. A bin without any spread counts with that of the
+    others. "constant": the same of deviations from the weighted
     mean (Alexander and Govern 1994), a degree of freedom less. With groups the Wald statistic is
     compared with F, with a degree of freedom less than groups.
 
@@ -101,8 +102,8 @@ def wald_test(effect: xr.Dataset, null: str = "zero", *, adjust: str = "holm") -
     effect = check_effect(effect)
     check_choice("null", null, tuple(NULLS))
     check_choice("adjust", adjust, ADJUSTMENTS)
-    if null != "homogeneous" and "effect_se" not in effect:
-        effect = std_error(effect)
+    if null != "homogeneous":
+        effect = with_std_error(effect)
     rows = []
     for number in range(effect.sizes["feature"]):
         row = one_feature(effect, number)
@@ -147,6 +148,7 @@ def _test(
             "adjust": adjust,
             **facts,
             "output_name": effect.attrs.get("output_name", "output"),
+            "output_units": effect.attrs.get("output_units", ""),
             "bin_rule": effect.attrs.get("bin_rule", "unknown"),
             "bin_parameters": effect.attrs.get("bin_parameters", ""),
             "n_rows": effect.attrs.get("n_rows", 0),
@@ -164,17 +166,23 @@ def _normal_score(t: FloatArray, degrees: FloatArray) -> FloatArray:
 def _sum_of_squares(row: xr.Dataset, null: str) -> tuple[float, float, float]:
     """Independent bins: sums of squares of normal scores."""
     pieces, n = pieces_of(row), row["n_effective"].values
-    noise = accumulate.line_noise(row["heterogeneity"].values ** 2, pieces, line_moments_of(row), n)
     linear = slopes(row) != 0
     degrees = n - 1 - linear
-    known = (degrees > 0) & (noise.mean >= 0)
+    variance = row["heterogeneity"].values ** 2
+    known = (degrees > 0) & (variance >= 0)
+    if not known.any():
+        return float("nan"), float("nan"), float("nan")
     least = resolution(pieces.mean, float(row["local_effect_error"]))
+    # A few rows may happen to be alike: where other bins have a spread, theirs counts.
+    pooled = np.average(variance[known], weights=degrees[known])
+    variance = np.where(variance <= least**2, pooled, variance)
+    noise = accumulate.line_noise(variance, pieces, line_moments_of(row), n)
     # A mean that is known exactly differs from 0 by more than rounding, or does not.
     mean, se = pieces.mean[known], np.sqrt(noise.mean[known])
     se = np.maximum(se, least)
     centre, df = 0.0, float(known.sum())
     if null == "constant":
-        centre, df = float(np.average(mean, weights=1 / se**2)), df - 1
+        centre, df = float(np.average(mean, weights=(se.min() / se) ** 2)), df - 1
     total = float(np.sum(_normal_score((mean - centre) / se, degrees[known]) ** 2))
     sloped = known & linear
     if sloped.any():
@@ -191,9 +199,22 @@ def _sum_of_squares(row: xr.Dataset, null: str) -> tuple[float, float, float]:
     return total, df, float(stats.chi2.sf(total, df))
 
 
+def _refuse_lines(row: xr.Dataset) -> None:
+    """Raise ``ValueError`` for linear bins by groups: their slopes have no covariance there."""
+    if "n_groups" in row.attrs and slopes(row).any():
+        raise ValueError(
+            f"effect must have constant bins for tests by groups; feature "
+            f"{str(row['feature'].values)!r} has linear ones. Use AdaptiveBins(degree=0)."
+        )
+
+
 def _grouped(row: xr.Dataset, null: str) -> tuple[float, float, float]:
     """Groups of rows: Wald statistic over its degrees of freedom, compared with F."""
+    _refuse_lines(row)
     mean, covariance = row["effect"].values, row["effect_cov"].values
+    # A mean that is known exactly differs from 0 by more than rounding, or does not.
+    least = resolution(mean, float(row["local_effect_error"]))
+    covariance = covariance + least**2 * np.eye(len(mean))
     if null == "constant":
         contrast = np.diff(np.eye(len(mean)), axis=0)
         mean, covariance = contrast @ mean, contrast @ covariance @ contrast.T
@@ -259,8 +280,7 @@ def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") 
     check_choice("adjust", adjust, ADJUSTMENTS)
     if not 0 < delta < np.inf:
         raise ValueError(f"delta must be positive and finite; got {delta!r}.")
-    if "effect_se" not in effect:
-        effect = std_error(effect)
+    effect = with_std_error(effect)
     rows = []
     for number in range(effect.sizes["feature"]):
         row = one_feature(effect, number)
@@ -278,6 +298,7 @@ def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") 
 
 def _small(row: xr.Dataset, delta: float) -> tuple[float, float, float]:
     """The bin that is least surely small decides."""
+    _refuse_lines(row)
     slope, half = slopes(row), np.diff(row["edge_value"].values) / 2
     linear = slope != 0
     effect, n = row["effect"].values, row["n_effective"].values
@@ -382,7 +403,7 @@ def compare(
             f"a and b must have a feature in common; got {', '.join(feature_names(a))} and "
             f"{', '.join(feature_names(b))}."
         )
-    a, b = (e if "curve_se" in e else std_error(e) for e in (a, b))
+    a, b = with_std_error(a), with_std_error(b)
     streams = np.random.default_rng(rng).spawn(len(names))
     found = [
         _difference(a.sel(feature=[name]), b.sel(feature=[name]), paired, level, n_draws, stream)
@@ -476,7 +497,12 @@ def _difference(
         covariance = _paired_covariance((a, b), (row_a, row_b), fits, paired, z)
     difference = values[0] - values[1]
     se = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    degrees = min(float(np.min(fit.curve_degrees(z), initial=np.inf)) for fit in fits)
+    degrees = min(
+        float(row.attrs["n_groups"]) - 1
+        if "n_groups" in row.attrs
+        else float(np.min(fit.curve_degrees(z), initial=np.inf))
+        for row, fit in zip((row_a, row_b), fits, strict=True)
+    )
     quantile = intervals.largest_deviation(covariance, level, degrees, n_draws, rng)
     student = float(intervals.student(level, np.array([degrees]))[0])
     # Where nothing is estimated, as at the start, no difference is no deviation.
@@ -499,6 +525,7 @@ def _covariance(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
     """Covariance of a curve at points: of groups where those are known at edges only."""
     if "curve_cov" not in row:
         return fit.covariance(z)
+    _refuse_lines(row)
     edges = row["edge_value"].values
     weight = np.array([np.interp(z, edges, unit) for unit in np.eye(len(edges))]).T
     return np.asarray(weight @ row["curve_cov"].values @ weight.T)
@@ -512,6 +539,11 @@ def _paired_covariance(
     z: FloatArray,
 ) -> FloatArray:
     """Covariance of the difference from the influences of the pairs of rows."""
+    if any("n_groups" in effect.attrs for effect in effects):
+        raise ValueError(
+            "paired takes effects without groups of rows: pairs are independent of each other. "
+            "Make a and b without groups, or leave paired out."
+        )
     sizes = [check_local(local).sizes["obs"] for local in paired]
     used = [is_estimation_row(local, e) for local, e in zip(paired, effects, strict=True)]
     if sizes[0] != sizes[1] or not np.array_equal(used[0], used[1]):
@@ -528,8 +560,11 @@ def _paired_covariance(
         x, g = kept.x[position], kept.local_effect[position]
         check_same_rows(row, x, kept)
         k = bin_index(row["edge_value"].values, x)
-        each = np.arange(len(x))
-        sums = influence.row_sums(fit.pieces, fit.curve, k, x, g, None, each, len(x))
+        # Rows beyond a gap have no part in the curve.
+        each = np.flatnonzero((k >= fit.here.start) & (k < fit.here.stop))
+        sums = influence.row_sums(
+            fit.pieces, fit.curve, k[each] - fit.here.start, x[each], g[each], None, each, len(x)
+        )
         influences.append((sums, fit.loadings(z), fit.centering == "mean"))
     n = int(used[0].sum())
     covariance = np.zeros((len(z), len(z)))

@@ -15,7 +15,7 @@ from statsmodels.stats.multitest import multipletests
 from rhale_stats.arrays import accumulate, influence, intervals
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.effects import Rows, check_same_rows, columns, is_estimation_row
+from rhale_stats.effects import Rows, check_same_rows, columns, is_used_row
 from rhale_stats.schema import (
     EFFECT_VARIABLES,
     LINE_MOMENTS,
@@ -199,7 +199,7 @@ class Fit(NamedTuple):
         at = self.loadings(z)
         parts = influence.parts(at, self.noise)
         with np.errstate(invalid="ignore", divide="ignore"):
-            spread = np.sum(parts**2 / self.degrees, axis=1)
+            spread = np.sum(np.where(parts == 0, 0.0, parts**2 / self.degrees), axis=1)
             found = np.where(spread > 0, self.variance(z) ** 2 / spread, np.inf)
         return np.asarray(found)
 
@@ -291,9 +291,7 @@ class Clusters(NamedTuple):
                 f"groups must have one entry for each of {local.sizes['obs']} rows of local; got "
                 f"shape {given.shape}."
             )
-        used = is_estimation_row(local, effect)
-        if "weight" in local:
-            used = used & (local["weight"].values > 0)
+        used = is_used_row(local, effect)
         names, group = np.unique(given[used], return_inverse=True)
         if len(names) < 2:
             raise ValueError(f"groups must be at least two; got {len(names)}.")
@@ -691,8 +689,9 @@ def confband(
     -----
     math [27]: estimate plus and minus q times its standard error, q the quantile of the largest of
     the standardised errors, which are normal with the correlation of `vcov`; with the degrees of
-    freedom of the bins as in `confint`, the smallest of the curve's edges. Features are not
-    adjusted for their number.
+    freedom of the bins as in `confint`, the smallest of the curve's edges. Bins are independent,
+    but for groups: there q is Student's quantile at level^(1/K), exactly. Features are not adjusted
+    for their number.
 
     Examples
     --------
@@ -742,14 +741,16 @@ def _bands(
     quantile = intervals.largest_deviation(covariance, level, degrees, n_draws, rng)
     curve = intervals.around(row["curve"].values, quantile * row["curve_se"].values)
     known = row["effect_se"].notnull().values
-    own = vcov(effect, number, of="effect").values[np.ix_(known, known)]
-    bins = (row["n_effective"].values - 1 - (slopes(row) != 0))[known]
-    quantile = intervals.largest_deviation(
-        own, level, of_groups if grouped else float(bins.min(initial=np.inf)), n_draws, rng
-    )
+    if grouped:
+        own = vcov(effect, number, of="effect").values[np.ix_(known, known)]
+        of_groups = intervals.largest_deviation(own, level, of_groups, n_draws, rng)
+        of_bins = np.full(len(known), of_groups)
+    else:
+        # Bins are independent: each to the root of the level, by its own degrees of freedom.
+        of_bins = intervals.student(level ** (1 / max(int(known.sum()), 1)), bin_degrees(row))
     return {
         "curve_band": curve,
-        "effect_band": intervals.around(row["effect"].values, quantile * row["effect_se"].values),
+        "effect_band": intervals.around(row["effect"].values, of_bins * row["effect_se"].values),
     }
 
 

@@ -1,12 +1,14 @@
 """Pictures of effects: one feature with its bins (the paper's Figure 3b), or all features.
 
-Averages are black, heterogeneity is blue and filled, uncertainty is orange and dashed or thick: in
-greyscale the shapes tell them apart.
+Averages are black, heterogeneity is blue and filled, uncertainty is orange: pointwise dashed or
+thick, simultaneous in thin lines. In greyscale the shapes tell them apart.
 """
 
 from __future__ import annotations
 
+import re
 import textwrap
+import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any, NamedTuple
@@ -19,7 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_rgba
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
@@ -27,8 +29,9 @@ from rhale_stats.arrays.accumulate import curve_at
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects import estimation_rows
-from rhale_stats.inference import std_error
+from rhale_stats.inference import draws_of, std_error
 from rhale_stats.schema import (
+    EFFECT_VARIABLES,
     check_effect,
     check_local,
     effect_at,
@@ -40,10 +43,11 @@ from rhale_stats.schema import (
     with_units,
 )
 from rhale_stats.unbiasedness import BIASED, LARGE, TOO_FEW
-from rhale_stats.validate import check_count, check_finite
+from rhale_stats.validate import check_count, check_finite, check_level
 
-# Half width of a pointwise 95 % interval, in standard errors.
-HALF_WIDTH_95 = float(ndtri(0.975))
+# Level of intervals that are made here, of standard errors, and their half width in them.
+LEVEL = 0.95
+HALF_WIDTH = float(ndtri((1 + LEVEL) / 2))
 
 AVERAGE = "black"
 HETEROGENEITY = "#0173b2"
@@ -69,9 +73,11 @@ LABEL_LENGTH = 30
 # Entries of the legend, down its columns, all of two lines so that its rows are level.
 CURVE, BIN = "average effect,\naccumulated", "average effect\nin the bin"
 BAND, BIN_SPREAD = "± heterogeneity\n(comonotone)", "± heterogeneity\nin the bin"
-CURVE_INTERVAL, BIN_INTERVAL = (
-    "95 % interval, pointwise:",
-    "95 % interval of the\naverage in the bin",
+# Behind their level.
+CURVE_INTERVAL, BIN_INTERVAL = "interval, pointwise:", "interval of the\naverage in the bin"
+CURVE_BAND, BIN_BAND = (
+    "band of the same,\nsimultaneous over the axis",
+    "band of the bins,\nall at once",
 )
 VIOLIN = "local effects\nin the bin"
 # Those of the picture of bins. With more rows than this points would merge; cells show them.
@@ -86,14 +92,20 @@ POINTS_DRAWN = 3000
 DENSITY_CELLS = 80  # along the axis
 # Area of a point, in points squared: of the usual one, and of the one with most weight at most.
 POINT_AREA, LARGEST_POINT = (2.5, 14.0), 100.0
+# Those of the pictures of sizes and of differences.
+ESTIMATE, REPLICATES, CHAIN = "estimate", "median of the replicates", "median of a chain"
+EACH = "interval of each feature:"
+DIFFERENCE = "a less b"
 # Those of the picture of bias, and its marks.
 WITHIN, BIN_ERROR = "heterogeneity within,\nsquared", "bin error"
 TOTAL, BIN_ERROR_SE = "their sum, the variance\nabout the effect", "± its standard error"
 MARKS = {BIASED: "*", LARGE: "**", TOO_FEW: "×"}
 LEGEND = (
-    *(CURVE, BIN, BAND, BIN_SPREAD, CURVE_INTERVAL, BIN_INTERVAL, VIOLIN),
+    *(CURVE, BIN, BAND, BIN_SPREAD),
+    *(DIFFERENCE, CURVE_INTERVAL, BIN_INTERVAL, CURVE_BAND, BIN_BAND, VIOLIN),
     *(TOTAL, WITHIN, BIN_ERROR, BIN_ERROR_SE),
     *(POINTS, EDGES, LOSS, CHOSEN),
+    *(ESTIMATE, REPLICATES, EACH, CHAIN),
 )
 LEGEND_WIDTH = 40
 # Marks what is ours in a figure that others may draw in too.
@@ -102,6 +114,9 @@ OURS = "rhale_stats"
 ERRORS_SHOWN = 20
 
 CONSTANT = "constant feature:\nno effect to show"
+ONE_BIN = "one bin in\nevery replicate"
+# The axis of shares of replicates shows at least so much, so that rare edges look rare.
+EDGE_SHARE = 0.2
 
 
 def plot_effect(
@@ -116,13 +131,16 @@ def plot_effect(
     pointwise 95 % interval. The lower panel shows the effect of every bin with plus and minus its
     heterogeneity and, as a thicker bar, a 95 % interval; with ``local`` also a violin of the local
     effects in every bin, and a rug of the feature's values. In a linear bin the curve is a parabola
-    and the effect a sloped line, with its bars in the middle.
+    and the effect a sloped line, with its bars in the middle. What `confint` or `confband` added is
+    drawn as they made it: other intervals in place of these, and simultaneous bands, as thin lines
+    along the curve and thin ends of the bars.
 
     Parameters
     ----------
     effect : Dataset
-        What `rhale` or `std_error` returned. Intervals need ``curve_se``; where it is missing
-        `std_error` adds it, and where that is impossible there are no intervals.
+        What `rhale`, `std_error`, `confint` or `confband` returned. Without intervals of
+        `confint` they are those of ``curve_se``; where it is missing `std_error` adds it, and where
+        that is impossible there are no intervals.
     feature : str or int
         Name or number of the feature.
     local : Dataset, optional
@@ -149,10 +167,13 @@ def plot_effect(
     -----
     The band is ``curve_std_sum``, the spread of the output when every row keeps its place in all
     bins (comonotone). It says how much the rows differ and does not shrink with their number; the
-    interval does. Between edges their half-widths are straight lines. For the band this is exact;
-    the interval is never too narrow by it where the bin is constant, because a standard error is
-    convex where the curve is linear. In a linear bin it is an interpolation, and may be too narrow
-    between the edges, by 1.96 ``slope_se`` width^2 / 8 at most.
+    intervals and bands of the average do. Of these a pointwise one holds the curve at a given point
+    in 95 % of samples, a simultaneous one all of the curve at once.
+
+    Between edges half-widths are straight lines. For the heterogeneity this is exact; intervals of
+    standard errors are never too narrow by it where the bin is constant, because a standard error
+    is convex where the curve is linear. In a linear bin it is an interpolation, and may be too
+    narrow between the edges, by 1.96 ``slope_se`` width^2 / 8 at most, where 1.96 is the quantile.
 
     A violin is a kernel density estimate from the smallest to the largest local effect of its
     bin, with Silverman's bandwidth, scaled to the bin's width: its area means nothing. Where the
@@ -221,14 +242,16 @@ def plot_effects(
 ) -> NDArray[np.object_]:
     """Curves of all features on a grid, with one y scale.
 
-    Every panel shows the curve with a band of plus and minus its heterogeneity and, dashed, a
-    pointwise 95 % interval, as the upper panel of `plot_effect`, whose notes say what they mean.
+    Every panel shows the curve with a band of plus and minus its heterogeneity, dashed a pointwise
+    95 % interval and, thin, the simultaneous band of `confband`, as the upper panel of
+    `plot_effect`, whose notes say what they mean.
 
     Parameters
     ----------
     effect : Dataset
-        What `rhale` or `std_error` returned. Intervals need ``curve_se``; where it is missing
-        `std_error` adds it, and where that is impossible there are no intervals.
+        What `rhale`, `std_error`, `confint` or `confband` returned. Without intervals of
+        `confint` they are those of ``curve_se``; where it is missing `std_error` adds it, and where
+        that is impossible there are no intervals.
     features : name, number, or sequence of them, optional
         Features to draw, in this order. By default all.
     n_columns : int, default 3
@@ -685,6 +708,467 @@ def _draw_bias(panel: Axes, row: xr.Dataset) -> None:
     panel.margins(y=0.12)
 
 
+def plot_forest(
+    effect: xr.Dataset,
+    what: str = "average_effect",
+    *,
+    level: float = LEVEL,
+    ax: Axes | None = None,
+) -> Axes:
+    """One number a feature with its interval, the largest above.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale`, `std_error` or `confint` returned; what `effect_sizes` returned; or what
+        `bootstrap` or `bootstrap_refit` returned.
+    what : str, default "average_effect"
+        A number that every feature has: ``average_effect``, ``importance``, ``aled``,
+        ``heterogeneity_output``, ...
+    level : float, default 0.95
+        Of the intervals. Those that ``effect`` has are drawn where their level is this.
+    ax : Axes, optional
+        By default that of a new figure.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    TypeError
+        ``effect`` is no Dataset, or ``ax`` no Axes.
+    ValueError
+        ``what`` is not there, is no number a feature, or has no interval of this level; ``level``
+        outside (0, 1).
+
+    Notes
+    -----
+    Intervals are ``what_ci``, else plus and minus a normal quantile of ``what_se``. From replicates
+    they are quantiles over all chains, around the median; faint marks below are the medians of
+    the single chains, which agree where there are replicates enough. Replicates of a size that
+    cannot be negative lie too high (see `effect_sizes`, whose intervals are corrected for that).
+
+    Features are sorted by absolute value. Effects per unit of a feature can be compared only where
+    features have one unit; other units stand beside the names. Features without a value, such as
+    constant ones, are below all others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> panel = rs.plot_forest(rs.rhale(local))
+    >>> [label.get_text() for label in panel.get_yticklabels()]
+    ['x0', 'x1']
+    """
+    check_level(level)
+    forest = _forest(effect, what, level)
+    panels = None if ax is None else _given_axes("ax", [ax], 1, "one")
+    with _style(own=ax is None):
+        if panels is None:
+            height = 1.3 + 0.32 * len(forest.names)
+            figure, panel = plt.subplots(figsize=(6.0, height), layout="constrained")
+            sns.despine(fig=figure)
+        else:
+            panel = panels[0]
+        _draw_forest(panel, forest)
+        _legend([panel])
+    return panel
+
+
+class _Forest(NamedTuple):
+    """Numbers with their intervals (end, feature), and from replicates (chain, feature).
+
+    Features are sorted. ``made`` says of what the intervals are.
+    """
+
+    names: list[str]
+    point: FloatArray
+    interval: FloatArray
+    chains: FloatArray | None
+    axis_label: str
+    level: float
+    made: str
+
+
+def _forest(effect: object, what: str, level: float) -> _Forest:
+    """What is drawn of a number a feature, whoever made it."""
+    if not isinstance(effect, xr.Dataset):
+        raise TypeError(
+            f"effect must be a Dataset that rhale, effect_sizes or bootstrap returned; got "
+            f"{type(effect).__name__}."
+        )
+    if what == "average_effect" and "heterogeneity" in effect and "draw" not in effect.dims:
+        effect = _with_standard_errors(effect)
+    values = _per_feature(effect, what)
+    chains = None
+    if "draw" in values.dims:
+        draws = draws_of(effect, what)
+        with warnings.catch_warnings():
+            # A constant feature has no replicates.
+            warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
+            low, middle, high = np.nanquantile(
+                draws, [(1 - level) / 2, 0.5, (1 + level) / 2], axis=0
+            )
+            if values.sizes["chain"] > 1:
+                of_chains = values.transpose("chain", "draw", "feature").values
+                chains = np.nanmedian(of_chains, axis=1)
+        point, interval, made = middle, np.stack([low, high]), "quantiles of the replicates"
+    else:
+        point = np.asarray(values.values, dtype=np.float64)
+        interval, made = _interval_of(effect, what, level)
+    if "feature_kind" in effect.coords:
+        point = np.where(effect["feature_kind"].values == "constant", np.nan, point)
+    interval = np.where(np.isnan(point), np.nan, interval)
+    order = np.argsort(-np.abs(point), kind="stable")  # NaN comes last
+    names, axis_label = _forest_labels(effect, values, what)
+    return _Forest(
+        [names[position] for position in order],
+        point[order],
+        interval[:, order],
+        None if chains is None else chains[:, order],
+        axis_label,
+        level,
+        made,
+    )
+
+
+def _per_feature(effect: xr.Dataset, what: str) -> xr.DataArray:
+    """One variable, over (feature) or (chain, draw, feature); ``ValueError`` for another."""
+    allowed = [{"feature"}, {"chain", "draw", "feature"}]
+    numbers = [
+        str(name)
+        for name, array in effect.data_vars.items()
+        if set(array.dims) in allowed and array.dtype.kind == "f"
+    ]
+    if what not in numbers:
+        there = [
+            name
+            for name in numbers
+            if "draw" in effect[name].dims or f"{name}_ci" in effect or f"{name}_se" in effect
+        ]
+        missing = (
+            "is over " + ", ".join(map(str, effect[what].dims)) if what in effect else "is not"
+        )
+        raise ValueError(
+            f"what must be a number a feature that effect holds; {what!r} {missing}"
+            f"{'' if what in effect else ' in it'}. With intervals it holds "
+            f"{', '.join(there) or 'none'}. Sizes are in effect_sizes(effect, boot)."
+        )
+    return effect[what]
+
+
+def _interval_of(effect: xr.Dataset, what: str, level: float) -> tuple[FloatArray, str]:
+    """Interval that a Dataset has or that its standard error makes, and how it was made."""
+    other = None
+    if f"{what}_ci" in effect:
+        found = effect[f"{what}_ci"]
+        other = float(found.attrs.get("ci_prob", LEVEL))
+        if np.isclose(other, level):
+            return _ends(found), str(found.attrs.get("method", "confidence interval"))
+    if f"{what}_se" in effect:
+        half = float(ndtri((1 + level) / 2)) * effect[f"{what}_se"].values
+        value = np.asarray(effect[what].values, dtype=np.float64)
+        return np.stack([value - half, value + half]), "normal, of standard errors"
+    if other is not None:
+        raise ValueError(
+            f"level must be {other:g}, that of the intervals of {what!r} in effect; got {level:g}. "
+            f"Make them again with that level, or draw the bootstrap itself."
+        )
+    raise ValueError(
+        f"what must have an interval; effect holds {what!r} without one. Draw boot = "
+        f"bootstrap(local, effect), or effect_sizes(effect, boot)."
+    )
+
+
+def _forest_labels(effect: xr.Dataset, values: xr.DataArray, what: str) -> tuple[list[str], str]:
+    """Names of features and label of the axis; units beside the names where they differ."""
+    names = feature_names(effect)
+    _, long_name, template = EFFECT_VARIABLES.get(what, ((), what, ""))
+    long_name = str(values.attrs.get("long_name", long_name))
+    template = str(values.attrs.get("units", template))
+    output_units = str(effect.attrs.get("output_units", ""))
+    units = [_filled(template, output_units, units_of(effect, name)) for name in names]
+    if len(set(units)) == 1:
+        return names, with_units(long_name, units[0])
+    return [with_units(name, unit) for name, unit in zip(names, units, strict=True)], long_name
+
+
+def _filled(template: str, output_units: str, feature_units: str) -> str:
+    """Units from their description in the schema; empty where they are not known."""
+    for part, unit in (("output units", output_units), ("feature unit", feature_units)):
+        if part in template:
+            if not unit:
+                return ""
+            template = template.replace(part, unit)
+    return "" if template == "1" else template
+
+
+def _draw_forest(panel: Axes, forest: _Forest) -> None:
+    place = np.arange(len(forest.names), dtype=np.float64)
+    middle, half = _bar(forest.interval)
+    panel.axvline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
+    panel.errorbar(
+        middle,
+        place,
+        xerr=half,
+        fmt="none",
+        ecolor=UNCERTAINTY,
+        elinewidth=2.2,
+        zorder=2,
+        label=f"{100 * forest.level:g} % {EACH}\n{forest.made}",
+    )
+    if forest.chains is not None:
+        panel.plot(
+            forest.chains.T.ravel(),
+            np.repeat(place + 0.25, len(forest.chains)),
+            color=REFERENCE,
+            marker="|",
+            markersize=5,
+            linestyle="none",
+            zorder=1,
+            label=CHAIN,
+        )
+    panel.plot(
+        forest.point,
+        place,
+        color=AVERAGE,
+        marker="o",
+        markersize=4,
+        linestyle="none",
+        zorder=3,
+        label=ESTIMATE if forest.chains is None else REPLICATES,
+    )
+    for nothing in place[np.isnan(forest.point)]:
+        panel.annotate(
+            "no value",
+            (0.5, nothing),
+            xycoords=("axes fraction", "data"),
+            ha="center",
+            va="center",
+            fontsize="small",
+            color="0.4",
+        )
+    labels = [textwrap.fill(name, LABEL_LENGTH) for name in forest.names]
+    panel.set_yticks(place, labels, parse_math=False)
+    panel.set_ylim(len(place) - 0.4, -0.6)
+    panel.set_xlabel(textwrap.fill(forest.axis_label, 2 * LABEL_LENGTH), parse_math=False)
+
+
+def plot_edges(
+    boot: xr.Dataset,
+    feature: str | int,
+    ax: Sequence[Axes] | NDArray[np.object_] | None = None,
+) -> NDArray[np.object_]:
+    """How well the edges of one feature are known: where replicates put them, and how many.
+
+    The first panel shows, for every cell of the grid, the share of replicates with an edge in it;
+    the second how many replicates have so many bins. Edges that the data fix are narrow peaks
+    that come near 1.
+
+    Parameters
+    ----------
+    boot : Dataset
+        What `bootstrap` returned with ``rebin=True``.
+    feature : str or int
+        Name or number of the feature.
+    ax : pair of Axes, optional
+        One for the edges, one for the number of bins. By default those of a new figure.
+
+    Returns
+    -------
+    ndarray of shape (2,)
+        The Axes.
+
+    Raises
+    ------
+    KeyError
+        Unknown feature.
+    TypeError
+        ``boot`` is no Dataset, or ``ax`` is no pair of Axes.
+    ValueError
+        ``boot`` has fixed bins, or another number of Axes than two.
+
+    Notes
+    -----
+    The ends of the axis are no edges here. Finer grids have lower bars: a cell holds an edge of
+    fewer replicates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> x = np.random.default_rng(0).uniform(-1, 1, (500, 1))
+    >>> local = rs.local_effects(lambda X: np.abs(X[:, 0]), x)
+    >>> boot = rs.bootstrap(local, rs.rhale(local), n_resamples=40, rebin=True, rng=0)
+    >>> edges, number = rs.plot_edges(boot, "x0")
+    >>> edges.get_xlabel(), number.get_xlabel()
+    ('x0', 'number of bins')
+    """
+    _check_result(boot, "boot", "bootstrap(local, effect, rebin=True)")
+    if not {"edge_frequency", "n_bins"} <= set(boot.data_vars):
+        raise ValueError(
+            "boot must have edges that were chosen again in every replicate; in this one they are "
+            "fixed or not counted. Make it with bootstrap(local, effect, rebin=True)."
+        )
+    row = boot.isel(feature=feature_position(boot, feature))
+    panels = None if ax is None else _given_axes("ax", ax, 2, "for edges and for number of bins")
+    with _style(own=ax is None):
+        if panels is None:
+            figure, pair = plt.subplots(
+                1, 2, figsize=(7.0, 2.8), width_ratios=[2.2, 1], layout="constrained"
+            )
+            sns.despine(fig=figure)
+            panels = list(pair)
+        edges, number = panels
+        name = str(row["feature"].values)
+        edges.set_xlabel(with_units(name, units_of(boot, name)), parse_math=False)
+        edges.set_ylabel("share of replicates\nwith an edge in the cell")
+        number.set_xlabel("number of bins")
+        number.set_ylabel("share of replicates")
+        grid = row["grid_value"].values
+        if np.isnan(grid).all():
+            for panel in panels:
+                _say_constant(panel)
+                panel.tick_params(left=False, labelleft=False)
+            return _array(panels)
+        _draw_edges(edges, grid, row["edge_frequency"].values)
+        _draw_numbers(number, row["n_bins"].values.ravel())
+    return _array(panels)
+
+
+def _draw_edges(panel: Axes, grid: FloatArray, frequency: FloatArray) -> None:
+    panel.stairs(frequency, grid, fill=True, color=UNCERTAINTY, linewidth=0)
+    highest = float(frequency.max())
+    if not highest:
+        _say(panel, ONE_BIN)
+    panel.set_ylim(0, min(1.1 * max(highest, EDGE_SHARE), 1.0))
+    panel.margins(x=0.02)
+
+
+def _draw_numbers(panel: Axes, n_bins: FloatArray) -> None:
+    number, count = np.unique(n_bins[np.isfinite(n_bins)], return_counts=True)
+    panel.bar(number, count / count.sum(), 0.8, color=UNCERTAINTY)
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    _note(panel, f"{count.sum()} replicates")
+
+
+def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = None) -> Axes:
+    """Difference of two curves with its pointwise interval, its band, and the test of none.
+
+    Parameters
+    ----------
+    comparison : Dataset
+        What `compare` returned.
+    feature : str or int
+        Name or number of the feature.
+    ax : Axes, optional
+        By default that of a new figure.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    KeyError
+        Unknown feature.
+    TypeError
+        ``comparison`` is no Dataset, or ``ax`` no Axes.
+    ValueError
+        ``comparison`` holds no difference of curves.
+
+    Notes
+    -----
+    Dashed lines hold the difference at a given point, thin ones all of it at once: where zero
+    leaves the latter the curves differ. Between the edges of both curves lines are straight, which
+    in linear bins the difference is not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> effects = []
+    >>> for seed in (2, 3):
+    ...     X = np.random.default_rng(seed).uniform(-1, 1, (500, 2))
+    ...     local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    ...     effects.append(rs.rhale(local, bins=rs.EqualWidthBins(5)))
+    >>> rs.plot_compare(rs.compare(*effects), "x0").texts[0].get_text()
+    'no difference between the curves: p = 0.73, adjusted (holm) 0.74'
+    """
+    _check_result(comparison, "comparison", "compare(a, b)")
+    missing = [
+        name
+        for name in ("difference", "difference_ci", "difference_band", "grid_value", "p_value")
+        if name not in comparison
+    ]
+    if missing:
+        raise ValueError(
+            f"comparison must be the Dataset that compare(a, b) returns; this one has no "
+            f"{', '.join(missing)}."
+        )
+    row = comparison.isel(feature=feature_position(comparison, feature))
+    row = row.isel(grid=row["grid_value"].notnull().values)
+    panels = None if ax is None else _given_axes("ax", [ax], 1, "one")
+    with _style(own=ax is None):
+        if panels is None:
+            figure, panel = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
+            sns.despine(fig=figure)
+        else:
+            panel = panels[0]
+        name = str(row["feature"].values)
+        panel.set_xlabel(with_units(name, units_of(comparison, name)), parse_math=False)
+        label = f"effect on {comparison.attrs.get('output_name', 'output')}: a less b"
+        output_units = str(comparison.attrs.get("output_units", ""))
+        panel.set_ylabel(_upright(label, output_units), parse_math=False)
+        if not row.sizes["grid"]:
+            _say_constant(panel)
+            panel.tick_params(left=False, labelleft=False)
+            return panel
+        _draw_difference(panel, row)
+        _legend([panel])
+    return panel
+
+
+def _draw_difference(panel: Axes, row: xr.Dataset) -> None:
+    x = row["grid_value"].values
+    panel.axhline(0, color=REFERENCE, linewidth=0.8, zorder=0.5, gid=OURS)
+    panel.plot(
+        x, row["difference"].values, color=AVERAGE, linewidth=1.4, zorder=3, label=DIFFERENCE
+    )
+    _draw_interval(panel, x, _ends(row["difference_ci"]), row["difference_ci"])
+    _draw_band(panel, x, _ends(row["difference_band"]), row["difference_band"])
+    panel.margins(x=0.02)
+    null = row.attrs.get("null", "no difference between the curves")
+    text = f"{null}: p {_pvalue(float(row['p_value']))}"
+    adjust = str(row.attrs.get("adjust", "none"))
+    if adjust != "none" and "p_value_adjusted" in row:
+        text += f", adjusted ({adjust}) {_pvalue(float(row['p_value_adjusted'])).lstrip('= ')}"
+    _note(panel, text)
+
+
+def _pvalue(value: float) -> str:
+    if np.isnan(value):
+        return "unknown"
+    if value < 0.001:
+        return "< 0.001"
+    return f"= {value:.3f}" if value < 0.1 else f"= {value:.2f}"
+
+
+def _check_result(dataset: object, parameter: str, maker: str) -> None:
+    """Raise ``TypeError`` or ``ValueError`` unless this is a Dataset of features."""
+    if not isinstance(dataset, xr.Dataset):
+        raise TypeError(
+            f"{parameter} must be the Dataset that {maker} returns; got {type(dataset).__name__}."
+        )
+    if "feature" not in dataset.coords:
+        raise ValueError(
+            f"{parameter} must be the Dataset that {maker} returns; this one has no features."
+        )
+
+
 class _Rows(NamedTuple):
     """Rows of one feature, with the bins that they are in."""
 
@@ -837,12 +1321,16 @@ def _say_constant(panel: Axes) -> None:
 
 
 class _Curve(NamedTuple):
-    """A curve along its axis, with the half-widths of its band and, where known, its interval."""
+    """A curve along its axis, with the half-width of its heterogeneity and what is known of it.
+
+    Pointwise interval and simultaneous band are (end, x).
+    """
 
     x: FloatArray
     value: FloatArray
     spread: FloatArray
     interval: FloatArray | None
+    band: FloatArray | None
 
 
 def _curve(row: xr.Dataset) -> _Curve:
@@ -850,17 +1338,35 @@ def _curve(row: xr.Dataset) -> _Curve:
     edge, slope = row["edge_value"].values, slopes(row)
     within = [np.linspace(edge[k], edge[k + 1], PARABOLA_PIECES + 1) for k in np.flatnonzero(slope)]
     x = np.unique(np.concatenate([edge, *within]))
+    value = curve_at(edge, row["curve"].values, slope, x)
+
+    def along(at_edges: FloatArray) -> FloatArray:
+        return np.asarray(np.interp(x, edge, at_edges))
+
+    def between(ends: FloatArray) -> FloatArray:
+        return np.stack([value + along(end - row["curve"].values) for end in ends])
+
     # Residuals of one spread all along a bin make the band grow linearly, sloped or not. For a
     # standard error it is a stand-in: what a curve is at the edges does not tell it in between.
-    spread = np.interp(x, edge, row["curve_std_sum"].values)
-    interval = None
-    if "curve_se" in row:
-        interval = HALF_WIDTH_95 * np.interp(x, edge, row["curve_se"].values)
-    return _Curve(x, curve_at(edge, row["curve"].values, slope, x), spread, interval)
+    spread = along(row["curve_std_sum"].values)
+    interval = band = None
+    if "curve_ci" in row:
+        interval = between(_ends(row["curve_ci"]))
+    elif "curve_se" in row:
+        half = HALF_WIDTH * along(row["curve_se"].values)
+        interval = np.stack([value - half, value + half])
+    if "curve_band" in row:
+        band = between(_ends(row["curve_band"]))
+    return _Curve(x, value, spread, interval, band)
+
+
+def _ends(interval: xr.DataArray) -> FloatArray:
+    """Lower and upper ends, (end, ...)."""
+    return np.asarray(interval.transpose("ci_bound", ...).values, dtype=np.float64)
 
 
 def _draw_curve(panel: Axes, row: xr.Dataset) -> None:
-    x, curve, spread, interval = _curve(row)
+    x, curve, spread, interval, band = _curve(row)
     panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
     panel.plot(x, curve, color=AVERAGE, linewidth=1.4, zorder=3, label=CURVE)
     panel.fill_between(
@@ -873,22 +1379,37 @@ def _draw_curve(panel: Axes, row: xr.Dataset) -> None:
         label=BAND,
     )
     if interval is not None:
-        for bound, label in ((curve - interval, _interval_label(row)), (curve + interval, None)):
-            panel.plot(
-                x,
-                bound,
-                color=UNCERTAINTY,
-                linewidth=1.0,
-                linestyle=(0, (4, 2)),
-                zorder=2,
-                label=label,
-            )
+        of = row["curve_ci" if "curve_ci" in row else "curve_se"]
+        _draw_interval(panel, x, interval, of)
+    if band is not None:
+        _draw_band(panel, x, band, row["curve_band"])
 
 
-def _interval_label(row: xr.Dataset) -> str:
-    """What the interval is of: curves that are centred differently have different ones."""
-    target = str(row["curve_se"].attrs.get("target", "curve")).partition(", math")[0]
-    return textwrap.fill(f"{CURVE_INTERVAL} {target}", LEGEND_WIDTH)
+def _draw_interval(panel: Axes, x: FloatArray, ends: FloatArray, of: xr.DataArray) -> None:
+    """Pointwise: dashed. Curves that are centred differently have different ones."""
+    target = str(of.attrs.get("target", "curve")).partition(", math")[0]
+    label = textwrap.fill(f"{_percent(of)} {CURVE_INTERVAL} {target}", LEGEND_WIDTH)
+    for end, text in zip(ends, (label, None), strict=True):
+        panel.plot(
+            x,
+            end,
+            color=UNCERTAINTY,
+            linewidth=1.0,
+            linestyle=(0, (4, 2)),
+            zorder=2,
+            label=text,
+        )
+
+
+def _draw_band(panel: Axes, x: FloatArray, ends: FloatArray, of: xr.DataArray) -> None:
+    """Simultaneous: thin lines."""
+    for end, text in zip(ends, (f"{_percent(of)} {CURVE_BAND}", None), strict=True):
+        panel.plot(x, end, color=UNCERTAINTY, linewidth=0.7, zorder=2, label=text)
+
+
+def _percent(of: xr.DataArray) -> str:
+    """Level of an interval, or of those that are made of a standard error."""
+    return f"{100 * float(of.attrs.get('ci_prob', LEVEL)):g} %"
 
 
 def _draw_bins(panel: Axes, row: xr.Dataset) -> None:
@@ -915,18 +1436,41 @@ def _draw_bins(panel: Axes, row: xr.Dataset) -> None:
         zorder=3,
         label=BIN_SPREAD,
     )
-    if "effect_se" in row:
+    thick = np.clip(0.3 * room, 1.4, 3.0)
+    interval = None
+    if "effect_ci" in row:
+        of, interval = row["effect_ci"], _ends(row["effect_ci"])
+    elif "effect_se" in row:
+        of, half = row["effect_se"], HALF_WIDTH * row["effect_se"].values
+        interval = np.stack([mean - half, mean + half])
+    if interval is not None:
         panel.errorbar(
             middle,
-            mean,
-            yerr=HALF_WIDTH_95 * row["effect_se"].values,
+            *_bar(interval),
             fmt="none",
             ecolor=UNCERTAINTY,
-            elinewidth=np.clip(0.3 * room, 1.4, 3.0),
+            elinewidth=thick,
             capsize=0,
             zorder=5,
-            label=BIN_INTERVAL,
+            label=f"{_percent(of)} {BIN_INTERVAL}",
         )
+    if "effect_band" in row:
+        panel.errorbar(
+            middle,
+            *_bar(_ends(row["effect_band"])),
+            fmt="none",
+            ecolor=UNCERTAINTY,
+            elinewidth=0.3 * thick,
+            capthick=0.3 * thick,
+            capsize=thick,
+            zorder=4.5,
+            label=f"{_percent(row['effect_band'])} {BIN_BAND}",
+        )
+
+
+def _bar(ends: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Middle and half length of error bars from end to end, which need not hold the estimate."""
+    return ends.mean(axis=0), np.diff(ends, axis=0)[0] / 2
 
 
 def _draw_violins(panel: Axes, rows: _Rows, row: xr.Dataset) -> None:
@@ -1117,17 +1661,20 @@ def _enlarge(panel: Axes, least: float) -> None:
 
 
 def _common_limits(rows: list[xr.Dataset]) -> tuple[float, float] | None:
-    """Limits that hold every curve with its band and its interval; None without any curve."""
+    """Limits that hold every curve with all that is drawn about it; None without any curve."""
     ends = [0.0]
     for row in rows:
         if not row.sizes["bin"]:
             continue
-        _, curve, spread, interval = _curve(row)
-        reach = np.nan_to_num(spread)
-        if interval is not None:
-            reach = np.maximum(reach, np.nan_to_num(interval))
-        for end in (curve - reach, curve + reach):
-            ends.extend(end[~np.isnan(end)])
+        _, curve, spread, *about = _curve(row)
+        drawn = [
+            curve,
+            curve - spread,
+            curve + spread,
+            *(part for part in about if part is not None),
+        ]
+        for part in drawn:
+            ends.extend(part[~np.isnan(part)])
     low, high = min(ends), max(ends)
     if low == high:
         return None
@@ -1151,7 +1698,7 @@ def _legend(panels: list[Axes]) -> None:
         labels = sorted(handles, key=_order)
         # Only a constrained layout makes room outside the panels.
         constrained = isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine)
-        for n_columns in (4, 2, 1):
+        for n_columns in (4, 3, 2, 1):
             legend = figure.legend(
                 [handles[label] for label in labels],
                 labels,
@@ -1170,5 +1717,6 @@ def _legend(panels: list[Axes]) -> None:
 
 def _order(label: str) -> int:
     """Place in the legend: that of the first entry of `LEGEND` that it begins with."""
+    label = re.sub(r"^[\d.]+ % ", "", label)
     places = [place for place, begin in enumerate(LEGEND) if label.startswith(begin)]
     return places[0] if places else len(LEGEND)

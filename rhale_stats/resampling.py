@@ -29,7 +29,7 @@ from rhale_stats.effects import (
     Rows,
     check_same_rows,
     columns,
-    is_estimation_row,
+    is_used_row,
     rhale,
 )
 from rhale_stats.inference import pieces_of
@@ -132,7 +132,7 @@ def bootstrap(
     ValueError
         ``n_resamples`` is no multiple of ``chains``; ``local`` is not what ``effect`` was made
         from; groups or strata of another length, a group in two strata; ``studentize`` where there
-        is no standard error to take.
+        is no standard error to take; ``rebin`` with frequency weights.
     TypeError
         ``local`` or ``effect`` is no Dataset.
 
@@ -161,19 +161,16 @@ def bootstrap(
     """
     local, effect = check_local(local), check_effect(effect)
     check_choice("scheme", scheme, resample.SCHEMES)
-    for name, value in (("n_resamples", n_resamples), ("chains", chains)):
-        check_count(name, value, 1)
-    if n_resamples % chains:
-        raise ValueError(
-            f"n_resamples must be a multiple of chains; got {n_resamples} and {chains}. Take "
-            f"{n_resamples + chains - n_resamples % chains}."
-        )
+    _check_resamples(n_resamples, chains)
     if "debiased" in effect.attrs:
         raise ValueError("effect must be what rhale or std_error returned; this one is debiased.")
-    used = is_estimation_row(local, effect)
-    if "weight" in local:
-        used = used & (local["weight"].values > 0)
+    used = is_used_row(local, effect)
     rows = columns(local.isel(obs=used))
+    if rebin and rows.frequency and rows.weight is not None:
+        raise ValueError(
+            "rebin must be False with frequency weights: rows that are drawn again would count as "
+            "one. Repeat the rows instead, or take weight_kind='precision'."
+        )
     units = _units(rows, used, groups, strata)
     seeds = np.random.default_rng(rng).spawn(n_resamples)
     facts = {
@@ -192,14 +189,27 @@ def bootstrap(
     out = drawn.assign_attrs({**effect.attrs, **facts, "software": software()})
     out = _in_chains(out, chains)
     if statistic is not None:
-        out = out.merge(_named(statistic(out)))
+        out = out.merge(_named(statistic(out), out))
     return out
 
 
-def _named(found: xr.Dataset | xr.DataArray) -> xr.Dataset:
+def _check_resamples(n_resamples: int, chains: int) -> None:
+    """Raise ``ValueError`` unless the chains are of one length."""
+    for name, value in (("n_resamples", n_resamples), ("chains", chains)):
+        check_count(name, value, 1)
+    if n_resamples % chains:
+        raise ValueError(
+            f"n_resamples must be a multiple of chains; got {n_resamples} and {chains}. Take "
+            f"{n_resamples + chains - n_resamples % chains}."
+        )
+
+
+def _named(found: xr.Dataset | xr.DataArray, replicates: xr.Dataset) -> xr.Dataset:
+    """What a user's statistic returned; an array keeps the name of what it was made from."""
     if isinstance(found, xr.Dataset):
         return found
-    return found.to_dataset(name="statistic" if found.name is None else found.name)
+    own = found.name is not None and found.name not in replicates
+    return found.to_dataset(name=found.name if own else "statistic")
 
 
 def _units(
@@ -309,7 +319,10 @@ def _fixed(
         return len(streams)
 
     threads = os.cpu_count() or 1
-    size = int(np.clip(CHUNK_BYTES // (16 * rows.n_rows * threads), 1, CHUNK_DRAWS))
+    # Threads come before draws: of these there are as many as one product of matrices likes.
+    threads = int(np.clip(CHUNK_BYTES // (16 * rows.n_rows * resample.BLOCK), 1, threads))
+    size = CHUNK_BYTES // (16 * rows.n_rows * threads)
+    size = int(np.clip(size // resample.BLOCK * resample.BLOCK, resample.BLOCK, CHUNK_DRAWS))
     firsts = range(0, len(seeds), size)
     # Small products on threads of ours: more threads in each of them would stand in their way.
     with (
@@ -395,6 +408,8 @@ def _accelerations(
     """Accelerations for "bca": sum psi^3 / (6 (sum psi^2)^(3/2)), by the influence of each unit."""
     unit = np.arange(rows.n_rows) if units.unit is None else units.unit
     n_units = int(unit.max()) + 1
+    # A unit that stands for several moves what so many would, each its share.
+    size = np.ones(n_units) if units.size is None else units.size
     found: list[Estimates] = []
     for number, name in enumerate(feature_names(effect)):
         row = one_feature(effect, number)
@@ -406,25 +421,34 @@ def _accelerations(
         x, g = rows.x[position], rows.local_effect[position]
         pieces = pieces_of(row)
         k = bin_index(row["edge_value"].values, x)
-        sums = influence.row_sums(pieces, row["curve"].values, k, x, g, rows.weight, unit, n_units)
+        weight = rows.weight
+        sums = influence.row_sums(pieces, row["curve"].values, k, x, g, weight, unit, n_units)
         away = np.nan_to_num(pieces.away())
         of_effect = sums.mean + sums.slope.multiply(away[None, :]).tocsr()
+        of_variance = sums.variance
+        here, centering = accumulate.known_stretch(pieces.share), str(row.attrs["centering"])
+        there = slice(here.start, here.stop + 1)
+        if len(pieces.share) != here.stop - here.start:
+            inside = (k >= here.start) & (k < here.stop)
+            pieces, k, x, g = pieces.stretch(here), k[inside] - here.start, x[inside], g[inside]
+            weight = None if weight is None else weight[inside]
+            sums = influence.row_sums(
+                pieces, row["curve"].values[there], k, x, g, weight, unit[inside], n_units
+            )
+        at = influence.loadings(pieces, pieces.edges, centering)
+        second, third = np.zeros((2, len(pieces.edges)))
+        for begin in range(0, n_units, INFLUENCE_ROWS):
+            part = slice(begin, begin + INFLUENCE_ROWS)
+            moved = sums.of_curve(at, population=centering == "mean", rows=part)
+            one = size[part, None]
+            second += np.sum(moved**2 / one, axis=0)
+            third += np.sum(moved**3 / one**2, axis=0)
         curve = np.full(row.sizes["edge"], np.nan)
-        if not np.isnan(row["curve"].values).any():
-            centering = str(row.attrs["centering"])
-            at = influence.loadings(pieces, pieces.edges, centering)
-            second, third = np.zeros((2, len(curve)))
-            for begin in range(0, n_units, INFLUENCE_ROWS):
-                part = sums.of_curve(
-                    at, population=centering == "mean", rows=slice(begin, begin + INFLUENCE_ROWS)
-                )
-                second += np.sum(part**2, axis=0)
-                third += np.sum(part**3, axis=0)
-            curve = _acceleration(second, third)
+        curve[there] = _acceleration(second, third)
         found.append(
             {
-                "effect_acceleration": _acceleration(*_powers(of_effect)),
-                "heterogeneity_acceleration": _acceleration(*_powers(sums.variance)),
+                "effect_acceleration": _acceleration(*_powers(of_effect, size)),
+                "heterogeneity_acceleration": _acceleration(*_powers(of_variance, size)),
                 "curve_acceleration": curve,
             }
         )
@@ -433,8 +457,8 @@ def _accelerations(
     }
 
 
-def _powers(table: Any) -> tuple[FloatArray, FloatArray]:
-    return np.asarray(table.power(2).sum(axis=0)), np.asarray(table.power(3).sum(axis=0))
+def _powers(table: Any, size: FloatArray) -> tuple[FloatArray, FloatArray]:
+    return table.power(2).T @ (1 / size), table.power(3).T @ (1 / size**2)
 
 
 def _acceleration(second: FloatArray, third: FloatArray) -> FloatArray:
@@ -474,10 +498,14 @@ def _rebinned(
         for name, values in made.items():
             out[name][draw] = values
 
+    # Filters of warnings are of all threads together: set once, outside of them.
     with (
+        warnings.catch_warnings(),
         ThreadPoolExecutor(os.cpu_count() or 1) as pool,
         _bar(len(seeds), progress=progress) as bar,
     ):
+        # Bins without rows are expected in replicates: they are NaN there.
+        warnings.filterwarnings("ignore", "Bins without rows", UserWarning)
         for _ in pool.map(replicate, range(len(seeds))):
             bar.update(1)
     described = {name: EFFECT_VARIABLES[name][1:] for name in out}
@@ -503,9 +531,9 @@ def _rebinned(
             ),
         },
         {
-            "feature": effect["feature"],
-            "feature_kind": effect["feature_kind"],
-            "feature_units": effect["feature_units"],
+            "feature": effect["feature"].variable,
+            "feature_kind": effect["feature_kind"].variable,
+            "feature_units": effect["feature_units"].variable,
             "grid_value": (("feature", "grid"), grid, {"long_name": "point of the grid"}),
         },
     )
@@ -516,7 +544,7 @@ def _on_grid(
 ) -> dict[str, NDArray[Any]]:
     """One replicate with edges of its own, evaluated on the grids of the features."""
     kept = local.isel(obs=local["weight"].values > 0)
-    effect = _quiet_rhale(kept, rule, centering)
+    effect = rhale(kept, bins=rule, centering=centering, std_error_moments=False)
     shape = grid.shape
     out: dict[str, NDArray[Any]] = _evaluated(effect, grid)
     out["hits"] = np.zeros((shape[0], shape[1] - 1), dtype=bool)
@@ -548,13 +576,6 @@ def _evaluated(effect: xr.Dataset, grid: FloatArray) -> dict[str, FloatArray]:
         out["heterogeneity"][number] = np.where(inside, row["heterogeneity"].values[k], np.nan)
         out["curve"][number] = accumulate.curve_at(edges, row["curve"].values, slopes(row), z)
     return out
-
-
-def _quiet_rhale(local: xr.Dataset, rule: BinRule, centering: str) -> xr.Dataset:
-    """Bins without rows are expected in replicates: they are NaN, and counted by the caller."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Bins without rows", UserWarning)
-        return rhale(local, bins=rule, centering=centering, std_error_moments=False)
 
 
 def _in_chains(draws: xr.Dataset, chains: int) -> xr.Dataset:
@@ -644,13 +665,7 @@ def bootstrap_refit(
     >>> float(boot["average_effect"].std().round(2))  # least squares says 0.24
     0.23
     """
-    for name, value in (("n_resamples", n_resamples), ("chains", chains)):
-        check_count(name, value, 1)
-    if n_resamples % chains:
-        raise ValueError(
-            f"n_resamples must be a multiple of chains; got {n_resamples} and {chains}. Take "
-            f"{n_resamples + chains - n_resamples % chains}."
-        )
+    _check_resamples(n_resamples, chains)
     check_count("n_grid", n_grid, 2)
     table = data if isinstance(data, pd.DataFrame) else np.asarray(data)
     n_rows = len(table)
@@ -695,9 +710,9 @@ def bootstrap_refit(
     out = xr.Dataset(
         variables,
         {
-            "feature": whole["feature"],
-            "feature_kind": whole["feature_kind"],
-            "feature_units": whole["feature_units"],
+            "feature": whole["feature"].variable,
+            "feature_kind": whole["feature_kind"].variable,
+            "feature_units": whole["feature_units"].variable,
             "grid_value": (("feature", "grid"), grid, {"long_name": "point of the grid"}),
         },
         {

@@ -292,11 +292,14 @@ def with_units(text: str, units: str) -> str:
 
 def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
     """One feature of an effects Dataset, without the padding of its bins and edges."""
-    row = dataset.isel(feature=feature_position(dataset, feature))
-    n_bins = int(row["n_bins"])
+    position = feature_position(dataset, feature)
+    n_bins = int(dataset["n_bins"].values[position])
     bins, edges = slice(0, n_bins), slice(0, n_bins + 1 if n_bins else 0)
     cut = {"bin": bins, "bin_other": bins, "edge": edges, "edge_other": edges}
-    return row.isel({dim: part for dim, part in cut.items() if dim in row.dims})
+    # At once: every selection goes through all variables.
+    return dataset.isel(
+        {"feature": position, **{dim: part for dim, part in cut.items() if dim in dataset.dims}}
+    )
 
 
 def slopes(row: xr.Dataset) -> NDArray[np.float64]:

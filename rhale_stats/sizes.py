@@ -165,22 +165,24 @@ class _Scale:
         """From -50 to 50."""
         up = 50 * np.searchsorted(self.above, distance, "right") / max(len(self.above), 1)
         down = 50 * np.searchsorted(self.below, -distance, "right") / max(len(self.below), 1)
-        return np.where(distance >= 0, up, -down)
+        return np.where(np.isnan(distance), np.nan, np.where(distance >= 0, up, -down))
 
 
 def _normalised(
     scale: _Scale, curve: FloatArray, centre: FloatArray, row: xr.Dataset, slope: FloatArray
 ) -> dict[str, FloatArray]:
     """math [32] on the scale of the outcomes, for curves (..., edge)."""
-    width = np.diff(row["edge_value"].values)
-    share = row["weight_share"].values
-    centred = curve - centre[..., None]
+    here = accumulate.known_stretch(row["weight_share"].values)
+    width = np.diff(row["edge_value"].values)[here]
+    share = row["weight_share"].values[here]
+    share, slope = share / share.sum(), slope[..., here]
+    centred = curve[..., here.start : here.stop + 1] - centre[..., None]
     middle = (centred[..., :-1] + centred[..., 1:]) / 2 - slope * width**2 / 8
     at_edges = scale(centred)
     return {
-        "naled": np.nansum(share * np.abs(scale(middle)), axis=-1),
-        "naler_min": np.nanmin(at_edges, axis=-1),
-        "naler_max": np.nanmax(at_edges, axis=-1),
+        "naled": np.sum(share * np.abs(scale(middle)), axis=-1),
+        "naler_min": np.min(at_edges, axis=-1),
+        "naler_max": np.max(at_edges, axis=-1),
     }
 
 
@@ -215,7 +217,8 @@ def _of_feature(
             draws |= _normalised(scale, curves, _draws(boot, "curve_mean"), row, slope)
     for name, values in draws.items():
         estimate = found[name]
-        corrected = 2 * estimate - float(np.nanmean(values)) if known else np.nan
+        some = known and bool(np.isfinite(values).any())
+        corrected = 2 * estimate - float(np.nanmean(values)) if some else np.nan
         if known and name in POSITIVE:
             corrected = max(corrected, 0.0)
         if known and name in NORMALISED:

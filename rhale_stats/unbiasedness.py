@@ -30,7 +30,7 @@ from rhale_stats.effects import (
     check_same_rows,
     columns,
     estimation_rows,
-    is_estimation_row,
+    is_used_row,
     map_features,
     resolution,
 )
@@ -388,9 +388,16 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
         out[name].attrs["estimator"] = "differences of neighbouring rows, math [13]"
     target = check["heterogeneity_within"].attrs["long_name"]
     out["heterogeneity_se"].attrs["target"] = f"{target}, math [13]"
-    # Standard errors belong to the estimators that they were made for.
+    # Standard errors and intervals belong to the estimators that they were made for.
     out = out.drop_vars(
-        ["third_moment", "fourth_moment", "x_variance", "x_covariance", "line_moments"],
+        [
+            "heterogeneity_ci",
+            "third_moment",
+            "fourth_moment",
+            "x_variance",
+            "x_covariance",
+            "line_moments",
+        ],
         errors="ignore",
     )
     out.attrs["debiased"] = "heterogeneity from differences of neighbouring rows, math [13]"
@@ -491,9 +498,7 @@ def jump_check(
         raise ValueError(
             f"X must have the rows of local; got {table.n_rows} rows for {local.sizes['obs']}."
         )
-    used = is_estimation_row(local, effect)
-    if "weight" in local:
-        used = used & (local["weight"].values > 0)
+    used = is_used_row(local, effect)
     rows = columns(estimation_rows(local, effect))
     differences = models.DifferenceQuotients(model, table)
     estimates: list[Estimates] = []

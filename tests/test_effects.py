@@ -258,7 +258,7 @@ class TestAccessor:
         methods = [
             (name, method) for name, method in vars(accessor).items() if not name.startswith("_")
         ]
-        assert len(methods) == 22
+        assert len(methods) == 25
         for name, method in methods:
             function = getattr(rs, names.get(name, name))
             ours = {

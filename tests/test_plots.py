@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import arviz
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
@@ -16,7 +17,14 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats import plots
-from rhale_stats.plots import plot_bins, plot_effect, plot_effects
+from rhale_stats.plots import (
+    plot_bins,
+    plot_compare,
+    plot_edges,
+    plot_effect,
+    plot_effects,
+    plot_forest,
+)
 
 
 def model(table):
@@ -1252,3 +1260,398 @@ class TestBias:
         g = rs.effects.estimation_rows(local, honest)["local_effect"].sel(feature="x0").values
         assert drawn.min() == pytest.approx(g.min())
         assert drawn.max() == pytest.approx(g.max())
+
+
+def thin(ax):
+    """Both ends of a simultaneous band, (end, x)."""
+    width = labelled(ax, f"{ax_level(ax, plots.CURVE_BAND)} {plots.CURVE_BAND}").get_linewidth()
+    return np.array(
+        [
+            line.get_ydata()
+            for line in ax.lines
+            if line.get_color() == plots.UNCERTAINTY
+            and line.get_linestyle() == "-"
+            and line.get_linewidth() == width
+        ]
+    )
+
+
+def ax_level(ax, text):
+    """Level that the label of an interval or band begins with."""
+    (level,) = [
+        label.removesuffix(text).strip()
+        for label in ax.get_legend_handles_labels()[1]
+        if label.endswith(text)
+    ]
+    return level
+
+
+class TestIntervalsAndBands:
+    """What `confint` and `confband` added takes the place of standard errors, or joins them."""
+
+    @pytest.fixture
+    def known(self, effect):
+        return rs.confband(rs.confint(effect, level=0.8), level=0.9)
+
+    def test_curve_has_its_interval_and_its_band(self, known):
+        row = known.sel(feature="x0")
+        for panel in (plot_effect(known, "x0")[0], plot_effects(known)[0]):
+            drawn = [line.get_ydata() for line in dashed(panel)]
+            np.testing.assert_allclose(drawn, row["curve_ci"].T, rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(thin(panel), row["curve_band"].T, rtol=1e-12, atol=1e-12)
+            labels = [label.replace("\n", " ") for label in panel.get_legend_handles_labels()[1]]
+            assert labels[-2:] == [
+                "80 % interval, pointwise: curve centred at its mean over the population",
+                "90 % band of the same, simultaneous over the axis",
+            ]
+
+    def test_bins_have_their_interval_and_their_band(self, known):
+        _, lower = plot_effect(known, "x0")
+        row = known.sel(feature="x0")
+        for label, name in (("80 % interval of", "effect_ci"), ("90 % band", "effect_band")):
+            at, ends = bars(labelled(lower, label))
+            np.testing.assert_array_equal(at, (row["bin_left"] + row["bin_right"]) / 2)
+            np.testing.assert_allclose(ends, row[name], rtol=1e-12, atol=1e-12)
+        thick, caps = labelled(lower, "80 %"), labelled(lower, "90 %")
+        assert not thick.lines[1]
+        assert len(caps.lines[1]) == 2
+        assert caps.lines[2][0].get_linewidth()[0] < thick.lines[2][0].get_linewidth()[0]
+
+    def test_a_band_alone_joins_intervals_of_standard_errors(self, effect):
+        panel = plot_effect(rs.confband(effect), "x0")[0]
+        row = rs.std_error(effect).sel(feature="x0")
+        expected = stats.norm.interval(0.95, row["curve"], row["curve_se"])
+        drawn = [line.get_ydata() for line in dashed(panel)]
+        np.testing.assert_allclose(drawn, expected, rtol=1e-12)
+        assert len(thin(panel)) == 2
+
+    def test_three_marks_differ_without_colour(self, known):
+        panel = plot_effect(known, "x0")[0]
+        assert len(dashed(panel)) == len(thin(panel)) == 2
+        assert len(labelled(panel, plots.BAND).get_paths()) == 1
+        band = labelled(panel, "90 % band")
+        assert band.get_linewidth() <= 0.5 * labelled(panel, plots.CURVE).get_linewidth()
+
+    def test_intervals_that_do_not_hold_the_estimate(self, known):
+        """As bootstrap intervals may: nothing is reflected, nothing raised."""
+        moved = known.assign(
+            curve_ci=known["curve_ci"] + 3, effect_ci=known["effect_ci"] + 50
+        ).assign_coords(ci_bound=["lower", "upper"])
+        for name in ("curve_ci", "effect_ci"):
+            moved[name].attrs = known[name].attrs
+        upper, lower = plot_effect(moved, "x0")
+        row = moved.sel(feature="x0")
+        drawn = [line.get_ydata() for line in dashed(upper)]
+        np.testing.assert_allclose(drawn, row["curve_ci"].T, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(bars(labelled(lower, "80 %"))[1], row["effect_ci"], rtol=1e-12)
+
+    @pytest.mark.parametrize("name", ["curve_ci", "curve_band"])
+    def test_one_scale_holds_them(self, known, name):
+        wide = known.assign({name: known[name].copy(data=50 * known[name].values)})
+        bottom, top = plot_effects(wide)[0].get_ylim()
+        assert bottom < wide[name].min()
+        assert top > wide[name].max()
+
+    def test_half_widths_are_straight_in_linear_bins(self, rng):
+        x = rng.uniform(0, 1, (300, 1))
+        g = 20 * x - 4 + rng.normal(0, 0.4, (300, 1))
+        local = rs.local_effects(None, x, jacobian=g)
+        known = rs.confband(rs.confint(rs.rhale(local, bins=rs.AdaptiveBins())))
+        row = rs.schema.one_feature(known, 0)
+        assert (row["slope"].values != 0).all()
+        panel = plot_effect(known, 0)[0]
+        at, curve = labelled(panel, plots.CURVE).get_data()
+        for name, drawn in (
+            ("curve_ci", [line.get_ydata() for line in dashed(panel)]),
+            ("curve_band", thin(panel)),
+        ):
+            for end, line in zip(row[name].values.T, drawn, strict=True):
+                half = np.interp(at, row["edge_value"], end - row["curve"].values)
+                np.testing.assert_allclose(line, curve + half, rtol=1e-12, atol=1e-12)
+
+    def test_legend_names_everything(self, local, known):
+        upper, _ = plot_effect(known, "x0", local)
+        assert [label.replace("\n", " ") for label in legend_of(upper.figure)] == [
+            "average effect, accumulated",
+            "average effect in the bin",
+            "± heterogeneity (comonotone)",
+            "± heterogeneity in the bin",
+            "80 % interval, pointwise: curve centred at its mean over the population",
+            "80 % interval of the average in the bin",
+            "90 % band of the same, simultaneous over the axis",
+            "90 % band of the bins, all at once",
+            "local effects in the bin",
+        ]
+
+    def test_constant_feature_and_empty_bins(self, known):
+        for panel in plot_effect(known, "flat"):
+            assert not panel.lines
+        x = np.array([0.0, 0.1, 0.2, 0.7, 0.8, 1.0])
+        _, gap = given(x, [1.0, 2, 3, 4, 5, 6], [0, 0.25, 0.5, 1], centering="start")
+        upper, lower = plot_effect(rs.confband(gap), 0)
+        for label in ("95 % interval", "95 % band"):
+            assert bars(labelled(lower, label))[0].tolist() == [0.125, 0.75]
+        assert np.isnan(thin(upper)).any(axis=0).tolist() == [False, False, True, True]
+        upper.figure.draw_without_rendering()
+
+
+@pytest.fixture
+def boot(local, effect):
+    return rs.bootstrap(local, effect, n_resamples=40, rng=0, progress=False)
+
+
+class TestForest:
+    """One number a feature."""
+
+    @staticmethod
+    def points(ax):
+        line = labelled(ax, plots.ESTIMATE)
+        return np.column_stack(line.get_data())
+
+    @staticmethod
+    def spans(ax):
+        (collection,) = next(
+            handle
+            for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
+            if plots.EACH in label
+        ).lines[2]
+        return np.array([segment[:, 0] for segment in collection.get_segments() if len(segment)])
+
+    @staticmethod
+    def names(ax):
+        return [label.get_text() for label in ax.get_yticklabels()]
+
+    def order(self, values):
+        """Names of features, the largest first; the constant one last."""
+        size = np.abs(values.sel(feature=["x0", "x1", "x2"]))
+        return [str(name) for name in size.sortby(-size)["feature"].values]
+
+    def test_largest_above_with_intervals_of_standard_errors(self, effect):
+        panel = plot_forest(effect, level=0.9)
+        effect = rs.std_error(effect)
+        order = self.order(effect["average_effect"])
+        names = self.names(panel)
+        assert [name.split(" ")[0] for name in names] == [*order, "flat"]
+        assert panel.get_ylim()[0] > panel.get_ylim()[1]
+        row = effect.sel(feature=order)
+        np.testing.assert_array_equal(self.points(panel)[:3, 0], row["average_effect"])
+        expected = stats.norm.interval(0.9, row["average_effect"], row["average_effect_se"])
+        np.testing.assert_allclose(self.spans(panel), np.transpose(expected), rtol=1e-12)
+        assert "90 % interval of each feature:\nnormal, of standard errors" in legend_of(
+            panel.figure
+        )
+        assert [text.get_text() for text in panel.texts] == ["no value"]
+        assert panel.texts[0].xy[1] == 3
+
+    def test_intervals_that_are_there_come_first(self, effect):
+        known = rs.confint(effect, level=0.8)
+        panel = plot_forest(known, level=0.8)
+        expected = known["average_effect_ci"].sel(feature=self.order(known["average_effect"]))
+        np.testing.assert_allclose(self.spans(panel), expected, rtol=1e-12)
+        assert any("Student" in label for label in legend_of(panel.figure))
+        # Of another level: those of standard errors.
+        plain = self.spans(plot_forest(effect))
+        np.testing.assert_array_equal(self.spans(plot_forest(known)), plain)
+
+    def test_sizes_with_their_intervals(self, effect, boot):
+        sizes = rs.effect_sizes(effect, boot, level=0.9)
+        panel = plot_forest(sizes, "importance", level=0.9)
+        row = sizes.sel(feature=self.order(sizes["importance"]))
+        np.testing.assert_array_equal(self.points(panel)[:3, 0], row["importance"])
+        np.testing.assert_allclose(self.spans(panel), row["importance_ci"], rtol=1e-12)
+        with pytest.raises(ValueError, match=r"level must be 0\.9, .* 'importance' .*; got 0\.95"):
+            plot_forest(sizes, "importance")
+
+    def test_replicates_with_their_chains(self, boot):
+        panel = plot_forest(boot, "importance", level=0.8)
+        draws = boot["importance"].stack(replicate=("chain", "draw"))
+        order = self.order(draws.median("replicate"))
+        expected = draws.sel(feature=order).quantile([0.1, 0.9], "replicate").T
+        np.testing.assert_allclose(self.spans(panel), expected, rtol=1e-12)
+        middle = labelled(panel, plots.REPLICATES).get_xdata()
+        np.testing.assert_allclose(middle[:3], draws.sel(feature=order).median("replicate"))
+        marks = np.column_stack(labelled(panel, plots.CHAIN).get_data()).reshape(4, 4, 2)
+        chains = boot["importance"].sel(feature=order).median("draw").T
+        np.testing.assert_allclose(marks[:3, :, 0], chains)
+        assert np.isnan(marks[3, :, 0]).all()
+        assert plots.CHAIN not in legend_of(plot_forest(boot.isel(chain=[0]), "aled").figure)
+
+    def test_units_are_those_of_the_numbers(self, effect, boot):
+        panel = plot_forest(boot, "heterogeneity_output")
+        assert panel.get_xlabel() == "heterogeneity of the output [mmHg]"
+        panel = plot_forest(effect)
+        assert panel.get_xlabel() == "average effect over the rows"
+        assert "x0 [mmHg per mg]" in self.names(panel)
+        assert "x1" in self.names(panel)
+        same = effect.assign_coords(feature_units=("feature", ["m"] * 4))
+        assert plot_forest(same).get_xlabel() == "average effect over the rows [mmHg per m]"
+
+    def test_given_axes(self, effect):
+        _, ax = plt.subplots()
+        assert plot_forest(effect, ax=ax) is ax
+        with pytest.raises(TypeError, match="ax must be 1 .*; got str"):
+            plot_forest(effect, ax="axes")
+
+    def test_numbers_without_an_interval(self, effect):
+        with pytest.raises(ValueError, match="'heterogeneity_output' without one. Draw boot"):
+            plot_forest(effect, "heterogeneity_output")
+        with pytest.raises(ValueError, match="'average_effect' without one"):
+            plot_forest(effect.drop_vars("fourth_moment"))
+        with pytest.raises(ValueError, match="'importance' without one"):
+            plot_forest(rs.effect_sizes(effect), "importance")
+
+    def test_something_else(self, effect, boot):
+        with pytest.raises(ValueError, match="'importance' is not in it. With .* holds none"):
+            plot_forest(effect, "importance")
+        with pytest.raises(ValueError, match="'curve' is over feature, edge"):
+            plot_forest(effect, "curve")
+        with pytest.raises(ValueError, match="'effect' is over .*bin.* holds average_effect, "):
+            plot_forest(boot, "effect")
+        with pytest.raises(TypeError, match="effect must be a Dataset .*; got DataFrame"):
+            plot_forest(pd.DataFrame())
+        with pytest.raises(ValueError, match="level"):
+            plot_forest(effect, level=95)
+        assert plt.get_fignums() == []
+
+
+class TestEdges:
+    """Edges that replicates chose."""
+
+    @pytest.fixture
+    def rebinned(self, local):
+        return rs.bootstrap(
+            local, rs.rhale(local), n_resamples=20, rebin=True, n_grid=21, rng=0, progress=False
+        )
+
+    def test_bars_are_the_shares_of_replicates(self, rebinned):
+        edges, number = plot_edges(rebinned, "x0")
+        row = rebinned.sel(feature="x0")
+        (steps,) = edges.patches
+        heights, grid, _ = steps.get_data()
+        np.testing.assert_array_equal(heights, row["edge_frequency"])
+        np.testing.assert_array_equal(grid, row["grid_value"])
+        assert edges.get_xlabel() == "x0 [mg]"
+        values, count = np.unique(row["n_bins"], return_counts=True)
+        middle = [bar.get_x() + bar.get_width() / 2 for bar in number.patches]
+        np.testing.assert_allclose(middle, values)
+        np.testing.assert_allclose([bar.get_height() for bar in number.patches], count / 20)
+        assert [text.get_text() for text in number.texts] == ["20 replicates"]
+
+    def test_one_bin_always(self, rebinned):
+        n_bins, frequency = rebinned["n_bins"].copy(), rebinned["edge_frequency"].copy()
+        n_bins[...], frequency[...] = 1.0, 0.0
+        edges, number = plot_edges(rebinned.assign(n_bins=n_bins, edge_frequency=frequency), 0)
+        assert [text.get_text() for text in edges.texts] == [plots.ONE_BIN]
+        assert [bar.get_height() for bar in number.patches] == [1.0]
+        assert edges.get_ylim()[1] >= plots.EDGE_SHARE
+
+    def test_constant_feature_and_given_axes(self, rebinned):
+        _, pair = plt.subplots(1, 2)
+        assert list(plot_edges(rebinned, "flat", pair)) == list(pair)
+        for panel in pair:
+            assert [text.get_text() for text in panel.texts] == [plots.CONSTANT]
+            assert not panel.patches
+
+    def test_fixed_bins_have_no_edges_to_show(self, boot, rebinned):
+        with pytest.raises(ValueError, match=r"fixed or not counted.*rebin=True\)"):
+            plot_edges(boot, "x0")
+        with pytest.raises(TypeError, match="boot must be the Dataset .*; got NoneType"):
+            plot_edges(None, "x0")
+        with pytest.raises(KeyError, match="got 'age'"):
+            plot_edges(rebinned, "age")
+        _, axes = plt.subplots(3)
+        with pytest.raises(ValueError, match="for edges and for number of bins; got 3"):
+            plot_edges(rebinned, "x0", axes)
+
+
+class TestCompare:
+    """Differences of curves."""
+
+    @pytest.fixture
+    def comparison(self, effect):
+        table = pd.DataFrame(
+            np.random.default_rng(5).uniform(0, 1, (200, 3)), columns=["x0", "x1", "x2"]
+        ).assign(flat=7.0)
+        other = rs.local_effects(model, table, features=["x0", "x1", "x2", "flat"])
+        return rs.compare(effect, rs.rhale(other, bins=rs.EqualWidthBins(3)), level=0.9)
+
+    def test_difference_has_its_interval_and_its_band(self, comparison):
+        panel = plot_compare(comparison, "x0")
+        row = comparison.sel(feature="x0")
+        row = row.isel(grid=row["grid_value"].notnull().values)
+        line = labelled(panel, plots.DIFFERENCE)
+        np.testing.assert_array_equal(line.get_xdata(), row["grid_value"])
+        np.testing.assert_array_equal(line.get_ydata(), row["difference"])
+        drawn = [end.get_ydata() for end in dashed(panel)]
+        np.testing.assert_array_equal(drawn, row["difference_ci"].T)
+        np.testing.assert_array_equal(thin(panel), row["difference_band"].T)
+        assert any(np.all(np.asarray(line.get_ydata()) == 0) for line in panel.lines)
+        assert panel.get_xlabel() == "x0 [mg]"
+        assert panel.get_ylabel().startswith("effect on pressure: a less b")
+        assert [label.replace("\n", " ") for label in legend_of(panel.figure)] == [
+            "a less b",
+            "90 % interval, pointwise: difference of the curves",
+            "90 % band of the same, simultaneous over the axis",
+        ]
+
+    @pytest.mark.parametrize(
+        ("p", "adjust", "said"),
+        [
+            (0.25, "none", "p = 0.25"),
+            (0.0123, "none", "p = 0.012"),
+            (1e-5, "holm", "p < 0.001, adjusted (holm) < 0.001"),
+            (0.03, "fdr_bh", "p = 0.030, adjusted (fdr_bh) 0.030"),
+        ],
+    )
+    def test_the_test_is_told(self, comparison, p, adjust, said):
+        for name in ("p_value", "p_value_adjusted"):
+            comparison[name][:] = p
+        comparison.attrs["adjust"] = adjust
+        (note,) = plot_compare(comparison, 0).texts
+        assert note.get_text() == f"no difference between the curves: {said}"
+
+    def test_constant_feature_and_given_axes(self, comparison):
+        _, ax = plt.subplots()
+        assert plot_compare(comparison, "flat", ax) is ax
+        assert [text.get_text() for text in ax.texts] == [plots.CONSTANT]
+
+    def test_something_else(self, comparison, effect):
+        with pytest.raises(ValueError, match="this one has no difference, difference_ci, "):
+            plot_compare(effect, "x0")
+        with pytest.raises(ValueError, match="this one has no features"):
+            plot_compare(xr.Dataset(), "x0")
+        with pytest.raises(TypeError, match="got int"):
+            plot_compare(3, "x0")
+        with pytest.raises(KeyError, match="got 'age'"):
+            plot_compare(comparison, "age")
+
+
+def test_new_pictures_leave_inputs_and_style_alone(effect, boot):
+    known = rs.confband(rs.confint(effect))
+    comparison = rs.compare(effect, effect)
+    before = dict(mpl.rcParams)
+    copies = [dataset.copy(deep=True) for dataset in (known, boot, comparison)]
+    plot_effect(known, "x0")
+    plot_forest(known)
+    plot_forest(boot, "aled")
+    plot_compare(comparison, "x0")
+    for dataset, copy in zip((known, boot, comparison), copies, strict=True):
+        xr.testing.assert_identical(dataset, copy)
+    assert dict(mpl.rcParams) == before
+
+
+class TestArviZ:
+    """Replicates are read by ArviZ as they are."""
+
+    def test_summary(self, boot):
+        numbers = boot[["average_effect", "importance"]].sel(feature=["x0", "x1"])
+        table = arviz.summary(numbers)
+        for name in numbers.data_vars:
+            for feature in ("x0", "x1"):
+                mean = float(numbers[name].sel(feature=feature).mean())
+                found = float(table.loc[f"{name}[{feature}]", "mean"])
+                assert found == pytest.approx(mean, rel=0.1, abs=0.01)  # as it rounds them
+
+    def test_forest(self, boot):
+        assert arviz.plot_forest(boot[["average_effect"]].sel(feature=["x0", "x1"])) is not None
+        assert plt.get_fignums()

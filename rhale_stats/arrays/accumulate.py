@@ -1,4 +1,4 @@
-"""From bins to the curve: accumulation, spread, centring, standard errors. Last axis: bins.
+"""From bins to the curve: accumulation, spread, centring, noise of bins. Last axis: bins.
 
 Functions take the bins of one feature and return values at its edges, one more than bins. Nothing
 steps across a bin without rows (math [11]): the curve lives on one stretch of occupied bins
@@ -173,57 +173,6 @@ def zero_start_se(effect_se: FloatArray, width: FloatArray) -> FloatArray:
     return np.sqrt(_running_sum((effect_se * width) ** 2))
 
 
-def integral_centred_se(pieces: Pieces, noise: Noise) -> FloatArray:
-    """Standard error of the curve minus its mean over the axis.
-
-    The constant is sum_j (effect_j width_j r_j - slope_j width_j^3 / 12 span) with r_j the share of
-    the axis to the right of the middle of bin j, so that the curve at edge e loads on the effect of
-    bin j with width_j (1{j <= e} - r_j).
-    """
-    width = np.diff(pieces.edges)
-    span = width.sum()
-    right_of_middle = (span - np.cumsum(width) + width / 2) / span
-    level = (_steps(len(width)) - right_of_middle) * width
-    tilt = level * pieces.away() + width**3 / (12 * span)
-    return np.asarray(np.sqrt(np.sum(noise.of(level, tilt), axis=1)))
-
-
-def mean_centred_se(
-    curve: FloatArray,
-    pieces: Pieces,
-    noise: Noise,
-    x_covariance: FloatArray,
-    line: FloatArray,
-    n_effective: FloatArray,
-) -> FloatArray:
-    """math [26]: standard error of the curve centred at its mean over the population.
-
-    The influence of row i in bin k on the curve at edge e is a_k(e) psi_mean + b_k(e) psi_slope -
-    (F(z_i) - mean F), where psi_mean = r_i / p_k and psi_slope = d_i r_i / (p_k var_k) are those on
-    the bin's mean and slope. F is a parabola in a bin, so the variance of the influence needs no
-    rows, only moments: ``x_covariance`` is the mean of d r, ``line`` has those of `LINE_POWERS`.
-    """
-    width, share = np.diff(pieces.edges), pieces.share
-    reach = pieces.x_mean - pieces.edges[:-1]
-    beyond = _steps(len(width)) - (np.cumsum(share[::-1])[::-1] - share)
-    a = beyond * width - share * reach
-    b = beyond * width * pieces.away() - share / 2 * (pieces.x_variance - reach**2)
-    level = mean_in_bins(curve, pieces)
-    x3, x4, x2r, x3r, _, _ = line.T
-    mean, bend = pieces.mean, pieces.slope / 2
-    var = pieces.x_variance
-    own = (level - np.sum(share * level)) ** 2 + mean**2 * var
-    own = own + 2 * mean * bend * x3 + bend**2 * (x4 - var**2)
-    with_slope = np.zeros(len(width))
-    linear = pieces.slope != 0
-    with_slope[linear] = (mean * x2r + bend * x3r)[linear] / var[linear]
-    with_curve = a * (mean * x_covariance + bend * x2r) + b * with_slope
-    per_row = share / n_effective
-    total = np.sum(noise.of(a, b) + per_row * (share * own - 2 * with_curve), axis=1)
-    # A curve of slope mu through a bin without spread is known exactly: rounding may go below 0.
-    return np.asarray(np.sqrt(np.maximum(total, 0.0)))
-
-
 def line_noise(
     variance: FloatArray, pieces: Pieces, line: FloatArray, n_effective: FloatArray
 ) -> Noise:
@@ -314,8 +263,3 @@ def heterogeneity_output(variance: FloatArray, x_variance: float, share: FloatAr
 
 def _running_sum(steps: FloatArray) -> FloatArray:
     return np.concatenate([[0.0], np.cumsum(steps)])
-
-
-def _steps(n_bins: int) -> FloatArray:
-    """1{j <= e} for edges e = 0 ... K (rows) and bins j = 1 ... K (columns)."""
-    return np.tri(n_bins + 1, n_bins, -1)

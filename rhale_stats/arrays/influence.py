@@ -72,7 +72,10 @@ def own_places(
     line: FloatArray,
     n_effective: FloatArray,
 ) -> OwnPlaces:
-    """From the moments of the bins: F is a parabola in each."""
+    """From the moments of the bins: F is a parabola in each, so that no rows are needed.
+
+    ``x_covariance`` is the mean of d r, ``line`` has those of `LINE_POWERS`.
+    """
     level = accumulate.mean_in_bins(curve, pieces)
     x3, x4, x2r, x3r, _, _ = line.T
     mean, bend, var, share = pieces.mean, pieces.slope / 2, pieces.x_variance, pieces.share
@@ -92,17 +95,28 @@ def own_places(
 def covariance(at: Loadings, noise: Noise, places: OwnPlaces | None) -> FloatArray:
     """Covariance of the curve between points, (point, point)."""
     level, tilt = at
-    mixed = (level * noise.covariance) @ tilt.T
-    total = (level * noise.mean) @ level.T + (tilt * noise.slope) @ tilt.T + mixed + mixed.T
+    # What a curve does not reach need not be known: 0 times NaN is 0 here.
+    unknown = np.isnan(noise.mean)
+    known = Noise(*(np.where(unknown, 0.0, part) for part in noise))
+    mixed = (level * known.covariance) @ tilt.T
+    total = (level * known.mean) @ level.T + (tilt * known.slope) @ tilt.T + mixed + mixed.T
+    reached = ((level != 0) & unknown).any(axis=1)
+    total[reached] = total[:, reached] = np.nan
     if places is not None:
         shared = level @ places.with_mean + tilt @ places.with_slope
         total = total + places.alone - shared[:, None] - shared
     return np.asarray(total)
 
 
+def parts(at: Loadings, noise: Noise) -> FloatArray:
+    """What the bins' noise adds to the variance of the curve, (point, bin)."""
+    reached = (at.level != 0) | (at.tilt != 0)
+    return np.where(reached, noise.of(at.level, at.tilt), 0.0)
+
+
 def variance(at: Loadings, noise: Noise, places: OwnPlaces | None) -> FloatArray:
     """Its diagonal, (point,). Rounding may leave it below 0 where nothing varies."""
-    total = np.sum(noise.of(at.level, at.tilt), axis=1)
+    total = np.sum(parts(at, noise), axis=1)
     if places is not None:
         total = total + places.alone
         total = total - 2 * (at.level @ places.with_mean + at.tilt @ places.with_slope)
@@ -146,7 +160,8 @@ def row_sums(
     d = x - pieces.x_mean[k]
     r = g - pieces.mean[k] - pieces.slope[k] * d
     share = w / total[k]
-    spread = np.bincount(k, w * r**2, n_bins) / total
+    with np.errstate(invalid="ignore"):
+        spread = np.bincount(k, w * r**2, n_bins) / total
 
     def table(values: FloatArray) -> sparse.csr_array:
         return sparse.coo_array((values, (group, k)), (n_groups, n_bins)).tocsr()

@@ -53,7 +53,8 @@ def of_deviation(
     they are an interval, and these overlap.
     """
     quantile = student(level, degrees)
-    factor = (n - 1) / n if np.ndim(degrees) == 0 else degrees / n
+    with np.errstate(invalid="ignore"):
+        factor = degrees / n
     out = np.full((len(deviation), 2), np.nan)
     for k in range(len(deviation)):
         m2 = float(deviation[k] ** 2 * factor[k])
@@ -70,9 +71,13 @@ def of_deviation(
         left = np.sqrt(c * np.maximum(within - u**2 / m2, 0.0))
         explained = b / m2 * u
         ratios = 1 + np.stack([explained - left, explained + left]) / a
-        upper = a / ratios[0]
+        # Where both are negative no variance is plausible with this mean.
+        some = ratios[1] > 0
+        a, ratios = a[some], ratios[:, some]
         out[k, 0] = np.sqrt(np.min(a / ratios[1]))
-        out[k, 1] = np.sqrt(np.max(upper)) if (ratios[0] > 0).all() else np.inf
+        out[k, 1] = np.sqrt(np.max(a / ratios[0])) if (ratios[0] > 0).all() else np.inf
+        # Two values equally often: no mean makes m2 too small, but the estimate is more than m2.
+        out[k, 1] = max(out[k, 1], deviation[k])
     return out
 
 
@@ -85,7 +90,9 @@ def largest_deviation(
 ) -> float:
     """math [27]: quantile of max |Z| for normal Z of this correlation, or t of these degrees."""
     drawn = _largest(covariance, degrees, n_draws, rng)
-    return float(np.quantile(drawn, level)) if len(drawn) else float("nan")
+    if not len(drawn):
+        return 0.0 if np.isfinite(np.diagonal(covariance)).any() else float("nan")
+    return float(np.quantile(drawn, level))
 
 
 def largest_deviation_pvalue(
@@ -96,6 +103,8 @@ def largest_deviation_pvalue(
     rng: np.random.Generator,
 ) -> float:
     """Share of draws of max |Z| at or above the statistic, which counts as one of them."""
+    if np.isnan(statistic):
+        return float("nan")
     drawn = _largest(covariance, degrees, n_draws, rng)
     if not len(drawn):
         return 0.0 if statistic > 0 else 1.0
@@ -105,8 +114,8 @@ def largest_deviation_pvalue(
 def _largest(
     covariance: FloatArray, degrees: float, n_draws: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Draws of max |Z|; points without variance do not count, and without others there are none."""
-    se = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    """Draws of max |Z| over points that have a variance; none where there are none."""
+    se = np.sqrt(np.maximum(np.nan_to_num(np.diagonal(covariance)), 0.0))
     there = se > 1e-12 * se.max(initial=0.0)
     if not there.any():
         return np.zeros(0)
@@ -146,9 +155,10 @@ def of_replicates(
         pivot[~np.isfinite(pivot)] = np.nan
         low, high = _quantiles(pivot, tails)
         ends = [estimate - high * estimate_se, estimate - low * estimate_se]
-        return np.stack(ends, axis=-1)
+        # What is known exactly has no pivot.
+        return np.stack([np.where(estimate_se == 0, estimate, end) for end in ends], axis=-1)
     if method == "bca":
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", divide="ignore"):
             known = np.isfinite(draws).sum(axis=0)
             below = (draws < estimate).sum(axis=0) + (draws == estimate).sum(axis=0) / 2
             z0 = stats.norm.ppf(np.clip(below / known, 0.5 / known, 1 - 0.5 / known))

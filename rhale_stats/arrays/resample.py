@@ -15,6 +15,8 @@ from rhale_stats.arrays.accumulate import Noise, Pieces, Sizes, sizes
 from rhale_stats.arrays.influence import loadings, own_places, variance
 from rhale_stats.arrays.moments import FloatArray, IntArray
 
+# Draws are multiplied so many at a time, so that rounding is the same whatever comes with them.
+BLOCK = 8
 SCHEMES = ("multinomial", "bayesian", "poisson")
 
 
@@ -101,13 +103,14 @@ def terms(
 
 def replicate_sums(of: Terms, weight: FloatArray) -> FloatArray:
     """Sums of the products for ``weight`` (row, draw): (draw, bin, product)."""
-    n_bins = len(of.bounds) - 1
+    n_bins, n_draws = len(of.bounds) - 1, weight.shape[1]
+    weight = np.pad(weight, ((0, 0), (0, -n_draws % BLOCK))) if n_draws % BLOCK else weight
     out = np.zeros((weight.shape[1], n_bins, len(of.products)))
     in_order = weight.take(of.order, axis=0)  # many times as fast as weight[order]
     for k in range(n_bins):
         rows = slice(of.bounds[k], of.bounds[k + 1])
         out[:, k] = (of.products[:, rows] @ in_order[rows]).T
-    return out
+    return out[:n_draws]
 
 
 class Replicates(NamedTuple):

@@ -130,11 +130,6 @@ class Rows:
         squares = (self.weight[:, None] * influence) ** 2
         return np.sqrt(squares.sum(axis=0)) / self.weight.sum()
 
-    def mean_centred_se(self, noise):
-        return acc.mean_centred_se(
-            self.curve, self.pieces, noise, self.x_covariance, self.line, self.n
-        )
-
 
 WEIGHTS = pytest.mark.parametrize("weight", [None, frozen(1, 0.2, 3, 1, 0.5)])
 LINES = pytest.mark.parametrize("linear", [(0, 0, 0, 0, 0), (1, 0, 0, 1, 1), (1, 1, 1, 1, 1)])
@@ -242,82 +237,6 @@ def test_zero_start_se_by_influence(weight, linear):
     assert_allclose(se, rows.standard_error(rows.steps()), rtol=1e-12)
 
 
-@WEIGHTS
-@LINES
-def test_integral_centred_se_by_influence(weight, linear):
-    rows = Rows(weight=weight, linear=linear)
-    steps = rows.steps()
-    # Simpson's rule, which is exact for the parabolas between edges.
-    between = 2 / 3 * rows.moves(rows.gains(rows.middle)) + (steps[:, 1:] + steps[:, :-1]) / 6
-    centre = (between @ rows.width)[:, None] / 2
-    se = acc.integral_centred_se(rows.pieces, rows.noise())
-    assert_allclose(se, rows.standard_error(steps - centre), rtol=1e-12)
-
-
-@WEIGHTS
-@LINES
-def test_mean_centred_se_by_influence(weight, linear):
-    """math [26], row by row: the row moves its bin's line, and where it stands on the curve."""
-    rows = Rows(weight=weight, linear=linear)
-    w = rows.weight / rows.weight.sum()
-    # How far, on average over the rows, every bin is crossed.
-    crossed = tuple(w @ gain for gain in rows.gains(rows.x))
-    at_rows = integral_of_effect(rows, rows.x)
-    centre = (at_rows - w @ at_rows) + rows.moves(crossed)
-    influence = rows.steps() - centre[:, None]
-    assert_allclose(w @ influence, 0, atol=1e-13)  # an influence function has mean 0
-    assert_allclose(rows.mean_centred_se(rows.noise()), rows.standard_error(influence), rtol=1e-12)
-
-
-def curves_without_a_row(rows, left_out, weight):
-    """Effects, slopes and curves at the edges from all rows but one, at the same edges.
-
-    Curves begin at 0, have mean 0 over the rows, and mean 0 over the axis.
-    """
-    keep = np.arange(len(rows.x)) != left_out
-    x, g, k, w = rows.x[keep], rows.g[keep], rows.bin[keep], weight[keep]
-    total = np.bincount(k, w)
-    x_mean, mean = np.bincount(k, w * x) / total, np.bincount(k, w * g) / total
-    d = x - x_mean[k]
-    slope = np.bincount(k, w * d * g) / np.bincount(k, w * d * d) * rows.linear
-    effect = mean + slope * (rows.middle - x_mean)
-    curve = np.concatenate([[0], np.cumsum(effect * rows.width)])
-
-    def at(z, k):
-        half = (z - rows.edges[k]) / 2
-        return curve[k] + 2 * half * (
-            effect[k] + slope[k] * (rows.edges[k] + half - rows.middle[k])
-        )
-
-    mean_of_curve = np.average(at(x, k), weights=w)
-    every = np.arange(5)
-    simpson = (curve[:-1] + 4 * at(rows.middle, every) + curve[1:]) / 6
-    integral = np.sum(simpson * rows.width) / 2
-    return np.concatenate([effect, slope, curve, curve - mean_of_curve, curve - integral])
-
-
-@WEIGHTS
-@pytest.mark.parametrize("linear", [(0, 0, 0, 0, 0), (1, 0, 0, 1, 1)])
-def test_standard_errors_by_jackknife(weight, linear):
-    """Another route: leave out each row in turn and estimate all anew."""
-    rows = Rows(n=2000, weight=weight, linear=linear)
-    left_out = np.array([curves_without_a_row(rows, i, rows.weight) for i in range(2000)])
-    everything = curves_without_a_row(rows, 2000, rows.weight)
-    effect, slope, start, mean, integral = np.split(
-        np.sqrt(np.sum((left_out - everything) ** 2, axis=0)), [5, 10, 16, 22]
-    )
-    noise = rows.line_noise()
-    effect_se = np.sqrt(noise.of(np.ones(5), rows.pieces.away()))
-    # The two differ at first order in leverages, and these are p / n_k on average, p parameters.
-    assert rows.n.min() > 100
-    close = {"rtol": (2 if any(linear) else 1) / rows.n.min()}
-    assert_allclose(effect_se, effect, **close)
-    assert_allclose(np.sqrt(noise.slope), slope, **close)
-    assert_allclose(acc.zero_start_se(effect_se, rows.width), start, **close)
-    assert_allclose(rows.mean_centred_se(noise), mean, **close)
-    assert_allclose(acc.integral_centred_se(rows.pieces, noise), integral, **close)
-
-
 def test_standard_errors_of_lines_are_those_of_statsmodels():
     """White's, with N / (N - 2) or, in constant bins, N / (N - 1): HC1."""
     rows = Rows(linear=(1, 0, 1, 0, 1))
@@ -365,21 +284,6 @@ def test_a_line_changes_the_noise_of_its_own_bin_only():
     for with_line, without in zip(one, other, strict=True):
         assert_array_equal(with_line[1:], without[1:])
     assert not other.slope.any()
-
-
-@pytest.mark.parametrize("bend", [0.0, -1.5])
-def test_mean_centred_se_of_a_known_curve_is_the_error_of_its_mean(bend):
-    """g = 2 + bend z in every row: only the mean of the curve over the rows is uncertain."""
-    rows = Rows()
-    z, nothing = rows.edges, np.zeros(5)
-    pieces = rows.pieces._replace(mean=2 + bend * rows.x_mean, slope=np.full(5, bend))
-    line = rows.line.copy()
-    line[:, 2:] = 0
-    se = acc.mean_centred_se(
-        2 * z + bend * z**2 / 2, pieces, acc.Noise(nothing, nothing, nothing), nothing, line, rows.n
-    )
-    known = 2 * rows.x + bend * rows.x**2 / 2
-    assert_allclose(se, known.std() / np.sqrt(len(known)), rtol=1e-12)
 
 
 @pytest.mark.parametrize(

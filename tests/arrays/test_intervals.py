@@ -1,0 +1,279 @@
+"""Intervals and bands as arrays: brute force, SciPy's bootstrap, degenerate cases."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+
+from rhale_stats.arrays import intervals
+
+INF, NAN = np.inf, np.nan
+
+
+def of_rows(g, level=0.95, **change):
+    """The interval of the standard deviation of ``g``."""
+    n, d = len(g), g - g.mean()
+    given = {
+        "deviation": np.array([g.std(ddof=1)]),
+        "third": np.array([np.mean(d**3)]),
+        "fourth": np.array([np.mean(d**4)]),
+        "n": np.array([float(n)]),
+        "degrees": np.array([n - 1.0]),
+    } | change
+    return intervals.of_deviation(**given, level=level)[0]
+
+
+SAMPLES = {
+    "normal": lambda rng: rng.normal(size=60),
+    "skewed": lambda rng: rng.standard_gamma(1, 60),
+    "two-point": lambda rng: rng.permutation(np.repeat([5.0, -5.0], 30)),
+    "lopsided": lambda rng: np.where(rng.random(60) < 0.15, 5.0, -5.0),
+    "few": lambda rng: rng.normal(size=5),
+}
+EACH = pytest.mark.parametrize("kind", SAMPLES)
+
+
+def test_quantiles_of_student():
+    found = intervals.student(0.9, np.array([3.0, 50, INF, 0, -1, NAN]))
+    expected = [*stats.t.ppf(0.95, [3, 50]), stats.norm.ppf(0.95), NAN, NAN, NAN]
+    assert_allclose(found, expected, rtol=1e-14)
+
+
+def test_around_and_log_scale_by_hand():
+    estimate, half = np.array([4.0, 0.0, NAN]), np.array([2.0, 0.0, 1.0])
+    assert_array_equal(intervals.around(estimate, half), [[2, 6], [0, 0], [NAN, NAN]])
+    factor = np.exp(0.5)
+    expected = [[4 / factor, 4 * factor], [0, 0], [NAN, NAN]]
+    assert_allclose(intervals.log_scale(estimate, half), expected, rtol=1e-14)
+
+
+# --- standard deviations -------------------------------------------------------------------------
+
+
+@EACH
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_interval_of_a_deviation_inverts_its_test(kind, level, rng):
+    """All (u, s0) of a fine grid for which the stated statistic is below its quantile."""
+    g = SAMPLES[kind](rng)
+    n, m2, d = len(g), g.var(), g - g.mean()
+    within = stats.t.ppf(0.5 + level / 2, n - 1) ** 2 / n
+    u = np.linspace(-1, 1, 4001)[:, None] * np.sqrt(within * m2)
+    low, high = of_rows(g, level)
+    # Beyond the ends, to see that nothing there is plausible, in steps of 1/2000 of the way.
+    s0 = np.linspace(low**2 * 0.7, min(high**2 * 1.3, 100 * m2), 4001)
+    about = np.array([np.mean((d - v) ** 2) for v in u[::100, 0]])
+    a = m2 + u**2
+    assert_allclose(a[::100, 0], about, rtol=1e-12)
+    # Covariance of g - mu and (g - mu)^2, and the variance of the latter, with mu a step u away.
+    b = np.mean(d**3) + 2 * u * m2
+    c = np.mean(d**4) + 4 * u * np.mean(d**3) + 4 * u**2 * m2 - m2**2 - b**2 / m2
+    c = np.maximum(c, intervals.LEAST_SPREAD * m2**2 / n)
+    statistic = u**2 / m2 + ((a / s0 - 1) * a - b * u / m2) ** 2 / c
+    plausible = s0[(statistic <= within).any(axis=0)]
+    step = s0[1] - s0[0]
+    assert plausible.min() == pytest.approx(low**2, abs=1.5 * step)
+    if high < np.inf:
+        # The estimate, with N - 1, may lie above what any mean makes plausible.
+        assert max(plausible.max(), g.var(ddof=1)) == pytest.approx(high**2, abs=1.5 * step)
+    else:
+        assert plausible.max() == s0[-1]
+    # And no hole between.
+    assert_array_equal(np.diff(plausible) < 1.5 * step, True)
+
+
+@EACH
+@pytest.mark.parametrize("level", [0.1, 0.95, 0.999])
+def test_interval_of_a_deviation_holds_the_estimate(kind, level, rng):
+    for _ in range(20):
+        g = SAMPLES[kind](rng)
+        low, high = of_rows(g, level)
+        assert 0 < low < g.std(ddof=1) <= high
+
+
+@EACH
+def test_interval_of_a_deviation_knows_no_units_and_no_direction(kind, rng):
+    g = SAMPLES[kind](rng)
+    expected = of_rows(g)
+    for scale, shift in ((1e-6, 0), (-1e6, 0), (-1, 0), (8, 1)):
+        assert_allclose(of_rows(scale * g + shift), np.abs(scale) * expected, rtol=1e-9)
+
+
+@EACH
+def test_interval_of_a_deviation_grows_with_the_level(kind, rng):
+    g = SAMPLES[kind](rng)
+    lows, highs = np.array([of_rows(g, level) for level in (0.5, 0.8, 0.95, 0.99)]).T
+    assert (np.diff(lows) < 0).all()
+    assert (np.diff(highs[np.isfinite(highs)]) >= 0).all()
+
+
+def test_interval_of_a_deviation_in_degenerate_bins():
+    """No spread, one row, no row."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = intervals.of_deviation(
+            np.array([0.0, NAN, NAN]),
+            np.array([0.0, 0.0, NAN]),
+            np.array([0.0, 0.0, NAN]),
+            np.array([9.0, 1.0, 0.0]),
+            np.array([8.0, 0.0, 0.0]),
+            0.95,
+        )
+    assert_array_equal(found, [[0, 0], [NAN, NAN], [NAN, NAN]])
+
+
+# --- bands ---------------------------------------------------------------------------------------
+
+DRAWS = 40_000
+
+
+def quantile(covariance, level=0.95, degrees=INF, n_draws=DRAWS):
+    rng = np.random.default_rng(3)
+    return intervals.largest_deviation(np.asarray(covariance), level, degrees, n_draws, rng)
+
+
+def quantile_error(distribution, level):
+    """Monte-Carlo error of a quantile: sqrt(p (1 - p) / n) over the density of |Z|."""
+    at = distribution.ppf(0.5 + level / 2)
+    return np.sqrt(level * (1 - level) / DRAWS) / (2 * distribution.pdf(at))
+
+
+@pytest.mark.parametrize("degrees", [INF, 5.0])
+@pytest.mark.parametrize("points", [1, 4])
+def test_largest_of_one_deviation(points, degrees):
+    """One point, or many that go together, of whatever size."""
+    size = np.arange(1.0, points + 1)
+    distribution = stats.norm if degrees == INF else stats.t(degrees)
+    found = quantile(np.outer(size, size), 0.9, degrees)
+    error = quantile_error(distribution, 0.9)
+    assert abs(found - distribution.ppf(0.95)) < 3 * error
+
+
+def test_largest_of_independent_deviations():
+    """P(max |Z| < q) = (2 Phi(q) - 1)^k."""
+    exact = stats.norm.ppf(0.5 + 0.95 ** (1 / 6) / 2)
+    error = np.sqrt(0.95 * 0.05 / DRAWS) / (6 * 0.95 ** (5 / 6) * 2 * stats.norm.pdf(exact))
+    assert abs(quantile(np.diag([1, 4, 9, 1, 1e-6, 25.0])) - exact) < 3 * error
+
+
+def test_points_known_exactly_or_not_at_all_do_not_count():
+    covariance = np.diag([0.0, 2.0, 3.0])
+    assert quantile(covariance) == quantile(covariance[1:, 1:])
+    covariance[0] = covariance[:, 0] = NAN
+    assert quantile(covariance) == quantile(covariance[1:, 1:])
+    assert quantile(np.zeros((3, 3))) == 0
+    assert np.isnan(quantile(np.full((3, 3), NAN)))
+
+
+def test_pvalue_of_the_largest_deviation():
+    def pvalue(statistic, covariance=((1.0,),)):
+        rng = np.random.default_rng(3)
+        return intervals.largest_deviation_pvalue(np.array(covariance), statistic, INF, DRAWS, rng)
+
+    for statistic in (0.5, 2.0):
+        exact = 2 * stats.norm.sf(statistic)
+        assert abs(pvalue(statistic) - exact) < 3 * np.sqrt(exact * (1 - exact) / DRAWS)
+    assert pvalue(0.0) == 1
+    assert pvalue(INF) == 1 / (1 + DRAWS)
+    assert pvalue(0.0, np.zeros((2, 2))) == 1
+    assert pvalue(1.0, np.zeros((2, 2))) == 0
+    assert np.isnan(pvalue(NAN, np.full((2, 2), NAN)))
+
+
+# --- replicates ----------------------------------------------------------------------------------
+
+
+def scipy_bootstrap(g, statistic, method, level, seed=1):
+    return stats.bootstrap(
+        (g,),
+        statistic,
+        n_resamples=999,
+        confidence_level=level,
+        method=method,
+        rng=np.random.default_rng(seed),
+    )
+
+
+def mean(x, axis):
+    return np.mean(x, axis=axis)
+
+
+@pytest.mark.parametrize("method", ["percentile", "basic", "BCa"])
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_intervals_of_replicates_are_those_of_scipy(method, level, rng):
+    """From the very same replicates; of a mean the jackknife is its influence."""
+    g = rng.standard_gamma(1, 80)
+    found = scipy_bootstrap(g, mean, method, level)
+    d = g - g.mean()
+    ours = intervals.of_replicates(
+        found.bootstrap_distribution,
+        np.array(g.mean()),
+        level,
+        method.lower(),
+        acceleration=np.sum(d**3) / (6 * np.sum(d**2) ** 1.5),
+    )
+    assert_allclose(ours, found.confidence_interval, rtol=1e-10)
+
+
+def test_studentized_interval_by_hand(rng):
+    draws, se = rng.normal(3, 1, 500), rng.uniform(0.8, 1.2, 500)
+    low, high = np.quantile((draws - 2.5) / se, [0.1, 0.9])
+    found = intervals.of_replicates(
+        draws, np.array(2.5), 0.8, "studentized", draws_se=se, estimate_se=np.array(0.9)
+    )
+    assert_allclose(found, [2.5 - 0.9 * high, 2.5 - 0.9 * low], rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", intervals.METHODS)
+def test_replicates_that_are_missing_are_left_out(method, rng):
+    draws, se = rng.normal(size=(300, 3)), rng.uniform(1, 2, (300, 3))
+    estimate, estimate_se = np.array([0.1, -0.2, 0.0]), np.ones(3)
+    more = {"acceleration": np.array([0.0, 0.05, -0.1]), "estimate_se": estimate_se}
+    draws[::3, 1] = se[::3, 1] = NAN
+    draws[:, 2] = se[:, 2] = NAN
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = intervals.of_replicates(draws, estimate, 0.9, method, draws_se=se, **more)
+    assert found.shape == (3, 2)
+    assert np.isnan(found[2]).all()
+    for column in (0, 1):
+        kept = np.isfinite(draws[:, column])
+        one = {name: values[column] for name, values in more.items()}
+        alone = intervals.of_replicates(
+            draws[kept, column], estimate[column], 0.9, method, draws_se=se[kept, column], **one
+        )
+        assert_allclose(found[column], alone, rtol=1e-12)
+
+
+def test_bca_without_bias_and_acceleration_is_the_percentile(rng):
+    draws = rng.normal(size=(999, 2))
+    estimate = np.median(draws, axis=0)
+    found = intervals.of_replicates(draws, estimate, 0.95, "bca")
+    percentile = intervals.of_replicates(draws, estimate, 0.95, "percentile")
+    assert_allclose(found, percentile, atol=1e-12)
+
+
+@pytest.mark.parametrize("beyond", [-10.0, 10.0])
+def test_bca_of_an_estimate_beyond_all_replicates(beyond, rng):
+    draws = rng.normal(size=999)
+    found = intervals.of_replicates(draws, np.array(beyond), 0.95, "bca")
+    assert np.isfinite(found).all()
+    assert_allclose(found, draws.min() if beyond < 0 else draws.max(), atol=0.7)
+
+
+@pytest.mark.parametrize("method", intervals.METHODS)
+def test_replicates_of_what_is_known_exactly(method):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = intervals.of_replicates(
+            np.full((50, 1), 3.0),
+            np.array([3.0]),
+            0.95,
+            method,
+            draws_se=np.zeros((50, 1)),
+            estimate_se=np.zeros(1),
+        )
+    assert_array_equal(found, [[3, 3]])

@@ -1,0 +1,578 @@
+"""Standard errors with groups, covariances, intervals and bands: other people's, and by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+import xarray as xr
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+
+import rhale_stats as rs
+from rhale_stats.inference import fit_of
+from rhale_stats.schema import one_feature
+
+CENTERINGS = pytest.mark.parametrize("centering", ["mean", "start", "integral"])
+EDGES = np.array([-1, -0.5, 0.1, 0.4, 1])
+N = 400
+
+
+def sample(rng, n=N):
+    """Two features; local effects of the first depend on its value, and on groups of rows."""
+    X = rng.uniform(-1, 1, (n, 2))
+    group = rng.integers(40, size=n)
+    shared = rng.normal(size=40)[group]
+    first = 1 + 3 * X[:, 0] + (1 + X[:, 0] ** 2) * rng.standard_gamma(1, n) + shared
+    return X, np.column_stack([first, X[:, 0] + rng.normal(size=n)]), group
+
+
+@pytest.fixture
+def table(rng):
+    return sample(rng)
+
+
+def local_of(X, g, **options):
+    return rs.local_effects(None, X, jacobian=g, **options)
+
+
+def lines(local, centering="mean"):
+    """An effect with constant and linear bins, which `AdaptiveBins` finds."""
+    effect = rs.rhale(local, bins=rs.AdaptiveBins(20, min_obs=30, penalty=0.5), centering=centering)
+    slope = effect["slope"].isel(feature=0).values
+    assert (slope != 0).any()
+    return effect
+
+
+def of_kind(kind, local, centering="mean"):
+    if kind == "linear":
+        return lines(local, centering)
+    return rs.rhale(local, bins=rs.GivenBins(EDGES), centering=centering)
+
+
+KINDS = pytest.mark.parametrize("kind", ["constant", "linear"])
+
+# --- covariances ---------------------------------------------------------------------------------
+
+
+@KINDS
+@CENTERINGS
+def test_covariances_have_the_squares_of_standard_errors_on_their_diagonals(kind, centering, table):
+    effect = rs.std_error(of_kind(kind, local_of(*table[:2]), centering))
+    for name in effect["feature"].values:
+        row = one_feature(effect, str(name))
+        for of, dim in (("curve", "edge"), ("effect", "bin")):
+            found = rs.vcov(effect, name, of=of)
+            assert found.dims == (dim, f"{dim}_other")
+            assert_allclose(np.sqrt(np.diagonal(found)), row[f"{of}_se"], rtol=1e-9, atol=1e-12)
+            assert found.attrs["source"] == "rows"
+            assert found.attrs["target"] == effect[f"{of}_se"].attrs["target"]
+        # Between edges, too.
+        fit = fit_of(row)
+        z = np.sort(np.concatenate([fit.pieces.edges, [-0.3, 0.2, 0.77]]))
+        assert_allclose(fit.variance(z), np.diagonal(fit.covariance(z)), rtol=1e-9, atol=1e-15)
+        at_edges = np.isin(z, fit.pieces.edges)
+        assert_allclose(np.sqrt(fit.variance(z[at_edges])), row["curve_se"], atol=1e-8)
+
+
+def test_covariance_does_not_ask_for_standard_errors_first(table):
+    effect = rs.rhale(local_of(*table[:2]), bins=rs.GivenBins(EDGES))
+    xr.testing.assert_identical(rs.vcov(effect, "x1"), rs.vcov(rs.std_error(effect), 1))
+
+
+@pytest.mark.filterwarnings("ignore:Bins without rows")
+@pytest.mark.parametrize(("centering", "known"), [("start", 2), ("mean", 0)])
+def test_covariance_with_a_bin_of_one_row(centering, known):
+    """Its noise is not known; what the curve does before it is."""
+    x = np.array([0.1, 0.2, 0.3, 0.4, 1.5, 2.1, 2.2, 3])[:, None]
+    g = np.array([1.0, 3, 2, 5, 4, 4, 6, 7])[:, None]
+    effect = rs.rhale(
+        local_of(x, g, features=0), bins=rs.GivenBins([0, 1, 2, 3]), centering=centering
+    )
+    effect = rs.confint(rs.confband(rs.std_error(effect)))
+    found = np.sqrt(np.diagonal(rs.vcov(effect, 0)))
+    assert_array_equal(np.isfinite(found), np.arange(4) < known)
+    assert_allclose(found, effect["curve_se"].values[0], rtol=1e-12)
+    for name in ("curve_ci", "curve_band"):
+        bounds = effect[name].values[0]
+        assert_array_equal(np.isfinite(bounds).all(axis=1), np.arange(4) < known)
+    if known:
+        # One bin of four rows: Student's t with three degrees of freedom.
+        half = stats.t.ppf(0.975, 3) * effect["effect_se"].values[0, 0]
+        assert_allclose(np.diff(effect["curve_ci"].values[0, 1]), 2 * half, rtol=1e-9)
+
+
+# --- groups --------------------------------------------------------------------------------------
+
+
+def design(row, x):
+    """Dummies of the bins, and in linear bins the distance from their middle."""
+    left, right = row["bin_left"].values, row["bin_right"].values
+    k = np.clip(np.searchsorted(row["edge_value"].values, x, side="right") - 1, 0, len(left) - 1)
+    inside = (k[:, None] == np.arange(len(left))).astype(float)
+    slope = row["slope"].values if "slope" in row else np.zeros(len(left))
+    away = (inside * (x[:, None] - (left + right) / 2))[:, slope != 0]
+    return np.column_stack([inside, away]), slope != 0
+
+
+@KINDS
+@CENTERINGS
+def test_groups_are_those_of_statsmodels(kind, centering, table):
+    X, g, group = table
+    local = local_of(X, g)
+    effect = rs.std_error(of_kind(kind, local, centering), local, groups=group)
+    assert effect.attrs["n_groups"] == 40
+    for number in (0, 1):
+        row = one_feature(effect, number)
+        columns, linear = design(row, X[:, number])
+        fit = sm.OLS(g[:, number], columns).fit(cov_type="cluster", cov_kwds={"groups": group})
+        n = row.sizes["bin"]
+        assert_allclose(row["effect"], fit.params[:n], rtol=1e-9, atol=1e-12)
+        assert_allclose(row["effect_se"], fit.bse[:n], rtol=1e-9)
+        covariance = fit.cov_params()
+        assert_allclose(row["effect_cov"], covariance[:n, :n], atol=1e-9 * covariance.max())
+        assert_array_equal(rs.vcov(effect, number, of="effect"), row["effect_cov"])
+        if "slope" in row:
+            assert_allclose(row["slope"].values[linear], fit.params[n:], rtol=1e-9)
+            assert_allclose(row["slope_se"].values[linear], fit.bse[n:], rtol=1e-9)
+            assert_array_equal(row["slope_se"].values[~linear], 0)
+        mean = sm.OLS(g[:, number], np.ones(N)).fit(cov_type="cluster", cov_kwds={"groups": group})
+        assert_allclose(row["average_effect_se"], mean.bse[0], rtol=1e-10)
+        # The zero-start curve is a sum of effects.
+        steps = np.tri(n + 1, n, -1) * np.diff(row["edge_value"])
+        start = np.sqrt(np.diagonal(steps @ row["effect_cov"].values @ steps.T))
+        assert_allclose(row["curve_se_start"], start, rtol=1e-9)
+        if centering == "start":
+            assert_allclose(row["curve_se"], start, rtol=1e-9, atol=1e-12)
+        se = np.sqrt(np.diagonal(row["curve_cov"]))
+        assert_allclose(row["curve_se"], se, rtol=1e-9)
+        assert_array_equal(rs.vcov(effect, number), row["curve_cov"])
+
+
+def test_groups_with_precision_weights_are_those_of_statsmodels(table, rng):
+    X, g, group = table
+    weights = rng.uniform(0.2, 2, N)
+    weights[:7] = 0
+    local = local_of(X, g, weights=weights)
+    effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins(EDGES)), local, groups=group)
+    row = one_feature(effect, 0)
+    columns, _ = design(row, X[:, 0])
+    fit = sm.WLS(g[7:, 0], columns[7:], weights[7:]).fit(
+        cov_type="cluster", cov_kwds={"groups": group[7:]}
+    )
+    assert_allclose(row["effect_se"], fit.bse, rtol=1e-9)
+    assert effect.attrs["n_groups"] == len(np.unique(group[7:]))
+
+
+@CENTERINGS
+def test_groups_of_one_row(centering, table):
+    """White's, with N / (N - p) in place of the bins' own degrees of freedom."""
+    X, g, _ = table
+    local = local_of(X, g)
+    alone = rs.rhale(local, bins=rs.GivenBins(EDGES), centering=centering)
+    effect = rs.std_error(alone, local, groups=np.arange(N))
+    fit = sm.OLS(g[:, 0], design(one_feature(effect, 0), X[:, 0])[0]).fit(cov_type="HC1")
+    assert_allclose(effect["effect_se"][0], fit.bse, rtol=1e-10)
+    bins = rs.std_error(alone)
+    # n_k / (n_k - 1) against N / (N - 4), and n_k is 60 or more.
+    assert alone["n_obs"].min() >= 50
+    for name in ("effect_se", "curve_se", "curve_se_start", "heterogeneity_se"):
+        assert_allclose(effect[name], bins[name], rtol=0.02, atol=1e-12)
+    assert_allclose(effect["average_effect_se"], bins["average_effect_se"], rtol=1e-10)
+
+
+def test_groups_of_labels_and_of_one_another(table):
+    """Names in place of numbers; every row twice, in its own group, is no more than once."""
+    X, g, group = table
+    local = local_of(X, g)
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    numbers = rs.std_error(effect, local, groups=group)
+    names = rs.std_error(effect, local, groups=np.array([f"plot {code}" for code in group]))
+    xr.testing.assert_allclose(numbers, names, rtol=1e-10)
+    twice = local_of(np.tile(X, (2, 1)), np.tile(g, (2, 1)))
+    pairs = np.tile(np.arange(N), 2)
+    found = rs.std_error(rs.rhale(twice, bins=rs.GivenBins(EDGES)), twice, groups=pairs)
+    once = rs.std_error(effect, local, groups=np.arange(N))
+    # But for the factor (2 N - 1) / (2 N - 4), in place of (N - 1) / (N - 4).
+    assert_allclose(found["effect_se"], once["effect_se"], rtol=0.005)
+    naive = rs.std_error(rs.rhale(twice, bins=rs.GivenBins(EDGES)))
+    assert (naive["effect_se"] < 0.8 * found["effect_se"]).all()
+
+
+def test_groups_are_forgotten_without_them(table):
+    X, g, group = table
+    local = local_of(X, g)
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    grouped = rs.std_error(effect, local, groups=group)
+    again = rs.std_error(grouped)
+    xr.testing.assert_identical(again, rs.std_error(effect))
+    assert grouped.attrs["n_groups"] == 40
+
+
+def test_groups_in_intervals_have_their_degrees_of_freedom(table):
+    X, g, group = table
+    local = local_of(X, g)
+    effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins(EDGES)), local, groups=group)
+    found = rs.confint(effect)
+    quantile = stats.t.ppf(0.975, 39)
+    for name in ("effect", "curve", "average_effect"):
+        half = np.diff(found[f"{name}_ci"])[..., 0] / 2
+        assert_allclose(half, quantile * effect[f"{name}_se"], rtol=1e-10)
+    ratio = found["heterogeneity_ci"].sel(ci_bound="upper") / effect["heterogeneity"]
+    expected = np.exp(quantile * effect["heterogeneity_se"] / effect["heterogeneity"])
+    assert_allclose(ratio, expected, rtol=1e-12)
+    for name in ("effect_ci", "curve_ci"):
+        assert found[name].attrs["source"] == "rows in 40 groups"
+
+
+def test_unusable_groups(table):
+    X, g, group = table
+    local = local_of(X, g)
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    with pytest.raises(ValueError, match="local must be given with groups"):
+        rs.std_error(effect, groups=group)
+    with pytest.raises(ValueError, match=r"each of 400 rows of local; got shape \(399,\)"):
+        rs.std_error(effect, local, groups=group[1:])
+    with pytest.raises(ValueError, match=r"groups must be at least two; got 1\."):
+        rs.std_error(effect, local, groups=np.zeros(N))
+    with pytest.raises(ValueError, match="fall into them otherwise"):
+        rs.std_error(effect, local_of(X + 0.5, g), groups=group)
+
+
+@pytest.mark.filterwarnings("ignore:Bins without rows")
+def test_groups_need_rows_in_all_bins(table):
+    X, g, group = table
+    local = local_of(X, g)
+    effect = rs.rhale(local, bins=rs.GivenBins([-1, 1, 2]))
+    with pytest.raises(ValueError, match="rows in all bins of feature 'x0'"):
+        rs.std_error(effect, local, groups=group)
+
+
+def test_standard_errors_of_what_has_none(table):
+    local = local_of(*table[:2])
+    bare = rs.rhale(local, bins=rs.GivenBins(EDGES), std_error_moments=False)
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    better = rs.debias(effect, rs.check_unbiased(local, effect))
+    for function in (rs.std_error, rs.confint, rs.confband, lambda e: rs.vcov(e, 0)):
+        with pytest.raises(ValueError, match="std_error_moments=False"):
+            function(bare)
+        with pytest.raises(ValueError, match="what rhale .*returned; this one is from debias"):
+            function(better)
+        with pytest.raises(TypeError, match="got str"):
+            function("effect")
+
+
+def test_unusable_questions_for_a_covariance(table):
+    effect = rs.rhale(local_of(*table[:2]))
+    with pytest.raises(KeyError, match="'x0', 'x1'"):
+        rs.vcov(effect, "x2")
+    with pytest.raises(ValueError, match="of must be one of 'curve', 'effect'; got 'bins'"):
+        rs.vcov(effect, "x0", of="bins")
+
+
+# --- intervals -----------------------------------------------------------------------------------
+
+
+@KINDS
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_normal_intervals_by_hand(kind, level, table):
+    effect = rs.std_error(of_kind(kind, local_of(*table[:2])))
+    found = rs.confint(effect, level=level)
+    assert_array_equal(found["ci_bound"], ["lower", "upper"])
+    slope = effect["slope"] if "slope" in effect else 0 * effect["effect"]
+    degrees = effect["n_effective"] - 1 - (slope != 0)
+    with np.errstate(invalid="ignore"):
+        quantile = stats.t.ppf(0.5 + level / 2, degrees)
+    for name in ("effect", "slope") if kind == "linear" else ("effect",):
+        half = quantile * effect[f"{name}_se"].values
+        expected = np.stack([effect[name] - half, effect[name] + half], axis=-1)
+        assert_allclose(found[f"{name}_ci"], expected, rtol=1e-12)
+    student = stats.t.ppf(0.5 + level / 2, N - 1)
+    half = student * effect["average_effect_se"]
+    expected = np.stack([effect["average_effect"] - half, effect["average_effect"] + half], -1)
+    assert_allclose(found["average_effect_ci"], expected, rtol=1e-10)
+    # The curve's degrees of freedom lie between those of a bin and of all rows.
+    half = (found["curve_ci"].diff("ci_bound") / 2).values[..., 0]
+    with np.errstate(invalid="ignore"):
+        ratio = half / effect["curve_se"].values
+    known = np.isfinite(ratio)
+    least = np.nanmin(np.where(effect["n_obs"] > 0, degrees, np.nan))
+    assert (ratio[known] <= stats.t.ppf(0.5 + level / 2, least) * (1 + 1e-12)).all()
+    assert (ratio[known] >= stats.norm.ppf(0.5 + level / 2) * (1 - 1e-12)).all()
+
+
+def test_degrees_of_freedom_of_a_curve_through_two_bins():
+    """Satterthwaite's, which for two bins is Welch's; zero-start, so that no places count."""
+    rng = np.random.default_rng(3)
+    x = np.concatenate([rng.uniform(0, 1, 8), rng.uniform(1, 2, 20)])[:, None]
+    g = rng.normal(size=28)[:, None] * np.where(x < 1, 3, 1)
+    local = local_of(x, g, features=0)
+    effect = rs.rhale(local, bins=rs.GivenBins([0, 1, 2]), centering="start")
+    found = rs.confint(effect, level=0.9)["curve_ci"].values[0, -1]
+    welch = stats.ttest_ind(g[:8, 0], -g[8:, 0], equal_var=False).confidence_interval(0.9)
+    assert_allclose(found, welch, rtol=1e-9)
+
+
+def test_heterogeneity_interval_of_the_labelled_result(table):
+    """Equal to the formula, equivariant, and [0, 0] where nothing varies."""
+    X, g, _ = table
+    found = rs.confint(rs.rhale(local_of(X, g), bins=rs.GivenBins(EDGES)))["heterogeneity_ci"]
+    tripled = rs.confint(rs.rhale(local_of(X, -3 * g), bins=rs.GivenBins(EDGES)))
+    assert_allclose(tripled["heterogeneity_ci"], 3 * found, rtol=1e-9)
+    spread = rs.rhale(local_of(X, g), bins=rs.GivenBins(EDGES))["heterogeneity"]
+    assert (found.sel(ci_bound="lower") < spread).all()
+    assert (found.sel(ci_bound="upper") > spread).all()
+    additive = rs.confint(rs.rhale(local_of(X, np.full_like(g, 2.0)), bins=rs.GivenBins(EDGES)))
+    assert_array_equal(additive["heterogeneity_ci"], 0)
+    assert_allclose(additive["effect_ci"], 2, rtol=1e-14)
+
+
+FACTS = ("target", "source", "method", "kind", "ci_prob", "ci_kind", "long_name", "units")
+
+
+@pytest.mark.parametrize("method", ["normal", "percentile", "basic", "bca", "studentized"])
+def test_every_interval_says_what_it_is(method, table):
+    local = local_of(*table[:2])
+    effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins(EDGES)))
+    boot = None
+    if method != "normal":
+        boot = rs.bootstrap(local, effect, n_resamples=40, studentize=True, rng=0)
+    found = rs.confint(effect, boot, level=0.8, method=method)
+    names = [name for name in found.data_vars if str(name).endswith("_ci")]
+    assert {"effect_ci", "heterogeneity_ci", "curve_ci"} <= set(names)
+    if boot is not None and method != "studentized":
+        assert {"average_effect_ci", "heterogeneity_index_ci"} <= set(names)
+    for name in names:
+        attrs = found[name].attrs
+        assert [fact for fact in FACTS if not attrs.get(fact)] == []
+        assert attrs["kind"] == "pointwise"
+        assert attrs["ci_prob"] == 0.8
+        assert attrs["source"] == "rows"
+        assert (method in attrs["method"]) == (method != "normal")
+        assert found[name].dims[-1] == "ci_bound"
+    band = rs.confband(effect, level=0.8)
+    for name in ("curve_band", "effect_band"):
+        attrs = band[name].attrs
+        assert [fact for fact in FACTS if not attrs.get(fact)] == []
+        assert attrs["kind"] == "simultaneous over the axis"
+    target = found["curve_ci"].attrs["target"]
+    assert target == effect["curve_se"].attrs["target"] == band["curve_band"].attrs["target"]
+
+
+def with_odd_features(rng):
+    """A feature in five bins, one in two, and a constant one."""
+    x = np.column_stack([rng.uniform(size=N), rng.integers(2, size=N), np.ones(N)])
+    g = rng.normal(size=x.shape)
+    local = local_of(x.astype(float), g, features=[0, 1, 2])
+    edges = {"x0": [0, 0.2, 0.4, 0.6, 0.8, 1], "x1": [0, 0.5, 1], "x2": [0, 1]}
+    return local, rs.rhale(local, bins=rs.GivenBins(edges))
+
+
+@pytest.mark.parametrize("method", ["normal", "percentile", "basic", "bca", "studentized"])
+def test_features_with_fewer_bins_and_without_any(method, rng):
+    local, effect = with_odd_features(rng)
+    boot = None
+    if method != "normal":
+        boot = rs.bootstrap(local, effect, n_resamples=40, studentize=True, rng=0)
+    found = rs.confband(rs.confint(effect, boot, method=method))
+    assert_array_equal(effect["n_bins"], [5, 2, 0])
+    for name in ("effect_ci", "heterogeneity_ci", "curve_ci", "effect_band", "curve_band"):
+        known = np.isfinite(found[name]).all("ci_bound").sum(found[name].dims[1])
+        assert_array_equal(known, [5, 2, 0] if "curve" not in name else [6, 3, 0])
+    if method not in ("normal", "studentized"):
+        known = np.isfinite(found["average_effect_ci"]).all("ci_bound")
+        assert_array_equal(known, [True, True, False])
+    if method == "normal":
+        alone = rs.confint(effect.isel(feature=[1]))
+        assert_array_equal(alone["effect_ci"][0], found["effect_ci"][1])
+    grouped = rs.std_error(effect, local, groups=np.arange(N) // 4)
+    assert_array_equal(np.isfinite(grouped["effect_se"]).sum("bin"), [5, 2, 0])
+    assert rs.vcov(effect, "x2").shape == (0, 0)
+    assert rs.vcov(effect, "x1").shape == (3, 3)
+
+
+@pytest.mark.filterwarnings("ignore:Bins without rows")
+@pytest.mark.parametrize("method", ["normal", "percentile", "basic", "bca", "studentized"])
+def test_intervals_beside_a_gap(method, rng):
+    x = np.concatenate([rng.uniform(0, 1, 50), rng.uniform(2, 4, 200)])[:, None]
+    local = local_of(x, rng.normal(size=(250, 1)), features=0)
+    effect = rs.rhale(local, bins=rs.GivenBins([0, 1, 2, 3, 4]))
+    boot = None
+    if method != "normal":
+        boot = rs.bootstrap(local, effect, n_resamples=40, studentize=True, rng=0)
+    found = rs.confint(effect, boot, method=method)
+    for name in ("effect_ci", "heterogeneity_ci"):
+        known = np.isfinite(found[name].values[0]).all(axis=-1)
+        assert_array_equal(known, [True, False, True, True])
+    known = np.isfinite(found["curve_ci"].values[0]).all(axis=-1)
+    assert_array_equal(known, [False, False, True, True, True])
+
+
+def test_unusable_intervals(table):
+    local = local_of(*table[:2])
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    boot = rs.bootstrap(local, effect, n_resamples=8, rng=0)
+    for level in (0, 1, 95):
+        with pytest.raises(ValueError, match=f"level must lie .* got {level}"):
+            rs.confint(effect, level=level)
+        with pytest.raises(ValueError, match=f"level must lie .* got {level}"):
+            rs.confband(effect, level=level)
+    with pytest.raises(ValueError, match="method must be one of 'normal', .*; got 'wald'"):
+        rs.confint(effect, method="wald")
+    with pytest.raises(ValueError, match="boot must be given for method 'bca'"):
+        rs.confint(effect, method="bca")
+    with pytest.raises(ValueError, match="standard errors for method 'studentized'"):
+        rs.confint(effect, boot, method="studentized")
+    with pytest.raises(ValueError, match="these have other edges"):
+        rs.confint(rs.rhale(local, bins=rs.EqualWidthBins(4)), boot)
+    with pytest.raises(TypeError, match="boot must be .*; got Dataset"):
+        rs.confint(effect, effect)
+    again = rs.bootstrap(local, rs.rhale(local), n_resamples=4, rebin=True, rng=0)
+    with pytest.raises(ValueError, match="chose them again"):
+        rs.confint(effect, again)
+    with pytest.raises(ValueError, match="n_draws must be at least 1; got 0"):
+        rs.confband(effect, n_draws=0)
+
+
+# --- bootstrap intervals against SciPy -----------------------------------------------------------
+
+
+def one_bin(rng, n=60):
+    g = rng.standard_gamma(2, n)
+    local = local_of(rng.uniform(size=(n, 1)), g[:, None], features=0)
+    return g, local, rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(1)))
+
+
+@pytest.mark.parametrize("method", ["percentile", "basic", "bca"])
+@pytest.mark.parametrize("name", ["effect", "heterogeneity", "average_effect"])
+def test_bootstrap_intervals_agree_with_scipy(method, name, rng):
+    """Draws of its own on either side: ends agree within the Monte-Carlo error of quantiles."""
+    g, local, effect = one_bin(rng)
+    n = 8000
+    boot = rs.bootstrap(local, effect, n_resamples=n, rng=1)
+    ours = rs.confint(effect, boot, level=0.9, method=method)[f"{name}_ci"].values.reshape(2)
+
+    def statistic(x, axis):
+        return np.std(x, axis=axis, ddof=1) if name == "heterogeneity" else np.mean(x, axis=axis)
+
+    theirs = stats.bootstrap(
+        (g,),
+        statistic,
+        n_resamples=n,
+        confidence_level=0.9,
+        method="BCa" if method == "bca" else method,
+        rng=np.random.default_rng(2),
+    )
+    expected = np.array(theirs.confidence_interval)
+    draws = theirs.bootstrap_distribution
+    if name == "heterogeneity" and method == "basic":
+        # Ours is on the log scale.
+        expected = g.std(ddof=1) ** 2 / np.quantile(draws, [0.95, 0.05])
+    if name == "average_effect" and method == "bca":
+        # Ours corrects the bias only.
+        expected = np.quantile(draws, [0.05, 0.95])
+        tolerance = 0.05
+    else:
+        # sqrt(p (1 - p) / n) over a normal density at that quantile, for both; bca shifts to one
+        # further out. Accelerations differ by 1 / n: the jackknife's and the influence's.
+        density = stats.norm.pdf(stats.norm.ppf(0.97)) / draws.std()
+        tolerance = 4 * np.sqrt(2 * 0.05 * 0.95 / n) / density
+        tolerance += (0.02 * draws.std()) * (method == "bca")
+    assert_allclose(ours, expected, atol=tolerance)
+
+
+def test_studentized_interval_agrees_with_the_t_interval(rng):
+    """Of normal rows, whose pivot is Student's t, exactly; the bootstrap's is close to it."""
+    g = stats.norm.ppf((np.arange(200) + 0.5) / 200)
+    local = local_of(rng.permutation(np.linspace(0, 1, 200))[:, None], g[:, None], features=0)
+    effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(1)))
+    boot = rs.bootstrap(local, effect, n_resamples=4000, studentize=True, rng=1)
+    found = rs.confint(effect, boot, method="studentized")["effect_ci"].values.reshape(2)
+    expected = rs.confint(effect)["effect_ci"].values.reshape(2)
+    # Monte-Carlo error of a 2.5 % quantile: sqrt(.025 .975 / 4000) / .058 = .043.
+    assert_allclose(found, expected, atol=4 * 0.045 * effect["effect_se"].item())
+
+
+# --- bands ---------------------------------------------------------------------------------------
+
+
+@KINDS
+@CENTERINGS
+def test_bands_are_wider_than_intervals(kind, centering, table):
+    effect = rs.confband(rs.confint(of_kind(kind, local_of(*table[:2]), centering)))
+    for name in ("curve", "effect"):
+        width = effect[[f"{name}_ci", f"{name}_band"]].diff("ci_bound")
+        moves = (effect[f"{name}_se"] > 0).expand_dims(ci_bound=1, axis=-1).values
+        band, interval = width[f"{name}_band"].values[moves], width[f"{name}_ci"].values[moves]
+        # The band of a single bin is its interval.
+        alone = (effect["n_bins"] == 1).values[:, None] & (name == "effect")
+        alone = np.broadcast_to(alone, effect[f"{name}_se"].shape)[..., None][moves]
+        assert (band > interval)[~alone].all()
+        assert_allclose(band[alone], interval[alone], rtol=1e-12)
+        middle = effect[f"{name}_band"].mean("ci_bound")
+        assert_allclose(middle, effect[name], rtol=1e-9, atol=1e-12)
+
+
+def test_bands_grow_with_the_level_and_repeat_themselves(table):
+    effect = rs.std_error(rs.rhale(local_of(*table[:2]), bins=rs.GivenBins(EDGES)))
+    widths = [
+        rs.confband(effect, level=level)["curve_band"].diff("ci_bound").values
+        for level in (0.5, 0.8, 0.95, 0.99)
+    ]
+    assert (np.diff(widths, axis=0) > 0).all()
+    xr.testing.assert_identical(rs.confband(effect), rs.confband(effect, rng=0))
+    xr.testing.assert_identical(rs.confband(effect, rng=5), rs.confband(effect, rng=5))
+    assert not rs.confband(effect, rng=5).equals(rs.confband(effect, rng=6))
+
+
+def test_band_of_one_edge_is_the_interval(rng):
+    """One bin and a zero-start curve: all that varies is its end, and its effect."""
+    _, _, effect = one_bin(rng)
+    local = local_of(rng.uniform(size=(60, 1)), rng.normal(size=(60, 1)), features=0)
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(1), centering="start")
+    n_draws = 200_000
+    found = rs.confband(rs.confint(effect), n_draws=n_draws)
+    exact = stats.t(59)
+    error = np.sqrt(0.05 * 0.95 / n_draws) / (2 * exact.pdf(exact.ppf(0.975)))
+    for name, at in (("curve", 1), ("effect", 0)):
+        band = np.diff(found[f"{name}_band"].values[0, at])
+        interval = np.diff(found[f"{name}_ci"].values[0, at])
+        assert_allclose(band / interval, 1, atol=4 * error / exact.ppf(0.975))
+    assert_array_equal(found["curve_band"].values[0, 0], 0)
+
+
+def test_band_of_independent_effects(table):
+    """Bins are independent: all |t| are below their q in 95 %, and each alike often."""
+    effect = rs.confband(rs.std_error(lines(local_of(*table[:2]))))
+    row = one_feature(effect, 0)
+    degrees = (row["n_effective"] - 1 - (row["slope"] != 0)).values
+    q = np.diff(row["effect_band"].values)[:, 0] / 2 / row["effect_se"].values
+    inside = 1 - 2 * stats.t.sf(q, degrees)
+    assert_allclose(inside, 0.95 ** (1 / row.sizes["bin"]), rtol=1e-12)
+
+
+def test_bands_of_what_is_known_exactly():
+    x = np.linspace(0, 1, 50)[:, None]
+    effect = rs.rhale(
+        local_of(x, np.full((50, 1), 3.0), features=0),
+        bins=rs.EqualWidthBins(3),
+        centering="start",
+    )
+    found = rs.confband(rs.confint(effect))
+    assert_allclose(found["curve_band"], found["curve_ci"], atol=1e-14)
+    assert_allclose(found["curve_band"].sel(ci_bound="lower"), found["curve"], atol=1e-14)
+    assert_allclose(found["effect_band"], 3, rtol=1e-14)
+
+
+@KINDS
+def test_intervals_and_bands_survive_a_file(kind, table, tmp_path):
+    X, g, group = table
+    local = local_of(X, g)
+    effect = rs.std_error(of_kind(kind, local), local, groups=group)
+    for number, found in enumerate(
+        (rs.confband(rs.confint(effect)), rs.confband(rs.confint(of_kind(kind, local))))
+    ):
+        path = tmp_path / f"{number}.nc"
+        found.to_netcdf(path, engine="h5netcdf")
+        with xr.open_dataset(path, engine="h5netcdf") as back:
+            xr.testing.assert_identical(back.load(), found)

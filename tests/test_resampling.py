@@ -1,0 +1,586 @@
+"""Bootstrap, refits and folds: rows repeated, streams, closed forms, other people's errors."""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+import xarray as xr
+from numpy.testing import assert_allclose, assert_array_equal
+
+import rhale_stats as rs
+from rhale_stats import resampling
+from rhale_stats.arrays import resample
+from rhale_stats.bins import describe, rule_of
+from rhale_stats.effects import is_estimation_row
+from rhale_stats.schema import one_feature
+
+CENTERINGS = pytest.mark.parametrize("centering", ["mean", "start", "integral"])
+EDGES = np.array([-1, -0.5, 0.1, 0.4, 1])
+N = 240
+
+
+def table(n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 2))
+    first = 1 + 3 * X[:, 0] + (1 + X[:, 0] ** 2) * rng.standard_gamma(1, n)
+    return X, np.column_stack([first, 4 * X[:, 0]])
+
+
+def local_of(X, g, **options):
+    options = {"features": list(range(X.shape[1]))} | options
+    return rs.local_effects(None, X, jacobian=g, **options)
+
+
+def in_the_same_bins(effect, local, centering):
+    """`rhale` of other rows with the edges, and the linear bins, of ``effect``."""
+    names = effect["feature"].values
+    edges = {name: one_feature(effect, str(name))["edge_value"].values for name in names}
+    rule = rs.GivenBins(edges)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Bins without rows", UserWarning)
+        if "slope" in effect:
+            return rs.rhale(local, bins=Lines(edges, effect), centering=centering)
+        return rs.rhale(local, bins=rule, centering=centering)
+
+
+class Lines(rs.GivenBins):
+    """Given bins, some of them linear."""
+
+    degree = 1
+
+    def __init__(self, edges, effect):
+        super().__init__(edges)
+        slope = {str(name): one_feature(effect, str(name))["slope"] for name in edges}
+        object.__setattr__(self, "lines", {name: (s != 0).values for name, s in slope.items()})
+
+    def choose(self, candidates):
+        return [
+            found._replace(linear=self.lines[candidate.name])
+            for candidate, found in zip(candidates, super().choose(candidates), strict=True)
+        ]
+
+
+def linear_effect(local, centering):
+    effect = rs.rhale(local, bins=rs.AdaptiveBins(20, min_obs=30, penalty=0.5), centering=centering)
+    assert (effect["slope"] != 0).any()
+    return effect
+
+
+def weights_of(boot_rng, n_draws, units, scheme="multinomial"):
+    """Those that `bootstrap` draws, from their streams."""
+    streams = np.random.default_rng(boot_rng).spawn(n_draws)
+    return [resample.draw_weights(scheme, units, stream) for stream in streams]
+
+
+# --- replicates ----------------------------------------------------------------------------------
+
+
+@CENTERINGS
+@pytest.mark.parametrize("kind", ["constant", "linear", "gap"])
+@pytest.mark.parametrize("weights", ["none", "precision", "frequency"])
+@pytest.mark.filterwarnings("ignore:Bins without rows")
+def test_a_replicate_is_rhale_of_the_rows_as_often_as_drawn(kind, centering, weights):
+    X, g = table()
+    if kind == "gap":
+        X[:, 0] = np.where(X[:, 0] > 0.5, X[:, 0] + 1, X[:, 0])
+    rng = np.random.default_rng(1)
+    w = {"none": np.ones(N), "precision": rng.uniform(0.5, 1, N)}.get(
+        weights, rng.integers(1, 4, N).astype(float)
+    )
+    options = {} if weights == "none" else {"weights": w, "weight_kind": weights}
+    local = local_of(X, g, **options)
+    if kind == "linear":
+        effect = linear_effect(local, centering)
+    else:
+        bins = [-1, -0.5, 0.5, 1.5, 2] if kind == "gap" else EDGES
+        effect = rs.rhale(local, bins=rs.GivenBins(bins), centering=centering)
+    boot = rs.bootstrap(local, effect, n_resamples=4, chains=2, rng=5)
+    assert dict(boot.sizes) | {"chain": 2, "draw": 2} == dict(boot.sizes)
+    size = w if weights == "frequency" else None
+    drawn = weights_of(5, 4, resample.Units(None, [np.arange(N)], size))
+    for number, weight in enumerate(drawn):
+        found = boot.isel(chain=number // 2, draw=number % 2)
+        # Repeated rows, which keep their weights.
+        times = np.round(weight * (w if weights == "frequency" else 1)).astype(int)
+        rows = np.repeat(np.arange(N), times)
+        again = {"weights": w[rows]} if weights == "precision" else {}
+        expected = in_the_same_bins(effect, local_of(X[rows], g[rows], **again), centering)
+        expected = expected.merge(
+            rs.effect_sizes(expected)[["importance", "aled", "aler_min", "aler_max"]]
+        )
+        for name in (
+            *("effect", "heterogeneity", "curve", "average_effect"),
+            *("heterogeneity_index", "heterogeneity_output"),
+            *("importance", "aled", "aler_min", "aler_max"),
+            *(("slope",) if kind == "linear" else ()),
+        ):
+            assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-11, err_msg=name)
+        empty = (expected["n_obs"] == 0) & (expected["bin"] < expected["n_bins"])
+        assert_array_equal(found["n_empty"], empty.sum("bin"))
+    for name in boot.data_vars:
+        assert boot[name].attrs["long_name"]
+
+
+def test_standard_errors_of_a_replicate():
+    X, g = table()
+    local = local_of(X, g)
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    boot = rs.bootstrap(local, effect, n_resamples=4, studentize=True, rng=5)
+    drawn = weights_of(5, 4, resample.Units(None, [np.arange(N)], None))
+    for number, weight in enumerate(drawn):
+        rows = np.repeat(np.arange(N), weight.astype(int))
+        expected = rs.std_error(in_the_same_bins(effect, local_of(X[rows], g[rows]), "mean"))
+        for name in ("effect_se", "heterogeneity_se", "curve_se"):
+            assert_allclose(boot[name].isel(chain=number, draw=0), expected[name], rtol=1e-8)
+
+
+def test_results_do_not_depend_on_threads_and_chunks(monkeypatch):
+    local = local_of(*table())
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    again = rs.rhale(local, bins=rs.AdaptiveBins(10))
+    expected = rs.bootstrap(local, effect, n_resamples=44, rng=2)
+    rebinned = rs.bootstrap(local, again, n_resamples=8, rebin=True, rng=2)
+    for threads, chunk in ((1, 1), (3, 1 << 17), (16, 1 << 28)):
+        monkeypatch.setattr(os, "cpu_count", lambda n=threads: n)
+        monkeypatch.setattr(resampling, "CHUNK_BYTES", chunk)
+        xr.testing.assert_identical(rs.bootstrap(local, effect, n_resamples=44, rng=2), expected)
+        found = rs.bootstrap(local, again, n_resamples=8, rebin=True, rng=2)
+        xr.testing.assert_identical(found, rebinned)
+
+
+def test_chains_are_cut_from_one_sequence():
+    local = local_of(*table())
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    four = rs.bootstrap(local, effect, n_resamples=12, chains=4, rng=2)
+    two = rs.bootstrap(local, effect, n_resamples=12, chains=2, rng=2)
+    assert four["effect"].dims == ("chain", "draw", "feature", "bin")
+    assert four.sizes["draw"] == 3
+    flat = [one["curve"].values.reshape(12, 2, 5) for one in (four, two)]
+    assert_array_equal(*flat)
+    assert len(np.unique(flat[0][:, 0, 0])) == 12
+
+
+def test_units_that_are_drawn():
+    """By a weight that is the estimate: each row's local effect is 1 in one group, 0 elsewhere."""
+    n, group = 60, np.repeat(np.arange(6), 10)
+    g = (group[:, None] == np.arange(6)).astype(float)
+    local = local_of(np.random.default_rng(0).uniform(size=(n, 6)), g)
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(1))
+    shares = {}
+    for name, options in {
+        "rows": {},
+        "groups": {"groups": [f"g{code}" for code in group]},
+        "strata": {"strata": group},
+        "both": {"groups": np.arange(n) // 5, "strata": group},
+        "halves": {"groups": group, "strata": group > 2},
+    }.items():
+        boot = rs.bootstrap(local, effect, n_resamples=200, rng=1, **options)
+        shares[name] = boot["average_effect"].values.reshape(200, 6)
+        assert boot.attrs["source"] == ("groups of rows" if "groups" in options else "rows")
+    # Of 6 groups each share is a count of sixths, and varies ten times as much as with rows.
+    assert_allclose(shares["groups"] * 6, np.round(shares["groups"] * 6), atol=1e-9)
+    assert shares["groups"].var() / shares["rows"].var() > 6
+    assert_allclose(shares["strata"], 1 / 6, rtol=1e-9)
+    assert_allclose(shares["both"], 1 / 6, rtol=1e-9)
+    assert_allclose(shares["halves"][:, :3].sum(axis=1), 0.5, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "empties"), [("bayesian", False), ("multinomial", True), ("poisson", True)]
+)
+def test_bins_that_replicates_leave_without_rows(scheme, empties):
+    x = np.concatenate([np.linspace(0, 1, 30), [1.5, 1.6, 2]])[:, None]
+    local = local_of(x, np.sin(9 * x))
+    effect = rs.rhale(local, bins=rs.GivenBins([0, 1.2, 2]))
+    boot = rs.bootstrap(local, effect, n_resamples=400, scheme=scheme, rng=1)
+    empty = boot["n_empty"].values
+    assert_array_equal(empty, np.isnan(boot["effect"]).sum("bin"))
+    # Three rows are all left out with probability exp(-3) = 5 %, about.
+    assert (empty > 0).any() == empties
+    assert empty.mean() < 0.1
+    assert_array_equal(np.isnan(boot["curve"]).all("edge"), empty > 0)
+    assert boot.attrs["scheme"] == scheme
+    bounds = rs.confint(effect, boot)["effect_ci"]
+    assert np.isfinite(bounds).all()
+
+
+def test_bootstrap_and_central_limit_theorem():
+    """4000 replicates: a standard deviation errs by 1 / sqrt(8000) = 1.1 %, heavy tails apart."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, (1000, 2))
+    g = np.column_stack([2 + 4 * X[:, 1], 4 * X[:, 0]])
+    local = local_of(X, g)
+    effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(5)))
+    boot = rs.bootstrap(local, effect, n_resamples=4000, rng=4)
+    for name in ("effect", "curve", "average_effect"):
+        spread = boot[name].std(("chain", "draw"), ddof=1)
+        # A bin has 200 rows: the bootstrap's variance of a mean is 1 / 200 smaller.
+        ratio = spread / effect[f"{name}_se"]
+        assert_allclose(ratio, 1, atol=0.04, err_msg=name)
+        assert abs(float(ratio.mean()) - 1) < 0.03
+
+
+def test_no_model_is_asked():
+    X, _ = table()
+    calls = []
+
+    def model(X):
+        calls.append(len(X))
+        return X[:, 0] * X[:, 1]
+
+    local = rs.local_effects(model, X)
+    effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins(EDGES)))
+    asked = len(calls)
+    boot = rs.bootstrap(local, effect, n_resamples=8, rng=0)
+    rs.bootstrap(local, rs.rhale(local), n_resamples=8, rebin=True, rng=0)
+    rs.folds(local, n_folds=3, rng=0)
+    rs.effect_sizes(effect, boot)
+    rs.confint(effect, boot)
+    assert len(calls) == asked > 0
+
+
+def test_rows_that_chose_the_edges_and_rows_without_weight_stay_out():
+    X, g = table()
+    honest = rs.rhale(local_of(X, g), bins=rs.EqualWidthBins(3), honest=True, rng=0)
+    used = is_estimation_row(local_of(X, g), honest)
+    found = rs.bootstrap(local_of(X, g), honest, n_resamples=4, rng=3)
+    g[~used] = 1e6
+    again = rs.bootstrap(local_of(X, g), honest, n_resamples=4, rng=3)
+    assert_array_equal(found["effect"], again["effect"])
+    weights = np.where(np.arange(N) < 100, 0.0, 1)
+    local = local_of(X, g, weights=weights)
+    part = local_of(X[100:], g[100:])
+    boots = [
+        rs.bootstrap(rows, rs.rhale(rows, bins=rs.GivenBins(EDGES)), n_resamples=4, rng=3)
+        for rows in (local, part)
+    ]
+    assert_allclose(boots[0]["effect"], boots[1]["effect"], rtol=1e-12)
+
+
+def test_accelerations_of_frequency_weights_are_those_of_repeated_rows():
+    X, g = table()
+    times = np.random.default_rng(0).integers(1, 5, N)
+    local = local_of(X, g, weights=times, weight_kind="frequency")
+    rows = np.repeat(np.arange(N), times)
+    found, expected = (
+        rs.bootstrap(one, rs.rhale(one, bins=rs.GivenBins(EDGES)), n_resamples=4, rng=3)
+        for one in (local, local_of(X[rows], g[rows]))
+    )
+    for name in ("effect", "heterogeneity", "curve"):
+        name = f"{name}_acceleration"
+        assert_allclose(found[name], expected[name], rtol=1e-7, atol=1e-12)
+        assert (np.abs(found[name]) > 0).any()
+
+
+def test_an_additive_model_has_no_width_and_says_why():
+    X, _ = table()
+    local = local_of(X, np.full_like(X, 2.0))
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    boot = rs.bootstrap(local, effect, n_resamples=20, rng=0)
+    assert_allclose(boot["effect"], 2, rtol=1e-14)
+    assert boot.attrs["source"] == "rows"
+    assert boot.attrs["model"] == "as given"
+
+
+def test_a_statistic_of_all_replicates():
+    local = local_of(*table())
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    calls = []
+
+    def ratio(replicates):
+        calls.append(1)
+        return replicates["effect"].isel(bin=0) / replicates["effect"].isel(bin=1)
+
+    boot = rs.bootstrap(local, effect, n_resamples=8, statistic=ratio, rng=0)
+    expected = boot["effect"].isel(bin=0) / boot["effect"].isel(bin=1)
+    assert len(calls) == 1
+    assert_array_equal(boot["statistic"], expected)
+    assert boot.attrs["scheme"] == "multinomial"
+    named = rs.bootstrap(
+        local,
+        effect,
+        n_resamples=8,
+        statistic=lambda b: xr.Dataset({"steepest": abs(b["effect"]).max("bin")}),
+        rng=0,
+    )
+    assert_array_equal(named["steepest"], abs(boot["effect"]).max("bin"))
+
+
+def test_replicates_survive_a_file(tmp_path):
+    local = local_of(*table())
+    effect = rs.std_error(rs.rhale(local, bins=rs.AdaptiveBins(10)))
+    fixed = rs.bootstrap(local, effect, n_resamples=8, rng=0)
+    rebinned = rs.bootstrap(local, effect, n_resamples=8, rebin=True, rng=0)
+    for number, found in enumerate((fixed, rebinned, rs.confint(effect, fixed))):
+        path = tmp_path / f"{number}.nc"
+        found.to_netcdf(path, engine="h5netcdf")
+        with xr.open_dataset(path, engine="h5netcdf") as back:
+            xr.testing.assert_identical(back.load(), found)
+    with xr.open_dataset(tmp_path / "0.nc", engine="h5netcdf") as back:
+        xr.testing.assert_identical(rs.confint(effect, back.load()), rs.confint(effect, fixed))
+
+
+def test_unusable_bootstraps():
+    X, g = table()
+    local = local_of(X, g)
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    group = np.arange(N) // 2
+    for function in (
+        lambda: rs.bootstrap(local, effect, n_resamples=10),
+        lambda: rs.bootstrap_refit(lambda rows: effect, X, n_resamples=10),
+    ):
+        with pytest.raises(ValueError, match=r"multiple of chains; got 10 and 4\. Take 12"):
+            function()
+    with pytest.raises(ValueError, match="n_resamples must be at least 1; got 0"):
+        rs.bootstrap(local, effect, n_resamples=0)
+    with pytest.raises(ValueError, match="scheme must be one of .*; got 'wild'"):
+        rs.bootstrap(local, effect, scheme="wild")
+    for name in ("groups", "strata"):
+        with pytest.raises(
+            ValueError, match=rf"{name} must .* 240 rows of local; got shape \(9,\)"
+        ):
+            rs.bootstrap(local, effect, **{name: np.zeros(9)})
+    with pytest.raises(ValueError, match="some group has rows in two strata"):
+        rs.bootstrap(local, effect, groups=group, strata=np.arange(N) % 2)
+    with pytest.raises(ValueError, match="fall into them otherwise"):
+        rs.bootstrap(local_of(X[1:], g[1:]), effect, n_resamples=4)
+    with pytest.raises(ValueError, match="studentize must be False with linear bins"):
+        rs.bootstrap(local, linear_effect(local, "mean"), studentize=True)
+    with pytest.raises(ValueError, match="this one is debiased"):
+        rs.bootstrap(local, rs.debias(effect, rs.check_unbiased(local, effect)))
+    with pytest.raises(ValueError, match="a rule that can be applied again, .*; got GivenBins"):
+        rs.bootstrap(local, effect, rebin=True, n_resamples=4)
+    with pytest.raises(TypeError, match="local must be .*; got ndarray"):
+        rs.bootstrap(X, effect)
+    with pytest.raises(TypeError, match="effect must be .*; got ndarray"):
+        rs.bootstrap(local, X)
+
+
+# --- edges chosen again --------------------------------------------------------------------------
+
+RULES = [
+    rs.AdaptiveBins(10),
+    rs.AdaptiveBins(20, degree=0, penalty=1.5, min_obs=20),
+    rs.OptimalBins(10, min_obs=12),
+    rs.OptimalBins(),
+    rs.GreedyBins(12, discount=0.25),
+    rs.EqualWidthBins(5),
+    rs.QuantileBins(4),
+    rs.BestEqualWidthBins(6),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+def test_a_rule_is_read_from_its_description(rule):
+    assert rule_of(*describe(rule)) == rule
+
+
+def test_rules_that_cannot_be_read():
+    with pytest.raises(ValueError, match="AdaptiveBins, .*QuantileBins; got GivenBins"):
+        rule_of(*describe(rs.GivenBins([0, 1])))
+
+
+@pytest.mark.parametrize("rule", [RULES[0], RULES[2], rs.EqualWidthBins(40)], ids=repr)
+def test_edges_chosen_again(rule):
+    X, g = table(400)
+    local = local_of(X, g)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Bins without rows", UserWarning)
+        effect = rs.rhale(local, bins=rule)
+    boot = rs.bootstrap(local, effect, n_resamples=12, rebin=True, n_grid=21, rng=1)
+    assert boot["curve"].dims == ("chain", "draw", "feature", "grid")
+    for number in (0, 1):
+        ends = one_feature(effect, number)["edge_value"].values[[0, -1]]
+        assert_allclose(boot["grid_value"][number], np.linspace(*ends, 21), rtol=1e-12)
+    assert ((boot["edge_frequency"] >= 0) & (boot["edge_frequency"] <= 1)).all()
+    assert boot.sizes["grid_cell"] == 20
+    again = rs.bootstrap(local, effect, n_resamples=12, rebin=True, n_grid=21, rng=1)
+    xr.testing.assert_identical(boot, again)
+    assert boot.attrs["bins"] == "chosen again in every replicate"
+    # By hand.
+    weight = weights_of(1, 12, resample.Units(None, [np.arange(400)], None))[7]
+    sample = local_of(X, g, weights=weight)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Bins without rows", UserWarning)
+        expected = rs.rhale(sample, bins=rule)
+    found = boot.isel(chain=2, draw=1)
+    assert_array_equal(found["n_bins"], expected["n_bins"])
+    for name in ("x0", "x1"):
+        grid = boot["grid_value"].sel(feature=name).values
+        curve = rs.predict(expected, grid, name)
+        assert_allclose(found["curve"].sel(feature=name), curve, atol=1e-12)
+    if isinstance(rule, rs.EqualWidthBins):
+        # 39 inner edges that move little: nearly always one in every cell.
+        assert boot["edge_frequency"].mean() > 0.9
+        assert_array_equal(boot["n_bins"], 40)
+
+
+def test_edges_chosen_again_count_one_edge_in_its_cell():
+    """A break at 0.5 that no replicate misses."""
+    x = np.random.default_rng(0).uniform(size=(400, 1))
+    local = local_of(x, np.where(x < 0.5, 1.0, -1.0))
+    effect = rs.rhale(local, bins=rs.OptimalBins(20, min_obs=5))
+    boot = rs.bootstrap(local, effect, n_resamples=20, rebin=True, n_grid=6, rng=1)
+    assert boot["edge_frequency"].values[0, 2] == 1
+    assert_allclose(boot["effect"].isel(grid=1), 1, atol=1e-9)
+    assert np.isnan(boot["effect"].isel(grid=0)).any()  # beyond the rows that were drawn
+
+
+# --- refits --------------------------------------------------------------------------------------
+
+
+def least_squares(rows):
+    """Effect of a fitted line, which is additive."""
+    rows = np.asarray(rows)
+    slope = np.polyfit(rows[:, 0], rows[:, 1], 1)[0]
+    local = rs.local_effects(lambda X: slope * X[:, 0], rows[:, :1], features=0)
+    return rs.rhale(local, bins=rs.EqualWidthBins(1), centering="start")
+
+
+def sometimes(rows):
+    """Fails on resamples that drew the first row: on about 63 of 100, and not on all rows."""
+    if rows["number"].nunique() < len(rows) and (rows["number"] == 0).any():
+        raise RuntimeError("the first row again")
+    return least_squares(rows[["x", "y"]])
+
+
+def line(n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(size=n)
+    return np.column_stack([x, 3 * x + rng.normal(size=n)])
+
+
+def test_refits_of_least_squares_have_the_error_of_statsmodels():
+    data = line()
+    fit = sm.OLS(data[:, 1], sm.add_constant(data[:, 0])).fit(cov_type="HC0")
+    boot = rs.bootstrap_refit(least_squares, data, n_resamples=200, jobs=1, n_grid=3, rng=1)
+    spread = boot["average_effect"].std(ddof=1).item()
+    # 1 / sqrt(400) = 5 % of Monte-Carlo error.
+    assert spread == pytest.approx(fit.bse[1], rel=0.15)
+    assert boot["average_effect"].mean().item() == pytest.approx(fit.params[1], abs=0.06)
+    assert_allclose(boot["effect_estimate"], fit.params[1], rtol=1e-9)
+    assert_allclose(boot["curve_estimate"].values[0, -1], fit.params[1] * np.ptp(data[:, 0]))
+    assert boot.attrs["source"] == "refit"
+    assert "fitted again" in boot.attrs["model"]
+    # The very same model has no width by rows alone.
+    local = rs.local_effects(None, data[:, :1], jacobian=np.full((200, 1), 3.0), features=0)
+    rows = rs.bootstrap(local, rs.rhale(local, bins=rs.EqualWidthBins(1)), n_resamples=8, rng=0)
+    assert np.ptp(rows["average_effect"].values) < 1e-12
+    assert rows.attrs["source"] == "rows"
+
+
+def test_refits_of_groups():
+    """Every row three times: as wide as with one of each."""
+    data = line(100)
+    thrice = np.repeat(data, 3, axis=0)
+    options = {"n_resamples": 12, "jobs": 1, "n_grid": 3, "rng": 1}
+    once = rs.bootstrap_refit(least_squares, data, **options)
+    found = rs.bootstrap_refit(
+        least_squares, thrice, groups=np.repeat(np.arange(100), 3), **options
+    )
+    assert_allclose(found["average_effect"], once["average_effect"], rtol=1e-9)
+    assert found.attrs["source"] == "refit, groups of rows"
+
+
+def test_refits_in_two_processes():
+    options = {"n_resamples": 8, "n_grid": 3, "rng": 1}
+    one = rs.bootstrap_refit(least_squares, line(), jobs=1, **options)
+    two = rs.bootstrap_refit(least_squares, line(), jobs=2, **options)
+    xr.testing.assert_identical(one, two)
+
+
+def test_fits_that_fail_are_counted(tmp_path):
+    data = pd.DataFrame(line(), columns=["x", "y"]).assign(number=np.arange(200))
+    boot = rs.bootstrap_refit(sometimes, data, n_resamples=80, jobs=1, n_grid=3, rng=1)
+    failed = boot["failed"]
+    # 1 - 1/e = 63 %, with an error of 5 %.
+    assert 0.45 < failed.mean() < 0.8
+    assert_array_equal(np.isnan(boot["average_effect"]).all("feature"), failed)
+    assert_array_equal(np.isnan(boot["effect"]).all(("feature", "grid")), failed)
+    assert boot.attrs["first_failure"] == "RuntimeError: the first row again"
+    boot.to_netcdf(tmp_path / "boot.nc", engine="h5netcdf")
+    with xr.open_dataset(tmp_path / "boot.nc", engine="h5netcdf") as back:
+        xr.testing.assert_identical(back.load(), boot)
+
+
+def test_unusable_fits():
+    data, calls = line(), []
+
+    def broken(rows):
+        calls.append(1)
+        if len(calls) > 1:
+            raise RuntimeError("no luck")
+        return least_squares(rows)
+
+    with pytest.raises(ValueError, match="all 4 failed: RuntimeError: no luck"):
+        rs.bootstrap_refit(broken, data, n_resamples=4, jobs=1)
+
+    def renamed(rows):
+        calls.append(1)
+        effect = least_squares(rows)
+        return effect if len(calls) == 1 else effect.assign_coords(feature=["other"])
+
+    calls.clear()
+    with pytest.raises(ValueError, match="all 4 failed: .* fit returned features other"):
+        rs.bootstrap_refit(renamed, data, n_resamples=4, jobs=1)
+    with pytest.raises(TypeError, match="what fit returns must be .*; got ndarray"):
+        rs.bootstrap_refit(lambda rows: rows, data, n_resamples=4, jobs=1)
+    with pytest.raises(ValueError, match="jobs must be at least 1; got 0"):
+        rs.bootstrap_refit(least_squares, data, n_resamples=4, jobs=0)
+    with pytest.raises(ValueError, match="groups must have one entry for each of 200 rows"):
+        rs.bootstrap_refit(least_squares, data, n_resamples=4, groups=[1, 2])
+
+
+# --- folds ---------------------------------------------------------------------------------------
+
+
+def test_folds_by_hand():
+    X, g = table()
+    local = local_of(X, g)
+    found = rs.folds(local, bins=rs.EqualWidthBins(1), n_folds=4, n_repeats=3, rng=7)
+    assert found["effect"].dims == ("repeat", "fold", "feature", "grid")
+    rng = np.random.default_rng(7)
+    means = np.array(
+        [[g[rows].mean(axis=0) for rows in np.array_split(rng.permutation(N), 4)] for _ in range(3)]
+    )
+    assert_allclose(found["effect"].isel(grid=50), means, rtol=1e-12)
+    assert_allclose(found["effect_mean"].isel(grid=50), means.mean(axis=(0, 1)), rtol=1e-12)
+    se = (means.std(axis=1, ddof=1) / 2).mean(axis=0)
+    assert_allclose(found["effect_se"].isel(grid=50), se, rtol=1e-12)
+    assert found["effect_se"].attrs["source"] == "rows"
+    # The ends of the axis are in one fold only.
+    assert np.isnan(found["curve_se"].isel(grid=[0, -1])).all()
+
+
+def test_folds_estimate_the_error_of_a_mean():
+    local = local_of(*table())
+    found = rs.folds(local, bins=rs.EqualWidthBins(1), n_folds=5, n_repeats=30, n_grid=3, rng=0)
+    expected = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(1)))["average_effect_se"]
+    # The mean of sd over folds, c4(5) = .940 of its root mean square; and 30 repeats of a value
+    # that varies by 1 / sqrt(8) of itself.
+    assert_allclose(found["effect_se"].isel(grid=1), 0.940 * expected, rtol=4 * 0.354 / np.sqrt(30))
+
+
+def test_unusable_folds():
+    local = local_of(*table())
+    with pytest.raises(ValueError, match="n_folds must be at least 2; got 1"):
+        rs.folds(local, n_folds=1)
+    with pytest.raises(ValueError, match="n_folds must not exceed .*; got 5 for 3"):
+        rs.folds(local.isel(obs=slice(3)))
+    with pytest.raises(ValueError, match="min_obs must not exceed the number of rows"):
+        rs.folds(local, bins=rs.OptimalBins(min_obs=100))
+
+
+def test_rebin_refuses_frequency_weights(rng):
+    x = rng.uniform(size=(60, 1))
+    local = rs.local_effects(
+        None, x, jacobian=x, features=0, weights=rng.integers(1, 4, 60), weight_kind="frequency"
+    )
+    effect = rs.rhale(local, bins=rs.AdaptiveBins())
+    with pytest.raises(ValueError, match="rebin must be False with frequency weights"):
+        rs.bootstrap(local, effect, n_resamples=4, rebin=True)

@@ -1,0 +1,208 @@
+"""Sizes of effects by rows and by hand, their correction, and the scale of outcomes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import rhale_stats as rs
+from rhale_stats.schema import one_feature
+
+N = 300
+EDGES = np.array([-1, -0.5, 0.1, 0.4, 1])
+SIZES = ("importance", "aled", "aler_min", "aler_max")
+
+
+def local_of(x, g, **options):
+    return rs.local_effects(None, x, jacobian=g, features=list(range(x.shape[1])), **options)
+
+
+@pytest.fixture
+def table(rng):
+    x = rng.uniform(-1, 1, (N, 2))
+    return x, np.column_stack([1 + 3 * x[:, 0], 0 * x[:, 0]]) + rng.normal(size=(N, 2))
+
+
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("kind", ["constant", "linear"])
+@pytest.mark.parametrize("centering", ["mean", "start", "integral"])
+def test_sizes_are_those_over_rows(kind, centering, weights, table, rng):
+    """The standard deviation (ddof 0) of the curve at the rows, whatever its centring."""
+    x, g = table
+    w = rng.uniform(0.2, 1, N) if weights else np.ones(N)
+    rule = rs.AdaptiveBins(20) if kind == "linear" else rs.GivenBins(EDGES)
+    effect = rs.rhale(local_of(x, g, weights=w), bins=rule, centering=centering)
+    if kind == "linear":
+        assert (effect["slope"] != 0).any()
+    found = rs.effect_sizes(effect)
+    for number in (0, 1):
+        row = one_feature(effect, number)
+        at_rows = rs.predict(effect, x[:, number], number).values
+        mean = np.average(at_rows, weights=w)
+        spread = np.sqrt(np.average((at_rows - mean) ** 2, weights=w))
+        assert found["importance"][number].item() == pytest.approx(spread, rel=1e-9)
+        middle = (row["bin_left"].values + row["bin_right"].values) / 2
+        in_the_middle = rs.predict(effect, middle, number).values - mean
+        aled = np.sum(row["weight_share"].values * np.abs(in_the_middle))
+        assert found["aled"][number].item() == pytest.approx(aled, rel=1e-9)
+        curve = row["curve"].values - mean
+        assert found["aler_min"][number].item() == pytest.approx(curve.min(), rel=1e-9)
+        assert found["aler_max"][number].item() == pytest.approx(curve.max(), rel=1e-9)
+    for name in ("heterogeneity_index", "heterogeneity_output"):
+        assert_array_equal(found[name], effect[name])
+
+
+def by_hand():
+    """Effect 1, then -2, in bins of width 1 with two rows each: curve 0, 1, -1 from its start."""
+    x = np.array([0.0, 0.5, 1.5, 2.0])[:, None]
+    g = np.array([1.0, 1, -2, -2])[:, None]
+    return local_of(x, g), rs.rhale(local_of(x, g), bins=rs.GivenBins([0, 1, 2]))
+
+
+def test_sizes_by_hand():
+    # At the rows 0, .5, 0, -1, with mean -1/8; in the middle .5 and 0.
+    found = rs.effect_sizes(by_hand()[1])
+    assert_allclose(found["importance"], np.std([0, 0.5, 0, -1]), rtol=1e-12)
+    assert_allclose(found["aled"], (0.625 + 0.125) / 2, rtol=1e-12)
+    assert_allclose(found["aler_min"], -0.875, rtol=1e-12)
+    assert_allclose(found["aler_max"], 1.125, rtol=1e-12)
+
+
+def test_sizes_on_the_scale_of_outcomes_by_hand():
+    """Median 0; above it .1, .7, 3, below -.1, -.5, -.8, -2.
+
+    The centred curve is .125, 1.125, -.875 at edges: above 1 of 3, 2 of 3, beyond 3 of 4. In the
+    middle of the bins .625, 1 of 3, and .125, 1 of 3.
+    """
+    y = np.array([0.1, 0.7, 3, 0, 0, -0.1, -0.5, -0.8, -2, 0])
+    assert np.median(y) == 0
+    found = rs.effect_sizes(by_hand()[1], y=y)
+    assert_allclose(found["naled"], 50 / 3, rtol=1e-12)
+    assert_allclose(found["naler_max"], 50 * 2 / 3, rtol=1e-12)
+    assert_allclose(found["naler_min"], -50 * 3 / 4, rtol=1e-12)
+    # Moved and stretched together with the effects.
+    local = local_of(
+        np.array([0.0, 0.5, 1.5, 2.0])[:, None], 8.0 * np.array([[1], [1], [-2], [-2]])
+    )
+    scaled = rs.effect_sizes(rs.rhale(local, bins=rs.GivenBins([0, 1, 2])), y=8 * y + 100)
+    assert_allclose(scaled["naled"], found["naled"], rtol=1e-12)
+    # Larger than all outcomes.
+    far = rs.effect_sizes(by_hand()[1], y=y / 1e6)
+    assert_allclose([far["naler_min"].item(), far["naler_max"].item()], [-50, 50])
+    assert_allclose(far["naled"], 50)
+
+
+def test_correction_and_intervals_by_hand(table):
+    x, g = table
+    local = local_of(x, g)
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    boot = rs.bootstrap(local, effect, n_resamples=200, rng=0)
+    y = x.sum(axis=1)
+    found = rs.effect_sizes(effect, boot, y=y, level=0.8)
+    for name in (*SIZES, "heterogeneity_index", "heterogeneity_output"):
+        estimate, draws = found[name].values, boot[name].values.reshape(200, 2)
+        corrected = 2 * estimate - draws.mean(axis=0)
+        if not name.startswith("aler"):
+            corrected = np.maximum(corrected, 0)
+        assert_allclose(found[f"{name}_corrected"], corrected, rtol=1e-9)
+        assert found[f"{name}_ci"].attrs["ci_prob"] == 0.8
+        assert "bias-corrected" in found[f"{name}_ci"].attrs["method"]
+    for name in ("naled", "naler_min", "naler_max"):
+        bounds = found[f"{name}_ci"].values
+        assert (bounds[:, 0] <= bounds[:, 1]).all()
+        assert (np.abs(bounds) <= 50).all()
+        assert (np.abs(found[f"{name}_corrected"]) <= 50).all()
+    # Of no effect the size is noise, and smaller once corrected.
+    assert found["importance_corrected"][1] < found["importance"][1]
+    assert_array_equal(found["ci_bound"], ["lower", "upper"])
+
+
+def test_replicates_on_the_scale_of_outcomes(table):
+    """With linear bins too: from the replicates' own curves."""
+    x, g = table
+    local = local_of(x, g)
+    effect = rs.rhale(local, bins=rs.AdaptiveBins(20))
+    boot = rs.bootstrap(local, effect, n_resamples=40, rng=0)
+    y = np.random.default_rng(0).normal(size=N)
+    found = rs.effect_sizes(effect, boot, y=y)
+    row = one_feature(effect, 0)
+    n_bins = row.sizes["bin"]
+    curve = boot["curve"].values.reshape(40, 2, -1)[:, 0, : n_bins + 1]
+    low = curve.min(axis=1) - boot["curve_mean"].values.reshape(40, 2)[:, 0]
+    away = y - np.median(y)
+    down, up = (
+        50 * np.mean(side <= distance[:, None], axis=1)
+        for side, distance in ((-away[away < 0], -low), (away[away > 0], low))
+    )
+    # A parabola may be below 0 between its ends only.
+    scaled = up - down
+    expected = np.clip(2 * found["naler_min"][0] - scaled.mean(), -50, 50)
+    assert_allclose(found["naler_min_corrected"][0], expected, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:Bins without rows")
+def test_sizes_beside_a_gap(rng):
+    """As if the rows beyond it were not there; a replicate that has no curve has no size."""
+    x = np.concatenate([rng.uniform(0, 1, 20), rng.uniform(2, 4, 80)])[:, None]
+    g, y = rng.normal(size=(100, 1)), rng.normal(size=100)
+    whole, part = local_of(x, g), local_of(x[20:], g[20:])
+    effect = rs.rhale(whole, bins=rs.GivenBins([0, 1, 2, 3, 4]))
+    found = rs.effect_sizes(effect, rs.bootstrap(whole, effect, n_resamples=20, rng=0), y=y)
+    expected = rs.effect_sizes(rs.rhale(part, bins=rs.GivenBins([2, 3, 4])), y=y)
+    for name in (*SIZES, "naled", "naler_min", "naler_max"):
+        assert_allclose(found[name], expected[name], rtol=1e-10)
+        assert np.isfinite(found[f"{name}_ci"]).all()
+
+
+@pytest.mark.parametrize("boots", [False, True])
+def test_a_constant_feature_has_no_size(boots, table):
+    x, g = table
+    x = np.column_stack([x[:, 0], np.ones(N)])
+    local = local_of(x, g)
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(3))
+    boot = rs.bootstrap(local, effect, n_resamples=20, rng=0) if boots else None
+    found = rs.effect_sizes(effect, boot, y=x[:, 0])
+    for name in found.data_vars:
+        assert np.isfinite(found[name][0]).all()
+        assert np.isnan(found[name][1]).all()
+
+
+def test_replicates_none_of_which_has_a_curve(rng):
+    """Fifty bins of one or two rows: some bin is always left empty."""
+    x = np.linspace(0, 1, 100)[:, None]
+    local = local_of(x, rng.normal(size=(100, 1)))
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(50))
+    boot = rs.bootstrap(local, effect, n_resamples=20, rng=0)
+    assert (boot["n_empty"] > 0).all()
+    found = rs.effect_sizes(effect, boot, y=x[:, 0])
+    assert np.isfinite(found["aled"]).all()
+    for name in ("aled", "naled"):
+        assert np.isnan(found[f"{name}_corrected"]).all()
+        assert np.isnan(found[f"{name}_ci"]).all()
+    for method in ("percentile", "basic", "bca"):
+        assert np.isnan(rs.confint(effect, boot, method=method)["curve_ci"]).all()
+
+
+def test_unusable_sizes(table):
+    x, g = table
+    local = local_of(x, g)
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    with pytest.raises(ValueError, match="moments that sizes need"):
+        rs.effect_sizes(rs.rhale(local, std_error_moments=False))
+    with pytest.raises(ValueError, match="moments that sizes need"):
+        rs.effect_sizes(rs.debias(effect, rs.check_unbiased(local, effect)))
+    boot = rs.bootstrap(local, effect, n_resamples=4, rng=0)
+    with pytest.raises(ValueError, match="these have other edges"):
+        rs.effect_sizes(rs.rhale(local, bins=rs.EqualWidthBins(3)), boot)
+    with pytest.raises(TypeError, match="boot must be"):
+        rs.effect_sizes(effect, effect)
+    with pytest.raises(ValueError, match="level must lie"):
+        rs.effect_sizes(effect, level=0)
+    for y, message in (
+        ([], r"shape \(0,\)"),
+        ([[1.0]], r"shape \(1, 1\)"),
+        ([1.0, np.nan], "values that are not finite"),
+    ):
+        with pytest.raises(ValueError, match=f"y must be .* got .*{message}"):
+            rs.effect_sizes(effect, y=y)
