@@ -535,3 +535,74 @@ def test_effector_loses_a_variance_beside_a_large_mean():
     found = Counter(against_effector(x, 1e8 + g) for x, g in map(sample, range(50)))
     assert set(found) == {"equal", "effector is worse"}
     assert found["effector is worse"] > 40
+
+
+# --- every rule ----------------------------------------------------------------------------------
+
+EVERY = [
+    rs.EqualWidthBins(7),
+    rs.QuantileBins(7),
+    rs.OptimalBins(),
+    rs.GreedyBins(),
+    rs.BestEqualWidthBins(),
+    rs.AdaptiveBins(),
+    rs.AdaptiveBins(degree=0),
+]
+
+
+def between_cells(seed, n=300):
+    """Rows in the middle of the cells of every grid here, with steps; both ends are there."""
+    rng = np.random.default_rng(seed)
+    x = (rng.permutation(100_003)[:n] + 0.5) / 100_003
+    x[:2] = 0, 1
+    return x, 3.0 * (x > 0.3) - 2.0 * (x > 0.7) + rng.normal(size=n)
+
+
+@pytest.mark.parametrize("rule", EVERY, ids=repr)
+def test_repeated_rows_are_frequency_weights(rule):
+    for seed in range(3):
+        x, g = between_cells(seed)
+        counts = np.random.default_rng(seed).integers(1, 4, len(x))
+        weighted = estimate(x, g, rule, weights=counts, weight_kind="frequency")
+        repeated = estimate(np.repeat(x, counts), np.repeat(g, counts), rule)
+        for name in ("edge_value", "n_obs"):
+            assert_array_equal(weighted[name], repeated[name])
+        assert_allclose(weighted["effect"], repeated["effect"], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("rule", EVERY, ids=repr)
+def test_precision_weights_matter_by_their_ratios_only(rule):
+    for seed in range(3):
+        x, g = between_cells(seed)
+        weights = np.random.default_rng(seed).uniform(0.5, 2, len(x))
+        one, other = (estimate(x, g, rule, weights=c * weights) for c in (1.0, 1e6))
+        assert_array_equal(one["n_obs"], other["n_obs"])
+        assert_allclose(one["effect"], other["effect"], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "rule", [rule for rule in EVERY if not isinstance(rule, rs.GreedyBins)], ids=repr
+)
+def test_the_axis_turned_round_gives_the_mirrored_bins(rule):
+    """All but the sweep, which has a direction.
+
+    Quantiles are rows, and a row on an edge belongs to the bin on its right: turned round, bins
+    of quantiles may hold a row more or less.
+    """
+    for seed in range(5):
+        x, g = between_cells(seed)
+        plain, turned = estimate(x, g, rule), estimate(-x, g, rule)
+        difference = np.abs(plain["n_obs"].values - turned["n_obs"].values[::-1])
+        assert difference.max() <= (1 if isinstance(rule, rs.QuantileBins) else 0)
+
+
+@pytest.mark.parametrize("rule", EVERY, ids=repr)
+def test_chosen_edges_given_again_are_the_same_bins(rule):
+    for seed in range(3):
+        x, g = between_cells(seed)
+        effect = estimate(x, g, rule)
+        again = estimate(x, g, rs.GivenBins(effect["edge_value"].values))
+        assert_array_equal(again["n_obs"], effect["n_obs"])
+        if "slope" not in effect:
+            assert_allclose(again["effect"], effect["effect"], rtol=1e-9, atol=1e-12)
+            assert_allclose(again["heterogeneity"], effect["heterogeneity"], rtol=1e-9)
