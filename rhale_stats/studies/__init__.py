@@ -27,6 +27,7 @@ STUDIES: dict[str, str] = {
     "density": "rhale_stats.studies.density",
     "bins": "rhale_stats.studies.bins",
     "penalty": "rhale_stats.studies.penalty",
+    "coverage": "rhale_stats.studies.coverage",
 }
 
 __all__ = ["STUDIES", "Options", "Output", "Scenario", "Study", "load", "names", "run"]

@@ -30,6 +30,7 @@ ALL = (
     "density",
     "bins",
     "penalty",
+    "coverage",
 )
 
 

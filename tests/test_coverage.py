@@ -1,0 +1,224 @@
+"""Coverage of intervals and bands, size of tests, by simulation; the full table is a study.
+
+Every sample is a column, and thus a feature of one Dataset. A share is judged by an exact binomial
+test at level 0.001, about 3 Monte-Carlo errors.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import stats
+
+import rhale_stats as rs
+from rhale_stats.studies.coverage import Hits, curve_of
+
+pytestmark = pytest.mark.slow
+
+LEAST = 0.001
+CLEAR = 1e-4
+EDGES = np.linspace(-1, 1, 6)
+CURVE = 2 * EDGES
+N_ROWS = 200
+
+
+def interaction(n_samples, seed, n=N_ROWS):
+    """f = 2 x1 + 4 x1 x2 on U(-1, 1)^2: the effect of x1 is 2, with standard deviation 4/sqrt 3."""
+    x1, x2 = np.random.default_rng(seed).uniform(-1, 1, (2, n, n_samples))
+    return x1, 2 + 4 * x2
+
+
+def local_of(x, g):
+    return rs.local_effects(None, x, jacobian=g, features=list(range(x.shape[1])))
+
+
+def fitted(x, g, edges=EDGES, **options):
+    return rs.std_error(rs.rhale(local_of(x, g), bins=rs.GivenBins(edges), **options))
+
+
+def holds(interval, truth):
+    """Whether intervals (sample, point, 2) hold their target."""
+    return (interval[..., 0] <= truth) & (truth <= interval[..., 1])
+
+
+def assert_share(hits, expected):
+    """The share of hits is ``expected``, point by point."""
+    for column in np.atleast_2d(np.asarray(hits).T):
+        n = int(column.sum())
+        assert stats.binomtest(n, len(column), expected).pvalue > LEAST, n / len(column)
+
+
+def assert_between(hits, low, high):
+    """The share of hits is neither clearly below ``low`` nor clearly above ``high``."""
+    n = int(np.sum(hits))
+    assert stats.binomtest(n, len(hits), low, "less").pvalue > LEAST, n / len(hits)
+    assert stats.binomtest(n, len(hits), high, "greater").pvalue > LEAST, n / len(hits)
+
+
+def assert_below(hits, low):
+    """The share of hits is clearly below ``low``."""
+    n = int(np.sum(hits))
+    assert stats.binomtest(n, len(hits), low, "less").pvalue < CLEAR, n / len(hits)
+
+
+@pytest.mark.parametrize("centering", ["mean", "start"])
+def test_intervals_and_bands_of_fixed_bins(centering):
+    effect = fitted(*interaction(350, 1), centering=centering)
+    effect = rs.confband(rs.confint(effect), n_draws=2000, rng=0)
+    # Rows are uniform: the mean of the curve is 0.
+    curve = CURVE - CURVE[0] if centering == "start" else CURVE
+    later = slice(1 if centering == "start" else 0, None)
+    pointwise = holds(effect["curve_ci"].values, curve)
+    assert_share(holds(effect["effect_ci"].values, 2), 0.95)
+    assert_share(pointwise[:, later], 0.95)
+    assert_share(holds(effect["curve_band"].values, curve).all(axis=1), 0.95)
+    assert_between(holds(effect["effect_band"].values, 2).all(axis=1), 0.93, 0.97)
+    # Pointwise intervals do not hold the whole curve as often, nor all bins.
+    assert_below(pointwise.all(axis=1), 0.93)
+    assert_below(holds(effect["effect_ci"].values, 2).all(axis=1), 0.93)
+
+
+def test_zero_start_error_around_the_centred_curve_is_wrong():
+    effect = fitted(*interaction(400, 2, n=1000), np.linspace(-1, 1, 21))
+    curve = np.linspace(-2, 2, 21)
+    wrong = np.abs(effect["curve"].values - curve) <= 1.96 * effect["curve_se_start"].values
+    assert_below(wrong[:, 0], 0.93)
+    assert_below(wrong[:, 1], 0.93)
+    right = np.abs(effect["curve"].values - curve) <= 1.96 * effect["curve_se"].values
+    assert_share(right[:, :2], 0.95)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "methods", "n_samples"),
+    [
+        ("multinomial", ("percentile", "basic", "bca"), 100),
+        ("multinomial", ("studentized",), 50),
+        ("bayesian", ("percentile",), 100),
+        ("poisson", ("percentile",), 100),
+    ],
+)
+def test_bootstrap_intervals(scheme, methods, n_samples):
+    x, g = interaction(n_samples, 3)
+    local, effect = local_of(x, g), fitted(x, g)
+    boot = rs.bootstrap(
+        local,
+        effect,
+        n_resamples=400,
+        scheme=scheme,
+        studentize=methods == ("studentized",),
+        rng=0,
+        progress=False,
+    )
+    for method in methods:
+        found = rs.confint(effect, boot, method=method)
+        effect_hits = holds(found["effect_ci"].values, 2)
+        assert_between(effect_hits[:, 2], 0.93, 0.97)
+        curve_hits = holds(found["curve_ci"].values, CURVE)
+        for edge in (0, 2, 5):
+            assert_between(curve_hits[:, edge], 0.93, 0.97)
+        # All bins together, which are all but independent.
+        assert abs(effect_hits.mean() - 0.95) < 0.02 + 3 * np.sqrt(0.95 * 0.05 / effect_hits.size)
+    # Half as wide an interval would be seen.
+    narrow = (
+        effect["effect"].values[..., None]
+        + (found["effect_ci"].values - effect["effect"].values[..., None]) / 2
+    )
+    assert_below(holds(narrow, 2).ravel(), 0.93)
+
+
+@pytest.mark.parametrize("n", [50, 80])
+@pytest.mark.parametrize("kind", ["normal", "two-point"])
+def test_intervals_of_the_heterogeneity(kind, n):
+    rng = np.random.default_rng(n)
+    x, g = rng.uniform(-1, 1, (n, 400)), rng.normal(size=(n, 400))
+    if kind == "two-point":
+        g = np.sign(g)
+    effect = rs.confint(fitted(x, g, [-1, 1]))
+    assert_between(holds(effect["heterogeneity_ci"].values, 1)[:, 0], 0.91, 0.98)
+    # The plain interval covers 74 % of samples of 80 rows, and 89 % of those of 50.
+    if kind == "two-point" and n == 80:
+        away = np.abs(effect["heterogeneity"] - 1).values[:, 0]
+        assert_below(away <= 1.96 * effect["heterogeneity_se"].values[:, 0], 0.91)
+
+
+@pytest.mark.parametrize(("n", "n_bins"), [(200, 5), (500, 20)])
+def test_size_and_power_of_wald_tests(n, n_bins):
+    """Under the null they reject at their level; 30 squared standard errors from it mostly."""
+    rng = np.random.default_rng(n)
+    x, noise = rng.uniform(-1, 1, (n, 500)), rng.normal(size=(n, 500))
+    edges = np.linspace(-1, 1, n_bins + 1)
+    shift = np.sqrt(30 / n)
+    for null, mean, moved in (("zero", 0, shift), ("constant", 2, shift * np.sqrt(3) * x)):
+        pvalue = rs.wald_test(fitted(x, noise + mean, edges), null)["p_value"].values
+        for level in (0.01, 0.05, 0.1):
+            assert_share(pvalue <= level, level)
+        few = (noise + mean + moved)[:, :100]
+        pvalue = rs.wald_test(fitted(x[:, :100], few, edges), null)["p_value"].values
+        assert np.mean(pvalue <= 0.05) > 0.5
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_size_and_power_of_compare(paired):
+    rng = np.random.default_rng(4)
+    shape = (N_ROWS, 300)
+    x, noise, more = rng.uniform(-1, 1, shape), *rng.normal(size=(2, *shape))
+    # Differences of pairs have variance 1, those of independent rows 2.
+    other_x = x if paired else rng.uniform(-1, 1, shape)
+    other = noise / 2 + more * np.sqrt(3 / 4) if paired else more
+    # Where rows are independent, so is where the curves are centred.
+    slope = np.sqrt((15 if paired else 60) / N_ROWS * 3)
+
+    def pvalues(slope, n_samples):
+        here = np.s_[:, :n_samples]
+        moved = 2 + other + slope * other_x
+        locals_ = local_of(x[here], 2 + noise[here]), local_of(other_x[here], moved[here])
+        effects = [rs.std_error(rs.rhale(one, bins=rs.GivenBins(EDGES))) for one in locals_]
+        found = rs.compare(*effects, paired=locals_ if paired else None, n_draws=2000)
+        return found["p_value"].values
+
+    null = pvalues(0.0, 300)
+    for level in (0.01, 0.05, 0.1):
+        assert_share(null <= level, level)
+    assert np.mean(pvalues(slope, 60) <= 0.05) > 0.5
+
+
+def test_size_and_power_of_equivalence():
+    """One bin at delta, the others far inside; where all are at it, all must pass by chance."""
+    rng = np.random.default_rng(5)
+    x, noise = rng.uniform(-1, 1, (N_ROWS, 500)), rng.normal(size=(N_ROWS, 500))
+    last = x >= EDGES[-2]
+
+    def pvalues(mean, n_samples=100):
+        g = (noise + mean)[:, :n_samples]
+        return rs.equivalence_test(fitted(x[:, :n_samples], g), 1.0)["p_value"].values
+
+    at_delta = pvalues(np.where(last, 1.0, 0.0), 500)
+    for level in (0.01, 0.05, 0.1):
+        assert_share(at_delta <= level, level)
+    assert np.mean(pvalues(np.ones_like(x)) <= 0.05) < 0.02
+    assert np.mean(pvalues(np.zeros_like(x)) <= 0.05) > 0.9
+
+
+def test_hits_are_counted_point_by_point():
+    """A point without a truth does not count; an interval that is not known holds nothing."""
+    hits = Hits()
+    truth = np.array([[1.0, 2.0, np.nan], [1.0, 2.0, 3.0]])
+    interval = np.stack([truth - 1, truth + 1], axis=-1)
+    interval[1, 2] = np.nan
+    hits.add("bin effect", "standard errors", interval, truth)
+    hits.add_whole("all bin effects", "simultaneous band", interval, truth)
+    covered = hits.covered[np.isfinite(hits.covered)]
+    # The mean over samples of all points and of five places, of which 3/4 is the last of three
+    # points, and then the whole.
+    assert_array_equal(covered, [(1 + 2 / 3) / 2, 1, 1, 1, 0.5, 0.5, 0.5])
+    assert_array_equal(hits.missing[np.isfinite(hits.missing)], [1 / 5, 1 / 2])
+
+
+def test_curve_of_linear_bins():
+    """mu(z) = z on [0, 2]: z^2 / 2 at the edges, with mean 2/3, in one linear bin and in two."""
+    for edges in (np.array([0.0, 2.0]), np.array([0.0, 0.5, 2.0])):
+        middle = (edges[1:] + edges[:-1]) / 2
+        curve, mean = curve_of(edges, middle, np.ones(len(middle)))
+        assert curve == pytest.approx(edges**2 / 2)
+        assert mean == pytest.approx(2 / 3)
