@@ -293,7 +293,8 @@ def with_units(text: str, units: str) -> str:
 def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
     """One feature of an effects Dataset, without the padding of its bins and edges."""
     position = feature_position(dataset, feature)
-    n_bins = int(dataset["n_bins"].values[position])
+    counts = dataset["n_bins"]
+    n_bins = int(counts.isel(feature=position) if "feature" in counts.dims else counts)
     bins, edges = slice(0, n_bins), slice(0, n_bins + 1 if n_bins else 0)
     cut = {"bin": bins, "bin_other": bins, "edge": edges, "edge_other": edges}
     # At once: every selection goes through all variables.
