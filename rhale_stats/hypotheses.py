@@ -38,8 +38,6 @@ from rhale_stats.schema import (
 )
 from rhale_stats.validate import check_choice, check_count, check_level
 
-# Influences of so many rows are held at once.
-INFLUENCE_ROWS = 1 << 14
 NULLS = {
     "zero": "all effects are 0",
     "constant": "all effects are equal",
@@ -77,9 +75,9 @@ def wald_test(effect: xr.Dataset, null: str = "zero", *, adjust: str = "holm") -
     distribution with the same p-value; the sum of squares is chi-squared with as many degrees of
     freedom as there are bins, and slopes. The plain Wald statistic is too large in small bins: with
     20 bins of 25 rows it rejects 8 % at 5 %. A bin without any spread counts with that of the
-    others. "constant": the same of deviations from the weighted
-    mean (Alexander and Govern 1994), a degree of freedom less. With groups the Wald statistic is
-    compared with F, with a degree of freedom less than groups.
+    others. "constant": the same of deviations from the weighted mean (Alexander and Govern 1994), a
+    degree of freedom less. With groups the Wald statistic is compared with F, with a degree of
+    freedom less than groups.
 
     "homogeneous" is no question of chance: any spread beyond rounding refutes it. The statistic is
     the largest heterogeneity over what rounding makes, the p-value 1 or 0. An effect that moves
@@ -568,8 +566,8 @@ def _paired_covariance(
         influences.append((sums, fit.loadings(z), fit.centering == "mean"))
     n = int(used[0].sum())
     covariance = np.zeros((len(z), len(z)))
-    for begin in range(0, n, INFLUENCE_ROWS):
-        here = slice(begin, begin + INFLUENCE_ROWS)
+    for begin in range(0, n, influence.BLOCK_ROWS):
+        here = slice(begin, begin + influence.BLOCK_ROWS)
         first, second = (
             sums.of_curve(at, population=population, rows=here)
             for sums, at, population in influences

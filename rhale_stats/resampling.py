@@ -54,8 +54,6 @@ from rhale_stats.validate import check_choice, check_count
 CHUNK_BYTES = 1 << 28
 # At most so many replicates at once: more gain nothing.
 CHUNK_DRAWS = 32
-# Influences of so many rows are held at once.
-INFLUENCE_ROWS = 1 << 14
 # Points of the grid on which replicates with bins of their own are compared.
 GRID = 101
 PER_BIN = ("effect", "heterogeneity", "slope", "effect_se", "heterogeneity_se")
@@ -437,8 +435,8 @@ def _accelerations(
             )
         at = influence.loadings(pieces, pieces.edges, centering)
         second, third = np.zeros((2, len(pieces.edges)))
-        for begin in range(0, n_units, INFLUENCE_ROWS):
-            part = slice(begin, begin + INFLUENCE_ROWS)
+        for begin in range(0, n_units, influence.BLOCK_ROWS):
+            part = slice(begin, begin + influence.BLOCK_ROWS)
             moved = sums.of_curve(at, population=centering == "mean", rows=part)
             one = size[part, None]
             second += np.sum(moved**2 / one, axis=0)

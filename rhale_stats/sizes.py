@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from rhale_stats.arrays import accumulate, intervals
 from rhale_stats.arrays.accumulate import Sizes
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.inference import check_boot, line_moments_of, pieces_of
+from rhale_stats.inference import check_boot, draws_of, line_moments_of, pieces_of
 from rhale_stats.schema import (
     Estimates,
     check_effect,
@@ -207,14 +207,14 @@ def _of_feature(
     out: dict[str, FloatArray | float] = dict(found)
     if boot is None:
         return out
-    draws = {name: _draws(boot, name) for name in found if name in boot}
+    draws = {name: draws_of(boot, name) for name in found if name in boot}
     if scale is not None:
         n_bins = row.sizes["bin"]
-        curves = _draws(boot, "curve")[:, : n_bins + 1]
-        slope = _draws(boot, "slope")[:, :n_bins] if "slope" in boot else np.zeros(n_bins)
+        curves = draws_of(boot, "curve")[:, : n_bins + 1]
+        slope = draws_of(boot, "slope")[:, :n_bins] if "slope" in boot else np.zeros(n_bins)
         draws |= dict.fromkeys(NORMALISED, np.full(len(curves), np.nan))
         if known:
-            draws |= _normalised(scale, curves, _draws(boot, "curve_mean"), row, slope)
+            draws |= _normalised(scale, curves, draws_of(boot, "curve_mean"), row, slope)
     for name, values in draws.items():
         estimate = found[name]
         some = known and bool(np.isfinite(values).any())
@@ -229,8 +229,3 @@ def _of_feature(
         else:
             out[f"{name}_ci"] = np.nan
     return out
-
-
-def _draws(boot: xr.Dataset, name: str) -> FloatArray:
-    stacked_draws = boot[name].stack(replicate=("chain", "draw")).transpose("replicate", ...)
-    return np.asarray(stacked_draws.values, dtype=np.float64)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rhale_stats.arrays.binning import backtrack
 from rhale_stats.arrays.moments import Comoments, FloatArray, IntArray, Moments, merge
 
 # Cells of the fine grid in a cell of the coarse one, on which the programme runs.
@@ -214,10 +215,7 @@ class _Search:
                 total = costs[at, :end] + best[:end]
                 previous[end] = total.argmin()
                 best[end] = total[previous[end]]
-        edges = [n_coarse]
-        while edges[-1] > 0:
-            edges.append(int(previous[edges[-1]]))
-        return FINE * np.array(edges[::-1])
+        return FINE * np.append(backtrack(previous), n_coarse)
 
     def _block(self, begins: IntArray, ends: IntArray) -> Sums:
         """Sums of all bins from ``begins`` to ``ends`` on the coarse grid, (end, begin)."""

@@ -137,7 +137,7 @@ def optimal_partitions(
             best[:, j] = cost[problems, first] + tie[:, 0]
     if not np.isfinite(best[:, -1]).all():
         raise ValueError("min_obs must leave one bin with all rows feasible.")
-    return [_backtrack(row) for row in previous]
+    return [backtrack(row) for row in previous]
 
 
 def _bin_costs(
@@ -188,7 +188,7 @@ def _bin_costs(
     return cost
 
 
-def _backtrack(previous: IntArray) -> IntArray:
+def backtrack(previous: IntArray) -> IntArray:
     """First cells of the bins, from the last bin to the first."""
     starts = [int(previous[-1])]
     while starts[-1] > 0:

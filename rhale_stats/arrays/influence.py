@@ -16,6 +16,9 @@ from rhale_stats.arrays import accumulate
 from rhale_stats.arrays.accumulate import Noise, Pieces
 from rhale_stats.arrays.moments import FloatArray, IntArray
 
+# Influences of so many rows on a curve are held at once.
+BLOCK_ROWS = 1 << 14
+
 
 class Loadings(NamedTuple):
     """Derivatives of the centred curve at points by the bins' means and slopes, (point, bin)."""
