@@ -24,6 +24,7 @@ from rhale_stats.collect import to_datatree
 from rhale_stats.effects import local_effects, predict, rhale
 from rhale_stats.hypotheses import compare, equivalence_test, wald_test
 from rhale_stats.inference import confband, confint, std_error, vcov
+from rhale_stats.interactions import interaction_matrix
 from rhale_stats.models import ModelError
 from rhale_stats.plots import (
     plot_bias,
@@ -34,6 +35,7 @@ from rhale_stats.plots import (
     plot_effects,
     plot_forest,
 )
+from rhale_stats.regional import all_regions, assign, regional_rhale, regions
 from rhale_stats.resampling import bootstrap, bootstrap_refit, folds
 from rhale_stats.scoring import mae, mcse
 from rhale_stats.simulate import dense_truth
@@ -51,6 +53,8 @@ __all__ = [
     "OptimalBins",
     "QuantileBins",
     "__version__",
+    "all_regions",
+    "assign",
     "augment",
     "bootstrap",
     "bootstrap_refit",
@@ -64,6 +68,7 @@ __all__ = [
     "equivalence_test",
     "folds",
     "glance",
+    "interaction_matrix",
     "jump_check",
     "local_effects",
     "mae",
@@ -76,6 +81,8 @@ __all__ = [
     "plot_effects",
     "plot_forest",
     "predict",
+    "regional_rhale",
+    "regions",
     "rhale",
     "simulate",
     "std_error",

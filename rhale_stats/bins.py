@@ -85,9 +85,51 @@ class BinRule(Protocol):
         """The bins of every feature."""
 
 
+def check_rule(rule: object) -> None:
+    """Raise ``TypeError`` unless this is a rule for bins."""
+    if isinstance(rule, type) or not isinstance(rule, BinRule):
+        raise TypeError(
+            f"bins must be a rule such as OptimalBins() or EqualWidthBins(20); got {rule!r}. "
+            f"Edges go into GivenBins(edges)."
+        )
+
+
 def make_lines(rule: BinRule) -> bool:
     """Whether a rule may choose linear bins: it has a ``degree``, and that is not 0."""
     return int(getattr(rule, "degree", 0)) > 0
+
+
+def starts_of(
+    rule: BinRule,
+    cells: Moments,
+    comoments: Comoments | None,
+    *,
+    name: str,
+    low: float,
+    high: float,
+    resolution: float,
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
+    """Bins of many problems on one axis: which cells, (problem, cell), begin one, and a linear one.
+
+    The search of regions asks for hundreds at once.
+    """
+    shape = cells.weight.shape
+    if isinstance(rule, EqualWidthBins | QuantileBins | GivenBins):
+        return np.ones(shape, dtype=bool), None
+    if isinstance(rule, OptimalBins):
+        each = np.full(len(cells.weight), high - low), np.full(len(cells.weight), resolution)
+        return rule.starts(cells, *each), None
+    starts, linear = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
+    candidates = []
+    for number in range(len(starts)):
+        own = Moments(*(part[number] for part in cells))
+        products = None if comoments is None else Comoments(*(part[number] for part in comoments))
+        candidates.append(Candidates(name, own, low, high, resolution, products))
+    for number, found in enumerate(rule.choose(candidates)):
+        starts[number, found.starts] = True
+        if found.linear is not None:
+            linear[number, found.starts] = found.linear
+    return starts, linear if make_lines(rule) else None
 
 
 def describe(rule: BinRule) -> tuple[str, str]:
@@ -317,20 +359,26 @@ class OptimalBins:
         stacked = Moments(
             *(np.stack(part) for part in zip(*(c.moments for c in candidates), strict=True))
         )
-        n_rows = n_effective(union(stacked))
-        min_obs = n_rows / 20 if self.min_obs is None else np.full(len(n_rows), self.min_obs)
-        for candidate, needed in zip(candidates, min_obs, strict=True):
+        for candidate, needed in zip(candidates, self._least_rows(stacked), strict=True):
             check_enough_rows(candidate, needed)
         span = np.array([candidate.high - candidate.low for candidate in candidates])
-        found = binning.optimal_partitions(
-            stacked,
+        resolution = np.array([candidate.resolution for candidate in candidates])
+        return [Partition(np.flatnonzero(row)) for row in self.starts(stacked, span, resolution)]
+
+    def starts(self, cells: Moments, span: FloatArray, resolution: FloatArray) -> NDArray[np.bool_]:
+        """Which cells begin a bin, (problem, cell), for problems of these lengths of axis."""
+        return binning.optimal_starts(
+            cells,
             np.repeat(span[:, None] / self.max_bins, self.max_bins, axis=1),
-            min_obs=min_obs,
+            min_obs=self._least_rows(cells),
             discount=self.discount,
             ddof=self.ddof,
-            resolution=np.array([candidate.resolution for candidate in candidates]),
+            resolution=resolution,
         )
-        return [Partition(starts) for starts in found]
+
+    def _least_rows(self, cells: Moments) -> FloatArray:
+        n_rows = n_effective(union(cells))
+        return n_rows / 20 if self.min_obs is None else np.full(len(n_rows), float(self.min_obs))
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from rhale_stats.bins import (
     Column,
     OptimalBins,
     Partition,
+    check_rule,
     describe,
     make_lines,
 )
@@ -390,15 +391,11 @@ def rhale(
     local = check_local(local)
     check_choice("centering", centering, CENTERINGS)
     rule: BinRule = OptimalBins() if bins is None else bins
-    if isinstance(rule, type) or not isinstance(rule, BinRule):
-        raise TypeError(
-            f"bins must be a rule such as OptimalBins() or EqualWidthBins(20); got {bins!r}. "
-            f"Edges go into GivenBins(edges)."
-        )
+    check_rule(rule)
     names = feature_names(local)
     split: dict[str, float | int] = {}
     if honest:
-        seed = _seed(rng)
+        seed = seed_of(rng)
         chosen_on = honest_split(local.sizes["obs"], honest_fraction, seed)
         rows, search = columns(local.isel(obs=~chosen_on)), columns(local.isel(obs=chosen_on))
         split = {
@@ -504,7 +501,7 @@ def is_used_row(local: xr.Dataset, effect: xr.Dataset) -> NDArray[np.bool_]:
     return used & (local["weight"].values > 0) if "weight" in local else used
 
 
-def _seed(rng: np.random.Generator | int | None) -> int:
+def seed_of(rng: np.random.Generator | int | None) -> int:
     """A number that reproduces what is drawn next, to be kept with the result."""
     return int(np.random.default_rng(rng).integers(2**53))
 

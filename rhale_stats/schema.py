@@ -347,6 +347,44 @@ def stacked(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[str, Va
     return out
 
 
+def stack(datasets: Sequence[xr.Dataset], dim: str, *, integer: int = 0) -> xr.Dataset:
+    """Results of the same kind along a new first dimension, padded to the longest of them.
+
+    What one of them does not reach is NaN, the empty text, ``integer``, and 0 where rows are
+    counted. Coordinates that are the same everywhere, and attributes, stay as they are.
+    """
+    first = datasets[0]
+    longest = {
+        one: datasets[int(np.argmax([each.sizes[one] for each in datasets]))] for one in first.dims
+    }
+
+    def padded(name: Hashable) -> xr.Variable:
+        own = [dataset.variables[name] for dataset in datasets]
+        dtype = np.result_type(*(one.dtype for one in own))
+        missing = {"f": np.nan, "U": "", "i": integer}.get(dtype.kind, 0)
+        shape = [longest[one].sizes[one] for one in own[0].dims]
+        values = np.full((len(own), *shape), 0 if name in COUNTS else missing, dtype=dtype)
+        for number, one in enumerate(own):
+            at: tuple[int | slice, ...] = (number, *(slice(n) for n in one.shape))
+            values[at] = one.values
+        return xr.Variable((dim, *own[0].dims), values, own[0].attrs)
+
+    coords = {}
+    for name, coordinate in first.coords.items():
+        if name in first.dims:
+            coords[name] = longest[name].variables[name]
+        elif all(np.array_equal(each[name].values, coordinate.values) for each in datasets):
+            coords[name] = coordinate.variable
+        else:
+            coords[name] = padded(name)
+    attrs = {
+        key: value
+        for key, value in first.attrs.items()
+        if all(np.array_equal(dataset.attrs.get(key, ""), value) for dataset in datasets)
+    }
+    return xr.Dataset({name: padded(name) for name in first.data_vars}, coords, attrs)
+
+
 def unit_mapping(attrs: Mapping[Hashable, object]) -> dict[str, str]:
     """Units per column from ``X.attrs["units"]``, where a DataFrame carries them."""
     units = attrs.get("units", {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import boost_histogram as bh
 import numpy as np
+from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import (
     Axis,
@@ -25,6 +26,8 @@ TIE = 1e-9
 SECTION = np.linspace(0.0, 1.0, 33)
 # The programme takes so many last cells at a time: 64 x 1000 bins are half a megabyte an array.
 BLOCK_CELLS = 64
+# From so many problems on they go along memory.
+MANY = 32
 
 
 def regular_axis(low: float, high: float, n_cells: int) -> bh.axis.Regular:
@@ -85,7 +88,7 @@ def bin_index(edges: FloatArray, x: FloatArray) -> IntArray:
     return np.searchsorted(edges[1:-1], x, side="right")
 
 
-def optimal_partitions(
+def optimal_starts(
     cells: Moments,
     width: FloatArray,
     *,
@@ -93,8 +96,8 @@ def optimal_partitions(
     discount: float,
     ddof: int,
     resolution: FloatArray,
-) -> list[IntArray]:
-    """math [21], exactly, for several problems of one size at once: the first cells of the bins.
+) -> NDArray[np.bool_]:
+    """math [21], exactly, for several problems of one size at once: which cells begin a bin.
 
     Minimises sum_k (1 - discount W_k / W) var_k width_k subject to n_k >= min_obs, by
     T(j) = min_l T(l) + B(l, j). The number of bins is free, so the table T(i, j) of the paper
@@ -113,38 +116,127 @@ def optimal_partitions(
         Smallest effective number of rows of a bin; local effects that differ by less are equal.
     discount : float
     ddof : int
+
+    Returns
+    -------
+    ndarray of shape (problems, cells)
     """
     n_problems, n_cells = cells.weight.shape
-    span = width.sum(axis=1, keepdims=True)
-    tie = TIE * span * np.nan_to_num(variance(union(cells), ddof))[:, None] + (
-        span * resolution[:, None] ** 2
-    )
+    span = width.sum(axis=1)
+    tie = TIE * span * np.nan_to_num(variance(union(cells), ddof)) + span * resolution**2
+    # A little below, so that rounding in a sum of weights does not make a bin infeasible.
+    needed = np.maximum(min_obs, 2) * (1 - 1e-12)
+    programme = _of_many if n_problems >= MANY else _of_few
+    previous, cost = programme(cells, width, needed, discount, ddof, tie)
+    if not np.isfinite(cost).all():
+        raise ValueError("min_obs must leave one bin with all rows feasible.")
+    starts = np.zeros((n_problems, n_cells), dtype=bool)
+    problems, at = np.arange(n_problems), previous[-1]
+    while True:
+        starts[problems, at] = True
+        if not at.any():
+            return starts
+        at = np.where(at > 0, previous[at, problems], 0)
+
+
+def _of_few(
+    cells: Moments,
+    width: FloatArray,
+    needed: FloatArray,
+    discount: float,
+    ddof: int,
+    tie: FloatArray,
+) -> tuple[IntArray, FloatArray]:
+    """The programme for a few problems, perhaps of many cells.
+
+    Where the last bin of the first j cells begins, (cells + 1, problems), and the least cost of all
+    cells, (problems,).
+    """
+    n_problems, n_cells = cells.weight.shape
     # Cost of the best partition of the first j cells, one tie dearer for the bin that follows.
     best = np.full((n_problems, n_cells + 1), np.inf)
-    best[:, :1] = tie
-    previous = np.zeros((n_problems, n_cells + 1), dtype=np.int64)
+    best[:, 0] = tie
+    previous = np.zeros((n_cells + 1, n_problems), dtype=np.int64)
     problems = np.arange(n_problems)
     for begin in range(0, n_cells, BLOCK_CELLS):
         ends = np.arange(begin + 1, min(begin + BLOCK_CELLS, n_cells) + 1)
-        costs = _bin_costs(cells, width, ends, min_obs, discount, ddof)
+        costs = _bin_costs(cells, width, ends, needed, discount, ddof)
         for at, j in enumerate(ends):
             cost = costs[:, at, :j]
             cost += best[:, :j]
             # The first l, hence the widest last bin, among equals.
-            threshold = np.minimum.reduce(cost, axis=1) + tie[:, 0] / 2
+            threshold = np.minimum.reduce(cost, axis=1) + tie / 2
             first = np.less_equal(cost, threshold[:, None]).argmax(axis=1)
-            previous[:, j] = first
-            best[:, j] = cost[problems, first] + tie[:, 0]
-    if not np.isfinite(best[:, -1]).all():
-        raise ValueError("min_obs must leave one bin with all rows feasible.")
-    return [backtrack(row) for row in previous]
+            previous[j] = first
+            best[:, j] = cost[problems, first] + tie
+    return previous, best[:, -1]
+
+
+def _of_many(
+    cells: Moments,
+    width: FloatArray,
+    needed: FloatArray,
+    discount: float,
+    ddof: int,
+    tie: FloatArray,
+) -> tuple[IntArray, FloatArray]:
+    """The same for many problems of few cells, three times as fast: problems go along memory.
+
+    Sums over the bins that end at cell j are those that end at the cell before, and that cell.
+    """
+    n_problems, n_cells = cells.weight.shape
+    everything = union(cells)
+    deviation = np.where(cells.weight > 0, cells.mean - everything.mean[:, None], 0.0)
+    weighted = not np.array_equal(cells.weight, cells.weight_sq)
+    of_cell = [width, cells.weight, cells.weight * deviation]
+    of_cell += [cells.m2 + cells.weight * deviation**2, *([cells.weight_sq] if weighted else [])]
+    of_cell = [np.ascontiguousarray(part.T) for part in of_cell]
+    of_bins = np.zeros((len(of_cell), n_cells, n_problems))
+    price = discount / everything.weight
+    best = np.full((n_cells + 1, n_problems), np.inf)
+    best[0] = tie
+    previous = np.zeros((n_cells + 1, n_problems), dtype=np.int64)
+    problems = np.arange(n_problems)
+    # Fresh arrays for every j would cost as much as the arithmetic.
+    room, flags = np.empty((2, n_cells, n_problems)), np.empty((n_cells, n_problems), dtype=bool)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for j in range(1, n_cells + 1):
+            for total, part in zip(of_bins, of_cell, strict=True):
+                total[:j] += part[j - 1]
+            (span, weight, first, second), (cost, other) = of_bins[:4, :j], room[:, :j]
+            flag, n_rows = flags[:j], weight
+            np.multiply(first, first, out=cost)
+            cost /= weight
+            np.subtract(second, cost, out=cost)
+            np.maximum(cost, 0.0, out=cost)
+            if weighted:
+                square = of_bins[4, :j]
+                n_rows = weight**2 / square
+                cost /= weight - ddof * square / weight
+            else:
+                np.subtract(weight, ddof, out=other)
+                cost /= other
+            cost *= span
+            np.multiply(weight, price, out=other)
+            np.subtract(1.0, other, out=other)
+            cost *= other
+            cost += best[:j]
+            np.copyto(cost, np.inf, where=~np.greater_equal(n_rows, needed, out=flag))
+            # The first l, hence the widest last bin, among equals.
+            threshold = np.minimum.reduce(cost, axis=0) + tie / 2
+            np.greater(cost, threshold, out=flag)
+            np.logical_and.accumulate(flag, axis=0, out=flag)
+            begin = flag.sum(axis=0)
+            previous[j] = begin
+            best[j] = cost[begin, problems] + tie
+    return previous, best[-1]
 
 
 def _bin_costs(
     cells: Moments,
     width: FloatArray,
     ends: IntArray,
-    min_obs: FloatArray,
+    needed: FloatArray,
     discount: float,
     ddof: int,
 ) -> FloatArray:
@@ -169,8 +261,6 @@ def _bin_costs(
 
     weight = sums(cells.weight)
     total = cells.weight.sum(axis=1)[:, None, None]
-    # A little below, so that rounding in a sum of weights does not make a bin infeasible.
-    needed = np.maximum(min_obs, 2)[:, None, None] * (1 - 1e-12)
     with np.errstate(invalid="ignore", divide="ignore"):
         cost = sums(cells.weight * deviation)
         cost *= cost
@@ -184,7 +274,7 @@ def _bin_costs(
         cost /= scale
         cost *= sums(width)
         cost *= 1 - discount / total * weight
-        np.copyto(cost, np.inf, where=~((n_rows >= needed) & (weight > 0)))
+        np.copyto(cost, np.inf, where=~((n_rows >= needed[:, None, None]) & (weight > 0)))
     return cost
 
 
@@ -209,7 +299,7 @@ def greedy_partition(
 
     With c_j = (1 - discount W_j / W) var_j of the open bin's first j cells, the bin is closed after
     the first j with c_{j+1} > factor c_j + tie, where both have ``min_obs`` effective rows. The tie
-    is that of `optimal_partitions` over a unit of width.
+    is that of `optimal_starts` over a unit of width.
 
     Parameters
     ----------

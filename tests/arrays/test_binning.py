@@ -12,11 +12,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from rhale_stats.arrays.binning import (
     BLOCK_CELLS,
+    MANY,
     TIE,
     bin_edges,
     greedy_partition,
     is_resolved,
-    optimal_partitions,
+    optimal_starts,
     quantile_edges,
     regular_axis,
     variable_axis,
@@ -78,15 +79,20 @@ def cells_of(cell, g, n_cells, weight=None, *, frequency=False):
 
 
 def solve(cells, width, *, min_obs=2.0, discount=0.2, ddof=1, resolution=0.0):
-    (starts,) = optimal_partitions(
-        cells,
-        np.asarray(width, dtype=float)[None],
-        min_obs=np.array([float(min_obs)]),
-        discount=discount,
-        ddof=ddof,
-        resolution=np.array([resolution]),
+    """The one partition, which both ways of running the programme must find."""
+    rule = {"discount": discount, "ddof": ddof}
+    few, many = (
+        optimal_starts(
+            Moments(*(np.repeat(part, n, axis=0) for part in cells)),
+            np.tile(np.asarray(width, dtype=float), (n, 1)),
+            min_obs=np.full(n, float(min_obs)),
+            resolution=np.full(n, resolution),
+            **rule,
+        )
+        for n in (1, MANY)
     )
-    return starts
+    assert_array_equal(many, np.repeat(few, MANY, axis=0))
+    return np.flatnonzero(few[0])
 
 
 def problem(seed, max_cells=9, noise="normal"):
@@ -277,12 +283,43 @@ def test_a_batch_is_each_problem_alone(rng):
     min_obs, resolution = np.arange(2.0, 30, 4), np.array([0, 1e-3, 0, 0, 1e-9, 0, 0.1])
     for array in (*stacked, width, min_obs, resolution):
         array.setflags(write=False)
-    together = optimal_partitions(
+    together = optimal_starts(
         stacked, width, min_obs=min_obs, discount=0.2, ddof=1, resolution=resolution
     )
     for k, starts in enumerate(together):
         alone = solve(singles[k], width[k], min_obs=min_obs[k], resolution=resolution[k])
-        assert_array_equal(starts, alone)
+        assert_array_equal(np.flatnonzero(starts), alone)
+
+
+@pytest.mark.parametrize("kind", ["none", "precision", "frequency"])
+def test_many_problems_go_along_memory_as_few_do(rng, kind):
+    """The programme for many problems beside that for few, weights of all sizes included."""
+    problems = []
+    for _ in range(2 * MANY):
+        cell, g = large_problem(rng)
+        weight = {
+            "none": None,
+            "precision": 10.0 ** rng.uniform(-6, 3, len(g)),
+            "frequency": rng.integers(1, 9, len(g)).astype(float),
+        }[kind]
+        problems.append(cells_of(cell, g, 30, weight, frequency=kind == "frequency"))
+    stacked = Moments(*(np.concatenate(part) for part in zip(*problems, strict=True)))
+    width, min_obs = rng.uniform(0.5, 2, (len(problems), 30)), np.full(len(problems), 5.0)
+    rule = {"discount": 0.2, "ddof": 1}
+    resolution = np.zeros(len(problems))
+    many = optimal_starts(stacked, width, min_obs=min_obs, resolution=resolution, **rule)
+    few = [
+        optimal_starts(
+            Moments(*(part[at] for part in stacked)),
+            width[at],
+            min_obs=min_obs[at],
+            resolution=resolution[at],
+            **rule,
+        )
+        for at in np.array_split(np.arange(len(problems)), 4)
+    ]
+    assert_array_equal(many, np.concatenate(few))
+    assert (many.sum(axis=1) > 1).any()
 
 
 def test_resolution_is_the_smallest_difference_that_counts():

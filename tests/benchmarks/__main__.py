@@ -112,7 +112,7 @@ def bin_search() -> None:
     stacked = moments.Moments(*(part[None] for part in cells))
 
     def search():
-        return binning.optimal_partitions(
+        return binning.optimal_starts(
             stacked,
             np.full((1, n_cells), 1 / n_cells),
             min_obs=np.array([1000.0]),

@@ -1,0 +1,238 @@
+"""Regional search, math [37] to [39]: what every split of a node leaves, from one table a column.
+
+Rows enter once: a table over (cell of the conditioning column, cell of the feature) of sums of the
+local effects. Running sums along the first give both children of every candidate split, and the
+rule for bins then sees all of them as problems of one size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rhale_stats.arrays.moments import (
+    BLOCK_ROWS,
+    Comoments,
+    FloatArray,
+    IntArray,
+    Moments,
+    merge,
+    merge_comoments,
+    variance,
+)
+
+# Cells of a conditioning column that are in memory at once, where there are more of them.
+BLOCK_CODES = 256
+
+
+class Rows(NamedTuple):
+    """Rows of a node: their cell of the feature, and how far they are from its centre.
+
+    ``effect`` is the local effect less ``centre[cell]``; ``place`` the feature's value less
+    ``x_centre[cell]``, only for rules that make lines. Weights as in `moments.Moments`.
+    """
+
+    cell: NDArray[np.integer]
+    effect: FloatArray
+    weight: FloatArray | None
+    frequency: bool
+    centre: FloatArray
+    place: FloatArray | None = None
+    x_centre: FloatArray | None = None
+
+    def take(self, at: IntArray) -> Rows:
+        """The rows ``at``, about the same centres."""
+        return self._replace(
+            cell=self.cell[at],
+            effect=self.effect[at],
+            weight=None if self.weight is None else self.weight[at],
+            place=None if self.place is None else self.place[at],
+        )
+
+    @property
+    def counted(self) -> bool:
+        """Whether a sum of weights is a number of rows."""
+        return self.weight is None or self.frequency
+
+
+def table(codes: NDArray[np.integer], n_codes: int, rows: Rows) -> FloatArray:
+    """Sums over the rows of every (code, cell), about the centres: (sum, code, cell).
+
+    Of w, w g, w g^2; with precision weights of 1 and w^2; for lines of w x, w x^2, w x g.
+    """
+    n_cells = len(rows.centre)
+    n_sums = 3 + 2 * (not rows.counted) + 3 * (rows.place is not None)
+    out = np.zeros((n_sums, n_codes * n_cells))
+    for begin in range(0, len(codes), BLOCK_ROWS):
+        block = slice(begin, begin + BLOCK_ROWS)
+        at = codes[block].astype(np.intp)
+        at *= n_cells
+        at += rows.cell[block]
+        g = rows.effect[block]
+        w = None if rows.weight is None else rows.weight[block]
+        wg = g if w is None else w * g
+        columns = [w, wg, wg * g]
+        if w is not None and not rows.frequency:
+            columns += [None, w * w]
+        if rows.place is not None:
+            x = rows.place[block]
+            wx = x if w is None else w * x
+            columns += [wx, wx * x, wx * g]
+        for total, column in zip(out, columns, strict=True):
+            total += np.bincount(at, column, len(total))
+    return out.reshape(n_sums, n_codes, n_cells)
+
+
+class Children(NamedTuple):
+    """Splits from ``first`` on: sums of their left and right rows, (sum, split, cell)."""
+
+    first: int
+    left: FloatArray
+    right: FloatArray
+
+
+def threshold_children(codes: NDArray[np.integer], n_codes: int, rows: Rows) -> Iterator[Children]:
+    """Both sides of every threshold: split k has the codes up to k on its left.
+
+    Right sides are sums of their own, not differences, which would round. Many codes come in
+    blocks, so that memory does not grow with them.
+    """
+    if n_codes <= BLOCK_CODES:
+        here = table(codes, n_codes, rows)
+        yield Children(0, np.cumsum(here, axis=1)[:, :-1], _from_the_right(here)[:, 1:])
+        return
+    block = codes // BLOCK_CODES
+    n_blocks = -(-n_codes // BLOCK_CODES)
+    of_blocks = table(block, n_blocks, rows)
+    before = np.cumsum(of_blocks, axis=1) - of_blocks
+    after = _from_the_right(of_blocks)
+    order = np.argsort(block, kind="stable")
+    bounds = np.searchsorted(block[order], np.arange(n_blocks + 1))
+    for number in range(n_blocks):
+        at = order[bounds[number] : bounds[number + 1]]
+        first = number * BLOCK_CODES
+        n_here = min(BLOCK_CODES, n_codes - first)
+        here = table(codes[at] - first, n_here, rows.take(at))
+        left = np.cumsum(here, axis=1) + before[:, number, None]
+        right = np.zeros_like(here)
+        right[:, :-1] = _from_the_right(here)[:, 1:]
+        if number + 1 < n_blocks:
+            right += after[:, number + 1, None]
+        # The last code of all is no threshold.
+        n_splits = min(n_here, n_codes - 1 - first)
+        yield Children(first, left[:, :n_splits], right[:, :n_splits])
+
+
+def _from_the_right(sums: FloatArray) -> FloatArray:
+    """Sums over each code and all after it."""
+    return np.asarray(np.cumsum(sums[:, ::-1], axis=1)[:, ::-1])
+
+
+def subset_children(
+    codes: NDArray[np.integer], subsets: NDArray[np.bool_], rows: Rows
+) -> Iterator[Children]:
+    """Both sides of every subset of codes, (split, code)."""
+    sums = table(codes, subsets.shape[1], rows)
+    yield Children(0, subsets.astype(np.float64) @ sums, (~subsets).astype(np.float64) @ sums)
+
+
+def one_against_rest(n_levels: int) -> NDArray[np.bool_]:
+    """Each level by itself; of two levels one will do."""
+    return np.eye(n_levels, dtype=bool)[: n_levels if n_levels > 2 else 1]
+
+
+def all_subsets(n_levels: int) -> NDArray[np.bool_]:
+    """Every way to part the levels in two, the fewest levels first: 2^(n - 1) - 1 of them."""
+    found = []
+    for size in range(1, n_levels // 2 + 1):
+        for members in combinations(range(n_levels), size):
+            if 2 * size < n_levels or 0 in members:  # of two halves that with the first level
+                inside = np.zeros(n_levels, dtype=bool)
+                inside[list(members)] = True
+                found.append(inside)
+    return np.array(found)
+
+
+def effective_rows(sums: FloatArray, rows: Rows) -> FloatArray:
+    """Kish's number of the rows of every problem, (sum, problem, cell) -> (problem,)."""
+    weight = sums[0].sum(axis=1)
+    if rows.counted:
+        return np.asarray(weight)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.nan_to_num(weight**2 / sums[4].sum(axis=1)))
+
+
+def moments(sums: FloatArray, rows: Rows) -> tuple[Moments, Comoments | None]:
+    """Moments of the cells, (problem, cell)."""
+    weight, g, gg = sums[:3]
+    n_obs, weight_sq = (weight, weight) if rows.counted else (sums[3], sums[4])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = g / weight
+        m2 = np.where(weight > 0, np.maximum(gg - g * mean, 0.0), 0.0)
+        x_mean, products = np.zeros_like(mean), None
+        if rows.x_centre is not None:
+            x, xx, xg = sums[-3:]
+            away = x / weight
+            x_mean = rows.x_centre + away
+            products = Comoments(
+                np.where(weight > 0, np.maximum(xx - x * away, 0.0), 0.0),
+                np.where(weight > 0, xg - x * mean, 0.0),
+            )
+    return Moments(n_obs, weight, weight_sq, rows.centre + mean, m2, x_mean), products
+
+
+def loss(
+    cells: Moments,
+    comoments: Comoments | None,
+    width: FloatArray,
+    starts: NDArray[np.bool_],
+    linear: NDArray[np.bool_] | None,
+    *,
+    kind: str,
+    ddof: int,
+) -> FloatArray:
+    """Heterogeneity left in the bins of every problem, math [10] with unbiased variances.
+
+    "index": sum of width * variance. "output": root of the mean variance over the rows; times the
+    spread of the feature it is in units of the output. Bins of too few rows to have a variance
+    count as the others do on average. NaN where no bin has one.
+
+    Parameters
+    ----------
+    cells, comoments : Moments, Comoments
+        Of shape (problems, cells). Comoments are needed for lines only.
+    width : ndarray of shape (cells,)
+    starts, linear : ndarray of shape (problems, cells)
+        Which cells begin a bin, and whether that bin is linear.
+    kind : {"index", "output"}
+    ddof : int
+        Of a constant bin.
+    """
+    n_problems, n_cells = starts.shape
+    at = np.flatnonzero(starts)
+    flat = Moments(*(part.ravel() for part in cells))
+    bins = merge(flat, at)
+    spread = variance(bins, ddof)
+    if comoments is not None and linear is not None:
+        within = Comoments(*(part.ravel() for part in comoments))
+        x_m2, xg = merge_comoments(flat, within, at, bins)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            residual = bins._replace(m2=np.maximum(bins.m2 - xg**2 / x_m2, 0.0))
+        spread = np.where(linear.ravel()[at], variance(residual, ddof + 1), spread)
+    share = np.add.reduceat(np.tile(width, n_problems), at) if kind == "index" else bins.weight
+    known = np.isfinite(spread)
+    first = np.flatnonzero(at % n_cells == 0)
+    total = np.add.reduceat(np.where(known, share * spread, 0.0), first)
+    over = np.add.reduceat(np.where(known, share, 0.0), first)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = total / over
+    return np.asarray(mean * width.sum() if kind == "index" else np.sqrt(mean))
+
+
+def shuffled(block: NDArray[np.integer], rng: np.random.Generator) -> IntArray:
+    """Rows in random order within blocks of neighbours; ``block`` is not decreasing."""
+    return np.lexsort((rng.random(len(block)), block))

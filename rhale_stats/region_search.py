@@ -1,0 +1,499 @@
+"""The search for regions: losses of nodes and their splits, how a tree grows (math [37]-[39]).
+
+The loss of a set of rows is the heterogeneity that bins chosen in it leave. All splits of a node
+are worked out from one table a column; see `arrays.regions`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rhale_stats.arrays import regions as search
+from rhale_stats.arrays.binning import bin_edges
+from rhale_stats.arrays.moments import (
+    Axis,
+    Comoments,
+    FloatArray,
+    IntArray,
+    Moments,
+    cell_index,
+    cell_moments,
+    comoments,
+    merge,
+    variance,
+)
+from rhale_stats.bins import (
+    BinRule,
+    Column,
+    make_lines,
+    starts_of,
+)
+from rhale_stats.effects import (
+    Rows,
+    map_features,
+    resolution,
+)
+from rhale_stats.splits import (
+    Candidates,
+    Condition,
+    Conditioning,
+    candidates_of,
+    quantile_cuts,
+    sides_of,
+    thresholds_at,
+)
+from rhale_stats.validate import check_finite
+
+# Losses, and their units.
+LOSSES = {"index": "(output units)^2 per feature unit", "output": "output units"}
+TESTS = ("permutation", "honest")
+# Rows of one block exchange their conditioning values. A jump of the effect inside a block could
+# look like an effect of what moves along with the feature: of four rows no part is rarer than 1/6.
+BLOCK = 4
+# A candidate must be better by this share of the node's loss to be preferred to one before it.
+TIE = 1e-9
+# Problems of bins that are solved at once: some ten megabytes.
+PROBLEMS = 2048
+
+
+# --- what a split leaves --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One feature's rows, and what the loss of a set of them is.
+
+    ``scale`` is the spread of the feature where the loss is in units of the output, else 1.
+    """
+
+    name: str
+    rule: BinRule
+    axis: Axis
+    x: FloatArray
+    g: FloatArray
+    weight: FloatArray | None
+    frequency: bool
+    low: float
+    high: float
+    cell: NDArray[np.integer]
+    width: FloatArray
+    error: float
+    loss: str
+    scale: float
+    min_obs: float
+
+    @property
+    def ddof(self) -> int:
+        """Of the variances in the loss."""
+        return int(getattr(self.rule, "ddof", 1))
+
+    @property
+    def least_rows(self) -> float:
+        """Effective rows that a region must have: what the caller and the rule for bins ask."""
+        return max(self.min_obs, 2.0, float(getattr(self.rule, "min_obs", None) or 0)) * (1 - 1e-12)
+
+
+def problem_of(
+    rows: Rows,
+    position: int,
+    name: str,
+    rule: BinRule,
+    *,
+    error: float,
+    loss: str,
+    min_obs: float,
+) -> Problem | None:
+    """One feature ready to be searched; None for a constant one.
+
+    The axis is that of all rows, in every node: a region that reaches over a part of the axis only
+    is not less mixed for that.
+    """
+    x, g, weight = rows.x[position], rows.local_effect[position], rows.weight
+    check_finite(x, "x", name, "Select the rows first: local.isel(obs=...).")
+    low, high = float(x.min()), float(x.max())
+    if low == high:
+        return None
+    check_finite(g, "Local effects", name, "Select the rows first: local.isel(obs=...).")
+    axis = rule.cells(Column(name, x, low, high, weight))
+    n_cells = len(axis)
+    cell = np.minimum(cell_index(axis, x), n_cells - 1)
+    cell = cell.astype(np.int16 if n_cells < 2**15 else np.int32)
+    edges = bin_edges(axis, np.arange(n_cells), low, high)
+    total = np.ones(len(x)) if weight is None else weight
+    spread = (
+        float(np.cov(x, aweights=total))
+        if not rows.frequency
+        else float(np.cov(x, fweights=total.astype(np.int64)))
+    )
+    scale = float(np.sqrt(spread)) if loss == "output" else 1.0
+    return Problem(
+        name, rule, axis, x, g, weight, rows.frequency, low, high, cell, np.diff(edges), error,
+        loss, scale, min_obs,
+    )  # fmt: skip
+
+
+class Node(NamedTuple):
+    """Rows of one node, about its means in the cells, and its loss."""
+
+    at: IntArray
+    rows: search.Rows
+    n_obs: float
+    weight: float
+    loss: float
+    worth: bool
+    resolution: float
+
+
+def node_of(problem: Problem, at: IntArray, min_share: float) -> Node:
+    """The node with the rows ``at``."""
+    x, g = problem.x[at], problem.g[at]
+    w = None if problem.weight is None else problem.weight[at]
+    cells = cell_moments(problem.axis, x, g, w, frequency=problem.frequency)
+    lines = make_lines(problem.rule)
+    products = comoments(problem.axis, cells, x, g, w) if lines else None
+    centre = np.where(cells.weight > 0, cells.mean, 0.0)
+    cell = problem.cell[at]
+    x_centre = np.where(cells.weight > 0, cells.x_mean, 0.0) if lines else None
+    rows = search.Rows(
+        cell,
+        g - centre[cell],
+        w,
+        problem.frequency,
+        centre,
+        None if x_centre is None else x - x_centre[cell],
+        x_centre,
+    )
+    exact = resolution(cells.mean, problem.error)
+    one = Moments(*(part[None] for part in cells))
+    one_products = None if products is None else Comoments(*(part[None] for part in products))
+    loss = float(losses_of(problem, one, one_products, exact)[0])
+    # Spread that the feature leaves unexplained, beside all there is: below that, and below what
+    # the model's own rounding makes, there is nothing to be found.
+    everything = merge(cells, np.array([0]))
+    spread = float(variance(everything, problem.ddof)[0])
+    share = loss / problem.scale / np.sqrt(spread) if problem.loss == "output" else 0.0
+    if problem.loss == "output":
+        share = share**2
+    else:
+        share = loss / (spread * problem.width.sum()) if spread > 0 else 0.0
+    worth = spread > (4 * exact) ** 2 and share >= min_share
+    return Node(
+        at, rows, float(everything.n_obs[0]), float(everything.weight[0]), loss, worth, exact
+    )
+
+
+def losses_of(
+    problem: Problem, cells: Moments, products: Comoments | None, exact: float
+) -> FloatArray:
+    """Losses of many sets of rows, (problem, cell) -> (problem,), bins chosen in each."""
+    starts, linear = starts_of(
+        problem.rule,
+        cells,
+        products,
+        name=problem.name,
+        low=problem.low,
+        high=problem.high,
+        resolution=exact,
+    )
+    return problem.scale * search.loss(
+        cells, products, problem.width, starts, linear, kind=problem.loss, ddof=problem.ddof
+    )
+
+
+def split_losses(
+    problem: Problem, node: Node, rows: search.Rows, tried: Sequence[Candidates]
+) -> list[FloatArray]:
+    """Mean loss of both sides of every split of every column, by their weight; inf if not allowed.
+
+    math [37]: sum over children of (n_child / n_node) loss(child), all of them in few batches.
+    """
+    found = [np.full(one.n_splits, np.inf) for one in tried]
+    waiting: list[tuple[FloatArray, search.Children]] = []
+    for one, out in zip(tried, found, strict=True):
+        for children in _children(one, rows):
+            waiting.append((out, children))
+            if sum(each.left.shape[1] for _, each in waiting) >= PROBLEMS // 2:
+                _solve(problem, node, rows, waiting)
+                waiting = []
+    _solve(problem, node, rows, waiting)
+    return found
+
+
+def _children(one: Candidates, rows: search.Rows) -> Iterator[search.Children]:
+    if not one.n_splits:
+        return iter(())
+    if one.subsets is None:
+        return search.threshold_children(one.codes, one.n_codes, rows)
+    return search.subset_children(one.codes, one.subsets, rows)
+
+
+def _solve(
+    problem: Problem,
+    node: Node,
+    rows: search.Rows,
+    waiting: list[tuple[FloatArray, search.Children]],
+) -> None:
+    """Fill in the losses of the splits that are waiting."""
+    if not waiting:
+        return
+    sides = np.concatenate(
+        [children.left for _, children in waiting] + [children.right for _, children in waiting],
+        axis=1,
+    )
+    # Both sides, before anything is worked out for them.
+    enough = search.effective_rows(sides, rows) >= problem.least_rows
+    enough = np.tile(enough.reshape(2, -1).all(axis=0), 2)
+    losses = np.full(len(enough), np.inf)
+    if enough.any():
+        cells, products = search.moments(sides if enough.all() else sides[:, enough], rows)
+        losses[enough] = losses_of(problem, cells, products, node.resolution)
+    losses[np.isnan(losses)] = np.inf
+    share = sides[0].sum(axis=1) / node.weight
+    with np.errstate(invalid="ignore"):
+        together = (share * losses).reshape(2, -1).sum(axis=0)
+    together[np.isnan(together)] = np.inf  # a side without rows
+    begin = 0
+    for out, children in waiting:
+        n = children.left.shape[1]
+        out[children.first : children.first + n] = together[begin : begin + n]
+        begin += n
+
+
+def best_of(losses: Sequence[FloatArray], tie: float) -> tuple[int, int, float] | None:
+    """Column, number and loss of the best split, of equal ones the first; None without any."""
+    least = least_of(losses)
+    if not np.isfinite(least):
+        return None
+    for column, one in enumerate(losses):
+        good = one <= least + tie
+        if good.any():
+            split = int(good.argmax())
+            return column, split, float(one[split])
+    return None
+
+
+def searched(
+    problem: Problem,
+    node: Node,
+    rows: search.Rows,
+    tried: Sequence[Candidates],
+    threads: int,
+) -> list[FloatArray]:
+    """`split_losses` with the columns shared out over threads."""
+    if threads == 1 or len(tried) < 2:
+        return split_losses(problem, node, rows, tried)
+    shares = np.array_split(np.arange(len(tried)), min(threads, len(tried)))
+    found = map_features(
+        lambda share: split_losses(problem, node, rows, [tried[at] for at in share]),
+        shares,
+        threads,
+    )
+    return [one for share in found for one in share]
+
+
+# --- the search ----------------------------------------------------------------------------------
+
+
+class Settings(NamedTuple):
+    """How trees grow; see `regions`."""
+
+    max_depth: int
+    min_drop: float
+    min_share: float
+    n_thresholds: int
+    thresholds: str
+    test: str | None
+    level: float
+    n_permutations: int
+    threads: int = os.cpu_count() or 1
+
+
+class Verdict(NamedTuple):
+    """What the search said of a node: its best split, and whether it is made."""
+
+    best: str = ""
+    best_drop: float = np.nan
+    drop: float = np.nan
+    pvalue: float = np.nan
+    splits: bool = False
+
+
+class Grown(NamedTuple):
+    """One node of a tree."""
+
+    parent: int
+    path: tuple[Condition, ...]
+    n_obs: float
+    weight: float
+    loss: float
+    verdict: Verdict
+
+
+class _Best(NamedTuple):
+    """The best split of a node: of which column, what it leaves, its two sides, and who was beaten.
+
+    ``least`` is the least loss of the splits ``tried``, before the best one was refined.
+    """
+
+    column: int
+    loss: float
+    sides: tuple[Condition, Condition]
+    tried: list[Candidates]
+    least: float
+
+
+class Tree:
+    """A tree as it grows, from the root to the leaves, left sides first.
+
+    With honest trees ``judge`` are the rows that the search does not see.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        conditioning: Sequence[Conditioning],
+        settings: Settings,
+        rng: np.random.Generator,
+    ) -> None:
+        self.problem = problem
+        self.conditioning = conditioning
+        self.settings = settings
+        self.rng = rng
+        self.nodes: list[Grown] = []
+        self.leaves: dict[int, IntArray] = {}
+
+    def grow(
+        self,
+        at: IntArray,
+        judge: IntArray | None,
+        parent: int = -1,
+        path: tuple[Condition, ...] = (),
+    ) -> None:
+        """Add the node of the rows ``at``, and all below it."""
+        number = len(self.nodes)
+        node = node_of(self.problem, at, self.settings.min_share)
+        other = None if judge is None else node_of(self.problem, judge, self.settings.min_share)
+        best, verdict = None, Verdict()
+        if len(path) < self.settings.max_depth and node.worth:
+            best = self.best(node)
+            if best is not None:
+                verdict = self.judge(node, best, other)
+        shown = other or node
+        self.nodes.append(Grown(parent, path, shown.n_obs, shown.weight, shown.loss, verdict))
+        if best is None or not verdict.splits:
+            self.leaves[number] = shown.at
+            return
+        for condition in best.sides:
+            of_judge = None if judge is None else judge[self._meets(condition, judge)]
+            self.grow(at[self._meets(condition, at)], of_judge, number, (*path, condition))
+
+    def best(self, node: Node) -> _Best | None:
+        """The split that leaves the least loss."""
+        settings = self.settings
+        tried = map_features(
+            lambda column: candidates_of(
+                column.take(node.at), settings.thresholds, settings.n_thresholds
+            ),
+            self.conditioning,
+            settings.threads,
+        )
+        losses = searched(self.problem, node, node.rows, tried, settings.threads)
+        found = best_of(losses, TIE * node.loss)
+        if found is None:
+            return None
+        at, number, loss = found
+        split, column = tried[at], self.conditioning[at]
+        if settings.thresholds == "quantile" and column.kind == "numeric":
+            split, number, loss = self._refined(node, column, split, number, loss)
+        return _Best(at, loss, sides_of(column, split, number, node.at), tried, least_of(losses))
+
+    def _refined(
+        self, node: Node, column: Conditioning, split: Candidates, number: int, loss: float
+    ) -> tuple[Candidates, int, float]:
+        """The best of all thresholds between the neighbours of the best quantile, step by step."""
+        values, n = column.values[node.at], self.settings.n_thresholds
+        last = values.max()
+        while split.thresholds is not None:
+            cuts = split.thresholds
+            low = cuts[number - 1] if number else -np.inf
+            high = cuts[number + 1] if number + 1 < len(cuts) else last
+            between = np.unique(values[(values > low) & (values < high)])
+            every = len(between) <= 2 * n
+            finer = between
+            if not every:
+                finer = np.union1d(quantile_cuts(between, n), cuts[number])
+            closer = thresholds_at(values, finer)
+            (losses,) = split_losses(self.problem, node, node.rows, [closer])
+            better = best_of([losses], TIE * node.loss)
+            if better is None or better[2] > loss:
+                break
+            split, number, loss = closer, better[1], better[2]
+            if every:
+                break
+        return split, number, loss
+
+    def judge(self, node: Node, best: _Best, other: Node | None) -> Verdict:
+        """Whether the split is made, by its drop and by the test."""
+        settings, text = self.settings, best.sides[0].text
+        best_drop = 1 - best.loss / node.loss
+        if best_drop < settings.min_drop:
+            return Verdict(text, best_drop)
+        drop, pvalue = best_drop, np.nan
+        if other is not None:
+            right = ~self._meets(best.sides[0], other.at)
+            alone = [Candidates(right.astype(np.uint8), 2)]
+            (losses,) = split_losses(self.problem, other, other.rows, alone)
+            if not np.isfinite(losses[0]) or not other.loss > 0:
+                return Verdict(text, best_drop)
+            drop = 1 - losses[0] / other.loss
+            pvalue = self._pvalue(other, alone, float(losses[0]))
+        elif settings.test == "permutation":
+            pvalue = self._pvalue(node, best.tried, best.least)
+        splits = bool(drop >= settings.min_drop and not pvalue > settings.level)
+        return Verdict(text, best_drop, drop if splits else np.nan, pvalue, splits)
+
+    def _meets(self, condition: Condition, rows: IntArray) -> NDArray[np.bool_]:
+        """Which of the rows are on this side."""
+        (column,) = (one for one in self.conditioning if one.name == condition.feature)
+        return column.meets(condition, rows)
+
+    def _pvalue(self, node: Node, tried: Sequence[Candidates], least: float) -> float:
+        """math [39]: how often the best of all splits is as good when conditioning is exchanged.
+
+        Rows that are neighbours along the feature exchange all their conditioning values at once,
+        which leaves the columns as dependent on each other, and on the feature, as they are. The
+        search is done again each time. It stops when the answer is known (Besag and Clifford 1991).
+        """
+        most = self.settings.n_permutations
+        enough = int(np.ceil(self.settings.level * (most + 1)))
+        as_good = 0
+        order = along(self.problem, node)
+        tried = [one.take(order) for one in tried]
+        for number in range(1, most + 1):
+            mixed = exchanged(node, order, self.rng)
+            losses = searched(self.problem, node, mixed, tried, self.settings.threads)
+            as_good += least_of(losses) <= least + TIE * node.loss
+            if as_good == enough:
+                return as_good / number
+        return (as_good + 1) / (most + 1)
+
+
+def along(problem: Problem, node: Node) -> IntArray:
+    """Rows of a node in order of the feature."""
+    return np.argsort(problem.x[node.at], kind="stable")
+
+
+def exchanged(node: Node, order: IntArray, rng: np.random.Generator) -> search.Rows:
+    """The rows in that order, when neighbours have exchanged all but their conditioning values."""
+    return node.rows.take(order[search.shuffled(np.arange(len(order)) // BLOCK, rng)])
+
+
+def least_of(losses: Sequence[FloatArray]) -> float:
+    """The least loss of all splits, infinite if there are none."""
+    return min((float(one.min()) for one in losses if len(one)), default=np.inf)

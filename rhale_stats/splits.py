@@ -1,0 +1,363 @@
+"""Splits of rows by other columns: which columns, which splits, how they read (math [37]).
+
+A column is numeric, ordinal or nominal. A split sends rows to its left or right; a `Condition` is
+one side of it, and a region is a conjunction of conditions that a person can read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from rhale_stats.arrays.binning import bin_edges, is_resolved, regular_axis
+from rhale_stats.arrays.moments import FloatArray, IntArray, cell_index
+from rhale_stats.arrays.regions import all_subsets, one_against_rest
+from rhale_stats.schema import feature_names
+from rhale_stats.validate import check_finite
+
+THRESHOLDS = ("quantile", "equal_width", "exact")
+# Up to so many levels every subset is tried, and not only each level against the rest.
+SUBSET_LEVELS = 12
+ROOT_RULE = "all rows"
+UP_TO, ABOVE, EQUAL, UNEQUAL, IN = "<=", ">", "==", "!=", "in"
+
+
+# --- conditioning columns ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Conditioning:
+    """One column that splits may use: numbers, or the numbers of its levels."""
+
+    name: str
+    kind: str
+    values: NDArray[Any]
+    levels: tuple[Any, ...] = ()
+
+    def take(self, rows: IntArray | NDArray[np.bool_]) -> Conditioning:
+        """The column at some rows."""
+        return Conditioning(self.name, self.kind, self.values[rows], self.levels)
+
+    def meets(self, condition: Condition, rows: IntArray) -> NDArray[np.bool_]:
+        """Which of the rows are on one side of a split of this column."""
+        values = self.values[rows]
+        if condition.operator in (UP_TO, ABOVE):
+            below = values <= condition.threshold
+            return np.asarray(below if condition.operator == UP_TO else ~below)
+        inside = np.array([level in condition.levels for level in self.levels])[values]
+        return np.asarray(~inside if condition.operator == UNEQUAL else inside)
+
+
+def conditioning_columns(
+    local: xr.Dataset, given: pd.DataFrame | ArrayLike | None, feature: str | None
+) -> list[Conditioning]:
+    """Columns for splits of the effect of ``feature``: those given, or the other features."""
+    names = feature_names(local)
+    if given is None:
+        table = local["x"].transpose("obs", "feature").values
+        found = [_numeric(name, table[:, at]) for at, name in enumerate(names) if name != feature]
+        if not found:
+            raise ValueError(
+                f"conditioning must be given: local holds no feature besides {feature!r}. Pass a "
+                f"DataFrame with a row for each row of local."
+            )
+        return found
+    rows = given if isinstance(given, pd.DataFrame) else frame_of(given, "conditioning")
+    if len(rows) != local.sizes["obs"]:
+        raise ValueError(
+            f"conditioning must have a row for each of the {local.sizes['obs']} rows of local; got "
+            f"{len(rows)}."
+        )
+    obs = local["obs"].values
+    if isinstance(given, pd.DataFrame) and not np.array_equal(rows.index.to_numpy(), obs):
+        plain = np.arange(len(obs))
+        if not (np.array_equal(rows.index.to_numpy(), plain) or np.array_equal(obs, plain)):
+            raise ValueError(
+                "conditioning must have the index of the rows of local, in the same order; its "
+                "index differs. Reindex it: conditioning.loc[local['obs'].values]."
+            )
+    labels = [str(name) for name in rows.columns]
+    repeated = sorted({name for name in labels if labels.count(name) > 1})
+    if repeated:
+        raise ValueError(
+            f"conditioning must have distinct column names; got {', '.join(map(repr, repeated))} "
+            f"more than once."
+        )
+    found = [_column(name, rows.iloc[:, at]) for at, name in enumerate(labels) if name != feature]
+    if not found:
+        raise ValueError(
+            f"conditioning must have a column besides {feature!r}; got "
+            f"{', '.join(labels) or 'none'}."
+        )
+    return found
+
+
+def frame_of(given: object, what: str) -> pd.DataFrame:
+    """A table with names for its columns; arrays get ``x0``, ``x1``, ..."""
+    if isinstance(given, Mapping):
+        return pd.DataFrame(given)
+    array = np.asarray(given)
+    if array.ndim != 2:
+        raise ValueError(
+            f"{what} must be a DataFrame or a table of shape (rows, columns); got shape "
+            f"{array.shape}."
+        )
+    return pd.DataFrame(array, columns=[f"x{number}" for number in range(array.shape[1])])
+
+
+def _column(name: str, values: pd.Series) -> Conditioning:
+    missing = int(values.isna().sum())
+    if missing:
+        raise ValueError(
+            f"conditioning must have no missing values; column {name!r} has {missing}. Drop these "
+            f"rows of local too, or make missing a level of its own."
+        )
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        levels = tuple(_plain(level) for level in values.cat.categories)
+        kind = "ordinal" if values.cat.ordered else "nominal"
+        return _with_levels(name, kind, np.asarray(values.cat.codes, dtype=np.int64), levels)
+    if pd.api.types.is_bool_dtype(values.dtype):
+        return _with_levels(name, "nominal", values.to_numpy(dtype=np.int64), (False, True))
+    if pd.api.types.is_numeric_dtype(values.dtype):
+        return _numeric(name, values.to_numpy(dtype=np.float64))
+    try:
+        codes, texts = pd.factorize(values, sort=True)
+    except TypeError as error:
+        raise TypeError(
+            f"conditioning must have columns of numbers, booleans, texts or categories; the values "
+            f"of {name!r} cannot be put in order ({error})."
+        ) from error
+    plain = tuple(_plain(level) for level in texts)
+    if not all(isinstance(level, str | int | float | bool) for level in plain):
+        kinds = ", ".join(sorted({type(level).__name__ for level in plain}))
+        raise TypeError(
+            f"conditioning must have columns of numbers, booleans, texts or categories; "
+            f"{name!r} holds {kinds}. Turn it into numbers or text."
+        )
+    return _with_levels(name, "nominal", codes.astype(np.int64), plain)
+
+
+def _plain(level: Any) -> Any:
+    """A level as Python's own, so that it can be stored as text."""
+    return level.item() if isinstance(level, np.generic) else level
+
+
+def _with_levels(name: str, kind: str, codes: IntArray, levels: tuple[Any, ...]) -> Conditioning:
+    """Only the levels that occur."""
+    present, codes = np.unique(codes, return_inverse=True)
+    return Conditioning(name, kind, codes, tuple(levels[code] for code in present))
+
+
+def _numeric(name: str, values: FloatArray) -> Conditioning:
+    """Numbers; of two values it is said which, not on which side."""
+    values = np.ascontiguousarray(values, dtype=np.float64)
+    check_finite(values, "conditioning", name, "Drop these rows, or make them a level.")
+    low, high = values.min(), values.max()
+    if low < high and bool(((values == low) | (values == high)).all()):
+        levels = tuple(int(v) if v == int(v) else float(v) for v in (low, high))
+        return Conditioning(name, "nominal", (values == high).astype(np.int64), levels)
+    return Conditioning(name, "numeric", values)
+
+
+# --- candidate splits ----------------------------------------------------------------------------
+
+
+class Candidates(NamedTuple):
+    """Splits of one column in one node: the code of every row, and what each split takes left.
+
+    Without ``subsets``, split k takes codes up to k. ``thresholds`` are those of numbers,
+    ``levels`` the numbers of the levels that the codes stand for.
+    """
+
+    codes: NDArray[np.integer]
+    n_codes: int
+    thresholds: FloatArray | None = None
+    levels: NDArray[Any] | None = None
+    subsets: NDArray[np.bool_] | None = None
+
+    @property
+    def n_splits(self) -> int:
+        """How many splits there are."""
+        return self.n_codes - 1 if self.subsets is None else len(self.subsets)
+
+    def goes_left(self, split: int) -> NDArray[np.bool_]:
+        """Rows on the left of one split."""
+        if self.subsets is None:
+            return np.asarray(self.codes <= split)
+        return np.asarray(self.subsets[split][self.codes])
+
+    def take(self, rows: IntArray) -> Candidates:
+        """The same splits of other rows."""
+        return self._replace(codes=self.codes[rows])
+
+
+def _small(codes: NDArray[np.integer], n_codes: int) -> NDArray[np.integer]:
+    return codes.astype(np.uint8 if n_codes <= 256 else np.int32)
+
+
+def candidates_of(column: Conditioning, thresholds: str, n_thresholds: int) -> Candidates:
+    """The splits that are tried."""
+    if column.kind != "numeric":
+        present, codes = np.unique(column.values, return_inverse=True)
+        n_codes = len(present)
+        if column.kind == "ordinal":
+            return Candidates(_small(codes, n_codes), n_codes, levels=present)
+        every = n_codes <= SUBSET_LEVELS
+        subsets = np.zeros((0, n_codes), dtype=bool)
+        if n_codes > 1:
+            subsets = (all_subsets if every else one_against_rest)(n_codes)
+        return Candidates(_small(codes, n_codes), n_codes, levels=present, subsets=subsets)
+    values = column.values
+    low, high = float(values.min()), float(values.max())
+    if low == high:
+        return Candidates(np.zeros(len(values), dtype=np.uint8), 1, np.zeros(0))
+    if thresholds == "exact" or not is_resolved(low, high, n_thresholds + 1):
+        return thresholds_at(values, np.unique(values)[:-1])
+    if thresholds == "equal_width":
+        # One compiled pass; an edge is the smallest number on its right.
+        axis = regular_axis(low, high, n_thresholds + 1)
+        codes = np.minimum(cell_index(axis, values), n_thresholds)
+        edges = bin_edges(axis, np.arange(n_thresholds + 1), low, high)[1:-1]
+        cuts = np.nextafter(edges, -np.inf)
+        return Candidates(_small(codes, n_thresholds + 1), n_thresholds + 1, cuts)
+    return thresholds_at(values, quantile_cuts(values, n_thresholds))
+
+
+def thresholds_at(values: FloatArray, cuts: FloatArray) -> Candidates:
+    """Splits at given thresholds: a value on a threshold is on its left."""
+    codes = np.searchsorted(cuts, values, side="left")
+    return Candidates(_small(codes, len(cuts) + 1), len(cuts) + 1, cuts)
+
+
+def quantile_cuts(values: FloatArray, n: int) -> FloatArray:
+    """Distinct values at the k / (n + 1) quantiles, without the largest: it would split nothing."""
+    rank = np.maximum(-(-np.arange(1, n + 1) * len(values) // (n + 1)) - 1, 0)
+    cuts = np.unique(np.partition(values, np.unique(rank))[rank])
+    return np.asarray(cuts[cuts < values.max()])
+
+
+# --- one side of a split, in words ----------------------------------------------------------------
+
+
+class Condition(NamedTuple):
+    """One side of a split: an operator with a threshold, or with the levels that it keeps.
+
+    ``text`` is the condition by itself. ``lower`` and ``upper`` say where numbers lie; of ordinal
+    columns ``order`` has all levels.
+    """
+
+    feature: str
+    operator: str
+    text: str
+    threshold: float = np.nan
+    levels: tuple[Any, ...] = ()
+    order: tuple[Any, ...] = ()
+
+    def holds(self, values: pd.Series) -> NDArray[np.bool_]:
+        """Rows that meet it; neither side's where a value is missing or a level was never seen."""
+        if self.operator in (UP_TO, ABOVE):
+            numbers = values.to_numpy(dtype=np.float64)
+            side = numbers <= self.threshold if self.operator == UP_TO else numbers > self.threshold
+            return np.asarray(side)
+        inside = values.isin(list(self.levels)).to_numpy()
+        return (
+            inside if self.operator != UNEQUAL else np.asarray(~inside & values.notna().to_numpy())
+        )
+
+
+def sides_of(
+    column: Conditioning, one: Candidates, split: int, rows: IntArray
+) -> tuple[Condition, Condition]:
+    """Left and right of a split of the ``rows`` of a column."""
+    left = one.goes_left(split)
+    if column.kind == "numeric":
+        values = column.values[rows]
+        cut = readable(float(values[left].max()), float(values[~left].min()))
+        return tuple(  # type: ignore[return-value]
+            Condition(column.name, operator, f"{column.name} {sign} {cut:.15g}", threshold=cut)
+            for operator, sign in ((UP_TO, "≤"), (ABOVE, ">"))
+        )
+    if one.levels is None:
+        raise AssertionError("a column of levels has them")
+    inside = one.subsets[split] if one.subsets is not None else np.arange(one.n_codes) <= split
+    return (
+        _side(column, one.levels[inside], one.levels[~inside]),
+        _side(column, one.levels[~inside], one.levels[inside]),
+    )
+
+
+def _side(column: Conditioning, kept: NDArray[Any], rest: NDArray[Any]) -> Condition:
+    """The side that keeps these levels, said the shortest way."""
+    levels = tuple(column.levels[level] for level in kept)
+    order = column.levels if column.kind == "ordinal" else ()
+    every = len(kept) + len(rest) == len(column.levels)
+    if len(kept) > 1 and len(rest) == 1 and every and not order:
+        gone = (column.levels[rest[0]],)
+        return Condition(column.name, UNEQUAL, f"{column.name} ≠ {gone[0]}", levels=gone)
+    operator = EQUAL if len(kept) == 1 else IN
+    return Condition(
+        column.name, operator, _levels_text(column.name, levels, order), levels=levels, order=order
+    )
+
+
+def _levels_text(name: str, levels: tuple[Any, ...], order: tuple[Any, ...]) -> str:
+    if len(levels) == 1:
+        return f"{name} = {levels[0]}"
+    if order and levels[0] == order[0]:
+        return f"{name} ≤ {levels[-1]}"
+    if order and levels[-1] == order[-1]:
+        return f"{name} ≥ {levels[0]}"
+    if order:
+        return f"{levels[0]} ≤ {name} ≤ {levels[-1]}"
+    return f"{name} in {{{', '.join(map(str, levels))}}}"
+
+
+def rule_text(path: Sequence[Condition]) -> str:
+    """All conditions on the way to a node, each column once, in the order of the splits."""
+    if not path:
+        return ROOT_RULE
+    texts = []
+    for name in dict.fromkeys(condition.feature for condition in path):
+        own = [condition for condition in path if condition.feature == name]
+        if own[-1].operator not in (UP_TO, ABOVE):
+            texts.append(own[-1].text)  # a later side keeps some of the levels that were left
+            continue
+        below = min((c.threshold for c in own if c.operator == UP_TO), default=np.inf)
+        above = max((c.threshold for c in own if c.operator == ABOVE), default=-np.inf)
+        if np.isfinite(below) and np.isfinite(above):
+            texts.append(f"{above:.15g} < {name} ≤ {below:.15g}")
+        elif np.isfinite(below):
+            texts.append(f"{name} ≤ {below:.15g}")
+        else:
+            texts.append(f"{name} > {above:.15g}")
+    return " and ".join(texts)
+
+
+def readable(low: float, high: float) -> float:
+    """The shortest decimal number in [low, high), near the middle: it parts the same rows."""
+    if low <= 0 < high:
+        return 0.0
+    middle = low + (high - low) / 2
+    first = -1 - int(np.floor(np.log10(abs(middle))))
+    for digits in range(first, first + 18):
+        found = round(middle, digits)
+        if low <= found < high:
+            return found
+    return low
+
+
+def as_json(levels: tuple[Any, ...]) -> str:
+    """Levels as text that can be stored."""
+    return json.dumps(list(levels)) if levels else ""
+
+
+def of_json(text: str) -> tuple[Any, ...]:
+    """Levels from text."""
+    return tuple(json.loads(text)) if text else ()
