@@ -184,6 +184,8 @@ def interaction_matrix(
             "bin_rule": describe(work.rule)[0],
             "bin_parameters": describe(work.rule)[1],
             "output_name": local.attrs.get("output_name", "output"),
+            "output_units": local.attrs.get("output_units", ""),
+            "n_rows": work.rows.n_rows,
             "software": software(),
         },
     )

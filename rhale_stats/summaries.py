@@ -1,6 +1,9 @@
-"""Effects as tables: printed (`summary`) and as pandas frames (`tidy`, `glance`, `augment`)."""
+"""Results as tables: printed (`summary`) and as pandas frames (`tidy`, `glance`, `augment`)."""
 
 from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +17,7 @@ from rhale_stats.arrays.accumulate import curve_at, turning_points
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.intervals import student
 from rhale_stats.inference import bin_degrees, row_degrees, std_error
+from rhale_stats.regional import check_tree
 from rhale_stats.schema import (
     check_effect,
     check_local,
@@ -21,6 +25,7 @@ from rhale_stats.schema import (
     feature_names,
     feature_position,
     one_feature,
+    position_of,
     slopes,
     units_of,
     with_units,
@@ -34,6 +39,16 @@ COLUMN_SEPARATOR = "   "
 SIGNIFICANCE = 0.05
 # Rules that choose edges by the local effects.
 SEARCHED = ("AdaptiveBins", "OptimalBins", "GreedyBins", "BestEqualWidthBins")
+# What `_kind` calls trees of regions, and the drops of all pairs of columns.
+REGIONS, INTERACTIONS = "regions", "interaction matrix"
+# Losses of trees in words.
+LOSS_NAMES = {"index": "heterogeneity index", "output": "heterogeneity of the output"}
+# Why a split was not made: too small a drop, no better than chance, or not so on other rows.
+BELOW_DROP, ABOVE_LEVEL, UNCONFIRMED = "drop", "level", "unconfirmed"
+# Before a node in print, once for every split above it.
+INDENT = "|  "
+# R's marks of p-values.
+STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
 # What `tidy` shows of a check, where one was made.
 CHECKED = (
     "heterogeneity_within",
@@ -65,7 +80,8 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     ----------
     effect : Dataset
         What `rhale` or `std_error` returned; standard errors are added where they are missing. Or
-        what `compare`, another test or `effect_sizes` returned.
+        what `compare`, another test, `effect_sizes`, `regions`, `all_regions` or
+        `interaction_matrix` returned.
     level : float, default 0.95
         Of the intervals estimate ± t std_error (pointwise, central limit theorem, math [24];
         Student's t with the degrees of freedom of the bin, as in `confint`).
@@ -80,6 +96,12 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         found. A constant feature has no bins and so no rows. Of a comparison: its points, with
         ``conf_low``, ``conf_high`` and the band; of another test the columns of `glance`; of sizes
         a line a size.
+
+        Of regions a line a node: ``term``, ``node``, ``parent``, ``depth``, ``rule``, ``n_obs``,
+        ``weight_share``, ``loss``, ``loss_drop`` (by the split that was made), ``best_split`` and
+        ``best_drop`` (made or not), ``p_value``, ``region``; the root has no parent, and a node
+        that was split no region. Of interactions a line a pair: ``term``, ``conditioning``,
+        ``loss``, ``loss_drop``, ``best_split``, ``p_value``, ``p_value_adjusted``.
 
     Raises
     ------
@@ -104,6 +126,10 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         return _tidy_test(effect)
     if _kind(effect) == "effect sizes":
         return _tidy_sizes(effect)
+    if _kind(effect) == REGIONS:
+        return pd.concat([_tidy_tree(tree) for tree in _trees(effect)], ignore_index=True)
+    if _kind(effect) == INTERACTIONS:
+        return _tidy_interactions(effect)
     effect = _with_std_error(effect)
     frames = []
     for name in feature_names(effect):
@@ -136,7 +162,8 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     Parameters
     ----------
     effect : Dataset
-        What `rhale` or `std_error` returned; standard errors are added where they are missing.
+        What `rhale` or `std_error` returned; standard errors are added where they are missing. Or
+        what a test, `regions` or `all_regions` returned.
     level : float, default 0.95
         Of the intervals for the average effect.
 
@@ -149,6 +176,12 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         ``heterogeneity_output`` and ``heterogeneity_index`` (math [10]), ``curve_min``,
         ``curve_max``. NaN for a constant feature. Of a test: ``term``, ``statistic``, perhaps
         ``df``, ``p_value``, ``p_value_adjusted``.
+
+        Of regions: ``term``, ``n_regions``, ``n_obs``, ``loss`` of all rows, ``loss_left`` (mean
+        over the regions, by their weight), ``loss_drop`` from one to the other, ``first_split``,
+        empty where there is none, ``p_value`` of the best first split, made or not; and the
+        settings ``loss_kind``, ``test``, ``level``, ``max_depth``, ``min_obs``, ``min_drop``,
+        ``bin_rule``.
 
     Raises
     ------
@@ -168,6 +201,8 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     """
     if _kind(effect) == "test":
         return _glance_test(effect)
+    if _kind(effect) == REGIONS:
+        return pd.DataFrame([_glance_tree(tree) for tree in _trees(effect)])
     effect = _with_std_error(effect)
     share = effect["weight_share"].where(effect["heterogeneity"].notnull())
     mean_square = (share * effect["heterogeneity"] ** 2).sum("bin", min_count=1) / share.sum("bin")
@@ -270,18 +305,24 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
 def summary(
     effect: xr.Dataset, feature: str | int | None = None, *, level: float = 0.95
 ) -> Summary:
-    """Printed table: one line a feature, or one line a bin of one feature.
+    """Printed table: a line a feature, or a line a bin of one feature; of regions the tree.
 
     What `check_unbiased` and `jump_check` found is shown below it, where they were run. A warning
     names the features whose heterogeneity is biased in some bin by more than its standard error;
     without a check it knows of the part of the bias that is linear in the feature.
 
+    Of regions there is a line a node, indented below the one that it is part of: rows, loss, the
+    best split with the relative drop of the loss that it brings and its p-value, and what became
+    of it, a split or a region of that number. Of interactions there is a line a feature, with the
+    drop by the best split of every other column.
+
     Parameters
     ----------
     effect : Dataset
-        What `rhale` or `std_error` returned; standard errors are added where they are missing.
+        What `rhale` or `std_error` returned; standard errors are added where they are missing. Or
+        what a test, `effect_sizes`, `regions`, `all_regions` or `interaction_matrix` returned.
     feature : str or int, optional
-        Show the bins of this feature.
+        Show the bins of this feature, or its regions only.
     level : float, default 0.95
         Of the intervals.
 
@@ -305,9 +346,23 @@ def summary(
     >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
     >>> print(rs.summary(rs.rhale(local)))  # doctest: +ELLIPSIS
                       RHALE: effects on output...
+    >>> example = rs.simulate.TwoRegimes()
+    >>> local = rs.local_effects(None, example.sample(500, rng=0), jacobian=example.jacobian)
+    >>> print(rs.summary(rs.regions(local, "x1")).tables[1])
+    =========================================================================================
+                                rows       loss best split       drop           P
+    -----------------------------------------------------------------------------------------
+    all rows                     500         18     x3 ≤ 0     100.0%                   split
+    |  x3 ≤ 0                    246          0                                      region 0
+    |  x3 > 0                    254          0                                      region 1
+    =========================================================================================
     """
     if _kind(effect) in ("test", "effect sizes"):
         return _other_summary(effect)
+    if _kind(effect) == REGIONS:
+        return _regions_summary(effect, feature)
+    if _kind(effect) == INTERACTIONS:
+        return _interactions_summary(effect)
     effect = _with_std_error(effect)
     tail = (1 - level) / 2
     bounds = [f"[{tail:.3g}", f"{1 - tail:.3g}]"]
@@ -433,6 +488,310 @@ def _other_summary(results: xr.Dataset) -> Summary:
     return smry
 
 
+# --- regions and interactions ---------------------------------------------------------------------
+
+
+def _trees(results: xr.Dataset) -> list[xr.Dataset]:
+    """The trees of all features, each without padding."""
+    if "feature" not in results.dims:
+        return [check_tree(results)]
+    return [check_tree(results.isel(feature=at)) for at in range(results.sizes["feature"])]
+
+
+def _tidy_tree(tree: xr.Dataset) -> pd.DataFrame:
+    parent, region = (
+        pd.Series(tree[name].values, dtype="Int64").where(tree[name].values >= 0, pd.NA)
+        for name in ("parent", "region")
+    )
+    return pd.DataFrame(
+        {
+            "term": str(tree["feature"].values),
+            "node": tree["node"].values,
+            "parent": parent,
+            "depth": tree["depth"].values,
+            "rule": tree["rule"].values,
+            "n_obs": tree["n_obs"].values,
+            "weight_share": tree["weight_share"].values,
+            "loss": tree["loss"].values,
+            "loss_drop": tree["loss_drop"].values,
+            "best_split": tree["best"].values,
+            "best_drop": tree["best_drop"].values,
+            "p_value": tree["pvalue"].values,
+            "region": region,
+        }
+    )
+
+
+def _glance_tree(tree: xr.Dataset) -> dict[str, object]:
+    leaves = tree.isel(node=np.flatnonzero(tree["region"].values >= 0))
+    loss = float(tree["loss"][0])
+    left = float((leaves["loss"] * leaves["weight_share"]).sum(skipna=False))
+    settings = ("loss_kind", "test", "level", "max_depth", "min_obs", "min_drop", "bin_rule")
+    return {
+        "term": str(tree["feature"].values),
+        "n_regions": leaves.sizes["node"],
+        "n_obs": int(tree["n_obs"][0]),
+        "loss": loss,
+        "loss_left": left,
+        "loss_drop": 1 - left / loss if loss > 0 else loss,
+        "first_split": str(tree["best"].values[0]) if leaves.sizes["node"] > 1 else "",
+        "p_value": float(tree["pvalue"][0]),
+        **{name: tree.attrs[name] for name in settings},
+    }
+
+
+def _tidy_interactions(found: xr.Dataset) -> pd.DataFrame:
+    shape = found["loss_drop"].shape
+    frame = pd.DataFrame(
+        {
+            "term": np.repeat(found["feature"].values, shape[1]),
+            "conditioning": np.tile(found["conditioning"].values, shape[0]),
+            "loss": np.repeat(found["loss"].values, shape[1]),
+            "loss_drop": found["loss_drop"].values.ravel(),
+            "best_split": found["best"].values.ravel(),
+            "p_value": found["pvalue"].values.ravel(),
+            "p_value_adjusted": found["pvalue_adjusted"].values.ravel(),
+        }
+    )
+    return frame[frame["term"] != frame["conditioning"]].reset_index(drop=True)
+
+
+def _regions_summary(trees: xr.Dataset, feature: str | int | None) -> Summary:
+    """Trees, one after the other, with a line a node."""
+    every = _trees(trees)
+    if feature is not None:
+        every = [every[position_of(feature, [str(tree["feature"].values) for tree in every])]]
+    alone = len(every) == 1
+    stubs: list[str] = []
+    lines: list[list[str]] = []
+    for tree in every:
+        for at in range(tree.sizes["node"]):
+            node = tree.isel(node=at)
+            text = INDENT * int(node["depth"]) + _text(node, "condition")
+            stubs.append(str(tree["feature"].values) if at == 0 and not alone else text)
+            drop = "loss_drop" if node["region"] < 0 else "best_drop"
+            lines.append(
+                [
+                    str(int(node["n_obs"])),
+                    loss_text(float(node["loss"])),
+                    _text(node, "best"),
+                    _drop(float(node[drop])),
+                    _pvalue(float(node["pvalue"])),
+                    _outcome(node, alone=tree.sizes["node"] == 1),
+                ]
+            )
+    heads = ["rows", "loss", "best split", "drop", "P", ""]
+    output = with_units(trees.attrs["output_name"], trees.attrs["output_units"])
+    title = f"Regions: effects on {output}"
+    if alone:
+        of = with_units(str(every[0]["feature"].values), str(every[0]["feature_units"].values))
+        title = f"Regions: effect of {of} on {output}"
+    smry = Summary()
+    smry.tables = _with_facts(_region_facts(every), title, lines, heads, stubs, "rrrrrl")
+    attrs = trees.attrs
+    notes = [
+        f"Bins, chosen again in every node: {attrs['bin_rule']}({attrs['bin_parameters']}).",
+        "loss: heterogeneity that is left in the bins of the node; best split: its left side; "
+        "drop: the part of the loss that the split takes away, over both sides.",
+        _region_test_note(attrs),
+    ]
+    if any((tree["best"] == "").any() for tree in every):
+        notes.append(
+            "Where no best split stands none was looked for: "
+            f"{_count(attrs['max_depth'], 'split')} above already, less than "
+            f"{_setting(attrs['min_share'])} of the variance left in bins, or no two sides with "
+            f"rows enough."
+        )
+    words = [_no_regions(every[0]), ""] if alone and every[0].sizes["node"] == 1 else []
+    numbered = (f"[{i}] {note}" for i, note in enumerate(notes, start=1))
+    smry.add_extra_txt([*words, "Notes:", *numbered])
+    return smry
+
+
+def loss_text(loss: float) -> str:
+    """Four significant digits, without an exponent where a loss is easier to read so."""
+    text = _number(loss)
+    return f"{float(text):.0f}" if 1e4 <= abs(loss) < 1e7 else text
+
+
+def _drop(share: float) -> str:
+    """As fine as what was asked for."""
+    return "" if np.isnan(share) else f"{share:.1%}"
+
+
+def _setting(share: float) -> str:
+    return f"{100 * share:.3g}%"
+
+
+def _text(node: xr.Dataset, name: str) -> str:
+    return str(node[name].values)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _outcome(node: xr.Dataset, *, alone: bool) -> str:
+    """What became of a node, and why its best split was not made."""
+    number = int(node["region"])
+    if number < 0:
+        return "split"
+    if alone and np.isnan(float(node["loss"])):
+        return "constant"
+    reasons = {
+        BELOW_DROP: f": drop < {_setting(node.attrs['min_drop'])}",
+        ABOVE_LEVEL: f": P > {node.attrs['level']:g}",
+        UNCONFIRMED: ": not confirmed",
+    }
+    return ("no split" if alone else f"region {number}") + reasons.get(rejected(node), "")
+
+
+def rejected(node: xr.Dataset) -> str:
+    """Why the best split of a leaf was not made; empty where there is none."""
+    if not _text(node, "best"):
+        return ""
+    if float(node["best_drop"]) < node.attrs["min_drop"]:
+        return BELOW_DROP
+    return ABOVE_LEVEL if float(node["pvalue"]) > node.attrs["level"] else UNCONFIRMED
+
+
+def _no_regions(tree: xr.Dataset) -> str:
+    """A tree without splits in words."""
+    root = tree.isel(node=0)
+    text = f"The effect of {tree['feature'].values!s} has no regions: "
+    if np.isnan(float(root["loss"])):
+        return text + "the feature does not vary."
+    if not _text(root, "best"):
+        return text + "no split was looked for (see the notes)."
+    drop = _drop(float(root["best_drop"]))
+    text += f"the best split, {_text(root, 'best')}, would lower the loss by {drop}, "
+    why = {
+        BELOW_DROP: f"less than the {_setting(tree.attrs['min_drop'])} that were asked for.",
+        ABOVE_LEVEL: f"as chance does too often (P {_pvalue(float(root['pvalue']))}).",
+        UNCONFIRMED: "but not enough on the rows that it was not found on.",
+    }
+    return text + why[rejected(root)]
+
+
+def _region_facts(trees: list[xr.Dataset]) -> list[list[str]]:
+    """How trees were grown, for the header."""
+    attrs = trees[0].attrs
+    units = {str(tree["feature_units"].values) for tree in trees}
+    test = attrs["test"]
+    if test != "none":
+        test += f", level {attrs['level']:g}"
+    return [
+        ["Rows:", str(attrs["n_rows"]), "Loss:", LOSS_NAMES[attrs["loss_kind"]]],
+        [
+            *("Bins:", attrs["bin_rule"]),
+            *("Its units:", loss_units(trees[0], units.pop() if len(units) == 1 else "")),
+        ],
+        ["Test:", test, "Splits above a region:", f"at most {attrs['max_depth']}"],
+        [
+            *("Thresholds:", _thresholds(attrs)),
+            *("Rows of a region:", f"at least {attrs['min_obs']}"),
+        ],
+    ]
+
+
+def _thresholds(attrs: dict[Hashable, Any]) -> str:
+    kind = attrs["thresholds"]
+    return "every value" if kind == "exact" else f"{attrs['n_thresholds']} by {kind}"
+
+
+def loss_units(results: xr.Dataset, feature_units: str) -> str:
+    """Units of the loss, with those that are known by their names."""
+    units = str(results["loss"].attrs["units"])
+    known = (
+        ("output units", results.attrs.get("output_units", "")),
+        ("feature unit", feature_units),
+    )
+    for general, unit in known:
+        if unit:
+            units = units.replace(general, str(unit))
+    return units
+
+
+def _region_test_note(attrs: dict[Hashable, Any]) -> str:
+    """What P means, and what was asked of a split."""
+    asked = f"A split was made where its drop is at least {_setting(attrs['min_drop'])}"
+    if attrs["test"] == "none":
+        return (
+            f"{asked}. There was no test: splits are found in noise, too (see "
+            f'regions(..., test="permutation")).'
+        )
+    text = (
+        f"{asked} and P at most {attrs['level']:g}. P: of no better split than by chance, from up "
+        f"to {attrs['n_permutations']} permutations"
+    )
+    if attrs["test"] == "honest":
+        return (
+            f"{text}. Splits are found on {_setting(attrs['honest_fraction'])} of the rows; rows, "
+            f"loss and P are of the others, and so are drops of splits that were made. Not "
+            f"confirmed: there the split takes too little away."
+        )
+    return f"{text}, all columns and thresholds searched again."
+
+
+def _interactions_summary(found: xr.Dataset) -> Summary:
+    """Drops of all pairs, a line a feature."""
+    attrs = found.attrs
+    names, columns = (found[dim].values.astype(str) for dim in ("feature", "conditioning"))
+    drop, pvalue = found["loss_drop"].values, found["pvalue_adjusted"].values
+    tested = bool(np.isfinite(pvalue).any())
+    room = max(len(mark) for _, mark in STARS) if tested else 0
+    lines = [
+        [
+            loss_text(float(found["loss"][row])),
+            *(
+                _percent(drop[row, at]) + f"{_stars(pvalue[row, at]):{room}}"
+                if np.isfinite(drop[row, at])
+                else ""
+                for at in range(len(columns))
+            ),
+        ]
+        for row in range(len(names))
+    ]
+    # Heads stand over the numbers, not over their stars.
+    heads = ["loss", *(f"{name}{'':{room}}" for name in columns)]
+    output = with_units(attrs["output_name"], attrs.get("output_units", ""))
+    title = f"Interactions: effects on {output}, split by other columns"
+    cells = [
+        ["Rows:", str(attrs["n_rows"]), "Loss:", LOSS_NAMES[attrs["loss_kind"]]],
+        ["Bins:", attrs["bin_rule"], "Its units:", loss_units(found, "")],
+        [
+            *("Permutations:", str(attrs["n_permutations"] or "none")),
+            *("Thresholds:", _thresholds(attrs)),
+        ],
+    ]
+    notes = [
+        f"Bins, chosen again on both sides: {attrs['bin_rule']}({attrs['bin_parameters']}).",
+        "A line: how much of the loss, the heterogeneity in the bins of a feature, the best split "
+        "of every column takes away. Of a loss near 0 even much is little. Blank: the feature "
+        f"itself, or no split leaves {attrs['min_obs']} rows on both sides.",
+    ]
+    if tested:
+        codes = ", ".join(f"{mark} P ≤ {bound:g}" for bound, mark in STARS)
+        adjust = found["pvalue_adjusted"].attrs["adjust"]
+        notes.append(
+            f"{codes}: of no better split of the column than by chance, from "
+            f"{attrs['n_permutations']} permutations, adjusted ({adjust}) for all pairs."
+        )
+    else:
+        notes.append("There was no test: a drop may be chance (see n_permutations).")
+    smry = Summary()
+    smry.tables = _with_facts(cells, title, lines, heads, names.tolist())
+    smry.add_extra_txt(["Notes:", *(f"[{i}] {note}" for i, note in enumerate(notes, start=1))])
+    return smry
+
+
+def _stars(pvalue: float) -> str:
+    return next((mark for bound, mark in STARS if pvalue <= bound), "")
+
+
+# --- effects --------------------------------------------------------------------------------------
+
+
 def _header(effect: xr.Dataset, title: str, body: SimpleTable) -> SimpleTable:
     """Facts above the table, as wide as the table."""
     attrs = effect.attrs
@@ -440,12 +799,43 @@ def _header(effect: xr.Dataset, title: str, body: SimpleTable) -> SimpleTable:
         ["Rows:", f"{attrs['n_rows']}", "Local effects:", attrs["local_effect_method"]],
         ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
     ]
+    return _facts(cells, title, body)
+
+
+def _with_facts(
+    cells: list[list[str]],
+    title: str,
+    lines: list[list[str]],
+    heads: list[str],
+    stubs: list[str],
+    aligns: str = "r",
+) -> list[SimpleTable]:
+    """A table below its facts, stretched to their width where that is larger."""
+    form = fmt_params | {"data_aligns": aligns}
+    body = SimpleTable(lines, heads, stubs, txt_fmt=form)
+    header = _facts(cells, title, body)
+    missing = len(header.as_text().splitlines()[-1]) - len(body.as_text().splitlines()[-1])
+    if missing > 0:
+        room = max(10, *(len(stub) for stub in stubs)) + missing
+        body = SimpleTable(
+            lines, heads, stubs, txt_fmt=form | {"colwidths": [room] + [10] * len(heads)}
+        )
+    return [header, body]
+
+
+def _facts(cells: list[list[str]], title: str, body: SimpleTable) -> SimpleTable:
+    """Two columns of names and values, together as wide as the table below them."""
     width = len(body.as_text().partition("\n")[0]) - 3 * len(COLUMN_SEPARATOR)
+    widths = [width // 4, width // 4, width // 4, width - 3 * (width // 4)]
+    needed = [max(len(text) for text in column) for column in zip(*cells, strict=True)]
+    if any(need > given for need, given in zip(needed, widths, strict=True)):
+        room = max(width - sum(needed), 0)
+        widths = [needed[0], needed[1] + room // 2, needed[2], needed[3] + room - room // 2]
     form = fmt_2cols | {
         "data_fmts": ["%s"],
         "data_aligns": "lrlr",
         "colsep": COLUMN_SEPARATOR,
-        "colwidths": [width // 4, width // 4, width // 4, width - 3 * (width // 4)],
+        "colwidths": widths,
     }
     return SimpleTable(cells, title=title, txt_fmt=form)
 
