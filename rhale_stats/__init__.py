@@ -35,6 +35,7 @@ from rhale_stats.plots import (
     plot_effects,
     plot_forest,
 )
+from rhale_stats.region_plots import plot_interactions, plot_regions, plot_tree
 from rhale_stats.regional import all_regions, assign, regional_rhale, regions
 from rhale_stats.resampling import bootstrap, bootstrap_refit, folds
 from rhale_stats.scoring import mae, mcse
@@ -80,6 +81,9 @@ __all__ = [
     "plot_effect",
     "plot_effects",
     "plot_forest",
+    "plot_interactions",
+    "plot_regions",
+    "plot_tree",
     "predict",
     "regional_rhale",
     "regions",

@@ -204,33 +204,33 @@ def plot_effect(
     >>> upper.get_ylabel(), lower.get_ylabel()
     ('effect on output', 'd output / d x0')
     """
-    effect = _with_standard_errors(check_effect(effect))
+    effect = with_standard_errors(check_effect(effect))
     row = one_feature(effect, feature)
     rows = None
     if local is not None:
-        rows = _rows(estimation_rows(check_local(local), effect), row)
+        rows = rows_of(estimation_rows(check_local(local), effect), row)
     own = ax is None
-    panels = None if ax is None else _given_axes("ax", ax, 2, "an upper and a lower one")
-    with _style(own=own):
+    panels = None if ax is None else given_axes("ax", ax, 2, "an upper and a lower one")
+    with style(own=own):
         if panels is None:
             panels = _pair()
         upper, lower = panels
         _label_axes(upper, lower, effect, row)
         if not row.sizes["bin"]:
             for panel in panels:
-                _say_constant(panel)
+                say_constant(panel)
                 panel.tick_params(left=False, labelleft=False)
-            return _array(panels)
-        _draw_curve(upper, row)
+            return as_array(panels)
+        draw_curve(upper, row)
         _draw_bins(lower, row)
         upper.set_xlim(lower.get_xlim())
         if rows is not None:
             _draw_violins(lower, rows, row)
         _keep_noise_small(upper, lower, row)
         if rows is not None:
-            _draw_rug(lower, rows, row["edge_value"].values)
-        _legend(panels)
-    return _array(panels)
+            draw_rug(lower, rows, row["edge_value"].values)
+        draw_legend(panels)
+    return as_array(panels)
 
 
 def plot_effects(
@@ -288,7 +288,7 @@ def plot_effects(
     >>> [panel.get_title() for panel in panels]
     ['x0', 'x1']
     """
-    effect = _with_standard_errors(check_effect(effect))
+    effect = with_standard_errors(check_effect(effect))
     check_count("n_columns", n_columns, 1)
     if features is None:
         features = feature_names(effect)
@@ -300,29 +300,29 @@ def plot_effects(
     rows = [one_feature(effect, position) for position in positions]
     panels = None
     if axes is not None:
-        panels = _given_axes("axes", axes, len(rows), "one a feature")
+        panels = given_axes("axes", axes, len(rows), "one a feature")
     own = panels is None
-    with _style(own=own):
+    with style(own=own):
         if panels is None:
             panels = _grid(len(rows), min(n_columns, len(rows)))
-        limits = _common_limits(rows)
+        limits = common_limits(rows)
         for panel, row, position in zip(panels, rows, positions, strict=True):
             panel.set_title(str(row["feature"].values), parse_math=False)
             units = units_of(effect, position)
             panel.set_xlabel(f"[{units}]" if units else "", parse_math=False)
             if not own:
-                panel.set_ylabel(_output_label(effect), parse_math=False)
+                panel.set_ylabel(output_label(effect), parse_math=False)
             if row.sizes["bin"]:
-                _draw_curve(panel, row)
+                draw_curve(panel, row)
             else:
-                _say_constant(panel)
+                say_constant(panel)
             if limits is not None:
                 panel.set_ylim(*limits)
         if own:
             size = panels[0].yaxis.label.get_fontsize()
-            panels[0].figure.supylabel(_output_label(effect), fontsize=size, parse_math=False)
-        _legend(panels)
-    return _array(panels)
+            panels[0].figure.supylabel(output_label(effect), fontsize=size, parse_math=False)
+        draw_legend(panels)
+    return as_array(panels)
 
 
 def plot_bins(
@@ -394,13 +394,13 @@ def plot_bins(
     'number of bins'
     """
     row = one_feature(check_effect(effect), feature)
-    rows = _rows(estimation_rows(check_local(local), effect), row)
+    rows = rows_of(estimation_rows(check_local(local), effect), row)
     n_panels = 2 if "bin_loss" in effect else 1
     panels = None
     if ax is not None:
         which = "for bins and for loss" if n_panels == 2 else "one"
-        panels = _given_axes("ax", [ax] if isinstance(ax, Axes) else ax, n_panels, which)
-    with _style(own=ax is None):
+        panels = given_axes("ax", [ax] if isinstance(ax, Axes) else ax, n_panels, which)
+    with style(own=ax is None):
         if panels is None:
             panels = _column([3.6, 2.4][:n_panels])
         _label_bins(panels[0], effect, row)
@@ -410,14 +410,14 @@ def plot_bins(
             panels[1].set_ylabel(_upright("loss", units), parse_math=False)
         if rows is None:
             for panel in panels:
-                _say_constant(panel)
+                say_constant(panel)
                 panel.tick_params(left=False, labelleft=False)
-            return _array(panels)
+            return as_array(panels)
         _draw_rows(panels[0], rows, row)
         if n_panels == 2:
             _draw_loss(panels[1], row)
-        _legend(panels)
-    return _array(panels)
+        draw_legend(panels)
+    return as_array(panels)
 
 
 def _column(heights: list[float]) -> list[Axes]:
@@ -632,8 +632,8 @@ def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> 
             "check must be what check_unbiased(local, effect) returned; this one has no verdict."
         )
     row = one_feature(check, feature)
-    panels = None if ax is None else _given_axes("ax", [ax], 1, "one")
-    with _style(own=ax is None):
+    panels = None if ax is None else given_axes("ax", [ax], 1, "one")
+    with style(own=ax is None):
         if panels is None:
             figure, panel = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
             sns.despine(fig=figure)
@@ -643,11 +643,11 @@ def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> 
         panel.set_xlabel(with_units(name, units_of(check, name)), parse_math=False)
         panel.set_ylabel("variance of local effects")
         if not row.sizes["bin"]:
-            _say_constant(panel)
+            say_constant(panel)
             panel.tick_params(left=False, labelleft=False)
             return panel
         _draw_bias(panel, row)
-        _legend([panel])
+        draw_legend([panel])
     return panel
 
 
@@ -765,8 +765,8 @@ def plot_forest(
     """
     check_level(level)
     forest = _forest(effect, what, level)
-    panels = None if ax is None else _given_axes("ax", [ax], 1, "one")
-    with _style(own=ax is None):
+    panels = None if ax is None else given_axes("ax", [ax], 1, "one")
+    with style(own=ax is None):
         if panels is None:
             height = 1.3 + 0.32 * len(forest.names)
             figure, panel = plt.subplots(figsize=(6.0, height), layout="constrained")
@@ -774,7 +774,7 @@ def plot_forest(
         else:
             panel = panels[0]
         _draw_forest(panel, forest)
-        _legend([panel])
+        draw_legend([panel])
     return panel
 
 
@@ -801,7 +801,7 @@ def _forest(effect: object, what: str, level: float) -> _Forest:
             f"{type(effect).__name__}."
         )
     if what == "average_effect" and "heterogeneity" in effect and "draw" not in effect.dims:
-        effect = _with_standard_errors(effect)
+        effect = with_standard_errors(effect)
     values = _per_feature(effect, what)
     chains = None
     if "draw" in values.dims:
@@ -1014,8 +1014,8 @@ def plot_edges(
             "fixed or not counted. Make it with bootstrap(local, effect, rebin=True)."
         )
     row = boot.isel(feature=feature_position(boot, feature))
-    panels = None if ax is None else _given_axes("ax", ax, 2, "for edges and for number of bins")
-    with _style(own=ax is None):
+    panels = None if ax is None else given_axes("ax", ax, 2, "for edges and for number of bins")
+    with style(own=ax is None):
         if panels is None:
             figure, pair = plt.subplots(
                 1, 2, figsize=(7.0, 2.8), width_ratios=[2.2, 1], layout="constrained"
@@ -1031,12 +1031,12 @@ def plot_edges(
         grid = row["grid_value"].values
         if np.isnan(grid).all():
             for panel in panels:
-                _say_constant(panel)
+                say_constant(panel)
                 panel.tick_params(left=False, labelleft=False)
-            return _array(panels)
+            return as_array(panels)
         _draw_edges(edges, grid, row["edge_frequency"].values)
         _draw_numbers(number, row["n_bins"].values.ravel())
-    return _array(panels)
+    return as_array(panels)
 
 
 def _draw_edges(panel: Axes, grid: FloatArray, frequency: FloatArray) -> None:
@@ -1111,8 +1111,8 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
         )
     row = comparison.isel(feature=feature_position(comparison, feature))
     row = row.isel(grid=row["grid_value"].notnull().values)
-    panels = None if ax is None else _given_axes("ax", [ax], 1, "one")
-    with _style(own=ax is None):
+    panels = None if ax is None else given_axes("ax", [ax], 1, "one")
+    with style(own=ax is None):
         if panels is None:
             figure, panel = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
             sns.despine(fig=figure)
@@ -1124,11 +1124,11 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
         output_units = str(comparison.attrs.get("output_units", ""))
         panel.set_ylabel(_upright(label, output_units), parse_math=False)
         if not row.sizes["grid"]:
-            _say_constant(panel)
+            say_constant(panel)
             panel.tick_params(left=False, labelleft=False)
             return panel
         _draw_difference(panel, row)
-        _legend([panel])
+        draw_legend([panel])
     return panel
 
 
@@ -1142,14 +1142,15 @@ def _draw_difference(panel: Axes, row: xr.Dataset) -> None:
     _draw_band(panel, x, _ends(row["difference_band"]), row["difference_band"])
     panel.margins(x=0.02)
     null = row.attrs.get("null", "no difference between the curves")
-    text = f"{null}: p {_pvalue(float(row['p_value']))}"
+    text = f"{null}: p {pvalue_text(float(row['p_value']))}"
     adjust = str(row.attrs.get("adjust", "none"))
     if adjust != "none" and "p_value_adjusted" in row:
-        text += f", adjusted ({adjust}) {_pvalue(float(row['p_value_adjusted'])).lstrip('= ')}"
+        text += f", adjusted ({adjust}) {pvalue_text(float(row['p_value_adjusted'])).lstrip('= ')}"
     _note(panel, text)
 
 
-def _pvalue(value: float) -> str:
+def pvalue_text(value: float) -> str:
+    """A p-value with the sign before it: = 0.42, < 0.001."""
     if np.isnan(value):
         return "unknown"
     if value < 0.001:
@@ -1179,13 +1180,14 @@ class _Rows(NamedTuple):
     bin: IntArray
 
 
-def _with_standard_errors(effect: xr.Dataset) -> xr.Dataset:
+def with_standard_errors(effect: xr.Dataset) -> xr.Dataset:
+    """The effect with standard errors, where it has what they are made of."""
     if "curve_se" in effect or "fourth_moment" not in effect:
         return effect
     return std_error(effect)
 
 
-def _rows(local: xr.Dataset, row: xr.Dataset) -> _Rows | None:
+def rows_of(local: xr.Dataset, row: xr.Dataset) -> _Rows | None:
     """Rows of ``local`` as the bins of ``row`` divide them; None for a constant feature."""
     name = str(row["feature"].values)
     if name not in feature_names(local):
@@ -1221,7 +1223,7 @@ def _rows(local: xr.Dataset, row: xr.Dataset) -> _Rows | None:
     return _Rows(x, g, weight, frequency, bin_index(edges, x))
 
 
-def _given_axes(
+def given_axes(
     parameter: str,
     given: Sequence[Axes] | NDArray[np.object_],
     n_axes: int,
@@ -1243,13 +1245,14 @@ def _given_axes(
     return panels
 
 
-def _array(panels: Sequence[Axes] | NDArray[np.object_]) -> NDArray[np.object_]:
+def as_array(panels: Sequence[Axes] | NDArray[np.object_]) -> NDArray[np.object_]:
+    """Axes as an array of one dimension."""
     array = np.empty(len(panels), dtype=object)
     array[:] = list(panels)
     return array
 
 
-def _style(*, own: bool) -> AbstractContextManager[object]:
+def style(*, own: bool) -> AbstractContextManager[object]:
     """Style of our own figures, which ends with the drawing; Axes of the user's keep the user's."""
     stack = ExitStack()
     if own:
@@ -1289,14 +1292,15 @@ def _upright(text: str, units: str) -> str:
     return "\n".join(textwrap.fill(line, LABEL_LENGTH) for line in lines)
 
 
-def _output_label(effect: xr.Dataset) -> str:
+def output_label(effect: xr.Dataset) -> str:
+    """Label of the y axis of curves."""
     name = effect.attrs.get("output_name", "output")
     return _upright(f"effect on {name}", str(effect.attrs.get("output_units", "")))
 
 
 def _label_axes(upper: Axes, lower: Axes, effect: xr.Dataset, row: xr.Dataset) -> None:
     # A name such as "cost [$]" is text, not a formula.
-    upper.set_ylabel(_output_label(effect), parse_math=False)
+    upper.set_ylabel(output_label(effect), parse_math=False)
     _label_bins(lower, effect, row)
 
 
@@ -1314,7 +1318,8 @@ def _say(panel: Axes, text: str) -> None:
     panel.text(0.5, 0.5, text, transform=panel.transAxes, ha="center", va="center")
 
 
-def _say_constant(panel: Axes) -> None:
+def say_constant(panel: Axes) -> None:
+    """In place of a curve, that there is none."""
     _say(panel, CONSTANT)
     # By their looks only: the ticks themselves may be those of other panels too.
     panel.tick_params(bottom=False, labelbottom=False)
@@ -1365,7 +1370,8 @@ def _ends(interval: xr.DataArray) -> FloatArray:
     return np.asarray(interval.transpose("ci_bound", ...).values, dtype=np.float64)
 
 
-def _draw_curve(panel: Axes, row: xr.Dataset) -> None:
+def draw_curve(panel: Axes, row: xr.Dataset) -> None:
+    """The curve of one feature with its heterogeneity, and what is known of its errors."""
     x, curve, spread, interval, band = _curve(row)
     panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
     panel.plot(x, curve, color=AVERAGE, linewidth=1.4, zorder=3, label=CURVE)
@@ -1601,7 +1607,7 @@ def _silverman(share: FloatArray, n_effective: float) -> float:
     return max(float(0.9 * spread * n_effective**-0.2), 1.0)
 
 
-def _draw_rug(panel: Axes, rows: _Rows, edges: FloatArray) -> None:
+def draw_rug(panel: Axes, rows: _Rows, edges: FloatArray) -> None:
     """Where the rows are: ticks, or cells where ticks would merge, the darker the more rows."""
     low, span = edges[0], np.ptp(edges)
     place = (rows.x - low) / span
@@ -1660,7 +1666,7 @@ def _enlarge(panel: Axes, least: float) -> None:
         panel.set_ylim(middle - least / 2, middle + least / 2)
 
 
-def _common_limits(rows: list[xr.Dataset]) -> tuple[float, float] | None:
+def common_limits(rows: list[xr.Dataset]) -> tuple[float, float] | None:
     """Limits that hold every curve with all that is drawn about it; None without any curve."""
     ends = [0.0]
     for row in rows:
@@ -1681,7 +1687,7 @@ def _common_limits(rows: list[xr.Dataset]) -> tuple[float, float] | None:
     return low - 0.05 * (high - low), high + 0.05 * (high - low)
 
 
-def _legend(panels: list[Axes]) -> None:
+def draw_legend(panels: list[Axes]) -> None:
     """One legend above all panels of a figure, where no data are, whoever made the figure."""
     for figure in {panel.figure: None for panel in panels}:
         handles = {
