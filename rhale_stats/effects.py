@@ -32,9 +32,11 @@ from rhale_stats.bins import (
     describe,
     make_lines,
 )
+from rhale_stats.by_region import each_region
 from rhale_stats.schema import (
     EFFECT_UNITS,
     LINE_MOMENTS,
+    ROWS,
     X_UNITS,
     Estimates,
     check_effect,
@@ -489,6 +491,14 @@ def estimation_rows(local: xr.Dataset, effect: xr.Dataset) -> xr.Dataset:
 def is_estimation_row(local: xr.Dataset, effect: xr.Dataset) -> NDArray[np.bool_]:
     """Which rows of ``local`` the effect was estimated on. Shape (n_obs,)."""
     n_obs = local.sizes["obs"]
+    if ROWS in effect and "region" in effect.coords:
+        region_of_row = effect[ROWS].values
+        if len(region_of_row) != n_obs:
+            raise ValueError(
+                f"local must have the rows that the regions were made from; got {n_obs} rows and "
+                f"regions of {len(region_of_row)}."
+            )
+        return np.asarray(region_of_row == int(effect["region"]))
     if "honest_seed" not in effect.attrs:
         return np.ones(n_obs, dtype=bool)
     fraction, seed = (effect.attrs[name] for name in ("honest_fraction", "honest_seed"))
@@ -815,6 +825,7 @@ def _dataset(
     )
 
 
+@each_region
 def predict(effect: xr.Dataset, x: ArrayLike, feature: str | int) -> xr.DataArray:
     """Evaluate the curve of one feature, NaN outside the range of the rows.
 

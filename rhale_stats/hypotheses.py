@@ -11,6 +11,7 @@ from scipy import stats
 from rhale_stats.arrays import accumulate, influence, intervals
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.by_region import each_region
 from rhale_stats.effects import (
     check_same_rows,
     columns,
@@ -45,6 +46,7 @@ NULLS = {
 }
 
 
+@each_region
 def wald_test(effect: xr.Dataset, null: str = "zero", *, adjust: str = "holm") -> xr.Dataset:
     r"""Test of the effects of every feature.
 
@@ -235,6 +237,7 @@ def _homogeneous(row: xr.Dataset) -> tuple[float, float, float]:
     return largest, float(row.sizes["bin"]), 1.0 if largest <= 1 else 0.0
 
 
+@each_region
 def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") -> xr.Dataset:
     r"""Test that the effect is smaller than ``delta`` everywhere: two one-sided tests in every bin.
 

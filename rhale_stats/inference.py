@@ -15,6 +15,7 @@ from statsmodels.stats.multitest import multipletests
 from rhale_stats.arrays import accumulate, influence, intervals
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.by_region import each_region
 from rhale_stats.effects import Rows, check_same_rows, columns, is_used_row
 from rhale_stats.schema import (
     EFFECT_VARIABLES,
@@ -59,6 +60,7 @@ ADJUSTMENTS = (
 SOURCE = "rows"
 
 
+@each_region
 def std_error(
     effect: xr.Dataset, local: xr.Dataset | None = None, *, groups: ArrayLike | None = None
 ) -> xr.Dataset:
@@ -424,6 +426,7 @@ def vcov(effect: xr.Dataset, feature: str | int, *, of: str = "curve") -> xr.Dat
     )
 
 
+@each_region
 def confint(
     effect: xr.Dataset,
     boot: xr.Dataset | None = None,
@@ -653,6 +656,7 @@ def draws_of(boot: xr.Dataset, name: str) -> FloatArray:
     return np.asarray(draws.values, dtype=np.float64)
 
 
+@each_region
 def confband(
     effect: xr.Dataset,
     *,

@@ -29,6 +29,7 @@ from rhale_stats.region_search import (
     problem_of,
 )
 from rhale_stats.schema import (
+    ROWS,
     check_local,
     feature_names,
     feature_position,
@@ -45,9 +46,6 @@ from rhale_stats.splits import (
     rule_text,
 )
 from rhale_stats.validate import check_choice, check_count, first_rows
-
-# Which region every row is in: (obs,).
-ROWS = "region_of_row"
 
 # Name -> (long_name, units) of what a tree says of its nodes.
 NODE_VARIABLES = {

@@ -13,6 +13,7 @@ from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 from rhale_stats.arrays.accumulate import curve_at, turning_points
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.intervals import student
+from rhale_stats.by_region import each_region
 from rhale_stats.inference import bin_degrees, row_degrees, std_error
 from rhale_stats.schema import (
     check_effect,
@@ -58,6 +59,7 @@ CHECKED = (
 )
 
 
+@each_region
 def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     """Bin effects as a table, one row a feature and bin.
 
@@ -130,6 +132,7 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
+@each_region
 def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     """One row a feature: average effect with its interval, heterogeneity, extent of the curve.
 
@@ -206,6 +209,7 @@ def _extent(row: xr.Dataset) -> tuple[float, float]:
     return float(np.nanmin(values)), float(np.nanmax(values))
 
 
+@each_region
 def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
     """The rows with what was estimated for them, one row an observation.
 
@@ -267,6 +271,7 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
     return pd.DataFrame(columns, index=pd.Index(local["obs"].values, name="obs"))
 
 
+@each_region
 def summary(
     effect: xr.Dataset, feature: str | int | None = None, *, level: float = 0.95
 ) -> Summary:
@@ -436,6 +441,8 @@ def _other_summary(results: xr.Dataset) -> Summary:
 def _header(effect: xr.Dataset, title: str, body: SimpleTable) -> SimpleTable:
     """Facts above the table, as wide as the table."""
     attrs = effect.attrs
+    if "region_rule" in effect.coords:
+        title = f"{title}, where {effect['region_rule'].values}"
     cells = [
         ["Rows:", f"{attrs['n_rows']}", "Local effects:", attrs["local_effect_method"]],
         ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
