@@ -689,8 +689,11 @@ def _paired_covariance(
         at = fit.loadings(z)
         influences.append((sums, at, fit.centering == "mean", factor**0.5))
         of_groups.append(n_units if pairs.grouped else None)
-        # Without a residual to spare there is no noise to see.
-        unknown |= (at.level[:, np.isnan(fit.noise.mean)] != 0).any(axis=1)
+        # Without a residual to spare, or a group, there is no noise to see.
+        blind = np.isnan(fit.noise.mean)
+        if pairs.grouped:
+            blind |= sums.n_groups() <= 1 + (fit.pieces.slope != 0)
+        unknown |= (at.level[:, blind] != 0).any(axis=1)
     covariance = np.zeros((len(z), len(z)))
     # A unit that stands for several moves what so many would, each its share.
     share = 1 / np.sqrt(np.where(pairs.repeats > 0, pairs.repeats, 1.0))

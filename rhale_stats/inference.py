@@ -107,7 +107,8 @@ def std_error(
     ------
     ValueError
         ``effect`` was made with ``std_error_moments=False``, or is no effect; ``groups`` without
-        ``local``, of another length, or fewer than two.
+        ``local``, of another length, fewer than two, or no more than a mean, or a mean and a slope,
+        in some bin.
     TypeError
         ``effect`` is no Dataset.
 
@@ -343,6 +344,15 @@ def _of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
     sums = clusters.influences(row, name)
     fit, n_groups = fit_of(row), clusters.n_groups
     pieces = fit.pieces
+    # What their sums leave: the residuals of a bin's only group add up to 0.
+    few = sums.n_groups() <= 1 + (pieces.slope != 0)
+    if few.any():
+        k = int(np.argmax(few))
+        raise ValueError(
+            f"groups must be more than the means and slopes in every bin; in bin {k} of feature "
+            f"{name!r} there are {sums.n_groups()[k]} groups for {1 + (pieces.slope[k] != 0)} of "
+            f"these. Use fewer bins."
+        )
     factor = influence.group_factor(n_groups, float(row["n_obs"].sum()), pieces)
     of_effect = sums.mean + sums.slope.multiply(pieces.away()[None, :]).tocsr()
     effect_cov = factor * (of_effect.T @ of_effect).toarray()

@@ -553,6 +553,16 @@ def test_pairs_with_a_bin_of_one_row():
         assert np.isnan(found["p_value"]).all()
 
 
+def test_pairs_of_a_single_group_in_a_bin():
+    """Its residuals add up to 0, which is no standard error."""
+    x, group, locals_ = pairs_of()
+    group[x > EDGES[3]] = 7
+    effects = [rs.rhale(local, bins=rs.GivenBins(EDGES), centering="start") for local in locals_]
+    found = rs.compare(*effects, paired=locals_, groups=group)
+    assert_array_equal(np.isfinite(found["difference_se"][0]), [True] * 4 + [False])
+    assert np.isnan(found["p_value"]).all()
+
+
 def test_linear_bins_are_compared_between_edges_too():
     """Curves that meet at both edges but for chance: a parabola, and a straight one."""
     rng = np.random.default_rng(0)

@@ -277,6 +277,21 @@ def test_groups_need_rows_in_all_bins(table):
         rs.std_error(effect, local, groups=group)
 
 
+@KINDS
+def test_groups_are_more_than_parameters_in_all_bins(kind, table):
+    """The residuals of a bin's only group add up to 0; two leave nothing beside a slope."""
+    X, g, _ = table
+    local = local_of(X, g)
+    effect = of_kind(kind, local)
+    row = one_feature(effect, 0)
+    last = X[:, 0] > row["bin_left"].values[-1]
+    few = 2 if kind == "linear" and row["slope"].values[-1] else 1
+    group = np.where(last, np.arange(N) % few, np.arange(N) % 20)
+    message = f"in bin {len(row['bin']) - 1} of feature 'x0' there are {few} groups for {few} of"
+    with pytest.raises(ValueError, match=message):
+        rs.std_error(effect, local, groups=group)
+
+
 def test_standard_errors_of_what_has_none(table):
     local = local_of(*table[:2])
     bare = rs.rhale(local, bins=rs.GivenBins(EDGES), std_error_moments=False)

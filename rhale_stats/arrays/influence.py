@@ -140,6 +140,10 @@ class RowSums(NamedTuple):
     places: FloatArray
     average: FloatArray
 
+    def n_groups(self) -> IntArray:
+        """Groups that have rows in every bin, (bin,)."""
+        return np.bincount(self.mean.indices, minlength=self.mean.shape[1])
+
     def of_curve(self, at: Loadings, *, population: bool, rows: slice = slice(None)) -> FloatArray:
         """Influence of groups on the curve at points, (group, point)."""
         total = self.mean[rows] @ at.level.T + self.slope[rows] @ at.tilt.T
