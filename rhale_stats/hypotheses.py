@@ -82,8 +82,9 @@ def wald_test(effect: xr.Dataset, null: str = "zero", *, adjust: str = "holm") -
     freedom as there are bins, and slopes. The plain Wald statistic is too large in small bins: with
     20 bins of 25 rows it rejects 8 % at 5 %. A bin without any spread counts with that of the
     others. "constant": the same of deviations from the weighted mean (Alexander and Govern 1994), a
-    degree of freedom less. With groups the Wald statistic is compared with F, with a degree of
-    freedom less than groups.
+    degree of freedom less. With groups the Wald statistic of effects and slopes is compared with F,
+    with a degree of freedom less than groups; with 200 rows in 40 groups and two linear bins of
+    four it rejects 8 % at 5 %, with 1000 rows in 100 groups 5 %.
 
     "homogeneous" is no question of chance: any spread beyond rounding refutes it. The statistic is
     the largest heterogeneity over what rounding makes, the p-value 1 or 0. An effect that moves

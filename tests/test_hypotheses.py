@@ -626,6 +626,24 @@ def test_features_without_a_common_range_are_left_out():
 
 @pytest.mark.slow
 @RULES
+def test_size_of_wald_tests_by_groups(bins):
+    """No effect in 500 samples of 1000 rows, in 100 groups that share half of the variance."""
+    rng = np.random.default_rng(3)
+    n, n_groups, n_samples = 1000, 100, 500
+    x, group = rng.uniform(-1, 1, (n, n_samples)), np.arange(n) % n_groups
+    g = rng.normal(size=(n, n_samples)) + rng.normal(size=(n_groups, n_samples))[group]
+    local = local_of(x, g)
+    effect = rs.std_error(rs.rhale(local, bins=bins), local, groups=group)
+    for null in ("zero", "constant"):
+        pvalue = rs.wald_test(effect, null)["p_value"]
+        for level in (0.01, 0.05, 0.1):
+            rejected = int((pvalue <= level).sum())
+            # At 0.001: 3 Monte-Carlo errors, of 1 % at 5 %.
+            assert stats.binomtest(rejected, n_samples, level).pvalue > 0.001, rejected / n_samples
+
+
+@pytest.mark.slow
+@RULES
 @pytest.mark.parametrize("grouped", [False, True], ids=["rows", "groups"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["equal", "weighted"])
 def test_size_of_a_paired_comparison(bins, grouped, weighted):
