@@ -400,8 +400,8 @@ def compare(
 
     Between edges constant bins make the difference straight; linear ones make it, and its error, a
     parabola. A straight line between quarters misses a sixteenth of what it bulges. The points
-    hang on edges alone: where the difference itself turns would be a place that it chose, with which
-    the test rejects somewhat more often (math [31]).
+    hang on edges alone: where the difference itself turns would be a place that it chose, with
+    which the test rejects somewhat more often (math [31]).
 
     Pairs may have weights. Precision weights may differ between the two; frequencies count pairs
     and are the same in both, unless pairs are in groups. The influences of a pair, or the sums of a
