@@ -616,17 +616,27 @@ def columns(local: xr.Dataset) -> Rows:
 
 
 def check_same_rows(row: xr.Dataset, x: FloatArray, rows: Rows) -> None:
-    """Raise ``ValueError`` unless the bins count these rows as the effect says."""
-    edges = row["edge_value"].values
-    weight = rows.weight if rows.frequency else None
+    """Raise ``ValueError`` unless the bins count and weigh these rows as the effect says."""
+    edges, name = row["edge_value"].values, str(row["feature"].values)
     inside = bool(((x >= edges[0]) & (x <= edges[-1])).all())
-    counted = np.bincount(binning.bin_index(edges, x), weight, len(edges) - 1)
+    k = binning.bin_index(edges, x)
+    weight = np.bincount(k, rows.weight, len(edges) - 1)
+    counted = weight if rows.frequency else np.bincount(k, minlength=len(edges) - 1)
     if not inside or not np.array_equal(counted, row["n_obs"].values):
         raise ValueError(
             f"local must be the Dataset that effect was made from; its bins of feature "
-            f"{str(row['feature'].values)!r} have {int(row['n_obs'].sum())} rows, and in local "
+            f"{name!r} have {int(row['n_obs'].sum())} rows, and in local "
             f"{len(x)} rows fall into them otherwise. Pass that Dataset, or make the effect of "
             f"this one with bins=GivenBins(edges)."
+        )
+    found, share = weight / weight.sum(), row["weight_share"].values
+    # Sums differ by rounding; one weight of 10^6 that is 1 % larger is more.
+    if not np.allclose(found, share, rtol=1e-9, atol=0):
+        worst = int(np.argmax(np.abs(found - share)))
+        raise ValueError(
+            f"local must have the weights that effect was made with; bin {worst} of feature "
+            f"{name!r} has {share[worst]:.4g} of the weight in effect and {found[worst]:.4g} in "
+            f"local. Pass the Dataset that effect was made from."
         )
 
 

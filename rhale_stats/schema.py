@@ -175,6 +175,21 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
         "covariance of the curve",
         "(output units)^2",
     ),
+    "slope_cov": (
+        ("feature", "bin", "bin_other"),
+        "covariance of the slopes in the bins",
+        "(output units per feature unit^2)^2",
+    ),
+    "effect_slope_cov": (
+        ("feature", "bin", "bin_other"),
+        "covariance of the average effects with the slopes in the bins",
+        "(output units)^2 per feature unit^3",
+    ),
+    "curve_slope_cov": (
+        ("feature", "edge", "bin_other"),
+        "covariance of the curve with the slopes in the bins",
+        "(output units per feature unit)^2",
+    ),
     "importance": (("feature",), "standard deviation of the curve over the rows", OUTPUT_UNITS),
     "aled": (("feature",), "mean absolute value of the curve over the rows", OUTPUT_UNITS),
     "aler_min": (("feature",), "smallest value of the curve", OUTPUT_UNITS),
