@@ -346,6 +346,7 @@ def _noise_in_the_middle(row: xr.Dataset) -> accumulate.Noise:
     return accumulate.Noise(middle, noise.covariance + away * noise.slope, noise.slope)
 
 
+@each_region
 def compare(
     a: xr.Dataset,
     b: xr.Dataset,
@@ -491,27 +492,49 @@ def compare(
     )
     facts: dict[str, str | float] = {"units": OUTPUT_UNITS, "target": "difference of the curves"}
     interval = {**facts, "ci_prob": level, "ci_kind": "confidence"}
-    return tested.assign(
-        difference=(("feature", "grid"), padded("difference"), {"long_name": "a less b", **facts}),
-        difference_se=(
-            ("feature", "grid"),
-            padded("difference_se"),
-            {"long_name": "standard error of a less b", **facts},
-        ),
-        difference_ci=(
-            ("feature", "grid", "ci_bound"),
-            padded("difference_ci"),
-            {"long_name": "confidence interval of a less b", "kind": "pointwise", **interval},
-        ),
-        difference_band=(
-            ("feature", "grid", "ci_bound"),
-            padded("difference_band"),
-            {"long_name": "band of a less b", "kind": "simultaneous over the axis", **interval},
-        ),
-    ).assign_coords(
-        grid_value=(("feature", "grid"), padded("grid_value"), {"long_name": "point of the grid"}),
-        ci_bound=("ci_bound", ["lower", "upper"]),
-        feature_units=a.sel(feature=names)["feature_units"],
+    of_two = {
+        f"region_of_{side}": str(one["region_rule"].values)
+        for side, one in (("a", a), ("b", b))
+        if "region_rule" in one.coords
+    }
+    if len(set(of_two.values())) > 1:
+        # Of neither region: what says so would be wrong.
+        tested = tested.drop_vars(
+            [name for name in tested.coords if str(name).startswith("region")]
+        )
+    return (
+        tested.assign_attrs(of_two)
+        .assign(
+            difference=(
+                ("feature", "grid"),
+                padded("difference"),
+                {"long_name": "a less b", **facts},
+            ),
+            difference_se=(
+                ("feature", "grid"),
+                padded("difference_se"),
+                {"long_name": "standard error of a less b", **facts},
+            ),
+            difference_ci=(
+                ("feature", "grid", "ci_bound"),
+                padded("difference_ci"),
+                {"long_name": "confidence interval of a less b", "kind": "pointwise", **interval},
+            ),
+            difference_band=(
+                ("feature", "grid", "ci_bound"),
+                padded("difference_band"),
+                {"long_name": "band of a less b", "kind": "simultaneous over the axis", **interval},
+            ),
+        )
+        .assign_coords(
+            grid_value=(
+                ("feature", "grid"),
+                padded("grid_value"),
+                {"long_name": "point of the grid"},
+            ),
+            ci_bound=("ci_bound", ["lower", "upper"]),
+            feature_units=("feature", a.sel(feature=names)["feature_units"].values),
+        )
     )
 
 

@@ -122,6 +122,12 @@ def test_one_region_is_an_effect_like_any_other(local, tree, effect):
 def test_two_regions_are_compared(effect):
     found = rs.compare(effect.isel(region=0), effect.isel(region=1))
     assert float(found["p_value"].item()) < 0.001
+    rules = [str(rule) for rule in effect["region_rule"].values]
+    assert [found.attrs["region_of_a"], found.attrs["region_of_b"]] == rules
+    assert not [name for name in found.coords if str(name).startswith("region")]
+    both = rs.compare(effect, effect)
+    assert_array_equal(both["region_rule"], rules)
+    assert_allclose(both["p_value"], 1)
 
 
 def test_predict_and_mae_by_region(local, tree, effect):
