@@ -32,9 +32,11 @@ from rhale_stats.bins import (
     describe,
     make_lines,
 )
+from rhale_stats.by_region import each_region
 from rhale_stats.schema import (
     EFFECT_UNITS,
     LINE_MOMENTS,
+    ROWS,
     X_UNITS,
     Estimates,
     check_effect,
@@ -489,6 +491,14 @@ def estimation_rows(local: xr.Dataset, effect: xr.Dataset) -> xr.Dataset:
 def is_estimation_row(local: xr.Dataset, effect: xr.Dataset) -> NDArray[np.bool_]:
     """Which rows of ``local`` the effect was estimated on. Shape (n_obs,)."""
     n_obs = local.sizes["obs"]
+    if ROWS in effect and "region" in effect.coords:
+        region_of_row = effect[ROWS].values
+        if len(region_of_row) != n_obs:
+            raise ValueError(
+                f"local must have the rows that the regions were made from; got {n_obs} rows and "
+                f"regions of {len(region_of_row)}."
+            )
+        return np.asarray(region_of_row == int(effect["region"]))
     if "honest_seed" not in effect.attrs:
         return np.ones(n_obs, dtype=bool)
     fraction, seed = (effect.attrs[name] for name in ("honest_fraction", "honest_seed"))
@@ -606,17 +616,27 @@ def columns(local: xr.Dataset) -> Rows:
 
 
 def check_same_rows(row: xr.Dataset, x: FloatArray, rows: Rows) -> None:
-    """Raise ``ValueError`` unless the bins count these rows as the effect says."""
-    edges = row["edge_value"].values
-    weight = rows.weight if rows.frequency else None
+    """Raise ``ValueError`` unless the bins count and weigh these rows as the effect says."""
+    edges, name = row["edge_value"].values, str(row["feature"].values)
     inside = bool(((x >= edges[0]) & (x <= edges[-1])).all())
-    counted = np.bincount(binning.bin_index(edges, x), weight, len(edges) - 1)
+    k = binning.bin_index(edges, x)
+    weight = np.bincount(k, rows.weight, len(edges) - 1)
+    counted = weight if rows.frequency else np.bincount(k, minlength=len(edges) - 1)
     if not inside or not np.array_equal(counted, row["n_obs"].values):
         raise ValueError(
             f"local must be the Dataset that effect was made from; its bins of feature "
-            f"{str(row['feature'].values)!r} have {int(row['n_obs'].sum())} rows, and in local "
+            f"{name!r} have {int(row['n_obs'].sum())} rows, and in local "
             f"{len(x)} rows fall into them otherwise. Pass that Dataset, or make the effect of "
             f"this one with bins=GivenBins(edges)."
+        )
+    found, share = weight / weight.sum(), row["weight_share"].values
+    # Sums differ by rounding; one weight of 10^6 that is 1 % larger is more.
+    if not np.allclose(found, share, rtol=1e-9, atol=0):
+        worst = int(np.argmax(np.abs(found - share)))
+        raise ValueError(
+            f"local must have the weights that effect was made with; bin {worst} of feature "
+            f"{name!r} has {share[worst]:.4g} of the weight in effect and {found[worst]:.4g} in "
+            f"local. Pass the Dataset that effect was made from."
         )
 
 
@@ -815,6 +835,7 @@ def _dataset(
     )
 
 
+@each_region
 def predict(effect: xr.Dataset, x: ArrayLike, feature: str | int) -> xr.DataArray:
     """Evaluate the curve of one feature, NaN outside the range of the rows.
 

@@ -15,6 +15,7 @@ from statsmodels.stats.multitest import multipletests
 from rhale_stats.arrays import accumulate, influence, intervals
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.by_region import each_region
 from rhale_stats.effects import Rows, check_same_rows, columns, is_used_row
 from rhale_stats.schema import (
     EFFECT_VARIABLES,
@@ -57,8 +58,17 @@ ADJUSTMENTS = (
     "none",
 )
 SOURCE = "rows"
+# What is stored for groups; otherwise it follows from the bins.
+GROUP_COVARIANCES = (
+    "effect_cov",
+    "slope_cov",
+    "effect_slope_cov",
+    "curve_cov",
+    "curve_slope_cov",
+)
 
 
+@each_region
 def std_error(
     effect: xr.Dataset, local: xr.Dataset | None = None, *, groups: ArrayLike | None = None
 ) -> xr.Dataset:
@@ -91,13 +101,16 @@ def std_error(
         of one row has no standard error: NaN, and NaN in the zero-start curve beyond it and in
         all of a curve centred otherwise. With ``groups`` also ``effect_cov`` (feature, bin,
         bin_other) and ``curve_cov`` (feature, edge, edge_other), which otherwise follow from the
-        bins (`vcov`).
+        bins (`vcov`), and from linear bins ``slope_cov`` and ``effect_slope_cov`` (feature, bin,
+        bin_other) and ``curve_slope_cov`` (feature, edge, bin_other): the slopes are those of
+        ``bin_other``. They are the covariance of the whole curve, between edges too.
 
     Raises
     ------
     ValueError
         ``effect`` was made with ``std_error_moments=False``, or is no effect; ``groups`` without
-        ``local``, of another length, or fewer than two.
+        ``local``, of another length, fewer than two, or no more than a mean, or a mean and a slope,
+        in some bin.
     TypeError
         ``effect`` is no Dataset.
 
@@ -154,6 +167,9 @@ def std_error(
     of_curve = CURVE_TARGETS[str(effect.attrs["centering"])]
     targets = {**TARGETS, "curve_se": of_curve, "curve_cov": of_curve}
     targets["effect_cov"] = TARGETS["effect_se"]
+    targets["slope_cov"] = TARGETS["slope_se"]
+    targets["effect_slope_cov"] = f"{TARGETS['effect_se']}; and slope of the effect in the bin"
+    targets["curve_slope_cov"] = f"{of_curve}; and slope of the effect in the bin"
     out = effect.assign(
         {
             name: variable(name, array, target=targets[name], **facts)
@@ -164,7 +180,7 @@ def std_error(
         return out.assign_attrs(n_groups=clusters.n_groups)
     # What earlier groups left behind.
     out.attrs.pop("n_groups", None)
-    return out.drop_vars(["effect_cov", "curve_cov"], errors="ignore")
+    return out.drop_vars(GROUP_COVARIANCES, errors="ignore")
 
 
 class Fit(NamedTuple):
@@ -318,9 +334,9 @@ class Clusters(NamedTuple):
 def _of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
     """Standard errors of one feature from the influences of groups of rows."""
     n_bins = row.sizes["bin"]
-    names = [*TARGETS, "effect_cov", "curve_cov"]
     if not n_bins:
-        wanted = [name for name in names if name != "slope_se" or "slope" in row]
+        names = [*TARGETS, *GROUP_COVARIANCES]
+        wanted = [name for name in names if "slope" not in name or "slope" in row]
         return dict.fromkeys(wanted, np.nan)
     if np.isnan(row["curve"].values).any():
         raise ValueError(
@@ -330,23 +346,37 @@ def _of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
     sums = clusters.influences(row, name)
     fit, n_groups = fit_of(row), clusters.n_groups
     pieces = fit.pieces
-    # As in statsmodels: groups, and the parameters of all bins.
-    n_rows = float(row["n_obs"].sum())
-    n_parameters = n_bins + int(np.sum(pieces.slope != 0))
-    factor = n_groups / (n_groups - 1) * (n_rows - 1) / (n_rows - n_parameters)
+    # What their sums leave: the residuals of a bin's only group add up to 0.
+    few = sums.n_groups() <= 1 + (pieces.slope != 0)
+    if few.any():
+        k = int(np.argmax(few))
+        raise ValueError(
+            f"groups must be more than the means and slopes in every bin; in bin {k} of feature "
+            f"{name!r} there are {sums.n_groups()[k]} groups for {1 + (pieces.slope[k] != 0)} of "
+            f"these. Use fewer bins."
+        )
+    factor = influence.group_factor(n_groups, float(row["n_obs"].sum()), pieces)
     of_effect = sums.mean + sums.slope.multiply(pieces.away()[None, :]).tocsr()
     effect_cov = factor * (of_effect.T @ of_effect).toarray()
     of_curve = sums.of_curve(fit.loadings(pieces.edges), population=fit.centering == "mean")
     curve_cov = factor * of_curve.T @ of_curve
     zero_start = influence.loadings(pieces, pieces.edges, "start")
     of_start = sums.of_curve(zero_start, population=False)
-    slope_se = np.sqrt(factor * sums.slope.power(2).sum(axis=0))
+    slopes_too = {}
+    if "slope" in row:
+        slope_cov = factor * (sums.slope.T @ sums.slope).toarray()
+        slopes_too = {
+            "slope_se": np.sqrt(np.diagonal(slope_cov)),
+            "slope_cov": slope_cov,
+            "effect_slope_cov": factor * (of_effect.T @ sums.slope).toarray(),
+            "curve_slope_cov": factor * of_curve.T @ sums.slope,
+        }
     variance_se = np.sqrt(factor * sums.variance.power(2).sum(axis=0))
     spread = row["heterogeneity"].values
     with np.errstate(invalid="ignore", divide="ignore"):
         return {
             "effect_se": np.sqrt(np.diagonal(effect_cov)),
-            **({"slope_se": np.asarray(slope_se)} if "slope" in row else {}),
+            **slopes_too,
             "heterogeneity_se": np.where(spread == 0, 0.0, variance_se / (2 * spread)),
             "curve_se": np.sqrt(np.maximum(np.diagonal(curve_cov), 0.0)),
             "curve_se_start": np.sqrt(factor * np.sum(of_start**2, axis=0)),
@@ -424,6 +454,7 @@ def vcov(effect: xr.Dataset, feature: str | int, *, of: str = "curve") -> xr.Dat
     )
 
 
+@each_region
 def confint(
     effect: xr.Dataset,
     boot: xr.Dataset | None = None,
@@ -653,6 +684,7 @@ def draws_of(boot: xr.Dataset, name: str) -> FloatArray:
     return np.asarray(draws.values, dtype=np.float64)
 
 
+@each_region
 def confband(
     effect: xr.Dataset,
     *,

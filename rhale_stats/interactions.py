@@ -88,7 +88,7 @@ def interaction_matrix(
         check_count("n_permutations", n_permutations, 1)
     check_choice("adjust", adjust, ADJUSTMENTS)
     settings = Settings(1, 0.0, 0.0, n_thresholds, thresholds, None, 0.05, max(n_permutations, 1))
-    work = work_of(local, bins, settings, loss, min_obs, 0.5, rng)
+    work = work_of(local, bins, settings, loss, min_obs, 0.5, None, rng)
     names = feature_names(work.local)
     every = names
     if conditioning is not None:

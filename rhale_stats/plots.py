@@ -114,6 +114,7 @@ OURS = "rhale_stats"
 ERRORS_SHOWN = 20
 
 CONSTANT = "constant feature:\nno effect to show"
+NO_RANGE = "no range that both curves have:\nno difference to show"
 ONE_BIN = "one bin in\nevery replicate"
 # The axis of shares of replicates shows at least so much, so that rare edges look rare.
 EDGE_SHARE = 0.2
@@ -1083,8 +1084,8 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
     Notes
     -----
     Dashed lines hold the difference at a given point, thin ones all of it at once: where zero
-    leaves the latter the curves differ. Between the edges of both curves lines are straight, which
-    in linear bins the difference is not.
+    leaves the latter the curves differ. Between the points of the comparison lines are straight:
+    in linear bins they miss a sixteenth of what the difference bulges.
 
     Examples
     --------
@@ -1124,7 +1125,7 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
         output_units = str(comparison.attrs.get("output_units", ""))
         panel.set_ylabel(_upright(label, output_units), parse_math=False)
         if not row.sizes["grid"]:
-            say_constant(panel)
+            say_constant(panel, NO_RANGE)
             panel.tick_params(left=False, labelleft=False)
             return panel
         _draw_difference(panel, row)
@@ -1318,9 +1319,9 @@ def _say(panel: Axes, text: str) -> None:
     panel.text(0.5, 0.5, text, transform=panel.transAxes, ha="center", va="center")
 
 
-def say_constant(panel: Axes) -> None:
+def say_constant(panel: Axes, text: str = CONSTANT) -> None:
     """In place of a curve, that there is none."""
-    _say(panel, CONSTANT)
+    _say(panel, text)
     # By their looks only: the ticks themselves may be those of other panels too.
     panel.tick_params(bottom=False, labelbottom=False)
 

@@ -39,8 +39,9 @@ from rhale_stats.plots import (
     style,
     with_standard_errors,
 )
-from rhale_stats.regional import ROWS, check_tree
+from rhale_stats.regional import check_tree
 from rhale_stats.schema import (
+    ROWS,
     check_effect,
     check_local,
     feature_names,
@@ -144,7 +145,8 @@ def plot_regions(
         if local is not None:
             rugs.append(rows_of(estimation_rows(local, everywhere), rows[0]))
     for number in range(leaves.sizes["node"]):
-        own = with_standard_errors(effect.isel(region=number))
+        one = check_effect(effect.isel(region=number), "effect", "regional_rhale(local, tree)")
+        own = with_standard_errors(one)
         rows.append(one_feature(own, name))
         leaf = leaves.isel(node=number)
         titles.append(_title(str(leaf["rule"].values), int(leaf["n_obs"]), float(leaf["loss"])))
@@ -176,7 +178,11 @@ def plot_regions(
 
 def _regional(effect: object, name: str, leaves: xr.Dataset) -> xr.Dataset:
     """The effects in the regions of a tree; raise for those of another one."""
-    effect = check_effect(effect, "effect", "regional_rhale(local, tree)")
+    if not isinstance(effect, xr.Dataset):
+        raise TypeError(
+            f"effect must be the Dataset that regional_rhale(local, tree) returns; got "
+            f"{type(effect).__name__}."
+        )
     if "region" not in effect.dims or "region_rule" not in effect.coords:
         raise ValueError(
             "effect must be the Dataset that regional_rhale(local, tree) returns; this one has no "
@@ -198,11 +204,6 @@ def _regional(effect: object, name: str, leaves: xr.Dataset) -> xr.Dataset:
 
 def _global(effect: object, name: str) -> xr.Dataset:
     effect = check_effect(effect, "global_effect")
-    if "region" in effect.dims:
-        raise ValueError(
-            f"global_effect must be an effect in all rows, what rhale(local) returns; got one with "
-            f"{effect.sizes['region']} regions."
-        )
     names = feature_names(effect)
     if name not in names:
         raise KeyError(
@@ -495,7 +496,7 @@ def plot_interactions(found: xr.Dataset, ax: Axes | None = None, *, level: float
     >>> local = rs.local_effects(None, example.sample(500, rng=0), jacobian=example.jacobian)
     >>> panel = rs.plot_interactions(rs.interaction_matrix(local, n_permutations=0))
     >>> [text.get_text() for text in panel.texts]
-    ['2 %', '97 %', '0 %', '0 %', '0 %', '0 %']
+    ['5 %', '95 %', '0 %', '0 %', '0 %', '0 %']
     """
     check_level(level)
     maker = "interaction_matrix(local)"

@@ -458,6 +458,12 @@ class Tree:
         splits = bool(drop >= settings.min_drop and not pvalue > settings.level)
         return Verdict(text, best_drop, drop if splits else np.nan, pvalue, splits)
 
+    def within(self, path: Sequence[Condition], rows: IntArray) -> IntArray:
+        """Those of the rows that meet all conditions."""
+        for condition in path:
+            rows = rows[self._meets(condition, rows)]
+        return rows
+
     def _meets(self, condition: Condition, rows: IntArray) -> NDArray[np.bool_]:
         """Which of the rows are on this side."""
         (column,) = (one for one in self.conditioning if one.name == condition.feature)

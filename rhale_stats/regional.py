@@ -19,6 +19,7 @@ from tqdm import tqdm
 from rhale_stats.arrays.moments import IntArray
 from rhale_stats.bins import BinRule, OptimalBins, check_rule, describe, rule_of
 from rhale_stats.effects import PROGRESS_DELAY, Rows, columns, honest_split, rhale, seed_of
+from rhale_stats.pruning import as_variables, cut_back, pruned, weakest_links
 from rhale_stats.region_search import (
     LOSSES,
     TESTS,
@@ -29,6 +30,7 @@ from rhale_stats.region_search import (
     problem_of,
 )
 from rhale_stats.schema import (
+    ROWS,
     check_local,
     feature_names,
     feature_position,
@@ -45,9 +47,6 @@ from rhale_stats.splits import (
     rule_text,
 )
 from rhale_stats.validate import check_choice, check_count, first_rows
-
-# Which region every row is in: (obs,).
-ROWS = "region_of_row"
 
 # Name -> (long_name, units) of what a tree says of its nodes.
 NODE_VARIABLES = {
@@ -87,6 +86,7 @@ def regions(
     level: float = 0.05,
     n_permutations: int = 199,
     honest_fraction: float = 0.5,
+    n_folds: int | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> xr.Dataset:
     r"""Regions in which the effect of a feature is less mixed: a tree of splits by other columns.
@@ -135,8 +135,12 @@ def regions(
         At most; fewer where the answer is known before.
     honest_fraction : float, default 0.5
         Share of the rows on which honest splits are found.
+    n_folds : int, optional
+        Prune the tree: the smallest one of those that are ever the cheapest, as regions become
+        dearer, whose loss on held-out rows is within a standard error of the least, by
+        cross-validation over so many folds. Not with honest trees.
     rng : Generator, int or None
-        Source of permutations and of honest halves, or its seed.
+        Source of permutations, honest halves and folds, or its seed.
 
     Returns
     -------
@@ -146,7 +150,9 @@ def regions(
         ``rule``, all conditions in words; ``n_obs``, ``weight_share``, ``loss``; ``loss_drop``, by
         the split that was made; ``best`` and ``best_drop``, the best split, made or not;
         ``pvalue``; ``region``, 0, 1, ... for leaves. Over ``obs``: ``region_of_row``, -1 for rows
-        that honest splits were found on. A tree without splits has one node.
+        that honest splits were found on. A tree without splits has one node. With ``n_folds`` also
+        ``pruning_n_regions``, ``pruning_price``, ``pruning_loss`` and ``pruning_loss_se`` over
+        ``pruning``, the trees compared.
 
     Raises
     ------
@@ -190,7 +196,7 @@ def regions(
     settings = Settings(
         max_depth, min_drop, min_share, n_thresholds, thresholds, test, level, n_permutations
     )
-    work = work_of(local, bins, settings, loss, min_obs, honest_fraction, rng)
+    work = work_of(local, bins, settings, loss, min_obs, honest_fraction, n_folds, rng)
     return _tree(work, feature_position(work.local, feature), conditioning)
 
 
@@ -211,6 +217,7 @@ def all_regions(
     level: float = 0.05,
     n_permutations: int = 199,
     honest_fraction: float = 0.5,
+    n_folds: int | None = None,
     rng: np.random.Generator | int | None = None,
     progress: bool = True,
 ) -> xr.Dataset:
@@ -223,7 +230,7 @@ def all_regions(
     features : sequence of str or int, optional
         Whose effects; by default all in ``local``.
     conditioning, max_depth, min_obs, min_drop, min_share, n_thresholds, thresholds, bins, loss, \
-    test, level, n_permutations, honest_fraction, rng
+    test, level, n_permutations, honest_fraction, n_folds, rng
         As in `regions`. Honest halves are the same for all features.
     progress : bool, default True
         Show a bar on work over two seconds.
@@ -253,7 +260,7 @@ def all_regions(
     settings = Settings(
         max_depth, min_drop, min_share, n_thresholds, thresholds, test, level, n_permutations
     )
-    work = work_of(local, bins, settings, loss, min_obs, honest_fraction, rng)
+    work = work_of(local, bins, settings, loss, min_obs, honest_fraction, n_folds, rng)
     names = feature_names(work.local)
     chosen = names if features is None else list(features)
     positions = [feature_position(work.local, one) for one in chosen]
@@ -283,6 +290,7 @@ class Work(NamedTuple):
     min_obs: int
     search: IntArray
     judge: IntArray | None
+    n_folds: int | None
     rng: np.random.Generator
     facts: dict[str, Any]
 
@@ -294,6 +302,7 @@ def work_of(
     loss: str,
     min_obs: int | None,
     honest_fraction: float,
+    n_folds: int | None,
     rng: np.random.Generator | int | None,
 ) -> Work:
     """Everything checked, and the rows dealt out."""
@@ -317,6 +326,12 @@ def work_of(
             f"n_permutations must be at least 1 / level - 1 for any split to pass; got "
             f"{settings.n_permutations} at level {settings.level:g}."
         )
+    if n_folds is not None:
+        check_count("n_folds", n_folds, 2)
+        if settings.test == "honest":
+            raise ValueError(
+                "n_folds must be None with test='honest', which judges every split on other rows."
+            )
     rule: BinRule = OptimalBins() if bins is None else bins
     check_rule(rule)
     rows = columns(local)
@@ -338,7 +353,9 @@ def work_of(
         facts = {"honest_fraction": float(honest_fraction), "honest_seed": seed}
         if min_obs is None:
             least = max(least // 2, 10)
-    return Work(local, rows, present, rule, settings, loss, least, search, judge, generator, facts)
+    return Work(
+        local, rows, present, rule, settings, loss, least, search, judge, n_folds, generator, facts
+    )
 
 
 def _tree(work: Work, position: int, given: pd.DataFrame | ArrayLike | None) -> xr.Dataset:
@@ -357,6 +374,7 @@ def _tree(work: Work, position: int, given: pd.DataFrame | ArrayLike | None) -> 
         min_obs=work.min_obs,
     )
     region_of_row = np.full(local.sizes["obs"], -1, dtype=np.int64)
+    pruning: dict[str, xr.Variable] = {}
     if problem is None:
         n_rows = float(work.rows.n_rows)
         nodes = [Grown(-1, (), n_rows, 1.0, np.nan, Verdict())]
@@ -365,6 +383,12 @@ def _tree(work: Work, position: int, given: pd.DataFrame | ArrayLike | None) -> 
         tree = Tree(problem, conditioning, settings, work.rng)
         tree.grow(work.search, work.judge)
         nodes, leaves = tree.nodes, tree.leaves
+        if work.n_folds is not None:
+            found = pruned(
+                problem, conditioning, settings, tree, work.search, work.n_folds, work.rng
+            )
+            nodes, leaves = cut_back(tree, weakest_links(nodes)[found.chosen][1])
+            pruning = as_variables(found, LOSSES[work.loss])
     region = np.full(len(nodes), -1)
     region[list(leaves)] = np.arange(len(leaves))
     rows = np.flatnonzero(work.present)
@@ -402,6 +426,7 @@ def _tree(work: Work, position: int, given: pd.DataFrame | ArrayLike | None) -> 
                 )
                 for key, (text, unit) in NODE_VARIABLES.items()
             },
+            **pruning,
             ROWS: ("obs", region_of_row, {"long_name": "region of the row, -1 for none"}),
         },
         {
@@ -424,6 +449,7 @@ def _tree(work: Work, position: int, given: pd.DataFrame | ArrayLike | None) -> 
             "level": settings.level,
             "n_permutations": settings.n_permutations,
             **work.facts,
+            "n_folds": work.n_folds or 0,
             "bin_rule": rule_name,
             "bin_parameters": parameters,
             "output_name": local.attrs.get("output_name", "output"),

@@ -175,6 +175,21 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
         "covariance of the curve",
         "(output units)^2",
     ),
+    "slope_cov": (
+        ("feature", "bin", "bin_other"),
+        "covariance of the slopes in the bins",
+        "(output units per feature unit^2)^2",
+    ),
+    "effect_slope_cov": (
+        ("feature", "bin", "bin_other"),
+        "covariance of the average effects with the slopes in the bins",
+        "(output units)^2 per feature unit^3",
+    ),
+    "curve_slope_cov": (
+        ("feature", "edge", "bin_other"),
+        "covariance of the curve with the slopes in the bins",
+        "(output units per feature unit)^2",
+    ),
     "importance": (("feature",), "standard deviation of the curve over the rows", OUTPUT_UNITS),
     "aled": (("feature",), "mean absolute value of the curve over the rows", OUTPUT_UNITS),
     "aler_min": (("feature",), "smallest value of the curve", OUTPUT_UNITS),
@@ -201,6 +216,9 @@ for _name in (
     }
 
 
+# Effects by region: the dimension, the region of every row, and what a region says of itself.
+REGION, ROWS = "region", "region_of_row"
+REGION_LABELS = ("region_rule", "region_node")
 # Products that ``line_moments`` holds: of d, the distance from ``x_mean``, and of the residual r.
 LINE_MOMENTS = ("d^3", "d^4", "d^2 r", "d^3 r", "d r^2", "d^2 r^2")
 # Sizes of bins: nothing is there, not something unknown, where a feature has no bin.
@@ -275,7 +293,22 @@ def _check_kind(dataset: object, name: str, needed: tuple[str, ...], maker: str)
             f"{name} must be the Dataset that {maker} returns; this one has no "
             f"{', '.join(missing)} (it has {', '.join(str(v) for v in dataset.data_vars)})."
         )
-    return dataset
+    if REGION in dataset.dims:
+        raise ValueError(
+            f"{name} must be of one region here; this one is of {dataset.sizes[REGION]}. Select "
+            f"one: {name}.isel(region=0)."
+        )
+    return of_region(dataset) if REGION in dataset.coords else dataset
+
+
+def of_region(dataset: xr.Dataset) -> xr.Dataset:
+    """One region, with the attributes that regions have of their own."""
+    own = {
+        str(key).removeprefix(f"{REGION}_"): coordinate.item()
+        for key, coordinate in dataset.coords.items()
+        if str(key).startswith(f"{REGION}_") and key not in REGION_LABELS
+    }
+    return dataset.assign_attrs(own)
 
 
 def units_of(dataset: xr.Dataset, feature: str | int) -> str:
@@ -351,7 +384,8 @@ def stack(datasets: Sequence[xr.Dataset], dim: str, *, integer: int = 0) -> xr.D
     """Results of the same kind along a new first dimension, padded to the longest of them.
 
     What one of them does not reach is NaN, the empty text, ``integer``, and 0 where rows are
-    counted. Coordinates that are the same everywhere, and attributes, stay as they are.
+    counted. Coordinates and attributes that are the same everywhere stay as they
+    are; other attributes become coordinates.
     """
     first = datasets[0]
     longest = {
@@ -377,12 +411,15 @@ def stack(datasets: Sequence[xr.Dataset], dim: str, *, integer: int = 0) -> xr.D
             coords[name] = coordinate.variable
         else:
             coords[name] = padded(name)
-    attrs = {
-        key: value
-        for key, value in first.attrs.items()
-        if all(np.array_equal(dataset.attrs.get(key, ""), value) for dataset in datasets)
-    }
-    return xr.Dataset({name: padded(name) for name in first.data_vars}, coords, attrs)
+    attrs, own = {}, {}
+    for key, value in first.attrs.items():
+        values = [dataset.attrs.get(key, "") for dataset in datasets]
+        if all(np.array_equal(other, value) for other in values):
+            attrs[key] = value
+        else:
+            own[f"{dim}_{key}"] = (dim, np.array(values), {"long_name": str(key)})
+    out = xr.Dataset({name: padded(name) for name in first.data_vars}, coords, attrs)
+    return out.assign_coords(own)
 
 
 def unit_mapping(attrs: Mapping[Hashable, object]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 from rhale_stats.arrays.accumulate import curve_at, turning_points
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.intervals import student
+from rhale_stats.by_region import each_region
 from rhale_stats.inference import bin_degrees, row_degrees, std_error
 from rhale_stats.regional import check_tree
 from rhale_stats.schema import (
@@ -43,8 +44,9 @@ SEARCHED = ("AdaptiveBins", "OptimalBins", "GreedyBins", "BestEqualWidthBins")
 REGIONS, INTERACTIONS = "regions", "interaction matrix"
 # Losses of trees in words.
 LOSS_NAMES = {"index": "heterogeneity index", "output": "heterogeneity of the output"}
-# Why a split was not made: too small a drop, no better than chance, or not so on other rows.
-BELOW_DROP, ABOVE_LEVEL, UNCONFIRMED = "drop", "level", "unconfirmed"
+# Why a split was not made: too small a drop, no better than chance, not so on other rows, or taken
+# back by cross-validation.
+BELOW_DROP, ABOVE_LEVEL, UNCONFIRMED, PRUNED = "drop", "level", "unconfirmed", "pruned"
 # Before a node in print, once for every split above it.
 INDENT = "|  "
 # R's marks of p-values.
@@ -73,6 +75,7 @@ CHECKED = (
 )
 
 
+@each_region
 def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     """Bin effects as a table, one row a feature and bin.
 
@@ -156,6 +159,7 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
+@each_region
 def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     """One row a feature: average effect with its interval, heterogeneity, extent of the curve.
 
@@ -241,6 +245,7 @@ def _extent(row: xr.Dataset) -> tuple[float, float]:
     return float(np.nanmin(values)), float(np.nanmax(values))
 
 
+@each_region
 def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
     """The rows with what was estimated for them, one row an observation.
 
@@ -302,6 +307,7 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
     return pd.DataFrame(columns, index=pd.Index(local["obs"].values, name="obs"))
 
 
+@each_region
 def summary(
     effect: xr.Dataset, feature: str | int | None = None, *, level: float = 0.95
 ) -> Summary:
@@ -352,9 +358,9 @@ def summary(
     =========================================================================================
                                 rows       loss best split       drop           P
     -----------------------------------------------------------------------------------------
-    all rows                     500         18     x3 ≤ 0     100.0%                   split
-    |  x3 ≤ 0                    246          0                                      region 0
-    |  x3 > 0                    254          0                                      region 1
+    all rows                     500      17.98     x3 ≤ 0     100.0%                   split
+    |  x3 ≤ 0                    253          0                                      region 0
+    |  x3 > 0                    247          0                                      region 1
     =========================================================================================
     """
     if _kind(effect) in ("test", "effect sizes"):
@@ -602,6 +608,14 @@ def _regions_summary(trees: xr.Dataset, feature: str | int | None) -> Summary:
             f"{_setting(attrs['min_share'])} of the variance left in bins, or no two sides with "
             f"rows enough."
         )
+    if trees.attrs.get("n_folds", 0):
+        notes.append(
+            "Pruned: of the trees that are ever the cheapest as regions become dearer this is the "
+            "smallest whose loss on held-out rows is within a standard error of the least, in "
+            f"{attrs['n_folds']} folds."
+        )
+        if alone:
+            smry.tables.append(_pruning_table(every[0]))
     words = [_no_regions(every[0]), ""] if alone and every[0].sizes["node"] == 1 else []
     numbered = (f"[{i}] {note}" for i, note in enumerate(notes, start=1))
     smry.add_extra_txt([*words, "Notes:", *numbered])
@@ -623,6 +637,25 @@ def _setting(share: float) -> str:
     return f"{100 * share:.3g}%"
 
 
+def _pruning_table(tree: xr.Dataset) -> SimpleTable:
+    """The trees that were compared, the largest first."""
+    sequence = tree.isel(pruning=np.flatnonzero(tree["pruning_n_regions"].values > 0))
+    n_regions = sequence["pruning_n_regions"].values
+    chosen = int((tree["region"] >= 0).sum())
+    values = ("pruning_price", "pruning_loss", "pruning_loss_se")
+    lines = [
+        [
+            *(loss_text(float(sequence[name][at])) for name in values),
+            "chosen" if n_regions[at] == chosen else "",
+        ]
+        for at in range(len(n_regions))
+    ]
+    heads = ["price", "loss held out", "std err", ""]
+    stubs = [_count(int(number), "region") for number in n_regions]
+    form = fmt_params | {"data_aligns": "rrrl"}
+    return SimpleTable(lines, heads, stubs, "Pruning", txt_fmt=form)
+
+
 def _text(node: xr.Dataset, name: str) -> str:
     return str(node[name].values)
 
@@ -642,6 +675,7 @@ def _outcome(node: xr.Dataset, *, alone: bool) -> str:
         BELOW_DROP: f": drop < {_setting(node.attrs['min_drop'])}",
         ABOVE_LEVEL: f": P > {node.attrs['level']:g}",
         UNCONFIRMED: ": not confirmed",
+        PRUNED: ": pruned",
     }
     return ("no split" if alone else f"region {number}") + reasons.get(rejected(node), "")
 
@@ -652,7 +686,9 @@ def rejected(node: xr.Dataset) -> str:
         return ""
     if float(node["best_drop"]) < node.attrs["min_drop"]:
         return BELOW_DROP
-    return ABOVE_LEVEL if float(node["pvalue"]) > node.attrs["level"] else UNCONFIRMED
+    if float(node["pvalue"]) > node.attrs["level"]:
+        return ABOVE_LEVEL
+    return PRUNED if node.attrs.get("n_folds", 0) else UNCONFIRMED
 
 
 def _no_regions(tree: xr.Dataset) -> str:
@@ -669,6 +705,7 @@ def _no_regions(tree: xr.Dataset) -> str:
         BELOW_DROP: f"less than the {_setting(tree.attrs['min_drop'])} that were asked for.",
         ABOVE_LEVEL: f"as chance does too often (P {_pvalue(float(root['pvalue']))}).",
         UNCONFIRMED: "but not enough on the rows that it was not found on.",
+        PRUNED: "but not by more than a standard error on held-out rows.",
     }
     return text + why[rejected(root)]
 
@@ -795,6 +832,8 @@ def _stars(pvalue: float) -> str:
 def _header(effect: xr.Dataset, title: str, body: SimpleTable) -> SimpleTable:
     """Facts above the table, as wide as the table."""
     attrs = effect.attrs
+    if "region_rule" in effect.coords:
+        title = f"{title}, where {effect['region_rule'].values}"
     cells = [
         ["Rows:", f"{attrs['n_rows']}", "Local effects:", attrs["local_effect_method"]],
         ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],

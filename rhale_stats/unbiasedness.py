@@ -21,6 +21,7 @@ from rhale_stats import models
 from rhale_stats.arrays import accumulate, bin_error
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.by_region import each_region
 from rhale_stats.effects import (
     ARRAY,
     FRAME,
@@ -91,6 +92,7 @@ FACTS: dict[str, dict[str, str]] = {
 }
 
 
+@each_region
 def check_unbiased(
     local: xr.Dataset,
     effect: xr.Dataset,
@@ -327,6 +329,7 @@ def linear_bin_error(effect: xr.Dataset, *, significance: float) -> xr.DataArray
     return effect["effect"].copy(data=large)
 
 
+@each_region
 def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
     r"""Heterogeneity without the bin error: from differences of neighbouring rows.
 
@@ -425,6 +428,7 @@ def _spread(row: xr.Dataset) -> Estimates:
     }
 
 
+@each_region
 def jump_check(
     model: models.Model,
     local: xr.Dataset,

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import statsmodels.api as sm
 import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import stats
+from scipy import linalg, stats
 
 import rhale_stats as rs
 from rhale_stats.schema import one_feature
+from tests.test_adaptive import Lines
 
 EDGES = np.array([-1, -0.5, 0.1, 0.4, 1])
 N = 300
 
 
-def local_of(x, g):
+LINEAR = np.array([True, False, True, False])
+LINES = Lines(tuple(EDGES), tuple(LINEAR))
+RULES = pytest.mark.parametrize("bins", [rs.GivenBins(EDGES), LINES], ids=["constant", "linear"])
+CENTERINGS = pytest.mark.parametrize("centering", ["mean", "start", "integral"])
+
+
+def local_of(x, g, **options):
     x, g = np.asarray(x), np.asarray(g)
-    return rs.local_effects(None, x, jacobian=g, features=list(range(x.shape[1])))
+    return rs.local_effects(None, x, jacobian=g, features=list(range(x.shape[1])), **options)
 
 
 def table(seed=0, n=N):
@@ -129,6 +137,72 @@ def test_groups_by_hand():
         assert found.attrs["source"] == "rows in 30 groups"
     few = rs.std_error(effect_of(x, g), local_of(x, g), groups=np.arange(N) % 3)
     assert np.isnan(rs.wald_test(few)["p_value"]).all()
+
+
+def grouped_lines(seed=0):
+    """Local effects on lines, with what rows of a group share; x, g, groups."""
+    rng = np.random.default_rng(seed)
+    x, group = rng.uniform(-1, 1, N), rng.integers(40, size=N)
+    g = x + rng.standard_gamma(2, N) * (1 + x**2) + rng.normal(size=40)[group]
+    return x, g, group
+
+
+def design(x, linear=LINEAR, edges=EDGES):
+    """Indicators of bins, and in linear ones the distance from the middle."""
+    k = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
+    inside = (k[:, None] == np.arange(len(edges) - 1)).astype(float)
+    away = inside * (x[:, None] - (edges[:-1] + edges[1:]) / 2)
+    return np.column_stack([inside, away[:, linear]])
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e9])
+def test_groups_with_linear_bins_are_those_of_statsmodels(scale):
+    """Wald's statistic of the regression on pieces; whatever the feature is measured in."""
+    x, g, group = grouped_lines()
+    bins = Lines(tuple(scale * EDGES), tuple(LINEAR))
+    local = local_of(scale * x[:, None], g[:, None] / scale)
+    effect = rs.std_error(rs.rhale(local, bins=bins), local, groups=group)
+    fit = sm.OLS(g, design(x)).fit(cov_type="cluster", cov_kwds={"groups": group})
+    slopes = np.eye(6)[4:]
+    equal = np.column_stack([np.diff(np.eye(4), axis=0), np.zeros((3, 2))])
+    for null, contrast in (("zero", np.eye(6)), ("constant", np.vstack([equal, slopes]))):
+        found = rs.wald_test(effect, null)
+        theirs = fit.wald_test(contrast, use_f=False, scalar=True)
+        q, left = len(contrast), 39 - len(contrast) + 1
+        assert found["statistic"].item() == pytest.approx(theirs.statistic, rel=1e-8)
+        assert found["df"] == q
+        p = stats.f.sf(theirs.statistic * left / (39 * q), q, left)
+        assert found["p_value"].item() == pytest.approx(p, rel=1e-6)
+    # The ends of the linear bins, and the middle of all.
+    half = np.diff(EDGES)[LINEAR] / 2
+    ends = [np.eye(6)[:4]]
+    for sign in (-1, 1):
+        ends.append(np.column_stack([np.eye(4)[LINEAR], sign * np.diag(half)]))
+    places = fit.t_test(np.vstack(ends))
+    delta = 4.5
+    distance = (delta - np.abs(places.effect)) / places.sd
+    found = rs.equivalence_test(effect, delta / scale)
+    assert found["statistic"].item() == pytest.approx(distance.min(), rel=1e-8)
+    assert found["p_value"].item() == pytest.approx(stats.t.sf(distance.min(), 39), rel=1e-6)
+    assert found["df"] == 39
+
+
+@RULES
+def test_groups_of_one_row_are_tested_as_rows_are(bins):
+    x, g, _ = grouped_lines()
+    local = local_of(x[:, None], g[:, None])
+    alone = rs.std_error(rs.rhale(local, bins=bins))
+    each = rs.std_error(alone, local, groups=np.arange(N))
+    n, linear = one_feature(alone, 0)["n_obs"].values, LINEAR & (bins is LINES)
+    # Variances differ by N / (N - p) against n_k / (n_k - 1): and n_k is 40 or more.
+    factor = N / (N - 4 - linear.sum()) * (n - 1 - linear) / n
+    largest = np.abs(np.sqrt(factor) - 1).max()
+    assert largest < 0.02
+    y, h, _ = grouped_lines(1)
+    other = rs.rhale(local_of(y[:, None], h[:, None]), bins=bins)
+    for test in (lambda e: rs.equivalence_test(e, 4.5), lambda e: rs.compare(e, other)):
+        ours = [test(one)["statistic"].item() for one in (alone, each)]
+        assert ours[1] == pytest.approx(ours[0], rel=1.1 * largest)
 
 
 def test_adjustment_over_features():
@@ -249,7 +323,7 @@ def test_curves_of_other_bins_and_ranges_are_compared_where_both_are():
         assert np.isfinite(found["difference_se"].values[number, : len(z)]).all()
 
 
-@pytest.mark.parametrize("centering", ["mean", "start", "integral"])
+@CENTERINGS
 def test_the_same_model_twice_does_not_differ(centering):
     x, g = table()
     effect, local = effect_of(x, g, centering=centering), local_of(x, g)
@@ -275,7 +349,7 @@ def jackknifed(centering, x, g, h, bins):
     return np.sqrt(np.sum((curves - curves.mean(axis=0)) ** 2, axis=0) * (n - 1) / n)
 
 
-@pytest.mark.parametrize("centering", ["mean", "start", "integral"])
+@CENTERINGS
 def test_error_of_a_paired_difference_is_that_of_leaving_out_rows(centering):
     rng = np.random.default_rng(2)
     n = 120
@@ -308,8 +382,7 @@ def test_pairs_beside_a_gap():
     expected = rs.compare(*part, paired=(local_of(x[20:], g[20:]), local_of(x[20:], h[20:])))
     assert_array_equal(found["grid_value"][0], [2, 3, 4])
     assert_allclose(found["difference"], expected["difference"], atol=1e-12)
-    # n / (n - 1) of 100 rows against that of 80.
-    assert_allclose(found["difference_se"], expected["difference_se"], rtol=0.002)
+    assert_allclose(found["difference_se"], expected["difference_se"], rtol=1e-9)
 
 
 def test_groups_in_a_comparison():
@@ -323,8 +396,275 @@ def test_groups_in_a_comparison():
     assert_allclose(found["difference_se"], se, rtol=1e-9)
     ratio = np.diff(found["difference_ci"])[..., 0] / 2 / found["difference_se"]
     assert_allclose(ratio, stats.t.ppf(0.975, 9), rtol=1e-9)
-    with pytest.raises(ValueError, match="paired takes effects without groups"):
-        rs.compare(a, b, paired=(local_of(x, g), local_of(y, h)))
+    assert found.attrs["source"] == "rows in 10 groups against rows, independent"
+
+
+def pairs_of(seed=0, **options):
+    """Two sets of local effects of the same rows, which go together; x, groups, both."""
+    x, g, group = grouped_lines(seed)
+    h = g / 2 - x**2 + np.random.default_rng(seed + 100).normal(size=N)
+    return x, group, [local_of(x[:, None], one[:, None], **options) for one in (g, h)]
+
+
+def steps(z, linear=LINEAR, edges=EDGES):
+    """What the zero-start curve at points adds up: effects of bins, then slopes of linear ones."""
+    left, middle = edges[:-1], (edges[:-1] + edges[1:]) / 2
+    behind = np.clip(z[:, None] - left, 0, np.diff(edges))
+    bent = ((left + behind - middle) ** 2 - (left - middle) ** 2) / 2
+    return np.column_stack([behind, bent[:, linear]])
+
+
+def of_clusters(model, group, **options):
+    return model.fit(cov_type="cluster", cov_kwds={"groups": group, **options})
+
+
+@RULES
+def test_groups_of_pairs_are_those_of_statsmodels(bins):
+    """Of the regression of differences of local effects on pieces."""
+    x, group, locals_ = pairs_of()
+    effects = [rs.rhale(local, bins=bins, centering="start") for local in locals_]
+    found = rs.compare(*effects, paired=locals_, groups=group).isel(feature=0)
+    linear = LINEAR & (bins is LINES)
+    g, h = (local["local_effect"].values[:, 0] for local in locals_)
+    fit = of_clusters(sm.OLS(g - h, design(x, linear)), group)
+    curve = fit.t_test(steps(found["grid_value"].values[1:], linear))
+    assert_allclose(found["difference"][1:], curve.effect, rtol=1e-9)
+    assert_allclose(found["difference_se"][1:], curve.sd, rtol=1e-9)
+    assert found["difference_se"][0] == 0
+    ratio = np.diff(found["difference_ci"])[1:, 0] / 2 / found["difference_se"][1:]
+    assert_allclose(ratio, stats.t.ppf(0.975, 39), rtol=1e-9)
+    assert found.attrs["source"] == "pairs of rows in 40 groups"
+
+
+def test_groups_of_pairs_in_other_bins_are_those_of_statsmodels():
+    """Both regressions at once, each with its own number of parameters in the factor."""
+    x, group, locals_ = pairs_of()
+    edges = EDGES, np.array([-1, -0.2, 0.3, 1])
+    linear = LINEAR, np.array([False, False, True])
+    effects = [
+        rs.rhale(local, bins=Lines(tuple(e), tuple(which)), centering="start")
+        for local, e, which in zip(locals_, edges, linear, strict=True)
+    ]
+    found = rs.compare(*effects, paired=locals_, groups=group).isel(feature=0)
+    z = found["grid_value"].values[1:]
+    parts, contrast = [], []
+    for sign, e, which in zip((1, -1), edges, linear, strict=True):
+        part = design(x, which, e)
+        factor = 40 / 39 * (N - 1) / (N - part.shape[1])
+        parts.append(part)
+        contrast.append(sign * np.sqrt(factor) * steps(z, which, e))
+    outcomes = np.concatenate([local["local_effect"].values[:, 0] for local in locals_])
+    fit = of_clusters(
+        sm.OLS(outcomes, linalg.block_diag(*parts)), np.tile(group, 2), use_correction=False
+    )
+    assert_allclose(found["difference_se"][1:], fit.t_test(np.hstack(contrast)).sd, rtol=1e-9)
+
+
+def test_groups_of_weighted_pairs_are_those_of_statsmodels():
+    weights = np.random.default_rng(5).uniform(0.2, 2, N)
+    weights[:7] = 0
+    x, group, locals_ = pairs_of(weights=weights)
+    effects = [rs.rhale(local, bins=LINES, centering="start") for local in locals_]
+    found = rs.compare(*effects, paired=locals_, groups=group).isel(feature=0)
+    g, h = (local["local_effect"].values[7:, 0] for local in locals_)
+    fit = of_clusters(sm.WLS(g - h, design(x)[7:], weights[7:]), group[7:])
+    curve = fit.t_test(steps(found["grid_value"].values[1:]))
+    assert_allclose(found["difference_se"][1:], curve.sd, rtol=1e-9)
+
+
+@RULES
+@CENTERINGS
+def test_against_nothing_the_error_of_a_difference_is_that_of_the_curve(bins, centering):
+    """Covariances that `std_error` stores know the curve between edges, as influences do."""
+    _, group, (local, _) = pairs_of()
+    nothing = local.assign(local_effect=0 * local["local_effect"])
+    effect, zero = (rs.rhale(one, bins=bins, centering=centering) for one in (local, nothing))
+    grouped = rs.std_error(effect, local, groups=group)
+    stored = rs.compare(grouped, zero)
+    pairs = rs.compare(effect, zero, paired=(local, nothing), groups=group)
+    assert_allclose(stored["difference_se"], pairs["difference_se"], rtol=1e-9, atol=1e-8)
+    at_edges = np.isin(stored["grid_value"].values[0], EDGES)
+    assert at_edges.sum() == 5
+    expected = one_feature(grouped, 0)["curve_se"]
+    assert_allclose(stored["difference_se"].values[0, at_edges], expected, rtol=1e-9, atol=1e-8)
+
+
+@RULES
+@CENTERINGS
+def test_pairs_are_groups_of_one_row(bins, centering):
+    _, _, locals_ = pairs_of()
+    effects = [rs.rhale(local, bins=bins, centering=centering) for local in locals_]
+    rows = rs.compare(*effects, paired=locals_)
+    groups = rs.compare(*effects, paired=locals_, groups=np.arange(N))
+    assert_allclose(groups["difference_se"], rows["difference_se"], rtol=1e-12)
+
+
+@RULES
+@CENTERINGS
+def test_weights_of_pairs(bins, centering):
+    """Equal ones are none; those that count pairs are repeated pairs, in groups or not."""
+    _, group, locals_ = pairs_of()
+    counts = np.random.default_rng(3).integers(0, 4, N)
+    repeated = np.repeat(np.arange(N), counts)
+
+    def compared(locals_, groups=None):
+        effects = [rs.rhale(local, bins=bins, centering=centering) for local in locals_]
+        return rs.compare(*effects, paired=locals_, groups=groups)
+
+    plain = compared(locals_)
+    for weight, kind in ((1.0, "precision"), (0.3, "precision"), (1.0, "frequency")):
+        _, _, equal = pairs_of(weights=np.full(N, weight), weight_kind=kind)
+        xr.testing.assert_allclose(compared(equal), plain, rtol=1e-12)
+    _, _, counted = pairs_of(weights=counts, weight_kind="frequency")
+    longer = [local.isel(obs=repeated) for local in locals_]
+    for groups in (None, group):
+        ours = compared(counted, groups)
+        expected = compared(longer, None if groups is None else groups[repeated])
+        for name in ("difference", "difference_se", "difference_ci"):
+            assert_allclose(ours[name], expected[name], rtol=1e-9, atol=1e-8)
+
+
+def test_pairs_of_which_each_counts_on_one_side_only_are_independent():
+    """Weights that leave the first half to one curve and the second to the other."""
+    half = np.arange(N) < N // 2
+    locals_ = [
+        pairs_of(weights=weight.astype(float))[2][number]
+        for number, weight in ((0, half), (1, ~half))
+    ]
+    effects = [rs.rhale(local, bins=rs.GivenBins(EDGES)) for local in locals_]
+    paired = rs.compare(*effects, paired=locals_)["difference_se"]
+    alone = rs.compare(*effects)["difference_se"]
+    # Variances with 150 / 146 against n_k / (n_k - 1), n_k from 18 on: 3 %.
+    assert min(float(effect["n_obs"].min()) for effect in effects) >= 18
+    assert_allclose(paired, alone, rtol=0.02)
+
+
+def test_pairs_with_a_bin_of_one_row():
+    """Its noise is not known, whether or not rows are paired."""
+    x = np.array([0.1, 0.2, 0.3, 0.4, 1.5, 2.1, 2.2, 3])[:, None]
+    g, h = np.random.default_rng(0).normal(size=(2, 8, 1))
+    locals_ = local_of(x, g), local_of(x, h)
+    effects = [
+        rs.rhale(local, bins=rs.GivenBins([0, 1, 2, 3]), centering="start") for local in locals_
+    ]
+    for paired in (None, locals_):
+        found = rs.compare(*effects, paired=paired)
+        assert_array_equal(np.isfinite(found["difference_se"][0]), [True, True, False, False])
+        assert np.isnan(found["p_value"]).all()
+
+
+def test_pairs_of_a_single_group_in_a_bin():
+    """Its residuals add up to 0, which is no standard error."""
+    x, group, locals_ = pairs_of()
+    group[x > EDGES[3]] = 7
+    effects = [rs.rhale(local, bins=rs.GivenBins(EDGES), centering="start") for local in locals_]
+    found = rs.compare(*effects, paired=locals_, groups=group)
+    assert_array_equal(np.isfinite(found["difference_se"][0]), [True] * 4 + [False])
+    assert np.isnan(found["p_value"]).all()
+
+
+def test_linear_bins_are_compared_between_edges_too():
+    """Curves that meet at both edges but for chance: a parabola, and a straight one."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (N, 1))
+    line, flat = (
+        rs.rhale(
+            local_of(x, slope * x + rng.normal(size=(N, 1))),
+            bins=Lines((-1.0, 1.0), (linear,)),
+            centering="start",
+        )
+        for slope, linear in ((1, True), (0, False))
+    )
+    found = rs.compare(line, flat).isel(feature=0)
+    z = found["grid_value"].values
+    assert_array_equal(z, [-1, -0.5, 0, 0.5, 1])
+    expected = rs.predict(line, z, 0) - rs.predict(flat, z, 0)
+    assert_allclose(found["difference"], expected, atol=1e-12)
+    # (z^2 - 1) / 2, which is 0 at the ends.
+    assert abs(found["difference"][-1]) < 2 * found["difference_se"][-1]
+    assert found["p_value"] < 0.001
+
+
+@RULES
+def test_bands_of_a_comparison_hold_between_its_points(bins):
+    """Where a band misses 0 along the axis it does so at a point: straight lines lose no more."""
+    rng = np.random.default_rng(6)
+    x = rng.uniform(-1, 1, (100, 100))
+    effects = [effect_of(x, rng.normal(size=x.shape), bins) for _ in range(2)]
+    found = rs.compare(*effects, n_draws=1000, level=0.5)
+    fine = np.linspace(-1, 1, 401)
+    at_points, along = 0, 0
+    for number in range(100):
+        row = found.isel(feature=number)
+        row = row.isel(grid=row["grid_value"].notnull().values)
+        half = row["difference_band"].values[:, 1] - row["difference"].values
+        difference = rs.predict(effects[0], fine, number) - rs.predict(effects[1], fine, number)
+        at_points += bool((abs(row["difference"]) > half).any())
+        along += bool((abs(difference) > np.interp(fine, row["grid_value"], half)).any())
+    assert 30 < at_points < 70
+    assert along == at_points
+
+
+def test_features_without_a_common_range_are_left_out():
+    x, g = table()
+    moved = x + np.array([0, 5, 0])
+    a, b = effect_of(x, g), effect_of(moved, g, rs.EqualWidthBins(3))
+    locals_ = local_of(x, g), local_of(moved, g)
+    for paired in (None, locals_):
+        with pytest.warns(UserWarning, match="No value in both a and b: 'x1'. Their difference"):
+            found = rs.compare(a, b, paired=paired)
+        for name in ("statistic", "p_value", "p_value_adjusted"):
+            assert_array_equal(np.isfinite(found[name]), [True, False, True])
+        assert_array_equal(found["difference"].notnull().any("grid"), [True, False, True])
+        alone = rs.compare(a.isel(feature=[0]), b.isel(feature=[0]), paired=paired)
+        known = found["grid_value"][0].notnull().values
+        assert_array_equal(found["difference_se"][0, known], alone["difference_se"][0])
+        # Of two tests, by Holm.
+        least, other = np.sort(found["p_value"][[0, 2]])
+        assert found["p_value_adjusted"].max() == min(1, max(2 * least, other))
+
+
+@pytest.mark.slow
+@RULES
+def test_size_of_wald_tests_by_groups(bins):
+    """No effect in 500 samples of 1000 rows, in 100 groups that share half of the variance."""
+    rng = np.random.default_rng(3)
+    n, n_groups, n_samples = 1000, 100, 500
+    x, group = rng.uniform(-1, 1, (n, n_samples)), np.arange(n) % n_groups
+    g = rng.normal(size=(n, n_samples)) + rng.normal(size=(n_groups, n_samples))[group]
+    local = local_of(x, g)
+    effect = rs.std_error(rs.rhale(local, bins=bins), local, groups=group)
+    for null in ("zero", "constant"):
+        pvalue = rs.wald_test(effect, null)["p_value"]
+        for level in (0.01, 0.05, 0.1):
+            rejected = int((pvalue <= level).sum())
+            # At 0.001: 3 Monte-Carlo errors, of 1 % at 5 %.
+            assert stats.binomtest(rejected, n_samples, level).pvalue > 0.001, rejected / n_samples
+
+
+@pytest.mark.slow
+@RULES
+@pytest.mark.parametrize("grouped", [False, True], ids=["rows", "groups"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["equal", "weighted"])
+def test_size_of_a_paired_comparison(bins, grouped, weighted):
+    """Two effects alike in 400 samples of 200 pairs, perhaps in 40 groups that share half."""
+    rng = np.random.default_rng(7)
+    n, n_samples = 200, 400
+    x = rng.uniform(-1, 1, (n, n_samples))
+    group = np.arange(n) % 40
+    noise = rng.normal(size=(3, n, n_samples))
+    if grouped:
+        noise += rng.normal(size=(3, 40, n_samples))[:, group]
+    mean = 3 * x * (bins is LINES)
+    weights = rng.uniform(0.3, 1.7, n) if weighted else None
+    locals_ = [local_of(x, mean + noise[0] + one, weights=weights) for one in noise[1:]]
+    effects = [rs.rhale(local, bins=bins) for local in locals_]
+    groups = group if grouped else None
+    found = rs.compare(*effects, paired=locals_, groups=groups, n_draws=2000)
+    for level in (0.01, 0.05, 0.1):
+        rejected = int((found["p_value"] <= level).sum())
+        # At 0.001: 3 Monte-Carlo errors, of 1 % at 5 %.
+        assert stats.binomtest(rejected, n_samples, level).pvalue > 0.001, rejected / n_samples
 
 
 # --- unusable input ------------------------------------------------------------------------------
@@ -360,7 +700,7 @@ def test_unusable_comparisons():
         rs.compare(effect, effect_of(x, g, centering="start"))
     with pytest.raises(ValueError, match="feature in common; got x0, x1, x2 and a, b, c"):
         rs.compare(effect, effect.assign_coords(feature=["a", "b", "c"]))
-    with pytest.raises(ValueError, match="must overlap; feature 'x0' has no values in both"):
+    with pytest.raises(ValueError, match="must overlap; got no value in both of 'x0', 'x1', 'x2'"):
         rs.compare(effect, effect_of(x + 5, g, rs.EqualWidthBins(2)))
     with pytest.raises(ValueError, match="level must lie"):
         rs.compare(effect, effect, level=1)
@@ -371,9 +711,34 @@ def test_unusable_comparisons():
         rs.compare(effect, effect, paired=(local, short))
     with pytest.raises(ValueError, match="fall into them otherwise"):
         rs.compare(effect, effect, paired=(local, local_of(x + 0.5, g)))
-    weighted = local.assign(weight=("obs", np.ones(N)))
-    with pytest.raises(ValueError, match="paired takes rows without weights"):
-        rs.compare(effect, effect, paired=(weighted, weighted))
+
+
+def test_unusable_weights_and_groups_of_pairs():
+    x, g = table()
+    local, weights = local_of(x, g), np.arange(N) % 3 + 1.0
+    effect, group = effect_of(x, g), np.arange(N) // 10
+    weighted = local_of(x, g, weights=weights)
+    with pytest.raises(
+        ValueError, match="weights that effect was made with; bin . of feature 'x0'"
+    ):
+        rs.compare(effect, effect, paired=(local, weighted))
+    counted = local_of(x, g, weights=weights, weight_kind="frequency")
+    other = rs.rhale(counted, bins=rs.GivenBins(EDGES))
+    with pytest.raises(ValueError, match="same frequencies in both.*got 1 and 2 in row 1"):
+        rs.compare(effect, other, paired=(local, counted))
+    # In groups every side may count its own rows.
+    assert np.isfinite(
+        rs.compare(effect, other, paired=(local, counted), groups=group)["p_value"]
+    ).all()
+    with pytest.raises(ValueError, match="groups must come with paired; got groups alone"):
+        rs.compare(effect, effect, groups=group)
+    grouped = rs.std_error(effect, local, groups=group)
+    with pytest.raises(ValueError, match="groups must be given where a or b has standard errors"):
+        rs.compare(grouped, effect, paired=(local, local))
+    with pytest.raises(ValueError, match=r"each of 300 pairs; got shape \(299,\)"):
+        rs.compare(effect, effect, paired=(local, local), groups=group[1:])
+    with pytest.raises(ValueError, match=r"groups must be at least two; got 1\."):
+        rs.compare(effect, effect, paired=(local, local), groups=np.zeros(N))
 
 
 @pytest.mark.filterwarnings("ignore:Bins without rows")
@@ -389,14 +754,3 @@ def test_a_bin_whose_rows_happen_to_be_alike_counts_with_the_spread_of_the_other
     p = rs.wald_test(effect, adjust="none")["p_value"]
     # Bins of five rows with two values are no normal samples: no more than that is claimed.
     assert float((p < 1e-6).mean()) == 0
-
-
-@pytest.mark.parametrize("test", [rs.wald_test, lambda e: rs.equivalence_test(e, 1.0)])
-def test_groups_with_linear_bins_are_refused(rng, test):
-    x = rng.uniform(size=(200, 1))
-    local = rs.local_effects(None, x, jacobian=9 * x + rng.normal(size=x.shape), features=0)
-    effect = rs.std_error(
-        rs.rhale(local, bins=rs.AdaptiveBins()), local, groups=np.arange(200) // 4
-    )
-    with pytest.raises(ValueError, match=r"constant bins for tests by groups.*degree=0"):
-        test(effect)

@@ -135,7 +135,15 @@ def test_groups_are_those_of_statsmodels(kind, centering, table):
         if "slope" in row:
             assert_allclose(row["slope"].values[linear], fit.params[n:], rtol=1e-9)
             assert_allclose(row["slope_se"].values[linear], fit.bse[n:], rtol=1e-9)
-            assert_array_equal(row["slope_se"].values[~linear], 0)
+            shared, own = (row[f"{name}_cov"].values for name in ("effect_slope", "slope"))
+            rounding = 1e-9 * covariance.max()
+            assert_allclose(shared[:, linear], covariance[:n, n:], atol=rounding)
+            assert_allclose(own[np.ix_(linear, linear)], covariance[n:, n:], atol=rounding)
+            for name in ("slope_se", "slope_cov", "effect_slope_cov", "curve_slope_cov"):
+                assert_array_equal(row[name].values[..., ~linear], 0)
+            # The effect in the middle of a bin is what the curve gains over its width.
+            steps = np.diff(row["curve_slope_cov"], axis=0) / np.diff(row["edge_value"])[:, None]
+            assert_allclose(steps, shared, atol=rounding)
         mean = sm.OLS(g[:, number], np.ones(N)).fit(cov_type="cluster", cov_kwds={"groups": group})
         assert_allclose(row["average_effect_se"], mean.bse[0], rtol=1e-10)
         # The zero-start curve is a sum of effects.
@@ -162,6 +170,23 @@ def test_groups_with_precision_weights_are_those_of_statsmodels(table, rng):
     )
     assert_allclose(row["effect_se"], fit.bse, rtol=1e-9)
     assert effect.attrs["n_groups"] == len(np.unique(group[7:]))
+
+
+@KINDS
+def test_groups_of_one_row_have_another_factor(kind, table):
+    """N / (N - p) in place of the bins' own degrees of freedom, and nothing else."""
+    local = local_of(*table[:2])
+    bins = rs.std_error(of_kind(kind, local))
+    effect = rs.std_error(bins, local, groups=np.arange(N))
+    for number in (0, 1):
+        rows = one_feature(bins, number), one_feature(effect, number)
+        n = rows[0]["n_obs"].values
+        linear = rows[0]["slope"].values != 0 if kind == "linear" else np.zeros(len(n), dtype=bool)
+        factor = N / (N - len(n) - linear.sum()) * (n - 1 - linear) / n
+        assert_allclose(rows[1]["effect_se"] ** 2, factor * rows[0]["effect_se"] ** 2, rtol=1e-9)
+        if kind == "linear":
+            expected = factor * rows[0]["slope_se"] ** 2
+            assert_allclose(rows[1]["slope_se"] ** 2, expected, rtol=1e-9)
 
 
 @CENTERINGS
@@ -199,10 +224,11 @@ def test_groups_of_labels_and_of_one_another(table):
     assert (naive["effect_se"] < 0.8 * found["effect_se"]).all()
 
 
-def test_groups_are_forgotten_without_them(table):
+@KINDS
+def test_groups_are_forgotten_without_them(kind, table):
     X, g, group = table
     local = local_of(X, g)
-    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    effect = of_kind(kind, local)
     grouped = rs.std_error(effect, local, groups=group)
     again = rs.std_error(grouped)
     xr.testing.assert_identical(again, rs.std_error(effect))
@@ -237,6 +263,9 @@ def test_unusable_groups(table):
         rs.std_error(effect, local, groups=np.zeros(N))
     with pytest.raises(ValueError, match="fall into them otherwise"):
         rs.std_error(effect, local_of(X + 0.5, g), groups=group)
+    weighted = local_of(X, g, weights=np.linspace(1, 2, N))
+    with pytest.raises(ValueError, match=r"weights that effect was made with; bin \d of .*'x0'"):
+        rs.std_error(effect, weighted, groups=group)
 
 
 @pytest.mark.filterwarnings("ignore:Bins without rows")
@@ -245,6 +274,21 @@ def test_groups_need_rows_in_all_bins(table):
     local = local_of(X, g)
     effect = rs.rhale(local, bins=rs.GivenBins([-1, 1, 2]))
     with pytest.raises(ValueError, match="rows in all bins of feature 'x0'"):
+        rs.std_error(effect, local, groups=group)
+
+
+@KINDS
+def test_groups_are_more_than_parameters_in_all_bins(kind, table):
+    """The residuals of a bin's only group add up to 0; two leave nothing beside a slope."""
+    X, g, _ = table
+    local = local_of(X, g)
+    effect = of_kind(kind, local)
+    row = one_feature(effect, 0)
+    last = X[:, 0] > row["bin_left"].values[-1]
+    few = 2 if kind == "linear" and row["slope"].values[-1] else 1
+    group = np.where(last, np.arange(N) % few, np.arange(N) % 20)
+    message = f"in bin {len(row['bin']) - 1} of feature 'x0' there are {few} groups for {few} of"
+    with pytest.raises(ValueError, match=message):
         rs.std_error(effect, local, groups=group)
 
 
@@ -569,6 +613,7 @@ def test_intervals_and_bands_survive_a_file(kind, table, tmp_path):
     X, g, group = table
     local = local_of(X, g)
     effect = rs.std_error(of_kind(kind, local), local, groups=group)
+    assert ("curve_slope_cov" in effect) == (kind == "linear")
     for number, found in enumerate(
         (rs.confband(rs.confint(effect)), rs.confband(rs.confint(of_kind(kind, local))))
     ):

@@ -1610,10 +1610,11 @@ class TestCompare:
         (note,) = plot_compare(comparison, 0).texts
         assert note.get_text() == f"no difference between the curves: {said}"
 
-    def test_constant_feature_and_given_axes(self, comparison):
+    def test_feature_without_a_common_range_and_given_axes(self, comparison):
+        """A constant one."""
         _, ax = plt.subplots()
         assert plot_compare(comparison, "flat", ax) is ax
-        assert [text.get_text() for text in ax.texts] == [plots.CONSTANT]
+        assert [text.get_text() for text in ax.texts] == [plots.NO_RANGE]
 
     def test_something_else(self, comparison, effect):
         with pytest.raises(ValueError, match="this one has no difference, difference_ci, "):

@@ -140,10 +140,22 @@ class RowSums(NamedTuple):
     places: FloatArray
     average: FloatArray
 
+    def n_groups(self) -> IntArray:
+        """Groups that have rows in every bin, (bin,)."""
+        return np.bincount(self.mean.indices, minlength=self.mean.shape[1])
+
     def of_curve(self, at: Loadings, *, population: bool, rows: slice = slice(None)) -> FloatArray:
         """Influence of groups on the curve at points, (group, point)."""
         total = self.mean[rows] @ at.level.T + self.slope[rows] @ at.tilt.T
         return np.asarray(total - self.places[rows, None] if population else total)
+
+
+def group_factor(n_groups: float, n_rows: float, pieces: Pieces) -> float:
+    """G / (G - 1) (N - 1) / (N - p), p means and slopes, as in statsmodels; NaN if none is left."""
+    n_parameters = len(pieces.mean) + int(np.sum(pieces.slope != 0))
+    if n_groups <= 1 or n_rows <= n_parameters:
+        return float("nan")
+    return n_groups / (n_groups - 1) * (n_rows - 1) / (n_rows - n_parameters)
 
 
 def row_sums(
