@@ -465,7 +465,7 @@ def _tree(work: Work, position: int, given: pd.DataFrame | ArrayLike | None) -> 
 
 def check_tree(tree: object) -> xr.Dataset:
     """The argument itself, of one feature and without padding."""
-    if not isinstance(tree, xr.Dataset) or "region" not in tree or ROWS not in tree:
+    if not isinstance(tree, xr.Dataset) or not {"parent", "region", ROWS} <= set(tree.data_vars):
         got = type(tree).__name__
         raise TypeError(
             f"tree must be the Dataset that regions(local, feature) returns; got {got}."
