@@ -328,7 +328,7 @@ def summary(
         What `rhale` or `std_error` returned; standard errors are added where they are missing. Or
         what a test, `effect_sizes`, `regions`, `all_regions` or `interaction_matrix` returned.
     feature : str or int, optional
-        Show the bins of this feature, or its regions only.
+        Show the bins of this feature; its regions or interactions only.
     level : float, default 0.95
         Of the intervals.
 
@@ -368,6 +368,8 @@ def summary(
     if _kind(effect) == REGIONS:
         return _regions_summary(effect, feature)
     if _kind(effect) == INTERACTIONS:
+        if feature is not None:
+            effect = effect.isel(feature=[feature_position(effect, feature)])
         return _interactions_summary(effect)
     effect = _with_std_error(effect)
     tail = (1 - level) / 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from scipy import stats
 
 import rhale_stats as rs
@@ -288,3 +289,301 @@ def test_a_dense_truth_has_no_standard_errors_to_show():
     local = rs.local_effects(None, X, jacobian=example.jacobian, features="x1")
     with pytest.raises(ValueError, match="std_error_moments=False"):
         rs.check_unbiased(local, truth)
+
+
+class TestRegions:
+    """Trees of regions: in print, a row a node, a row a feature."""
+
+    @pytest.fixture(scope="class", name="rows")
+    @staticmethod
+    def _rows():
+        """x1 has effects of either sign by x3, and noise; those of x2 and x3 are noise only."""
+        example = rs.simulate.TwoRegimes()
+        X = example.sample(400, rng=3)
+        X.attrs = {"units": {"x1": "mg"}, "output_name": "pressure", "output_units": "mmHg"}
+        X["flat"] = 1.0
+        jacobian = np.zeros((400, 4))
+        jacobian[:, :3] = example.jacobian(X[["x1", "x2", "x3"]])
+        jacobian[:, :3] += np.random.default_rng(4).normal(0, 1, (400, 3))
+        return rs.local_effects(None, X, jacobian=jacobian, features=["x1", "x2", "x3", "flat"])
+
+    @pytest.fixture(scope="class", name="tree")
+    @staticmethod
+    def _tree(rows):
+        return rs.regions(rows, "x1", test="permutation", n_permutations=39, rng=0)
+
+    @pytest.fixture(scope="class", name="trees")
+    @staticmethod
+    def _trees(rows):
+        return rs.all_regions(rows, test="permutation", n_permutations=39, rng=0, progress=False)
+
+    @staticmethod
+    def nodes(results, feature=None):
+        """Lines of the tree: what stands before the columns, and the rest."""
+        body = str(rs.summary(results, feature)).split("===\n")[2]
+        lines = body.partition("---\n")[2].splitlines()
+        return [line for line in lines if line and not line.startswith("=")]
+
+    def test_a_line_a_node(self, tree):
+        lines = self.nodes(tree)
+        assert len(lines) == tree.sizes["node"]
+        for number, line in enumerate(lines):
+            node = tree.isel(node=number)
+            begin = "|  " * int(node["depth"]) + str(node["condition"].values)
+            assert line.startswith(begin + " ")
+            words = line.removeprefix(begin).split()
+            assert words[:2] == [str(int(node["n_obs"])), f"{float(node['loss']):.4g}"]
+
+    def test_what_became_of_a_node(self, tree):
+        root, left, right = self.nodes(tree)
+        drop, p = float(tree["loss_drop"][0]), float(tree["pvalue"][0])
+        assert root.split()[-3:] == [f"{drop:.1%}", f"{p:.3f}", "split"]
+        for number, line in ((1, left), (2, right)):
+            node = tree.isel(node=number)
+            best, drop, p = (node[name].values for name in ("best", "best_drop", "pvalue"))
+            # What was not made is said, with what it would have brought.
+            assert f"{best}" in line
+            assert f"{float(drop):.1%}" in line
+            reason = "drop < 10%" if drop < 0.1 else "P > 0.05"
+            assert line.rstrip().endswith(f"region {number - 1}: {reason}")
+            assert np.isnan(p) or f"{float(p):.3f}" in line
+
+    def test_the_header_says_how(self, tree):
+        text = str(rs.summary(tree))
+        assert "Regions: effect of x1 [mg] on pressure [mmHg]" in text
+        for fact in (
+            "heterogeneity index",
+            "(mmHg)^2 per mg",
+            "permutation, level 0.05",
+            "OptimalBins ",
+            "20 by quantile",
+            "at most 2",
+            "at least 20",
+        ):
+            assert fact in text.partition("rows ")[0], fact
+        notes = " ".join(text.partition("Notes:")[2].split())
+        assert "[1] Bins, chosen again in every node: OptimalBins(max_bins=100," in notes
+        assert "at least 10% and P at most 0.05" in notes
+        assert "from up to 39 permutations, all columns and thresholds searched again" in notes
+        assert len({len(line) for line in text.splitlines() if line.startswith("==")}) == 1
+
+    def test_without_a_test(self, rows):
+        text = str(rs.summary(rs.regions(rows, "x1", loss="output", thresholds="exact")))
+        assert "heterogeneity of the output" in text
+        assert "every value" in text
+        assert "There was no test: splits are found in noise, too" in text
+
+    def test_units_that_are_not_known(self, rows):
+        text = str(rs.summary(rs.regions(rows, "x2", max_depth=0)))
+        assert "(mmHg)^2 per feature unit" in text
+        assert "The effect of x2 has no regions: no split was looked for (see the notes)." in text
+        assert "Where no best split stands none was looked for: 0 splits above already" in text
+
+    def test_a_tree_without_splits_says_so(self, rows):
+        tree = rs.regions(rows, "x2", min_drop=0.6)
+        (line,) = self.nodes(tree)
+        assert line.startswith("all rows ")
+        assert line.rstrip().endswith("no split: drop < 60%")
+        best, drop = str(tree["best"].values[0]), float(tree["best_drop"][0])
+        assert (
+            f"The effect of x2 has no regions: the best split, {best}, would lower the loss by "
+            f"{drop:.1%}, less than the 60% that were asked for." in str(rs.summary(tree))
+        )
+
+    def test_a_split_that_is_chance_says_so(self, rows):
+        tree = rs.regions(rows, "x2", min_drop=0.0, test="permutation", n_permutations=39, rng=0)
+        (line,) = self.nodes(tree)
+        assert line.rstrip().endswith("no split: P > 0.05")
+        p = float(tree["pvalue"][0])
+        assert f"as chance does too often (P {p:.3f})." in str(rs.summary(tree))
+
+    def test_a_constant_feature(self, rows):
+        tree = rs.regions(rows, "flat")
+        assert self.nodes(tree)[0].rstrip().endswith("constant")
+        assert "The effect of flat has no regions: the feature does not vary." in str(
+            rs.summary(tree)
+        )
+        line = rs.glance(tree).iloc[0]
+        assert (line["n_regions"], line["first_split"]) == (1, "")
+        assert np.isnan([line["loss"], line["loss_left"], line["loss_drop"]]).all()
+
+    def test_one_tree_after_the_other(self, trees):
+        lines = self.nodes(trees)
+        assert len(lines) == int(trees["n_nodes"].sum())
+        stubs = [line.split("  ")[0] for line in lines if not line.startswith("|")]
+        assert stubs == ["x1", "x2", "x3", "flat"]
+        # Features without splits are one line each.
+        assert [line.split("no split")[-1][:1] for line in lines[3:5]] == [":", ":"]
+        assert "Regions: effects on pressure [mmHg]" in str(rs.summary(trees))
+        assert "(mmHg)^2 per feature unit" in str(rs.summary(trees))
+
+    def test_one_of_several_features(self, trees):
+        one = str(rs.summary(trees, "x2"))
+        assert "Regions: effect of x2 on pressure [mmHg]" in one
+        assert one == str(rs.summary(trees.sel(feature="x2")))
+        assert one == str(rs.summary(trees, 1))
+        with pytest.raises(KeyError, match="feature must be one of 'x1', .*; got 'age'"):
+            rs.summary(trees, "age")
+        with pytest.raises(KeyError, match="feature must be one of 'x2', .*; got 'x1'"):
+            rs.summary(trees.sel(feature="x2"), "x1")
+
+    def test_honest_trees(self, rows):
+        tree = rs.regions(rows, "x1", test="honest", n_permutations=39, rng=0)
+        text = " ".join(str(rs.summary(tree)).split())
+        assert "Test: honest, level 0.05" in text
+        assert "Splits are found on 50% of the rows; rows, loss and P are of the others" in text
+        assert self.nodes(tree)[0].split()[2] == "200"
+        assert rs.glance(tree)["n_obs"][0] == 200
+        assert rs.tidy(tree)["n_obs"][0] == 200
+
+    def test_an_honest_split_that_was_not_confirmed(self, tree):
+        node = tree.isel(node=[0]).copy(deep=True)
+        node["region"][0], node["loss_drop"][0], node["best_drop"][0] = 0, np.nan, 0.3
+        for pvalue in (np.nan, 0.01):  # not allowed on the other rows, or too small a drop there
+            honest = node.assign(pvalue=("node", [pvalue])).assign_attrs(test="honest")
+            honest.attrs["honest_fraction"] = 0.5
+            assert self.nodes(honest)[0].rstrip().endswith("no split: not confirmed")
+            assert "but not enough on the rows that it was not found on." in str(rs.summary(honest))
+
+    def test_pruned_trees(self, rows):
+        tree = rs.regions(rows, "x1", n_folds=3, min_drop=0.01, rng=0)
+        text = str(rs.summary(tree))
+        assert tree.sizes["node"] == 3
+        assert text.count(": pruned") == 2
+        assert "Pruned: of the trees" in text
+        assert "in 3 folds." in text
+        table = text.partition("Pruning")[2].partition("Notes")[0]
+        (chosen,) = [line for line in table.splitlines() if "chosen" in line]
+        at = int(np.flatnonzero(tree["pruning_n_regions"] == 2)[0])
+        assert chosen.startswith("2 regions")
+        assert f"{float(tree['pruning_loss'][at]):.4g}" in chosen
+        trees = rs.all_regions(rows, ["x2", "x1"], n_folds=3, min_drop=0.01, rng=0, progress=False)
+        assert "Pruning" not in str(rs.summary(trees))
+        own = str(rs.summary(trees, "x2"))
+        assert "region" in own.partition("Pruning")[2]
+        assert "-1 region" not in own
+
+    def test_tidy_is_a_row_a_node(self, tree, trees):
+        table = rs.tidy(tree)
+        assert table.columns.tolist() == [
+            *("term", "node", "parent", "depth", "rule", "n_obs", "weight_share", "loss"),
+            *("loss_drop", "best_split", "best_drop", "p_value", "region"),
+        ]
+        assert table["term"].tolist() == ["x1"] * 3
+        assert table["rule"].tolist() == tree["rule"].values.tolist()
+        assert table["parent"].isna().tolist() == [True, False, False]
+        assert table["region"].tolist()[1:] == [0, 1]
+        assert table["region"].isna().tolist() == [True, False, False]
+        for name, of in (("loss", "loss"), ("best_drop", "best_drop"), ("p_value", "pvalue")):
+            np.testing.assert_array_equal(table[name], tree[of])
+        every = rs.tidy(trees)
+        assert every["term"].tolist() == ["x1", "x1", "x1", "x2", "x3", "flat"]
+        assert every.loc[3:, "region"].tolist() == [0, 0, 0]
+
+    def test_glance_is_a_row_a_feature(self, tree, trees):
+        table = rs.glance(trees)
+        assert table["term"].tolist() == ["x1", "x2", "x3", "flat"]
+        assert table["n_regions"].tolist() == [2, 1, 1, 1]
+        line = rs.glance(tree).iloc[0]
+        n_obs, loss = tree["n_obs"].values, tree["loss"].values
+        left = np.average(loss[1:], weights=n_obs[1:])
+        assert line["loss"] == loss[0]
+        assert line["loss_left"] == pytest.approx(left)
+        # One split: the drop that it brings.
+        assert line["loss_drop"] == pytest.approx(float(tree["loss_drop"][0]))
+        assert line["first_split"] == str(tree["best"].values[0])
+        assert line["p_value"] == float(tree["pvalue"][0])
+        assert (line["test"], line["level"], line["bin_rule"]) == (
+            *("permutation", 0.05, "OptimalBins"),
+        )
+        unsplit = table.iloc[1]
+        assert (unsplit["first_split"], unsplit["loss_drop"]) == ("", 0)
+        assert unsplit["loss_left"] == unsplit["loss"]
+
+    def test_no_heterogeneity_at_all(self):
+        example = rs.simulate.TwoRegimes()
+        local = rs.local_effects(None, example.sample(200, rng=0), jacobian=example.jacobian)
+        line = rs.glance(rs.regions(local, "x2")).iloc[0]
+        assert (line["loss"], line["loss_left"], line["loss_drop"]) == (0, 0, 0)
+
+    def test_large_losses_have_no_exponents(self, rows):
+        large = rows.assign(local_effect=100 * rows["local_effect"])
+        root = self.nodes(rs.regions(large, "x1", max_depth=1))[0]
+        loss = float(rs.regions(large, "x1", max_depth=1)["loss"][0])
+        assert 1e4 < loss < 1e7
+        assert root.split()[3] == f"{float(f'{loss:.4g}'):.0f}"
+
+    def test_saved_and_loaded(self, trees, tmp_path):
+        trees.to_netcdf(tmp_path / "trees.nc")
+        again = xr.load_dataset(tmp_path / "trees.nc")
+        assert str(rs.summary(again)) == str(rs.summary(trees))
+        pd.testing.assert_frame_equal(rs.tidy(again), rs.tidy(trees))
+
+    def test_other_formats(self, trees):
+        assert "<table" in rs.summary(trees).as_html()
+        assert r"\begin" in rs.summary(trees, "x1").as_latex()
+
+
+class TestInteractions:
+    @pytest.fixture(scope="class", name="found")
+    @staticmethod
+    def _found():
+        example = rs.simulate.TwoRegimes()
+        X = example.sample(300, rng=0)
+        X.attrs = {"output_name": "pressure", "output_units": "mmHg"}
+        local = rs.local_effects(None, X, jacobian=example.jacobian)
+        return rs.interaction_matrix(local, n_permutations=59, adjust="none", rng=0, progress=False)
+
+    @staticmethod
+    def line(text, name):
+        (found,) = [line for line in text.splitlines() if line.startswith(f"{name} ")]
+        return found.split()[1:]
+
+    def test_a_line_a_feature(self, found):
+        text = str(rs.summary(found))
+        assert "Interactions: effects on pressure [mmHg], split by other columns" in text
+        drop, loss = found["loss_drop"].values, found["loss"].values
+        mark = "*" if found["pvalue"][0, 2] <= 0.05 else ""
+        assert float(found["pvalue"][0, 2]) == 1 / 60
+        assert self.line(text, "x1") == [
+            *(f"{loss[0]:.4g}", f"{drop[0, 1]:.0%}", f"{drop[0, 2]:.0%}{mark}"),
+        ]
+        assert self.line(text, "x2") == ["0", "0%", "0%"]
+        assert self.line(str(rs.summary(found, "x1")), "x1") == self.line(text, "x1")
+        assert "\nx2 " not in str(rs.summary(found, "x1"))
+        notes = " ".join(text.partition("Notes:")[2].split())
+        assert "* P ≤ 0.05" in notes
+        assert "from 59 permutations, adjusted (none) for all pairs" in notes
+        assert len({len(line) for line in text.splitlines() if line.startswith("==")}) == 1
+
+    @pytest.mark.parametrize(
+        ("pvalue", "mark"), [(0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."), (0.11, "")]
+    )
+    def test_stars_are_those_of_r(self, found, pvalue, mark):
+        other = found.copy(deep=True)
+        other["pvalue_adjusted"][0, 2] = pvalue
+        share = float(found["loss_drop"][0, 2])
+        assert self.line(str(rs.summary(other)), "x1")[-1] == f"{share:.0%}{mark}"
+
+    def test_without_a_test(self, found):
+        untested = found.copy(deep=True).assign_attrs(n_permutations=0)
+        untested["pvalue_adjusted"][:] = np.nan
+        text = str(rs.summary(untested))
+        assert "There was no test: a drop may be chance" in text
+        assert "Permutations: none" in " ".join(text.split())
+        assert not any("%*" in line for line in text.splitlines())
+
+    def test_tidy_is_a_row_a_pair(self, found):
+        table = rs.tidy(found)
+        assert len(table) == 6
+        pair = table.set_index(["term", "conditioning"]).loc["x1", "x3"]
+        for name, of in (
+            *(("loss_drop", "loss_drop"), ("p_value", "pvalue")),
+            *(("p_value_adjusted", "pvalue_adjusted"), ("best_split", "best")),
+        ):
+            assert pair[name] == found[of].sel(feature="x1", conditioning="x3").item()
+        assert pair["loss"] == float(found["loss"][0])
+
+    def test_glance_has_nothing_to_say(self, found):
+        with pytest.raises(ValueError, match="this one has no effect, heterogeneity, curve"):
+            rs.glance(found)
