@@ -433,7 +433,7 @@ def _column(heights: list[float]) -> list[Axes]:
     return list(panels[:, 0])
 
 
-def _draw_rows(panel: Axes, rows: _Rows, row: xr.Dataset) -> None:
+def _draw_rows(panel: Axes, rows: RowsInBins, row: xr.Dataset) -> None:
     """Rows as points or density, edges, and the piecewise mean with its band."""
     edges = row["edge_value"].values
     span = np.ptp(edges)
@@ -506,7 +506,7 @@ def _draw_averages(panel: Axes, row: xr.Dataset, linewidth: float) -> FloatArray
     return ends
 
 
-def _draw_points(panel: Axes, rows: _Rows) -> None:
+def _draw_points(panel: Axes, rows: RowsInBins) -> None:
     usual = float(np.clip(4000 / len(rows.x), *POINT_AREA))
     share = rows.weight / rows.weight.mean()
     weighed = bool((share != share[0]).any())
@@ -522,7 +522,7 @@ def _draw_points(panel: Axes, rows: _Rows) -> None:
     )
 
 
-def _draw_density(panel: Axes, rows: _Rows) -> None:
+def _draw_density(panel: Axes, rows: RowsInBins) -> None:
     """Rows in hexagonal cells over the panel; the square root keeps thin tails visible."""
     box = panel.get_window_extent()
     low, high = rows.x.min(), rows.x.max()
@@ -1171,7 +1171,7 @@ def _check_result(dataset: object, parameter: str, maker: str) -> None:
         )
 
 
-class _Rows(NamedTuple):
+class RowsInBins(NamedTuple):
     """Rows of one feature, with the bins that they are in."""
 
     x: FloatArray
@@ -1188,7 +1188,7 @@ def with_standard_errors(effect: xr.Dataset) -> xr.Dataset:
     return std_error(effect)
 
 
-def rows_of(local: xr.Dataset, row: xr.Dataset) -> _Rows | None:
+def rows_of(local: xr.Dataset, row: xr.Dataset) -> RowsInBins | None:
     """Rows of ``local`` as the bins of ``row`` divide them; None for a constant feature."""
     name = str(row["feature"].values)
     if name not in feature_names(local):
@@ -1221,7 +1221,7 @@ def rows_of(local: xr.Dataset, row: xr.Dataset) -> _Rows | None:
             f"for feature {name!r}; got {outside} of {len(x)} rows outside. Pass the local effects "
             f"that effect was made from, or select the rows first: local.isel(obs=...)."
         )
-    return _Rows(x, g, weight, frequency, bin_index(edges, x))
+    return RowsInBins(x, g, weight, frequency, bin_index(edges, x))
 
 
 def given_axes(
@@ -1480,7 +1480,7 @@ def _bar(ends: FloatArray) -> tuple[FloatArray, FloatArray]:
     return ends.mean(axis=0), np.diff(ends, axis=0)[0] / 2
 
 
-def _draw_violins(panel: Axes, rows: _Rows, row: xr.Dataset) -> None:
+def _draw_violins(panel: Axes, rows: RowsInBins, row: xr.Dataset) -> None:
     edges, slope = row["edge_value"].values, slopes(row)
     width = np.diff(edges)
     middle = edges[:-1] + width / 2
@@ -1532,7 +1532,7 @@ def _note(panel: Axes, text: str) -> None:
     panel.text(1, 1.01, text, transform=panel.transAxes, ha="right", va="bottom", fontsize="small")
 
 
-def _shorten_tails(panel: Axes, rows: _Rows, bins: tuple[float, float]) -> float:
+def _shorten_tails(panel: Axes, rows: RowsInBins, bins: tuple[float, float]) -> float:
     """Leave long tails of local effects outside the panel; the share of rows that this hides.
 
     A few rows a hundred times as far from the mean as the rest would leave nothing to see of the
@@ -1559,7 +1559,7 @@ class _Violins(NamedTuple):
     flat: NDArray[np.bool_]
 
 
-def _violins(rows: _Rows, n_bins: int, error: float) -> _Violins:
+def _violins(rows: RowsInBins, n_bins: int, error: float) -> _Violins:
     """Gaussian kernel density of the local effects of every bin, on a grid from min to max.
 
     Rows go to the nearest point of the grid and the kernel over the points: one pass over the
@@ -1608,7 +1608,7 @@ def _silverman(share: FloatArray, n_effective: float) -> float:
     return max(float(0.9 * spread * n_effective**-0.2), 1.0)
 
 
-def draw_rug(panel: Axes, rows: _Rows, edges: FloatArray) -> None:
+def draw_rug(panel: Axes, rows: RowsInBins, edges: FloatArray) -> None:
     """Where the rows are: ticks, or cells where ticks would merge, the darker the more rows."""
     low, span = edges[0], np.ptp(edges)
     place = (rows.x - low) / span

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,6 +26,7 @@ from rhale_stats.plots import (
     HETEROGENEITY,
     HETEROGENEITY_FILL,
     REFERENCE,
+    RowsInBins,
     as_array,
     common_limits,
     draw_curve,
@@ -132,48 +133,67 @@ def plot_regions(
     ['all rows', 'x3 ≤ 0', 'x3 > 0']
     """
     tree = check_tree(tree)
-    name = str(tree["feature"].values)
     leaves = tree.isel(node=np.flatnonzero(tree["region"].values >= 0))
-    effect = _regional(effect, name, leaves)
-    if local is not None:
-        local = _local_of(local, tree)
-    rows, titles, rugs = [], [], []
-    if global_effect is not None:
-        everywhere = with_standard_errors(_global(global_effect, name))
-        rows.append(one_feature(everywhere, name))
-        titles.append(_global_title(tree, rows[0]))
-        if local is not None:
-            rugs.append(rows_of(estimation_rows(local, everywhere), rows[0]))
-    for number in range(leaves.sizes["node"]):
-        one = check_effect(effect.isel(region=number), "effect", "regional_rhale(local, tree)")
-        own = with_standard_errors(one)
-        rows.append(one_feature(own, name))
-        leaf = leaves.isel(node=number)
-        titles.append(_title(str(leaf["rule"].values), int(leaf["n_obs"]), float(leaf["loss"])))
-        if local is not None:
-            there = np.flatnonzero(tree[ROWS].values == int(leaf["region"]))
-            rugs.append(rows_of(local.isel(obs=there), rows[-1]))
+    effect = _regional(effect, str(tree["feature"].values), leaves)
+    drawn = [] if global_effect is None else [_everywhere(tree, global_effect, local)]
+    drawn += [
+        _one_region(tree, leaves.isel(node=number), effect.isel(region=number), local)
+        for number in range(leaves.sizes["node"])
+    ]
     panels = None
     if axes is not None:
         which = "one a region" if global_effect is None else "of all rows, then one a region"
-        panels = given_axes("axes", axes, len(rows), which)
-    own_figure = panels is None
-    with style(own=own_figure):
+        panels = given_axes("axes", axes, len(drawn), which)
+    own = panels is None
+    with style(own=own):
         if panels is None:
             panels = _panels(leaves.sizes["node"], everywhere=global_effect is not None)
-        for panel, row, title in zip(panels, rows, titles, strict=True):
-            panel.set_title(title, parse_math=False, fontsize="medium")
-            if row.sizes["bin"]:
-                draw_curve(panel, row)
+        for panel, one in zip(panels, drawn, strict=True):
+            panel.set_title(one.title, parse_math=False, fontsize="medium")
+            if one.row.sizes["bin"]:
+                draw_curve(panel, one.row)
             else:
                 say_constant(panel)
-        _label_panels(panels, effect, name, own=own_figure)
-        _one_scale(panels, rows)
-        for panel, rug, row in zip(panels, rugs, rows, strict=False):
-            if rug is not None:
-                draw_rug(panel, rug, row["edge_value"].values)
+        _label_panels(panels, effect, own=own)
+        _one_scale(panels, [one.row for one in drawn])
+        for panel, one in zip(panels, drawn, strict=True):
+            if one.rows is not None:
+                draw_rug(panel, one.rows, one.row["edge_value"].values)
         draw_legend(panels)
     return as_array(panels)
+
+
+class _Drawn(NamedTuple):
+    """What one panel shows: an effect of one feature, its title, and the rows of its rug."""
+
+    row: xr.Dataset
+    title: str
+    rows: RowsInBins | None
+
+
+def _everywhere(tree: xr.Dataset, effect: object, local: object) -> _Drawn:
+    """The panel of all rows."""
+    whole = with_standard_errors(_global(effect, str(tree["feature"].values)))
+    row = one_feature(whole, 0)
+    rows = None
+    if local is not None:
+        rows = rows_of(estimation_rows(_local_of(local, tree), whole), row)
+    n_root, n_obs = int(tree["n_obs"][0]), int(row["n_obs"].sum())
+    if n_obs not in (0, n_root):
+        return _Drawn(row, _title(ROOT_RULE, n_obs, np.nan), rows)
+    return _Drawn(row, _title(ROOT_RULE, n_root, float(tree["loss"][0])), rows)
+
+
+def _one_region(tree: xr.Dataset, leaf: xr.Dataset, effect: xr.Dataset, local: object) -> _Drawn:
+    """The panel of a region."""
+    effect = check_effect(effect, "effect", "regional_rhale(local, tree)")
+    row = one_feature(with_standard_errors(effect), str(tree["feature"].values))
+    rows = None
+    if local is not None:
+        there = np.flatnonzero(tree[ROWS].values == int(leaf["region"]))
+        rows = rows_of(_local_of(local, tree).isel(obs=there), row)
+    title = _title(str(leaf["rule"].values), int(leaf["n_obs"]), float(leaf["loss"]))
+    return _Drawn(row, title, rows)
 
 
 def _regional(effect: object, name: str, leaves: xr.Dataset) -> xr.Dataset:
@@ -223,11 +243,13 @@ def _local_of(local: object, tree: xr.Dataset) -> xr.Dataset:
     return local
 
 
-def _title(rule: str, n_obs: int, loss: float | None) -> str:
-    known = f"n = {n_obs}"
-    if loss is not None and np.isfinite(loss):
-        known += f", loss {loss_text(loss)}"
-    return f"{_wrapped(rule, TITLE_LENGTH)}\n{known}"
+def _title(rule: str, n_obs: int, loss: float) -> str:
+    return f"{_wrapped(rule, TITLE_LENGTH)}\n{_known(n_obs, loss)}"
+
+
+def _known(n_obs: int, loss: float) -> str:
+    """Rows and loss, where there is one."""
+    return f"n = {n_obs}" + (f", loss {loss_text(loss)}" if np.isfinite(loss) else "")
 
 
 def _wrapped(rule: str, length: int) -> str:
@@ -243,13 +265,6 @@ def _wrapped(rule: str, length: int) -> str:
     # A sign stays with the value behind it.
     kept = [re.sub(r"([≤≥<>=≠]) ", rf"\1{UNBROKEN}", line) for line in lines]
     return "\n".join(textwrap.fill(line, length) for line in kept).replace(UNBROKEN, " ")
-
-
-def _global_title(tree: xr.Dataset, row: xr.Dataset) -> str:
-    n_root, n_obs = int(tree["n_obs"][0]), int(row["n_obs"].sum())
-    if n_obs not in (0, n_root):
-        return _title(ROOT_RULE, n_obs, None)
-    return _title(ROOT_RULE, n_root, float(tree["loss"][0]))
 
 
 def _panels(n_regions: int, *, everywhere: bool) -> list[Axes]:
@@ -273,8 +288,9 @@ def _panels(n_regions: int, *, everywhere: bool) -> list[Axes]:
     return panels
 
 
-def _label_panels(panels: list[Axes], effect: xr.Dataset, name: str, *, own: bool) -> None:
+def _label_panels(panels: list[Axes], effect: xr.Dataset, *, own: bool) -> None:
     """Labels of the axes; in a grid of ours where no other panel is below or on the left."""
+    name = feature_names(effect)[0]
     x_label, y_label = with_units(name, units_of(effect, name)), output_label(effect)
     spots = [panel.get_subplotspec() for panel in panels]
     for panel, spot in zip(panels, spots, strict=True):
@@ -402,12 +418,9 @@ def _places(parent: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
 def _draw_box(panel: Axes, node: xr.Dataset, place: float, whole: float) -> None:
     """One node, its condition in bold."""
     loss = float(node["loss"])
-    known = f"n = {int(node['n_obs'])}"
-    if np.isfinite(loss):
-        known += f", loss {loss_text(loss)}"
     texts: list[Artist] = [
         _line(_wrapped(str(node["condition"].values), BOX_LENGTH), fontweight="bold"),
-        _line(known),
+        _line(_known(int(node["n_obs"]), loss)),
     ]
     if int(node["region"]) < 0:
         drop = _percent(float(node["loss_drop"]))
