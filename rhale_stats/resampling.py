@@ -52,8 +52,9 @@ from rhale_stats.validate import check_choice, check_count
 
 # Weights of this many bytes are held at once, by all threads together.
 CHUNK_BYTES = 1 << 28
-# At most so many replicates at once: more gain nothing.
+# So many replicates at once: more gain nothing, unless rows are few, up to so many weights.
 CHUNK_DRAWS = 32
+CHUNK_WEIGHTS = 1 << 17
 # Points of the grid on which replicates with bins of their own are compared.
 GRID = 101
 PER_BIN = ("effect", "heterogeneity", "slope", "effect_se", "heterogeneity_se")
@@ -120,7 +121,9 @@ def bootstrap(
         (chain, draw, feature, edge): ``curve``; over (chain, draw, feature): ``average_effect``,
         ``heterogeneity_index``, ``heterogeneity_output``, ``importance``, ``aled``, ``aler_min``,
         ``aler_max`` (see `effect_sizes`) and ``n_empty``: bins that a replicate left without rows,
-        whose estimates are NaN, and with them the curve. Coordinates as in ``effect``. With
+        or linear ones with rows at one place only, whose estimates are NaN, and with them the
+        curve. With ``studentize`` also standard errors, ``effect_se``, ``heterogeneity_se``,
+        ``curve_se`` and ``average_effect_se``. Coordinates as in ``effect``. With
         ``rebin``: ``effect``, ``heterogeneity`` and ``curve`` over (chain, draw, feature, grid) at
         ``grid_value``, ``n_bins`` of every replicate, and ``edge_frequency`` (feature, grid_cell):
         the share of replicates with an edge in the cell between two points of the grid.
@@ -175,6 +178,8 @@ def bootstrap(
         "method": "bootstrap",
         "scheme": scheme,
         "n_resamples": n_resamples,
+        "n_units": units.n,
+        "n_strata": len(units.strata),
         "source": "rows" if groups is None else "groups of rows",
         "model": "as given",
         "bins": "chosen again in every replicate" if rebin else "fixed",
@@ -290,7 +295,7 @@ def _fixed(
             pieces, k, x, g, rows.weight, frequency=rows.frequency, standard_errors=studentize
         )
         features.append(_Feature(row, pieces, accumulate.known_stretch(pieces.share), made))
-    names = [*PER_BIN, *PER_EDGE, *TOTALS, "curve_mean", "n_empty"]
+    names = [*PER_BIN, *PER_EDGE, *TOTALS, "average_effect_se", "curve_mean", "n_empty"]
     if not studentize:
         names = [name for name in names if not name.endswith("_se")]
     if "slope" not in effect:
@@ -303,9 +308,7 @@ def _fixed(
 
     def chunk(first: int) -> int:
         streams = seeds[first : first + size]
-        weight = np.empty((rows.n_rows, len(streams)))
-        for column, stream in enumerate(streams):
-            weight[:, column] = resample.draw_weights(scheme, units, stream)
+        weight = resample.weights_of(scheme, units, streams, rows.n_rows)
         for position, feature in enumerate(features):
             if feature is None:
                 continue
@@ -320,7 +323,8 @@ def _fixed(
     # Threads come before draws: of these there are as many as one product of matrices likes.
     threads = int(np.clip(CHUNK_BYTES // (16 * rows.n_rows * resample.BLOCK), 1, threads))
     size = CHUNK_BYTES // (16 * rows.n_rows * threads)
-    size = int(np.clip(size // resample.BLOCK * resample.BLOCK, resample.BLOCK, CHUNK_DRAWS))
+    most = max(CHUNK_DRAWS, CHUNK_WEIGHTS // rows.n_rows // CHUNK_DRAWS * CHUNK_DRAWS)
+    size = int(np.clip(size // resample.BLOCK * resample.BLOCK, resample.BLOCK, most))
     firsts = range(0, len(seeds), size)
     # Small products on threads of ours: more threads in each of them would stand in their way.
     with (
@@ -359,7 +363,8 @@ def _replicates(
         pieces = pieces.stretch(feature.here)
         on_curve = resample.replicates(pieces, sums[:, feature.here], centering)
     curve = np.full((len(sums), n_bins + 1), np.nan)
-    curve[:, feature.here.start : feature.here.stop + 1] = on_curve.curve
+    there = slice(feature.here.start, feature.here.stop + 1)
+    curve[:, there] = on_curve.curve
     width = np.diff(feature.pieces.edges)
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = np.sqrt(found.variance)
@@ -371,7 +376,7 @@ def _replicates(
             "average_effect": np.nansum(found.share * found.mean, axis=1),
             "heterogeneity_index": np.nansum(width * found.residual, axis=1),
             "heterogeneity_output": _output(found),
-            "n_empty": (found.share == 0).sum(axis=1).astype(np.float64),
+            "n_empty": np.isnan(found.effect).sum(axis=1).astype(np.float64),
             "curve_mean": on_curve.mean_of_curve(pieces.edges),
             **on_curve.sizes(pieces.edges)._asdict(),
         }
@@ -381,11 +386,9 @@ def _replicates(
                 found.variance, found.fourth_moment, found.n_effective
             )
             curve_se = np.full_like(curve, np.nan)
-            for draw in range(len(sums)):
-                curve_se[draw, feature.here.start : feature.here.stop + 1] = on_curve.curve_se(
-                    draw, pieces.edges, centering
-                )
+            curve_se[:, there] = on_curve.curve_se(pieces.edges, centering)
             out["curve_se"] = curve_se
+            out["average_effect_se"] = found.average_effect_se()
     return out
 
 
