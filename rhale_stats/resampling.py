@@ -674,16 +674,14 @@ def bootstrap_refit(
     whole = check_effect(fit(table), "what fit returns", "rhale(local)")
     names = feature_names(whole)
     grid = _grid(whole, n_grid)
-    tasks = [
-        _Refit(fit, table, group, grid, tuple(names), stream)
-        for stream in np.random.default_rng(rng).spawn(n_resamples)
-    ]
+    refit = _Refit(fit, table, group, grid, tuple(names))
+    streams = np.random.default_rng(rng).spawn(n_resamples)
     if jobs is not None:
         check_count("jobs", jobs, 1)
     jobs = jobs or os.cpu_count() or 1
     found: list[dict[str, NDArray[Any]] | str] = []
     with _bar(n_resamples, progress=progress) as bar:
-        for one in _mapped(tasks, jobs):
+        for one in _mapped(refit, streams, jobs):
             found.append(one)
             bar.update(1)
     reasons = [one for one in found if isinstance(one, str)]
@@ -732,28 +730,25 @@ def bootstrap_refit(
 
 
 class _Refit(NamedTuple):
-    """One replicate of a fit, ready to be sent to another process."""
+    """All that a replicate of a fit needs but for its stream."""
 
     fit: Callable[[Any], xr.Dataset]
     table: Any
     group: IntArray | None
     grid: FloatArray
     names: tuple[str, ...]
-    stream: np.random.Generator
 
-    def __call__(self) -> dict[str, NDArray[Any]] | str:
+    def __call__(self, stream: np.random.Generator) -> dict[str, NDArray[Any]] | str:
         """Values on the grid, or why there are none."""
         n_rows = len(self.table)
         if self.group is None:
-            rows = self.stream.integers(n_rows, size=n_rows)
+            rows = stream.integers(n_rows, size=n_rows)
         else:
             n_groups = int(self.group.max()) + 1
             members = np.split(
                 np.argsort(self.group, kind="stable"), np.bincount(self.group).cumsum()[:-1]
             )
-            rows = np.concatenate(
-                [members[g] for g in self.stream.integers(n_groups, size=n_groups)]
-            )
+            rows = np.concatenate([members[g] for g in stream.integers(n_groups, size=n_groups)])
         if isinstance(self.table, pd.DataFrame):
             sample = self.table.iloc[rows].reset_index(drop=True)
             sample.attrs = self.table.attrs
@@ -765,24 +760,40 @@ class _Refit(NamedTuple):
             return f"{type(error).__name__}: {error}"
         effect = check_effect(effect, "what fit returns", "rhale(local)")
         if tuple(feature_names(effect)) != self.names:
-            return f"ValueError: fit returned features {', '.join(feature_names(effect))}"
+            raise ValueError(
+                f"fit must return the same features for all rows and for resampled ones; got "
+                f"{', '.join(self.names)} for all, {', '.join(feature_names(effect))} for some."
+            )
         return {
             **_evaluated(effect, self.grid),
             "average_effect": np.asarray(effect["average_effect"].values),
         }
 
 
-def _run(task: _Refit) -> dict[str, NDArray[Any]] | str:
-    return task()
+# What replicates of a worker process share, set when it starts: tables may be large.
+_REFIT: _Refit | None = None
 
 
-def _mapped(tasks: Sequence[_Refit], jobs: int) -> Iterator[dict[str, NDArray[Any]] | str]:
+def _start(refit: _Refit) -> None:
+    global _REFIT
+    _REFIT = refit
+
+
+def _run(stream: np.random.Generator) -> dict[str, NDArray[Any]] | str:
+    assert _REFIT is not None, "a worker starts with its task"
+    return _REFIT(stream)
+
+
+def _mapped(
+    refit: _Refit, streams: Sequence[np.random.Generator], jobs: int
+) -> Iterator[dict[str, NDArray[Any]] | str]:
     """Results in order, from so many processes."""
     if jobs == 1:
-        yield from map(_run, tasks)
+        yield from (refit(stream) for stream in streams)
         return
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        yield from pool.map(_run, tasks, chunksize=max(1, len(tasks) // (8 * jobs)))
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, context, initializer=_start, initargs=(refit,)) as pool:
+        yield from pool.map(_run, streams, chunksize=max(1, len(streams) // (8 * jobs)))
 
 
 def folds(
@@ -858,17 +869,28 @@ def folds(
     generator = np.random.default_rng(rng)
     names = ("effect", "heterogeneity", "curve")
     out = {name: np.full((n_repeats, n_folds, *grid.shape), np.nan) for name in names}
-    for repeat in range(n_repeats):
-        order = generator.permutation(n_obs)
-        for fold, rows in enumerate(np.array_split(order, n_folds)):
-            effect = rhale(
-                local.isel(obs=np.sort(rows)),
-                bins=rule,
-                centering=centering,
-                std_error_moments=False,
-            )
-            for name, values in _evaluated(effect, grid).items():
-                out[name][repeat, fold] = values
+    n_gaps = 0
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Bins without rows", UserWarning)
+        for repeat in range(n_repeats):
+            order = generator.permutation(n_obs)
+            for fold, rows in enumerate(np.array_split(order, n_folds)):
+                effect = rhale(
+                    local.isel(obs=np.sort(rows)),
+                    bins=rule,
+                    centering=centering,
+                    std_error_moments=False,
+                )
+                empty = (effect["n_obs"] == 0) & (effect["bin"] < effect["n_bins"])
+                n_gaps += bool(empty.any())
+                for name, values in _evaluated(effect, grid).items():
+                    out[name][repeat, fold] = values
+    if n_gaps:
+        warnings.warn(
+            f"Bins without rows in {n_gaps} of {n_repeats * n_folds} folds: estimates are NaN "
+            f"there, and with them means over folds. Use fewer bins, or fewer folds.",
+            stacklevel=2,
+        )
     variables: dict[str, Any] = {}
     for name, values in out.items():
         _, long_name, units = EFFECT_VARIABLES[name]

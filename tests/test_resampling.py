@@ -539,6 +539,21 @@ def test_refits_of_groups():
     assert found.attrs["source"] == "refit, groups of rows"
 
 
+class Counted(pd.DataFrame):
+    """A table that knows how often it was sent to another process."""
+
+    sent = 0
+
+    def __reduce__(self):
+        Counted.sent += 1
+        return pd.DataFrame, (self.to_numpy(),)
+
+
+def test_a_table_is_sent_once_to_a_process():
+    rs.bootstrap_refit(least_squares, Counted(line()), n_resamples=8, jobs=2, n_grid=3, rng=1)
+    assert 1 <= Counted.sent <= 2
+
+
 def test_refits_in_two_processes():
     options = {"n_resamples": 8, "n_grid": 3, "rng": 1}
     one = rs.bootstrap_refit(least_squares, line(), jobs=1, **options)
@@ -578,7 +593,7 @@ def test_unusable_fits():
         return effect if len(calls) == 1 else effect.assign_coords(feature=["other"])
 
     calls.clear()
-    with pytest.raises(ValueError, match="all 4 failed: .* fit returned features other"):
+    with pytest.raises(ValueError, match="same features .*; got x0 for all, other for some"):
         rs.bootstrap_refit(renamed, data, n_resamples=4, jobs=1)
     with pytest.raises(TypeError, match="what fit returns must be .*; got ndarray"):
         rs.bootstrap_refit(lambda rows: rows, data, n_resamples=4, jobs=1)
@@ -616,6 +631,14 @@ def test_folds_estimate_the_error_of_a_mean():
     # The mean of sd over folds, c4(5) = .940 of its root mean square; and 30 repeats of a value
     # that varies by 1 / sqrt(8) of itself.
     assert_allclose(found["effect_se"].isel(grid=1), 0.940 * expected, rtol=4 * 0.354 / np.sqrt(30))
+
+
+def test_folds_without_rows_in_a_bin_warn_once():
+    local = local_of(*table(40))
+    with pytest.warns(UserWarning, match=r"Bins without rows in \d+ of 12 folds") as caught:
+        found = rs.folds(local, bins=rs.EqualWidthBins(8), n_folds=4, n_repeats=3, rng=0)
+    assert len(caught) == 1
+    assert np.isnan(found["effect"]).any()
 
 
 def test_unusable_folds():
