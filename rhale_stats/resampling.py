@@ -836,6 +836,11 @@ def folds(
     ValueError
         Fewer rows than folds, or than the rule needs.
 
+    Warns
+    -----
+    UserWarning
+        Some folds have bins without rows; once, with their number.
+
     Notes
     -----
     The folds' estimates have J times the variance of that of all rows; their mean has the bias
