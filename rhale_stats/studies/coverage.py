@@ -77,7 +77,7 @@ class Amount:
     """Samples in a replicate by kind of scenario, and replicates of a bootstrap."""
 
     fixed: int = 50
-    bands: int = 15
+    bands: int = 50
     small: int = 10
     spread: int = 50
     boot: int = 50
