@@ -53,8 +53,9 @@ from rhale_stats.validate import check_choice, check_count
 
 # Weights of this many bytes are held at once, by all threads together.
 CHUNK_BYTES = 1 << 28
-# At most so many replicates at once: more gain nothing.
+# So many replicates at once: more gain nothing, unless rows are few, up to so many weights.
 CHUNK_DRAWS = 32
+CHUNK_WEIGHTS = 1 << 17
 # Points of the grid on which replicates with bins of their own are compared.
 GRID = 101
 PER_BIN = ("effect", "heterogeneity", "slope", "effect_se", "heterogeneity_se")
@@ -122,7 +123,9 @@ def bootstrap(
         (chain, draw, feature, edge): ``curve``; over (chain, draw, feature): ``average_effect``,
         ``heterogeneity_index``, ``heterogeneity_output``, ``importance``, ``aled``, ``aler_min``,
         ``aler_max`` (see `effect_sizes`) and ``n_empty``: bins that a replicate left without rows,
-        whose estimates are NaN, and with them the curve. Coordinates as in ``effect``. With
+        or linear ones with rows at one place only, whose estimates are NaN, and with them the
+        curve. With ``studentize`` also standard errors, ``effect_se``, ``heterogeneity_se``,
+        ``curve_se`` and ``average_effect_se``. Coordinates as in ``effect``. With
         ``rebin``: ``effect``, ``heterogeneity`` and ``curve`` over (chain, draw, feature, grid) at
         ``grid_value``, ``n_bins`` of every replicate, and ``edge_frequency`` (feature, grid_cell):
         the share of replicates with an edge in the cell between two points of the grid.
@@ -177,6 +180,8 @@ def bootstrap(
         "method": "bootstrap",
         "scheme": scheme,
         "n_resamples": n_resamples,
+        "n_units": units.n,
+        "n_strata": len(units.strata),
         "source": "rows" if groups is None else "groups of rows",
         "model": "as given",
         "bins": "chosen again in every replicate" if rebin else "fixed",
@@ -292,7 +297,7 @@ def _fixed(
             pieces, k, x, g, rows.weight, frequency=rows.frequency, standard_errors=studentize
         )
         features.append(_Feature(row, pieces, accumulate.known_stretch(pieces.share), made))
-    names = [*PER_BIN, *PER_EDGE, *TOTALS, "curve_mean", "n_empty"]
+    names = [*PER_BIN, *PER_EDGE, *TOTALS, "average_effect_se", "curve_mean", "n_empty"]
     if not studentize:
         names = [name for name in names if not name.endswith("_se")]
     if "slope" not in effect:
@@ -305,9 +310,7 @@ def _fixed(
 
     def chunk(first: int) -> int:
         streams = seeds[first : first + size]
-        weight = np.empty((rows.n_rows, len(streams)))
-        for column, stream in enumerate(streams):
-            weight[:, column] = resample.draw_weights(scheme, units, stream)
+        weight = resample.weights_of(scheme, units, streams, rows.n_rows)
         for position, feature in enumerate(features):
             if feature is None:
                 continue
@@ -322,7 +325,8 @@ def _fixed(
     # Threads come before draws: of these there are as many as one product of matrices likes.
     threads = int(np.clip(CHUNK_BYTES // (16 * rows.n_rows * resample.BLOCK), 1, threads))
     size = CHUNK_BYTES // (16 * rows.n_rows * threads)
-    size = int(np.clip(size // resample.BLOCK * resample.BLOCK, resample.BLOCK, CHUNK_DRAWS))
+    most = max(CHUNK_DRAWS, CHUNK_WEIGHTS // rows.n_rows // CHUNK_DRAWS * CHUNK_DRAWS)
+    size = int(np.clip(size // resample.BLOCK * resample.BLOCK, resample.BLOCK, most))
     firsts = range(0, len(seeds), size)
     # Small products on threads of ours: more threads in each of them would stand in their way.
     with (
@@ -361,7 +365,8 @@ def _replicates(
         pieces = pieces.stretch(feature.here)
         on_curve = resample.replicates(pieces, sums[:, feature.here], centering)
     curve = np.full((len(sums), n_bins + 1), np.nan)
-    curve[:, feature.here.start : feature.here.stop + 1] = on_curve.curve
+    there = slice(feature.here.start, feature.here.stop + 1)
+    curve[:, there] = on_curve.curve
     width = np.diff(feature.pieces.edges)
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = np.sqrt(found.variance)
@@ -373,7 +378,7 @@ def _replicates(
             "average_effect": np.nansum(found.share * found.mean, axis=1),
             "heterogeneity_index": np.nansum(width * found.residual, axis=1),
             "heterogeneity_output": _output(found),
-            "n_empty": (found.share == 0).sum(axis=1).astype(np.float64),
+            "n_empty": np.isnan(found.effect).sum(axis=1).astype(np.float64),
             "curve_mean": on_curve.mean_of_curve(pieces.edges),
             **on_curve.sizes(pieces.edges)._asdict(),
         }
@@ -383,11 +388,9 @@ def _replicates(
                 found.variance, found.fourth_moment, found.n_effective
             )
             curve_se = np.full_like(curve, np.nan)
-            for draw in range(len(sums)):
-                curve_se[draw, feature.here.start : feature.here.stop + 1] = on_curve.curve_se(
-                    draw, pieces.edges, centering
-                )
+            curve_se[:, there] = on_curve.curve_se(pieces.edges, centering)
             out["curve_se"] = curve_se
+            out["average_effect_se"] = found.average_effect_se()
     return out
 
 
@@ -673,16 +676,14 @@ def bootstrap_refit(
     whole = check_effect(fit(table), "what fit returns", "rhale(local)")
     names = feature_names(whole)
     grid = _grid(whole, n_grid)
-    tasks = [
-        _Refit(fit, table, group, grid, tuple(names), stream)
-        for stream in np.random.default_rng(rng).spawn(n_resamples)
-    ]
+    refit = _Refit(fit, table, group, grid, tuple(names))
+    streams = np.random.default_rng(rng).spawn(n_resamples)
     if jobs is not None:
         check_count("jobs", jobs, 1)
     jobs = jobs or os.cpu_count() or 1
     found: list[dict[str, NDArray[Any]] | str] = []
     with _bar(n_resamples, progress=progress) as bar:
-        for one in _mapped(tasks, jobs):
+        for one in _mapped(refit, streams, jobs):
             found.append(one)
             bar.update(1)
     reasons = [one for one in found if isinstance(one, str)]
@@ -731,28 +732,25 @@ def bootstrap_refit(
 
 
 class _Refit(NamedTuple):
-    """One replicate of a fit, ready to be sent to another process."""
+    """All that a replicate of a fit needs but for its stream."""
 
     fit: Callable[[Any], xr.Dataset]
     table: Any
     group: IntArray | None
     grid: FloatArray
     names: tuple[str, ...]
-    stream: np.random.Generator
 
-    def __call__(self) -> dict[str, NDArray[Any]] | str:
+    def __call__(self, stream: np.random.Generator) -> dict[str, NDArray[Any]] | str:
         """Values on the grid, or why there are none."""
         n_rows = len(self.table)
         if self.group is None:
-            rows = self.stream.integers(n_rows, size=n_rows)
+            rows = stream.integers(n_rows, size=n_rows)
         else:
             n_groups = int(self.group.max()) + 1
             members = np.split(
                 np.argsort(self.group, kind="stable"), np.bincount(self.group).cumsum()[:-1]
             )
-            rows = np.concatenate(
-                [members[g] for g in self.stream.integers(n_groups, size=n_groups)]
-            )
+            rows = np.concatenate([members[g] for g in stream.integers(n_groups, size=n_groups)])
         if isinstance(self.table, pd.DataFrame):
             sample = self.table.iloc[rows].reset_index(drop=True)
             sample.attrs = self.table.attrs
@@ -764,24 +762,40 @@ class _Refit(NamedTuple):
             return f"{type(error).__name__}: {error}"
         effect = check_effect(effect, "what fit returns", "rhale(local)")
         if tuple(feature_names(effect)) != self.names:
-            return f"ValueError: fit returned features {', '.join(feature_names(effect))}"
+            raise ValueError(
+                f"fit must return the same features for all rows and for resampled ones; got "
+                f"{', '.join(self.names)} for all, {', '.join(feature_names(effect))} for some."
+            )
         return {
             **_evaluated(effect, self.grid),
             "average_effect": np.asarray(effect["average_effect"].values),
         }
 
 
-def _run(task: _Refit) -> dict[str, NDArray[Any]] | str:
-    return task()
+# What replicates of a worker process share, set when it starts: tables may be large.
+_REFIT: _Refit | None = None
 
 
-def _mapped(tasks: Sequence[_Refit], jobs: int) -> Iterator[dict[str, NDArray[Any]] | str]:
+def _start(refit: _Refit) -> None:
+    global _REFIT
+    _REFIT = refit
+
+
+def _run(stream: np.random.Generator) -> dict[str, NDArray[Any]] | str:
+    assert _REFIT is not None, "a worker starts with its task"
+    return _REFIT(stream)
+
+
+def _mapped(
+    refit: _Refit, streams: Sequence[np.random.Generator], jobs: int
+) -> Iterator[dict[str, NDArray[Any]] | str]:
     """Results in order, from so many processes."""
     if jobs == 1:
-        yield from map(_run, tasks)
+        yield from (refit(stream) for stream in streams)
         return
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        yield from pool.map(_run, tasks, chunksize=max(1, len(tasks) // (8 * jobs)))
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, context, initializer=_start, initargs=(refit,)) as pool:
+        yield from pool.map(_run, streams, chunksize=max(1, len(streams) // (8 * jobs)))
 
 
 def folds(
@@ -824,6 +838,11 @@ def folds(
     ValueError
         Fewer rows than folds, or than the rule needs.
 
+    Warns
+    -----
+    UserWarning
+        Some folds have bins without rows; once, with their number.
+
     Notes
     -----
     The folds' estimates have J times the variance of that of all rows; their mean has the bias
@@ -857,17 +876,28 @@ def folds(
     generator = np.random.default_rng(rng)
     names = ("effect", "heterogeneity", "curve")
     out = {name: np.full((n_repeats, n_folds, *grid.shape), np.nan) for name in names}
-    for repeat in range(n_repeats):
-        order = generator.permutation(n_obs)
-        for fold, rows in enumerate(np.array_split(order, n_folds)):
-            effect = rhale(
-                local.isel(obs=np.sort(rows)),
-                bins=rule,
-                centering=centering,
-                std_error_moments=False,
-            )
-            for name, values in _evaluated(effect, grid).items():
-                out[name][repeat, fold] = values
+    n_gaps = 0
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Bins without rows", UserWarning)
+        for repeat in range(n_repeats):
+            order = generator.permutation(n_obs)
+            for fold, rows in enumerate(np.array_split(order, n_folds)):
+                effect = rhale(
+                    local.isel(obs=np.sort(rows)),
+                    bins=rule,
+                    centering=centering,
+                    std_error_moments=False,
+                )
+                empty = (effect["n_obs"] == 0) & (effect["bin"] < effect["n_bins"])
+                n_gaps += bool(empty.any())
+                for name, values in _evaluated(effect, grid).items():
+                    out[name][repeat, fold] = values
+    if n_gaps:
+        warnings.warn(
+            f"Bins without rows in {n_gaps} of {n_repeats * n_folds} folds: estimates are NaN "
+            f"there, and with them means over folds. Use fewer bins, or fewer folds.",
+            stacklevel=2,
+        )
     variables: dict[str, Any] = {}
     for name, values in out.items():
         _, long_name, units = EFFECT_VARIABLES[name]

@@ -198,7 +198,7 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "naler_min": (("feature",), "smallest value of the curve, per cent of outcomes", "%"),
     "naler_max": (("feature",), "largest value of the curve, per cent of outcomes", "%"),
     "curve_mean": (("feature",), "mean of the curve over the rows", OUTPUT_UNITS),
-    "n_empty": (("feature",), "bins without rows", "bins"),
+    "n_empty": (("feature",), "bins without an estimate", "bins"),
     "n_bins": (("feature",), "number of bins", "bins"),
 }
 # Intervals, bands, and sizes without their bias, of what they are made of.

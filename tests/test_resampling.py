@@ -126,17 +126,20 @@ def test_a_replicate_is_rhale_of_the_rows_as_often_as_drawn(kind, centering, wei
         assert boot[name].attrs["long_name"]
 
 
-def test_standard_errors_of_a_replicate():
+@CENTERINGS
+def test_standard_errors_of_a_replicate(centering):
     X, g = table()
     local = local_of(X, g)
-    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES), centering=centering)
     boot = rs.bootstrap(local, effect, n_resamples=4, studentize=True, rng=5)
     drawn = weights_of(5, 4, resample.Units(None, [np.arange(N)], None))
     for number, weight in enumerate(drawn):
         rows = np.repeat(np.arange(N), weight.astype(int))
-        expected = rs.std_error(in_the_same_bins(effect, local_of(X[rows], g[rows]), "mean"))
-        for name in ("effect_se", "heterogeneity_se", "curve_se"):
-            assert_allclose(boot[name].isel(chain=number, draw=0), expected[name], rtol=1e-8)
+        again = in_the_same_bins(effect, local_of(X[rows], g[rows]), centering)
+        expected = rs.std_error(again)
+        for name in ("effect_se", "heterogeneity_se", "curve_se", "average_effect_se"):
+            found = boot[name].isel(chain=number, draw=0)
+            assert_allclose(found, expected[name], rtol=1e-8, atol=1e-15)
 
 
 def test_results_do_not_depend_on_threads_and_chunks(monkeypatch):
@@ -209,6 +212,23 @@ def test_bins_that_replicates_leave_without_rows(scheme, empties):
     assert np.isfinite(bounds).all()
 
 
+def test_linear_bins_whose_rows_are_at_one_place():
+    """Two places in the last bin: replicates with one of them have no line, and are counted."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(0, 1, 30), [1.3, 1.7]])[:, None]
+    local = local_of(x, 5 * x + rng.normal(size=x.shape) / 9)
+    effect = rs.rhale(local, bins=rs.GivenBins([0, 1, 2])).assign(
+        slope=(("feature", "bin"), [[5.0, 5.0]])
+    )
+    boot = rs.bootstrap(local, effect, n_resamples=200, rng=1)
+    streams = weights_of(1, 200, resample.Units(None, [np.arange(32)], None))
+    places = np.array([np.sum(weight[30:] > 0) for weight in streams])
+    assert {0, 1, 2} <= set(places)
+    assert_array_equal(boot["n_empty"].values.ravel(), places < 2)
+    assert_array_equal(np.isnan(boot["slope"].isel(bin=1)).values.ravel(), places < 2)
+    assert_allclose(boot["slope"].isel(bin=1).values.ravel()[places == 2], 5, atol=2)
+
+
 def test_bootstrap_and_central_limit_theorem():
     """4000 replicates: a standard deviation errs by 1 / sqrt(8000) = 1.1 %, heavy tails apart."""
     rng = np.random.default_rng(3)
@@ -223,6 +243,38 @@ def test_bootstrap_and_central_limit_theorem():
         ratio = spread / effect[f"{name}_se"]
         assert_allclose(ratio, 1, atol=0.04, err_msg=name)
         assert abs(float(ratio.mean()) - 1) < 0.03
+
+
+@pytest.mark.parametrize(
+    ("scheme", "strata", "expected"),
+    [
+        ("multinomial", False, 1 - 1 / 500),
+        ("multinomial", True, 24 / 25),
+        ("poisson", False, 1),
+        ("bayesian", False, 24 / 26),
+    ],
+)
+def test_replicates_have_so_much_of_the_variance_of_a_mean(scheme, strata, expected):
+    """20 bins of 25 rows, 4000 replicates: an error of sqrt(2 / 80000) = 0.5 % on average.
+
+    What is neglected is of the order of 1 / 25^2, 0.2 %.
+    """
+    x = (np.arange(500)[:, None] + 0.5) / 500
+    local = local_of(x, np.random.default_rng(0).normal(size=(500, 1)))
+    effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(20)))
+    options = {"strata": np.arange(500) // 25} if strata else {}
+    boot = rs.bootstrap(local, effect, n_resamples=4000, scheme=scheme, rng=1, **options)
+    ratio = boot["effect"].var(("chain", "draw"), ddof=1) / effect["effect_se"] ** 2
+    assert_array_equal(effect["n_obs"], 25)
+    assert float(ratio.mean()) == pytest.approx(expected, rel=3 * 0.005 + 0.002)
+    found = resample.shortfall(
+        scheme,
+        effect["n_effective"].values,
+        effect["n_effective"].values - 1,
+        boot.attrs["n_units"],
+        boot.attrs["n_strata"],
+    )
+    assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_no_model_is_asked():
@@ -487,6 +539,21 @@ def test_refits_of_groups():
     assert found.attrs["source"] == "refit, groups of rows"
 
 
+class Counted(pd.DataFrame):
+    """A table that knows how often it was sent to another process."""
+
+    sent = 0
+
+    def __reduce__(self):
+        Counted.sent += 1
+        return pd.DataFrame, (self.to_numpy(),)
+
+
+def test_a_table_is_sent_once_to_a_process():
+    rs.bootstrap_refit(least_squares, Counted(line()), n_resamples=8, jobs=2, n_grid=3, rng=1)
+    assert 1 <= Counted.sent <= 2
+
+
 def test_refits_in_two_processes():
     options = {"n_resamples": 8, "n_grid": 3, "rng": 1}
     one = rs.bootstrap_refit(least_squares, line(), jobs=1, **options)
@@ -526,7 +593,7 @@ def test_unusable_fits():
         return effect if len(calls) == 1 else effect.assign_coords(feature=["other"])
 
     calls.clear()
-    with pytest.raises(ValueError, match="all 4 failed: .* fit returned features other"):
+    with pytest.raises(ValueError, match="same features .*; got x0 for all, other for some"):
         rs.bootstrap_refit(renamed, data, n_resamples=4, jobs=1)
     with pytest.raises(TypeError, match="what fit returns must be .*; got ndarray"):
         rs.bootstrap_refit(lambda rows: rows, data, n_resamples=4, jobs=1)
@@ -564,6 +631,14 @@ def test_folds_estimate_the_error_of_a_mean():
     # The mean of sd over folds, c4(5) = .940 of its root mean square; and 30 repeats of a value
     # that varies by 1 / sqrt(8) of itself.
     assert_allclose(found["effect_se"].isel(grid=1), 0.940 * expected, rtol=4 * 0.354 / np.sqrt(30))
+
+
+def test_folds_without_rows_in_a_bin_warn_once():
+    local = local_of(*table(40))
+    with pytest.warns(UserWarning, match=r"Bins without rows in \d+ of 12 folds") as caught:
+        found = rs.folds(local, bins=rs.EqualWidthBins(8), n_folds=4, n_repeats=3, rng=0)
+    assert len(caught) == 1
+    assert np.isnan(found["effect"]).any()
 
 
 def test_unusable_folds():

@@ -139,6 +139,7 @@ def of_replicates(
     level: float,
     method: str,
     *,
+    score: FloatArray | None = None,
     acceleration: FloatArray | float = 0.0,
     draws_se: FloatArray | float = np.nan,
     estimate_se: FloatArray | float = np.nan,
@@ -146,51 +147,54 @@ def of_replicates(
     """Bootstrap intervals, (draw, ...) -> (..., 2); replicates that are NaN are left out.
 
     "percentile", "basic" (Davison and Hinkley 1997, 5.2), "bca" (Efron 1987), "studentized".
+    The first three cut at the levels Phi(-score) and Phi(score): expanded intervals (Hesterberg
+    2015, 5.3) where the score is larger than the normal quantile, which is the default.
     """
     tails = np.array([(1 - level) / 2, (1 + level) / 2])
     if method == "studentized":
         with np.errstate(invalid="ignore", divide="ignore"):
             pivot = (draws - estimate) / draws_se
         # A replicate without spread where the estimate has some says nothing of the scale.
-        pivot[~np.isfinite(pivot)] = np.nan
-        low, high = _quantiles(pivot, tails)
+        low, high = (quantiles(pivot, np.full(draws.shape[1:], tail)) for tail in tails)
         ends = [estimate - high * estimate_se, estimate - low * estimate_se]
         # What is known exactly has no pivot.
         return np.stack([np.where(estimate_se == 0, estimate, end) for end in ends], axis=-1)
+    upper = np.broadcast_to(stats.norm.ppf(tails[1]) if score is None else score, draws.shape[1:])
+    scores = [-upper, upper]
     if method == "bca":
         with np.errstate(invalid="ignore", divide="ignore"):
             known = np.isfinite(draws).sum(axis=0)
             below = (draws < estimate).sum(axis=0) + (draws == estimate).sum(axis=0) / 2
             z0 = stats.norm.ppf(np.clip(below / known, 0.5 / known, 1 - 0.5 / known))
-        ends = []
-        for tail in stats.norm.ppf(tails):
-            shifted = z0 + (z0 + tail) / (1 - acceleration * (z0 + tail))
-            ends.append(_quantile_each(draws, stats.norm.cdf(shifted)))
-        return np.stack(ends, axis=-1)
-    low, high = _quantiles(draws, tails)
+            scores = [_shifted(z0 + end, acceleration) + z0 for end in scores]
+    low, high = (quantiles(draws, stats.norm.cdf(end)) for end in scores)
     if method == "basic":
         low, high = 2 * estimate - high, 2 * estimate - low
     return np.stack([low, high], axis=-1)
 
 
-def _quantiles(draws: FloatArray, tails: FloatArray) -> FloatArray:
-    if np.isnan(draws).any():
-        return _without_missing(draws, [np.full(draws.shape[1:], tail) for tail in tails])
-    return np.asarray(np.quantile(draws, tails, axis=0))
+def _shifted(score: FloatArray, acceleration: FloatArray | float) -> FloatArray:
+    """score / (1 - a score); where the correction has no limit, as far as there is."""
+    rest = 1 - acceleration * score
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(rest <= 0, np.copysign(np.inf, score), score / rest)
 
 
-def _quantile_each(draws: FloatArray, share: FloatArray) -> FloatArray:
-    """A quantile of its own for every column of replicates."""
-    return np.asarray(_without_missing(draws, [np.broadcast_to(share, draws.shape[1:])])[0])
+def quantiles(draws: FloatArray, share: FloatArray) -> FloatArray:
+    """A quantile of its own for every column of replicates, at (B + 1) share of B that are known.
 
-
-def _without_missing(draws: FloatArray, shares: list[FloatArray]) -> FloatArray:
-    flat = draws.reshape(len(draws), -1)
-    out = np.full((len(shares), flat.shape[1]), np.nan)
-    for column in range(flat.shape[1]):
-        known = flat[:, column][np.isfinite(flat[:, column])]
-        for number, share in enumerate(shares):
-            wanted = np.ravel(share)[column]
-            if len(known) and np.isfinite(wanted):
-                out[number, column] = np.quantile(known, wanted)
-    return out.reshape(len(shares), *draws.shape[1:])
+    So each of B replicates leaves 1 / (B + 1) beyond it (Weibull 1939; Davison and Hinkley 1997,
+    2.3). Beyond the extremes it is these.
+    """
+    ordered = np.sort(np.where(np.isfinite(draws), draws, np.nan), axis=0)
+    known = np.isfinite(ordered).sum(axis=0)
+    at = np.clip(share * (known + 1), 1, np.maximum(known, 1))
+    there = np.isfinite(at) & (known > 0)
+    below = np.where(there, at, 1).astype(np.intp)
+    ends = [
+        np.take_along_axis(ordered, np.minimum(number, np.maximum(known - 1, 0))[None], axis=0)[0]
+        for number in (below - 1, below)
+    ]
+    part = at - below
+    value = ends[0] + np.where(part > 0, part * (ends[1] - ends[0]), 0.0)
+    return np.where(there, value, np.nan)

@@ -11,12 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rhale_stats.arrays.accumulate import Noise, Pieces, Sizes, sizes
-from rhale_stats.arrays.influence import loadings, own_places, variance
+from rhale_stats.arrays.accumulate import Pieces, Sizes, sizes
 from rhale_stats.arrays.moments import FloatArray, IntArray
 
-# Draws are multiplied so many at a time, so that rounding is the same whatever comes with them.
-BLOCK = 8
+# Draws are multiplied by a multiple of so many at a time, so that rounding is the same whatever
+# comes with them, and by at most so many: more gain nothing.
+BLOCK, WIDEST = 8, 32
+# Of the squared distances from the estimate's mean place, so much of spread is none.
+ONE_PLACE = 1e-12
 SCHEMES = ("multinomial", "bayesian", "poisson")
 
 
@@ -31,6 +33,13 @@ class Units(NamedTuple):
     strata: Sequence[IntArray]
     size: FloatArray | None
 
+    @property
+    def n(self) -> float:
+        """How many are drawn."""
+        if self.size is not None:
+            return float(self.size.sum())
+        return float(sum(len(members) for members in self.strata))
+
 
 def draw_weights(scheme: str, units: Units, rng: np.random.Generator) -> FloatArray:
     """Weights of the rows in one replicate: how often each is drawn, 1 on average.
@@ -39,14 +48,40 @@ def draw_weights(scheme: str, units: Units, rng: np.random.Generator) -> FloatAr
     number of times. "bayesian": exponential weights, uniform on the simplex (Rubin 1981). A unit
     that stands for several rows is drawn as so many.
     """
-    weight = np.empty(sum(len(members) for members in units.strata))
-    for members in units.strata:
-        weight[members] = _drawn(scheme, len(members), _sizes(units, members), rng)
+    if len(units.strata) == 1:
+        weight = _drawn(scheme, len(units.strata[0]), units.size, rng)
+    else:
+        weight = np.empty(sum(len(members) for members in units.strata))
+        for members in units.strata:
+            size = None if units.size is None else units.size[members]
+            weight[members] = _drawn(scheme, len(members), size, rng)
     return weight if units.unit is None else weight[units.unit]
 
 
-def _sizes(units: Units, members: IntArray) -> FloatArray | None:
-    return None if units.size is None else units.size[members]
+def weights_of(
+    scheme: str, units: Units, streams: Sequence[np.random.Generator], n_rows: int
+) -> FloatArray:
+    """Weights of the rows in several replicates, (row, draw)."""
+    drawn = np.empty((len(streams), n_rows))
+    for number, stream in enumerate(streams):
+        drawn[number] = draw_weights(scheme, units, stream)
+    # Once, not column by column: a column is spread over all of the memory.
+    return np.ascontiguousarray(drawn.T)
+
+
+def shortfall(
+    scheme: str, n: FloatArray, degrees: FloatArray, n_units: float, n_strata: int
+) -> FloatArray:
+    """Variance of the replicates of a bin's mean, over the unbiased estimate of that variance.
+
+    A replicate that draws n* of the n rows has variance m_2 / n*, m_2 with divisor n. With
+    "poisson" the mean of 1 / n* is 1 / n + 1 / n^2, about, which makes up for the divisor. Numbers
+    that are kept in strata vary less: "multinomial" lacks H / N for N units in H strata. With
+    "bayesian" shares within the bin are uniform on the simplex: it is m_2 / (n + 1).
+    """
+    if scheme == "bayesian":
+        return np.asarray(degrees / (n + 1))
+    return np.full(np.shape(n), 1 - n_strata / n_units if scheme == "multinomial" else 1.0)
 
 
 def _drawn(scheme: str, n: int, size: FloatArray | None, rng: np.random.Generator) -> FloatArray:
@@ -107,9 +142,11 @@ def replicate_sums(of: Terms, weight: FloatArray) -> FloatArray:
     weight = np.pad(weight, ((0, 0), (0, -n_draws % BLOCK))) if n_draws % BLOCK else weight
     out = np.zeros((weight.shape[1], n_bins, len(of.products)))
     in_order = weight.take(of.order, axis=0)  # many times as fast as weight[order]
-    for k in range(n_bins):
-        rows = slice(of.bounds[k], of.bounds[k + 1])
-        out[:, k] = (of.products[:, rows] @ in_order[rows]).T
+    for begin in range(0, weight.shape[1], WIDEST):
+        draws = slice(begin, begin + WIDEST)
+        for k in range(n_bins):
+            rows = slice(of.bounds[k], of.bounds[k + 1])
+            out[draws, k] = (of.products[:, rows] @ in_order[rows, draws]).T
     return out[:n_draws]
 
 
@@ -136,32 +173,52 @@ class Replicates(NamedTuple):
         level = level + self.slope / 2 * (self.x_moments[0] - reach**2)
         return np.asarray(np.sum(self.share * level, axis=1))
 
-    def curve_se(self, draw: int, edges: FloatArray, centering: str) -> FloatArray:
-        """Standard errors of the curve of one replicate, in constant bins."""
-        none = np.zeros(len(edges) - 1)
-        pieces = Pieces(
-            edges,
-            self.mean[draw],
-            none,
-            self.x_mean[draw],
-            self.x_moments[0][draw],
-            self.share[draw],
-        )
-        n = self.n_effective[draw]
+    def curve_se(self, edges: FloatArray, centering: str) -> FloatArray:
+        """Standard errors of the curves in constant bins, (draw, edge): math [25] and [26]."""
+        width, left = np.diff(edges), edges[:-1]
+        level = np.clip(edges[:, None] - left, 0.0, width)
         with np.errstate(invalid="ignore", divide="ignore"):
-            noise = Noise(self.variance[draw] / n, none, none)
-            line = np.zeros((len(none), 6))
-            places = None
-            if centering == "mean":
-                places = own_places(self.curve[draw], pieces, self.x_covariance[draw], line, n)
-            at = loadings(pieces, edges, centering)
-            return np.sqrt(variance(at, noise, places))
+            noise = self.variance / self.n_effective
+            if centering == "start":
+                return _root_of_noise(level[None], noise)
+            if centering == "integral":
+                mean_level = (edges[-1] - edges[1:] + width / 2) * width / width.sum()
+                return _root_of_noise((level - mean_level)[None], noise)
+            reach = self.x_mean - left
+            beyond = np.cumsum(self.share[:, ::-1], axis=1)[:, ::-1] - self.share
+            mean_level = beyond * width + self.share * reach
+            # What the rows' own places add.
+            per_row = self.share / self.n_effective
+            within = self.curve[:, :-1] + self.mean * reach
+            within -= np.sum(self.share * within, axis=1, keepdims=True)
+            own = within**2 + self.mean**2 * self.x_moments[0]
+            alone = np.sum(per_row * self.share * own, axis=1, keepdims=True)
+            with_mean = per_row * self.mean * self.x_covariance
+            level = level - mean_level[:, None]
+            places = alone - 2 * np.sum(level * with_mean[:, None], axis=2)
+            return _root_of_noise(level, noise, places)
+
+    def average_effect_se(self) -> FloatArray:
+        """Standard errors of the means over all rows, (draw,)."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            n = 1 / np.nansum(self.share**2 / self.n_effective, axis=1)
+            mean = np.nansum(self.share * self.mean, axis=1, keepdims=True)
+            squares = np.nansum(self.share * (self.residual + (self.mean - mean) ** 2), axis=1)
+            return np.sqrt(np.where(n > 1 + 1e-12, squares / (n - 1), np.nan))
 
     def sizes(self, edges: FloatArray) -> Sizes:
         """Sizes of the curves."""
         return sizes(
             self.curve, self.mean, self.slope, edges, self.x_mean, self.x_moments, self.share
         )
+
+
+def _root_of_noise(
+    level: FloatArray, noise: FloatArray, more: FloatArray | float = 0.0
+) -> FloatArray:
+    """Root of sum_k level^2 noise + more; what a curve does not reach need not be known."""
+    parts = np.where(level == 0, 0.0, level**2 * noise[:, None])
+    return np.asarray(np.sqrt(np.maximum(np.sum(parts, axis=2) + more, 0.0)))
 
 
 def replicates(pieces: Pieces, sums: FloatArray, centering: str) -> Replicates:
@@ -172,7 +229,9 @@ def replicates(pieces: Pieces, sums: FloatArray, centering: str) -> Replicates:
         r_mean, d_mean = r1 / w, d1 / w
         rr, dd = np.maximum(r2 - r1 * r_mean, 0.0), np.maximum(d2 - d1 * d_mean, 0.0)
         together = dr - d1 * r_mean
-        bend = np.where(linear, together / dd, 0.0)
+        # Rows at one place have no line: what is left of their spread is rounding.
+        line = np.where(dd > ONE_PLACE * d2, together / dd, np.nan)
+        bend = np.where(linear, line, 0.0)
         residual = np.where(linear, np.maximum(rr - bend * together, 0.0), rr)
         n = w**2 / w2
         spread = residual / (w - (1 + linear) * w2 / w)

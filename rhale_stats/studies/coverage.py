@@ -43,6 +43,7 @@ TARGETS = (EFFECT, START, MEAN, *WHOLE.values(), SPREAD, ALONG, TRUE_CURVE)
 CI, BAND, PLAIN = "standard errors", "simultaneous band", "± 1.96 se"
 WRONG = "zero-start se"
 SCHEMES = ("multinomial", "bayesian", "poisson")
+ENDS = ("", "_se", "_acceleration")
 INTERVALS = ("percentile", "basic", "bca", "studentized")
 BOOT = (*(f"{scheme}, percentile" for scheme in SCHEMES), *INTERVALS[1:])
 RULES: dict[str, BinRule] = {"OptimalBins": OptimalBins(), "AdaptiveBins": AdaptiveBins()}
@@ -76,22 +77,22 @@ class Amount:
     """Samples in a replicate by kind of scenario, and replicates of a bootstrap."""
 
     fixed: int = 50
-    bands: int = 15
+    bands: int = 50
     small: int = 10
     spread: int = 50
-    boot: int = 6
-    boot_other: int = 4
+    boot: int = 50
+    boot_other: int = 25
     chosen: int = 12
     rebin: int = 1
     tests: int = 25
     alternatives: int = 4
-    resamples: int = 400
+    resamples: int = 500
     resamples_rebin: int = 200
 
-    def samples(self, kind: str, case: str) -> int:
-        """Samples in a replicate."""
-        name = "boot_other" if kind == "boot" and case != "interaction" else kind
-        return int(getattr(self, name))
+    def samples(self, kind: str, case: str, n: int, n_bins: int) -> int:
+        """Samples in a replicate: of bootstraps fewer where points are many, or not judged."""
+        other = kind == "boot" and (case == "t3" or (n, n_bins) != (200, LARGE_BINS[200]))
+        return int(getattr(self, "boot_other" if other else kind))
 
 
 QUICK = Amount(2, 2, 2, 2, 2, 2, 2, 1, 2, 2, 20, 8)
@@ -353,9 +354,10 @@ def _fixed(
 ) -> None:
     """Intervals and bands by standard errors, in fixed bins."""
     case = parameters["case"]
-    n_samples = amount.samples(parameters["kind"], case)
-    local = _local(*CASES[case].draw(rng, (parameters["n"], n_samples)))
-    rule = GivenBins(_edges(case, parameters["n_bins_given"]))
+    n, n_bins = parameters["n"], parameters["n_bins_given"]
+    n_samples = amount.samples(parameters["kind"], case, n, n_bins)
+    local = _local(*CASES[case].draw(rng, (n, n_samples)))
+    rule = GivenBins(_edges(case, n_bins))
     for centering, target in (("mean", MEAN), ("start", START)):
         effect = confint(quiet_rhale(local, rule, centering=centering))
         truth = _fixed_truth(case, effect)
@@ -397,33 +399,23 @@ def _boot(
     parameters: Mapping[str, Any], rng: np.random.Generator, amount: Amount, hits: Hits
 ) -> None:
     """Intervals by every bootstrap, in fixed bins."""
-    case = parameters["case"]
-    local = _local(*CASES[case].draw(rng, (parameters["n"], amount.samples("boot", case))))
-    rule = GivenBins(_edges(case, parameters["n_bins_given"]))
+    case, n, n_bins = parameters["case"], parameters["n"], parameters["n_bins_given"]
+    local = _local(*CASES[case].draw(rng, (n, amount.samples("boot", case, n, n_bins))))
+    rule = GivenBins(_edges(case, n_bins))
     effect = std_error(quiet_rhale(local, rule))
     start = std_error(quiet_rhale(local, rule, centering="start"))
     truth = _fixed_truth(case, effect)
-    # Standard errors of every replicate take their time.
-    ways = INTERVALS if case == "interaction" else INTERVALS[:-1]
 
     def replicates(of: xr.Dataset, scheme: str) -> xr.Dataset:
-        boot = bootstrap(
+        return bootstrap(
             local,
             of,
             n_resamples=amount.resamples,
             scheme=scheme,
-            studentize=scheme == SCHEMES[0] and INTERVALS[-1] in ways,
+            studentize=scheme == SCHEMES[0],
             rng=rng,
             progress=False,
         )
-        # Intervals of what is not looked at take their time.
-        return boot.drop_vars(
-            [
-                n
-                for n in boot.data_vars
-                if not str(n).startswith(("effect", "heterogeneity", "curve"))
-            ]
-        ).drop_vars(["heterogeneity_index", "heterogeneity_output"])
 
     for scheme in SCHEMES:
         classic = scheme == SCHEMES[0]
@@ -431,7 +423,11 @@ def _boot(
         # The same rows make the same replicates of the zero-start curve: those less their start.
         shifted = boot.assign(curve=boot["curve"] - boot["curve"].isel(edge=0))
         boot_start = replicates(start, scheme) if classic else shifted
-        for way in ways if classic else ways[:1]:
+        boot, boot_start = (
+            _only(boot, "effect", "heterogeneity", "curve"),
+            _only(boot_start, "curve"),
+        )
+        for way in INTERVALS if classic else INTERVALS[:1]:
             method = f"{scheme}, {way}" if way == INTERVALS[0] else way
             found = confint(effect, boot, method=way)
             hits.add(EFFECT, method, found["effect_ci"].values, truth.effect)
@@ -439,6 +435,11 @@ def _boot(
             hits.add(MEAN, method, found["curve_ci"].values, truth.mean)
             found = confint(start, boot_start, method=way)
             hits.add(START, method, found["curve_ci"].values[:, 1:], truth.start[1:])
+
+
+def _only(boot: xr.Dataset, *names: str) -> xr.Dataset:
+    """Replicates of these; intervals of what is not looked at take their time."""
+    return boot[[f"{name}{end}" for name in names for end in ENDS if f"{name}{end}" in boot]]
 
 
 def _chosen(
@@ -595,7 +596,7 @@ def coverage(results: xr.Dataset) -> pd.DataFrame:
         one = results.isel(scenario=at)
         kind, case = str(one["kind"].values), str(one["case"].values)
         n, n_bins = int(one["n"]), int(one["n_bins_given"])
-        samples = amount.samples(kind, case)
+        samples = amount.samples(kind, case, n, n_bins)
         if METHODS[method] == BAND:
             samples = min(samples, amount.bands)
         values = covered[at, target, method]
@@ -752,7 +753,7 @@ def _judged(lines: pd.DataFrame, what: str) -> str:
 def _distance(percent: float, low: float, high: float) -> str:
     if np.isnan(percent):
         return "unknown: a run failed"
-    return f"{low - percent:.1f} too few" if percent < low else f"{percent - high:.1f} too many"
+    return f"{low - percent:.2g} too few" if percent < low else f"{percent - high:.2g} too many"
 
 
 def _range(lines: pd.DataFrame) -> str:
@@ -834,6 +835,15 @@ def findings(results: xr.Dataset) -> list[str]:
                 f"{method} {_percents(of(tiny, method=method, target=points))}" for method in BOOT
             )
             + " (bin effect, zero-start curve, centred curve)."
+        )
+    boot = of(every, kind="boot", target=SPREAD)
+    boot = boot[~boot["scenario"].str.contains("N = 200, 20 bins")]
+    if len(boot):
+        words.append(
+            "Heterogeneity by bootstrap, in bins of 40 or 50 rows: "
+            + "; ".join(f"{method} {_range(of(boot, method=method))}" for method in BOOT)
+            + ". Two values that come equally often spread as much as two values can: hardly a "
+            "replicate is above that."
         )
     spread = of(every, kind="spread")
     plain, inverted = (of(spread, method=method) for method in (PLAIN, CI))

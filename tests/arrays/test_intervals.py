@@ -201,26 +201,77 @@ def mean(x, axis):
     return np.mean(x, axis=axis)
 
 
-@pytest.mark.parametrize("method", ["percentile", "basic", "BCa"])
 @pytest.mark.parametrize("level", [0.5, 0.95])
+@pytest.mark.parametrize("method", ["percentile", "basic"])
 def test_intervals_of_replicates_are_those_of_scipy(method, level, rng):
-    """From the very same replicates; of a mean the jackknife is its influence."""
+    """From the very same replicates. SciPy cuts B of them at place 1 + (B - 1) p, not (B + 1) p."""
     g = rng.standard_gamma(1, 80)
-    found = scipy_bootstrap(g, mean, method, level)
+    tail, b = (1 - level) / 2, 999
+    found = scipy_bootstrap(g, mean, method, 1 - 2 * ((b + 1) * tail - 1) / (b - 1))
+    draws = found.bootstrap_distribution
+    assert len(draws) == b
+    ours = intervals.of_replicates(draws, np.array(g.mean()), level, method)
+    assert_allclose(ours, found.confidence_interval, rtol=1e-10)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_bca_cuts_the_replicates_where_scipy_does(level, rng):
+    """To the next of 999 in order; of a mean the jackknife is its influence."""
+    g = rng.standard_gamma(1, 80)
+    found = scipy_bootstrap(g, mean, "BCa", level)
     d = g - g.mean()
     ours = intervals.of_replicates(
         found.bootstrap_distribution,
         np.array(g.mean()),
         level,
-        method.lower(),
+        "bca",
         acceleration=np.sum(d**3) / (6 * np.sum(d**2) ** 1.5),
     )
-    assert_allclose(ours, found.confidence_interval, rtol=1e-10)
+    ordered = np.sort(found.bootstrap_distribution)
+    places = [np.searchsorted(ordered, ends) for ends in (ours, found.confidence_interval)]
+    assert_allclose(*places, atol=1)
+
+
+def test_quantiles_by_numpy(rng):
+    draws = rng.normal(size=(57, 6))
+    draws[rng.random(draws.shape) < 0.3] = NAN
+    draws[0, 1], draws[:, 5] = -INF, NAN
+    share = np.array([0.1, 0.5, 0.02, 0.999, NAN, 0.3])
+    found = intervals.quantiles(draws, share)
+    for column in range(4):
+        known = draws[np.isfinite(draws[:, column]), column]
+        expected = np.quantile(known, share[column], method="weibull")
+        assert found[column] == pytest.approx(expected, rel=1e-13)
+    assert_array_equal(np.isnan(found), [False] * 4 + [True] * 2)
+    # Beyond the extremes.
+    assert_array_equal(found[2:4], [np.nanmin(draws[:, 2]), np.nanmax(draws[:, 3])])
+
+
+@pytest.mark.parametrize("method", ["percentile", "basic", "bca"])
+def test_expanded_intervals_of_normal_replicates(method):
+    """Half as wide as score standard deviations, up to the extremes."""
+    b = 9999
+    draws = 3 + 2 * stats.norm.ppf(np.arange(1, b + 1) / (b + 1))[:, None]
+    score = np.array([1.0, 2.3, 3.0, 40.0, NAN])
+    estimate = np.full(5, 3.0)
+    found = intervals.of_replicates(np.repeat(draws, 5, 1), estimate, 0.95, method, score=score)
+    half = np.array([2.0, 4.6, 6.0, 2 * stats.norm.isf(1 / (b + 1)), NAN])
+    assert_allclose(found, intervals.around(estimate, half), rtol=1e-3)
+
+
+def test_an_acceleration_without_limit_ends_at_the_extremes():
+    """1 - a (z0 + z) changes its sign: the level goes to 1, not to 0."""
+    draws = np.linspace(-1, 1, 99)[:, None]
+    found = intervals.of_replicates(
+        draws, np.zeros(1), 0.95, "bca", score=np.array([9.0]), acceleration=np.array([0.2])
+    )
+    assert found[0, 1] == 1
+    assert -1 <= found[0, 0] < 0
 
 
 def test_studentized_interval_by_hand(rng):
     draws, se = rng.normal(3, 1, 500), rng.uniform(0.8, 1.2, 500)
-    low, high = np.quantile((draws - 2.5) / se, [0.1, 0.9])
+    low, high = np.quantile((draws - 2.5) / se, [0.1, 0.9], method="weibull")
     found = intervals.of_replicates(
         draws, np.array(2.5), 0.8, "studentized", draws_se=se, estimate_se=np.array(0.9)
     )
