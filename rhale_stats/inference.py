@@ -20,12 +20,14 @@ from rhale_stats.effects import Rows, check_same_rows, columns, is_used_row
 from rhale_stats.schema import (
     EFFECT_VARIABLES,
     LINE_MOMENTS,
+    REGION,
     Estimates,
     bin_means,
     check_effect,
     check_local,
     feature_names,
     feature_position,
+    of_region,
     one_feature,
     slopes,
     stacked,
@@ -543,7 +545,7 @@ def confint(
     else:
         if boot is None:
             raise ValueError(f"boot must be given for method {chosen!r}: bootstrap(local, effect).")
-        check_boot(effect, boot, chosen)
+        boot = check_boot(effect, boot, chosen)
         rows = [
             _bootstrap_intervals(
                 one_feature(effect, number), boot.isel(feature=number), level, chosen
@@ -638,8 +640,8 @@ def row_degrees(row: xr.Dataset) -> float:
     return float(1 / np.sum(share[occupied] ** 2 / n[occupied]) - 1) if occupied.any() else np.nan
 
 
-def check_boot(effect: xr.Dataset, boot: object, method: str) -> None:
-    """Raise ``TypeError`` or ``ValueError`` unless these are replicates of this effect."""
+def check_boot(effect: xr.Dataset, boot: object, method: str) -> xr.Dataset:
+    """The replicates; raise ``TypeError`` or ``ValueError`` unless they are of this effect."""
     if not isinstance(boot, xr.Dataset) or "draw" not in boot.dims:
         raise TypeError(
             f"boot must be what bootstrap(local, effect) returned; got {type(boot).__name__}."
@@ -649,13 +651,15 @@ def check_boot(effect: xr.Dataset, boot: object, method: str) -> None:
             "boot must have the bins of effect; this one chose them again (rebin=True). Use "
             "quantiles over (chain, draw), or bootstrap without rebin."
         )
-    if not boot["edge_value"].equals(effect["edge_value"]):
+    edges = boot["edge_value"].values, effect["edge_value"].values
+    if not np.array_equal(*edges, equal_nan=True):
         raise ValueError("boot must be of the bins of effect; these have other edges.")
     if method == "studentized" and "curve_se" not in boot:
         raise ValueError(
             "boot must hold standard errors for method 'studentized'; make it with "
             "bootstrap(..., studentize=True)."
         )
+    return of_region(boot) if REGION in boot.coords else boot
 
 
 def _bootstrap_intervals(row: xr.Dataset, boot: xr.Dataset, level: float, method: str) -> Estimates:

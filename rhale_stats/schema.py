@@ -384,8 +384,8 @@ def stack(datasets: Sequence[xr.Dataset], dim: str, *, integer: int = 0) -> xr.D
     """Results of the same kind along a new first dimension, padded to the longest of them.
 
     What one of them does not reach is NaN, the empty text, ``integer``, and 0 where rows are
-    counted. Coordinates and attributes that are the same everywhere stay as they
-    are; other attributes become coordinates.
+    counted. Coordinates of features and attributes that are the same everywhere
+    stay as they are; other attributes become coordinates.
     """
     first = datasets[0]
     longest = {
@@ -405,9 +405,12 @@ def stack(datasets: Sequence[xr.Dataset], dim: str, *, integer: int = 0) -> xr.D
 
     coords = {}
     for name, coordinate in first.coords.items():
+        always = str(name).startswith(dim) or name == "n_bins" or set(coordinate.dims) > {"feature"}
         if name in first.dims:
             coords[name] = longest[name].variables[name]
-        elif all(np.array_equal(each[name].values, coordinate.values) for each in datasets):
+        elif not always and all(
+            np.array_equal(each[name].values, coordinate.values) for each in datasets
+        ):
             coords[name] = coordinate.variable
         else:
             coords[name] = padded(name)

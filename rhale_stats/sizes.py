@@ -117,7 +117,7 @@ def effect_sizes(
         )
     scale = None if y is None else _Scale(y)
     if boot is not None:
-        check_boot(effect, boot, "percentile")
+        boot = check_boot(effect, boot, "percentile")
     names = feature_names(effect)
     rows = [
         _of_feature(

@@ -143,6 +143,19 @@ def test_effects_by_region_are_saved_and_read(tmp_path, effect):
         xr.testing.assert_identical(read.load(), effect)
 
 
+def test_a_tree_without_splits_has_one_region(local):
+    """One region has the dimension, and its labels, as several have."""
+    tree = rs.regions(local, "x1", max_depth=0)
+    effect = rs.std_error(rs.regional_rhale(local, tree))
+    assert effect["region_rule"].dims == ("region",)
+    assert effect["bin_left"].dims == ("region", "feature", "bin")
+    for regional in (rs.confint(effect), rs.wald_test(effect), rs.check_unbiased(local, effect)):
+        assert regional["region_rule"].values.tolist() == ["all rows"]
+    expected = rs.std_error(rs.rhale(local.isel(feature=[1])))
+    assert_same(effect, 0, expected)
+    assert "where all rows" in str(rs.summary(effect))
+
+
 def test_other_rows_are_refused(local, effect):
     with pytest.raises(ValueError, match="got 899 rows and regions of 900"):
         rs.bootstrap(local.isel(obs=slice(899)), effect, n_resamples=20, progress=False)
