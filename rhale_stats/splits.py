@@ -17,7 +17,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arrays.binning import bin_edges, is_resolved, regular_axis
-from rhale_stats.arrays.moments import FloatArray, IntArray, cell_index
+from rhale_stats.arrays.moments import BLOCK_ROWS, FloatArray, IntArray, cell_index, part
 from rhale_stats.arrays.regions import all_subsets, one_against_rest
 from rhale_stats.schema import feature_names
 from rhale_stats.validate import check_finite
@@ -26,6 +26,11 @@ THRESHOLDS = ("quantile", "equal_width", "exact")
 # Up to so many levels every subset is tried, and not only each level against the rest.
 SUBSET_LEVELS = 12
 ROOT_RULE = "all rows"
+# Up to so many thresholds comparing with each is faster than searching among them.
+COMPARED = 64
+# Rows that stay in the cache of a processor while they are compared.
+BLOCK_COMPARED = 1 << 13
+GLANCE = 1000
 UP_TO, ABOVE, EQUAL, UNEQUAL, IN = "<=", ">", "==", "!=", "in"
 
 
@@ -43,11 +48,11 @@ class Conditioning:
 
     def take(self, rows: IntArray | NDArray[np.bool_]) -> Conditioning:
         """The column at some rows."""
-        return Conditioning(self.name, self.kind, self.values[rows], self.levels)
+        return Conditioning(self.name, self.kind, part(self.values, rows), self.levels)
 
     def meets(self, condition: Condition, rows: IntArray) -> NDArray[np.bool_]:
         """Which of the rows are on one side of a split of this column."""
-        values = self.values[rows]
+        values = part(self.values, rows)
         if condition.operator in (UP_TO, ABOVE):
             below = values <= condition.threshold
             return np.asarray(below if condition.operator == UP_TO else ~below)
@@ -158,9 +163,15 @@ def _with_levels(name: str, kind: str, codes: IntArray, levels: tuple[Any, ...])
 def _numeric(name: str, values: FloatArray) -> Conditioning:
     """Numbers; of two values it is said which, not on which side."""
     values = np.ascontiguousarray(values, dtype=np.float64)
-    check_finite(values, "conditioning", name, "Drop these rows, or make them a level.")
     low, high = values.min(), values.max()
-    if low < high and bool(((values == low) | (values == high)).all()):
+    if not (np.isfinite(low) and np.isfinite(high)):
+        check_finite(values, "conditioning", name, "Drop these rows, or make them a level.")
+
+    def two(some: FloatArray) -> bool:
+        return bool(((some == low) | (some == high)).all())
+
+    # A few rows settle it for most columns.
+    if low < high and two(values[:GLANCE]) and two(values):
         levels = tuple(int(v) if v == int(v) else float(v) for v in (low, high))
         return Conditioning(name, "nominal", (values == high).astype(np.int64), levels)
     return Conditioning(name, "numeric", values)
@@ -198,8 +209,12 @@ class Candidates(NamedTuple):
         return self._replace(codes=self.codes[rows])
 
 
+def _smallest(n_codes: int) -> type[np.integer]:
+    return np.uint8 if n_codes <= 256 else np.int32
+
+
 def _small(codes: NDArray[np.integer], n_codes: int) -> NDArray[np.integer]:
-    return codes.astype(np.uint8 if n_codes <= 256 else np.int32)
+    return codes.astype(_smallest(n_codes))
 
 
 def candidates_of(column: Conditioning, thresholds: str, n_thresholds: int) -> Candidates:
@@ -223,24 +238,36 @@ def candidates_of(column: Conditioning, thresholds: str, n_thresholds: int) -> C
     if thresholds == "equal_width":
         # One compiled pass; an edge is the smallest number on its right.
         axis = regular_axis(low, high, n_thresholds + 1)
-        codes = np.minimum(cell_index(axis, values), n_thresholds)
+        codes = np.empty(len(values), dtype=_smallest(n_thresholds + 1))
+        for begin in range(0, len(values), BLOCK_ROWS):
+            block = slice(begin, begin + BLOCK_ROWS)
+            codes[block] = np.minimum(cell_index(axis, values[block]), n_thresholds)
         edges = bin_edges(axis, np.arange(n_thresholds + 1), low, high)[1:-1]
-        cuts = np.nextafter(edges, -np.inf)
-        return Candidates(_small(codes, n_thresholds + 1), n_thresholds + 1, cuts)
+        return Candidates(codes, n_thresholds + 1, np.nextafter(edges, -np.inf))
     return thresholds_at(values, quantile_cuts(values, n_thresholds))
 
 
 def thresholds_at(values: FloatArray, cuts: FloatArray) -> Candidates:
     """Splits at given thresholds: a value on a threshold is on its left."""
-    codes = np.searchsorted(cuts, values, side="left")
-    return Candidates(_small(codes, len(cuts) + 1), len(cuts) + 1, cuts)
+    n_codes = len(cuts) + 1
+    if len(cuts) > COMPARED:
+        codes = np.searchsorted(cuts, values, side="left")
+        return Candidates(_small(codes, n_codes), n_codes, cuts)
+    above = np.zeros(len(values), dtype=np.uint8)
+    for begin in range(0, len(values), BLOCK_COMPARED):
+        block = slice(begin, begin + BLOCK_COMPARED)
+        for cut in cuts:
+            above[block] += values[block] > cut
+    return Candidates(above, n_codes, cuts)
 
 
 def quantile_cuts(values: FloatArray, n: int) -> FloatArray:
     """Distinct values at the k / (n + 1) quantiles, without the largest: it would split nothing."""
     rank = np.maximum(-(-np.arange(1, n + 1) * len(values) // (n + 1)) - 1, 0)
-    cuts = np.unique(np.partition(values, np.unique(rank))[rank])
-    return np.asarray(cuts[cuts < values.max()])
+    # Sorting is compiled for vectors of numbers, and faster than looking for many ranks.
+    ordered = np.sort(values)
+    cuts = np.unique(ordered[rank])
+    return np.asarray(cuts[cuts < ordered[-1]])
 
 
 # --- one side of a split, in words ----------------------------------------------------------------
@@ -278,8 +305,9 @@ def sides_of(
     """Left and right of a split of the ``rows`` of a column."""
     left = one.goes_left(split)
     if column.kind == "numeric":
-        values = column.values[rows]
-        cut = readable(float(values[left].max()), float(values[~left].min()))
+        values = part(column.values, rows)
+        below = float(np.where(left, values, -np.inf).max())
+        cut = readable(below, float(np.where(left, np.inf, values).min()))
         return tuple(  # type: ignore[return-value]
             Condition(column.name, operator, f"{column.name} {sign} {cut:.15g}", threshold=cut)
             for operator, sign in ((UP_TO, "≤"), (ABOVE, ">"))
