@@ -183,9 +183,9 @@ def regions(
     >>> tree[["rule", "n_obs", "loss"]].to_dataframe().round(2)
               rule  n_obs   loss
     node
-    0     all rows    500  18.00
-    1      x3 ≤ 0     246   0.00
-    2      x3 > 0     254   0.00
+    0     all rows    500  17.98
+    1      x3 ≤ 0     253   0.00
+    2      x3 > 0     247   0.00
     """
     settings = Settings(
         max_depth, min_drop, min_share, n_thresholds, thresholds, test, level, n_permutations
@@ -574,7 +574,7 @@ def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
     >>> example = rs.simulate.TwoRegimes()
     >>> local = rs.local_effects(None, example.sample(500, rng=0), jacobian=example.jacobian)
     >>> rs.assign(rs.regions(local, "x1"), example.sample(5, rng=1)).values
-    array([0, 0, 0, 1, 1])
+    array([1, 1, 0, 1, 0])
     """
     tree = check_tree(tree)
     table = X if isinstance(X, pd.DataFrame) else frame_of(X, "X")
