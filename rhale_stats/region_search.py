@@ -59,6 +59,8 @@ BLOCK = 4
 TIE = 1e-9
 # Problems of bins that are solved at once: some ten megabytes.
 PROBLEMS = 2048
+# Below so many rows of tables and costs of bins together, threads cost more than they save.
+THREADS_FROM = 1_000_000
 
 
 # --- what a split leaves --------------------------------------------------------------------------
@@ -284,7 +286,8 @@ def searched(
     threads: int,
 ) -> list[FloatArray]:
     """`split_losses` with the columns shared out over threads."""
-    if threads == 1 or len(tried) < 2:
+    work = len(rows.cell) * len(tried) + len(rows.centre) ** 2 * sum(one.n_splits for one in tried)
+    if threads == 1 or len(tried) < 2 or work < THREADS_FROM:
         return split_losses(problem, node, rows, tried)
     shares = np.array_split(np.arange(len(tried)), min(threads, len(tried)))
     found = map_features(
@@ -399,7 +402,7 @@ class Tree:
                 column.take(node.at), settings.thresholds, settings.n_thresholds
             ),
             self.conditioning,
-            settings.threads,
+            settings.threads if len(node.at) * len(self.conditioning) >= THREADS_FROM else 1,
         )
         losses = searched(self.problem, node, node.rows, tried, settings.threads)
         found = best_of(losses, TIE * node.loss)
