@@ -80,7 +80,7 @@ def interaction_matrix(
     >>> found["loss_drop"].to_pandas().round(2)
     conditioning    x1    x2    x3
     feature
-    x1             NaN  0.02  0.97
+    x1             NaN  0.05  0.95
     x2            0.00   NaN  0.00
     x3            0.00  0.00   NaN
     """

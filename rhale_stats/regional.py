@@ -180,7 +180,7 @@ def regions(
     >>> X = example.sample(500, rng=0)
     >>> local = rs.local_effects(None, X, jacobian=example.jacobian)
     >>> tree = rs.regions(local, "x1")
-    >>> tree[["rule", "n_obs", "loss"]].to_dataframe().round(2)
+    >>> tree[["rule", "n_obs", "loss"]].reset_coords(drop=True).to_dataframe().round(2)
               rule  n_obs   loss
     node
     0     all rows    500  17.98
