@@ -140,11 +140,12 @@ def _column(name: str, values: pd.Series) -> Conditioning:
             f"of {name!r} cannot be put in order ({error})."
         ) from error
     plain = tuple(_plain(level) for level in texts)
-    if not all(isinstance(level, str | int | float | bool) for level in plain):
+    mixed = len({isinstance(level, str) for level in plain}) > 1
+    if mixed or not all(isinstance(level, str | int | float | bool) for level in plain):
         kinds = ", ".join(sorted({type(level).__name__ for level in plain}))
         raise TypeError(
             f"conditioning must have columns of numbers, booleans, texts or categories; "
-            f"{name!r} holds {kinds}. Turn it into numbers or text."
+            f"{name!r} holds {kinds}. Turn all of it into numbers or text."
         )
     return _with_levels(name, "nominal", codes.astype(np.int64), plain)
 
