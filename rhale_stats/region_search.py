@@ -399,7 +399,10 @@ class Tree:
         settings = self.settings
         tried = map_features(
             lambda column: candidates_of(
-                column.take(node.at), settings.thresholds, settings.n_thresholds
+                column.take(node.at),
+                settings.thresholds,
+                settings.n_thresholds,
+                node.rows.counts,
             ),
             self.conditioning,
             settings.threads if len(node.at) * len(self.conditioning) >= THREADS_FROM else 1,

@@ -146,7 +146,8 @@ def regions(
         ``rule``, all conditions in words; ``n_obs``, ``weight_share``, ``loss``; ``loss_drop``, by
         the split that was made; ``best`` and ``best_drop``, the best split, made or not;
         ``pvalue``; ``region``, 0, 1, ... for leaves. Over ``obs``: ``region_of_row``, -1 for rows
-        that honest splits were found on. A tree without splits has one node.
+        that honest splits were found on, and for rows of weight zero. A tree without splits has one
+        node.
 
     Raises
     ------
@@ -359,6 +360,8 @@ def _tree(work: Work, position: int, given: pd.DataFrame | ArrayLike | None) -> 
     region_of_row = np.full(local.sizes["obs"], -1, dtype=np.int64)
     if problem is None:
         n_rows = float(work.rows.n_rows)
+        if work.rows.weight is not None and work.rows.frequency:
+            n_rows = float(work.rows.weight.sum())
         nodes = [Grown(-1, (), n_rows, 1.0, np.nan, Verdict())]
         leaves = {0: np.arange(work.rows.n_rows)}
     else:

@@ -218,8 +218,10 @@ def _small(codes: NDArray[np.integer], n_codes: int) -> NDArray[np.integer]:
     return codes.astype(_smallest(n_codes))
 
 
-def candidates_of(column: Conditioning, thresholds: str, n_thresholds: int) -> Candidates:
-    """The splits that are tried."""
+def candidates_of(
+    column: Conditioning, thresholds: str, n_thresholds: int, counts: FloatArray | None = None
+) -> Candidates:
+    """The splits that are tried; ``counts`` say how often a row occurs."""
     if column.kind != "numeric":
         present, codes = np.unique(column.values, return_inverse=True)
         n_codes = len(present)
@@ -245,7 +247,7 @@ def candidates_of(column: Conditioning, thresholds: str, n_thresholds: int) -> C
             codes[block] = np.minimum(cell_index(axis, values[block]), n_thresholds)
         edges = bin_edges(axis, np.arange(n_thresholds + 1), low, high)[1:-1]
         return Candidates(codes, n_thresholds + 1, np.nextafter(edges, -np.inf))
-    return thresholds_at(values, quantile_cuts(values, n_thresholds))
+    return thresholds_at(values, quantile_cuts(values, n_thresholds, counts))
 
 
 def thresholds_at(values: FloatArray, cuts: FloatArray) -> Candidates:
@@ -262,11 +264,17 @@ def thresholds_at(values: FloatArray, cuts: FloatArray) -> Candidates:
     return Candidates(above, n_codes, cuts)
 
 
-def quantile_cuts(values: FloatArray, n: int) -> FloatArray:
+def quantile_cuts(values: FloatArray, n: int, counts: FloatArray | None = None) -> FloatArray:
     """Distinct values at the k / (n + 1) quantiles, without the largest: it would split nothing."""
-    rank = np.maximum(-(-np.arange(1, n + 1) * len(values) // (n + 1)) - 1, 0)
-    # Sorting is compiled for vectors of numbers, and faster than looking for many ranks.
-    ordered = np.sort(values)
+    k = np.arange(1, n + 1)
+    if counts is None:
+        # Sorting is compiled for vectors of numbers, and faster than looking for many ranks.
+        ordered = np.sort(values)
+        rank = np.maximum(-(-k * len(values) // (n + 1)) - 1, 0)
+    else:
+        order = np.argsort(values)
+        ordered, below = values[order], np.cumsum(counts[order])
+        rank = np.searchsorted(below * (n + 1), k * below[-1])
     cuts = np.unique(ordered[rank])
     return np.asarray(cuts[cuts < ordered[-1]])
 
@@ -291,7 +299,13 @@ class Condition(NamedTuple):
     def holds(self, values: pd.Series) -> NDArray[np.bool_]:
         """Rows that meet it; neither side's where a value is missing or a level was never seen."""
         if self.operator in (UP_TO, ABOVE):
-            numbers = values.to_numpy(dtype=np.float64)
+            try:
+                numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+            except (TypeError, ValueError) as error:
+                raise TypeError(
+                    f"X must have numbers in column {self.feature!r}, which is compared with "
+                    f"{self.threshold:.15g}; got {values.dtype} ({error})."
+                ) from error
             side = numbers <= self.threshold if self.operator == UP_TO else numbers > self.threshold
             return np.asarray(side)
         inside = values.isin(list(self.levels)).to_numpy()

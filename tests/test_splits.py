@@ -157,6 +157,13 @@ def test_quantile_cuts_are_values_and_leave_both_sides():
     assert_array_equal(quantile_cuts(np.array([5.0, 1.0, 3.0]), 20), [1, 3])
 
 
+def test_quantile_cuts_of_counted_rows_are_those_of_repeated_ones(rng):
+    for n in (1, 5, 20):
+        values, counts = rng.integers(0, 40, 70) / 4, rng.integers(1, 9, 70)
+        expected = quantile_cuts(np.repeat(values, counts), n)
+        assert_array_equal(quantile_cuts(values, n, counts.astype(float)), expected)
+
+
 def test_quantile_cuts_with_ties():
     values = np.repeat([0.0, 1.0, 2.0], [80, 15, 5])
     # 19 quantiles of four fifths zeros: each value once, without the largest.

@@ -54,6 +54,11 @@ class Rows(NamedTuple):
         )
 
     @property
+    def counts(self) -> FloatArray | None:
+        """How often a row occurs, where weights say that."""
+        return self.weight if self.frequency else None
+
+    @property
     def counted(self) -> bool:
         """Whether a sum of weights is a number of rows."""
         return self.weight is None or self.frequency

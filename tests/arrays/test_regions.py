@@ -271,7 +271,7 @@ def test_bins_without_a_variance_count_as_the_others():
 def test_loss_of_lines_by_hand():
     """x -1, 0, 1, 2 in a cell with g = x + (1, -1, -1, 1): slope 1, squares 4 on 2 degrees."""
     x = np.array([-1.0, 0.0, 1.0, 2.0])
-    g = x + [1, -1, -1, 1]
+    g = x + np.array([1.0, -1.0, -1.0, 1.0])
     m2, x_m2 = np.sum((g - g.mean()) ** 2), np.sum((x - x.mean()) ** 2)
     xg = np.sum((x - x.mean()) * (g - g.mean()))
     four = np.array([[4.0, 0.0, 0.0]])
