@@ -421,12 +421,13 @@ class Tree:
         self, node: Node, column: Conditioning, split: Candidates, number: int, loss: float
     ) -> tuple[Candidates, int, float]:
         """The best of all thresholds between the neighbours of the best quantile, step by step."""
-        values, n = column.values[node.at], self.settings.n_thresholds
-        last = values.max()
+        # Of two quantiles one at least is not the best so far: the next ones lie closer.
+        values, n = part(column.values, node.at), max(self.settings.n_thresholds, 2)
+        low, high = -np.inf, values.max()
         while split.thresholds is not None:
             cuts = split.thresholds
-            low = cuts[number - 1] if number else -np.inf
-            high = cuts[number + 1] if number + 1 < len(cuts) else last
+            low = cuts[number - 1] if number else low
+            high = cuts[number + 1] if number + 1 < len(cuts) else high
             between = np.unique(values[(values > low) & (values < high)])
             every = len(between) <= 2 * n
             finer = between

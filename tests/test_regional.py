@@ -19,6 +19,7 @@ from rhale_stats.bins import Candidates, Column, make_lines
 from rhale_stats.effects import columns
 from rhale_stats.region_search import Settings, Tree, node_of, problem_of, split_losses
 from rhale_stats.splits import candidates_of, conditioning_columns
+from rhale_stats.studies.regions import two_groups
 
 N = 300
 RULES = [
@@ -656,3 +657,35 @@ def test_others_refused(rng):
     broken = local.assign(x=local["x"].where(local["x"]["obs"] != 5))
     with pytest.raises(ValueError, match="'z'"):
         regional.regions(broken.assign(local_effect=local["local_effect"]), "x0")
+
+
+def test_refining_a_threshold_ends():
+    """The bracket of the best threshold once grew again, and a search went round for ever."""
+    rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(16, 197)))
+    x, effect, _ = two_groups("uniform", 0.5, 500, rng)
+    X = pd.DataFrame(x).add_prefix("x")
+    local = local_of(X, np.column_stack([effect, np.zeros((500, 9))]))
+    tree = rs.regions(local, "x0", max_depth=1, min_drop=0, min_share=0, bins=rs.OptimalBins(10))
+    assert str(tree["condition_feature"][1].values) == "x3"
+
+
+@pytest.mark.parametrize("n_thresholds", [1, 2, 20])
+def test_refined_thresholds_are_better_than_quantiles(rng, n_thresholds):
+    X, jacobian, _ = sample(rng)
+    local = local_of(X, jacobian)
+    options = {"max_depth": 1, "min_drop": 0, "bins": rs.OptimalBins(20)}
+    drop = {
+        thresholds: float(
+            rs.regions(
+                local, "x0", conditioning=X[["z"]], thresholds=thresholds,
+                n_thresholds=n_thresholds, **options,
+            )["best_drop"][0]
+        )
+        for thresholds in ("quantile", "exact")
+    }  # fmt: skip
+    problem, _, node = problem_and_node(local, rs.OptimalBins(20), "index")
+    (column,) = conditioning_columns(local, X[["z"]], "x0")
+    coarse = candidates_of(column, "quantile", n_thresholds)
+    (losses,) = split_losses(problem, node, node.rows, [coarse])
+    assert 1 - losses.min() / node.loss <= drop["quantile"] + 1e-12
+    assert drop["quantile"] <= drop["exact"] + 1e-12
