@@ -80,7 +80,7 @@ def interaction_matrix(
     >>> found["loss_drop"].to_pandas().round(2)
     conditioning    x1    x2    x3
     feature
-    x1             NaN  0.02  0.97
+    x1             NaN  0.05  0.95
     x2            0.00   NaN  0.00
     x3            0.00  0.00   NaN
     """
@@ -118,7 +118,7 @@ def interaction_matrix(
         found = conditioning_columns(work.local, conditioning, names[position])
         found = found if work.present.all() else [one.take(work.present) for one in found]
         at = [every.index(one.name) for one in found]
-        tried = [candidates_of(one, thresholds, n_thresholds) for one in found]
+        tried = [candidates_of(one, thresholds, n_thresholds, node.rows.counts) for one in found]
         split = searched(problem, node, node.rows, tried, settings.threads)
         least = np.array([least_of([one]) for one in split])
         allowed = np.isfinite(least)

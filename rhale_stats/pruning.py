@@ -13,19 +13,17 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
+from rhale_stats.arrays import regions as search
 from rhale_stats.arrays.moments import (
     Comoments,
     FloatArray,
     IntArray,
     Moments,
-    cell_moments,
-    comoments,
     merge,
     merge_comoments,
 )
-from rhale_stats.bins import make_lines, starts_of
-from rhale_stats.effects import resolution
-from rhale_stats.region_search import Grown, Problem, Settings, Tree, Verdict
+from rhale_stats.bins import starts_of
+from rhale_stats.region_search import Grown, Problem, Settings, Tree, Verdict, node_of
 from rhale_stats.splits import Conditioning
 
 
@@ -154,26 +152,26 @@ def _weights(problem: Problem, at: IntArray) -> FloatArray:
 
 def _distance(problem: Problem, kept: IntArray, held: IntArray) -> float:
     """The loss with squares about other rows' bins; bins without held-out rows count as others."""
-    x, g = problem.x[kept], problem.g[kept]
-    w = None if problem.weight is None else problem.weight[kept]
-    cells = cell_moments(problem.axis, x, g, w, frequency=problem.frequency)
-    lines = make_lines(problem.rule)
-    products = comoments(problem.axis, cells, x, g, w) if lines else None
+    node = node_of(problem, kept, 0.0)
+    sums = search.table(np.zeros(len(kept), dtype=np.uint8), 1, node.rows)
+    cells, products = search.moments(sums, node.rows)
     starts, linear = starts_of(
         problem.rule,
-        Moments(*(part[None] for part in cells)),
-        None if products is None else Comoments(*(part[None] for part in products)),
+        cells,
+        products,
         name=problem.name,
         low=problem.low,
         high=problem.high,
-        resolution=resolution(cells.mean, problem.error),
+        resolution=node.resolution,
     )
     at = np.flatnonzero(starts[0])
-    bins = merge(cells, at)
+    of_cells = Moments(*(part[0] for part in cells))
+    bins = merge(of_cells, at)
     k = np.cumsum(starts[0])[problem.cell[held]] - 1
     residual = problem.g[held] - bins.mean[k]
     if products is not None and linear is not None:
-        x_m2, xg = merge_comoments(cells, products, at, bins)
+        within = Comoments(*(part[0] for part in products))
+        x_m2, xg = merge_comoments(of_cells, within, at, bins)
         slope = np.where(linear[0][at] & (x_m2 > 0), xg / np.where(x_m2 > 0, x_m2, 1.0), 0.0)
         residual = residual - slope[k] * (problem.x[held] - bins.x_mean[k])
     weight = _weights(problem, held)

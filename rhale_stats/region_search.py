@@ -17,15 +17,14 @@ from numpy.typing import NDArray
 from rhale_stats.arrays import regions as search
 from rhale_stats.arrays.binning import bin_edges
 from rhale_stats.arrays.moments import (
-    Axis,
+    BLOCK_ROWS,
     Comoments,
     FloatArray,
     IntArray,
     Moments,
     cell_index,
-    cell_moments,
-    comoments,
-    merge,
+    part,
+    union,
     variance,
 )
 from rhale_stats.bins import (
@@ -60,6 +59,8 @@ BLOCK = 4
 TIE = 1e-9
 # Problems of bins that are solved at once: some ten megabytes.
 PROBLEMS = 2048
+# Below so many rows of tables and costs of bins together, threads cost more than they save.
+THREADS_FROM = 1_000_000
 
 
 # --- what a split leaves --------------------------------------------------------------------------
@@ -74,7 +75,6 @@ class Problem:
 
     name: str
     rule: BinRule
-    axis: Axis
     x: FloatArray
     g: FloatArray
     weight: FloatArray | None
@@ -87,6 +87,11 @@ class Problem:
     loss: str
     scale: float
     min_obs: float
+
+    @property
+    def span(self) -> float:
+        """Length of the axis."""
+        return float(self.width.sum())
 
     @property
     def ddof(self) -> int:
@@ -122,20 +127,24 @@ def problem_of(
     check_finite(g, "Local effects", name, "Select the rows first: local.isel(obs=...).")
     axis = rule.cells(Column(name, x, low, high, weight))
     n_cells = len(axis)
-    cell = np.minimum(cell_index(axis, x), n_cells - 1)
-    cell = cell.astype(np.int16 if n_cells < 2**15 else np.int32)
+    cell: NDArray[np.integer] = np.empty(len(x), np.int16 if n_cells < 2**15 else np.int32)
+    for begin in range(0, len(x), BLOCK_ROWS):
+        block = slice(begin, begin + BLOCK_ROWS)
+        cell[block] = np.minimum(cell_index(axis, x[block]), n_cells - 1)
     edges = bin_edges(axis, np.arange(n_cells), low, high)
-    total = np.ones(len(x)) if weight is None else weight
-    spread = (
-        float(np.cov(x, aweights=total))
-        if not rows.frequency
-        else float(np.cov(x, fweights=total.astype(np.int64)))
-    )
-    scale = float(np.sqrt(spread)) if loss == "output" else 1.0
+    scale = _spread(x, weight, frequency=rows.frequency) if loss == "output" else 1.0
     return Problem(
-        name, rule, axis, x, g, weight, rows.frequency, low, high, cell, np.diff(edges), error,
+        name, rule, x, g, weight, rows.frequency, low, high, cell, np.diff(edges), error,
         loss, scale, min_obs,
     )  # fmt: skip
+
+
+def _spread(x: FloatArray, weight: FloatArray | None, *, frequency: bool) -> float:
+    """Standard deviation of a feature, math [6]."""
+    if weight is None:
+        return float(np.std(x, ddof=1))
+    weights = {"fweights": weight.astype(np.int64)} if frequency else {"aweights": weight}
+    return float(np.sqrt(np.cov(x, **weights)))
 
 
 class Node(NamedTuple):
@@ -152,37 +161,28 @@ class Node(NamedTuple):
 
 def node_of(problem: Problem, at: IntArray, min_share: float) -> Node:
     """The node with the rows ``at``."""
-    x, g = problem.x[at], problem.g[at]
-    w = None if problem.weight is None else problem.weight[at]
-    cells = cell_moments(problem.axis, x, g, w, frequency=problem.frequency)
-    lines = make_lines(problem.rule)
-    products = comoments(problem.axis, cells, x, g, w) if lines else None
-    centre = np.where(cells.weight > 0, cells.mean, 0.0)
-    cell = problem.cell[at]
-    x_centre = np.where(cells.weight > 0, cells.x_mean, 0.0) if lines else None
-    rows = search.Rows(
-        cell,
-        g - centre[cell],
-        w,
-        problem.frequency,
-        centre,
-        None if x_centre is None else x - x_centre[cell],
-        x_centre,
-    )
+    x, g, cell = (part(values, at) for values in (problem.x, problem.g, problem.cell))
+    w = None if problem.weight is None else part(problem.weight, at)
+    n_cells = len(problem.width)
+    centre = search.means(cell, g, w, n_cells)
+    place = x_centre = None
+    if make_lines(problem.rule):
+        x_centre = search.means(cell, x, w, n_cells)
+        place = search.away(x, x_centre, cell)
+    effect = search.away(g, centre, cell)
+    rows = search.Rows(cell, effect, w, problem.frequency, centre, place, x_centre)
+    sums = search.table(np.zeros(len(at), dtype=np.uint8), 1, rows)
+    cells, products = search.moments(sums, rows)
     exact = resolution(cells.mean, problem.error)
-    one = Moments(*(part[None] for part in cells))
-    one_products = None if products is None else Comoments(*(part[None] for part in products))
-    loss = float(losses_of(problem, one, one_products, exact)[0])
+    loss = float(losses_of(problem, cells, products, exact)[0])
     # Spread that the feature leaves unexplained, beside all there is: below that, and below what
     # the model's own rounding makes, there is nothing to be found.
-    everything = merge(cells, np.array([0]))
+    everything = union(cells)
     spread = float(variance(everything, problem.ddof)[0])
-    share = loss / problem.scale / np.sqrt(spread) if problem.loss == "output" else 0.0
-    if problem.loss == "output":
-        share = share**2
-    else:
-        share = loss / (spread * problem.width.sum()) if spread > 0 else 0.0
-    worth = spread > (4 * exact) ** 2 and share >= min_share
+    worth = spread > (4 * exact) ** 2
+    if worth:
+        left = (loss / problem.scale) ** 2 if problem.loss == "output" else loss / problem.span
+        worth = left > 0 and left >= min_share * spread
     return Node(
         at, rows, float(everything.n_obs[0]), float(everything.weight[0]), loss, worth, exact
     )
@@ -286,7 +286,8 @@ def searched(
     threads: int,
 ) -> list[FloatArray]:
     """`split_losses` with the columns shared out over threads."""
-    if threads == 1 or len(tried) < 2:
+    work = len(rows.cell) * len(tried) + len(rows.centre) ** 2 * sum(one.n_splits for one in tried)
+    if threads == 1 or len(tried) < 2 or work < THREADS_FROM:
         return split_losses(problem, node, rows, tried)
     shares = np.array_split(np.arange(len(tried)), min(threads, len(tried)))
     found = map_features(
@@ -398,10 +399,13 @@ class Tree:
         settings = self.settings
         tried = map_features(
             lambda column: candidates_of(
-                column.take(node.at), settings.thresholds, settings.n_thresholds
+                column.take(node.at),
+                settings.thresholds,
+                settings.n_thresholds,
+                node.rows.counts,
             ),
             self.conditioning,
-            settings.threads,
+            settings.threads if len(node.at) * len(self.conditioning) >= THREADS_FROM else 1,
         )
         losses = searched(self.problem, node, node.rows, tried, settings.threads)
         found = best_of(losses, TIE * node.loss)
@@ -417,12 +421,13 @@ class Tree:
         self, node: Node, column: Conditioning, split: Candidates, number: int, loss: float
     ) -> tuple[Candidates, int, float]:
         """The best of all thresholds between the neighbours of the best quantile, step by step."""
-        values, n = column.values[node.at], self.settings.n_thresholds
-        last = values.max()
+        # Of two quantiles one at least is not the best so far: the next ones lie closer.
+        values, n = part(column.values, node.at), max(self.settings.n_thresholds, 2)
+        low, high = -np.inf, values.max()
         while split.thresholds is not None:
             cuts = split.thresholds
-            low = cuts[number - 1] if number else -np.inf
-            high = cuts[number + 1] if number + 1 < len(cuts) else last
+            low = cuts[number - 1] if number else low
+            high = cuts[number + 1] if number + 1 < len(cuts) else high
             between = np.unique(values[(values > low) & (values < high)])
             every = len(between) <= 2 * n
             finer = between

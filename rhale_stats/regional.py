@@ -150,9 +150,9 @@ def regions(
         ``rule``, all conditions in words; ``n_obs``, ``weight_share``, ``loss``; ``loss_drop``, by
         the split that was made; ``best`` and ``best_drop``, the best split, made or not;
         ``pvalue``; ``region``, 0, 1, ... for leaves. Over ``obs``: ``region_of_row``, -1 for rows
-        that honest splits were found on. A tree without splits has one node. With ``n_folds`` also
-        ``pruning_n_regions``, ``pruning_price``, ``pruning_loss`` and ``pruning_loss_se`` over
-        ``pruning``, the trees compared.
+        that honest splits were found on, and for rows of weight zero. A tree without splits has one
+        node. With ``n_folds`` also ``pruning_n_regions``, ``pruning_price``, ``pruning_loss`` and
+        ``pruning_loss_se`` over ``pruning``, the trees compared.
 
     Raises
     ------
@@ -186,12 +186,12 @@ def regions(
     >>> X = example.sample(500, rng=0)
     >>> local = rs.local_effects(None, X, jacobian=example.jacobian)
     >>> tree = rs.regions(local, "x1")
-    >>> tree[["rule", "n_obs", "loss"]].to_dataframe().round(2)
+    >>> tree[["rule", "n_obs", "loss"]].reset_coords(drop=True).to_dataframe().round(2)
               rule  n_obs   loss
     node
-    0     all rows    500  18.00
-    1      x3 ≤ 0     246   0.00
-    2      x3 > 0     254   0.00
+    0     all rows    500  17.98
+    1      x3 ≤ 0     253   0.00
+    2      x3 > 0     247   0.00
     """
     settings = Settings(
         max_depth, min_drop, min_share, n_thresholds, thresholds, test, level, n_permutations
@@ -377,6 +377,8 @@ def _tree(work: Work, position: int, given: pd.DataFrame | ArrayLike | None) -> 
     pruning: dict[str, xr.Variable] = {}
     if problem is None:
         n_rows = float(work.rows.n_rows)
+        if work.rows.weight is not None and work.rows.frequency:
+            n_rows = float(work.rows.weight.sum())
         nodes = [Grown(-1, (), n_rows, 1.0, np.nan, Verdict())]
         leaves = {0: np.arange(work.rows.n_rows)}
     else:
@@ -600,7 +602,7 @@ def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
     >>> example = rs.simulate.TwoRegimes()
     >>> local = rs.local_effects(None, example.sample(500, rng=0), jacobian=example.jacobian)
     >>> rs.assign(rs.regions(local, "x1"), example.sample(5, rng=1)).values
-    array([0, 0, 0, 1, 1])
+    array([1, 1, 0, 1, 0])
     """
     tree = check_tree(tree)
     table = X if isinstance(X, pd.DataFrame) else frame_of(X, "X")

@@ -17,7 +17,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arrays.binning import bin_edges, is_resolved, regular_axis
-from rhale_stats.arrays.moments import FloatArray, IntArray, cell_index
+from rhale_stats.arrays.moments import BLOCK_ROWS, FloatArray, IntArray, cell_index, part
 from rhale_stats.arrays.regions import all_subsets, one_against_rest
 from rhale_stats.schema import feature_names
 from rhale_stats.validate import check_finite
@@ -26,6 +26,11 @@ THRESHOLDS = ("quantile", "equal_width", "exact")
 # Up to so many levels every subset is tried, and not only each level against the rest.
 SUBSET_LEVELS = 12
 ROOT_RULE = "all rows"
+# Up to so many thresholds comparing with each is faster than searching among them.
+COMPARED = 64
+# Rows that stay in the cache of a processor while they are compared.
+BLOCK_COMPARED = 1 << 13
+GLANCE = 1000
 UP_TO, ABOVE, EQUAL, UNEQUAL, IN = "<=", ">", "==", "!=", "in"
 
 
@@ -43,11 +48,11 @@ class Conditioning:
 
     def take(self, rows: IntArray | NDArray[np.bool_]) -> Conditioning:
         """The column at some rows."""
-        return Conditioning(self.name, self.kind, self.values[rows], self.levels)
+        return Conditioning(self.name, self.kind, part(self.values, rows), self.levels)
 
     def meets(self, condition: Condition, rows: IntArray) -> NDArray[np.bool_]:
         """Which of the rows are on one side of a split of this column."""
-        values = self.values[rows]
+        values = part(self.values, rows)
         if condition.operator in (UP_TO, ABOVE):
             below = values <= condition.threshold
             return np.asarray(below if condition.operator == UP_TO else ~below)
@@ -135,11 +140,12 @@ def _column(name: str, values: pd.Series) -> Conditioning:
             f"of {name!r} cannot be put in order ({error})."
         ) from error
     plain = tuple(_plain(level) for level in texts)
-    if not all(isinstance(level, str | int | float | bool) for level in plain):
+    mixed = len({isinstance(level, str) for level in plain}) > 1
+    if mixed or not all(isinstance(level, str | int | float | bool) for level in plain):
         kinds = ", ".join(sorted({type(level).__name__ for level in plain}))
         raise TypeError(
             f"conditioning must have columns of numbers, booleans, texts or categories; "
-            f"{name!r} holds {kinds}. Turn it into numbers or text."
+            f"{name!r} holds {kinds}. Turn all of it into numbers or text."
         )
     return _with_levels(name, "nominal", codes.astype(np.int64), plain)
 
@@ -158,9 +164,15 @@ def _with_levels(name: str, kind: str, codes: IntArray, levels: tuple[Any, ...])
 def _numeric(name: str, values: FloatArray) -> Conditioning:
     """Numbers; of two values it is said which, not on which side."""
     values = np.ascontiguousarray(values, dtype=np.float64)
-    check_finite(values, "conditioning", name, "Drop these rows, or make them a level.")
     low, high = values.min(), values.max()
-    if low < high and bool(((values == low) | (values == high)).all()):
+    if not (np.isfinite(low) and np.isfinite(high)):
+        check_finite(values, "conditioning", name, "Drop these rows, or make them a level.")
+
+    def two(some: FloatArray) -> bool:
+        return bool(((some == low) | (some == high)).all())
+
+    # A few rows settle it for most columns.
+    if low < high and two(values[:GLANCE]) and two(values):
         levels = tuple(int(v) if v == int(v) else float(v) for v in (low, high))
         return Conditioning(name, "nominal", (values == high).astype(np.int64), levels)
     return Conditioning(name, "numeric", values)
@@ -198,12 +210,18 @@ class Candidates(NamedTuple):
         return self._replace(codes=self.codes[rows])
 
 
+def _smallest(n_codes: int) -> type[np.integer]:
+    return np.uint8 if n_codes <= 256 else np.int32
+
+
 def _small(codes: NDArray[np.integer], n_codes: int) -> NDArray[np.integer]:
-    return codes.astype(np.uint8 if n_codes <= 256 else np.int32)
+    return codes.astype(_smallest(n_codes))
 
 
-def candidates_of(column: Conditioning, thresholds: str, n_thresholds: int) -> Candidates:
-    """The splits that are tried."""
+def candidates_of(
+    column: Conditioning, thresholds: str, n_thresholds: int, counts: FloatArray | None = None
+) -> Candidates:
+    """The splits that are tried; ``counts`` say how often a row occurs."""
     if column.kind != "numeric":
         present, codes = np.unique(column.values, return_inverse=True)
         n_codes = len(present)
@@ -223,24 +241,42 @@ def candidates_of(column: Conditioning, thresholds: str, n_thresholds: int) -> C
     if thresholds == "equal_width":
         # One compiled pass; an edge is the smallest number on its right.
         axis = regular_axis(low, high, n_thresholds + 1)
-        codes = np.minimum(cell_index(axis, values), n_thresholds)
+        codes = np.empty(len(values), dtype=_smallest(n_thresholds + 1))
+        for begin in range(0, len(values), BLOCK_ROWS):
+            block = slice(begin, begin + BLOCK_ROWS)
+            codes[block] = np.minimum(cell_index(axis, values[block]), n_thresholds)
         edges = bin_edges(axis, np.arange(n_thresholds + 1), low, high)[1:-1]
-        cuts = np.nextafter(edges, -np.inf)
-        return Candidates(_small(codes, n_thresholds + 1), n_thresholds + 1, cuts)
-    return thresholds_at(values, quantile_cuts(values, n_thresholds))
+        return Candidates(codes, n_thresholds + 1, np.nextafter(edges, -np.inf))
+    return thresholds_at(values, quantile_cuts(values, n_thresholds, counts))
 
 
 def thresholds_at(values: FloatArray, cuts: FloatArray) -> Candidates:
     """Splits at given thresholds: a value on a threshold is on its left."""
-    codes = np.searchsorted(cuts, values, side="left")
-    return Candidates(_small(codes, len(cuts) + 1), len(cuts) + 1, cuts)
+    n_codes = len(cuts) + 1
+    if len(cuts) > COMPARED:
+        codes = np.searchsorted(cuts, values, side="left")
+        return Candidates(_small(codes, n_codes), n_codes, cuts)
+    above = np.zeros(len(values), dtype=np.uint8)
+    for begin in range(0, len(values), BLOCK_COMPARED):
+        block = slice(begin, begin + BLOCK_COMPARED)
+        for cut in cuts:
+            above[block] += values[block] > cut
+    return Candidates(above, n_codes, cuts)
 
 
-def quantile_cuts(values: FloatArray, n: int) -> FloatArray:
+def quantile_cuts(values: FloatArray, n: int, counts: FloatArray | None = None) -> FloatArray:
     """Distinct values at the k / (n + 1) quantiles, without the largest: it would split nothing."""
-    rank = np.maximum(-(-np.arange(1, n + 1) * len(values) // (n + 1)) - 1, 0)
-    cuts = np.unique(np.partition(values, np.unique(rank))[rank])
-    return np.asarray(cuts[cuts < values.max()])
+    k = np.arange(1, n + 1)
+    if counts is None:
+        # Sorting is compiled for vectors of numbers, and faster than looking for many ranks.
+        ordered = np.sort(values)
+        rank = np.maximum(-(-k * len(values) // (n + 1)) - 1, 0)
+    else:
+        order = np.argsort(values)
+        ordered, below = values[order], np.cumsum(counts[order])
+        rank = np.searchsorted(below * (n + 1), k * below[-1])
+    cuts = np.unique(ordered[rank])
+    return np.asarray(cuts[cuts < ordered[-1]])
 
 
 # --- one side of a split, in words ----------------------------------------------------------------
@@ -263,7 +299,13 @@ class Condition(NamedTuple):
     def holds(self, values: pd.Series) -> NDArray[np.bool_]:
         """Rows that meet it; neither side's where a value is missing or a level was never seen."""
         if self.operator in (UP_TO, ABOVE):
-            numbers = values.to_numpy(dtype=np.float64)
+            try:
+                numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+            except (TypeError, ValueError) as error:
+                raise TypeError(
+                    f"X must have numbers in column {self.feature!r}, which is compared with "
+                    f"{self.threshold:.15g}; got {values.dtype} ({error})."
+                ) from error
             side = numbers <= self.threshold if self.operator == UP_TO else numbers > self.threshold
             return np.asarray(side)
         inside = values.isin(list(self.levels)).to_numpy()
@@ -278,8 +320,9 @@ def sides_of(
     """Left and right of a split of the ``rows`` of a column."""
     left = one.goes_left(split)
     if column.kind == "numeric":
-        values = column.values[rows]
-        cut = readable(float(values[left].max()), float(values[~left].min()))
+        values = part(column.values, rows)
+        below = float(np.where(left, values, -np.inf).max())
+        cut = readable(below, float(np.where(left, np.inf, values).min()))
         return tuple(  # type: ignore[return-value]
             Condition(column.name, operator, f"{column.name} {sign} {cut:.15g}", threshold=cut)
             for operator, sign in ((UP_TO, "≤"), (ABOVE, ">"))

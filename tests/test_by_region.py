@@ -156,6 +156,17 @@ def test_a_tree_without_splits_has_one_region(local):
     assert "where all rows" in str(rs.summary(effect))
 
 
+def test_nothing_left_is_no_loss_to_lower():
+    """A node without any heterogeneity is not searched, whatever min_share says."""
+    x = np.linspace(0, 1, 400)
+    local = rs.local_effects(
+        None, np.column_stack([x, x[::-1]]), jacobian=np.column_stack([x > 0.5, x]).astype(float)
+    )
+    tree = rs.regions(local, "x0", bins=rs.GivenBins([0, 0.5, 1]), min_share=0.0, min_drop=0.0)
+    assert tree.sizes["node"] == 1
+    assert tree["loss"].item() == 0
+
+
 def test_other_rows_are_refused(local, effect):
     with pytest.raises(ValueError, match="got 899 rows and regions of 900"):
         rs.bootstrap(local.isel(obs=slice(899)), effect, n_resamples=20, progress=False)

@@ -221,7 +221,8 @@ def _of_many(
             np.subtract(1.0, other, out=other)
             cost *= other
             cost += best[:j]
-            np.copyto(cost, np.inf, where=~np.greater_equal(n_rows, needed, out=flag))
+            np.greater_equal(n_rows, needed, out=flag)
+            np.copyto(cost, np.inf, where=np.logical_not(flag, out=flag))
             # The first l, hence the widest last bin, among equals.
             threshold = np.minimum.reduce(cost, axis=0) + tie / 2
             np.greater(cost, threshold, out=flag)

@@ -157,6 +157,13 @@ def cell_index(axis: Axis, x: FloatArray) -> IntArray:
     return np.asarray(axis.index(x)).astype(np.intp)  # type: ignore[arg-type]
 
 
+def part(values: NDArray[Any], rows: IntArray | NDArray[np.bool_]) -> NDArray[Any]:
+    """Values at ``rows``, distinct and in order; all of them are not copied."""
+    if rows.dtype != bool and len(rows) == len(values):
+        return values
+    return np.asarray(values[rows])
+
+
 def merge(cells: Moments, starts: IntArray) -> Moments:
     """Moments of unions of neighbouring cells: bin k is cells ``starts[k]`` to ``starts[k+1]``.
 

@@ -54,9 +54,36 @@ class Rows(NamedTuple):
         )
 
     @property
+    def counts(self) -> FloatArray | None:
+        """How often a row occurs, where weights say that."""
+        return self.weight if self.frequency else None
+
+    @property
     def counted(self) -> bool:
         """Whether a sum of weights is a number of rows."""
         return self.weight is None or self.frequency
+
+
+def means(
+    cell: NDArray[np.integer], values: FloatArray, weight: FloatArray | None, n_cells: int
+) -> FloatArray:
+    """Mean of the values in every cell, 0 in empty ones; a centre for arithmetic."""
+    total, first = np.zeros((2, n_cells))
+    for begin in range(0, len(values), BLOCK_ROWS):
+        block = slice(begin, begin + BLOCK_ROWS)
+        at, w = cell[block].astype(np.intp), None if weight is None else weight[block]
+        total += np.bincount(at, w, n_cells)
+        first += np.bincount(at, values[block] if w is None else w * values[block], n_cells)
+    return first / np.where(total > 0, total, 1.0)
+
+
+def away(values: FloatArray, centre: FloatArray, cell: NDArray[np.integer]) -> FloatArray:
+    """Distance of every value from the centre of its cell."""
+    out = np.empty(len(values))
+    for begin in range(0, len(values), BLOCK_ROWS):
+        block = slice(begin, begin + BLOCK_ROWS)
+        np.subtract(values[block], centre[cell[block]], out=out[block])
+    return out
 
 
 def table(codes: NDArray[np.integer], n_codes: int, rows: Rows) -> FloatArray:

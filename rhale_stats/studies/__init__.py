@@ -28,6 +28,7 @@ STUDIES: dict[str, str] = {
     "bins": "rhale_stats.studies.bins",
     "penalty": "rhale_stats.studies.penalty",
     "coverage": "rhale_stats.studies.coverage",
+    "regions": "rhale_stats.studies.regions",
 }
 
 __all__ = ["STUDIES", "Options", "Output", "Scenario", "Study", "load", "names", "run"]

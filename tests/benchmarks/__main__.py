@@ -1,7 +1,8 @@
 """Speed and memory beside the peers, in one process: ``python -m tests.benchmarks global``.
 
 ``bias`` times what no peer has: the checks of bias, and dense truths. ``bins`` times AdaptiveBins;
-``bootstrap`` stands beside scikit-explain (``pip install scikit-explain``).
+``bootstrap`` stands beside scikit-explain (``pip install scikit-explain``), ``regional`` beside
+effector's search for regions.
 
 Times are the least of several runs, the two sides taking turns; ratios are what to quote, since
 machines differ. Needs effector 0.6.0, the authors' library: ``pip install ".[test]"``.
@@ -211,11 +212,78 @@ def bootstrap() -> None:
     )
 
 
+def regional() -> None:
+    """One node on nine conditioning columns, beside effector on the same candidates."""
+    import effector
+
+    n_thresholds = 19
+    print(
+        f"Search of one node, {N_FEATURES - 1} conditioning columns, {n_thresholds} thresholds of "
+        f"equal width each, min_obs 10.\n"
+        f"effector {version('effector')}: find_regions(0) after fit, Best(max_depth=1), its "
+        f"default bins\n(dynamic programming, 20 at most) and 20 fixed ones. Ours: regions, from "
+        f"local_effects' result.\n"
+    )
+    rules = {
+        "OptimalBins()": rs.OptimalBins(),
+        "OptimalBins(20)": rs.OptimalBins(20),
+        "EqualWidthBins(20)": rs.EqualWidthBins(20),
+    }
+    heads = ["rows", "eff. dp", "eff. fixed", *rules, "dp/K=100", "dp/K=20", "fixed/fixed", "peak"]
+    print("".join(f"{name:>19}" for name in heads))
+    for n_rows in (10_000, 100_000, 1_000_000):
+        x, jacobian = problem(n_rows, seed=n_rows)
+        # Something to find, so that both sides grow the same tree.
+        jacobian[:, 0] += np.where(x[:, 3] > 0.5, 1.5, -1.5)
+        local = rs.local_effects(None, x, jacobian=jacobian)
+        finder = effector.space_partitioning.Best(
+            max_depth=1, numerical_features_grid_size=n_thresholds + 1
+        )
+
+        def theirs(binning, x=x, jacobian=jacobian, finder=finder):
+            effect = effector.RHALE(x, lambda x: x[:, 0], data_effect=jacobian, nof_instances="all")
+            effect.fit(0, binning_method=binning)
+            return lambda: effect.find_regions(0, finder=finder)
+
+        def ours(rule, local=local):
+            return lambda: rs.regions(
+                local, 0, max_depth=1, min_obs=10, n_thresholds=n_thresholds,
+                thresholds="equal_width", bins=rule,
+            )  # fmt: skip
+
+        fixed = effector.axis_partitioning.Fixed(nof_bins=20)
+        peers = least_seconds(theirs("dp"), theirs(fixed), runs=1 if n_rows > 10_000 else 2)
+        own = least_seconds(*map(ours, rules.values()), runs=10)
+        times = "".join(f"{1e3 * t:>16.1f} ms" for t in (*peers, *own))
+        ratios = (peers[0] / own[0], peers[0] / own[1], peers[1] / own[2])
+        tracemalloc.start()
+        ours(rules["OptimalBins()"])()
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        print(f"{n_rows:>19,}{times}" + "".join(f"{r:>18.0f}x" for r in ratios), end="")
+        print(f"{peak / 1e6:>16.1f} MB")
+
+
+def every_region() -> None:
+    """Trees of ten features, default settings."""
+    x, jacobian = problem(100_000, seed=0)
+    # Two columns part every effect, so that trees have their full depth.
+    jacobian += np.where(x[:, [3]] > 0.5, 1.5, -1.5) + np.where(x[:, [5]] > 0.3, 0.8, -0.8)
+    local = rs.local_effects(None, x, jacobian=jacobian)
+    (seconds,) = least_seconds(lambda: rs.all_regions(local, progress=False), runs=3)
+    trees = rs.all_regions(local, progress=False)
+    print(
+        f"all_regions, {N_FEATURES} features, depth 2, 100,000 rows, default settings: "
+        f"{seconds:.2f} s, {int(trees['n_nodes'].sum())} nodes."
+    )
+
+
 BENCHMARKS = {
     "global": (global_effects, bin_search),
     "bias": (bias,),
     "bins": (adaptive,),
     "bootstrap": (bootstrap,),
+    "regional": (regional, every_region),
 }
 
 

@@ -31,6 +31,7 @@ ALL = (
     "bins",
     "penalty",
     "coverage",
+    "regions",
 )
 
 

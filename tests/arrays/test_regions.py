@@ -1,0 +1,302 @@
+"""Tables of the regional search, both sides of every split, and the loss, against direct loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from rhale_stats.arrays import regions
+from rhale_stats.arrays.moments import BLOCK_ROWS, Comoments, Moments
+from rhale_stats.arrays.regions import BLOCK_CODES, Rows
+
+EPS = np.finfo(float).eps
+KINDS = ("none", "precision", "frequency")
+
+
+def frozen(array):
+    array = np.array(array)
+    array.setflags(write=False)
+    return array
+
+
+def random_rows(rng, kind="none", *, lines=False, n=400, n_cells=6, offset=0.0):
+    """Rows about the means of their cells; the last cell is empty."""
+    cell = rng.integers(0, n_cells - 1, n).astype(np.int16)
+    g, x = offset + rng.normal(size=n), rng.uniform(cell, cell + 1)
+    weight = {
+        "none": None,
+        "precision": rng.gamma(2, size=n),
+        "frequency": rng.integers(1, 5, n).astype(float),
+    }[kind]
+    centre = regions.means(cell, g, weight, n_cells)
+    x_centre = regions.means(cell, x, weight, n_cells) if lines else None
+    rows = Rows(
+        frozen(cell),
+        frozen(g - centre[cell]),
+        None if weight is None else frozen(weight),
+        kind == "frequency",
+        frozen(centre),
+        frozen(x - x_centre[cell]) if lines else None,
+        frozen(x_centre) if lines else None,
+    )
+    return rows, g, x
+
+
+def direct_moments(rows, g, x, inside):
+    """Moments of every cell over some rows, one by one: (name, cell)."""
+    n_cells = len(rows.centre)
+    found = {name: np.zeros(n_cells) for name in (*Moments._fields, "x_m2", "xg")}
+    for k in range(n_cells):
+        here = inside & (rows.cell == k)
+        w = np.ones(len(g)) if rows.weight is None else rows.weight
+        w, gk, xk = w[here], g[here], x[here]
+        total = w.sum()
+        mean = np.sum(w * gk) / total if total else np.nan
+        x_mean = np.sum(w * xk) / total if total else np.nan
+        values = {
+            "n_obs": total if rows.counted else len(w),
+            "weight": total,
+            "weight_sq": total if rows.counted else np.sum(w**2),
+            "mean": mean,
+            "m2": np.sum(w * (gk - mean) ** 2),
+            "x_mean": x_mean,
+            "x_m2": np.sum(w * (xk - x_mean) ** 2),
+            "xg": np.sum(w * (xk - x_mean) * (gk - mean)),
+        }
+        for name, value in values.items():
+            found[name][k] = value
+    return found
+
+
+def assert_moments(actual, number, expected, *, lines, scale=1.0):
+    """To some hundred units of rounding of sums of a few hundred terms."""
+    cells, products = actual
+    names = ("n_obs", "weight", "weight_sq", "mean", "m2", *(["x_mean"] if lines else []))
+    for name in names:
+        got = getattr(cells, name)[number]
+        assert_allclose(got, expected[name], rtol=1e-12, atol=1e3 * EPS * scale, err_msg=name)
+    assert (products is not None) == lines
+    for name in ("x_m2", "xg") if lines else ():
+        got = getattr(products, name)[number]
+        assert_allclose(got, expected[name], rtol=1e-12, atol=1e3 * EPS, err_msg=name)
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def test_a_table_by_hand():
+    rows = Rows(
+        np.array([0, 0, 1, 1]),
+        np.array([1.0, -1.0, 2.0, 3.0]),
+        None,
+        False,
+        np.array([10.0, 20.0]),
+    )
+    sums = regions.table(np.array([0, 1, 1, 1], dtype=np.uint8), 3, rows)
+    assert_array_equal(sums[0], [[1, 0], [1, 2], [0, 0]])
+    assert_array_equal(sums[1], [[1, 0], [-1, 5], [0, 0]])
+    assert_array_equal(sums[2], [[1, 0], [1, 13], [0, 0]])
+    cells, products = regions.moments(sums, rows)
+    assert products is None
+    assert_array_equal(cells.mean, [[11, np.nan], [9, 22.5], [np.nan, np.nan]])
+    assert_array_equal(cells.m2, [[0, 0], [0, 0.5], [0, 0]])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("lines", [False, True])
+def test_every_entry_of_a_table(rng, kind, lines):
+    rows, g, x = random_rows(rng, kind, lines=lines)
+    codes = rng.integers(0, 5, len(g)).astype(np.uint8)
+    actual = regions.moments(regions.table(codes, 5, rows), rows)
+    for code in range(5):
+        assert_moments(actual, code, direct_moments(rows, g, x, codes == code), lines=lines)
+
+
+def test_an_offset_costs_no_digits(rng):
+    """Local effects of 1e8 + noise: sums are about the means of the cells."""
+    rows, g, x = random_rows(rng, offset=1e8)
+    codes = rng.integers(0, 3, len(g)).astype(np.uint8)
+    cells, _ = regions.moments(regions.table(codes, 3, rows), rows)
+    for code in range(3):
+        expected = direct_moments(rows, g - 1e8, x, codes == code)
+        # g itself is known to 1e8 eps.
+        assert_allclose(cells.m2[code], expected["m2"], rtol=1e-6)
+        assert_allclose(cells.mean[code] - 1e8, expected["mean"], atol=1e3 * 1e8 * EPS)
+
+
+def test_rows_beyond_one_block(rng):
+    n = BLOCK_ROWS + 77
+    cell, g = rng.integers(0, 3, n).astype(np.int16), rng.normal(size=n)
+    weight = rng.integers(1, 3, n).astype(float)
+    centre = regions.means(cell, g, weight, 3)
+    for k in range(3):
+        assert_allclose(centre[k], np.average(g[cell == k], weights=weight[cell == k]), atol=1e-12)
+    assert_array_equal(regions.away(g, centre, cell), g - centre[cell])
+    rows = Rows(cell, g, weight, True, np.zeros(3))
+    codes = rng.integers(0, 2, n).astype(np.uint8)
+    sums = regions.table(codes, 2, rows)
+    for code in range(2):
+        inside = codes == code
+        assert_allclose(sums[0, code], np.bincount(cell[inside], weight[inside]), rtol=1e-12)
+        assert_allclose(
+            sums[2, code], np.bincount(cell[inside], weight[inside] * g[inside] ** 2), rtol=1e-10
+        )
+
+
+def test_the_centre_of_an_empty_cell_is_0():
+    assert_array_equal(regions.means(np.array([0, 2]), np.array([3.0, 5.0]), None, 4), [3, 0, 5, 0])
+
+
+# --- both sides of splits ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n_codes", [2, 7, BLOCK_CODES, BLOCK_CODES + 1, 2 * BLOCK_CODES + 3])
+def test_both_sides_of_every_threshold(rng, kind, n_codes):
+    """Codes beyond one block, of which many have no rows."""
+    lines = kind == "precision"
+    rows, g, x = random_rows(rng, kind, lines=lines)
+    codes = rng.integers(0, n_codes, len(g)).astype(np.int32)
+    seen = []
+    for children in regions.threshold_children(codes, n_codes, rows):
+        sides = (children.left, children.right)
+        assert sides[0].shape == sides[1].shape
+        left, right = (regions.moments(side, rows) for side in sides)
+        for number in range(sides[0].shape[1]):
+            split = children.first + number
+            seen.append(split)
+            if n_codes > 10 and split % 37:
+                continue
+            for actual, inside in ((left, codes <= split), (right, codes > split)):
+                assert_moments(actual, number, direct_moments(rows, g, x, inside), lines=lines)
+    assert_array_equal(seen, np.arange(n_codes - 1))
+
+
+def test_one_code_has_no_threshold(rng):
+    rows, g, _ = random_rows(rng)
+    (children,) = regions.threshold_children(np.zeros(len(g), dtype=np.uint8), 1, rows)
+    assert children.left.shape[1] == children.right.shape[1] == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("make", [regions.one_against_rest, regions.all_subsets])
+def test_both_sides_of_every_subset(rng, kind, make):
+    rows, g, x = random_rows(rng, kind, lines=True)
+    codes = rng.integers(0, 5, len(g)).astype(np.uint8)
+    subsets = make(5)
+    (children,) = regions.subset_children(codes, subsets, rows)
+    assert children.first == 0
+    left, right = (regions.moments(side, rows) for side in (children.left, children.right))
+    for number, subset in enumerate(subsets):
+        inside = subset[codes]
+        assert_moments(left, number, direct_moments(rows, g, x, inside), lines=True)
+        assert_moments(right, number, direct_moments(rows, g, x, ~inside), lines=True)
+
+
+@pytest.mark.parametrize("n", range(2, 13))
+def test_all_subsets_are_all_and_distinct(n):
+    subsets = regions.all_subsets(n)
+    assert subsets.shape == (2 ** (n - 1) - 1, n)
+    # A partition is a set or its complement: turned so that the first level is inside.
+    same_way = np.where(subsets[:, :1], subsets, ~subsets)
+    assert len(np.unique(same_way, axis=0)) == len(subsets)
+    assert subsets.any(axis=1).all()
+    assert not subsets.all(axis=1).any()
+    # The fewest levels first, never the larger part.
+    sizes = subsets.sum(axis=1)
+    assert (np.diff(sizes) >= 0).all()
+    assert sizes.max() <= n / 2
+
+
+def test_each_level_against_the_rest():
+    assert_array_equal(regions.one_against_rest(3), np.eye(3, dtype=bool))
+    assert_array_equal(regions.one_against_rest(2), [[True, False]])
+    assert_array_equal(regions.all_subsets(2), [[True, False]])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_effective_rows(rng, kind):
+    rows, g, _ = random_rows(rng, kind)
+    codes = np.repeat([0, 1], [len(g) - 1, 1]).astype(np.uint8)
+    found = regions.effective_rows(regions.table(codes, 3, rows), rows)
+    w = np.ones(len(g)) if rows.weight is None else rows.weight
+    first = w[:-1].sum() if rows.counted else w[:-1].sum() ** 2 / np.sum(w[:-1] ** 2)
+    # One row of a precision weight is one row; no rows are none.
+    last = w[-1] if rows.counted else 1
+    assert_allclose(found, [first, last, 0], rtol=1e-12)
+
+
+# --- the loss ------------------------------------------------------------------------------------
+
+WIDTH = np.array([1.0, 2.0, 3.0])
+
+
+def by_hand(weights=(4.0, 6.0, 10.0), means=(0.0, 0.0, 1.0), m2=(3.0, 10.0, 18.0)):
+    """Variances 1, 2 and 2 with ddof 1."""
+    part = np.array(weights)[None]
+    return Moments(part, part, part, np.array(means)[None], np.array(m2)[None], np.zeros((1, 3)))
+
+
+def loss(cells, starts, *, kind="index", ddof=1, comoments=None, linear=None):
+    starts = np.array(starts, dtype=bool).reshape(-1, 3)
+    linear = None if linear is None else np.array(linear, dtype=bool).reshape(-1, 3)
+    return regions.loss(cells, comoments, WIDTH, starts, linear, kind=kind, ddof=ddof)
+
+
+def test_loss_by_hand():
+    # Every cell a bin: 1 * 1 + 2 * 2 + 3 * 2.
+    assert_allclose(loss(by_hand(), [1, 1, 1]), [11])
+    # root of (4 * 1 + 6 * 2 + 10 * 2) / 20
+    assert_allclose(loss(by_hand(), [1, 1, 1], kind="output"), [np.sqrt(36 / 20)])
+    # The first two joined: 13 / 9 on a width of 3.
+    assert_allclose(loss(by_hand(), [1, 0, 1]), [3 * 13 / 9 + 6])
+    # Divisor n: 3/4, 10/6, 18/10.
+    assert_allclose(loss(by_hand(), [1, 1, 1], ddof=0), [0.75 + 2 * 10 / 6 + 3 * 1.8])
+    # All in one: means differ, 10 * 10 / 20 * 1 between them.
+    assert_allclose(loss(by_hand(), [1, 0, 0]), [6 * (31 + 5) / 19])
+
+
+def test_bins_without_a_variance_count_as_the_others():
+    cells = by_hand(weights=(1.0, 6.0, 10.0), m2=(0.0, 10.0, 18.0))
+    # 2 on the known width of 5, so 2 on all 6.
+    assert_allclose(loss(cells, [1, 1, 1]), [12])
+    assert_allclose(loss(cells, [1, 1, 1], kind="output"), [np.sqrt(2)])
+    empty = by_hand(weights=(0.0, 6.0, 10.0), means=(np.nan, 0.0, 0.0), m2=(0.0, 10.0, 18.0))
+    assert_allclose(loss(empty, [1, 1, 1]), [12])
+    alone = by_hand(weights=(1.0, 1.0, 0.0), means=(0.0, 0.0, np.nan), m2=(0.0, 0.0, 0.0))
+    assert_array_equal(loss(alone, [1, 1, 1]), [np.nan])
+
+
+def test_loss_of_lines_by_hand():
+    """x -1, 0, 1, 2 in a cell with g = x + (1, -1, -1, 1): slope 1, squares 4 on 2 degrees."""
+    x = np.array([-1.0, 0.0, 1.0, 2.0])
+    g = x + np.array([1.0, -1.0, -1.0, 1.0])
+    m2, x_m2 = np.sum((g - g.mean()) ** 2), np.sum((x - x.mean()) ** 2)
+    xg = np.sum((x - x.mean()) * (g - g.mean()))
+    four = np.array([[4.0, 0.0, 0.0]])
+    cells = Moments(four, four, four, *(np.array([[v, 0, 0]]) for v in (g.mean(), m2, x.mean())))
+    products = Comoments(np.array([[x_m2, 0.0, 0.0]]), np.array([[xg, 0.0, 0.0]]))
+    slope, intercept = np.polyfit(x, g, 1)
+    residual = np.sum((g - slope * x - intercept) ** 2) / 2
+    found = loss(cells, [1, 0, 0], comoments=products, linear=[1, 0, 0])
+    assert_allclose(found, [6 * residual])
+    # The same bin constant.
+    assert_allclose(loss(cells, [1, 0, 0], comoments=products, linear=[0, 0, 0]), [6 * m2 / 3])
+
+
+def test_problems_do_not_see_each_other():
+    pair = Moments(*(np.concatenate([a, b]) for a, b in zip(by_hand(), by_hand(), strict=True)))
+    assert_allclose(loss(pair, [[1, 1, 1], [1, 0, 1]]), [11, 3 * 13 / 9 + 6])
+
+
+# --- permutations --------------------------------------------------------------------------------
+
+
+def test_rows_are_shuffled_within_blocks(rng):
+    block = np.arange(4003) // 4
+    order = regions.shuffled(block, rng)
+    assert_array_equal(np.sort(order), np.arange(4003))
+    assert_array_equal(block[order], block)
+    # A row stays with chance 1/4: 1001 of 4003, sd 39 for pairs that move together.
+    assert abs(np.sum(order == np.arange(4003)) - 1001) < 4 * 39

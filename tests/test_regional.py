@@ -1,0 +1,691 @@
+"""The regional search against direct recomputation and against the authors' library; trees."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from numpy.testing import assert_allclose, assert_array_equal
+
+import rhale_stats as rs
+from rhale_stats import region_search, regional
+from rhale_stats.arrays.moments import cell_moments, comoments
+from rhale_stats.bins import Candidates, Column, make_lines
+from rhale_stats.effects import columns
+from rhale_stats.region_search import Settings, Tree, node_of, problem_of, split_losses
+from rhale_stats.splits import candidates_of, conditioning_columns
+from rhale_stats.studies.regions import two_groups
+
+N = 300
+RULES = [
+    rs.OptimalBins(30),
+    rs.OptimalBins(30, ddof=0, min_obs=12),
+    rs.EqualWidthBins(6),
+    rs.QuantileBins(6),
+    rs.AdaptiveBins(30),
+    rs.AdaptiveBins(30, degree=0),
+    rs.GreedyBins(30),
+    rs.BestEqualWidthBins(8),
+]
+every_rule = pytest.mark.parametrize("rule", RULES, ids=str)
+every_weight = pytest.mark.parametrize("kind", ["none", "precision", "frequency"])
+
+
+def sample(rng, n=N):
+    """x0 with an effect that bends and that g, z and w part, each a little."""
+    X = pd.DataFrame(
+        {
+            "x0": rng.beta(1.5, 1, n),
+            "z": rng.normal(size=n),
+            "skew": rng.lognormal(size=n),
+            "flag": rng.integers(0, 2, n).astype(float),
+        }
+    )
+    g = np.sin(5 * X["x0"]) + np.where(X["z"] > 0.3, 1.0, -0.5) * (1 + X["flag"])
+    jacobian = np.column_stack([g + rng.normal(size=n) / 2, *np.zeros((3, n))])
+    other = pd.DataFrame(
+        {
+            "z": X["z"],
+            "skew": X["skew"],
+            "flag": X["flag"] > 0,
+            "count": np.minimum(rng.poisson(2, n), 6),
+            "group": np.array(["a", "b", "c", "d"])[rng.integers(0, 4, n)],
+            "order": pd.Categorical(rng.integers(0, 5, n), ordered=True),
+        }
+    )
+    return X, jacobian, other
+
+
+def weights_of(kind, rng, n=N):
+    if kind == "precision":
+        return rng.gamma(2, size=n)
+    return None if kind == "none" else rng.integers(1, 4, n)
+
+
+def local_of(X, jacobian, weights=None, kind="precision"):
+    if kind == "none":
+        kind = "precision"
+    features = list(X.columns)
+    return rs.local_effects(
+        None, X, jacobian=jacobian, features=features, weights=weights, weight_kind=kind
+    )
+
+
+def two_regimes(n=500, seed=0, **options):
+    example = rs.simulate.TwoRegimes(**options)
+    X = example.sample(n, rng=seed)
+    return X, rs.local_effects(None, X, jacobian=example.jacobian)
+
+
+# --- losses of all candidates --------------------------------------------------------------------
+
+
+def variance_about(g, w, frequency, regressors, ddof):
+    """Weighted squares about a fit, over sum w - ddof sum w^2 / sum w; NaN without enough rows."""
+    total = w.sum()
+    total_sq = total if frequency else np.sum(w**2)
+    if len(g) == 0 or not total**2 / total_sq > ddof * (1 + 1e-12):
+        return np.nan
+    root = np.sqrt(w)
+    fit = np.linalg.lstsq(root[:, None] * regressors, root * g, rcond=None)[0]
+    return np.sum(w * (g - regressors @ fit) ** 2) / (total - ddof * total_sq / total)
+
+
+def direct_loss(problem, axis, resolution, inside):
+    """Slice the rows, choose bins in them, sum what is left in each bin (math [10] and [37])."""
+    x, g = problem.x[inside], problem.g[inside]
+    given = None if problem.weight is None else problem.weight[inside]
+    w = np.ones(len(x)) if given is None else given
+    cells = cell_moments(axis, x, g, given, frequency=problem.frequency)
+    lines = make_lines(problem.rule)
+    products = comoments(axis, cells, x, g, given) if lines else None
+    low, high = problem.low, problem.high
+    seen = Candidates(problem.name, cells, low, high, resolution, products)
+    (chosen,) = problem.rule.choose([seen])
+    starts = np.append(chosen.starts, len(axis))
+    edges = np.append(0, np.cumsum(problem.width))
+    cell = problem.cell[inside]
+    spreads, shares = [], []
+    for k, (begin, end) in enumerate(pairwise(starts)):
+        here = (cell >= begin) & (cell < end)
+        linear = chosen.linear is not None and chosen.linear[k]
+        regressors = np.column_stack([np.ones(here.sum()), x[here]])[:, : 1 + linear]
+        ddof = problem.ddof + 1 if linear else problem.ddof
+        spreads.append(variance_about(g[here], w[here], problem.frequency, regressors, ddof))
+        shares.append(edges[end] - edges[begin] if problem.loss == "index" else w[here].sum())
+    spreads, shares = np.array(spreads), np.array(shares)
+    known = np.isfinite(spreads)
+    if not known.any():
+        return np.nan
+    mean = np.sum(shares[known] * spreads[known]) / np.sum(shares[known])
+    return mean * edges[-1] if problem.loss == "index" else problem.scale * np.sqrt(mean)
+
+
+def effective(problem, inside):
+    if problem.weight is None or problem.frequency:
+        return inside.sum() if problem.weight is None else problem.weight[inside].sum()
+    w = problem.weight[inside]
+    return w.sum() ** 2 / np.sum(w**2)
+
+
+def problem_and_node(local, rule, loss, min_obs=15):
+    rows = columns(local)
+    problem = problem_of(rows, 0, "x0", rule, error=0.0, loss=loss, min_obs=min_obs)
+    axis = rule.cells(Column("x0", problem.x, problem.low, problem.high, problem.weight))
+    return problem, axis, node_of(problem, np.arange(rows.n_rows), 0.0)
+
+
+@every_rule
+@every_weight
+@pytest.mark.parametrize("loss", ["index", "output"])
+def test_losses_of_all_candidates(rng, rule, kind, loss):
+    """To 1e-9: what is left is rounding of sums in another order."""
+    X, jacobian, other = sample(rng)
+    local = local_of(X, jacobian, weights_of(kind, rng), kind)
+    problem, axis, node = problem_and_node(local, rule, loss)
+    every = np.ones(N, dtype=bool)
+    expected = direct_loss(problem, axis, node.resolution, every)
+    assert_allclose(node.loss, expected, rtol=1e-9)
+    total = np.ones(N) if problem.weight is None else problem.weight
+    refused = compared = 0
+    # Rules that look at one problem after the other take milliseconds a side.
+    slow = not isinstance(rule, rs.OptimalBins | rs.EqualWidthBins | rs.QuantileBins)
+    for thresholds in ("quantile", "equal_width", "exact"):
+        given = other[["count", "flag"]] if slow and thresholds == "exact" else other
+        found = [
+            candidates_of(one, thresholds, 4 if slow else 7)
+            for one in conditioning_columns(local, given, "x0")
+        ]
+        losses = split_losses(problem, node, node.rows, found)
+        for candidates, values in zip(found, losses, strict=True):
+            # Of hundreds of thresholds every 17th.
+            step = 1 if candidates.n_splits < 50 else 17
+            for split in range(0, candidates.n_splits, step):
+                left = candidates.goes_left(split)
+                sides = (left, ~left)
+                if min(effective(problem, side) for side in sides) < 15:
+                    assert values[split] == np.inf
+                    refused += 1
+                    continue
+                expected = sum(
+                    total[side].sum()
+                    / total.sum()
+                    * direct_loss(problem, axis, node.resolution, side)
+                    for side in sides
+                )
+                assert_allclose(values[split], expected, rtol=1e-9)
+                compared += 1
+    assert compared > 15
+    assert refused > 0
+
+
+def test_many_exact_thresholds_come_in_blocks_of_problems(rng, monkeypatch):
+    """The same, whatever number of problems is solved at once."""
+    X, jacobian, _ = sample(rng, 900)
+    problem, _, node = problem_and_node(local_of(X, jacobian), rs.OptimalBins(20), "index")
+    columns_ = conditioning_columns(local_of(X, jacobian), None, "x0")
+    found = [candidates_of(one, "exact", 20) for one in columns_]
+    expected = split_losses(problem, node, node.rows, found)
+    monkeypatch.setattr(region_search, "PROBLEMS", 64)
+    for one, two in zip(expected, split_losses(problem, node, node.rows, found), strict=True):
+        assert_allclose(one, two, rtol=1e-12)
+
+
+def test_threads_change_nothing(rng, monkeypatch):
+    monkeypatch.setattr(region_search, "THREADS_FROM", 0)
+    X, jacobian, other = sample(rng)
+    local = local_of(X, jacobian)
+    problem, _, _ = problem_and_node(local, rs.OptimalBins(30), "index")
+    conditioning = conditioning_columns(local, other, "x0")
+    settings = Settings(2, 0.0, 0.0, 10, "quantile", "permutation", 0.2, 19)
+    trees = []
+    for threads in (1, 2, 5):
+        tree = Tree(
+            problem, conditioning, settings._replace(threads=threads), np.random.default_rng(1)
+        )
+        tree.grow(np.arange(N), None)
+        trees.append(tree)
+    assert len(trees[0].nodes) > 1
+    for other_tree in trees[1:]:
+        assert repr(other_tree.nodes) == repr(trees[0].nodes)  # NaN differ from themselves
+        for number, rows in trees[0].leaves.items():
+            assert_array_equal(other_tree.leaves[number], rows)
+
+
+# --- the authors' library ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Population(rs.EqualWidthBins):
+    """Bins of one width, with variances of divisor n as in effector."""
+
+    ddof: int = 0
+
+
+def numbers_only(rng):
+    """effector guesses that a column of two values is ordinal, and warns."""
+    X, jacobian, _ = sample(rng, 600)
+    return X.drop(columns="flag"), jacobian[:, :3]
+
+
+def theirs(X, jacobian, n_bins):
+    effector = pytest.importorskip("effector")
+    effect = effector.RHALE(
+        X.to_numpy(), lambda x: x[:, 0], data_effect=jacobian, nof_instances="all"
+    )
+    effect.fit(0, binning_method=effector.axis_partitioning.Fixed(nof_bins=n_bins))
+    return effect
+
+
+def test_losses_equal_those_of_effector(rng):
+    """On the same candidates, when the spread of x has divisor n too."""
+    X, jacobian = numbers_only(rng)
+    local = local_of(X, jacobian)
+    problem, _, node = problem_and_node(local, Population(4), "output", min_obs=40)
+    effect = theirs(X, jacobian, 4)
+    convert = X["x0"].std(ddof=0) / X["x0"].std(ddof=1)
+    assert_allclose(convert * node.loss, effect.heter_score(0), rtol=1e-6)
+    compared = 0
+    for one in conditioning_columns(local, None, "x0"):
+        candidates = candidates_of(one, "equal_width", 19)
+        (losses,) = split_losses(problem, node, node.rows, [candidates])
+        values = X[one.name].to_numpy()
+        cuts = np.linspace(values.min(), values.max(), 21)[1:-1]
+        for split, cut in enumerate(cuts):
+            assert_array_equal(candidates.goes_left(split), values < cut)
+        for split in np.flatnonzero(np.isfinite(losses)):
+            left = candidates.goes_left(split)
+            expected = sum(side.mean() * effect.heter_score(0, mask=side) for side in (left, ~left))
+            assert_allclose(convert * losses[split], expected, rtol=1e-6)
+            compared += 1
+    assert compared > 10
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_split_of_effector_is_chosen(seed):
+    rng = np.random.default_rng(seed)
+    X, jacobian = numbers_only(rng)
+    effector = pytest.importorskip("effector")
+    finder = effector.space_partitioning.Best(
+        max_depth=1, numerical_features_grid_size=20, min_samples_leaf=30
+    )
+    partition = theirs(X, jacobian, 4).find_regions(0, finder=finder)
+    tree = rs.regions(
+        local_of(X, jacobian), "x0", max_depth=1, min_obs=30, min_drop=0.05, min_share=0.0,
+        n_thresholds=19, thresholds="equal_width", bins=Population(4), loss="output",
+    )  # fmt: skip
+    theirs_left = next(region.mask for region in list(partition) if region.level == 1)
+    assert tree.sizes["node"] == 3
+    assert_array_equal(tree["region_of_row"].values == 0, theirs_left)
+
+
+# --- losses of the root --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if getattr(rule, "ddof", 1)], ids=str)
+@every_weight
+def test_loss_of_the_root_is_that_of_the_effect(rng, rule, kind):
+    X, jacobian, other = sample(rng)
+    local = local_of(X, jacobian, weights_of(kind, rng), kind)
+    effect = rs.rhale(local.isel(feature=[0]), bins=rule)
+    options = {"conditioning": other, "max_depth": 0, "bins": rule}
+    output = rs.regions(local, "x0", loss="output", **options)
+    if effect["effect"].notnull().all():
+        assert_allclose(output["loss"][0], effect["heterogeneity_output"][0], rtol=1e-9)
+    index = rs.regions(local, "x0", **options)
+    width = (effect["bin_right"] - effect["bin_left"]).values[0]
+    here = np.isfinite(width)
+    expected = np.sum(width[here] * effect["heterogeneity"].values[0, here] ** 2)
+    assert_allclose(index["loss"][0], expected, rtol=1e-9)
+
+
+# --- trees ---------------------------------------------------------------------------------------
+
+
+def test_two_regimes():
+    """math [53]: one split on x3 at 0, effects of -3 and 3 without heterogeneity."""
+    X, local = two_regimes()
+    tree = rs.regions(local, "x1")
+    assert list(tree["rule"].values) == ["all rows", "x3 ≤ 0", "x3 > 0"]
+    assert_array_equal(tree["parent"], [-1, 0, 0])
+    assert_array_equal(tree["depth"], [0, 1, 1])
+    assert_array_equal(tree["region"], [-1, 0, 1])
+    assert_array_equal(tree["n_obs"], [500, (X["x3"] <= 0).sum(), (X["x3"] > 0).sum()])
+    assert_allclose(tree["weight_share"], tree["n_obs"] / 500)
+    assert_allclose(tree["loss"][1:], 0, atol=1e-12)
+    assert_allclose(tree["loss_drop"], [1, np.nan, np.nan])
+    assert_array_equal(tree["threshold"], [np.nan, 0, 0])
+    assert list(tree["operator"].values) == ["", "<=", ">"]
+    assert_array_equal(tree["region_of_row"], X["x3"] > 0)
+    effect = rs.regional_rhale(local, tree)
+    assert effect["effect"].dims == ("region", "feature", "bin")
+    assert_allclose(effect["average_effect"].values[:, 0], [-3, 3], rtol=1e-12)
+    assert_allclose(effect["heterogeneity"], 0, atol=1e-12)
+    assert list(effect["region_rule"].values) == ["x3 ≤ 0", "x3 > 0"]
+    alone = rs.rhale(local.sel(feature=["x1"]).isel(obs=np.flatnonzero(X["x3"] > 0)))
+    xr.testing.assert_allclose(effect["curve"].isel(region=1, drop=True), alone["curve"])
+
+
+def test_columns_that_coincide_leave_nothing_to_split():
+    _, local = two_regimes(correlated=True)
+    tree = rs.regions(local, "x1")
+    assert tree.sizes["node"] == 1
+    assert list(tree["rule"].values) == ["all rows"]
+    assert_array_equal(tree["region_of_row"], 0)
+    assert_array_equal(tree["pvalue"], [np.nan])
+
+
+@pytest.mark.parametrize("thresholds", ["quantile", "equal_width", "exact"])
+@every_weight
+def test_what_a_tree_says_is_what_its_rows_are(rng, thresholds, kind):
+    X, jacobian, other = sample(rng)
+    weights = weights_of(kind, rng)
+    local = local_of(X, jacobian, weights, kind)
+    tree = rs.regions(
+        local, "x0", conditioning=other, thresholds=thresholds, min_drop=0.02, bins=RULES[0]
+    )
+    assert tree.sizes["node"] > 3
+    w = np.ones(N) if weights is None else np.asarray(weights, dtype=float)
+    inside = [np.ones(N, dtype=bool)]
+    for number in range(1, tree.sizes["node"]):
+        node = tree.isel(node=number)
+        values = other[str(node["condition_feature"].values)]
+        operator, cut = str(node["operator"].values), float(node["threshold"])
+        levels = [] if not str(node["levels"].values) else json.loads(str(node["levels"].values))
+        here = {
+            "<=": lambda v=values, c=cut: v <= c,
+            ">": lambda v=values, c=cut: v > c,
+            "==": lambda v=values, x=levels: v.isin(x),
+            "in": lambda v=values, x=levels: v.isin(x),
+            "!=": lambda v=values, x=levels: ~v.isin(x),
+        }[operator]()
+        inside.append(inside[int(node["parent"])] & np.asarray(here))
+    counted = w if kind == "frequency" else np.ones(N)
+    assert_array_equal(tree["n_obs"], [counted[rows].sum() for rows in inside])
+    assert_allclose(tree["weight_share"], [w[rows].sum() / w.sum() for rows in inside])
+    for region, rows in zip(tree["region"].values, inside, strict=True):
+        if region >= 0:
+            assert_array_equal(tree["region_of_row"].values == region, rows)
+    # The drop is that of the losses of the children.
+    share, loss = tree["weight_share"].values, tree["loss"].values
+    for number in np.flatnonzero(tree["region"].values < 0):
+        children = tree["parent"].values == number
+        left = np.sum(share[children] * loss[children]) / share[number]
+        assert_allclose(tree["loss_drop"][number], 1 - left / loss[number], rtol=1e-9)
+    # The same again for new rows.
+    assert_array_equal(rs.assign(tree, other), tree["region_of_row"])
+
+
+@pytest.mark.parametrize("thresholds", ["quantile", "equal_width", "exact"])
+def test_frequency_weights_are_repeated_rows(rng, thresholds):
+    X, jacobian, other = sample(rng)
+    counts = weights_of("frequency", rng)
+    again = np.repeat(np.arange(N), counts)
+    options = {"thresholds": thresholds, "bins": rs.OptimalBins(30), "min_drop": 0.02}
+    weighted = rs.regions(
+        local_of(X, jacobian, counts, "frequency"), "x0", conditioning=other, **options
+    )
+    repeated = rs.regions(
+        local_of(X.iloc[again].reset_index(drop=True), jacobian[again]), "x0",
+        conditioning=other.iloc[again].reset_index(drop=True), **options,
+    )  # fmt: skip
+    assert list(weighted["rule"].values) == list(repeated["rule"].values)
+    for name in ("n_obs", "weight_share", "loss", "loss_drop", "best_drop", "threshold"):
+        assert_allclose(weighted[name], repeated[name], rtol=1e-9, err_msg=name)
+    assert_array_equal(weighted["region_of_row"].values[again], repeated["region_of_row"])
+
+
+def test_rows_of_frequency_weights_are_counted_for_a_constant_feature():
+    X = pd.DataFrame({"x0": np.ones(30), "z": np.arange(30.0)})
+    local = local_of(X, np.ones((30, 2)), np.full(30, 2), "frequency")
+    assert rs.regions(local, "x0")["n_obs"][0] == 60
+
+
+@pytest.mark.parametrize("loss", ["index", "output"])
+def test_equivariance(rng, loss):
+    """x -> c x + d, f -> a f + b: the same rows, drops and p-values; losses in the new units."""
+    X, jacobian, _ = sample(rng)
+    a, c, d = -4.0, 0.25, 8.0
+    options = {"loss": loss, "bins": rs.OptimalBins(16), "test": "permutation", "rng": 3}
+    options |= {"min_drop": 0.02, "n_permutations": 19}
+    one = rs.regions(local_of(X, jacobian), "x0", **options)
+    two = rs.regions(local_of(c * X + d, a / c * jacobian), "x0", **options)
+    assert one.sizes["node"] > 1
+    assert_array_equal(one["region_of_row"], two["region_of_row"])
+    assert_allclose(one["best_drop"], two["best_drop"], rtol=1e-9)
+    assert_array_equal(one["pvalue"], two["pvalue"])
+    unit = a**2 / c if loss == "index" else abs(a)
+    assert_allclose(two["loss"], unit * one["loss"], rtol=1e-9)
+
+
+def test_order_of_rows_and_columns(rng):
+    X, jacobian, other = sample(rng)
+    options = {"bins": rs.OptimalBins(30), "min_drop": 0.02}
+    one = rs.regions(local_of(X, jacobian), "x0", conditioning=other, **options)
+    order = rng.permutation(N)
+    two = rs.regions(
+        local_of(X.iloc[order].reset_index(drop=True), jacobian[order]), "x0",
+        conditioning=other.iloc[order, ::-1].reset_index(drop=True), **options,
+    )  # fmt: skip
+    assert list(one["rule"].values) == list(two["rule"].values)
+    assert_array_equal(one["region_of_row"].values[order], two["region_of_row"])
+    assert_allclose(one["loss"], two["loss"], rtol=1e-9)
+
+
+def test_inputs_stay_untouched(rng):
+    X, jacobian, other = sample(rng)
+    local = local_of(X, jacobian, weights_of("precision", rng))
+    for variable in local.variables.values():
+        if isinstance(variable.data, np.ndarray):
+            variable.data.setflags(write=False)
+    before_local, before_other = local.copy(deep=True), other.copy(deep=True)
+    for test in (None, "permutation", "honest"):
+        tree = rs.regions(
+            local, "x0", conditioning=other, bins=RULES[0], test=test, n_permutations=19, rng=0
+        )
+        rs.regional_rhale(local, tree, bins=rs.EqualWidthBins(2))
+        rs.assign(tree, other)
+    xr.testing.assert_identical(local, before_local)
+    pd.testing.assert_frame_equal(other, before_other)
+
+
+@pytest.mark.parametrize("test", [None, "permutation", "honest"])
+def test_netcdf(rng, tmp_path, test):
+    X, jacobian, other = sample(rng)
+    tree = rs.regions(
+        local_of(X, jacobian), "x0", conditioning=other, bins=RULES[0], test=test, min_drop=0.02,
+        n_permutations=19, rng=0,
+    )  # fmt: skip
+    tree.to_netcdf(tmp_path / "tree.nc", engine="h5netcdf")
+    with xr.open_dataset(tmp_path / "tree.nc", engine="h5netcdf") as read:
+        read.load()
+    xr.testing.assert_identical(tree, read)
+    assert_array_equal(rs.assign(read, other), rs.assign(tree, other))
+
+
+def test_seeds_make_trees_again(rng):
+    X, jacobian, _ = sample(rng)
+    local = local_of(X, jacobian)
+    for test in ("permutation", "honest"):
+        options = {"test": test, "bins": RULES[0], "n_permutations": 19}
+        one, two = (rs.regions(local, "x0", rng=7, **options) for _ in range(2))
+        xr.testing.assert_identical(one, two)
+
+
+# --- honest trees --------------------------------------------------------------------------------
+
+
+def test_honest_trees_count_the_rows_that_judge(rng):
+    X, jacobian, other = sample(rng)
+    local = local_of(X, jacobian)
+    tree = rs.regions(
+        local, "x0", conditioning=other, test="honest", bins=RULES[0], n_permutations=19, rng=2
+    )
+    assert tree.sizes["node"] > 1
+    found_on = tree["region_of_row"].values < 0
+    assert found_on.sum() == N / 2
+    assert tree["n_obs"][0] == N / 2
+    region = rs.assign(tree, other).values
+    assert_array_equal(region[~found_on], tree["region_of_row"].values[~found_on])
+    assert (region[found_on] >= 0).all()
+    # Rows without a region take no part in the effects.
+    effect = rs.regional_rhale(local, tree, bins=rs.EqualWidthBins(2))
+    assert effect["n_obs"].sum() == N / 2
+
+
+def test_losses_of_honest_trees_are_those_of_the_judging_rows(rng):
+    X, jacobian, other = sample(rng)
+    local = local_of(X, jacobian)
+    tree = rs.regions(
+        local, "x0", conditioning=other, test="honest", bins=rs.EqualWidthBins(4), max_depth=1,
+        n_permutations=19, rng=2, loss="output",
+    )  # fmt: skip
+    judging = tree["region_of_row"].values >= 0
+    effect = rs.rhale(
+        local.isel(feature=[0], obs=np.flatnonzero(judging)),
+        bins=rs.GivenBins(np.linspace(X["x0"].min(), X["x0"].max(), 5)),
+    )
+    spread, share = effect["heterogeneity"].values[0], effect["weight_share"].values[0]
+    expected = X["x0"].std(ddof=1) * np.sqrt(np.sum(share * spread**2))
+    assert_allclose(tree["loss"][0], expected, rtol=1e-6)
+
+
+# --- degenerate ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["index", "output"])
+@pytest.mark.parametrize("test", [None, "permutation", "honest"])
+def test_a_constant_effect_is_not_split(rng, loss, test):
+    X, jacobian, _ = sample(rng)
+    tree = rs.regions(
+        local_of(X, np.full_like(jacobian, 2.5)), "x0", loss=loss, test=test, min_drop=0,
+        min_share=0,
+    )  # fmt: skip
+    assert tree.sizes["node"] == 1
+    assert_allclose(tree["loss"], 0, atol=1e-12)
+
+
+def test_a_constant_feature(rng):
+    X, jacobian, _ = sample(rng)
+    X["x0"] = 3.0
+    tree = rs.regions(local_of(X, jacobian), "x0")
+    assert tree.sizes["node"] == 1
+    assert np.isnan(tree["loss"][0])
+    assert_array_equal(tree["region_of_row"], 0)
+
+
+def test_constant_conditioning_columns(rng):
+    X, jacobian, _ = sample(rng)
+    given = pd.DataFrame({"one": np.ones(N), "same": ["a"] * N})
+    tree = rs.regions(local_of(X, jacobian), "x0", conditioning=given, test="permutation")
+    assert tree.sizes["node"] == 1
+
+
+@pytest.mark.parametrize("kind", ["precision", "frequency"])
+def test_rows_of_weight_zero_are_absent(rng, kind):
+    X, jacobian, other = sample(rng)
+    weights = weights_of(kind, rng).astype(float)
+    weights[::3] = 0
+    # Whatever stands in them.
+    wild = jacobian.copy()
+    wild[::3, 0] = 1e6
+    present = weights > 0
+    options = {"bins": rs.OptimalBins(30), "min_drop": 0.02}
+    one = rs.regions(local_of(X, wild, weights, kind), "x0", conditioning=other, **options)
+    two = rs.regions(
+        local_of(X[present], jacobian[present], weights[present], kind), "x0",
+        conditioning=other[present], **options,
+    )  # fmt: skip
+    assert list(one["rule"].values) == list(two["rule"].values)
+    assert_allclose(one["loss"], two["loss"], rtol=1e-12)
+    assert_array_equal(one["region_of_row"].values[present], two["region_of_row"])
+    assert_array_equal(one["region_of_row"].values[~present], -1)
+
+
+def test_more_rows_asked_for_than_half_of_them(rng):
+    X, jacobian, _ = sample(rng)
+    tree = rs.regions(local_of(X, jacobian), "x0", min_obs=N)
+    assert tree.sizes["node"] == 1
+    assert str(tree["best"][0].values) == ""
+
+
+def test_all_regions(rng):
+    X, jacobian, _ = sample(rng)
+    jacobian = jacobian + np.where(X["z"] > 0, 1.0, 0.0)[:, None]
+    local = local_of(X, jacobian)
+    trees = rs.all_regions(local, ["x0", "z"], bins=RULES[0], progress=False)
+    assert list(trees["feature"].values) == ["x0", "z"]
+    for name in ("x0", "z"):
+        alone = rs.regions(local, name, bins=RULES[0])
+        one = trees.sel(feature=name).isel(node=slice(0, int(trees["n_nodes"].sel(feature=name))))
+        for variable in ("rule", "loss", "n_obs", "region", "pvalue"):
+            assert_array_equal(one[variable], alone[variable])
+        assert_array_equal(one["region_of_row"], alone["region_of_row"])
+        assert_array_equal(rs.assign(trees.sel(feature=name), X), alone["region_of_row"])
+
+
+# --- new rows ------------------------------------------------------------------------------------
+
+
+def test_rows_that_no_region_takes():
+    X, local = two_regimes()
+    tree = rs.regions(local, "x1")
+    new = X.iloc[:4].copy()
+    new.index = list("abcd")
+    new.iloc[1, 2] = np.nan
+    with pytest.warns(UserWarning, match="No region for 1 of 4 rows"):
+        found = rs.assign(tree, new)
+    assert list(found["obs"].values) == list("abcd")
+    assert found.values[1] == -1
+    assert_array_equal(found.values[[0, 2, 3]], X["x3"].iloc[[0, 2, 3]] > 0)
+    with pytest.raises(KeyError, match="got none named 'x3'"):
+        rs.assign(tree, X[["x1", "x2"]])
+    with pytest.raises(TypeError, match="numbers in column 'x3', which is compared with 0; got"):
+        rs.assign(tree, X.astype({"x3": object}).assign(x3="many"))
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"max_depth": -1}, ValueError, "max_depth must be at least 0; got -1"),
+        ({"n_thresholds": 0}, ValueError, "n_thresholds must be at least 1; got 0"),
+        ({"n_permutations": 0}, ValueError, "n_permutations must be at least 1; got 0"),
+        ({"min_obs": 0}, ValueError, "min_obs must be at least 1; got 0"),
+        ({"min_drop": 1.0}, ValueError, r"min_drop must lie in \[0, 1\).*got 1.0"),
+        ({"min_drop": np.nan}, ValueError, "min_drop must lie in.*got nan"),
+        ({"min_share": -0.1}, ValueError, "min_share must lie in.*got -0.1"),
+        ({"level": 0.0}, ValueError, "level must lie strictly between 0 and 1; got 0.0"),
+        ({"thresholds": "all"}, ValueError, "thresholds must be.*got 'all'"),
+        ({"loss": "variance"}, ValueError, "loss must be.*got 'variance'"),
+        ({"test": "bonferroni"}, ValueError, "test must be.*got 'bonferroni'"),
+        (
+            {"test": "permutation", "n_permutations": 18},
+            ValueError,
+            "at least 1 / level - 1.*got 18 at level 0.05",
+        ),
+        ({"bins": rs.OptimalBins}, TypeError, "bins must be a rule such as OptimalBins"),
+        ({"conditioning": np.ones((3, 1))}, ValueError, "each of the 300 rows of local; got 3"),
+    ],
+)
+def test_settings_refused(rng, options, error, message):
+    X, jacobian, _ = sample(rng)
+    with pytest.raises(error, match=message):
+        rs.regions(local_of(X, jacobian), "x0", **options)
+
+
+def test_others_refused(rng):
+    X, jacobian, other = sample(rng)
+    local = local_of(X, jacobian)
+    with pytest.raises(KeyError, match="nowhere"):
+        rs.regions(local, "nowhere")
+    tree = rs.regions(local, "x0", bins=RULES[0])
+    with pytest.raises(ValueError, match="it has 299 rows and the tree 300"):
+        rs.regional_rhale(local.isel(obs=slice(1, None)), tree)
+    with pytest.raises(TypeError, match=r"that regions\(local, feature\) returns; got DataFrame"):
+        rs.regional_rhale(local, other)
+    trees = rs.all_regions(local, ["x0", "z"], bins=RULES[0], progress=False)
+    with pytest.raises(ValueError, match="of one feature; this one is of 'x0', 'z'"):
+        rs.assign(trees, X)
+    broken = local.assign(x=local["x"].where(local["x"]["obs"] != 5))
+    with pytest.raises(ValueError, match="'z'"):
+        regional.regions(broken.assign(local_effect=local["local_effect"]), "x0")
+
+
+def test_refining_a_threshold_ends():
+    """The bracket of the best threshold once grew again, and a search went round for ever."""
+    rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(16, 197)))
+    x, effect, _ = two_groups("uniform", 0.5, 500, rng)
+    X = pd.DataFrame(x).add_prefix("x")
+    local = local_of(X, np.column_stack([effect, np.zeros((500, 9))]))
+    tree = rs.regions(local, "x0", max_depth=1, min_drop=0, min_share=0, bins=rs.OptimalBins(10))
+    assert str(tree["condition_feature"][1].values) == "x3"
+
+
+@pytest.mark.parametrize("n_thresholds", [1, 2, 20])
+def test_refined_thresholds_are_better_than_quantiles(rng, n_thresholds):
+    X, jacobian, _ = sample(rng)
+    local = local_of(X, jacobian)
+    options = {"max_depth": 1, "min_drop": 0, "bins": rs.OptimalBins(20)}
+    drop = {
+        thresholds: float(
+            rs.regions(
+                local, "x0", conditioning=X[["z"]], thresholds=thresholds,
+                n_thresholds=n_thresholds, **options,
+            )["best_drop"][0]
+        )
+        for thresholds in ("quantile", "exact")
+    }  # fmt: skip
+    problem, _, node = problem_and_node(local, rs.OptimalBins(20), "index")
+    (column,) = conditioning_columns(local, X[["z"]], "x0")
+    coarse = candidates_of(column, "quantile", n_thresholds)
+    (losses,) = split_losses(problem, node, node.rows, [coarse])
+    assert 1 - losses.min() / node.loss <= drop["quantile"] + 1e-12
+    assert drop["quantile"] <= drop["exact"] + 1e-12

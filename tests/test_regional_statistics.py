@@ -1,0 +1,126 @@
+"""Regions as statistics: math [53], size and power of the tests. See study ``regions``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import rhale_stats as rs
+from rhale_stats.studies.regions import N_CONDITIONING, two_groups, without_regions
+
+pytestmark = pytest.mark.slow
+
+# A size or a coverage is refused at this level: one test in a thousand fails by chance.
+REFUSED = 0.001
+
+
+def local_of(x, effect):
+    """The first column with its local effects, and columns to condition on."""
+    X = pd.DataFrame(x, columns=[f"x{column}" for column in range(x.shape[1])])
+    jacobian = np.column_stack([effect, np.zeros((len(x), N_CONDITIONING))])
+    return rs.local_effects(None, X, jacobian=jacobian)
+
+
+# --- math [53]: 200 samples of 500 rows ----------------------------------------------------------
+
+
+def test_two_regimes_are_found():
+    example, good = rs.simulate.TwoRegimes(), 0
+    for seed in range(200):
+        X = example.sample(500, rng=seed)
+        local = rs.local_effects(None, X, jacobian=example.jacobian)
+        tree = rs.regions(local, "x1")
+        if tree.sizes["node"] != 3 or str(tree["condition_feature"][1].values) != "x3":
+            continue
+        # A step between thresholds is a 21st of the rows.
+        cut = float(tree["threshold"][1])
+        near = abs((X["x3"] <= cut).mean() - (X["x3"] <= 0).mean()) <= 1 / 21
+        effect = rs.regional_rhale(local, tree)
+        means = effect["average_effect"].values[:, 0]
+        good += near and np.allclose(means, [-3, 3]) and float(effect["heterogeneity"].max()) < 1e-9
+    assert good >= 190
+
+
+def test_columns_that_coincide_are_not_split():
+    example, good = rs.simulate.TwoRegimes(correlated=True), 0
+    for seed in range(200):
+        X = example.sample(500, rng=seed)
+        local = rs.local_effects(None, X, jacobian=example.jacobian)
+        good += rs.regions(local, "x1").sizes["node"] == 1
+        effect = rs.rhale(local.sel(feature=["x1"])).isel(feature=0)
+        for left, right, mean in zip(
+            effect["bin_left"].values, effect["bin_right"].values, effect["effect"].values,
+            strict=True,
+        ):  # fmt: skip
+            if not left < 0 < right:
+                assert mean == pytest.approx(3 * np.sign(left + right))
+    assert good >= 190
+
+
+# --- size ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("test", ["permutation", "honest"])
+@pytest.mark.parametrize("n", [300, 3000])
+@pytest.mark.parametrize("name", ["additive", "noise"])
+def test_false_splits(test, n, name):
+    """Nine columns condition nothing: the root is split in 5 % of samples."""
+    rng = np.random.default_rng(n)
+    runs, splits = 120, 0
+    for _ in range(runs):
+        tree = rs.regions(
+            local_of(*without_regions(name, n, rng)), "x0", test=test, max_depth=1, min_drop=0,
+            min_share=0, n_permutations=19, bins=rs.OptimalBins(20), rng=rng,
+        )  # fmt: skip
+        splits += tree.sizes["node"] > 1
+    assert stats.binomtest(splits, runs, 0.05).pvalue > REFUSED
+
+
+def test_early_stopping_leaves_the_size(rng):
+    """199 permutations, stopped when ten were as good: p-values up to the level are kept."""
+    runs, pvalues = 150, []
+    for _ in range(runs):
+        tree = rs.regions(
+            local_of(*without_regions("noise", 100, rng)), "x0", test="permutation", max_depth=1,
+            min_drop=0, min_share=0, bins=rs.EqualWidthBins(4), n_thresholds=5, rng=rng,
+        )  # fmt: skip
+        pvalues.append(float(tree["pvalue"][0]))
+    for level in (0.05, 0.25, 0.5):
+        below = int(np.sum(np.array(pvalues) <= level))
+        assert stats.binomtest(below, runs, level).pvalue > REFUSED
+
+
+def test_noise_is_split_without_a_test():
+    """Why there are tests: of 300 rows of noise most are split by default."""
+    rng = np.random.default_rng(0)
+    splits = [
+        rs.regions(
+            local_of(*without_regions("noise with t3 tails", 300, rng)), "x0", max_depth=1,
+            bins=rs.OptimalBins(20),
+        ).sizes["node"] > 1
+        for _ in range(40)
+    ]  # fmt: skip
+    assert np.mean(splits) > 0.5
+
+
+# --- power ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("test", ["permutation", "honest"])
+@pytest.mark.parametrize(("name", "runs"), [("uniform", 60), ("log-normal", 60)])
+def test_the_true_split_is_found_under_noise(test, name, runs):
+    """Effects of +-3 with noise of sd 1, parted at the median, in 95 % of samples at least."""
+    rng = np.random.default_rng(1)
+    found = 0
+    for _ in range(runs):
+        x, effect, cut = two_groups(name, 3.0, 500, rng)
+        tree = rs.regions(
+            local_of(x, effect), "x0", test=test, max_depth=1, n_permutations=19,
+            bins=rs.OptimalBins(10), rng=rng,
+        )  # fmt: skip
+        if tree.sizes["node"] == 3 and str(tree["condition_feature"][1].values) == "x3":
+            threshold = float(tree["threshold"][1])
+            found += abs(np.mean(x[:, 3] <= threshold) - np.mean(x[:, 3] <= cut)) <= 0.01
+    assert found >= 0.95 * runs
