@@ -80,7 +80,7 @@ def test_false_splits(test, n, name):
 
 def test_early_stopping_leaves_the_size(rng):
     """199 permutations, stopped when ten were as good: p-values up to the level are kept."""
-    runs, pvalues = 150, []
+    runs, pvalues = 100, []
     for _ in range(runs):
         tree = rs.regions(
             local_of(*without_regions("noise", 100, rng)), "x0", test="permutation", max_depth=1,
