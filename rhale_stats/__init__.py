@@ -36,6 +36,7 @@ from rhale_stats.plots import (
     plot_forest,
 )
 from rhale_stats.regional import all_regions, assign, regional_rhale, regions
+from rhale_stats.regional_comparisons import regional_ale, regional_pdp, regional_shap
 from rhale_stats.resampling import bootstrap, bootstrap_refit, folds
 from rhale_stats.scoring import mae, mcse
 from rhale_stats.simulate import dense_truth
@@ -81,7 +82,10 @@ __all__ = [
     "plot_effects",
     "plot_forest",
     "predict",
+    "regional_ale",
+    "regional_pdp",
     "regional_rhale",
+    "regional_shap",
     "regions",
     "rhale",
     "simulate",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +62,48 @@ TIE = 1e-9
 PROBLEMS = 2048
 
 
+# Rows as a loss wants them.
+R = TypeVar("R", bound=search.Tabled)
+
+
 # --- what a split leaves --------------------------------------------------------------------------
+
+
+class Node(NamedTuple, Generic[R]):
+    """Rows of one node, about its means in the cells, and its loss."""
+
+    at: IntArray
+    rows: R
+    n_obs: float
+    weight: float
+    loss: float
+    worth: bool
+    resolution: float
+
+
+class Searchable(Protocol[R]):
+    """What a tree needs of a feature: values along it, nodes, and the losses of sets of rows.
+
+    Of ``block`` neighbours along the feature the permutation test exchanges rows.
+    """
+
+    @property
+    def x(self) -> FloatArray:
+        """The feature, row by row."""
+
+    @property
+    def block(self) -> int:
+        """Rows of one block exchange their conditioning values."""
+
+    @property
+    def least_rows(self) -> float:
+        """Effective rows that a region must have."""
+
+    def node(self, at: IntArray, min_share: float) -> Node[R]:
+        """The node with the rows ``at``."""
+
+    def losses(self, sums: FloatArray, rows: R, exact: float) -> FloatArray:
+        """Losses of many sets of rows, (sum, problem, cell) -> (problem,)."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +128,7 @@ class Problem:
     loss: str
     scale: float
     min_obs: float
+    block: ClassVar[int] = BLOCK
 
     @property
     def ddof(self) -> int:
@@ -97,6 +139,14 @@ class Problem:
     def least_rows(self) -> float:
         """Effective rows that a region must have: what the caller and the rule for bins ask."""
         return max(self.min_obs, 2.0, float(getattr(self.rule, "min_obs", None) or 0)) * (1 - 1e-12)
+
+    def node(self, at: IntArray, min_share: float) -> Node[search.Rows]:
+        """The node with the rows ``at``."""
+        return node_of(self, at, min_share)
+
+    def losses(self, sums: FloatArray, rows: search.Rows, exact: float) -> FloatArray:
+        """Losses of many sets of rows, from their sums in the cells."""
+        return losses_of(self, *search.moments(sums, rows), exact)
 
 
 def problem_of(
@@ -138,19 +188,7 @@ def problem_of(
     )  # fmt: skip
 
 
-class Node(NamedTuple):
-    """Rows of one node, about its means in the cells, and its loss."""
-
-    at: IntArray
-    rows: search.Rows
-    n_obs: float
-    weight: float
-    loss: float
-    worth: bool
-    resolution: float
-
-
-def node_of(problem: Problem, at: IntArray, min_share: float) -> Node:
+def node_of(problem: Problem, at: IntArray, min_share: float) -> Node[search.Rows]:
     """The node with the rows ``at``."""
     x, g = problem.x[at], problem.g[at]
     w = None if problem.weight is None else problem.weight[at]
@@ -177,11 +215,13 @@ def node_of(problem: Problem, at: IntArray, min_share: float) -> Node:
     # the model's own rounding makes, there is nothing to be found.
     everything = merge(cells, np.array([0]))
     spread = float(variance(everything, problem.ddof)[0])
-    share = loss / problem.scale / np.sqrt(spread) if problem.loss == "output" else 0.0
-    if problem.loss == "output":
-        share = share**2
-    else:
-        share = loss / (spread * problem.width.sum()) if spread > 0 else 0.0
+    share = 0.0
+    if spread > 0:
+        share = {
+            "index": loss / (spread * problem.width.sum()),
+            "output": (loss / problem.scale) ** 2 / spread,
+            "variance": loss / spread,
+        }[problem.loss]
     worth = spread > (4 * exact) ** 2 and share >= min_share
     return Node(
         at, rows, float(everything.n_obs[0]), float(everything.weight[0]), loss, worth, exact
@@ -207,7 +247,7 @@ def losses_of(
 
 
 def split_losses(
-    problem: Problem, node: Node, rows: search.Rows, tried: Sequence[Candidates]
+    problem: Searchable[R], node: Node[R], rows: R, tried: Sequence[Candidates]
 ) -> list[FloatArray]:
     """Mean loss of both sides of every split of every column, by their weight; inf if not allowed.
 
@@ -225,7 +265,7 @@ def split_losses(
     return found
 
 
-def _children(one: Candidates, rows: search.Rows) -> Iterator[search.Children]:
+def _children(one: Candidates, rows: search.Tabled) -> Iterator[search.Children]:
     if not one.n_splits:
         return iter(())
     if one.subsets is None:
@@ -234,9 +274,9 @@ def _children(one: Candidates, rows: search.Rows) -> Iterator[search.Children]:
 
 
 def _solve(
-    problem: Problem,
-    node: Node,
-    rows: search.Rows,
+    problem: Searchable[R],
+    node: Node[R],
+    rows: R,
     waiting: list[tuple[FloatArray, search.Children]],
 ) -> None:
     """Fill in the losses of the splits that are waiting."""
@@ -247,14 +287,14 @@ def _solve(
         axis=1,
     )
     # Both sides, before anything is worked out for them.
-    enough = search.effective_rows(sides, rows) >= problem.least_rows
+    enough = rows.effective_rows(sides) >= problem.least_rows
     enough = np.tile(enough.reshape(2, -1).all(axis=0), 2)
     losses = np.full(len(enough), np.inf)
     if enough.any():
-        cells, products = search.moments(sides if enough.all() else sides[:, enough], rows)
-        losses[enough] = losses_of(problem, cells, products, node.resolution)
+        asked = sides if enough.all() else sides[:, enough]
+        losses[enough] = problem.losses(asked, rows, node.resolution)
     losses[np.isnan(losses)] = np.inf
-    share = sides[0].sum(axis=1) / node.weight
+    share = rows.total_weight(sides) / node.weight
     with np.errstate(invalid="ignore"):
         together = (share * losses).reshape(2, -1).sum(axis=0)
     together[np.isnan(together)] = np.inf  # a side without rows
@@ -279,9 +319,9 @@ def best_of(losses: Sequence[FloatArray], tie: float) -> tuple[int, int, float] 
 
 
 def searched(
-    problem: Problem,
-    node: Node,
-    rows: search.Rows,
+    problem: Searchable[R],
+    node: Node[R],
+    rows: R,
     tried: Sequence[Candidates],
     threads: int,
 ) -> list[FloatArray]:
@@ -348,7 +388,7 @@ class _Best(NamedTuple):
     least: float
 
 
-class Tree:
+class Tree(Generic[R]):
     """A tree as it grows, from the root to the leaves, left sides first.
 
     With honest trees ``judge`` are the rows that the search does not see.
@@ -356,7 +396,7 @@ class Tree:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: Searchable[R],
         conditioning: Sequence[Conditioning],
         settings: Settings,
         rng: np.random.Generator,
@@ -377,8 +417,8 @@ class Tree:
     ) -> None:
         """Add the node of the rows ``at``, and all below it."""
         number = len(self.nodes)
-        node = node_of(self.problem, at, self.settings.min_share)
-        other = None if judge is None else node_of(self.problem, judge, self.settings.min_share)
+        node = self.problem.node(at, self.settings.min_share)
+        other = None if judge is None else self.problem.node(judge, self.settings.min_share)
         best, verdict = None, Verdict()
         if len(path) < self.settings.max_depth and node.worth:
             best = self.best(node)
@@ -393,7 +433,7 @@ class Tree:
             of_judge = None if judge is None else judge[self._meets(condition, judge)]
             self.grow(at[self._meets(condition, at)], of_judge, number, (*path, condition))
 
-    def best(self, node: Node) -> _Best | None:
+    def best(self, node: Node[R]) -> _Best | None:
         """The split that leaves the least loss."""
         settings = self.settings
         tried = map_features(
@@ -414,7 +454,7 @@ class Tree:
         return _Best(at, loss, sides_of(column, split, number, node.at), tried, least_of(losses))
 
     def _refined(
-        self, node: Node, column: Conditioning, split: Candidates, number: int, loss: float
+        self, node: Node[R], column: Conditioning, split: Candidates, number: int, loss: float
     ) -> tuple[Candidates, int, float]:
         """The best of all thresholds between the neighbours of the best quantile, step by step."""
         values, n = column.values[node.at], self.settings.n_thresholds
@@ -438,7 +478,7 @@ class Tree:
                 break
         return split, number, loss
 
-    def judge(self, node: Node, best: _Best, other: Node | None) -> Verdict:
+    def judge(self, node: Node[R], best: _Best, other: Node[R] | None) -> Verdict:
         """Whether the split is made, by its drop and by the test."""
         settings, text = self.settings, best.sides[0].text
         best_drop = 1 - best.loss / node.loss
@@ -463,7 +503,7 @@ class Tree:
         (column,) = (one for one in self.conditioning if one.name == condition.feature)
         return column.meets(condition, rows)
 
-    def _pvalue(self, node: Node, tried: Sequence[Candidates], least: float) -> float:
+    def _pvalue(self, node: Node[R], tried: Sequence[Candidates], least: float) -> float:
         """math [39]: how often the best of all splits is as good when conditioning is exchanged.
 
         Rows that are neighbours along the feature exchange all their conditioning values at once,
@@ -476,7 +516,7 @@ class Tree:
         order = along(self.problem, node)
         tried = [one.take(order) for one in tried]
         for number in range(1, most + 1):
-            mixed = exchanged(node, order, self.rng)
+            mixed = exchanged(node, order, self.rng, self.problem.block)
             losses = searched(self.problem, node, mixed, tried, self.settings.threads)
             as_good += least_of(losses) <= least + TIE * node.loss
             if as_good == enough:
@@ -484,14 +524,14 @@ class Tree:
         return (as_good + 1) / (most + 1)
 
 
-def along(problem: Problem, node: Node) -> IntArray:
+def along(problem: Searchable[R], node: Node[R]) -> IntArray:
     """Rows of a node in order of the feature."""
     return np.argsort(problem.x[node.at], kind="stable")
 
 
-def exchanged(node: Node, order: IntArray, rng: np.random.Generator) -> search.Rows:
+def exchanged(node: Node[R], order: IntArray, rng: np.random.Generator, block: int = BLOCK) -> R:
     """The rows in that order, when neighbours have exchanged all but their conditioning values."""
-    return node.rows.take(order[search.shuffled(np.arange(len(order)) // BLOCK, rng)])
+    return node.rows.take(order[search.shuffled(np.arange(len(order)) // block, rng)])
 
 
 def least_of(losses: Sequence[FloatArray]) -> float:

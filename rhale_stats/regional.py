@@ -23,6 +23,7 @@ from rhale_stats.region_search import (
     LOSSES,
     TESTS,
     Grown,
+    Searchable,
     Settings,
     Tree,
     Verdict,
@@ -343,19 +344,34 @@ def work_of(
 
 def _tree(work: Work, position: int, given: pd.DataFrame | ArrayLike | None) -> xr.Dataset:
     """The tree of one feature."""
+    problem = problem_of(
+        work.rows,
+        position,
+        feature_names(work.local)[position],
+        work.rule,
+        error=float(work.local["local_effect_error"].values[position]),
+        loss=work.loss,
+        min_obs=work.min_obs,
+    )
+    tree = tree_of(work, position, given, problem, LOSSES[work.loss])
+    rule_name, parameters = describe(work.rule)
+    return tree.assign_attrs(
+        loss_kind=work.loss, bin_rule=rule_name, bin_parameters=parameters, software=software()
+    )
+
+
+def tree_of(
+    work: Work,
+    position: int,
+    given: pd.DataFrame | ArrayLike | None,
+    problem: Searchable[Any] | None,
+    loss_units: str,
+) -> xr.Dataset:
+    """The tree of one feature, whatever its loss; a node alone where there is nothing to search."""
     local, settings = work.local, work.settings
     name = feature_names(local)[position]
     every = conditioning_columns(local, given, name)
     conditioning = every if work.present.all() else [one.take(work.present) for one in every]
-    problem = problem_of(
-        work.rows,
-        position,
-        name,
-        work.rule,
-        error=float(local["local_effect_error"].values[position]),
-        loss=work.loss,
-        min_obs=work.min_obs,
-    )
     region_of_row = np.full(local.sizes["obs"], -1, dtype=np.int64)
     if problem is None:
         n_rows = float(work.rows.n_rows)
@@ -390,8 +406,7 @@ def _tree(work: Work, position: int, given: pd.DataFrame | ArrayLike | None) -> 
         "pvalue": [verdict.pvalue for verdict in verdicts],
         "region": region,
     }
-    units = {"loss": LOSSES[work.loss]}
-    rule_name, parameters = describe(work.rule)
+    units = {"loss": loss_units}
     return xr.Dataset(
         {
             **{
@@ -412,7 +427,6 @@ def _tree(work: Work, position: int, given: pd.DataFrame | ArrayLike | None) -> 
         },
         {
             "method": "regions",
-            "loss_kind": work.loss,
             "conditioning": ", ".join(one.name for one in every),
             "max_depth": settings.max_depth,
             "min_obs": work.min_obs,
@@ -424,12 +438,9 @@ def _tree(work: Work, position: int, given: pd.DataFrame | ArrayLike | None) -> 
             "level": settings.level,
             "n_permutations": settings.n_permutations,
             **work.facts,
-            "bin_rule": rule_name,
-            "bin_parameters": parameters,
             "output_name": local.attrs.get("output_name", "output"),
             "output_units": local.attrs.get("output_units", ""),
             "n_rows": work.rows.n_rows,
-            "software": software(),
         },
     )
 
@@ -474,7 +485,7 @@ def regional_rhale(
     tree : Dataset
         What `regions` returned, of one feature.
     bins : bin rule, optional
-        By default that of the tree.
+        By default that of the tree; `OptimalBins` if it has none, as that of `regional_pdp`.
     centering, std_error_moments
         As in `rhale`; "mean" is the mean over the rows of the region.
 
@@ -515,7 +526,7 @@ def regional_rhale(
             f"local must be the Dataset that the tree was made from; it has {local.sizes['obs']} "
             f"rows and the tree {tree.sizes['obs']}, or they are named otherwise."
         )
-    if bins is None:
+    if bins is None and "bin_rule" in tree.attrs:
         bins = rule_of(str(tree.attrs["bin_rule"]), str(tree.attrs["bin_parameters"]))
     own = local.isel(feature=[feature_position(local, name)])
     region_of_row = tree[ROWS].values
