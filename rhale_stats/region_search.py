@@ -458,20 +458,22 @@ class Tree(Generic[R]):
     ) -> tuple[Candidates, int, float]:
         """The best of all thresholds between the neighbours of the best quantile, step by step."""
         values, n = column.values[node.at], self.settings.n_thresholds
-        last = values.max()
+        low, high = -np.inf, values.max()
         while split.thresholds is not None:
             cuts = split.thresholds
-            low = cuts[number - 1] if number else -np.inf
-            high = cuts[number + 1] if number + 1 < len(cuts) else last
+            # Closer each time: at the end of the cuts it goes no further than before.
+            low = cuts[number - 1] if number else low
+            high = cuts[number + 1] if number + 1 < len(cuts) else high
             between = np.unique(values[(values > low) & (values < high)])
             every = len(between) <= 2 * n
             finer = between
             if not every:
-                finer = np.union1d(quantile_cuts(between, n), cuts[number])
+                finer = np.union1d(quantile_cuts(between, max(n, 2)), cuts[number])
             closer = thresholds_at(values, finer)
             (losses,) = split_losses(self.problem, node, node.rows, [closer])
             better = best_of([losses], TIE * node.loss)
-            if better is None or better[2] > loss:
+            # The split of before is among them, and its sums may round to more.
+            if better is None or better[2] > loss + TIE * node.loss:
                 break
             split, number, loss = closer, better[1], better[2]
             if every:

@@ -291,6 +291,21 @@ def test_two_regimes_uncorrelated(test):
             assert float(tree["pvalue"][0]) <= 0.05
 
 
+def test_refinement_goes_on_where_the_best_split_so_far_rounds_to_more():
+    """It stopped one row from the jump in 3 samples of 100."""
+    seed = np.random.SeedSequence(0, spawn_key=(0, 51))
+    X = EXAMPLE.sample(500, rng=np.random.default_rng(seed))
+    tree = rs.regional_pdp(EXAMPLE.model, X, "x1")
+    assert tree["rule"].values.tolist() == ["all rows", "x3 ≤ 0", "x3 > 0"]
+
+
+@pytest.mark.parametrize("n_thresholds", [1, 2, 3, 7])
+def test_refinement_comes_to_an_end_with_few_thresholds(n_thresholds):
+    X = EXAMPLE.sample(500, rng=0)
+    tree = rs.regional_pdp(EXAMPLE.model, X, "x1", n_thresholds=n_thresholds)
+    assert tree["rule"].values.tolist() == ["all rows", "x3 ≤ 0", "x3 > 0"]
+
+
 def test_two_regimes_correlated_only_pdp_splits():
     X = CORRELATED.sample(500, rng=1)
     assert rs.regional_ale(CORRELATED.model, X, "x1").sizes["node"] == 1
