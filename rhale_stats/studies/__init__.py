@@ -28,6 +28,8 @@ STUDIES: dict[str, str] = {
     "bins": "rhale_stats.studies.bins",
     "penalty": "rhale_stats.studies.penalty",
     "coverage": "rhale_stats.studies.coverage",
+    "regional-timing": "rhale_stats.studies.regional_timing",
+    "correlated": "rhale_stats.studies.correlated",
 }
 
 __all__ = ["STUDIES", "Options", "Output", "Scenario", "Study", "load", "names", "run"]
