@@ -37,6 +37,7 @@ from rhale_stats.plots import (
 )
 from rhale_stats.region_plots import plot_interactions, plot_regions, plot_tree
 from rhale_stats.regional import all_regions, assign, regional_rhale, regions
+from rhale_stats.regional_comparisons import regional_ale, regional_pdp, regional_shap
 from rhale_stats.resampling import bootstrap, bootstrap_refit, folds
 from rhale_stats.scoring import mae, mcse
 from rhale_stats.simulate import dense_truth
@@ -85,7 +86,10 @@ __all__ = [
     "plot_regions",
     "plot_tree",
     "predict",
+    "regional_ale",
+    "regional_pdp",
     "regional_rhale",
+    "regional_shap",
     "regions",
     "rhale",
     "simulate",

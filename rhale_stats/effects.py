@@ -166,7 +166,7 @@ def local_effects(
         )
     check_choice("weight_kind", weight_kind, ("precision", "frequency"))
     weight = None if weights is None else as_weights(weights, table.n_rows, weight_kind)
-    positions = _positions(table, features)
+    positions = positions_of(table, features)
     names = [table.names[position] for position in positions]
     shape = (table.n_rows, len(positions))
     x = np.empty(shape, order="F")
@@ -203,6 +203,25 @@ def local_effects(
                 "See what the model returns at these rows.",
             )
 
+    return labelled(
+        X, table, positions, x, effect, error, weight, weight_kind=weight_kind, method=method
+    )
+
+
+def labelled(
+    X: Any,
+    table: models.Table,
+    positions: Sequence[int],
+    x: FloatArray,
+    effect: FloatArray,
+    error: FloatArray,
+    weight: FloatArray | None,
+    *,
+    weight_kind: str,
+    method: str,
+) -> xr.Dataset:
+    """Local effects of some columns, (obs, feature), as `local_effects` returns them."""
+    names = [table.names[position] for position in positions]
     attrs = getattr(X, "attrs", {})
     units = unit_mapping(attrs)
     coordinates: dict[str, Any] = {
@@ -261,7 +280,9 @@ def _form(table: models.Table) -> str:
     return "DataFrame with labels of its own"
 
 
-def _positions(table: models.Table, features: str | int | Sequence[str | int] | None) -> list[int]:
+def positions_of(
+    table: models.Table, features: str | int | Sequence[str | int] | None
+) -> list[int]:
     """Columns chosen by name or number; by default all numeric ones that are not discrete."""
     everything = range(len(table.names))
     if features is None:

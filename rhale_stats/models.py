@@ -24,6 +24,9 @@ DISCRETE_LEVELS = 12
 ZERO_SHARE = 0.95
 # ... and are refused where slopes over this share of the axis differ from them by more than half.
 WIDE_SHARE = 0.02
+# Rows that a model is asked for at once where it is asked for many versions of each: some tens of
+# megabytes.
+BATCH_ROWS = 1 << 17
 
 
 class ModelError(RuntimeError):
@@ -64,6 +67,12 @@ class Table:
             return False
         n_levels = len(np.unique(values))
         return 1 < n_levels <= DISCRETE_LEVELS and 2 * n_levels <= len(values)
+
+    def like(self, values: FloatArray) -> pd.DataFrame | NDArray[np.floating[Any]]:
+        """Numbers (rows, columns) in the form of this table."""
+        if isinstance(self.data, np.ndarray):
+            return values.astype(self.data.dtype, copy=False)
+        return pd.DataFrame(values, columns=self.data.columns).astype(dict(self.data.dtypes))
 
     def stacked(self, position: int, columns: Sequence[FloatArray]) -> tuple[Any, list[FloatArray]]:
         """Copies of the rows below each other, each with another version of one column.
@@ -222,15 +231,21 @@ class DifferenceQuotients:
     """Local effects by differences of predictions, at most two calls of the model a feature.
 
     It remembers the precision in which the model answers: after the first answer in single
-    precision, steps are chosen for it.
+    precision, steps are chosen for it. It counts calls of the model, and the rows of these.
     """
 
     def __init__(self, model: Model, table: Table) -> None:
         self.table = table
         self.predict = predictor(model, table)
+        self.n_calls, self.n_rows = 0, 0
         self.precision = float(np.finfo(np.float64).eps)
         if isinstance(table.data, np.ndarray):
             self.precision = float(np.finfo(table.data.dtype).eps)
+
+    def ask(self, rows: Any) -> FloatArray:
+        """The model's answer for a table in the form of its own; counted."""
+        self.n_calls, self.n_rows = self.n_calls + 1, self.n_rows + len(rows)
+        return self.predict(rows)
 
     def central(self, position: int) -> Differences:
         """math [1] by central differences; refuses models without a useful derivative.
@@ -276,13 +291,35 @@ class DifferenceQuotients:
         Beside it what rounding of the output alone can do to it.
         """
         outputs, _ = self._evaluate(position, [upper, lower])
-        precision = self.precision
-        if np.issubdtype(outputs[0].dtype, np.floating):
-            precision = max(precision, float(np.finfo(outputs[0].dtype).eps))
+        precision = self._precision_of(outputs[0])
         f_upper, f_lower = (output.astype(np.float64) for output in outputs)
         one = np.ones_like(f_upper)
         rounding = kernel.rounding_error(f_upper, f_lower, one, 0 * one, precision)
         return f_upper - f_lower, rounding
+
+    def curves(self, position: int, grid: FloatArray) -> tuple[FloatArray, float]:
+        """The output of every row as one column goes along a grid, math [41]: (row, grid).
+
+        Beside it what rounding of the output alone can do to it. Points of the grid share a call
+        as long as it asks for `BATCH_ROWS` rows at most.
+        """
+        n_rows, together = self.table.n_rows, max(1, BATCH_ROWS // self.table.n_rows)
+        found = np.empty((n_rows, len(grid)))
+        precision = self.precision
+        for begin in range(0, len(grid), together):
+            part = grid[begin : begin + together]
+            outputs, _ = self._evaluate(position, [np.full(n_rows, value) for value in part])
+            precision = self._precision_of(outputs[0])
+            found[:, begin : begin + together] = np.column_stack(outputs)
+        one = np.ones(1)
+        largest = np.abs(found).max(keepdims=True).ravel()
+        return found, kernel.rounding_error(largest, largest, one, 0 * one, precision)
+
+    def _precision_of(self, output: FloatArray) -> float:
+        """That of the table or of the model's answer, whichever is the coarser."""
+        if np.issubdtype(output.dtype, np.floating):
+            return max(self.precision, float(np.finfo(output.dtype).eps))
+        return self.precision
 
     def _quotient(
         self, outputs: Sequence[FloatArray], arguments: Sequence[FloatArray]
@@ -300,7 +337,7 @@ class DifferenceQuotients:
         rows, held = self.table.stacked(position, columns)
         name = self.table.names[position]
         try:
-            outputs = self.predict(rows)
+            outputs = self.ask(rows)
         except ModelError as error:
             raise ModelError(f"Feature {name!r}: {error}") from error.__cause__
         except Exception as error:

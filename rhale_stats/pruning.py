@@ -73,7 +73,7 @@ def pruned(
     problem: Problem,
     conditioning: Sequence[Conditioning],
     settings: Settings,
-    tree: Tree,
+    tree: Tree[search.Rows],
     rows: IntArray,
     n_folds: int,
     rng: np.random.Generator,
@@ -103,7 +103,9 @@ def pruned(
     return Pruned(prices, n_regions, mean, error, chosen)
 
 
-def cut_back(tree: Tree, regions: frozenset[int]) -> tuple[list[Grown], dict[int, IntArray]]:
+def cut_back(
+    tree: Tree[search.Rows], regions: frozenset[int]
+) -> tuple[list[Grown], dict[int, IntArray]]:
     """The nodes of a tree that ends at ``regions``, and the rows of these."""
     kept = [n for n in range(len(tree.nodes)) if not _above(tree.nodes, n) & regions]
     new = {old: number for number, old in enumerate(kept)}
@@ -131,7 +133,11 @@ def _above(nodes: Sequence[Grown], number: int) -> set[int]:
 
 
 def held_out_loss(
-    problem: Problem, tree: Tree, regions: frozenset[int], kept: IntArray, held: IntArray
+    problem: Problem,
+    tree: Tree[search.Rows],
+    regions: frozenset[int],
+    kept: IntArray,
+    held: IntArray,
 ) -> float:
     """Mean loss of held-out rows about the effects that the kept rows have in their regions."""
     total, weight = 0.0, 0.0

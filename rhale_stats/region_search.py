@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +63,48 @@ PROBLEMS = 2048
 THREADS_FROM = 1_000_000
 
 
+# Rows as a loss wants them.
+R = TypeVar("R", bound=search.Tabled)
+
+
 # --- what a split leaves --------------------------------------------------------------------------
+
+
+class Node(NamedTuple, Generic[R]):
+    """Rows of one node, about its means in the cells, and its loss."""
+
+    at: IntArray
+    rows: R
+    n_obs: float
+    weight: float
+    loss: float
+    worth: bool
+    resolution: float
+
+
+class Searchable(Protocol[R]):
+    """What a tree needs of a feature: values along it, nodes, and the losses of sets of rows.
+
+    Of ``block`` neighbours along the feature the permutation test exchanges rows.
+    """
+
+    @property
+    def x(self) -> FloatArray:
+        """The feature, row by row."""
+
+    @property
+    def block(self) -> int:
+        """Rows of one block exchange their conditioning values."""
+
+    @property
+    def least_rows(self) -> float:
+        """Effective rows that a region must have."""
+
+    def node(self, at: IntArray, min_share: float) -> Node[R]:
+        """The node with the rows ``at``."""
+
+    def losses(self, sums: FloatArray, rows: R, exact: float) -> FloatArray:
+        """Losses of many sets of rows, (sum, problem, cell) -> (problem,)."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +123,17 @@ class Problem:
     low: float
     high: float
     cell: NDArray[np.integer]
-    width: FloatArray
+    edges: FloatArray
     error: float
     loss: str
     scale: float
     min_obs: float
+    block: ClassVar[int] = BLOCK
+
+    @property
+    def width(self) -> FloatArray:
+        """Widths of the cells."""
+        return np.diff(self.edges)
 
     @property
     def span(self) -> float:
@@ -102,6 +149,14 @@ class Problem:
     def least_rows(self) -> float:
         """Effective rows that a region must have: what the caller and the rule for bins ask."""
         return max(self.min_obs, 2.0, float(getattr(self.rule, "min_obs", None) or 0)) * (1 - 1e-12)
+
+    def node(self, at: IntArray, min_share: float) -> Node[search.Rows]:
+        """The node with the rows ``at``."""
+        return node_of(self, at, min_share)
+
+    def losses(self, sums: FloatArray, rows: search.Rows, exact: float) -> FloatArray:
+        """Losses of many sets of rows, from their sums in the cells."""
+        return losses_of(self, *search.moments(sums, rows), exact)
 
 
 def problem_of(
@@ -134,7 +189,7 @@ def problem_of(
     edges = bin_edges(axis, np.arange(n_cells), low, high)
     scale = _spread(x, weight, frequency=rows.frequency) if loss == "output" else 1.0
     return Problem(
-        name, rule, x, g, weight, rows.frequency, low, high, cell, np.diff(edges), error,
+        name, rule, x, g, weight, rows.frequency, low, high, cell, edges, error,
         loss, scale, min_obs,
     )  # fmt: skip
 
@@ -147,19 +202,7 @@ def _spread(x: FloatArray, weight: FloatArray | None, *, frequency: bool) -> flo
     return float(np.sqrt(np.cov(x, **weights)))
 
 
-class Node(NamedTuple):
-    """Rows of one node, about its means in the cells, and its loss."""
-
-    at: IntArray
-    rows: search.Rows
-    n_obs: float
-    weight: float
-    loss: float
-    worth: bool
-    resolution: float
-
-
-def node_of(problem: Problem, at: IntArray, min_share: float) -> Node:
+def node_of(problem: Problem, at: IntArray, min_share: float) -> Node[search.Rows]:
     """The node with the rows ``at``."""
     x, g, cell = (part(values, at) for values in (problem.x, problem.g, problem.cell))
     w = None if problem.weight is None else part(problem.weight, at)
@@ -181,7 +224,11 @@ def node_of(problem: Problem, at: IntArray, min_share: float) -> Node:
     spread = float(variance(everything, problem.ddof)[0])
     worth = spread > (4 * exact) ** 2
     if worth:
-        left = (loss / problem.scale) ** 2 if problem.loss == "output" else loss / problem.span
+        left = {
+            "index": loss / problem.span,
+            "output": (loss / problem.scale) ** 2,
+            "variance": loss,
+        }[problem.loss]
         worth = left > 0 and left >= min_share * spread
     return Node(
         at, rows, float(everything.n_obs[0]), float(everything.weight[0]), loss, worth, exact
@@ -207,7 +254,7 @@ def losses_of(
 
 
 def split_losses(
-    problem: Problem, node: Node, rows: search.Rows, tried: Sequence[Candidates]
+    problem: Searchable[R], node: Node[R], rows: R, tried: Sequence[Candidates]
 ) -> list[FloatArray]:
     """Mean loss of both sides of every split of every column, by their weight; inf if not allowed.
 
@@ -225,7 +272,7 @@ def split_losses(
     return found
 
 
-def _children(one: Candidates, rows: search.Rows) -> Iterator[search.Children]:
+def _children(one: Candidates, rows: search.Tabled) -> Iterator[search.Children]:
     if not one.n_splits:
         return iter(())
     if one.subsets is None:
@@ -234,9 +281,9 @@ def _children(one: Candidates, rows: search.Rows) -> Iterator[search.Children]:
 
 
 def _solve(
-    problem: Problem,
-    node: Node,
-    rows: search.Rows,
+    problem: Searchable[R],
+    node: Node[R],
+    rows: R,
     waiting: list[tuple[FloatArray, search.Children]],
 ) -> None:
     """Fill in the losses of the splits that are waiting."""
@@ -247,14 +294,14 @@ def _solve(
         axis=1,
     )
     # Both sides, before anything is worked out for them.
-    enough = search.effective_rows(sides, rows) >= problem.least_rows
+    enough = rows.effective_rows(sides) >= problem.least_rows
     enough = np.tile(enough.reshape(2, -1).all(axis=0), 2)
     losses = np.full(len(enough), np.inf)
     if enough.any():
-        cells, products = search.moments(sides if enough.all() else sides[:, enough], rows)
-        losses[enough] = losses_of(problem, cells, products, node.resolution)
+        asked = sides if enough.all() else sides[:, enough]
+        losses[enough] = problem.losses(asked, rows, node.resolution)
     losses[np.isnan(losses)] = np.inf
-    share = sides[0].sum(axis=1) / node.weight
+    share = rows.total_weight(sides) / node.weight
     with np.errstate(invalid="ignore"):
         together = (share * losses).reshape(2, -1).sum(axis=0)
     together[np.isnan(together)] = np.inf  # a side without rows
@@ -279,15 +326,15 @@ def best_of(losses: Sequence[FloatArray], tie: float) -> tuple[int, int, float] 
 
 
 def searched(
-    problem: Problem,
-    node: Node,
-    rows: search.Rows,
+    problem: Searchable[R],
+    node: Node[R],
+    rows: R,
     tried: Sequence[Candidates],
     threads: int,
 ) -> list[FloatArray]:
     """`split_losses` with the columns shared out over threads."""
-    work = len(rows.cell) * len(tried) + len(rows.centre) ** 2 * sum(one.n_splits for one in tried)
-    if threads == 1 or len(tried) < 2 or work < THREADS_FROM:
+    effort = rows.effort(len(tried), sum(one.n_splits for one in tried))
+    if threads == 1 or len(tried) < 2 or effort < THREADS_FROM:
         return split_losses(problem, node, rows, tried)
     shares = np.array_split(np.arange(len(tried)), min(threads, len(tried)))
     found = map_features(
@@ -349,7 +396,7 @@ class _Best(NamedTuple):
     least: float
 
 
-class Tree:
+class Tree(Generic[R]):
     """A tree as it grows, from the root to the leaves, left sides first.
 
     With honest trees ``judge`` are the rows that the search does not see.
@@ -357,7 +404,7 @@ class Tree:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: Searchable[R],
         conditioning: Sequence[Conditioning],
         settings: Settings,
         rng: np.random.Generator,
@@ -378,8 +425,8 @@ class Tree:
     ) -> None:
         """Add the node of the rows ``at``, and all below it."""
         number = len(self.nodes)
-        node = node_of(self.problem, at, self.settings.min_share)
-        other = None if judge is None else node_of(self.problem, judge, self.settings.min_share)
+        node = self.problem.node(at, self.settings.min_share)
+        other = None if judge is None else self.problem.node(judge, self.settings.min_share)
         best, verdict = None, Verdict()
         if len(path) < self.settings.max_depth and node.worth:
             best = self.best(node)
@@ -394,7 +441,7 @@ class Tree:
             of_judge = None if judge is None else judge[self._meets(condition, judge)]
             self.grow(at[self._meets(condition, at)], of_judge, number, (*path, condition))
 
-    def best(self, node: Node) -> _Best | None:
+    def best(self, node: Node[R]) -> _Best | None:
         """The split that leaves the least loss."""
         settings = self.settings
         tried = map_features(
@@ -418,7 +465,7 @@ class Tree:
         return _Best(at, loss, sides_of(column, split, number, node.at), tried, least_of(losses))
 
     def _refined(
-        self, node: Node, column: Conditioning, split: Candidates, number: int, loss: float
+        self, node: Node[R], column: Conditioning, split: Candidates, number: int, loss: float
     ) -> tuple[Candidates, int, float]:
         """The best of all thresholds between the neighbours of the best quantile, step by step."""
         # Of two quantiles one at least is not the best so far: the next ones lie closer.
@@ -426,24 +473,26 @@ class Tree:
         low, high = -np.inf, values.max()
         while split.thresholds is not None:
             cuts = split.thresholds
+            # Closer each time: at the end of the cuts it goes no further than before.
             low = cuts[number - 1] if number else low
             high = cuts[number + 1] if number + 1 < len(cuts) else high
             between = np.unique(values[(values > low) & (values < high)])
             every = len(between) <= 2 * n
             finer = between
             if not every:
-                finer = np.union1d(quantile_cuts(between, n), cuts[number])
+                finer = np.union1d(quantile_cuts(between, max(n, 2)), cuts[number])
             closer = thresholds_at(values, finer)
             (losses,) = split_losses(self.problem, node, node.rows, [closer])
             better = best_of([losses], TIE * node.loss)
-            if better is None or better[2] > loss:
+            # The split of before is among them, and its sums may round to more.
+            if better is None or better[2] > loss + TIE * node.loss:
                 break
             split, number, loss = closer, better[1], better[2]
             if every:
                 break
         return split, number, loss
 
-    def judge(self, node: Node, best: _Best, other: Node | None) -> Verdict:
+    def judge(self, node: Node[R], best: _Best, other: Node[R] | None) -> Verdict:
         """Whether the split is made, by its drop and by the test."""
         settings, text = self.settings, best.sides[0].text
         best_drop = 1 - best.loss / node.loss
@@ -474,7 +523,7 @@ class Tree:
         (column,) = (one for one in self.conditioning if one.name == condition.feature)
         return column.meets(condition, rows)
 
-    def _pvalue(self, node: Node, tried: Sequence[Candidates], least: float) -> float:
+    def _pvalue(self, node: Node[R], tried: Sequence[Candidates], least: float) -> float:
         """math [39]: how often the best of all splits is as good when conditioning is exchanged.
 
         Rows that are neighbours along the feature exchange all their conditioning values at once,
@@ -487,7 +536,7 @@ class Tree:
         order = along(self.problem, node)
         tried = [one.take(order) for one in tried]
         for number in range(1, most + 1):
-            mixed = exchanged(node, order, self.rng)
+            mixed = exchanged(node, order, self.rng, self.problem.block)
             losses = searched(self.problem, node, mixed, tried, self.settings.threads)
             as_good += least_of(losses) <= least + TIE * node.loss
             if as_good == enough:
@@ -495,14 +544,14 @@ class Tree:
         return (as_good + 1) / (most + 1)
 
 
-def along(problem: Problem, node: Node) -> IntArray:
+def along(problem: Searchable[R], node: Node[R]) -> IntArray:
     """Rows of a node in order of the feature."""
     return np.argsort(problem.x[node.at], kind="stable")
 
 
-def exchanged(node: Node, order: IntArray, rng: np.random.Generator) -> search.Rows:
+def exchanged(node: Node[R], order: IntArray, rng: np.random.Generator, block: int = BLOCK) -> R:
     """The rows in that order, when neighbours have exchanged all but their conditioning values."""
-    return node.rows.take(order[search.shuffled(np.arange(len(order)) // BLOCK, rng)])
+    return node.rows.take(order[search.shuffled(np.arange(len(order)) // block, rng)])
 
 
 def least_of(losses: Sequence[FloatArray]) -> float:

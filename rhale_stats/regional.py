@@ -24,6 +24,8 @@ from rhale_stats.region_search import (
     LOSSES,
     TESTS,
     Grown,
+    Problem,
+    Searchable,
     Settings,
     Tree,
     Verdict,
@@ -360,19 +362,34 @@ def work_of(
 
 def _tree(work: Work, position: int, given: pd.DataFrame | ArrayLike | None) -> xr.Dataset:
     """The tree of one feature."""
+    problem = problem_of(
+        work.rows,
+        position,
+        feature_names(work.local)[position],
+        work.rule,
+        error=float(work.local["local_effect_error"].values[position]),
+        loss=work.loss,
+        min_obs=work.min_obs,
+    )
+    tree = tree_of(work, position, given, problem, LOSSES[work.loss])
+    rule_name, parameters = describe(work.rule)
+    return tree.assign_attrs(
+        loss_kind=work.loss, bin_rule=rule_name, bin_parameters=parameters, software=software()
+    )
+
+
+def tree_of(
+    work: Work,
+    position: int,
+    given: pd.DataFrame | ArrayLike | None,
+    problem: Searchable[Any] | None,
+    loss_units: str,
+) -> xr.Dataset:
+    """The tree of one feature, whatever its loss; a node alone where there is nothing to search."""
     local, settings = work.local, work.settings
     name = feature_names(local)[position]
     every = conditioning_columns(local, given, name)
     conditioning = every if work.present.all() else [one.take(work.present) for one in every]
-    problem = problem_of(
-        work.rows,
-        position,
-        name,
-        work.rule,
-        error=float(local["local_effect_error"].values[position]),
-        loss=work.loss,
-        min_obs=work.min_obs,
-    )
     region_of_row = np.full(local.sizes["obs"], -1, dtype=np.int64)
     pruning: dict[str, xr.Variable] = {}
     if problem is None:
@@ -385,12 +402,12 @@ def _tree(work: Work, position: int, given: pd.DataFrame | ArrayLike | None) -> 
         tree = Tree(problem, conditioning, settings, work.rng)
         tree.grow(work.search, work.judge)
         nodes, leaves = tree.nodes, tree.leaves
-        if work.n_folds is not None:
+        if work.n_folds is not None and isinstance(problem, Problem):
             found = pruned(
                 problem, conditioning, settings, tree, work.search, work.n_folds, work.rng
             )
             nodes, leaves = cut_back(tree, weakest_links(nodes)[found.chosen][1])
-            pruning = as_variables(found, LOSSES[work.loss])
+            pruning = as_variables(found, loss_units)
     region = np.full(len(nodes), -1)
     region[list(leaves)] = np.arange(len(leaves))
     rows = np.flatnonzero(work.present)
@@ -416,8 +433,7 @@ def _tree(work: Work, position: int, given: pd.DataFrame | ArrayLike | None) -> 
         "pvalue": [verdict.pvalue for verdict in verdicts],
         "region": region,
     }
-    units = {"loss": LOSSES[work.loss]}
-    rule_name, parameters = describe(work.rule)
+    units = {"loss": loss_units}
     return xr.Dataset(
         {
             **{
@@ -439,7 +455,6 @@ def _tree(work: Work, position: int, given: pd.DataFrame | ArrayLike | None) -> 
         },
         {
             "method": "regions",
-            "loss_kind": work.loss,
             "conditioning": ", ".join(one.name for one in every),
             "max_depth": settings.max_depth,
             "min_obs": work.min_obs,
@@ -452,12 +467,9 @@ def _tree(work: Work, position: int, given: pd.DataFrame | ArrayLike | None) -> 
             "n_permutations": settings.n_permutations,
             **work.facts,
             "n_folds": work.n_folds or 0,
-            "bin_rule": rule_name,
-            "bin_parameters": parameters,
             "output_name": local.attrs.get("output_name", "output"),
             "output_units": local.attrs.get("output_units", ""),
             "n_rows": work.rows.n_rows,
-            "software": software(),
         },
     )
 
@@ -502,7 +514,7 @@ def regional_rhale(
     tree : Dataset
         What `regions` returned, of one feature.
     bins : bin rule, optional
-        By default that of the tree.
+        By default that of the tree; `OptimalBins` if it has none, as that of `regional_pdp`.
     centering, std_error_moments
         As in `rhale`; "mean" is the mean over the rows of the region.
 
@@ -543,7 +555,7 @@ def regional_rhale(
             f"local must be the Dataset that the tree was made from; it has {local.sizes['obs']} "
             f"rows and the tree {tree.sizes['obs']}, or they are named otherwise."
         )
-    if bins is None:
+    if bins is None and "bin_rule" in tree.attrs:
         bins = rule_of(str(tree.attrs["bin_rule"]), str(tree.attrs["bin_parameters"]))
     own = local.isel(feature=[feature_position(local, name)])
     region_of_row = tree[ROWS].values

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from rhale_stats.arrays.moments import (
     BLOCK_ROWS,
@@ -27,6 +28,29 @@ from rhale_stats.arrays.moments import (
 
 # Cells of a conditioning column that are in memory at once, where there are more of them.
 BLOCK_CODES = 256
+
+
+class Tabled(Protocol):
+    """Rows of a node, of which sums by code are all that a split needs: (sum, code, cell)."""
+
+    @property
+    def counts(self) -> FloatArray | None:
+        """How often a row occurs, where weights say that."""
+
+    def take(self, at: IntArray) -> Self:
+        """The rows ``at``."""
+
+    def effort(self, n_columns: int, n_splits: int) -> int:
+        """About how many steps it takes to work out so many splits of so many columns."""
+
+    def table(self, codes: NDArray[np.integer], n_codes: int) -> FloatArray:
+        """Sums over the rows of every code."""
+
+    def total_weight(self, sums: FloatArray) -> FloatArray:
+        """Weight of the rows of every problem, (sum, problem, cell) -> (problem,)."""
+
+    def effective_rows(self, sums: FloatArray) -> FloatArray:
+        """Kish's number of the rows of every problem."""
 
 
 class Rows(NamedTuple):
@@ -62,6 +86,22 @@ class Rows(NamedTuple):
     def counted(self) -> bool:
         """Whether a sum of weights is a number of rows."""
         return self.weight is None or self.frequency
+
+    def effort(self, n_columns: int, n_splits: int) -> int:
+        """One pass a column, and the programme for bins a split."""
+        return len(self.cell) * n_columns + len(self.centre) ** 2 * n_splits
+
+    def table(self, codes: NDArray[np.integer], n_codes: int) -> FloatArray:
+        """See `table`."""
+        return table(codes, n_codes, self)
+
+    def total_weight(self, sums: FloatArray) -> FloatArray:
+        """Weight of the rows of every problem."""
+        return np.asarray(sums[0].sum(axis=1))
+
+    def effective_rows(self, sums: FloatArray) -> FloatArray:
+        """Kish's number of the rows of every problem."""
+        return effective_rows(sums, self)
 
 
 def means(
@@ -114,6 +154,66 @@ def table(codes: NDArray[np.integer], n_codes: int, rows: Rows) -> FloatArray:
     return out.reshape(n_sums, n_codes, n_cells)
 
 
+class Curves(NamedTuple):
+    """Rows of a node that are curves along a grid, less their mean: every row is in every cell.
+
+    ``columns`` of a row: 1, its precision weight (else 1), the sum of squares of its curve, and
+    the curve. ``weight`` is that of its sums.
+    """
+
+    columns: FloatArray
+    weight: FloatArray | None
+
+    @property
+    def counts(self) -> FloatArray | None:
+        """The weights, unless they are precision weights."""
+        return None if (self.columns[:, 1] != 1).any() else self.weight
+
+    def effort(self, n_columns: int, n_splits: int) -> int:
+        """One pass a column, over all of the grid."""
+        return self.columns.size * n_columns + n_splits
+
+    def take(self, at: IntArray) -> Curves:
+        """The rows ``at``."""
+        return Curves(self.columns[at], None if self.weight is None else self.weight[at])
+
+    def table(self, codes: NDArray[np.integer], n_codes: int) -> FloatArray:
+        """Weighted sums of the columns over the rows of every code, (1, code, column)."""
+        n_rows = len(codes)
+        one = np.ones(n_rows) if self.weight is None else self.weight
+        member = sparse.csr_array((one, codes, np.arange(n_rows + 1)), shape=(n_rows, n_codes))
+        return np.asarray(member.T @ self.columns)[None]
+
+    def total_weight(self, sums: FloatArray) -> FloatArray:
+        """Weight of the rows of every problem."""
+        return np.asarray(sums[0, :, 0])
+
+    def effective_rows(self, sums: FloatArray) -> FloatArray:
+        """Kish's number of the rows of every problem."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.nan_to_num(sums[0, :, 0] ** 2 / sums[0, :, 1]))
+
+
+def curves_of(values: FloatArray, weight: FloatArray | None, *, frequency: bool) -> Curves:
+    """Rows of a node from their curves, (row, grid)."""
+    away = values - np.average(values, axis=0, weights=weight)
+    precision = np.ones(len(away)) if weight is None or frequency else weight
+    squares = np.einsum("ij,ij->i", away, away)
+    return Curves(np.column_stack([np.ones(len(away)), precision, squares, away]), weight)
+
+
+def curve_loss(sums: FloatArray) -> FloatArray:
+    """Mean along the grid of the variance of the curves (math [40]), ddof 1 as in math [6].
+
+    (1, problem, column) -> (problem,); NaN for fewer than two rows.
+    """
+    weight, weight_sq, squares, curve = np.split(sums[0], [1, 2, 3], axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        within = squares[:, 0] - (curve**2 / weight).sum(axis=1)
+        degrees = (weight - weight_sq / weight)[:, 0]
+        return np.where(degrees > 0, np.maximum(within, 0.0) / degrees / curve.shape[1], np.nan)
+
+
 class Children(NamedTuple):
     """Splits from ``first`` on: sums of their left and right rows, (sum, split, cell)."""
 
@@ -122,19 +222,21 @@ class Children(NamedTuple):
     right: FloatArray
 
 
-def threshold_children(codes: NDArray[np.integer], n_codes: int, rows: Rows) -> Iterator[Children]:
+def threshold_children(
+    codes: NDArray[np.integer], n_codes: int, rows: Tabled
+) -> Iterator[Children]:
     """Both sides of every threshold: split k has the codes up to k on its left.
 
     Right sides are sums of their own, not differences, which would round. Many codes come in
     blocks, so that memory does not grow with them.
     """
     if n_codes <= BLOCK_CODES:
-        here = table(codes, n_codes, rows)
+        here = rows.table(codes, n_codes)
         yield Children(0, np.cumsum(here, axis=1)[:, :-1], _from_the_right(here)[:, 1:])
         return
     block = codes // BLOCK_CODES
     n_blocks = -(-n_codes // BLOCK_CODES)
-    of_blocks = table(block, n_blocks, rows)
+    of_blocks = rows.table(block, n_blocks)
     before = np.cumsum(of_blocks, axis=1) - of_blocks
     after = _from_the_right(of_blocks)
     order = np.argsort(block, kind="stable")
@@ -143,7 +245,7 @@ def threshold_children(codes: NDArray[np.integer], n_codes: int, rows: Rows) -> 
         at = order[bounds[number] : bounds[number + 1]]
         first = number * BLOCK_CODES
         n_here = min(BLOCK_CODES, n_codes - first)
-        here = table(codes[at] - first, n_here, rows.take(at))
+        here = rows.take(at).table(codes[at] - first, n_here)
         left = np.cumsum(here, axis=1) + before[:, number, None]
         right = np.zeros_like(here)
         right[:, :-1] = _from_the_right(here)[:, 1:]
@@ -160,10 +262,10 @@ def _from_the_right(sums: FloatArray) -> FloatArray:
 
 
 def subset_children(
-    codes: NDArray[np.integer], subsets: NDArray[np.bool_], rows: Rows
+    codes: NDArray[np.integer], subsets: NDArray[np.bool_], rows: Tabled
 ) -> Iterator[Children]:
     """Both sides of every subset of codes, (split, code)."""
-    sums = table(codes, subsets.shape[1], rows)
+    sums = rows.table(codes, subsets.shape[1])
     yield Children(0, subsets.astype(np.float64) @ sums, (~subsets).astype(np.float64) @ sums)
 
 
@@ -225,8 +327,8 @@ def loss(
     """Heterogeneity left in the bins of every problem, math [10] with unbiased variances.
 
     "index": sum of width * variance. "output": root of the mean variance over the rows; times the
-    spread of the feature it is in units of the output. Bins of too few rows to have a variance
-    count as the others do on average. NaN where no bin has one.
+    spread of the feature it is in units of the output. "variance": that mean itself. Bins of too
+    few rows to have a variance count as the others do on average. NaN where no bin has one.
 
     Parameters
     ----------
@@ -235,7 +337,7 @@ def loss(
     width : ndarray of shape (cells,)
     starts, linear : ndarray of shape (problems, cells)
         Which cells begin a bin, and whether that bin is linear.
-    kind : {"index", "output"}
+    kind : {"index", "output", "variance"}
     ddof : int
         Of a constant bin.
     """
@@ -257,6 +359,8 @@ def loss(
     over = np.add.reduceat(np.where(known, share, 0.0), first)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = total / over
+    if kind == "variance":
+        return np.asarray(mean)
     return np.asarray(mean * width.sum() if kind == "index" else np.sqrt(mean))
 
 

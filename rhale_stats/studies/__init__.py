@@ -29,6 +29,8 @@ STUDIES: dict[str, str] = {
     "penalty": "rhale_stats.studies.penalty",
     "coverage": "rhale_stats.studies.coverage",
     "regions": "rhale_stats.studies.regions",
+    "regional-timing": "rhale_stats.studies.regional_timing",
+    "correlated": "rhale_stats.studies.correlated",
 }
 
 __all__ = ["STUDIES", "Options", "Output", "Scenario", "Study", "load", "names", "run"]

@@ -12,9 +12,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 from rhale_stats import studies
-from rhale_stats.studies import Options, california, report
+from rhale_stats.bins import EqualWidthBins
+from rhale_stats.effects import rhale
+from rhale_stats.simulate import TwoRegimes
+from rhale_stats.studies import Options, california, correlated, regional_timing, report
 from rhale_stats.studies.bin_splitting import sample
 from rhale_stats.studies.density import expected_bias
+from rhale_stats.studies.tools import local_of
 
 DOCS = Path(__file__).parents[2] / "docs" / "studies"
 ALL = (
@@ -32,6 +36,8 @@ ALL = (
     "penalty",
     "coverage",
     "regions",
+    "regional-timing",
+    "correlated",
 )
 
 
@@ -198,6 +204,47 @@ class TestCalifornia:
             layer = layer.relu() if number < last else layer
         layer.sum().backward()
         assert_allclose(network.jacobian(x), at.grad.numpy(), rtol=1e-10, atol=1e-12)
+
+
+class TestRegionalTiming:
+    def test_pytorch_runs_the_same_network(self, rng, monkeypatch):
+        pytest.importorskip("torch")
+        theirs = regional_timing.Timed(5, 4, np.random.default_rng(0))
+        monkeypatch.setattr(regional_timing, "find_spec", lambda name: None)
+        ours = regional_timing.Timed(5, 4, np.random.default_rng(0))
+        assert (theirs.is_torch, ours.is_torch) == (True, False)
+        x = rng.uniform(-1, 1, (regional_timing.BATCH + 100, 4))
+        # Single precision; derivatives differ by more where a unit is about to switch.
+        assert_allclose(theirs(x), ours(x), atol=1e-4 * np.abs(ours(x)).max())
+        close = np.isclose(theirs.jacobian(x), ours.jacobian(x), rtol=1e-3, atol=1e-3)
+        assert close.mean() > 0.99
+        assert (theirs.calls, theirs.rows) == (2, 2 * len(x))
+        assert theirs.seconds > 0
+
+    @pytest.mark.parametrize("layers", [3, 20])
+    def test_networks_answer_to_their_inputs(self, rng, layers, monkeypatch):
+        monkeypatch.setattr(regional_timing, "find_spec", lambda name: None)
+        network = regional_timing.Timed(layers, 10, np.random.default_rng(0))
+        x = rng.uniform(-1, 1, (500, 10))
+        assert 0.1 < network(x).std() < 10
+        assert 0.1 < network.jacobian(x).std() < 10
+
+    def test_rows_asked_for(self):
+        results = studies.run("regional-timing", Options(quick=True), jobs=1, progress=False)
+        n = results["n_rows"].isel(scenario=0, replicate=0)
+        per_row = (results["model_rows"].isel(scenario=0, replicate=0) / n).transpose("kind", ...)
+        assert_allclose(per_row.values.T, np.tile([1, 2, 30], (len(n), 1)))
+        assert (results["n_nodes"] > 1).all()  # there is something to search
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_truth_of_correlated_features(together):
+    example = TwoRegimes(correlated=together)
+    effect = rhale(local_of(example, example.sample(2000, rng=0)), bins=EqualWidthBins(50))
+    truth = example.truth(effect).sel(feature="x1")
+    curve = np.interp(correlated.GRID, truth["edge_value"], truth["curve"])
+    # Bins of 0.04: one of them holds the kink.
+    assert_allclose(curve - curve.mean(), correlated.truth(together), atol=0.06)
 
 
 def test_rows_at_both_ends_in_the_settings_of_the_code():
