@@ -22,7 +22,6 @@ from rhale_stats.arrays.moments import (
     merge,
     merge_comoments,
 )
-from rhale_stats.bins import starts_of
 from rhale_stats.region_search import Grown, Problem, Settings, Tree, Verdict, node_of
 from rhale_stats.splits import Conditioning
 
@@ -161,15 +160,7 @@ def _distance(problem: Problem, kept: IntArray, held: IntArray) -> float:
     node = node_of(problem, kept, 0.0)
     sums = search.table(np.zeros(len(kept), dtype=np.uint8), 1, node.rows)
     cells, products = search.moments(sums, node.rows)
-    starts, linear = starts_of(
-        problem.rule,
-        cells,
-        products,
-        name=problem.name,
-        low=problem.low,
-        high=problem.high,
-        resolution=node.resolution,
-    )
+    starts, linear = problem.starts(cells, products, node.resolution)
     at = np.flatnonzero(starts[0])
     of_cells = Moments(*(part[0] for part in cells))
     bins = merge(of_cells, at)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -30,6 +30,7 @@ from rhale_stats.arrays.moments import (
 from rhale_stats.bins import (
     BinRule,
     Column,
+    GivenBins,
     make_lines,
     starts_of,
 )
@@ -57,6 +58,8 @@ TESTS = ("permutation", "honest")
 BLOCK = 4
 # A candidate must be better by this share of the node's loss to be preferred to one before it.
 TIE = 1e-9
+# Thresholds in a step of their refinement.
+REFINED = 64
 # Problems of bins that are solved at once: some ten megabytes.
 PROBLEMS = 2048
 # Below so many rows of tables and costs of bins together, threads cost more than they save.
@@ -105,6 +108,9 @@ class Searchable(Protocol[R]):
 
     def losses(self, sums: FloatArray, rows: R, exact: float) -> FloatArray:
         """Losses of many sets of rows, (sum, problem, cell) -> (problem,)."""
+
+    def held(self, node: Node[R]) -> Searchable[R]:
+        """The same with the bins of a node for all sets of rows, where there are bins."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +163,34 @@ class Problem:
     def losses(self, sums: FloatArray, rows: search.Rows, exact: float) -> FloatArray:
         """Losses of many sets of rows, from their sums in the cells."""
         return losses_of(self, *search.moments(sums, rows), exact)
+
+    def held(self, node: Node[search.Rows]) -> Problem:
+        """The same with the bins of a node as cells, none of which is chosen again."""
+        sums = node.rows.table(np.zeros(len(node.at), dtype=np.uint8), 1)
+        starts, _ = self.starts(*search.moments(sums, node.rows), node.resolution)
+        of_cell = (np.cumsum(starts[0]) - 1).astype(self.cell.dtype)
+        edges = np.append(self.edges[:-1][starts[0]], self.edges[-1])
+        return replace(
+            self,
+            rule=GivenBins(edges),
+            cell=of_cell[self.cell],
+            edges=edges,
+            min_obs=self.least_rows,
+        )
+
+    def starts(
+        self, cells: Moments, products: Comoments | None, exact: float
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
+        """Which cells begin a bin, and a linear one: (problem, cell)."""
+        return starts_of(
+            self.rule,
+            cells,
+            products,
+            name=self.name,
+            low=self.low,
+            high=self.high,
+            resolution=exact,
+        )
 
 
 def problem_of(
@@ -239,15 +273,7 @@ def losses_of(
     problem: Problem, cells: Moments, products: Comoments | None, exact: float
 ) -> FloatArray:
     """Losses of many sets of rows, (problem, cell) -> (problem,), bins chosen in each."""
-    starts, linear = starts_of(
-        problem.rule,
-        cells,
-        products,
-        name=problem.name,
-        low=problem.low,
-        high=problem.high,
-        resolution=exact,
-    )
+    starts, linear = problem.starts(cells, products, exact)
     return problem.scale * search.loss(
         cells, products, problem.width, starts, linear, kind=problem.loss, ddof=problem.ddof
     )
@@ -467,29 +493,38 @@ class Tree(Generic[R]):
     def _refined(
         self, node: Node[R], column: Conditioning, split: Candidates, number: int, loss: float
     ) -> tuple[Candidates, int, float]:
-        """The best of all thresholds between the neighbours of the best quantile, step by step."""
-        # Of two quantiles one at least is not the best so far: the next ones lie closer.
-        values, n = part(column.values, node.at), max(self.settings.n_thresholds, 2)
-        low, high = -np.inf, values.max()
-        while split.thresholds is not None:
-            cuts = split.thresholds
-            # Closer each time: at the end of the cuts it goes no further than before.
-            low = cuts[number - 1] if number else low
-            high = cuts[number + 1] if number + 1 < len(cuts) else high
+        """The best of all thresholds between the neighbours of the best quantile, step by step.
+
+        Bins are those of the node meanwhile: to choose them for every threshold would cost as much
+        as the search. What is found is taken if with bins of its own it is no worse.
+        """
+        if split.thresholds is None:
+            return split, number, loss
+        values, cuts = part(column.values, node.at), split.thresholds
+        low = cuts[number - 1] if number else -np.inf
+        high = cuts[number + 1] if number + 1 < len(cuts) else values.max()
+        cut = cuts[number]
+        held = self.problem.held(node)
+        inner = held.node(node.at, 0.0)
+        while True:
             between = np.unique(values[(values > low) & (values < high)])
-            every = len(between) <= 2 * n
-            finer = between
-            if not every:
-                finer = np.union1d(quantile_cuts(between, max(n, 2)), cuts[number])
+            every = len(between) <= 2 * REFINED
+            finer = between if every else np.union1d(quantile_cuts(between, REFINED), cut)
             closer = thresholds_at(values, finer)
-            (losses,) = split_losses(self.problem, node, node.rows, [closer])
-            better = best_of([losses], TIE * node.loss)
-            # The split of before is among them, and its sums may round to more.
-            if better is None or better[2] > loss + TIE * node.loss:
+            (losses,) = split_losses(held, inner, inner.rows, [closer])
+            better = best_of([losses], TIE * inner.loss)
+            if better is None:
                 break
-            split, number, loss = closer, better[1], better[2]
+            at = better[1]
+            cut = finer[at]
             if every:
                 break
+            low = finer[at - 1] if at else low
+            high = finer[at + 1] if at + 1 < len(finer) else high
+        exact = thresholds_at(values, np.array([cut]))
+        (losses,) = split_losses(self.problem, node, node.rows, [exact])
+        if losses[0] <= loss + TIE * node.loss:
+            return exact, 0, float(losses[0])
         return split, number, loss
 
     def judge(self, node: Node[R], best: _Best, other: Node[R] | None) -> Verdict:

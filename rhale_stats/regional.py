@@ -18,7 +18,15 @@ from tqdm import tqdm
 
 from rhale_stats.arrays.moments import IntArray
 from rhale_stats.bins import BinRule, OptimalBins, check_rule, describe, rule_of
-from rhale_stats.effects import PROGRESS_DELAY, Rows, columns, honest_split, rhale, seed_of
+from rhale_stats.effects import (
+    PROGRESS_DELAY,
+    Rows,
+    columns,
+    honest_split,
+    map_features,
+    rhale,
+    seed_of,
+)
 from rhale_stats.pruning import as_variables, cut_back, pruned, weakest_links
 from rhale_stats.region_search import (
     LOSSES,
@@ -266,8 +274,23 @@ def all_regions(
     names = feature_names(work.local)
     chosen = names if features is None else list(features)
     positions = [feature_position(work.local, one) for one in chosen]
-    bar = tqdm(positions, "regions", unit="feature", disable=not progress, delay=PROGRESS_DELAY)
-    trees = [_tree(work, position, conditioning) for position in bar]
+    # Every feature has a stream of its own, whichever thread it is on.
+    alone = work._replace(settings=settings._replace(threads=1))
+    each = [alone._replace(rng=stream) for stream in work.rng.spawn(len(positions))]
+
+    def grown(number: int) -> xr.Dataset:
+        tree = _tree(each[number], positions[number], conditioning)
+        bar.update(1)
+        return tree
+
+    with tqdm(
+        total=len(positions),
+        desc="regions",
+        unit="feature",
+        disable=not progress,
+        delay=PROGRESS_DELAY,
+    ) as bar:
+        trees = map_features(grown, range(len(positions)), settings.threads)
     n_nodes = [tree.sizes["node"] for tree in trees]
     out = stack(
         [tree.drop_vars(["feature", "feature_units"]) for tree in trees], "feature", integer=-1

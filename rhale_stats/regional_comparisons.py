@@ -514,6 +514,10 @@ class _Curves:
         n_obs = total if self.frequency else float(len(at))
         return Node(at, rows, n_obs, total, loss, loss > (4 * self.error) ** 2, self.error)
 
+    def held(self, node: Node[search.Curves]) -> _Curves:  # noqa: ARG002
+        """The same: there are no bins."""
+        return self
+
     def losses(self, sums: FloatArray, rows: search.Curves, exact: float) -> FloatArray:  # noqa: ARG002
         """Losses of many sets of rows."""
         return search.curve_loss(sums)
