@@ -41,7 +41,6 @@ BATCH = 4096
 # The machine may be busy with other things now and then: the least time counts, of rounds over all
 # cases, in each of which a case is run for so many seconds, and so many times at most.
 ROUNDS, SECONDS, TIMES = 4, 1.0, 5
-SEED = 0
 
 
 class Setting(NamedTuple):
@@ -344,7 +343,7 @@ def figure(results: xr.Dataset) -> Figure:
         axes[0, 0].plot(deep["n_layers"], deep["seconds"].sel(kind=method), **style)
         axes[0, 1].plot(large["n_rows"], large["seconds"].sel(kind=method), **style)
         if method != METHODS[0]:
-            for one, x, line in ((deep, "n_layers", "-"), (large, "n_rows", "--")):
+            for one, line in ((deep, "-"), (large, "--")):
                 ratio = one["seconds"].sel(kind=method) / one["seconds"].sel(kind=METHODS[0])
                 places = np.linspace(0, 1, one.sizes["setting"])
                 axes[0, 2].plot(places, ratio, **style | {"label": None}, linestyle=line)
