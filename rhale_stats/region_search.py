@@ -455,7 +455,7 @@ class Tree(Generic[R]):
         other = None if judge is None else self.problem.node(judge, self.settings.min_share)
         best, verdict = None, Verdict()
         if len(path) < self.settings.max_depth and node.worth:
-            best = self.best(node)
+            best = self.best(node, judge)
             if best is not None:
                 verdict = self.judge(node, best, other)
         shown = other or node
@@ -467,7 +467,7 @@ class Tree(Generic[R]):
             of_judge = None if judge is None else judge[self._meets(condition, judge)]
             self.grow(at[self._meets(condition, at)], of_judge, number, (*path, condition))
 
-    def best(self, node: Node[R]) -> _Best | None:
+    def best(self, node: Node[R], judge: IntArray | None) -> _Best | None:
         """The split that leaves the least loss."""
         settings = self.settings
         tried = map_features(
@@ -488,7 +488,8 @@ class Tree(Generic[R]):
         split, column = tried[at], self.conditioning[at]
         if settings.thresholds == "quantile" and column.kind == "numeric":
             split, number, loss = self._refined(node, column, split, number, loss)
-        return _Best(at, loss, sides_of(column, split, number, node.at), tried, least_of(losses))
+        sides = sides_of(column, split, number, node.at, judge)
+        return _Best(at, loss, sides, tried, least_of(losses))
 
     def _refined(
         self, node: Node[R], column: Conditioning, split: Candidates, number: int, loss: float

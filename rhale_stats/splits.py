@@ -315,9 +315,13 @@ class Condition(NamedTuple):
 
 
 def sides_of(
-    column: Conditioning, one: Candidates, split: int, rows: IntArray
+    column: Conditioning, one: Candidates, split: int, rows: IntArray, judge: IntArray | None = None
 ) -> tuple[Condition, Condition]:
-    """Left and right of a split of the ``rows`` of a column."""
+    """Left and right of a split of the ``rows`` of a column.
+
+    Levels that only rows of ``judge`` have go with their neighbours, and to the right where levels
+    have no order.
+    """
     left = one.goes_left(split)
     if column.kind == "numeric":
         values = part(column.values, rows)
@@ -330,10 +334,11 @@ def sides_of(
     if one.levels is None:
         raise AssertionError("a column of levels has them")
     inside = one.subsets[split] if one.subsets is not None else np.arange(one.n_codes) <= split
-    return (
-        _side(column, one.levels[inside], one.levels[~inside]),
-        _side(column, one.levels[~inside], one.levels[inside]),
-    )
+    there = one.levels if judge is None else np.union1d(one.levels, column.values[judge])
+    kept = np.isin(there, one.levels[inside])
+    if column.kind == "ordinal":
+        kept = there <= one.levels[inside].max()
+    return _side(column, there[kept], there[~kept]), _side(column, there[~kept], there[kept])
 
 
 def _side(column: Conditioning, kept: NDArray[Any], rest: NDArray[Any]) -> Condition:

@@ -689,3 +689,29 @@ def test_refined_thresholds_are_better_than_quantiles(rng, n_thresholds):
     (losses,) = split_losses(problem, node, node.rows, [coarse])
     assert 1 - losses.min() / node.loss <= drop["quantile"] + 1e-12
     assert drop["quantile"] <= drop["exact"] + 1e-12
+
+
+def test_levels_that_only_the_judging_rows_have_are_in_a_region():
+    """Of an honest tree no judging row is lost, whatever the search did not see."""
+    rng = np.random.default_rng(5)
+    n = 400
+    x = rng.uniform(size=n)
+    levels = rng.choice(["a", "b", "c"], n).astype(object)
+    g = np.where(levels == "a", 4.0, -4.0) + rng.normal(size=n)
+    local = rs.local_effects(None, x[:, None], jacobian=g[:, None])
+    chosen = None
+    for rare in range(n):  # rows that the search will not see
+        named = levels.copy()
+        named[rare] = "rare"
+        tree = rs.regions(
+            local, "x0", conditioning=pd.DataFrame({"level": named}), test="honest", rng=3
+        )
+        if tree["region_of_row"].values[rare] >= 0:
+            chosen = tree
+            break
+    assert chosen is not None
+    assert chosen.sizes["node"] > 1
+    leaves = chosen["region"].values >= 0
+    assert chosen["n_obs"].values[leaves].sum() == chosen["n_obs"].values[0]
+    assert (chosen["region_of_row"].values >= 0).sum() == chosen["n_obs"].values[0]
+    assert "rare" in " ".join(chosen["rule"].values) or "≠" in " ".join(chosen["rule"].values)
