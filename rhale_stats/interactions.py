@@ -20,7 +20,7 @@ from rhale_stats.region_search import (
     least_of,
     node_of,
     problem_of,
-    searched,
+    split_losses,
 )
 from rhale_stats.regional import NODE_VARIABLES, work_of
 from rhale_stats.schema import feature_names, software
@@ -119,7 +119,7 @@ def interaction_matrix(
         found = found if work.present.all() else [one.take(work.present) for one in found]
         at = [every.index(one.name) for one in found]
         tried = [candidates_of(one, thresholds, n_thresholds, node.rows.counts) for one in found]
-        split = searched(problem, node, node.rows, tried, settings.threads)
+        split = split_losses(problem, node, node.rows, tried)
         least = np.array([least_of([one]) for one in split])
         allowed = np.isfinite(least)
         if not node.worth:
@@ -138,7 +138,7 @@ def interaction_matrix(
             tried = [one.take(order) for one in tried]
             for _ in range(n_permutations):
                 mixed = exchanged(node, order, work.rng)
-                again = searched(problem, node, mixed, tried, settings.threads)
+                again = split_losses(problem, node, mixed, tried)
                 as_good += np.array([least_of([one]) for one in again]) <= least + TIE * node.loss
             pvalue[position, at] = np.where(allowed, (as_good + 1) / (n_permutations + 1), np.nan)
     known = np.isfinite(pvalue)

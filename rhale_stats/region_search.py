@@ -6,7 +6,6 @@ are worked out from one table a column; see `arrays.regions`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
@@ -36,7 +35,6 @@ from rhale_stats.bins import (
 )
 from rhale_stats.effects import (
     Rows,
-    map_features,
     resolution,
 )
 from rhale_stats.splits import (
@@ -62,8 +60,6 @@ TIE = 1e-9
 REFINED = 64
 # Problems of bins that are solved at once: some ten megabytes.
 PROBLEMS = 2048
-# Below so many rows of tables and costs of bins together, threads cost more than they save.
-THREADS_FROM = 1_000_000
 
 
 # Rows as a loss wants them.
@@ -351,26 +347,6 @@ def best_of(losses: Sequence[FloatArray], tie: float) -> tuple[int, int, float] 
     return None
 
 
-def searched(
-    problem: Searchable[R],
-    node: Node[R],
-    rows: R,
-    tried: Sequence[Candidates],
-    threads: int,
-) -> list[FloatArray]:
-    """`split_losses` with the columns shared out over threads."""
-    effort = rows.effort(len(tried), sum(one.n_splits for one in tried))
-    if threads == 1 or len(tried) < 2 or effort < THREADS_FROM:
-        return split_losses(problem, node, rows, tried)
-    shares = np.array_split(np.arange(len(tried)), min(threads, len(tried)))
-    found = map_features(
-        lambda share: split_losses(problem, node, rows, [tried[at] for at in share]),
-        shares,
-        threads,
-    )
-    return [one for share in found for one in share]
-
-
 # --- the search ----------------------------------------------------------------------------------
 
 
@@ -385,7 +361,6 @@ class Settings(NamedTuple):
     test: str | None
     level: float
     n_permutations: int
-    threads: int = os.cpu_count() or 1
 
 
 class Verdict(NamedTuple):
@@ -463,24 +438,22 @@ class Tree(Generic[R]):
         if best is None or not verdict.splits:
             self.leaves[number] = shown.at
             return
-        for condition in best.sides:
+        sides = best.sides
+        del node, other, shown, best  # tables of rows, which those below have no use for
+        for condition in sides:
             of_judge = None if judge is None else judge[self._meets(condition, judge)]
             self.grow(at[self._meets(condition, at)], of_judge, number, (*path, condition))
 
     def best(self, node: Node[R], judge: IntArray | None) -> _Best | None:
         """The split that leaves the least loss."""
         settings = self.settings
-        tried = map_features(
-            lambda column: candidates_of(
-                column.take(node.at),
-                settings.thresholds,
-                settings.n_thresholds,
-                node.rows.counts,
-            ),
-            self.conditioning,
-            settings.threads if len(node.at) * len(self.conditioning) >= THREADS_FROM else 1,
-        )
-        losses = searched(self.problem, node, node.rows, tried, settings.threads)
+        tried = [
+            candidates_of(
+                column.take(node.at), settings.thresholds, settings.n_thresholds, node.rows.counts
+            )
+            for column in self.conditioning
+        ]
+        losses = split_losses(self.problem, node, node.rows, tried)
         found = best_of(losses, TIE * node.loss)
         if found is None:
             return None
@@ -573,7 +546,7 @@ class Tree(Generic[R]):
         tried = [one.take(order) for one in tried]
         for number in range(1, most + 1):
             mixed = exchanged(node, order, self.rng, self.problem.block)
-            losses = searched(self.problem, node, mixed, tried, self.settings.threads)
+            losses = split_losses(self.problem, node, mixed, tried)
             as_good += least_of(losses) <= least + TIE * node.loss
             if as_good == enough:
                 return as_good / number

@@ -23,7 +23,6 @@ from rhale_stats.effects import (
     Rows,
     columns,
     honest_split,
-    map_features,
     rhale,
     seed_of,
 )
@@ -274,23 +273,8 @@ def all_regions(
     names = feature_names(work.local)
     chosen = names if features is None else list(features)
     positions = [feature_position(work.local, one) for one in chosen]
-    # Every feature has a stream of its own, whichever thread it is on.
-    alone = work._replace(settings=settings._replace(threads=1))
-    each = [alone._replace(rng=stream) for stream in work.rng.spawn(len(positions))]
-
-    def grown(number: int) -> xr.Dataset:
-        tree = _tree(each[number], positions[number], conditioning)
-        bar.update(1)
-        return tree
-
-    with tqdm(
-        total=len(positions),
-        desc="regions",
-        unit="feature",
-        disable=not progress,
-        delay=PROGRESS_DELAY,
-    ) as bar:
-        trees = map_features(grown, range(len(positions)), settings.threads)
+    bar = tqdm(positions, "regions", unit="feature", disable=not progress, delay=PROGRESS_DELAY)
+    trees = [_tree(work, position, conditioning) for position in bar]
     n_nodes = [tree.sizes["node"] for tree in trees]
     out = stack(
         [tree.drop_vars(["feature", "feature_units"]) for tree in trees], "feature", integer=-1
@@ -413,7 +397,6 @@ def tree_of(
     name = feature_names(local)[position]
     every = conditioning_columns(local, given, name)
     conditioning = every if work.present.all() else [one.take(work.present) for one in every]
-    region_of_row = np.full(local.sizes["obs"], -1, dtype=np.int64)
     pruning: dict[str, xr.Variable] = {}
     if problem is None:
         n_rows = float(work.rows.n_rows)
@@ -433,6 +416,7 @@ def tree_of(
             pruning = as_variables(found, loss_units)
     region = np.full(len(nodes), -1)
     region[list(leaves)] = np.arange(len(leaves))
+    region_of_row = np.full(local.sizes["obs"], -1, dtype=np.int64)
     rows = np.flatnonzero(work.present)
     for number, at in enumerate(leaves.values()):
         region_of_row[rows[at]] = number

@@ -325,8 +325,8 @@ def sides_of(
     left = one.goes_left(split)
     if column.kind == "numeric":
         values = part(column.values, rows)
-        below = float(np.where(left, values, -np.inf).max())
-        cut = readable(below, float(np.where(left, np.inf, values).min()))
+        below = float(np.max(values, where=left, initial=-np.inf))
+        cut = readable(below, float(np.min(values, where=~left, initial=np.inf)))
         return tuple(  # type: ignore[return-value]
             Condition(column.name, operator, f"{column.name} {sign} {cut:.15g}", threshold=cut)
             for operator, sign in ((UP_TO, "≤"), (ABOVE, ">"))

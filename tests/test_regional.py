@@ -17,7 +17,7 @@ from rhale_stats import region_search, regional
 from rhale_stats.arrays.moments import cell_moments, comoments
 from rhale_stats.bins import Candidates, Column, make_lines
 from rhale_stats.effects import columns
-from rhale_stats.region_search import Settings, Tree, node_of, problem_of, split_losses
+from rhale_stats.region_search import node_of, problem_of, split_losses
 from rhale_stats.splits import candidates_of, conditioning_columns
 from rhale_stats.studies.regions import two_groups
 
@@ -194,27 +194,6 @@ def test_many_exact_thresholds_come_in_blocks_of_problems(rng, monkeypatch):
     monkeypatch.setattr(region_search, "PROBLEMS", 64)
     for one, two in zip(expected, split_losses(problem, node, node.rows, found), strict=True):
         assert_allclose(one, two, rtol=1e-12)
-
-
-def test_threads_change_nothing(rng, monkeypatch):
-    monkeypatch.setattr(region_search, "THREADS_FROM", 0)
-    X, jacobian, other = sample(rng)
-    local = local_of(X, jacobian)
-    problem, _, _ = problem_and_node(local, rs.OptimalBins(30), "index")
-    conditioning = conditioning_columns(local, other, "x0")
-    settings = Settings(2, 0.0, 0.0, 10, "quantile", "permutation", 0.2, 19)
-    trees = []
-    for threads in (1, 2, 5):
-        tree = Tree(
-            problem, conditioning, settings._replace(threads=threads), np.random.default_rng(1)
-        )
-        tree.grow(np.arange(N), None)
-        trees.append(tree)
-    assert len(trees[0].nodes) > 1
-    for other_tree in trees[1:]:
-        assert repr(other_tree.nodes) == repr(trees[0].nodes)  # NaN differ from themselves
-        for number, rows in trees[0].leaves.items():
-            assert_array_equal(other_tree.leaves[number], rows)
 
 
 # --- the authors' library ------------------------------------------------------------------------

@@ -40,9 +40,6 @@ class Tabled(Protocol):
     def take(self, at: IntArray) -> Self:
         """The rows ``at``."""
 
-    def effort(self, n_columns: int, n_splits: int) -> int:
-        """About how many steps it takes to work out so many splits of so many columns."""
-
     def table(self, codes: NDArray[np.integer], n_codes: int) -> FloatArray:
         """Sums over the rows of every code."""
 
@@ -86,10 +83,6 @@ class Rows(NamedTuple):
     def counted(self) -> bool:
         """Whether a sum of weights is a number of rows."""
         return self.weight is None or self.frequency
-
-    def effort(self, n_columns: int, n_splits: int) -> int:
-        """One pass a column, and the programme for bins a split."""
-        return len(self.cell) * n_columns + len(self.centre) ** 2 * n_splits
 
     def table(self, codes: NDArray[np.integer], n_codes: int) -> FloatArray:
         """See `table`."""
@@ -168,10 +161,6 @@ class Curves(NamedTuple):
     def counts(self) -> FloatArray | None:
         """The weights, unless they are precision weights."""
         return None if (self.columns[:, 1] != 1).any() else self.weight
-
-    def effort(self, n_columns: int, n_splits: int) -> int:
-        """One pass a column, over all of the grid."""
-        return self.columns.size * n_columns + n_splits
 
     def take(self, at: IntArray) -> Curves:
         """The rows ``at``."""
