@@ -19,7 +19,6 @@ from rhale_stats.region_search import (
     exchanged,
     least_of,
     node_of,
-    problem_of,
     split_losses,
 )
 from rhale_stats.regional import NODE_VARIABLES, work_of
@@ -102,21 +101,12 @@ def interaction_matrix(
         delay=PROGRESS_DELAY,
     )  # fmt: skip
     for position in bar:
-        problem = problem_of(
-            work.rows,
-            position,
-            names[position],
-            work.rule,
-            error=float(work.local["local_effect_error"].values[position]),
-            loss=loss,
-            min_obs=work.min_obs,
-        )
+        problem = work.problem(position)
         if problem is None:
             continue
         node = node_of(problem, work.search, 0.0)
         losses[position] = node.loss
-        found = conditioning_columns(work.local, conditioning, names[position])
-        found = found if work.present.all() else [one.take(work.present) for one in found]
+        found = work.conditioning(conditioning, names[position])
         at = [every.index(one.name) for one in found]
         tried = [candidates_of(one, thresholds, n_thresholds, node.rows.counts) for one in found]
         split = split_losses(problem, node, node.rows, tried)

@@ -49,6 +49,7 @@ from rhale_stats.schema import (
 from rhale_stats.splits import (
     THRESHOLDS,
     Condition,
+    Conditioning,
     as_json,
     conditioning_columns,
     frame_of,
@@ -303,6 +304,25 @@ class Work(NamedTuple):
     rng: np.random.Generator
     facts: dict[str, Any]
 
+    def problem(self, position: int, loss: str | None = None) -> Problem | None:
+        """One feature ready to be searched, by another loss if given; None if constant."""
+        return problem_of(
+            self.rows,
+            position,
+            feature_names(self.local)[position],
+            self.rule,
+            error=float(self.local["local_effect_error"].values[position]),
+            loss=loss or self.loss,
+            min_obs=self.min_obs,
+        )
+
+    def conditioning(
+        self, given: pd.DataFrame | ArrayLike | None, feature: str
+    ) -> list[Conditioning]:
+        """Columns for splits of the effect of a feature, at the rows that count."""
+        every = conditioning_columns(self.local, given, feature)
+        return every if self.present.all() else [one.take(self.present) for one in every]
+
 
 def work_of(
     local: xr.Dataset,
@@ -369,16 +389,7 @@ def work_of(
 
 def _tree(work: Work, position: int, given: pd.DataFrame | ArrayLike | None) -> xr.Dataset:
     """The tree of one feature."""
-    problem = problem_of(
-        work.rows,
-        position,
-        feature_names(work.local)[position],
-        work.rule,
-        error=float(work.local["local_effect_error"].values[position]),
-        loss=work.loss,
-        min_obs=work.min_obs,
-    )
-    tree = tree_of(work, position, given, problem, LOSSES[work.loss])
+    tree = tree_of(work, position, given, work.problem(position), LOSSES[work.loss])
     rule_name, parameters = describe(work.rule)
     return tree.assign_attrs(
         loss_kind=work.loss, bin_rule=rule_name, bin_parameters=parameters, software=software()
@@ -395,8 +406,7 @@ def tree_of(
     """The tree of one feature, whatever its loss; a node alone where there is nothing to search."""
     local, settings = work.local, work.settings
     name = feature_names(local)[position]
-    every = conditioning_columns(local, given, name)
-    conditioning = every if work.present.all() else [one.take(work.present) for one in every]
+    conditioning = work.conditioning(given, name)
     pruning: dict[str, xr.Variable] = {}
     if problem is None:
         n_rows = float(work.rows.n_rows)
@@ -462,7 +472,7 @@ def tree_of(
         },
         {
             "method": "regions",
-            "conditioning": ", ".join(one.name for one in every),
+            "conditioning": ", ".join(one.name for one in conditioning),
             "max_depth": settings.max_depth,
             "min_obs": work.min_obs,
             "min_drop": settings.min_drop,

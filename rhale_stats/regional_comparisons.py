@@ -21,7 +21,7 @@ from rhale_stats.arrays import regions as search
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins import EqualWidthBins, GivenBins, describe
 from rhale_stats.effects import labelled, positions_of, rhale
-from rhale_stats.region_search import LOSSES, Node, Settings, problem_of
+from rhale_stats.region_search import LOSSES, Node, Settings
 from rhale_stats.regional import Work, tree_of, work_of
 from rhale_stats.schema import ROWS, X_UNITS, software
 from rhale_stats.validate import as_weights, check_choice, check_count, check_finite
@@ -417,15 +417,7 @@ class _Given:
 
 def _binned_tree(work: Work, given: _Given, loss: str, units: str) -> tuple[xr.Dataset, FloatArray]:
     """The tree, and the edges of its bins."""
-    problem = problem_of(
-        work.rows,
-        0,
-        given.name,
-        work.rule,
-        error=float(work.local["local_effect_error"].values[0]),
-        loss=loss,
-        min_obs=work.min_obs,
-    )
+    problem = work.problem(0, loss)
     tree = tree_of(work, 0, given.conditioning, problem, units)
     rule_name, parameters = describe(work.rule)
     # Of a constant feature no bin has an effect.

@@ -285,8 +285,7 @@ def quantile_cuts(values: FloatArray, n: int, counts: FloatArray | None = None) 
 class Condition(NamedTuple):
     """One side of a split: an operator with a threshold, or with the levels that it keeps.
 
-    ``text`` is the condition by itself. ``lower`` and ``upper`` say where numbers lie; of ordinal
-    columns ``order`` has all levels.
+    ``text`` is the condition by itself.
     """
 
     feature: str
@@ -294,7 +293,6 @@ class Condition(NamedTuple):
     text: str
     threshold: float = np.nan
     levels: tuple[Any, ...] = ()
-    order: tuple[Any, ...] = ()
 
     def holds(self, values: pd.Series) -> NDArray[np.bool_]:
         """Rows that meet it; neither side's where a value is missing or a level was never seen."""
@@ -350,9 +348,7 @@ def _side(column: Conditioning, kept: NDArray[Any], rest: NDArray[Any]) -> Condi
         gone = (column.levels[rest[0]],)
         return Condition(column.name, UNEQUAL, f"{column.name} ≠ {gone[0]}", levels=gone)
     operator = EQUAL if len(kept) == 1 else IN
-    return Condition(
-        column.name, operator, _levels_text(column.name, levels, order), levels=levels, order=order
-    )
+    return Condition(column.name, operator, _levels_text(column.name, levels, order), levels=levels)
 
 
 def _levels_text(name: str, levels: tuple[Any, ...], order: tuple[Any, ...]) -> str:
