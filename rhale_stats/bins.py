@@ -99,6 +99,16 @@ def make_lines(rule: BinRule) -> bool:
     return int(getattr(rule, "degree", 0)) > 0
 
 
+def difference_cells(rule: BinRule, column: Column) -> Axis:
+    """Cells that slopes are taken across, math [2], where a rule is to choose bins of them.
+
+    Finer cells than `AdaptiveBins` has bins at most would see noise only.
+    """
+    if isinstance(rule, AdaptiveBins):
+        return _equal_cells(column, rule.max_bins, "max_bins")
+    return rule.cells(column)
+
+
 def starts_of(
     rule: BinRule,
     cells: Moments,

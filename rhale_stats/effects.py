@@ -26,16 +26,19 @@ from rhale_stats.bins import (
     BinRule,
     Candidates,
     Column,
+    EqualWidthBins,
     OptimalBins,
     Partition,
     check_rule,
     describe,
+    difference_cells,
     make_lines,
 )
-from rhale_stats.by_region import each_region
+from rhale_stats.by_part import each_part, features_by_rows, has_gaps, own_rows
 from rhale_stats.schema import (
     EFFECT_UNITS,
     LINE_MOMENTS,
+    OUTPUT,
     ROWS,
     X_UNITS,
     Estimates,
@@ -50,9 +53,11 @@ from rhale_stats.schema import (
     stacked,
     unit_mapping,
     variable,
+    with_outputs,
 )
 from rhale_stats.validate import as_weights, check_choice, check_finite
 
+MISSING = ("raise", "drop")
 METHODS = ("auto", "jacobian", "central_difference", "finite_difference")
 CENTERINGS = ("mean", "start", "integral")
 # Cells of the grid on which method="finite_difference" takes its differences.
@@ -78,6 +83,10 @@ def local_effects(
     weights: ArrayLike | None = None,
     weight_kind: str = "precision",
     method: str = "auto",
+    bins: BinRule | None = None,
+    output: models.OutputLabels = None,
+    scale: str = "response",
+    missing: str = "raise",
     progress: bool = True,
 ) -> xr.Dataset:
     r"""Local effects of a model: how its output moves with one feature, row by row.
@@ -86,9 +95,10 @@ def local_effects(
 
     Parameters
     ----------
-    model : callable, object with ``predict``, or statsmodels results
+    model : callable, object with ``predict``, classifier, or statsmodels results
         Called with whole tables in the form of ``X``, never row by row, at most twice a feature.
-        Returns one number a row. May be None when ``jacobian`` is given.
+        Returns one number a row, or a column for each of several outputs; of a classifier its
+        probabilities are taken, see ``scale``. May be None when ``jacobian`` is given.
     X : DataFrame or array_like of shape (n_rows, n_columns)
         Rows at which effects are taken. A formula model needs a DataFrame with all its columns.
         Units are read from ``X.attrs["units"]``, a mapping from column to unit; name and unit of
@@ -106,9 +116,21 @@ def local_effects(
         Survey and precision weights, or counts of repeated rows.
     method : {"auto", "jacobian", "central_difference", "finite_difference"}, default "auto"
         "auto" takes ``jacobian`` where given and else central differences. "finite_difference"
-        takes the slope across the row's cell, on a grid of 100 equal cells (math [2]), and so sees
-        the jumps of trees. Rows that thin out inside a bin weigh a jump by where they are: use
-        bins narrow enough.
+        takes the slope across the row's cell (math [2]), and so sees the jumps of trees. Rows that
+        thin out inside a bin weigh a jump by where they are: use bins narrow enough.
+    bins : bin rule, optional
+        Whose cells "finite_difference" takes slopes across: the rule that `rhale` is to have.
+        100 equal cells by default.
+    output : label, or sequence of labels, optional
+        Which of several outputs: of a classifier a class, else the name or number of a column. By
+        default all of them, and the second of two classes. More than one are a dimension
+        ``output``; the model is called once for all.
+    scale : {"response", "logit", "decision"}, default "response"
+        What the model answers, with classifiers the probability of a class; its log-odds; or the
+        ``decision_function``, which also stands in for probabilities where there are none.
+    missing : {"raise", "drop"}, default "raise"
+        Missing values of a feature: refused, or these rows left out of the effect of this feature,
+        and counted in ``n_missing``. In the rows of other features the model receives them.
     progress : bool, default True
         Show a bar on work over two seconds.
 
@@ -117,20 +139,22 @@ def local_effects(
     Dataset
         ``x``, ``local_effect`` of dims (obs, feature), one contiguous column a feature;
         ``local_effect_error`` (feature), the size of differences that rounding alone can make;
-        ``weight`` (obs) where given. Coordinates ``feature``, ``feature_kind``,
-        ``feature_units``, ``feature_column``, and ``obs``.
+        ``weight`` (obs) where given; ``n_missing`` (feature) with ``missing="drop"``. With several
+        outputs ``local_effect`` and its error have ``output`` in front. Coordinates ``feature``,
+        ``feature_kind``, ``feature_units``, ``feature_column``, and ``obs``.
 
     Raises
     ------
     ValueError
         Missing or infinite values in ``X`` or in local effects, no rows, repeated column names, a
-        Jacobian of another shape, unusable weights, a model without a useful derivative.
+        Jacobian of another shape, unusable weights, a model without a useful derivative, a scale
+        that the model does not have.
     KeyError
-        Unknown feature.
+        Unknown feature or output.
     TypeError
         No numeric feature, or a model that cannot be called.
     ModelError
-        The model raised, or returned something else than one number a row.
+        The model raised, or returned something else than numbers for every row.
 
     Notes
     -----
@@ -157,6 +181,7 @@ def local_effects(
     """
     table = models.as_table(X)
     check_choice("method", method, METHODS)
+    check_choice("missing", missing, MISSING)
     if method == "auto":
         method = "central_difference" if jacobian is None else "jacobian"
     if (method == "jacobian") != (jacobian is not None):
@@ -164,48 +189,85 @@ def local_effects(
             f"method={method!r} and jacobian={'None' if jacobian is None else '...'} contradict "
             f"each other: pass a jacobian with method='jacobian' or 'auto', and none otherwise."
         )
+    if bins is not None and method != "finite_difference":
+        raise ValueError(
+            f"bins are for the cells of method='finite_difference'; got method={method!r}. Pass "
+            f"them to rhale."
+        )
+    if method == "jacobian" and (output is not None or scale != "response"):
+        raise ValueError(
+            "output and scale select what a model answers; a jacobian is that of one output "
+            "already. Leave them out."
+        )
+    cells = EqualWidthBins(DIFFERENCE_CELLS) if bins is None else bins
+    check_rule(cells)
     check_choice("weight_kind", weight_kind, ("precision", "frequency"))
     weight = None if weights is None else as_weights(weights, table.n_rows, weight_kind)
     positions = positions_of(table, features)
-    names = [table.names[position] for position in positions]
-    shape = (table.n_rows, len(positions))
-    x = np.empty(shape, order="F")
-    effect = np.empty(shape, order="F")
-    error = np.zeros(len(positions))
+    x = np.empty((table.n_rows, len(positions)), order="F")
     for column, position in enumerate(positions):
-        x[:, column] = models.check_column(table, position)
+        x[:, column] = models.check_column(table, position, missing=missing)
 
+    names = [table.names[position] for position in positions]
+    quotients, derivatives = None, {}
     if method == "jacobian":
         derivatives = models.jacobian_columns(jacobian, table, positions)
-        for column, position in enumerate(positions):
-            effect[:, column] = derivatives[position]
     else:
-        quotients = models.DifferenceQuotients(model, table)
-        bar = tqdm(
-            positions, "local effects", unit="feature", disable=not progress, delay=PROGRESS_DELAY
-        )
-        for column, position in enumerate(bar):
-            if x[:, column].min() == x[:, column].max():
-                effect[:, column] = np.nan  # a constant feature has no effect to estimate
-                continue
-            differences = (
-                quotients.central(position)
-                if method == "central_difference"
-                else quotients.finite(position, DIFFERENCE_CELLS)
-            )
-            effect[:, column], error[column] = differences.local_effect, differences.error
-    for column, name in enumerate(names):
-        if x[:, column].min() < x[:, column].max():
+        quotients = models.DifferenceQuotients(model, table, output, scale)
+    bar = tqdm(
+        positions,
+        "local effects",
+        unit="feature",
+        disable=not progress or quotients is None,
+        delay=PROGRESS_DELAY,
+    )
+    found: list[models.Differences] = []
+    for column, position in enumerate(bar):
+        own = x[:, column]
+        there = ~np.isnan(own)
+        varies = np.nanmin(own) < np.nanmax(own)
+        if quotients is None:
+            one = models.Differences(derivatives[position][there, None], np.zeros(1))
+        elif not varies:
+            one = models.NO_DIFFERENCES  # a constant feature has no effect to estimate
+        elif method == "central_difference":
+            one = quotients.at(there).central(position)
+        else:
+            w = None if weight is None else weight[there]
+            ends = cell_ends(cells, names[column], own[there], w)
+            one = quotients.at(there).finite(position, *ends)
+        if varies:
             check_finite(
-                effect[:, column],
+                one.local_effect.sum(axis=1),
                 "Local effects",
-                name,
+                names[column],
                 "See what the model returns at these rows.",
             )
-
+        found.append(one)
     return labelled(
-        X, table, positions, x, effect, error, weight, weight_kind=weight_kind, method=method
+        X,
+        table,
+        positions,
+        x,
+        found,
+        weight,
+        weight_kind=weight_kind,
+        method=method,
+        outputs=None if quotients is None else quotients.outputs,
     )
+
+
+def cell_ends(
+    rule: BinRule, name: str, x: FloatArray, weight: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """Lower and upper end of every row's cell, the arguments of math [2]."""
+    low, high = float(x.min()), float(x.max())
+    counted = x if weight is None else x[weight > 0]
+    counts = None if weight is None else weight[weight > 0]
+    axis = difference_cells(rule, Column(name, counted, low, high, counts))
+    edges = binning.bin_edges(axis, np.arange(len(axis)), low, high)
+    cell = np.minimum(sums.cell_index(axis, x), len(axis) - 1)
+    return edges[cell], edges[cell + 1]
 
 
 def labelled(
@@ -213,17 +275,26 @@ def labelled(
     table: models.Table,
     positions: Sequence[int],
     x: FloatArray,
-    effect: FloatArray,
-    error: FloatArray,
+    found: Sequence[models.Differences],
     weight: FloatArray | None,
     *,
     weight_kind: str,
     method: str,
+    outputs: models.Outputs | None = None,
 ) -> xr.Dataset:
-    """Local effects of some columns, (obs, feature), as `local_effects` returns them."""
+    """Local effects of some columns, at the rows that have a value, as `local_effects` returns."""
     names = [table.names[position] for position in positions]
     attrs = getattr(X, "attrs", {})
     units = unit_mapping(attrs)
+    labels = outputs.labels if outputs is not None else []
+    n_outputs = max(len(labels), 1)
+    effect = np.full((n_outputs, len(positions), table.n_rows), np.nan)
+    error = np.zeros((n_outputs, len(positions)))
+    missing = np.isnan(x)
+    for column, one in enumerate(found):
+        if len(one.local_effect):
+            effect[:, column, ~missing[:, column]] = one.local_effect.T
+            error[:, column] = one.error
     coordinates: dict[str, Any] = {
         "feature": ("feature", np.array(names), {"long_name": "feature"}),
         "feature_kind": (
@@ -245,15 +316,17 @@ def labelled(
     data: dict[str, Any] = {
         "x": (("obs", "feature"), x, {"long_name": "value of the feature", "units": X_UNITS}),
         "local_effect": (
-            ("obs", "feature"),
-            effect,
+            (OUTPUT, "obs", "feature"),
+            effect.transpose(0, 2, 1),
             {"long_name": "local effect", "units": EFFECT_UNITS},
         ),
-        "local_effect_error": variable("local_effect_error", error),
+        "local_effect_error": ((OUTPUT, "feature"), *variable("local_effect_error", error)[1:]),
     }
+    if missing.any():
+        data["n_missing"] = variable("n_missing", missing.sum(axis=0))
     if weight is not None:
         data["weight"] = ("obs", weight, {"long_name": f"{weight_kind} weight", "units": "1"})
-    return xr.Dataset(
+    out = xr.Dataset(
         data,
         coordinates,
         {
@@ -267,6 +340,7 @@ def labelled(
             "software": software(),
         },
     )
+    return with_outputs(out, labels, [] if outputs is None else outputs.names)
 
 
 def _form(table: models.Table) -> str:
@@ -322,6 +396,8 @@ def positions_of(
     return positions
 
 
+@each_part
+@own_rows
 def rhale(
     local: xr.Dataset,
     *,
@@ -417,6 +493,11 @@ def rhale(
     check_rule(rule)
     names = feature_names(local)
     split: dict[str, float | int] = {}
+    if honest and "n_missing" in local:
+        raise ValueError(
+            "honest must be False where features have rows of their own (missing='drop'). Select "
+            "complete rows before local_effects."
+        )
     if honest:
         seed = seed_of(rng)
         chosen_on = honest_split(local.sizes["obs"], honest_fraction, seed)
@@ -636,6 +717,17 @@ def columns(local: xr.Dataset) -> Rows:
     return Rows(contiguous(x), contiguous(g), weight, frequency, len(x))
 
 
+def own_columns(local: xr.Dataset, names: Sequence[str]) -> dict[str, tuple[Rows, int]]:
+    """Rows that have a value of a feature, with its number among their columns, by its name."""
+    groups = features_by_rows(local) if has_gaps(local) else [(feature_names(local), None)]
+    found = {}
+    for members, there in groups:
+        part = local if there is None else local.sel(feature=members).isel(obs=there)
+        rows = columns(part)
+        found |= {name: (rows, number) for number, name in enumerate(members)}
+    return {name: found[feature_names(local)[feature_position(local, name)]] for name in names}
+
+
 def check_same_rows(row: xr.Dataset, x: FloatArray, rows: Rows) -> None:
     """Raise ``ValueError`` unless the bins count and weigh these rows as the effect says."""
     edges, name = row["edge_value"].values, str(row["feature"].values)
@@ -818,7 +910,7 @@ def _dataset(
             **{
                 name: variable(name, array, **facts.get(name, {})) for name, array in arrays.items()
             },
-            "local_effect_error": local["local_effect_error"],
+            **{name: local[name] for name in ("local_effect_error", "n_missing") if name in local},
         },
         {
             "feature": local["feature"],
@@ -856,7 +948,7 @@ def _dataset(
     )
 
 
-@each_region
+@each_part
 def predict(effect: xr.Dataset, x: ArrayLike, feature: str | int) -> xr.DataArray:
     """Evaluate the curve of one feature, NaN outside the range of the rows.
 

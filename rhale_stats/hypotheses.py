@@ -13,7 +13,7 @@ from scipy import linalg, stats
 from rhale_stats.arrays import accumulate, influence, intervals
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.by_region import each_region
+from rhale_stats.by_part import each_part
 from rhale_stats.effects import (
     check_same_rows,
     columns,
@@ -52,7 +52,7 @@ NULLS = {
 QUARTERS = np.array([0.25, 0.5, 0.75])
 
 
-@each_region
+@each_part
 def wald_test(effect: xr.Dataset, null: str = "zero", *, adjust: str = "holm") -> xr.Dataset:
     r"""Test of the effects of every feature.
 
@@ -244,7 +244,7 @@ def _homogeneous(row: xr.Dataset) -> tuple[float, float, float]:
     return largest, float(row.sizes["bin"]), 1.0 if largest <= 1 else 0.0
 
 
-@each_region
+@each_part
 def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") -> xr.Dataset:
     r"""Test that the effect is smaller than ``delta`` everywhere: two one-sided tests in every bin.
 
@@ -346,7 +346,7 @@ def _noise_in_the_middle(row: xr.Dataset) -> accumulate.Noise:
     return accumulate.Noise(middle, noise.covariance + away * noise.slope, noise.slope)
 
 
-@each_region
+@each_part
 def compare(
     a: xr.Dataset,
     b: xr.Dataset,

@@ -15,19 +15,18 @@ from statsmodels.stats.multitest import multipletests
 from rhale_stats.arrays import accumulate, influence, intervals, resample
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.by_region import each_region
+from rhale_stats.by_part import each_part, own_rows
 from rhale_stats.effects import Rows, check_same_rows, columns, is_used_row
 from rhale_stats.schema import (
     EFFECT_VARIABLES,
     LINE_MOMENTS,
-    REGION,
     Estimates,
     bin_means,
     check_effect,
     check_local,
     feature_names,
     feature_position,
-    of_region,
+    of_part,
     one_feature,
     slopes,
     stacked,
@@ -70,7 +69,8 @@ GROUP_COVARIANCES = (
 )
 
 
-@each_region
+@each_part
+@own_rows
 def std_error(
     effect: xr.Dataset, local: xr.Dataset | None = None, *, groups: ArrayLike | None = None
 ) -> xr.Dataset:
@@ -456,7 +456,7 @@ def vcov(effect: xr.Dataset, feature: str | int, *, of: str = "curve") -> xr.Dat
     )
 
 
-@each_region
+@each_part
 def confint(
     effect: xr.Dataset,
     boot: xr.Dataset | None = None,
@@ -659,7 +659,7 @@ def check_boot(effect: xr.Dataset, boot: object, method: str) -> xr.Dataset:
             "boot must hold standard errors for method 'studentized'; make it with "
             "bootstrap(..., studentize=True)."
         )
-    return of_region(boot) if REGION in boot.coords else boot
+    return of_part(boot)
 
 
 def _bootstrap_intervals(row: xr.Dataset, boot: xr.Dataset, level: float, method: str) -> Estimates:
@@ -747,7 +747,7 @@ def draws_of(boot: xr.Dataset, name: str) -> FloatArray:
     return draws.reshape(-1, *draws.shape[2:])
 
 
-@each_region
+@each_part
 def confband(
     effect: xr.Dataset,
     *,

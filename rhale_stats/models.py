@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -12,10 +13,15 @@ from numpy.typing import NDArray
 
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.validate import check_finite
+from rhale_stats.validate import check_choice, check_finite
 
 Model: TypeAlias = Any
-Predict: TypeAlias = Callable[[Any], FloatArray]
+OutputLabels: TypeAlias = Any  # one label, a sequence of them, or None
+# Values of a column: numbers, or levels.
+Values: TypeAlias = NDArray[Any] | pd.api.extensions.ExtensionArray
+
+# What is taken of a classifier: its probabilities, their log-odds, its decision function.
+SCALES = ("response", "logit", "decision")
 
 # A column of numbers with at most so many distinct values, each twice or more on average, is
 # discrete: months, not hours.
@@ -30,7 +36,15 @@ BATCH_ROWS = 1 << 17
 
 
 class ModelError(RuntimeError):
-    """The model raised, or did not return one number a row. The cause is chained."""
+    """The model raised, or did not return numbers for every row. The cause is chained."""
+
+
+class UnknownOutputError(KeyError):
+    """An output was asked for that the model does not have."""
+
+    def __str__(self) -> str:
+        """The message as it is, not in quotes."""
+        return str(self.args[0])
 
 
 @dataclass(frozen=True)
@@ -44,6 +58,10 @@ class Table:
     def n_rows(self) -> int:
         """Number of rows."""
         return len(self.data)
+
+    def take(self, rows: NDArray[np.bool_]) -> Table:
+        """Some of the rows."""
+        return Table(self.data[rows], self.names)
 
     def is_numeric(self, position: int) -> bool:
         """Whether a column holds numbers (booleans are not)."""
@@ -74,18 +92,18 @@ class Table:
             return values.astype(self.data.dtype, copy=False)
         return pd.DataFrame(values, columns=self.data.columns).astype(dict(self.data.dtypes))
 
-    def stacked(self, position: int, columns: Sequence[FloatArray]) -> tuple[Any, list[FloatArray]]:
+    def stacked(self, position: int, columns: Sequence[Values]) -> tuple[Any, list[Any]]:
         """Copies of the rows below each other, each with another version of one column.
 
         Returns the table, and the columns as its type holds them (single precision rounds).
         """
-        values = np.concatenate(columns)
         if isinstance(self.data, np.ndarray):
             stack = np.tile(self.data, (len(columns), 1))
-            stack[:, position] = values
+            stack[:, position] = np.concatenate([np.asarray(column) for column in columns])
             held = stack[:, position].astype(np.float64)
             return stack, np.split(held, len(columns))
         frame = pd.concat([self.data] * len(columns), ignore_index=True)
+        values = pd.concat([pd.Series(column) for column in columns], ignore_index=True)
         frame[self.data.columns[position]] = values
         return frame, list(columns)
 
@@ -128,55 +146,151 @@ def as_table(X: Any) -> Table:
     return table
 
 
-def predictor(model: Model, table: Table) -> Predict:
-    """The model as a function from a table to one number a row.
+class Outputs:
+    """The model as a function from a table to numbers, (row, output), and what the outputs are.
+
+    ``labels`` and ``names`` of the outputs are known after the first answer, those of classes at
+    once. A label selects; a name is what stands on an axis.
 
     Raises
     ------
     TypeError
-        ``model`` can neither be called nor predict, is a classifier whose ``predict`` gives
-        labels, or is a formula model without a DataFrame.
+        ``model`` can neither be called nor predict, or is a formula model without a DataFrame.
+    ValueError, KeyError
+        A scale that the model does not have, an output that it does not have.
     """
-    formula = getattr(getattr(model, "model", None), "formula", None)
-    if formula is not None and not isinstance(table.data, pd.DataFrame):
-        raise TypeError(
-            f"X must be a DataFrame with the columns of the formula {formula!r}; "
-            f"got an array of shape {table.data.shape}."
-        )
-    if hasattr(model, "predict_proba"):
-        raise TypeError(
-            f"model must return one number a row; {type(model).__name__}.predict returns class "
-            f"labels. Pass the probability of one class, as in "
-            f"lambda X: model.predict_proba(X)[:, 1]."
+
+    def __init__(
+        self,
+        model: Model,
+        table: Table,
+        output: OutputLabels = None,
+        scale: str = "response",
+    ) -> None:
+        check_choice("scale", scale, SCALES)
+        formula = getattr(getattr(model, "model", None), "formula", None)
+        if formula is not None and not isinstance(table.data, pd.DataFrame):
+            raise TypeError(
+                f"X must be a DataFrame with the columns of the formula {formula!r}; "
+                f"got an array of shape {table.data.shape}."
+            )
+        self.scale = scale
+        several = output is not None and not isinstance(output, str) and np.ndim(output) > 0
+        self._asked = None if output is None else list(output) if several else [output]
+        self._chosen: list[int] | None = None
+        self.labels: list[Any] = []
+        self.names: list[str] = []
+        self._method, self._function = _method_of(model, scale)
+        if self._method in ("predict_proba", "decision_function"):
+            self._classes(model)
+
+    def __call__(self, rows: Any) -> FloatArray:
+        """The outputs that were chosen, (row, output)."""
+        answer = self._function(rows)
+        columns = [str(name) for name in getattr(answer, "columns", [])]
+        if hasattr(answer, "detach"):
+            answer = answer.detach()
+        values = np.asarray(answer)
+        if values.ndim == 1:
+            values = values[:, None]
+        if values.ndim != 2 or len(values) != len(rows) or not values.shape[1]:
+            raise ModelError(
+                f"model must return one number a row, shape ({len(rows)},) for {len(rows)} rows, "
+                f"or one for each of several outputs, ({len(rows)}, outputs); got shape "
+                f"{np.shape(answer)}."
+            )
+        if not np.issubdtype(values.dtype, np.number):
+            raise ModelError(f"model must return numbers; got dtype {values.dtype}.")
+        if self._chosen is None:
+            self._number(columns or list(range(values.shape[1])))
+        if max(self._chosen or [0]) >= values.shape[1]:
+            raise ModelError(
+                f"model must return as many outputs each time; got {values.shape[1]} after "
+                f"{max(self._chosen or [0]) + 1} or more."
+            )
+        values = values[:, self._chosen]
+        return _log_odds(values) if self.scale == "logit" else values
+
+    def _number(self, labels: list[Any]) -> None:
+        """Choose among the outputs of a function."""
+        self._choose(labels, {"logit": "log-odds"}.get(self.scale, "output"))
+        if len(labels) == 1 and self._asked is None:
+            self.names = ["log-odds"] if self.scale == "logit" else [""]
+
+    def _choose(self, labels: list[Any], what: str) -> None:
+        asked = labels if self._asked is None else self._asked
+        texts = [str(label) for label in labels]
+        absent = [label for label in asked if str(label) not in texts]
+        if absent or not asked:
+            raise UnknownOutputError(
+                f"output must be among those of the model, {', '.join(texts)}; got "
+                f"{', '.join(map(repr, absent)) or 'none'}."
+            )
+        if len({str(label) for label in asked}) < len(asked):
+            raise ValueError(f"output must name each output once; got {asked!r}.")
+        self._chosen = [texts.index(str(label)) for label in asked]
+        self.labels = [labels[at] for at in self._chosen]
+        self.names = [f"{what} {texts[at]}" for at in self._chosen]
+
+    def _classes(self, model: Model) -> None:
+        """Choose among classes: of two by default the second, whose opposite is the first."""
+        classes = getattr(model, "classes_", None)
+        if classes is None or any(np.ndim(one) for one in classes):
+            raise TypeError(
+                f"model must be a fitted classifier with one set of classes_; "
+                f"{type(model).__name__} is not. Pass a function of X that returns numbers."
+            )
+        labels = [one.item() if isinstance(one, np.generic) else one for one in classes]
+        what = {"response": "probability of", "logit": "log-odds of"}.get(self.scale)
+        what = "decision for" if what is None or self._method == "decision_function" else what
+        if self._method == "decision_function" and len(labels) == 2:
+            labels = labels[1:]  # one number a row, for the second class
+        elif self._asked is None and len(labels) == 2:
+            self._asked = labels[1:]
+        self._choose(labels, what)
+
+
+def _method_of(model: Model, scale: str) -> tuple[str, Callable[[Any], Any]]:
+    """What of the model is called, by name."""
+    if scale == "decision":
+        if not hasattr(model, "decision_function"):
+            raise ValueError(
+                f"scale='decision' needs a model with a decision_function; {type(model).__name__} "
+                f"has none. Use scale='response' or 'logit'."
+            )
+        return "decision_function", model.decision_function
+    for method in ("predict_proba", "decision_function"):
+        if hasattr(model, method) and hasattr(model, "predict"):
+            if scale == "logit" and method == "decision_function":
+                break
+            # Outlier detectors have decisions, and no classes.
+            if method == "predict_proba" or hasattr(model, "classes_"):
+                return method, getattr(model, method)
+    if scale == "logit" and hasattr(model, "decision_function"):
+        raise ValueError(
+            f"scale='logit' needs probabilities; {type(model).__name__} has none. Use "
+            f"scale='decision'."
         )
     if hasattr(model, "predict"):
-        return _normalised(model.predict)
+        return "predict", model.predict
     if callable(model):
-        return _normalised(model)
+        return "call", model
     raise TypeError(
         f"model must be a function of X, or have a predict method; got {type(model).__name__}."
     )
 
 
-def _normalised(function: Callable[[Any], Any]) -> Predict:
-    def predict(rows: Any) -> FloatArray:
-        answer = function(rows)
-        if hasattr(answer, "detach"):
-            answer = answer.detach()
-        values = np.asarray(answer)
-        if values.ndim == 2 and values.shape[1] == 1:
-            values = values[:, 0]
-        if values.shape != (len(rows),):
-            raise ModelError(
-                f"model must return one number a row, shape ({len(rows)},) for {len(rows)} rows; "
-                f"got shape {values.shape}. With several outputs, choose one: "
-                f"lambda X: model(X)[:, 0]."
-            )
-        if not np.issubdtype(values.dtype, np.number):
-            raise ModelError(f"model must return numbers; got dtype {values.dtype}.")
-        return values
-
-    return predict
+def _log_odds(values: FloatArray) -> FloatArray:
+    """Log-odds of probabilities, refused where there are none."""
+    inside = (values > 0) & (values < 1)
+    if not inside.all():
+        bad = values[~inside]
+        raise ModelError(
+            f"scale='logit' needs probabilities strictly between 0 and 1; the model answers "
+            f"{bad[0]:.6g}, and {len(bad)} of {values.size} like it. Calibrate or bound the "
+            f"model, or use scale='response'."
+        )
+    return np.asarray(np.log(values) - np.log1p(-values))
 
 
 def jacobian_columns(
@@ -221,10 +335,14 @@ def jacobian_columns(
 
 @dataclass(frozen=True)
 class Differences:
-    """Local effects of one feature by differences, and what rounding alone may add to them."""
+    """Local effects of one feature by differences, (row, output), and what rounding may add."""
 
     local_effect: FloatArray
-    error: float
+    error: FloatArray
+
+
+# Of a constant feature.
+NO_DIFFERENCES = Differences(np.zeros((0, 1)), np.zeros(1))
 
 
 class DifferenceQuotients:
@@ -232,20 +350,45 @@ class DifferenceQuotients:
 
     It remembers the precision in which the model answers: after the first answer in single
     precision, steps are chosen for it. It counts calls of the model, and the rows of these.
+    What it returns has the outputs of the model as its last axis.
     """
 
-    def __init__(self, model: Model, table: Table) -> None:
+    def __init__(
+        self,
+        model: Model,
+        table: Table,
+        output: OutputLabels = None,
+        scale: str = "response",
+        *,
+        single: bool = False,
+    ) -> None:
         self.table = table
-        self.predict = predictor(model, table)
+        self.outputs = Outputs(model, table, output, scale)
+        self.single = single
         self.n_calls, self.n_rows = 0, 0
         self.precision = float(np.finfo(np.float64).eps)
         if isinstance(table.data, np.ndarray):
             self.precision = float(np.finfo(table.data.dtype).eps)
 
+    def at(self, rows: NDArray[np.bool_]) -> DifferenceQuotients:
+        """The same at some rows; itself at all."""
+        if rows.all():
+            return self
+        out = copy(self)
+        out.table = self.table.take(rows)
+        return out
+
     def ask(self, rows: Any) -> FloatArray:
-        """The model's answer for a table in the form of its own; counted."""
+        """The model's answer for a table in the form of its own, (row, output); counted."""
         self.n_calls, self.n_rows = self.n_calls + 1, self.n_rows + len(rows)
-        return self.predict(rows)
+        answer = self.outputs(rows)
+        if self.single and answer.shape[1] > 1:
+            raise ModelError(
+                f"model must return one number a row here; it has the outputs "
+                f"{', '.join(map(str, self.outputs.labels))}. Choose one, as in "
+                f"lambda X: model(X)[:, 0]."
+            )
+        return answer
 
     def central(self, position: int) -> Differences:
         """math [1] by central differences; refuses models without a useful derivative.
@@ -253,7 +396,7 @@ class DifferenceQuotients:
         Raises
         ------
         ModelError
-            The model raised or returned something else than one number a row.
+            The model raised or returned something else than numbers for every row.
         ValueError
             Nearly all derivatives are zero although the model responds to the feature.
         """
@@ -270,22 +413,20 @@ class DifferenceQuotients:
             outputs, wide_outputs = outputs[:2], outputs[2:]
             arguments, wide = arguments[:2], (arguments[2], arguments[3])
         result = self._quotient(outputs, arguments)
-        if np.mean(result.local_effect == 0) >= ZERO_SHARE:
+        zero = np.mean(result.local_effect == 0, axis=0)
+        if (zero >= ZERO_SHARE).any():
             if not wide_outputs:
                 wide_outputs, held = self._evaluate(position, wide)
                 wide = (held[0], held[1])
-            self._check_useful(position, result, self._quotient(wide_outputs, wide))
+            self._check_useful(position, zero, result, self._quotient(wide_outputs, wide))
         return result
 
-    def finite(self, position: int, n_cells: int) -> Differences:
-        """math [2] on a grid of equal cells: sees jumps, which derivatives do not."""
-        arguments = kernel.cell_arguments(self.table.column(position), n_cells)
-        outputs, held = self._evaluate(position, arguments)
+    def finite(self, position: int, lower: FloatArray, upper: FloatArray) -> Differences:
+        """math [2]: slopes between two values of a row, which see jumps as derivatives do not."""
+        outputs, held = self._evaluate(position, [upper, lower])
         return self._quotient(outputs, held)
 
-    def between(
-        self, position: int, lower: FloatArray, upper: FloatArray
-    ) -> tuple[FloatArray, float]:
+    def between(self, position: int, lower: Values, upper: Values) -> tuple[FloatArray, FloatArray]:
         """Change of the output as one column goes from ``lower`` to ``upper``, row by row.
 
         Beside it what rounding of the output alone can do to it.
@@ -293,27 +434,24 @@ class DifferenceQuotients:
         outputs, _ = self._evaluate(position, [upper, lower])
         precision = self._precision_of(outputs[0])
         f_upper, f_lower = (output.astype(np.float64) for output in outputs)
-        one = np.ones_like(f_upper)
-        rounding = kernel.rounding_error(f_upper, f_lower, one, 0 * one, precision)
-        return f_upper - f_lower, rounding
+        return f_upper - f_lower, kernel.rounding_error(f_upper, f_lower, 1.0, precision)
 
-    def curves(self, position: int, grid: FloatArray) -> tuple[FloatArray, float]:
-        """The output of every row as one column goes along a grid, math [41]: (row, grid).
+    def curves(self, position: int, grid: Values) -> tuple[FloatArray, FloatArray]:
+        """The output of every row as one column goes along a grid, math [41]: (row, grid, output).
 
         Beside it what rounding of the output alone can do to it. Points of the grid share a call
         as long as it asks for `BATCH_ROWS` rows at most.
         """
         n_rows, together = self.table.n_rows, max(1, BATCH_ROWS // self.table.n_rows)
-        found = np.empty((n_rows, len(grid)))
-        precision = self.precision
+        found, precision = [], self.precision
         for begin in range(0, len(grid), together):
             part = grid[begin : begin + together]
-            outputs, _ = self._evaluate(position, [np.full(n_rows, value) for value in part])
+            outputs, _ = self._evaluate(position, [part[[at] * n_rows] for at in range(len(part))])
             precision = self._precision_of(outputs[0])
-            found[:, begin : begin + together] = np.column_stack(outputs)
-        one = np.ones(1)
-        largest = np.abs(found).max(keepdims=True).ravel()
-        return found, kernel.rounding_error(largest, largest, one, 0 * one, precision)
+            found += outputs
+        curves = np.stack(found, axis=1).astype(np.float64, copy=False)
+        largest = np.abs(curves).max(axis=(0, 1))[None]
+        return curves, kernel.rounding_error(largest, largest, 1.0, precision)
 
     def _precision_of(self, output: FloatArray) -> float:
         """That of the table or of the model's answer, whichever is the coarser."""
@@ -325,45 +463,74 @@ class DifferenceQuotients:
         self, outputs: Sequence[FloatArray], arguments: Sequence[FloatArray]
     ) -> Differences:
         f_upper, f_lower = (output.astype(np.float64) for output in outputs)
-        upper, lower = arguments
-        return Differences(
-            kernel.difference_quotient(f_upper, f_lower, upper, lower),
-            kernel.rounding_error(f_upper, f_lower, upper, lower, self.precision),
-        )
+        step = arguments[0] - arguments[1]
+        least = float(np.min(step, where=step > 0, initial=np.inf))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return Differences(
+                kernel.difference_quotient(f_upper, f_lower, step[:, None]),
+                kernel.rounding_error(f_upper, f_lower, least, self.precision),
+            )
 
     def _evaluate(
-        self, position: int, columns: Sequence[FloatArray]
-    ) -> tuple[list[FloatArray], list[FloatArray]]:
+        self, position: int, columns: Sequence[Values]
+    ) -> tuple[list[FloatArray], list[Any]]:
         rows, held = self.table.stacked(position, columns)
         name = self.table.names[position]
         try:
             outputs = self.ask(rows)
         except ModelError as error:
             raise ModelError(f"Feature {name!r}: {error}") from error.__cause__
+        except UnknownOutputError:
+            raise
         except Exception as error:
             raise ModelError(
                 f"model raised {type(error).__name__} for feature {name!r}, called once with "
                 f"{len(rows)} rows: rows 0 to {self.table.n_rows - 1} of X, {len(columns)} times, "
-                f"with {name!r} from {min(map(np.min, held)):.6g} to {max(map(np.max, held)):.6g}: "
-                f"{error}"
+                f"with {name!r} {_values_text(held)}: {error}"
             ) from error
         return np.split(outputs, len(columns)), held
 
-    def _check_useful(self, position: int, derivative: Differences, wide: Differences) -> None:
-        change = np.abs(wide.local_effect).sum()
-        missed = np.abs(wide.local_effect - derivative.local_effect).sum()
-        if change > wide.error * len(wide.local_effect) and missed > 0.5 * change:
+    def _check_useful(
+        self, position: int, zero: FloatArray, derivative: Differences, wide: Differences
+    ) -> None:
+        change = np.abs(wide.local_effect).sum(axis=0)
+        missed = np.abs(wide.local_effect - derivative.local_effect).sum(axis=0)
+        moves = change > wide.error * len(wide.local_effect)
+        useless = (zero >= ZERO_SHARE) & moves & (missed > 0.5 * change)
+        if useless.any():
             name = self.table.names[position]
-            zero = np.mean(derivative.local_effect == 0)
             raise ValueError(
                 f"model must have a useful derivative; for feature {name!r} it is zero on "
-                f"{zero:.1%} of the rows although the output moves with the feature, as trees and "
-                f"other step functions do. Use local_effects(..., method='finite_difference')."
+                f"{zero[useless][0]:.1%} of the rows although the output moves with the feature, "
+                f"as trees and other step functions do. Use local_effects(..., "
+                f"method='finite_difference')."
             )
 
 
-def check_column(table: Table, position: int) -> FloatArray:
-    """One column of X, refused with its name and rows where it is not finite."""
-    column = table.column(position)
-    check_finite(column, "X", table.names[position], "Drop or impute these rows before the call.")
+def _values_text(columns: Sequence[Values]) -> str:
+    """Range of the numbers, or the levels."""
+    found = pd.unique(pd.concat([pd.Series(column) for column in columns]))
+    if pd.api.types.is_float_dtype(found.dtype):
+        return f"from {np.nanmin(found):.6g} to {np.nanmax(found):.6g}"
+    return f"in {', '.join(map(str, found[:10]))}{', ...' if len(found) > 10 else ''}"
+
+
+def check_column(table: Table, position: int, *, missing: str = "raise") -> FloatArray:
+    """One column of X, refused with its name and rows where it is not finite.
+
+    With ``missing="drop"`` only infinite values are refused, and a column without any value.
+    """
+    column, name = table.column(position), table.names[position]
+    if missing == "raise":
+        check_finite(
+            column, "X", name, "Drop or impute these rows, or leave them out: missing='drop'."
+        )
+        return column
+    there = ~np.isnan(column)
+    if not there.any():
+        raise ValueError(
+            f"X must have values of feature {name!r}; all {len(column)} are missing. Leave the "
+            f"feature out: features=[...]."
+        )
+    check_finite(column[there], "X", name, "Drop or bound these rows before the call.")
     return column

@@ -20,7 +20,7 @@ from rhale_stats import models
 from rhale_stats.arrays import regions as search
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins import EqualWidthBins, GivenBins, describe
-from rhale_stats.effects import labelled, positions_of, rhale
+from rhale_stats.effects import cell_ends, labelled, positions_of, rhale
 from rhale_stats.region_search import LOSSES, Node, Settings
 from rhale_stats.regional import Work, tree_of, work_of
 from rhale_stats.schema import ROWS, X_UNITS, software
@@ -111,15 +111,16 @@ def regional_ale(
         max_depth, min_drop, min_share, n_thresholds, thresholds, test, level, n_permutations
     )
     given = _Given.of(X, feature, conditioning, weights, weight_kind)
-    quotients = models.DifferenceQuotients(model, given.table)
-    effect, error = np.full(given.table.n_rows, np.nan), 0.0
-    if given.varies:
-        found = quotients.finite(given.position, n_bins)
-        effect, error = found.local_effect, found.error
-    local = given.local(effect, error, "finite_difference")
-    work = work_of(
-        local, EqualWidthBins(n_bins), settings, loss, min_obs, honest_fraction, None, rng
+    quotients, bins = (
+        models.DifferenceQuotients(model, given.table, single=True),
+        EqualWidthBins(n_bins),
     )
+    found = models.NO_DIFFERENCES
+    if given.varies:
+        ends = cell_ends(bins, given.name, given.x, given.weight)
+        found = quotients.finite(given.position, *ends)
+    local = given.local(found, "finite_difference")
+    work = work_of(local, bins, settings, loss, min_obs, honest_fraction, None, rng)
     tree, edges = _binned_tree(work, given, loss, LOSSES[loss])
     curve, spread = _in_bins(local, tree, edges, "curve", "curve_std_sum")
     return _finished(tree, "regional_ale", loss, edges, curve, spread, quotients)
@@ -213,15 +214,16 @@ def regional_pdp(
     )
     given = _Given.of(X, feature, conditioning, weights, weight_kind)
     # Curves take the place of local effects, of which there are none.
-    local = given.local(np.full(given.table.n_rows, np.nan), 0.0, "none")
+    local = given.local(models.NO_DIFFERENCES, "none")
     work = work_of(local, None, settings, "index", min_obs, honest_fraction, None, rng)
-    quotients = models.DifferenceQuotients(model, given.table)
+    quotients = models.DifferenceQuotients(model, given.table, single=True)
     grid = np.unique(given.x)
     if len(grid) > n_grid:
         grid = np.linspace(grid[0], grid[-1], n_grid)
     curves, problem = np.full((given.table.n_rows, len(grid)), np.nan), None
     if given.varies:
-        curves, error = quotients.curves(given.position, grid)
+        each, rounding = quotients.curves(given.position, grid)
+        curves, error = each[..., 0], float(rounding[0])
         curves -= curves.mean(axis=1, keepdims=True)
         check_finite(
             curves.sum(axis=1),
@@ -343,7 +345,7 @@ def regional_shap(
         values, asked = _shapley(model, given.table, given.position, background, generator)
     else:
         values = _column_of(shap_values, given)
-    local = given.local(values, 0.0, "shapley")
+    local = given.local(models.Differences(values[:, None], np.zeros(1)), "shapley")
     rule = EqualWidthBins(n_bins)
     work = work_of(local, rule, settings, "index", min_obs, honest_fraction, None, generator)
     tree, edges = _binned_tree(work, given, "variance", SQUARED)
@@ -400,15 +402,14 @@ class _Given:
         """Whether there is an effect to be found."""
         return bool(self.x.min() < self.x.max())
 
-    def local(self, effect: FloatArray, error: float, method: str) -> xr.Dataset:
+    def local(self, found: models.Differences, method: str) -> xr.Dataset:
         """Numbers of all rows as local effects of the feature."""
         return labelled(
             self.X,
             self.table,
             [self.position],
             self.x[:, None],
-            effect[:, None],
-            np.array([error]),
+            [found],
             self.weight,
             weight_kind=self.weight_kind,
             method=method,
@@ -575,10 +576,10 @@ def _shapley(
                 f"{', '.join(given.names)}."
             )
         others = _numbers(given, "background")
-    asked = models.DifferenceQuotients(model, table)
+    asked = models.DifferenceQuotients(model, table, single=True)
 
     def output(values: NDArray[Any]) -> FloatArray:
-        return asked.ask(table.like(values))
+        return asked.ask(table.like(values))[:, 0]
 
     # It seeds NumPy's global generator.
     state = np.random.get_state()  # noqa: NPY002

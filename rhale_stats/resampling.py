@@ -24,7 +24,7 @@ from rhale_stats.arrays import accumulate, influence, resample
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins import BinRule, OptimalBins, rule_of
-from rhale_stats.by_region import each_region
+from rhale_stats.by_part import each_part, own_rows
 from rhale_stats.effects import (
     PROGRESS_DELAY,
     Rows,
@@ -63,7 +63,8 @@ PER_EDGE = ("curve", "curve_se")
 TOTALS = ("average_effect", "heterogeneity_index", "heterogeneity_output", *SIZES)
 
 
-@each_region
+@each_part
+@own_rows
 def bootstrap(
     local: xr.Dataset,
     effect: xr.Dataset,

@@ -12,7 +12,7 @@ beyond a feature's ``n_bins`` is NaN (``n_obs`` 0).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -48,6 +48,7 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
         "(output units)^2 per feature unit",
     ),
     "average_effect": (("feature",), "average effect over the rows", EFFECT_UNITS),
+    "n_missing": (("feature",), "rows without a value of the feature", "rows"),
     "local_effect_error": (("feature",), "numerical error of a local effect", EFFECT_UNITS),
     "fourth_moment": (
         ("feature", "bin"),
@@ -219,6 +220,10 @@ for _name in (
 # Effects by region: the dimension, the region of every row, and what a region says of itself.
 REGION, ROWS = "region", "region_of_row"
 REGION_LABELS = ("region_rule", "region_node")
+# Several outputs of a model, classes for instance.
+OUTPUT = "output"
+# Dimensions of results that stand side by side, each a whole by itself.
+PARTS = (OUTPUT, REGION)
 # Products that ``line_moments`` holds: of d, the distance from ``x_mean``, and of the residual r.
 LINE_MOMENTS = ("d^3", "d^4", "d^2 r", "d^3 r", "d r^2", "d^2 r^2")
 # Sizes of bins: nothing is there, not something unknown, where a feature has no bin.
@@ -293,22 +298,41 @@ def _check_kind(dataset: object, name: str, needed: tuple[str, ...], maker: str)
             f"{name} must be the Dataset that {maker} returns; this one has no "
             f"{', '.join(missing)} (it has {', '.join(str(v) for v in dataset.data_vars)})."
         )
-    if REGION in dataset.dims:
-        raise ValueError(
-            f"{name} must be of one region here; this one is of {dataset.sizes[REGION]}. Select "
-            f"one: {name}.isel(region=0)."
-        )
-    return of_region(dataset) if REGION in dataset.coords else dataset
+    for dim in PARTS:
+        if dim in dataset.dims:
+            raise ValueError(
+                f"{name} must be of one {dim} here; this one is of {dataset.sizes[dim]}. Select "
+                f"one: {name}.isel({dim}=0)."
+            )
+    return of_part(dataset)
 
 
-def of_region(dataset: xr.Dataset) -> xr.Dataset:
-    """One region, with the attributes that regions have of their own."""
+def of_part(dataset: xr.Dataset) -> xr.Dataset:
+    """One region or output that was selected, with the attributes that it has of its own."""
     own = {
-        str(key).removeprefix(f"{REGION}_"): coordinate.item()
+        str(key).removeprefix(f"{dim}_"): coordinate.item()
+        for dim in PARTS
+        if dim in dataset.coords and dim not in dataset.dims
         for key, coordinate in dataset.coords.items()
-        if str(key).startswith(f"{REGION}_") and key not in REGION_LABELS
+        if str(key).startswith(f"{dim}_") and key not in REGION_LABELS
     }
-    return dataset.assign_attrs(own)
+    return dataset.assign_attrs(own) if own else dataset
+
+
+def with_outputs(dataset: xr.Dataset, labels: Sequence[Any], names: Sequence[str]) -> xr.Dataset:
+    """A result of all outputs, labelled; of a single one, without the dimension."""
+    if len(labels) > 1:
+        texts = not all(isinstance(label, int) for label in labels)
+        return dataset.assign_coords(
+            {
+                OUTPUT: (OUTPUT, np.array([str(one) if texts else one for one in labels])),
+                f"{OUTPUT}_output_name": (OUTPUT, np.array(names)),
+            }
+        )
+    out = dataset.isel({OUTPUT: 0}, drop=True)
+    if names and names[0] and out.attrs["output_name"] == "output":
+        out.attrs["output_name"] = names[0]
+    return out
 
 
 def units_of(dataset: xr.Dataset, feature: str | int) -> str:
@@ -380,12 +404,14 @@ def stacked(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[str, Va
     return out
 
 
-def stack(datasets: Sequence[xr.Dataset], dim: str, *, integer: int = 0) -> xr.Dataset:
+def stack(
+    datasets: Sequence[xr.Dataset], dim: str, *, integer: int = 0, own: Collection[Hashable] = ()
+) -> xr.Dataset:
     """Results of the same kind along a new first dimension, padded to the longest of them.
 
     What one of them does not reach is NaN, the empty text, ``integer``, and 0 where rows are
-    counted. Coordinates of features and attributes that are the same everywhere
-    stay as they are; other attributes become coordinates.
+    counted. Coordinates of features and attributes that are the same everywhere stay as they are,
+    unless named in ``own``; other attributes become coordinates.
     """
     first = datasets[0]
     longest = {
@@ -393,19 +419,20 @@ def stack(datasets: Sequence[xr.Dataset], dim: str, *, integer: int = 0) -> xr.D
     }
 
     def padded(name: Hashable) -> xr.Variable:
-        own = [dataset.variables[name] for dataset in datasets]
-        dtype = np.result_type(*(one.dtype for one in own))
+        each = [dataset.variables[name] for dataset in datasets]
+        dtype = np.result_type(*(one.dtype for one in each))
         missing = {"f": np.nan, "U": "", "i": integer}.get(dtype.kind, 0)
-        shape = [longest[one].sizes[one] for one in own[0].dims]
-        values = np.full((len(own), *shape), 0 if name in COUNTS else missing, dtype=dtype)
-        for number, one in enumerate(own):
+        shape = [longest[one].sizes[one] for one in each[0].dims]
+        values = np.full((len(each), *shape), 0 if name in COUNTS else missing, dtype=dtype)
+        for number, one in enumerate(each):
             at: tuple[int | slice, ...] = (number, *(slice(n) for n in one.shape))
             values[at] = one.values
-        return xr.Variable((dim, *own[0].dims), values, own[0].attrs)
+        return xr.Variable((dim, *each[0].dims), values, each[0].attrs)
 
     coords = {}
     for name, coordinate in first.coords.items():
-        always = str(name).startswith(dim) or name == "n_bins" or set(coordinate.dims) > {"feature"}
+        always = str(name).startswith(dim) or name == "n_bins" or name in own
+        always |= set(coordinate.dims) > {"feature"}
         if name in first.dims:
             coords[name] = longest[name].variables[name]
         elif not always and all(
@@ -414,15 +441,15 @@ def stack(datasets: Sequence[xr.Dataset], dim: str, *, integer: int = 0) -> xr.D
             coords[name] = coordinate.variable
         else:
             coords[name] = padded(name)
-    attrs, own = {}, {}
+    attrs, different = {}, {}
     for key, value in first.attrs.items():
         values = [dataset.attrs.get(key, "") for dataset in datasets]
         if all(np.array_equal(other, value) for other in values):
             attrs[key] = value
         else:
-            own[f"{dim}_{key}"] = (dim, np.array(values), {"long_name": str(key)})
+            different[f"{dim}_{key}"] = (dim, np.array(values), {"long_name": str(key)})
     out = xr.Dataset({name: padded(name) for name in first.data_vars}, coords, attrs)
-    return out.assign_coords(own)
+    return out.assign_coords(different)
 
 
 def unit_mapping(attrs: Mapping[Hashable, object]) -> dict[str, str]:

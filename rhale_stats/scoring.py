@@ -13,7 +13,7 @@ import xarray as xr
 
 from rhale_stats.arrays import accumulate, overlap
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.by_region import each_region
+from rhale_stats.by_part import each_part
 from rhale_stats.schema import (
     EFFECT_UNITS,
     OUTPUT_UNITS,
@@ -40,7 +40,7 @@ SCORES = {
 }
 
 
-@each_region
+@each_part
 def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
     r"""Mean absolute errors of an effect against a truth.
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from rhale_stats.arrays import accumulate, intervals
 from rhale_stats.arrays.accumulate import Sizes
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.by_region import each_region
+from rhale_stats.by_part import each_part
 from rhale_stats.inference import check_boot, draws_of, line_moments_of, pieces_of
 from rhale_stats.schema import (
     Estimates,
@@ -48,7 +48,7 @@ def sizes_of(row: xr.Dataset) -> dict[str, float]:
     return {name: float(value) for name, value in found._asdict().items()}
 
 
-@each_region
+@each_part
 def effect_sizes(
     effect: xr.Dataset,
     boot: xr.Dataset | None = None,

@@ -16,7 +16,7 @@ from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 from rhale_stats.arrays.accumulate import curve_at, turning_points
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.intervals import student
-from rhale_stats.by_region import each_region
+from rhale_stats.by_part import each_part
 from rhale_stats.inference import bin_degrees, row_degrees, std_error
 from rhale_stats.regional import check_tree
 from rhale_stats.schema import (
@@ -75,7 +75,7 @@ CHECKED = (
 )
 
 
-@each_region
+@each_part
 def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     """Bin effects as a table, one row a feature and bin.
 
@@ -159,7 +159,7 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-@each_region
+@each_part
 def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     """One row a feature: average effect with its interval, heterogeneity, extent of the curve.
 
@@ -245,7 +245,7 @@ def _extent(row: xr.Dataset) -> tuple[float, float]:
     return float(np.nanmin(values)), float(np.nanmax(values))
 
 
-@each_region
+@each_part
 def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
     """The rows with what was estimated for them, one row an observation.
 
@@ -307,7 +307,7 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
     return pd.DataFrame(columns, index=pd.Index(local["obs"].values, name="obs"))
 
 
-@each_region
+@each_part
 def summary(
     effect: xr.Dataset, feature: str | int | None = None, *, level: float = 0.95
 ) -> Summary:

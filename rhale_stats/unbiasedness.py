@@ -21,7 +21,7 @@ from rhale_stats import models
 from rhale_stats.arrays import accumulate, bin_error
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.by_region import each_region
+from rhale_stats.by_part import each_part
 from rhale_stats.effects import (
     ARRAY,
     FRAME,
@@ -29,10 +29,10 @@ from rhale_stats.effects import (
     THREADS_FROM,
     Rows,
     check_same_rows,
-    columns,
     estimation_rows,
     is_used_row,
     map_features,
+    own_columns,
     resolution,
 )
 from rhale_stats.inference import ADJUSTMENTS, adjusted, std_error
@@ -92,7 +92,7 @@ FACTS: dict[str, dict[str, str]] = {
 }
 
 
-@each_region
+@each_part
 def check_unbiased(
     local: xr.Dataset,
     effect: xr.Dataset,
@@ -182,18 +182,17 @@ def check_unbiased(
             "keeps the check that it was made with."
         )
     effect = effect if "heterogeneity_se" in effect else std_error(effect)
-    rows = columns(estimation_rows(local, effect))
     names = feature_names(effect)
-    positions = [feature_position(local, name) for name in names]
+    own = own_columns(estimation_rows(local, effect), names)
     streams = np.random.default_rng(rng).spawn(len(names))
 
     def of_feature(number: int) -> Estimates:
         row = one_feature(effect, number)
         if not row.sizes["bin"]:
             return dict.fromkeys(CHECKS, np.nan)
-        return _check(row, rows, positions[number], streams[number])
+        return _check(row, *own[names[number]], streams[number])
 
-    threads = 1 if rows.size < THREADS_FROM else (os.cpu_count() or 1)
+    threads = 1 if local["x"].size < THREADS_FROM else (os.cpu_count() or 1)
     arrays = stacked(map_features(of_feature, range(len(names)), threads), effect.sizes["bin"])
     decided: dict[str, str | float] = {"adjust": adjust, "significance": significance}
     pvalues = {
@@ -329,7 +328,7 @@ def linear_bin_error(effect: xr.Dataset, *, significance: float) -> xr.DataArray
     return effect["effect"].copy(data=large)
 
 
-@each_region
+@each_part
 def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
     r"""Heterogeneity without the bin error: from differences of neighbouring rows.
 
@@ -428,7 +427,7 @@ def _spread(row: xr.Dataset) -> Estimates:
     }
 
 
-@each_region
+@each_part
 def jump_check(
     model: models.Model,
     local: xr.Dataset,
@@ -503,8 +502,8 @@ def jump_check(
             f"X must have the rows of local; got {table.n_rows} rows for {local.sizes['obs']}."
         )
     used = is_used_row(local, effect)
-    rows = columns(estimation_rows(local, effect))
-    differences = models.DifferenceQuotients(model, table)
+    own = own_columns(estimation_rows(local, effect), feature_names(effect))
+    differences = models.DifferenceQuotients(model, table, single=True)
     estimates: list[Estimates] = []
     for name in feature_names(effect):
         row = one_feature(effect, name)
@@ -513,18 +512,20 @@ def jump_check(
             estimates.append(dict.fromkeys(JUMPS, np.nan))
             continue
         column = int(local["feature_column"].values[position])
-        if not np.array_equal(table.column(column), local["x"].values[:, position]):
+        given = table.column(column)
+        if not np.array_equal(given, local["x"].values[:, position], equal_nan=True):
             raise ValueError(
                 f"X must be the table of local; column {table.names[column]!r} differs from the "
                 f"values that local has of feature {name!r}. Pass the X of local_effects."
             )
-        x, g = rows.x[position], rows.local_effect[position]
+        rows, number = own[name]
+        x, g = rows.x[number], rows.local_effect[number]
         check_same_rows(row, x, rows)
-        edges = row["edge_value"].values
+        edges, there = row["edge_value"].values, ~np.isnan(given)
         # Rows left out of the estimate get bins as well: the model sees whole tables.
-        k = bin_index(edges, table.column(column))
-        across, rounding = differences.between(column, edges[k], edges[k + 1])
-        estimates.append(_jumps(row, k[used], across[used], x, g, rows, rounding))
+        k, here = bin_index(edges, given[there]), used[there]
+        across, rounding = differences.at(there).between(column, edges[k], edges[k + 1])
+        estimates.append(_jumps(row, k[here], across[here, 0], x, g, rows, float(rounding[0])))
     found = effect.assign(
         {
             name: variable(name, array, **JUMPS[name])

@@ -216,14 +216,15 @@ class TestModels:
         local = rs.local_effects(fitted, frame)
         np.testing.assert_allclose(local["local_effect"].values, [[3.0, -1.0]] * 100, rtol=1e-8)
 
-    def test_classifiers_are_told_to_give_a_probability(self, rng):
+    def test_a_classifier_answers_with_the_probability_of_its_second_class(self, rng):
         linear_model = pytest.importorskip("sklearn.linear_model")
         X = rng.normal(size=(100, 2))
         fitted = linear_model.LogisticRegression().fit(X, X[:, 0] > 0)
-        with pytest.raises(TypeError, match="LogisticRegression.predict returns class labels"):
-            rs.local_effects(fitted, X)
-        local = rs.local_effects(lambda X: fitted.predict_proba(X)[:, 1], X)
+        local = rs.local_effects(fitted, X)
+        by_hand = rs.local_effects(lambda X: fitted.predict_proba(X)[:, 1], X)
+        np.testing.assert_array_equal(local["local_effect"], by_hand["local_effect"])
         assert (local["local_effect"].sel(feature="x0") > 0).all()
+        assert local.attrs["output_name"] == "probability of True"
 
     def test_trees_are_refused_not_flattened(self, rng):
         ensemble = pytest.importorskip("sklearn.ensemble")
@@ -272,8 +273,9 @@ class TestModels:
     @pytest.mark.parametrize(
         ("answer", "message"),
         [
-            (lambda X: X[:3, 0], r"shape \(400,\) for 400 rows; got shape \(3,\)"),
-            (lambda X: X, r"got shape \(400, 2\). With several outputs, choose one"),
+            (lambda X: X[:3, 0], r"shape \(400,\) for 400 rows, .*; got shape \(3,\)"),
+            (lambda X: X[:3], r"shape \(400,\) for 400 rows, .*; got shape \(3, 2\)"),
+            (lambda X: X[:, :, None], r"got shape \(400, 2, 1\)"),
             (lambda X: np.full(len(X), "yes"), "must return numbers; got dtype"),
         ],
     )

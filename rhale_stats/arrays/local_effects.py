@@ -29,24 +29,17 @@ def central_arguments(x: FloatArray, step: float) -> tuple[FloatArray, FloatArra
     return np.minimum(x + step, x.max()), np.maximum(x - step, x.min())
 
 
-def cell_arguments(x: FloatArray, n_cells: int) -> tuple[FloatArray, FloatArray]:
-    """Edges of the row's cell on a grid of equal cells: the arguments of math [2]."""
-    low, high = x.min(), x.max()
-    width = (high - low) / n_cells
-    cell = np.clip(np.floor((x - low) / width), 0, n_cells - 1)
-    return np.minimum(low + (cell + 1) * width, high), low + cell * width
-
-
-def difference_quotient(
-    f_upper: FloatArray, f_lower: FloatArray, upper: FloatArray, lower: FloatArray
-) -> FloatArray:
+def difference_quotient(f_upper: FloatArray, f_lower: FloatArray, step: FloatArray) -> FloatArray:
     """Slope between the arguments as the model received them, free of the rounding of x + h."""
-    return np.asarray((f_upper - f_lower) / (upper - lower))
+    return np.asarray((f_upper - f_lower) / step)
 
 
 def rounding_error(
-    f_upper: FloatArray, f_lower: FloatArray, upper: FloatArray, lower: FloatArray, precision: float
-) -> float:
-    """What rounding in the model alone may change a difference quotient by: 8 eps max|f| / h."""
-    largest = max(float(np.max(np.abs(f_upper))), float(np.max(np.abs(f_lower))))
-    return 8 * precision * largest / float(np.min(upper - lower))
+    f_upper: FloatArray, f_lower: FloatArray, step: float, precision: float
+) -> FloatArray:
+    """What rounding in the model alone may change a difference quotient by: 8 eps max|f| / h.
+
+    Of every output: (row, output) -> (output,).
+    """
+    largest = np.maximum(np.abs(f_upper).max(axis=0), np.abs(f_lower).max(axis=0))
+    return np.asarray(8 * precision * largest / step)

@@ -1,0 +1,175 @@
+"""Functions of one effect, part by part: by output, by region, by the rows that a feature has.
+
+Classes of a classifier and regions are a stack of effects, each of its own. Features whose values
+are missing in some rows have rows of their own. A function that knows one part knows them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+from statsmodels.iolib.summary import Summary
+
+from rhale_stats.schema import PARTS, REGION, ROWS, feature_names, stack
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def each_part(function: Callable[P, T]) -> Callable[P, T]:
+    """Let a function of local effects or effects take several outputs or regions.
+
+    Datasets with a dimension ``output`` or ``region`` are given to it one at a time, everything
+    else as it is: rows of local effects are found by ``region_of_row``. What comes back is put
+    together.
+    """
+
+    @wraps(function)
+    def over_parts(*args: P.args, **kwargs: P.kwargs) -> T:
+        given: list[Any] = [*args, *kwargs.values()]
+        for dim in PARTS:
+            whole = [
+                value for value in given if isinstance(value, xr.Dataset) and dim in value.dims
+            ]
+            if whole:
+                call: Callable[..., Any] = over_parts
+                results = [
+                    call(
+                        *(_at(value, dim, number) for value in args),
+                        **{name: _at(value, dim, number) for name, value in kwargs.items()},
+                    )
+                    for number in range(_size(whole, dim))
+                ]
+                out: T = together(results, whole[0], dim)
+                return out
+        return function(*args, **kwargs)
+
+    return over_parts
+
+
+def _size(whole: Sequence[xr.Dataset], dim: str) -> int:
+    sizes = [one.sizes[dim] for one in whole]
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            f"All arguments must be of the same {dim}s; got {' and '.join(map(str, sizes))} of "
+            f"them."
+        )
+    return sizes[0]
+
+
+def _at(value: Any, dim: str, number: int) -> Any:
+    """One part of what has them."""
+    if isinstance(value, xr.Dataset) and dim in value.dims:
+        return value.isel({dim: number})
+    return value
+
+
+def together(results: Sequence[Any], of: xr.Dataset, dim: str) -> Any:
+    """Results of all parts as one."""
+    first = results[0]
+    if isinstance(first, xr.Dataset):
+        out = stack([result.drop_vars([ROWS, "obs"], errors="ignore") for result in results], dim)
+        out = out.assign_coords({dim: of[dim]}) if dim in of.coords else out
+        if "draw" in out.dims:
+            out = out.transpose("chain", "draw", ...)
+        return out.assign({ROWS: of[ROWS]}) if ROWS in first and dim == REGION else out
+    if isinstance(first, xr.DataArray):
+        return xr.concat(results, dim, combine_attrs="drop_conflicts", join="exact")
+    if isinstance(first, pd.DataFrame):
+        parts = []
+        for number, frame in enumerate(results):
+            one = of.isel({dim: number})
+            frame.insert(0, dim, one[dim].item())
+            if dim == REGION:
+                frame.insert(1, "rule", str(one["region_rule"].values))
+            parts.append(frame)
+        return pd.concat(parts, ignore_index=True)
+    if isinstance(first, Summary):
+        out = Summary()
+        out.tables = [table for result in results for table in result.tables]
+        # Notes that are the same in all parts are read once.
+        notes = dict.fromkeys(note for result in results for note in result.extra_txt.split("\n"))
+        out.add_extra_txt(list(notes))
+        return out
+    raise TypeError(f"results of {dim}s cannot be put together; got {type(first).__name__}.")
+
+
+# --- features that have rows of their own ---------------------------------------------------------
+
+
+def own_rows(function: Callable[P, T]) -> Callable[P, T]:
+    """Let a function of local effects give every feature the rows that have a value of it.
+
+    It is called once for all features of the same rows, and must not look across features.
+    """
+
+    @wraps(function)
+    def over_rows(*args: P.args, **kwargs: P.kwargs) -> T:
+        given: list[Any] = [*args, *kwargs.values()]
+        local = next((value for value in given if has_gaps(value)), None)
+        if local is None:
+            return function(*args, **kwargs)
+        call: Callable[..., Any] = function
+        results = [
+            call(
+                *(_of_group(value, local, *group) for value in args),
+                **{name: _of_group(value, local, *group) for name, value in kwargs.items()},
+            )
+            for group in features_by_rows(local)
+        ]
+        joined: T = by_feature(results, feature_names(local))
+        return joined
+
+    return over_rows
+
+
+def has_gaps(value: Any) -> bool:
+    """Whether these are local effects of features that not all rows have."""
+    return (
+        isinstance(value, xr.Dataset)
+        and "n_missing" in value
+        and "obs" in value.dims
+        and bool(np.isnan(value["x"].values).any())
+    )
+
+
+def features_by_rows(local: xr.Dataset) -> list[tuple[list[str], NDArray[np.bool_]]]:
+    """Features that have the same rows, and these rows."""
+    there = local["x"].transpose("feature", "obs").notnull().values
+    groups: dict[bytes, tuple[list[str], NDArray[np.bool_]]] = {}
+    for name, rows in zip(feature_names(local), there, strict=True):
+        groups.setdefault(rows.tobytes(), ([], rows))[0].append(name)
+    return list(groups.values())
+
+
+def _of_group(value: Any, local: xr.Dataset, names: list[str], rows: NDArray[np.bool_]) -> Any:
+    """Features and rows of a group, of whatever has them."""
+    if isinstance(value, xr.Dataset):
+        if "feature" in value.dims:
+            value = value.isel(feature=np.isin(value["feature"].values, names))
+        return value.isel(obs=rows) if "obs" in value.dims else value
+    if isinstance(value, pd.DataFrame | pd.Series | np.ndarray | list | tuple):
+        if len(value) == local.sizes["obs"]:
+            return value[rows] if hasattr(value, "shape") else np.asarray(value)[rows]
+    return value
+
+
+def by_feature(results: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Dataset:
+    """Results of groups of features as one, features in their order."""
+    first = results[0]
+    own = {name for name, one in first.variables.items() if "feature" in one.dims}
+    single = {
+        name: result.drop_vars([ROWS, "obs"], errors="ignore").sel(feature=name)
+        for result in results
+        for name in feature_names(result)
+    }
+    out = stack([single[name] for name in names if name in single], "feature", own=own)
+    if "n_rows" in first.attrs:
+        out.attrs["n_rows"] = max(result.attrs["n_rows"] for result in results)
+    return out.transpose("chain", "draw", ...) if "draw" in out.dims else out
