@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -34,9 +34,7 @@ def each_part(function: Callable[P, T]) -> Callable[P, T]:
     def over_parts(*args: P.args, **kwargs: P.kwargs) -> T:
         given: list[Any] = [*args, *kwargs.values()]
         for dim in PARTS:
-            whole = [
-                value for value in given if isinstance(value, xr.Dataset) and dim in value.dims
-            ]
+            whole = [one for one in given if isinstance(one, xr.Dataset) and dim in one.dims]
             if whole:
                 call: Callable[..., Any] = over_parts
                 results = [
@@ -123,8 +121,8 @@ def own_rows(function: Callable[P, T]) -> Callable[P, T]:
             )
             for group in features_by_rows(local)
         ]
-        joined: T = by_feature(results, feature_names(local))
-        return joined
+        joined: Any = by_feature(results, feature_names(local))
+        return cast(T, joined)
 
     return over_rows
 
@@ -154,10 +152,10 @@ def _of_group(value: Any, local: xr.Dataset, names: list[str], rows: NDArray[np.
         if "feature" in value.dims:
             value = value.isel(feature=np.isin(value["feature"].values, names))
         return value.isel(obs=rows) if "obs" in value.dims else value
-    if isinstance(value, pd.DataFrame | pd.Series | np.ndarray | list | tuple):
-        if len(value) == local.sizes["obs"]:
-            return value[rows] if hasattr(value, "shape") else np.asarray(value)[rows]
-    return value
+    of_rows = isinstance(value, pd.DataFrame | pd.Series | np.ndarray | list | tuple)
+    if not of_rows or len(value) != local.sizes["obs"]:
+        return value
+    return value[rows] if hasattr(value, "shape") else np.asarray(value)[rows]
 
 
 def by_feature(results: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Dataset:

@@ -720,7 +720,7 @@ def columns(local: xr.Dataset) -> Rows:
 def own_columns(local: xr.Dataset, names: Sequence[str]) -> dict[str, tuple[Rows, int]]:
     """Rows that have a value of a feature, with its number among their columns, by its name."""
     groups = features_by_rows(local) if has_gaps(local) else [(feature_names(local), None)]
-    found = {}
+    found: dict[str, tuple[Rows, int]] = {}
     for members, there in groups:
         part = local if there is None else local.sel(feature=members).isel(obs=there)
         rows = columns(part)
