@@ -11,6 +11,7 @@ Functions on data, labelled results::
 from rhale_stats import accessor as _accessor  # registers Dataset.rhale
 from rhale_stats import simulate
 from rhale_stats._version import __version__
+from rhale_stats.ale import ale, dale
 from rhale_stats.bins import (
     AdaptiveBins,
     BestEqualWidthBins,
@@ -55,6 +56,7 @@ __all__ = [
     "OptimalBins",
     "QuantileBins",
     "__version__",
+    "ale",
     "all_regions",
     "assign",
     "augment",
@@ -64,6 +66,7 @@ __all__ = [
     "compare",
     "confband",
     "confint",
+    "dale",
     "debias",
     "dense_truth",
     "effect_sizes",

@@ -57,7 +57,7 @@ from rhale_stats.schema import (
 )
 from rhale_stats.validate import as_weights, check_choice, check_finite
 
-MISSING = ("raise", "drop")
+MISSING = ("raise", "drop", "bin")
 METHODS = ("auto", "jacobian", "central_difference", "finite_difference")
 CENTERINGS = ("mean", "start", "integral")
 # Cells of the grid on which method="finite_difference" takes its differences.
@@ -128,9 +128,11 @@ def local_effects(
     scale : {"response", "logit", "decision"}, default "response"
         What the model answers, with classifiers the probability of a class; its log-odds; or the
         ``decision_function``, which also stands in for probabilities where there are none.
-    missing : {"raise", "drop"}, default "raise"
+    missing : {"raise", "drop", "bin"}, default "raise"
         Missing values of a feature: refused, or these rows left out of the effect of this feature,
-        and counted in ``n_missing``. In the rows of other features the model receives them.
+        and counted in ``n_missing``. "bin" also says what being missing does in them:
+        ``missing_effect``, the mean of f(missing, rest) - f(reference, rest) with the median as
+        the reference. In the rows of other features the model receives missing values as they are.
     progress : bool, default True
         Show a bar on work over two seconds.
 
@@ -139,8 +141,10 @@ def local_effects(
     Dataset
         ``x``, ``local_effect`` of dims (obs, feature), one contiguous column a feature;
         ``local_effect_error`` (feature), the size of differences that rounding alone can make;
-        ``weight`` (obs) where given; ``n_missing`` (feature) with ``missing="drop"``. With several
-        outputs ``local_effect`` and its error have ``output`` in front. Coordinates ``feature``,
+        ``weight`` (obs) where given. Where values are missing ``n_missing`` (feature), and with
+        ``missing="bin"`` also ``missing_effect``, ``missing_effect_se``, ``missing_spread`` and
+        ``missing_reference``. With several outputs ``local_effect`` and what else is of an output
+        have the dimension ``output`` in front. Coordinates ``feature``,
         ``feature_kind``, ``feature_units``, ``feature_column``, and ``obs``.
 
     Raises
@@ -209,6 +213,11 @@ def local_effects(
         x[:, column] = models.check_column(table, position, missing=missing)
 
     names = [table.names[position] for position in positions]
+    if missing == "bin" and method == "jacobian":
+        raise ValueError(
+            "missing='bin' asks the model what missing values do; a jacobian does not say. Use "
+            "missing='drop', or pass the model without a jacobian."
+        )
     quotients, derivatives = None, {}
     if method == "jacobian":
         derivatives = models.jacobian_columns(jacobian, table, positions)
@@ -244,6 +253,13 @@ def local_effects(
                 "See what the model returns at these rows.",
             )
         found.append(one)
+    absent = {}
+    if quotients is not None and missing == "bin":
+        absent = {
+            column: _of_missing(quotients, position, x[:, column], weight, weight_kind)
+            for column, position in enumerate(positions)
+            if np.isnan(x[:, column]).any()
+        }
     return labelled(
         X,
         table,
@@ -254,19 +270,25 @@ def local_effects(
         weight_kind=weight_kind,
         method=method,
         outputs=None if quotients is None else quotients.outputs,
+        absent=absent,
     )
 
 
 def cell_ends(
     rule: BinRule, name: str, x: FloatArray, weight: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Lower and upper end of every row's cell, the arguments of math [2]."""
-    low, high = float(x.min()), float(x.max())
-    counted = x if weight is None else x[weight > 0]
-    counts = None if weight is None else weight[weight > 0]
-    axis = difference_cells(rule, Column(name, counted, low, high, counts))
+    """Lower and upper end of every row's cell, the arguments of math [2].
+
+    Cells are those that `rhale` makes of the rows with weight; others get the nearest.
+    """
+    counts = None if weight is None or (weight == weight.max()).all() else weight[weight > 0]
+    own = x if weight is None else x[weight > 0]
+    low, high = float(own.min()), float(own.max())
+    if low == high:
+        return np.full_like(x, low), np.full_like(x, low)
+    axis = difference_cells(rule, Column(name, own, low, high, counts))
     edges = binning.bin_edges(axis, np.arange(len(axis)), low, high)
-    cell = np.minimum(sums.cell_index(axis, x), len(axis) - 1)
+    cell = np.clip(sums.cell_index(axis, x), 0, len(axis) - 1)
     return edges[cell], edges[cell + 1]
 
 
@@ -281,6 +303,7 @@ def labelled(
     weight_kind: str,
     method: str,
     outputs: models.Outputs | None = None,
+    absent: Mapping[int, Mapping[str, FloatArray]] | None = None,
 ) -> xr.Dataset:
     """Local effects of some columns, at the rows that have a value, as `local_effects` returns."""
     names = [table.names[position] for position in positions]
@@ -290,7 +313,7 @@ def labelled(
     n_outputs = max(len(labels), 1)
     effect = np.full((n_outputs, len(positions), table.n_rows), np.nan)
     error = np.zeros((n_outputs, len(positions)))
-    missing = np.isnan(x)
+    missing, absent = np.isnan(x), absent or {}
     for column, one in enumerate(found):
         if len(one.local_effect):
             effect[:, column, ~missing[:, column]] = one.local_effect.T
@@ -324,6 +347,11 @@ def labelled(
     }
     if missing.any():
         data["n_missing"] = variable("n_missing", missing.sum(axis=0))
+    for name in next(iter(absent.values()), {}):
+        values = np.full((n_outputs, len(positions)), np.nan)
+        for column, of_missing in absent.items():
+            values[:, column] = of_missing[name]
+        data[name] = ((OUTPUT, "feature"), *variable(name, values)[1:])
     if weight is not None:
         data["weight"] = ("obs", weight, {"long_name": f"{weight_kind} weight", "units": "1"})
     out = xr.Dataset(
@@ -341,6 +369,34 @@ def labelled(
         },
     )
     return with_outputs(out, labels, [] if outputs is None else outputs.names)
+
+
+def _of_missing(
+    quotients: models.DifferenceQuotients,
+    position: int,
+    x: FloatArray,
+    weight: FloatArray | None,
+    weight_kind: str,
+) -> dict[str, FloatArray]:
+    """What it does to be missing, in the rows that are: against the median of the others."""
+    gone = np.isnan(x)
+    w = np.ones(len(x)) if weight is None else weight
+    reference = binning.quantile_edges(x[~gone & (w > 0)], 2, w[~gone & (w > 0)])[:2].max()
+    change, _ = quotients.at(gone).between(
+        position, np.full(gone.sum(), reference), np.full(gone.sum(), np.nan)
+    )
+    w = w[gone]
+    total, squares = w.sum(), (w if weight_kind == "frequency" else w**2).sum()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = w @ change / total
+        spread = np.sqrt(w @ (change - mean) ** 2 / (total - squares / total))
+        standard_error = spread * np.sqrt(squares) / total
+    return {
+        "missing_effect": mean,
+        "missing_effect_se": standard_error,
+        "missing_spread": spread,
+        "missing_reference": np.full_like(mean, reference),
+    }
 
 
 def _form(table: models.Table) -> str:
@@ -568,7 +624,21 @@ def rhale(
     effect = _dataset(local, rule, centering, estimates, rows.n_rows)
     effect.attrs |= split
     losses = {number: found.losses for number, found in partitions.items()}
-    return _with_losses(effect, losses)
+    effect = _with_losses(effect, losses)
+    return _with_missing(effect) if "missing_effect" in effect else effect
+
+
+def _with_missing(effect: xr.Dataset) -> xr.Dataset:
+    """Where on the scale of the curve rows without a value stand."""
+    at = [
+        np.nan if np.isnan(reference) else predict(effect, [reference], name).item()
+        for name, reference in zip(
+            feature_names(effect), effect["missing_reference"].values, strict=True
+        )
+    ]
+    values = np.array(at) + effect["missing_effect"].values
+    fact = "curve at missing_reference, plus missing_effect"
+    return effect.assign(missing_curve=variable("missing_curve", values, estimator=fact))
 
 
 def honest_split(n_obs: int, honest_fraction: float, honest_seed: int) -> NDArray[np.bool_]:
@@ -851,6 +921,14 @@ def _warn_of_empty_bins(
         )
 
 
+# What local effects know of rows without a value, and effects hand on.
+MISSING_EFFECTS = (
+    "n_missing",
+    "missing_effect",
+    "missing_effect_se",
+    "missing_spread",
+    "missing_reference",
+)
 # What `std_error` needs beyond the estimates.
 STD_ERROR_MOMENTS = ("third_moment", "fourth_moment", "x_variance", "x_covariance")
 # What every feature has, and is NaN for a constant one.
@@ -910,7 +988,8 @@ def _dataset(
             **{
                 name: variable(name, array, **facts.get(name, {})) for name, array in arrays.items()
             },
-            **{name: local[name] for name in ("local_effect_error", "n_missing") if name in local},
+            "local_effect_error": local["local_effect_error"],
+            **{name: local[name] for name in MISSING_EFFECTS if name in local},
         },
         {
             "feature": local["feature"],

@@ -49,6 +49,15 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     ),
     "average_effect": (("feature",), "average effect over the rows", EFFECT_UNITS),
     "n_missing": (("feature",), "rows without a value of the feature", "rows"),
+    "missing_effect": (
+        ("feature",),
+        "change of the output as the value goes missing, in rows where it is",
+        OUTPUT_UNITS,
+    ),
+    "missing_effect_se": (("feature",), "standard error of the missing effect", OUTPUT_UNITS),
+    "missing_spread": (("feature",), "standard deviation of the missing effect", OUTPUT_UNITS),
+    "missing_reference": (("feature",), "value that missing is compared with", X_UNITS),
+    "missing_curve": (("feature",), "where rows without a value stand", OUTPUT_UNITS),
     "local_effect_error": (("feature",), "numerical error of a local effect", EFFECT_UNITS),
     "fourth_moment": (
         ("feature", "bin"),
