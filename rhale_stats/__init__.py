@@ -11,7 +11,7 @@ Functions on data, labelled results::
 from rhale_stats import accessor as _accessor  # registers Dataset.rhale
 from rhale_stats import simulate
 from rhale_stats._version import __version__
-from rhale_stats.ale import ale, dale
+from rhale_stats.ale import ale, ale_from_local, ale_local_effects, dale
 from rhale_stats.bins import (
     AdaptiveBins,
     BestEqualWidthBins,
@@ -57,6 +57,8 @@ __all__ = [
     "QuantileBins",
     "__version__",
     "ale",
+    "ale_from_local",
+    "ale_local_effects",
     "all_regions",
     "assign",
     "augment",

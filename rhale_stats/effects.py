@@ -46,8 +46,12 @@ from rhale_stats.schema import (
     check_local,
     feature_names,
     feature_position,
+    is_categorical,
+    level_names,
+    level_text,
     one_feature,
     position_of,
+    refuse_categorical,
     slopes,
     software,
     stacked,
@@ -322,7 +326,7 @@ def labelled(
         "feature": ("feature", np.array(names), {"long_name": "feature"}),
         "feature_kind": (
             "feature",
-            np.array(["discrete" if table.is_discrete(p) else "continuous" for p in positions]),
+            np.array([table.kind(p) for p in positions]),
         ),
         "feature_units": ("feature", np.array([units.get(name, "") for name in names])),
         "feature_column": (
@@ -544,6 +548,7 @@ def rhale(
     array([110, 108, 142, 140])
     """
     local = check_local(local)
+    refuse_categorical(local, "rhale")
     check_choice("centering", centering, CENTERINGS)
     rule: BinRule = OptimalBins() if bins is None else bins
     check_rule(rule)
@@ -750,6 +755,8 @@ class Rows(NamedTuple):
     weight: FloatArray | None
     frequency: bool
     n_rows: int
+    # Differences to the next level and from the one before, where features have levels.
+    sides: list[tuple[FloatArray, FloatArray]] | None = None
 
     @property
     def size(self) -> int:
@@ -764,6 +771,11 @@ def columns(local: xr.Dataset) -> Rows:
     )
     if not len(x):
         raise ValueError("local must have at least one row; got none.")
+    sides = [
+        local.variables[name].transpose("obs", "feature").values
+        for name in ("difference_up", "difference_down")
+        if name in local
+    ]
     weight: FloatArray | None = None
     frequency = local.attrs.get("weight_kind") == "frequency"
     if "weight" in local:
@@ -771,6 +783,7 @@ def columns(local: xr.Dataset) -> Rows:
         present = weight > 0
         if not present.all():
             x, g, weight = x[present], g[present], weight[present]
+            sides = [side[present] for side in sides]
         if not len(x):
             raise ValueError("local must have rows of positive weight; got none among these rows.")
         if not frequency:
@@ -784,7 +797,8 @@ def columns(local: xr.Dataset) -> Rows:
             for column in range(table.shape[1])
         ]
 
-    return Rows(contiguous(x), contiguous(g), weight, frequency, len(x))
+    both = list(zip(*map(contiguous, sides), strict=True)) if sides else None
+    return Rows(contiguous(x), contiguous(g), weight, frequency, len(x), both)
 
 
 def own_columns(local: xr.Dataset, names: Sequence[str]) -> dict[str, tuple[Rows, int]]:
@@ -801,6 +815,20 @@ def own_columns(local: xr.Dataset, names: Sequence[str]) -> dict[str, tuple[Rows
 def check_same_rows(row: xr.Dataset, x: FloatArray, rows: Rows) -> None:
     """Raise ``ValueError`` unless the bins count and weigh these rows as the effect says."""
     edges, name = row["edge_value"].values, str(row["feature"].values)
+    if is_categorical(row):
+        code = x.astype(np.int64)
+        own = np.bincount(code, rows.weight, len(edges))
+        counts = own if rows.frequency else np.bincount(code, minlength=len(edges))
+        if (
+            rows.sides is None
+            or not np.array_equal(counts, row["n_level"].values)
+            or not np.allclose(own / own.sum(), row["level_share"].values, rtol=1e-9, atol=0)
+        ):
+            raise ValueError(
+                f"local must be the Dataset that effect was made from; the levels of feature "
+                f"{name!r} have other rows or weights in it. Pass that Dataset."
+            )
+        return
     inside = bool(((x >= edges[0]) & (x <= edges[-1])).all())
     k = binning.bin_index(edges, x)
     weight = np.bincount(k, rows.weight, len(edges) - 1)
@@ -1038,7 +1066,7 @@ def predict(effect: xr.Dataset, x: ArrayLike, feature: str | int) -> xr.DataArra
     effect : Dataset
         What `rhale` returned.
     x : array_like or DataArray
-        Values of the feature, in its own units.
+        Values of the feature, in its own units; of a categorical feature levels.
     feature : str or int
         Name or number.
 
@@ -1052,6 +1080,8 @@ def predict(effect: xr.Dataset, x: ArrayLike, feature: str | int) -> xr.DataArra
     ------
     KeyError
         Unknown feature.
+    ValueError
+        Unknown level.
 
     Examples
     --------
@@ -1067,6 +1097,10 @@ def predict(effect: xr.Dataset, x: ArrayLike, feature: str | int) -> xr.DataArra
     effect = check_effect(effect)
     row = one_feature(effect, feature)
     name = feature_names(effect)[feature_position(effect, feature)]
+    labels: NDArray[Any] = np.asarray(x)
+    if is_categorical(row):
+        numbers = _level_numbers(row, labels)
+        x = x.copy(data=numbers) if isinstance(x, xr.DataArray) else numbers
     at = x if isinstance(x, xr.DataArray) else xr.DataArray(np.asarray(x, dtype=np.float64))
     if not isinstance(x, xr.DataArray) and at.ndim == 1:
         at = xr.DataArray(at.values, dims="grid")
@@ -1078,5 +1112,19 @@ def predict(effect: xr.Dataset, x: ArrayLike, feature: str | int) -> xr.DataArra
     out = xr.DataArray(values, dims=at.dims, coords=at.coords, name="curve")
     out.attrs = {**effect["curve"].attrs, "feature": name}
     if "x" not in out.coords:
-        out = out.assign_coords(x=(at.dims, at.values))
+        labels = labels.astype(str) if labels.dtype == object else labels
+        out = out.assign_coords(x=(at.dims, labels if is_categorical(row) else at.values))
     return out
+
+
+def _level_numbers(row: xr.Dataset, labels: NDArray[Any]) -> FloatArray:
+    """Numbers of levels from what a table holds, or from their names."""
+    names = level_names(row)
+    texts = [level_text(label) for label in np.ravel(labels)]
+    unknown = sorted(set(texts) - set(names))
+    if unknown:
+        raise ValueError(
+            f"x must hold levels of feature {str(row['feature'].values)!r}, "
+            f"{', '.join(map(repr, names))}; got {', '.join(map(repr, unknown))}."
+        )
+    return np.array([float(names.index(text)) for text in texts]).reshape(labels.shape)

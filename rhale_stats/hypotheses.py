@@ -25,9 +25,14 @@ from rhale_stats.inference import (
     Clusters,
     Fit,
     adjusted,
+    bin_degrees,
     fit_of,
+    has_covariance,
+    interpolation,
+    level_sums,
     line_moments_of,
     pieces_of,
+    rows_of_feature,
     with_std_error,
 )
 from rhale_stats.schema import (
@@ -36,6 +41,8 @@ from rhale_stats.schema import (
     check_local,
     feature_names,
     feature_position,
+    is_categorical,
+    level_names,
     one_feature,
     slopes,
     software,
@@ -48,6 +55,8 @@ NULLS = {
     "homogeneous": "all rows have one effect in a bin",
 }
 
+# Largest normal score: the tail beyond has no number.
+MOST = 38.0
 # Points of a comparison between two edges where a curve is bent.
 QUARTERS = np.array([0.25, 0.5, 0.75])
 
@@ -118,8 +127,10 @@ def wald_test(effect: xr.Dataset, null: str = "zero", *, adjust: str = "holm") -
             rows.append((np.nan, np.nan, np.nan))
         elif null == "homogeneous":
             rows.append(_homogeneous(row))
-        elif "effect_cov" in row:
+        elif "n_groups" in row.attrs:
             rows.append(_grouped(row, null))
+        elif is_categorical(row):
+            rows.append(_correlated(row, null))
         else:
             rows.append(_sum_of_squares(row, null))
     statistic, df, pvalue = np.array(rows).T
@@ -204,6 +215,28 @@ def _sum_of_squares(row: xr.Dataset, null: str) -> tuple[float, float, float]:
     if df <= 0:
         return 0.0, 0.0, 1.0
     return total, df, float(stats.chi2.sf(total, df))
+
+
+def _correlated(row: xr.Dataset, null: str) -> tuple[float, float, float]:
+    """Steps between levels, which share rows: normal scores with their correlation."""
+    value, covariance = row["effect"].values, row["effect_cov"].values
+    contrast = np.eye(len(value))
+    if null == "constant":
+        contrast = np.diff(contrast, axis=0)
+    if not len(contrast):
+        return 0.0, 0.0, 1.0
+    least = resolution(value, float(row["local_effect_error"]))
+    own = np.diagonal(covariance) + least**2
+    # Satterthwaite's degrees of freedom, as if steps were independent.
+    degrees = (contrast**2 @ own) ** 2 / (contrast**4 @ (own**2 / bin_degrees(row)))
+    value = contrast @ value
+    covariance = contrast @ (covariance + least**2 * np.eye(len(own))) @ contrast.T
+    se = np.sqrt(np.diagonal(covariance))
+    score = np.sign(value) * _normal_score(value / se, degrees)
+    # Where the t tail underflows, a score is as large as it can be.
+    score = np.clip(score, -MOST, MOST)
+    statistic = float(score @ np.linalg.pinv(covariance / np.outer(se, se), hermitian=True) @ score)
+    return statistic, float(len(score)), float(stats.chi2.sf(statistic, len(score)))
 
 
 def _grouped(row: xr.Dataset, null: str) -> tuple[float, float, float]:
@@ -452,6 +485,7 @@ def compare(
         if not (rows[0].sizes["bin"] and rows[1].sizes["bin"]):
             found.append(_nothing())
             continue
+        _check_same_levels(rows)
         fits = fit_of(rows[0]), fit_of(rows[1])
         z = _grid(fits)
         if len(z):
@@ -538,6 +572,18 @@ def compare(
     )
 
 
+def _check_same_levels(rows: tuple[xr.Dataset, xr.Dataset]) -> None:
+    """Raise ``ValueError`` unless both have an axis, or the same levels in the same order."""
+    found = [level_names(row) if is_categorical(row) else None for row in rows]
+    if found[0] != found[1]:
+        name = str(rows[0]["feature"].values)
+        texts = ["an axis" if one is None else ", ".join(map(repr, one)) for one in found]
+        raise ValueError(
+            f"a and b must have the same levels of feature {name!r} in the same order; got "
+            f"{texts[0]} and {texts[1]}. Give both one order, as in order={{{name!r}: [...]}}."
+        )
+
+
 class _Difference(NamedTuple):
     """Two curves of one feature compared, by the names of the results."""
 
@@ -618,10 +664,10 @@ def _difference(
 
 def _covariance(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
     """Covariance of a curve at points: of groups from that at edges, and of slopes."""
-    if "curve_cov" not in row:
+    if not has_covariance(row):
         return fit.covariance(z)
     edges = row["edge_value"].values
-    weight = np.array([np.interp(z, edges, unit) for unit in np.eye(len(edges))]).T
+    weight = interpolation(edges, z)
     total = weight @ row["curve_cov"].values @ weight.T
     if not slopes(row).any():
         return np.asarray(total)
@@ -712,7 +758,8 @@ def _paired_covariance(
     for side, row, fit in zip(pairs.sides, rows, fits, strict=True):
         sums, units = _influences(side, row, fit)
         n_units = float(pairs.repeats[units].sum())
-        n_rows = float(row["n_obs"].values[fit.here].sum())
+        levels = is_categorical(row)
+        n_rows = rows_of_feature(row) if levels else float(row["n_obs"].values[fit.here].sum())
         factor = influence.group_factor(n_units, n_rows, fit.pieces)
         at = fit.loadings(z)
         influences.append((sums, at, fit.centering == "mean", factor**0.5))
@@ -742,6 +789,10 @@ def _influences(side: Clusters, row: xr.Dataset, fit: Fit) -> tuple[influence.Ro
     position = feature_position(side.local, str(row["feature"].values))
     x, g = side.rows.x[position], side.rows.local_effect[position]
     check_same_rows(row, x, side.rows)
+    if is_categorical(row):
+        return level_sums(row, side.rows, position, side.group, side.n_groups), np.unique(
+            side.group
+        )
     k = bin_index(row["edge_value"].values, x) - fit.here.start
     # Rows beyond a gap have no part in the curve.
     there = (k >= 0) & (k < len(fit.curve) - 1)

@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 from statsmodels.stats.multitest import multipletests
 
-from rhale_stats.arrays import accumulate, influence, intervals, resample
+from rhale_stats.arrays import accumulate, categories, influence, intervals, resample
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.by_part import each_part, own_rows
@@ -22,10 +22,12 @@ from rhale_stats.schema import (
     LINE_MOMENTS,
     Estimates,
     bin_means,
+    categorical_features,
     check_effect,
     check_local,
     feature_names,
     feature_position,
+    is_categorical,
     of_part,
     one_feature,
     slopes,
@@ -153,8 +155,14 @@ def std_error(
             "effect must hold the moments that standard errors need; this one was made by "
             "rhale(..., std_error_moments=False). Make it again without that argument."
         )
-    names = feature_names(effect)
+    names, levels = feature_names(effect), categorical_features(effect)
     if groups is None:
+        if levels and "n_groups" in effect.attrs:
+            raise ValueError(
+                f"effect must be what ale returned where features have levels, here "
+                f"{', '.join(map(repr, levels))}; the covariances of this one are by groups. Make "
+                f"it again."
+            )
         source = SOURCE
         rows = [_of_feature(one_feature(effect, name)) for name in names]
     else:
@@ -182,7 +190,12 @@ def std_error(
         return out.assign_attrs(n_groups=clusters.n_groups)
     # What earlier groups left behind.
     out.attrs.pop("n_groups", None)
-    return out.drop_vars(GROUP_COVARIANCES, errors="ignore")
+    return out if levels else out.drop_vars(GROUP_COVARIANCES, errors="ignore")
+
+
+def has_covariance(row: xr.Dataset) -> bool:
+    """Whether the covariances of one feature are stored, and do not follow from its bins."""
+    return "n_groups" in row.attrs or is_categorical(row)
 
 
 class Fit(NamedTuple):
@@ -199,17 +212,27 @@ class Fit(NamedTuple):
     here: slice
     n_bins: int
     centering: str
+    # Of features with levels: their shares, and the covariance of the curve at them.
+    level_share: FloatArray | None = None
+    of_levels: FloatArray | None = None
 
     def loadings(self, z: FloatArray) -> influence.Loadings:
         """Those of the curve at points within the stretch."""
+        if self.level_share is not None:
+            return categories.loadings(self.level_share, z, self.centering)
         return influence.loadings(self.pieces, z, self.centering)
 
     def variance(self, z: FloatArray) -> FloatArray:
         """Variance of the curve at points within the stretch."""
+        if self.of_levels is not None:
+            return np.maximum(np.diagonal(self.covariance(z)), 0.0)
         return influence.variance(self.loadings(z), self.noise, self.places)
 
     def covariance(self, z: FloatArray) -> FloatArray:
         """Covariance of the curve between points within the stretch."""
+        if self.of_levels is not None:
+            weight = interpolation(self.pieces.edges, z)
+            return np.asarray(weight @ self.of_levels @ weight.T)
         return influence.covariance(self.loadings(z), self.noise, self.places)
 
     def curve_degrees(self, z: FloatArray) -> FloatArray:
@@ -220,6 +243,11 @@ class Fit(NamedTuple):
             spread = np.sum(np.where(parts == 0, 0.0, parts**2 / self.degrees), axis=1)
             found = np.where(spread > 0, self.variance(z) ** 2 / spread, np.inf)
         return np.asarray(found)
+
+
+def interpolation(edges: FloatArray, z: FloatArray) -> FloatArray:
+    """Weights of the values at edges in the straight lines between them, (point, edge)."""
+    return np.array([np.interp(z, edges, unit) for unit in np.eye(len(edges))]).T
 
 
 def pieces_of(row: xr.Dataset) -> accumulate.Pieces:
@@ -251,8 +279,8 @@ def fit_of(row: xr.Dataset) -> Fit:
     here = accumulate.known_stretch(pieces.share)
     on_curve = pieces.stretch(here)
     curve = row["curve"].values[here.start : here.stop + 1]
-    places = None
-    if centering == "mean":
+    places, levels = None, is_categorical(row)
+    if centering == "mean" and not levels:
         covariance = row["x_covariance"].values[here]
         places = influence.own_places(curve, on_curve, covariance, line[here], n[here])
     return Fit(
@@ -264,6 +292,8 @@ def fit_of(row: xr.Dataset) -> Fit:
         here,
         len(n),
         centering,
+        row["level_share"].values if levels else None,
+        row["curve_cov"].values if levels else None,
     )
 
 
@@ -274,6 +304,8 @@ def _of_feature(row: xr.Dataset) -> Estimates:
     if not n_bins:
         names = [name for name in TARGETS if name != "slope_se" or "slope" in row]
         return dict.fromkeys(names, np.nan)
+    if is_categorical(row):
+        return _of_levels(row)
     pieces, fit = pieces_of(row), fit_of(row)
     variance = row["heterogeneity"].values ** 2
     noise = accumulate.line_noise(variance, pieces, line_moments_of(row), n)
@@ -289,6 +321,21 @@ def _of_feature(row: xr.Dataset) -> Estimates:
         "curve_se": accumulate.at_edges(centred, fit.here, n_bins),
         "curve_se_start": accumulate.at_edges(start, fit.here, n_bins),
         "average_effect_se": accumulate.average_effect_se(pieces.mean, squares, share, n),
+    }
+
+
+def _of_levels(row: xr.Dataset) -> Estimates:
+    """Standard errors of steps and of the curve over levels, from what was stored with them."""
+    effect_cov, curve_cov = row["effect_cov"].values, row["curve_cov"].values
+    start = np.tri(len(curve_cov), len(effect_cov), -1)
+    moments = row["fourth_moment"].values, row["n_effective"].values
+    return {
+        "effect_se": np.sqrt(np.diagonal(effect_cov)),
+        **({"slope_se": np.zeros(len(effect_cov))} if "slope" in row else {}),
+        "heterogeneity_se": accumulate.heterogeneity_se(row["heterogeneity"].values ** 2, *moments),
+        "curve_se": np.sqrt(np.maximum(np.diagonal(curve_cov), 0.0)),
+        "curve_se_start": np.sqrt(np.maximum(np.diagonal(start @ effect_cov @ start.T), 0.0)),
+        "average_effect_se": float(row["average_effect_se"]),
     }
 
 
@@ -320,6 +367,8 @@ class Clusters(NamedTuple):
         position = feature_position(self.local, name)
         x, g = self.rows.x[position], self.rows.local_effect[position]
         check_same_rows(row, x, self.rows)
+        if is_categorical(row):
+            return level_sums(row, self.rows, position, self.group, self.n_groups)
         k = bin_index(row["edge_value"].values, x)
         return influence.row_sums(
             pieces_of(row),
@@ -331,6 +380,21 @@ class Clusters(NamedTuple):
             self.group,
             self.n_groups,
         )
+
+
+def level_sums(
+    row: xr.Dataset, rows: Rows, position: int, group: IntArray, n_groups: int
+) -> influence.RowSums:
+    """Influences of rows, by group, on the steps between the levels of one feature."""
+    assert rows.sides is not None
+    code = rows.x[position].astype(np.int64)
+    of = categories.steps(code, *rows.sides[position], row.sizes["edge"])
+    return categories.row_sums(of, code, row["curve"].values, rows.weight, group, n_groups)
+
+
+def rows_of_feature(row: xr.Dataset) -> float:
+    """Rows that one feature was estimated on; one at a level may be in two steps."""
+    return float(row["n_level" if is_categorical(row) else "n_obs"].sum())
 
 
 def _of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
@@ -357,7 +421,7 @@ def _of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
             f"{name!r} there are {sums.n_groups()[k]} groups for {1 + (pieces.slope[k] != 0)} of "
             f"these. Use fewer bins."
         )
-    factor = influence.group_factor(n_groups, float(row["n_obs"].sum()), pieces)
+    factor = influence.group_factor(n_groups, rows_of_feature(row), pieces)
     of_effect = sums.mean + sums.slope.multiply(pieces.away()[None, :]).tocsr()
     effect_cov = factor * (of_effect.T @ of_effect).toarray()
     of_curve = sums.of_curve(fit.loadings(pieces.edges), population=fit.centering == "mean")
@@ -401,7 +465,7 @@ def vcov(effect: xr.Dataset, feature: str | int, *, of: str = "curve") -> xr.Dat
         Name or number.
     of : {"curve", "effect"}
         The curve as it is centred (math [26]), or the effects of the bins, which are independent
-        but for groups.
+        but for groups, and for the steps between levels, which share rows (math [46]).
 
     Returns
     -------
@@ -431,7 +495,7 @@ def vcov(effect: xr.Dataset, feature: str | int, *, of: str = "curve") -> xr.Dat
     check_choice("of", of, ("curve", "effect"))
     row = one_feature(effect, feature)
     dim, name = ("edge", "curve_cov") if of == "curve" else ("bin", "effect_cov")
-    if name in row:
+    if has_covariance(row) and name in row:
         values = row[name].values
     elif of == "effect":
         values = np.diag(row["effect_se"].values ** 2)
@@ -635,7 +699,9 @@ def row_degrees(row: xr.Dataset) -> float:
     """Degrees of freedom of one feature's mean over the rows."""
     if "n_groups" in row.attrs:
         return float(row.attrs["n_groups"]) - 1
-    n, share = row["n_effective"].values, row["weight_share"].values
+    parts = ("n_effective", "weight_share")
+    parts = ("n_level_effective", "level_share") if is_categorical(row) else parts
+    n, share = (row[name].values for name in parts)
     occupied = share > 0
     return float(1 / np.sum(share[occupied] ** 2 / n[occupied]) - 1) if occupied.any() else np.nan
 
@@ -836,10 +902,12 @@ def _bands(
     quantile = intervals.largest_deviation(covariance, level, degrees, n_draws, rng)
     curve = intervals.around(row["curve"].values, quantile * row["curve_se"].values)
     known = row["effect_se"].notnull().values
-    if grouped:
+    if has_covariance(row):
         own = vcov(effect, number, of="effect").values[np.ix_(known, known)]
-        of_groups = intervals.largest_deviation(own, level, of_groups, n_draws, rng)
-        of_bins = np.full(len(known), of_groups)
+        least = of_groups if grouped else float(bin_degrees(row)[known].min(initial=np.inf))
+        of_bins = np.full(
+            len(known), intervals.largest_deviation(own, level, least, n_draws, rng)
+        )
     else:
         # Bins are independent: each to the root of the level, by its own degrees of freedom.
         of_bins = intervals.student(level ** (1 / max(int(known.sum()), 1)), bin_degrees(row))

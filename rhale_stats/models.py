@@ -59,8 +59,10 @@ class Table:
         """Number of rows."""
         return len(self.data)
 
-    def take(self, rows: NDArray[np.bool_]) -> Table:
-        """Some of the rows."""
+    def take(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> Table:
+        """Some of the rows, by a mask or by their numbers."""
+        if isinstance(self.data, pd.DataFrame):
+            return Table(self.data.iloc[rows], self.names)
         return Table(self.data[rows], self.names)
 
     def is_numeric(self, position: int) -> bool:
@@ -85,6 +87,11 @@ class Table:
             return False
         n_levels = len(np.unique(values))
         return 1 < n_levels <= DISCRETE_LEVELS and 2 * n_levels <= len(values)
+
+    def kind(self, position: int) -> str:
+        """Whether a column has an axis, or values of its own."""
+        axis = self.is_numeric(position) and not self.is_discrete(position)
+        return "continuous" if axis else "discrete"
 
     def like(self, values: FloatArray) -> pd.DataFrame | NDArray[np.floating[Any]]:
         """Numbers (rows, columns) in the form of this table."""
@@ -453,6 +460,27 @@ class DifferenceQuotients:
         largest = np.abs(curves).max(axis=(0, 1))[None]
         return curves, kernel.rounding_error(largest, largest, 1.0, precision)
 
+    def versions(
+        self, position: int, rows: NDArray[np.int64], column: Values
+    ) -> tuple[FloatArray, FloatArray]:
+        """The output at rows, by their numbers and as often as named, with one column replaced.
+
+        (row, output), and beside it what rounding alone can do to a difference of two. Asks for
+        `BATCH_ROWS` rows at a time.
+        """
+        found, precision = [], self.precision
+        for begin in range(0, len(rows), BATCH_ROWS):
+            part = slice(begin, begin + BATCH_ROWS)
+            some = copy(self)
+            some.table = self.table.take(rows[part])
+            outputs, _ = some._evaluate(position, [column[part]], "rows of X with other levels")
+            self.n_calls, self.n_rows = some.n_calls, some.n_rows
+            precision = self._precision_of(outputs[0])
+            found += outputs
+        answer = np.concatenate(found).astype(np.float64, copy=False)
+        largest = np.abs(answer).max(axis=0)[None]
+        return answer, kernel.rounding_error(largest, largest, 1.0, precision)
+
     def _precision_of(self, output: FloatArray) -> float:
         """That of the table or of the model's answer, whichever is the coarser."""
         if np.issubdtype(output.dtype, np.floating):
@@ -472,9 +500,10 @@ class DifferenceQuotients:
             )
 
     def _evaluate(
-        self, position: int, columns: Sequence[Values]
+        self, position: int, columns: Sequence[Values], which: str = ""
     ) -> tuple[list[FloatArray], list[Any]]:
         rows, held = self.table.stacked(position, columns)
+        which = which or f"rows 0 to {self.table.n_rows - 1} of X"
         name = self.table.names[position]
         try:
             outputs = self.ask(rows)
@@ -485,7 +514,7 @@ class DifferenceQuotients:
         except Exception as error:
             raise ModelError(
                 f"model raised {type(error).__name__} for feature {name!r}, called once with "
-                f"{len(rows)} rows: rows 0 to {self.table.n_rows - 1} of X, {len(columns)} times, "
+                f"{len(rows)} rows: {which}, {len(columns)} times, "
                 f"with {name!r} {_values_text(held)}: {error}"
             ) from error
         return np.split(outputs, len(columns)), held

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from rhale_stats.arrays import accumulate, influence, resample
+from rhale_stats.arrays import accumulate, categories, influence, resample
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins import BinRule, OptimalBins, rule_of
@@ -33,7 +33,7 @@ from rhale_stats.effects import (
     is_used_row,
     rhale,
 )
-from rhale_stats.inference import pieces_of
+from rhale_stats.inference import fit_of, level_sums, pieces_of
 from rhale_stats.schema import (
     EFFECT_VARIABLES,
     Estimates,
@@ -42,7 +42,9 @@ from rhale_stats.schema import (
     effect_at,
     feature_names,
     feature_position,
+    is_categorical,
     one_feature,
+    refuse_categorical,
     slopes,
     software,
     stacked,
@@ -168,6 +170,8 @@ def bootstrap(
     _check_resamples(n_resamples, chains)
     if "debiased" in effect.attrs:
         raise ValueError("effect must be what rhale or std_error returned; this one is debiased.")
+    if rebin or studentize:
+        refuse_categorical(effect, "bootstrap with rebin or studentize")
     used = is_used_row(local, effect)
     rows = columns(local.isel(obs=used))
     if rebin and rows.frequency and rows.weight is not None:
@@ -263,6 +267,8 @@ class _Feature(NamedTuple):
     pieces: accumulate.Pieces
     here: slice
     terms: resample.Terms
+    # Of a feature with levels: rows by their level.
+    at_levels: resample.Terms | None = None
 
 
 def _fixed(
@@ -293,6 +299,9 @@ def _fixed(
         x, g = rows.x[position], rows.local_effect[position]
         check_same_rows(row, x, rows)
         pieces = pieces_of(row)
+        if is_categorical(row):
+            features.append(_feature_of_levels(row, pieces, rows, position))
+            continue
         k = bin_index(row["edge_value"].values, x)
         made = resample.terms(
             pieces, k, x, g, rows.weight, frequency=rows.frequency, standard_errors=studentize
@@ -354,10 +363,66 @@ def _fixed(
     ).assign(_accelerations(rows, local, effect, units))
 
 
+def _feature_of_levels(
+    row: xr.Dataset, pieces: accumulate.Pieces, rows: Rows, position: int
+) -> _Feature:
+    """A feature with levels: its rows in order of steps, twice where they are in two."""
+    assert rows.sides is not None
+    code, weight = rows.x[position].astype(np.int64), rows.weight
+    of = categories.steps(code, *rows.sides[position], row.sizes["edge"])
+
+    def ordered(k: IntArray, row_of: IntArray, g: FloatArray, bins: accumulate.Pieces) -> Any:
+        w = None if weight is None else weight[row_of]
+        place = code[row_of].astype(np.float64)
+        made = resample.terms(
+            bins, k, place, g, w, frequency=rows.frequency, standard_errors=False
+        )
+        return made._replace(order=row_of[made.order])
+
+    none = np.zeros(row.sizes["edge"])
+    levels = accumulate.Pieces(none, none, none, none, none, none)
+    at_levels = ordered(code, np.arange(rows.n_rows), np.zeros(rows.n_rows), levels)
+    made = ordered(of.step, of.row, of.difference, pieces)
+    return _Feature(row, pieces, slice(0, row.sizes["bin"]), made, at_levels)
+
+
+def _level_replicates(
+    feature: _Feature, at_levels: resample.Terms, weight: FloatArray, centering: str
+) -> dict[str, FloatArray]:
+    """Estimates of one feature with levels, (draw, ...)."""
+    found = resample.replicates(
+        feature.pieces, resample.replicate_sums(feature.terms, weight), "start"
+    )
+    sums = resample.replicate_sums(at_levels, weight)
+    own, squares = sums[..., 0], sums[..., 1]
+    share = own / own.sum(axis=1, keepdims=True)
+    curve, _ = categories.curve(found.effect, share, centering)
+    curve[np.isnan(curve).any(axis=1)] = np.nan
+    spread = np.sqrt(found.variance)
+    n = own.sum(axis=1) ** 2 / squares.sum(axis=1)
+    in_steps = own[:, :-1] + own[:, 1:]
+    return {
+        "effect": found.effect,
+        "slope": 0.0 * found.effect,
+        "heterogeneity": spread,
+        "curve": curve,
+        "average_effect": np.nansum(in_steps * found.mean, axis=1) / in_steps.sum(axis=1),
+        "heterogeneity_index": np.nansum(found.residual, axis=1),
+        "heterogeneity_output": categories.heterogeneity_output(
+            found.variance, in_steps, share, n
+        ),
+        "n_empty": np.isnan(found.effect).sum(axis=1).astype(np.float64),
+        "curve_mean": np.sum(share * curve, axis=1),
+        **dict(zip(SIZES, categories.sizes(curve, share), strict=True)),
+    }
+
+
 def _replicates(
     feature: _Feature, weight: FloatArray, centering: str, studentize: bool
 ) -> dict[str, FloatArray]:
     """Estimates of one feature under every column of weights, (draw, ...)."""
+    if feature.at_levels is not None:
+        return _level_replicates(feature, feature.at_levels, weight, centering)
     n_bins = len(feature.pieces.mean)
     sums = resample.replicate_sums(feature.terms, weight)
     found = resample.replicates(feature.pieces, sums, centering)
@@ -422,6 +487,19 @@ def _accelerations(
             found.append({f"{name}_acceleration": np.nan for name in names})
             continue
         position = feature_position(local, name)
+        if is_categorical(row):
+            sums = level_sums(row, rows, position, unit, n_units)
+            at = fit_of(row).loadings(row["edge_value"].values)
+            moved = sums.of_curve(at, population=str(row.attrs["centering"]) == "mean")
+            powers = [np.sum(moved**power / size[:, None] ** (power - 1), axis=0) for power in (2, 3)]
+            found.append(
+                {
+                    "effect_acceleration": _acceleration(*_powers(sums.mean, size)),
+                    "heterogeneity_acceleration": _acceleration(*_powers(sums.variance, size)),
+                    "curve_acceleration": _acceleration(*powers),
+                }
+            )
+            continue
         x, g = rows.x[position], rows.local_effect[position]
         pieces = pieces_of(row)
         k = bin_index(row["edge_value"].values, x)

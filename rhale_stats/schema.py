@@ -37,6 +37,9 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "weight_share": (("feature", "bin"), "share of the total weight in the bin", "1"),
     "x_mean": (("feature", "bin"), "mean of the feature in the bin", X_UNITS),
     "edge_value": (("feature", "edge"), "position of the edge", X_UNITS),
+    "level_share": (("feature", "edge"), "share of the total weight at the level", "1"),
+    "n_level": (("feature", "edge"), "rows at the level", "rows"),
+    "n_level_effective": (("feature", "edge"), "effective number of rows at the level", "rows"),
     "curve": (("feature", "edge"), "accumulated effect", OUTPUT_UNITS),
     "curve_std": (("feature", "edge"), "spread of the curve, independent bins", OUTPUT_UNITS),
     "curve_std_sum": (("feature", "edge"), "spread of the curve, comonotone bins", OUTPUT_UNITS),
@@ -236,7 +239,13 @@ PARTS = (OUTPUT, REGION)
 # Products that ``line_moments`` holds: of d, the distance from ``x_mean``, and of the residual r.
 LINE_MOMENTS = ("d^3", "d^4", "d^2 r", "d^3 r", "d r^2", "d^2 r^2")
 # Sizes of bins: nothing is there, not something unknown, where a feature has no bin.
-COUNTS = ("n_obs", "n_effective", "weight_share")
+COUNTS = (
+    *("n_obs", "n_effective", "weight_share"),
+    *("n_level", "n_level_effective", "level_share"),
+)
+# Kinds of features that have levels in place of an axis; ``edge`` is then a level, ``bin`` the step
+# from one to the next.
+CATEGORICAL = ("nominal", "ordinal", "boolean")
 
 Values: TypeAlias = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.str_]
 Estimates: TypeAlias = Mapping[str, NDArray[np.float64] | float]
@@ -369,6 +378,42 @@ def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
     )
 
 
+def is_categorical(row: xr.Dataset) -> bool:
+    """Whether one feature, of effects or local effects, has levels in place of an axis."""
+    return "feature_kind" in row.coords and str(row["feature_kind"].values) in CATEGORICAL
+
+
+def categorical_features(dataset: xr.Dataset) -> list[str]:
+    """Features that have levels in place of an axis."""
+    if "feature_kind" not in dataset.coords:
+        return []
+    names, kinds = np.atleast_1d(dataset["feature"]), np.atleast_1d(dataset["feature_kind"])
+    return [str(name) for name, kind in zip(names, kinds, strict=True) if str(kind) in CATEGORICAL]
+
+
+def refuse_categorical(dataset: xr.Dataset, what: str) -> None:
+    """Raise ``ValueError`` where an estimate along an axis is asked of features with levels."""
+    found = categorical_features(dataset)
+    if found:
+        raise ValueError(
+            f"{what} needs features with an axis; got {', '.join(map(repr, found))} with levels. "
+            f"Leave them out: .sel(feature=[...]) of the others. Effects of levels are made by "
+            f"ale or ale_from_local."
+        )
+
+
+def level_names(row: xr.Dataset) -> list[str]:
+    """Levels of one feature, in their order."""
+    return [str(name) for name in row["level"].values[: int(row["n_levels"])]]
+
+
+def level_text(value: object) -> str:
+    """A level as text: whole numbers without a point."""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
 def slopes(row: xr.Dataset) -> NDArray[np.float64]:
     """Slope of the effect in every bin of one feature; 0 where it is constant in the bin."""
     if "slope" not in row:
@@ -407,7 +452,9 @@ def stacked(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[str, Va
             part: tuple[int | slice, ...] = (position, *(slice(n) for n in values.shape))
             array[part] = values
         if name in COUNTS:
-            out[name] = np.nan_to_num(array).astype(np.int64 if name == "n_obs" else np.float64)
+            out[name] = np.nan_to_num(array).astype(
+                np.int64 if name in ("n_obs", "n_level") else np.float64
+            )
         else:
             out[name] = array
     return out

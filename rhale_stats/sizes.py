@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arrays import accumulate, intervals
+from rhale_stats.arrays import accumulate, categories, intervals
 from rhale_stats.arrays.accumulate import Sizes
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.by_part import each_part
@@ -15,6 +15,7 @@ from rhale_stats.schema import (
     Estimates,
     check_effect,
     feature_names,
+    is_categorical,
     one_feature,
     slopes,
     stacked,
@@ -33,6 +34,9 @@ def sizes_of(row: xr.Dataset) -> dict[str, float]:
     curve = row["curve"].values
     if not len(curve) or np.isnan(curve).all():
         return dict.fromkeys(SIZES, np.nan)
+    if is_categorical(row):
+        values = categories.sizes(curve, row["level_share"].values)
+        return {name: float(value) for name, value in zip(SIZES, values, strict=True)}
     here = accumulate.known_stretch(row["weight_share"].values)
     pieces = pieces_of(row).stretch(here)
     line = line_moments_of(row)[here]
@@ -46,6 +50,17 @@ def sizes_of(row: xr.Dataset) -> dict[str, float]:
         pieces.share,
     )
     return {name: float(value) for name, value in found._asdict().items()}
+
+
+def _centre(row: xr.Dataset) -> float:
+    """Mean of the curve of one feature over the rows."""
+    curve = row["curve"].values
+    if is_categorical(row):
+        return float(np.sum(row["level_share"].values * curve))
+    here = accumulate.known_stretch(row["weight_share"].values)
+    return accumulate.mean_of_curve(
+        curve[here.start : here.stop + 1], pieces_of(row).stretch(here)
+    )
 
 
 @each_part
@@ -174,6 +189,13 @@ def _normalised(
     scale: _Scale, curve: FloatArray, centre: FloatArray, row: xr.Dataset, slope: FloatArray
 ) -> dict[str, FloatArray]:
     """math [32] on the scale of the outcomes, for curves (..., edge)."""
+    if is_categorical(row):
+        at_levels = scale(curve - centre[..., None])
+        return {
+            "naled": np.sum(row["level_share"].values * np.abs(at_levels), axis=-1),
+            "naler_min": np.min(at_levels, axis=-1),
+            "naler_max": np.max(at_levels, axis=-1),
+        }
     here = accumulate.known_stretch(row["weight_share"].values)
     width = np.diff(row["edge_value"].values)[here]
     share = row["weight_share"].values[here]
@@ -200,10 +222,7 @@ def _of_feature(
     if scale is not None:
         found |= dict.fromkeys(NORMALISED, np.nan)
         if known:
-            here = accumulate.known_stretch(row["weight_share"].values)
-            centre = accumulate.mean_of_curve(
-                curve[here.start : here.stop + 1], pieces_of(row).stretch(here)
-            )
+            centre = _centre(row)
             own = _normalised(scale, curve, np.array(centre), row, slopes(row))
             found |= {name: float(value) for name, value in own.items()}
     out: dict[str, FloatArray | float] = dict(found)

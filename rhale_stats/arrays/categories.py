@@ -1,0 +1,266 @@
+"""Levels of a category: their order on a line, steps between them, covariance of what these make.
+
+Levels are numbered 0..L-1 along their order; step j goes from level j to level j + 1. A row at
+level j takes part in step j - 1 and in step j, so that neighbouring steps share rows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from rhale_stats.arrays import moments as sums
+from rhale_stats.arrays.influence import Loadings, RowSums
+from rhale_stats.arrays.moments import FloatArray, IntArray, Moments
+
+# Distribution functions are compared at all distinct values, or at so many quantiles.
+GRID = 1000
+# Eigenvalues, and places on the line, that differ by this share of the largest are equal.
+EQUAL = 1e-9
+
+# --- order: distances between levels, and one-dimensional scaling ---------------------------------
+
+
+def ks_distance(x: FloatArray, code: IntArray, weight: FloatArray, n_levels: int) -> FloatArray:
+    """Largest difference of the distribution functions of x given the level, (level, level).
+
+    Missing values of x lie below all others.
+    """
+    x = np.where(np.isnan(x), -np.inf, x)
+    grid, cell = np.unique(x, return_inverse=True)
+    if len(grid) > GRID:
+        behind = np.cumsum(np.bincount(cell, weight))
+        at = np.searchsorted(behind, behind[-1] * np.arange(1, GRID + 1) / GRID * (1 - EQUAL))
+        grid = grid[np.unique(np.minimum(at, len(grid) - 1))]
+        cell = np.searchsorted(grid, x)
+    table = _table(cell, code, weight, len(grid) + 1, n_levels)
+    below = np.cumsum(table, axis=1)
+    return np.array([np.abs(below - one).max(axis=1) for one in below])
+
+
+def share_distance(
+    other: IntArray, n_other: int, code: IntArray, weight: FloatArray, n_levels: int
+) -> FloatArray:
+    """Half the sum of differences of the shares of another category given the level."""
+    table = _table(other, code, weight, n_other, n_levels)
+    return np.array([np.abs(table - one).sum(axis=1) / 2 for one in table])
+
+
+def _table(
+    cell: IntArray, code: IntArray, weight: FloatArray, n_cells: int, n_levels: int
+) -> FloatArray:
+    """Distribution over cells given the level, (level, cell)."""
+    counts = np.bincount(code * n_cells + cell, weight, n_levels * n_cells)
+    table = counts.reshape(n_levels, n_cells)
+    return np.asarray(table / table.sum(axis=1, keepdims=True))
+
+
+def line_order(distance: FloatArray) -> IntArray:
+    """Levels in their order on the line of classical scaling: the first eigenvector (Torgerson).
+
+    Where the largest eigenvalue is multiple the line is the direction among its eigenvectors that
+    is nearest to the numbers of the levels. The first level that is not in the middle lies left
+    of it. Levels at one place stand by number.
+    """
+    n = len(distance)
+    centre = np.eye(n) - 1 / n
+    values, vectors = np.linalg.eigh(-centre @ distance**2 @ centre / 2)
+    if values[-1] <= EQUAL * np.max(distance**2, initial=0.0):
+        return np.arange(n)
+    same = vectors[:, values >= values[-1] * (1 - EQUAL)]
+    along = np.arange(n) - (n - 1) / 2
+    line = same @ (same.T @ along)
+    if np.linalg.norm(line) <= EQUAL * np.linalg.norm(along):
+        line = same[:, 0]
+    line = line / np.abs(line).max()
+    away = np.flatnonzero(np.abs(line) > EQUAL)
+    line = -line if line[away[0]] > 0 else line
+    order = np.argsort(line, kind="stable")
+    place = np.cumsum(np.diff(line[order], prepend=line[order[0]]) > EQUAL)
+    return np.asarray(order[np.lexsort((order, place))])
+
+
+# --- steps ---------------------------------------------------------------------------------------
+
+
+class Steps(NamedTuple):
+    """Rows as often as they take part in a step: row, step, and the difference across it."""
+
+    row: IntArray
+    step: IntArray
+    difference: FloatArray
+
+
+def steps(code: IntArray, up: FloatArray, down: FloatArray, n_levels: int) -> Steps:
+    """All of them: rows not at the last level go up, those not at the first came from below."""
+    rising, risen = np.flatnonzero(code < n_levels - 1), np.flatnonzero(code > 0)
+    return Steps(
+        np.concatenate([rising, risen]),
+        np.concatenate([code[rising], code[risen] - 1]),
+        np.concatenate([up[rising], down[risen]]),
+    )
+
+
+class StepMoments(NamedTuple):
+    """Moments of the differences of every step; higher ones are central, over the sum of w."""
+
+    bins: Moments
+    third: FloatArray
+    fourth: FloatArray
+
+
+def step_moments(
+    of: Steps, code: IntArray, weight: FloatArray | None, n_steps: int, *, frequency: bool
+) -> StepMoments:
+    """math [5] and [6] of the rows of both levels."""
+    k, d = of.step, of.difference
+    w = np.ones(len(k)) if weight is None else weight[of.row]
+
+    def added(values: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(k, values, n_steps), dtype=np.float64)
+
+    total = added(w)
+    squares = total if frequency else added(w**2)
+    mean = added(w * d) / total
+    r = d - mean[k]
+    rows = total if frequency else added(np.ones(len(k)))
+    bins = Moments(rows, total, squares, mean, added(w * r**2), added(w * code[of.row]) / total)
+    return StepMoments(bins, added(w * r**3) / total, added(w * r**4) / total)
+
+
+def loadings(share: FloatArray, z: FloatArray, centering: str) -> Loadings:
+    """Derivatives of the centred curve by the steps' effects, at points between the levels.
+
+    Centred over rows, levels count by their shares; "integral" gives all the same.
+    """
+    n_levels = len(share)
+    level = np.clip(z[:, None] - np.arange(n_levels - 1), 0.0, 1.0)
+    if centering == "mean":
+        level = level - (1 - np.cumsum(share)[:-1])
+    elif centering == "integral":
+        level = level - np.arange(n_levels - 1, 0, -1) / n_levels
+    return Loadings(level, np.zeros_like(level))
+
+
+def curve(effect: FloatArray, share: FloatArray, centering: str) -> tuple[FloatArray, FloatArray]:
+    """Accumulated effects at the levels, centred, and what was subtracted; any leading axes."""
+    start = np.zeros((*effect.shape[:-1], effect.shape[-1] + 1))
+    np.cumsum(effect, axis=-1, out=start[..., 1:])
+    offset = np.zeros(effect.shape[:-1])
+    if centering == "mean":
+        offset = np.sum(share * start, axis=-1)
+    elif centering == "integral":
+        offset = np.mean(start, axis=-1)
+    return start - offset[..., None], offset
+
+
+# --- influences of rows ---------------------------------------------------------------------------
+
+
+def row_sums(
+    of: Steps,
+    code: IntArray,
+    at_levels: FloatArray,
+    weight: FloatArray | None,
+    group: IntArray,
+    n_groups: int,
+) -> RowSums:
+    """Influences of all rows on steps, on the mean of the curve and on that of all differences.
+
+    They are added up by group; a row is in two steps, and takes the errors of both along.
+    """
+    n_steps, n_rows = len(at_levels) - 1, len(code)
+    w = np.ones(n_rows) if weight is None else weight
+    k, g, own = of.step, of.difference, w[of.row]
+    total = np.bincount(k, own, n_steps)
+    mean = np.bincount(k, own * g, n_steps) / total
+    r, share = g - mean[k], own / total[k]
+    spread = np.bincount(k, own * r**2, n_steps) / total
+
+    def table(values: FloatArray) -> sparse.csr_array:
+        return sparse.coo_array((values, (group[of.row], k)), (n_groups, n_steps)).tocsr()
+
+    level = at_levels[code] - np.average(at_levels[code], weights=w)
+    average = g - np.average(g, weights=own)
+    return RowSums(
+        table(share * r),
+        table(np.zeros(len(k))),
+        table(share * (r**2 - spread[k])),
+        np.bincount(group, w / w.sum() * level, n_groups),
+        np.bincount(group[of.row], own / own.sum() * average, n_groups),
+    )
+
+
+class Covariances(NamedTuple):
+    """Of the steps' effects, and of the centred curve at the levels."""
+
+    effect: FloatArray
+    curve: FloatArray
+
+
+def covariances(
+    moved: RowSums, at: Loadings, size: FloatArray, n_effective: FloatArray, *, population: bool
+) -> Covariances:
+    """Sums of products of the rows' influences, each row standing for ``size`` rows.
+
+    Residuals of a step are stretched by sqrt(n / (n - 1)), so that its variance is that of math
+    [24]; both are sums of squares all the same, and so no variance is negative.
+    """
+    one = sparse.diags_array(1 / size)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        stretch = np.sqrt(n_effective / (n_effective - 1))
+    effect = (moved.mean.T @ one @ moved.mean).toarray() * np.outer(stretch, stretch)
+    total = at.level @ effect @ at.level.T
+    if population:
+        shared = at.level @ (stretch * (moved.mean.T @ (moved.places / size)))
+        total = total + np.sum(moved.places**2 / size) - shared[:, None] - shared
+    return Covariances(effect, np.asarray(total))
+
+
+def average_se(moved: RowSums, size: FloatArray, n_effective: float) -> float:
+    """Standard error of the mean of all differences, a ratio of sums over rows."""
+    if n_effective <= 1 + 1e-12:
+        return float("nan")
+    return float(np.sqrt(np.sum(moved.average**2 / size) * n_effective / (n_effective - 1)))
+
+
+# --- sizes ---------------------------------------------------------------------------------------
+
+
+def sizes(at_levels: FloatArray, share: FloatArray) -> tuple[FloatArray, ...]:
+    """Importance, ALED and both ends of ALER (math [32]) of curves at levels, (..., level)."""
+    centred = at_levels - np.sum(share * at_levels, axis=-1, keepdims=True)
+    return (
+        np.sqrt(np.sum(share * centred**2, axis=-1)),
+        np.sum(share * np.abs(centred), axis=-1),
+        np.min(centred, axis=-1),
+        np.max(centred, axis=-1),
+    )
+
+
+def heterogeneity_output(
+    variance: FloatArray, weight: FloatArray, share: FloatArray, n_effective: FloatArray | float
+) -> FloatArray:
+    """math [10] with the numbers of the levels as the feature; any leading axes."""
+    number = np.arange(share.shape[-1])
+    mean = np.sum(share * number, axis=-1, keepdims=True)
+    spread = np.sum(share * (number - mean) ** 2, axis=-1)
+    known = np.isfinite(variance)
+    weight = np.where(known, weight, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        squares = np.sum(weight * np.where(known, variance, 0.0), axis=-1) / weight.sum(axis=-1)
+        return np.sqrt(spread * n_effective / (n_effective - 1) * squares)
+
+
+def n_effective_of(weight: FloatArray | None, n_rows: int, *, frequency: bool) -> float:
+    """Effective number of all rows, math [6]."""
+    if weight is None:
+        return float(n_rows)
+    return float(weight.sum() if frequency else weight.sum() ** 2 / np.sum(weight**2))
+
+
+def spread_of(bins: Moments) -> FloatArray:
+    """Standard deviation of the differences of each step, ddof 1."""
+    return np.sqrt(sums.variance(bins, np.ones(len(bins.mean), dtype=np.int64)))
