@@ -358,7 +358,7 @@ def ale_from_local(
     >>> rs.ale_from_local(local, bins=rs.EqualWidthBins(4))["n_bins"].values
     array([4, 4])
     """
-    if not isinstance(local, xr.Dataset) or "local_effect" not in local:
+    if "local_effect" not in getattr(local, "data_vars", ()):
         raise TypeError(
             f"local must be the Dataset that ale_local_effects(model, X) returns; got "
             f"{type(local).__name__}."

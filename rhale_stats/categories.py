@@ -107,7 +107,7 @@ def split_features(
         keys = [
             p
             for p in levels
-            if p not in named and 2 * table.data.iloc[:, p].nunique() > table.n_rows > 4
+            if p not in named and 2 * _column(table, p).nunique() > table.n_rows > 4
         ]
         if keys:
             columns = ", ".join(repr(table.names[p]) for p in keys)
@@ -166,9 +166,7 @@ def _column(table: models.Table, position: int) -> pd.Series[Any]:
     return pd.Series(table.data[:, position])
 
 
-def _levels(
-    table: models.Table, position: int, weight: FloatArray | None, missing: str
-) -> _Levels:
+def _levels(table: models.Table, position: int, weight: FloatArray | None, missing: str) -> _Levels:
     """Levels that occur, in their own order: that of an ordered column, else sorted."""
     name, series = table.names[position], _column(table, position)
     gone = series.isna().to_numpy()
@@ -397,9 +395,7 @@ def level_effects(
     parts = [_differences(quotients, position, one) for position, one in bar]
     _warn_of_unused(ordered)
     x = np.array([np.where(one.code < 0, np.nan, one.code) for one in ordered]).T
-    return _labelled(
-        X, table, positions, x, parts, weight, weight_kind, quotients, ordered, orders
-    )
+    return _labelled(X, table, positions, x, parts, weight, weight_kind, quotients, ordered, orders)
 
 
 def _is_encoded(order: Order) -> bool:
@@ -470,9 +466,7 @@ def _differences(
 def _warn_of_unused(found: Sequence[_Levels]) -> None:
     unused = [f"{one.name!r} ({one.n_unused})" for one in found if one.n_unused]
     if unused:
-        warnings.warn(
-            f"Levels without rows are left out: {', '.join(unused)}.", stacklevel=4
-        )
+        warnings.warn(f"Levels without rows are left out: {', '.join(unused)}.", stacklevel=4)
 
 
 def _labelled(
@@ -580,9 +574,7 @@ def level_ale(local: xr.Dataset, *, centering: str = "mean") -> xr.Dataset:
             **{
                 name: variable(name, array, **facts.get(name, {})) for name, array in arrays.items()
             },
-            **{
-                name: local[name] for name in ("local_effect_error", "n_missing") if name in local
-            },
+            **{name: local[name] for name in ("local_effect_error", "n_missing") if name in local},
         },
         {
             "feature": local["feature"],
@@ -657,8 +649,9 @@ def _estimates(local: xr.Dataset, centering: str) -> Estimates:
     moved = kernel.row_sums(steps, code, curve, weight, np.arange(found.n_rows), found.n_rows)
     size = w if found.frequency else np.ones(found.n_rows)
     at = kernel.loadings(share, np.arange(n_levels, dtype=np.float64), centering)
-    n, everything = sums.n_effective(bins), kernel.n_effective_of(
-        weight, found.n_rows, frequency=found.frequency
+    n, everything = (
+        sums.n_effective(bins),
+        kernel.n_effective_of(weight, found.n_rows, frequency=found.frequency),
     )
     covariances = kernel.covariances(moved, at, size, n, population=centering == "mean")
     return {
@@ -726,6 +719,9 @@ def _filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
 
     def nothing(name: Any) -> tuple[Any, NDArray[Any], dict[Any, Any]]:
         like = other.variables[name]
+        # No bin of theirs is sloped.
+        if name == "slope":
+            return like.dims, np.zeros([sizes[dim] for dim in like.dims]), like.attrs
         missing: Any = {"U": "", "i": 0}.get(like.dtype.kind, 0 if name in COUNTS else np.nan)
         values = np.full([sizes[dim] for dim in like.dims], missing, dtype=like.dtype)
         return like.dims, values, like.attrs

@@ -905,9 +905,7 @@ def _bands(
     if has_covariance(row):
         own = vcov(effect, number, of="effect").values[np.ix_(known, known)]
         least = of_groups if grouped else float(bin_degrees(row)[known].min(initial=np.inf))
-        of_bins = np.full(
-            len(known), intervals.largest_deviation(own, level, least, n_draws, rng)
-        )
+        of_bins = np.full(len(known), intervals.largest_deviation(own, level, least, n_draws, rng))
     else:
         # Bins are independent: each to the root of the level, by its own degrees of freedom.
         of_bins = intervals.student(level ** (1 / max(int(known.sum()), 1)), bin_degrees(row))

@@ -28,6 +28,7 @@ from scipy.special import ndtri
 from rhale_stats.arrays.accumulate import curve_at
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.category_plots import Ends, draw_levels, draw_shares
 from rhale_stats.effects import estimation_rows
 from rhale_stats.inference import draws_of, std_error
 from rhale_stats.schema import (
@@ -37,7 +38,9 @@ from rhale_stats.schema import (
     effect_at,
     feature_names,
     feature_position,
+    is_categorical,
     one_feature,
+    refuse_categorical,
     slopes,
     units_of,
     with_units,
@@ -73,6 +76,7 @@ LABEL_LENGTH = 30
 # Entries of the legend, down its columns, all of two lines so that its rows are level.
 CURVE, BIN = "average effect,\naccumulated", "average effect\nin the bin"
 BAND, BIN_SPREAD = "± heterogeneity\n(comonotone)", "± heterogeneity\nin the bin"
+AT_LEVEL = "average effect\nat the level"
 # Behind their level.
 CURVE_INTERVAL, BIN_INTERVAL = "interval, pointwise:", "interval of the\naverage in the bin"
 CURVE_BAND, BIN_BAND = (
@@ -101,7 +105,7 @@ WITHIN, BIN_ERROR = "heterogeneity within,\nsquared", "bin error"
 TOTAL, BIN_ERROR_SE = "their sum, the variance\nabout the effect", "± its standard error"
 MARKS = {BIASED: "*", LARGE: "**", TOO_FEW: "×"}
 LEGEND = (
-    *(CURVE, BIN, BAND, BIN_SPREAD),
+    *(CURVE, AT_LEVEL, BIN, BAND, BIN_SPREAD),
     *(DIFFERENCE, CURVE_INTERVAL, BIN_INTERVAL, CURVE_BAND, BIN_BAND, VIOLIN),
     *(TOTAL, WITHIN, BIN_ERROR, BIN_ERROR_SE),
     *(POINTS, EDGES, LOSS, CHOSEN),
@@ -185,6 +189,9 @@ def plot_effect(
     In a linear bin the violin is that of the residuals, whose spread is the heterogeneity, and
     follows the line: every local effect is moved along the slope to the middle of the bin.
 
+    Of a categorical feature the upper panel has a bar for every level, with the interval and band
+    as whiskers, and the lower one the share of its rows, with their number; ``local`` adds nothing.
+
     A bin without rows leaves a gap. A figure has one legend, above its panels; in one of your own
     ``layout="constrained"`` makes room for it.
 
@@ -212,6 +219,8 @@ def plot_effect(
         rows = rows_of(estimation_rows(check_local(local), effect), row)
     own = ax is None
     panels = None if ax is None else given_axes("ax", ax, 2, "an upper and a lower one")
+    if is_categorical(row):
+        return _plot_levels(effect, row, panels)
     with style(own=own):
         if panels is None:
             panels = _pair()
@@ -230,6 +239,22 @@ def plot_effect(
         _keep_noise_small(upper, lower, row)
         if rows is not None:
             draw_rug(lower, rows, row["edge_value"].values)
+        draw_legend(panels)
+    return as_array(panels)
+
+
+def _plot_levels(
+    effect: xr.Dataset, row: xr.Dataset, panels: list[Axes] | None
+) -> NDArray[np.object_]:
+    """Bars of the levels above, of their rows below."""
+    with style(own=panels is None):
+        if panels is None:
+            panels = _column([3.6, 1.6])
+        upper, lower = panels
+        upper.set_ylabel(output_label(effect), parse_math=False)
+        lower.set_xlabel(str(row["feature"].values), parse_math=False)
+        draw_curve(upper, row)
+        draw_shares(lower, row)
         draw_legend(panels)
     return as_array(panels)
 
@@ -395,6 +420,7 @@ def plot_bins(
     'number of bins'
     """
     row = one_feature(check_effect(effect), feature)
+    refuse_categorical(row, "plot_bins")
     rows = rows_of(estimation_rows(check_local(local), effect), row)
     n_panels = 2 if "bin_loss" in effect else 1
     panels = None
@@ -1374,6 +1400,16 @@ def _ends(interval: xr.DataArray) -> FloatArray:
 def draw_curve(panel: Axes, row: xr.Dataset) -> None:
     """The curve of one feature with its heterogeneity, and what is known of its errors."""
     x, curve, spread, interval, band = _curve(row)
+    if is_categorical(row):
+        whiskers = band_of = None
+        if interval is not None:
+            of = row["curve_ci" if "curve_ci" in row else "curve_se"]
+            whiskers = Ends(interval, _interval_label(of))
+        if band is not None:
+            band_of = Ends(band, f"{_percent(row['curve_band'])} {CURVE_BAND}")
+        colours = {"line": AVERAGE, "uncertainty": UNCERTAINTY}
+        draw_levels(panel, row, whiskers, band_of, label=AT_LEVEL, mark=OURS, **colours)
+        return
     panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
     panel.plot(x, curve, color=AVERAGE, linewidth=1.4, zorder=3, label=CURVE)
     panel.fill_between(
@@ -1392,10 +1428,14 @@ def draw_curve(panel: Axes, row: xr.Dataset) -> None:
         _draw_band(panel, x, band, row["curve_band"])
 
 
+def _interval_label(of: xr.DataArray) -> str:
+    target = str(of.attrs.get("target", "curve")).partition(", math")[0]
+    return textwrap.fill(f"{_percent(of)} {CURVE_INTERVAL} {target}", LEGEND_WIDTH)
+
+
 def _draw_interval(panel: Axes, x: FloatArray, ends: FloatArray, of: xr.DataArray) -> None:
     """Pointwise: dashed. Curves that are centred differently have different ones."""
-    target = str(of.attrs.get("target", "curve")).partition(", math")[0]
-    label = textwrap.fill(f"{_percent(of)} {CURVE_INTERVAL} {target}", LEGEND_WIDTH)
+    label = _interval_label(of)
     for end, text in zip(ends, (label, None), strict=True):
         panel.plot(
             x,
@@ -1676,8 +1716,7 @@ def common_limits(rows: list[xr.Dataset]) -> tuple[float, float] | None:
         _, curve, spread, *about = _curve(row)
         drawn = [
             curve,
-            curve - spread,
-            curve + spread,
+            *([] if is_categorical(row) else [curve - spread, curve + spread]),
             *(part for part in about if part is not None),
         ]
         for part in drawn:

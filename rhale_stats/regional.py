@@ -43,6 +43,7 @@ from rhale_stats.schema import (
     check_local,
     feature_names,
     feature_position,
+    refuse_categorical,
     software,
     stack,
 )
@@ -336,6 +337,7 @@ def work_of(
 ) -> Work:
     """Everything checked, and the rows dealt out."""
     local = check_local(local)
+    refuse_categorical(local, "regions")
     check_count("max_depth", settings.max_depth, 0)
     check_count("n_thresholds", settings.n_thresholds, 1)
     check_count("n_permutations", settings.n_permutations, 1)

@@ -374,9 +374,7 @@ def _feature_of_levels(
     def ordered(k: IntArray, row_of: IntArray, g: FloatArray, bins: accumulate.Pieces) -> Any:
         w = None if weight is None else weight[row_of]
         place = code[row_of].astype(np.float64)
-        made = resample.terms(
-            bins, k, place, g, w, frequency=rows.frequency, standard_errors=False
-        )
+        made = resample.terms(bins, k, place, g, w, frequency=rows.frequency, standard_errors=False)
         return made._replace(order=row_of[made.order])
 
     none = np.zeros(row.sizes["edge"])
@@ -408,9 +406,7 @@ def _level_replicates(
         "curve": curve,
         "average_effect": np.nansum(in_steps * found.mean, axis=1) / in_steps.sum(axis=1),
         "heterogeneity_index": np.nansum(found.residual, axis=1),
-        "heterogeneity_output": categories.heterogeneity_output(
-            found.variance, in_steps, share, n
-        ),
+        "heterogeneity_output": categories.heterogeneity_output(found.variance, in_steps, share, n),
         "n_empty": np.isnan(found.effect).sum(axis=1).astype(np.float64),
         "curve_mean": np.sum(share * curve, axis=1),
         **dict(zip(SIZES, categories.sizes(curve, share), strict=True)),
@@ -491,7 +487,9 @@ def _accelerations(
             sums = level_sums(row, rows, position, unit, n_units)
             at = fit_of(row).loadings(row["edge_value"].values)
             moved = sums.of_curve(at, population=str(row.attrs["centering"]) == "mean")
-            powers = [np.sum(moved**power / size[:, None] ** (power - 1), axis=0) for power in (2, 3)]
+            powers = [
+                np.sum(moved**power / size[:, None] ** (power - 1), axis=0) for power in (2, 3)
+            ]
             found.append(
                 {
                     "effect_acceleration": _acceleration(*_powers(sums.mean, size)),

@@ -58,9 +58,7 @@ def _centre(row: xr.Dataset) -> float:
     if is_categorical(row):
         return float(np.sum(row["level_share"].values * curve))
     here = accumulate.known_stretch(row["weight_share"].values)
-    return accumulate.mean_of_curve(
-        curve[here.start : here.stop + 1], pieces_of(row).stretch(here)
-    )
+    return accumulate.mean_of_curve(curve[here.start : here.stop + 1], pieces_of(row).stretch(here))
 
 
 @each_part

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,17 @@ from rhale_stats.arrays.accumulate import curve_at, turning_points
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.intervals import student
 from rhale_stats.by_part import each_part
-from rhale_stats.inference import bin_degrees, row_degrees, std_error
+from rhale_stats.inference import bin_degrees, fit_of, row_degrees, std_error
 from rhale_stats.regional import check_tree
 from rhale_stats.schema import (
+    categorical_features,
     check_effect,
     check_local,
     effect_at,
     feature_names,
     feature_position,
+    is_categorical,
+    level_names,
     one_feature,
     position_of,
     slopes,
@@ -96,7 +100,8 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         ``std_error``, ``statistic``, ``p_value`` (of no effect in the bin, two-sided),
         ``conf_low``, ``conf_high``, ``heterogeneity``, ``heterogeneity_se``; ``slope`` and
         ``slope_se`` from a rule that makes linear bins, and what `check_unbiased` and `jump_check`
-        found. A constant feature has no bins and so no rows. Of a comparison: its points, with
+        found. With categorical features ``level_from`` and ``level_to`` of a step, empty for
+        others. A constant feature has no bins and so no rows. Of a comparison: its points, with
         ``conf_low``, ``conf_high`` and the band; of another test the columns of `glance`; of sizes
         a line a size.
 
@@ -134,7 +139,7 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     if _kind(effect) == INTERACTIONS:
         return _tidy_interactions(effect)
     effect = _with_std_error(effect)
-    frames = []
+    frames, levels = [], bool(categorical_features(effect))
     for name in feature_names(effect):
         row = one_feature(effect, name)
         frame = pd.DataFrame(
@@ -146,6 +151,10 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
                 "n_obs": row["n_obs"].values,
             }
         )
+        if levels:
+            texts = level_names(row) if is_categorical(row) else [""] * row.sizes["edge"]
+            frame.insert(4, "level_from", texts[:-1])
+            frame.insert(5, "level_to", texts[1:])
         intervals = _wald_columns(
             row["effect"].values, row["effect_se"].values, level, bin_degrees(row)
         )
@@ -261,7 +270,9 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
         Indexed by ``obs``. For every feature ``f`` of ``effect``: ``f`` (its value),
         ``f.local_effect``, ``f.bin``, ``f.effect`` (of the bin; at the value where that is
         linear), ``f.residual`` (local effect minus effect) and ``f.curve`` at the value;
-        ``weight`` where there is one.
+        ``weight`` where there is one. Of a categorical feature ``f`` is the level and
+        ``f.local_effect`` the mean of the differences to its neighbours; a row is in no one step,
+        so that bin, effect and residual are missing.
 
     Raises
     ------
@@ -289,7 +300,13 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
         mean, curve = np.full(len(x), np.nan), np.full(len(x), np.nan)
         edges = row["edge_value"].values
         inside = np.zeros(len(x), dtype=bool)
-        if len(edges):
+        if is_categorical(row):
+            there = ~np.isnan(x)
+            at = x[there].astype(np.int64)
+            curve[there] = row["curve"].values[at]
+            x = np.full(len(x), "", dtype=object)
+            x[there] = np.array(level_names(row), dtype=object)[at]
+        elif len(edges):
             inside = (x >= edges[0]) & (x <= edges[-1])
             k = bin_index(edges, x)
             number[:] = k
@@ -384,6 +401,14 @@ def summary(
         body, notes = _bin_table(effect, name, bounds, level)
     smry = Summary()
     smry.tables = [_header(effect, title, body), body]
+    if feature is not None and is_categorical(one_feature(effect, feature)):
+        row = one_feature(effect, feature)
+        smry.tables.append(_level_table(row, level))
+        notes += [
+            "A step goes from one level to the next, over the rows of both: a row may be in two, "
+            "and standard errors know that. Below, the accumulated effect at every level.",
+            f"Order of the levels: {row['order'].values}; taken as given.",
+        ]
     for check, table in (("verdict", _bias_table), ("jump", _jump_table)):
         if check in effect:
             extra, extra_notes = table(effect, feature)
@@ -938,6 +963,23 @@ def _bin_table(
     return SimpleTable(rows, heads, _labels(one_feature(effect, name)), txt_fmt=fmt_params), notes
 
 
+def _level_table(row: xr.Dataset, level: float) -> SimpleTable:
+    """The curve of one feature at its levels, and their rows."""
+    tail = (1 - level) / 2
+    heads = ["rows", "share", "curve", "std err", f"[{tail:.3g}", f"{1 - tail:.3g}]"]
+    degrees = fit_of(row).curve_degrees(row["edge_value"].values)
+    half = student(level, degrees) * row["curve_se"].values
+    curve = row["curve"].values
+    columns = (curve, row["curve_se"].values, curve - half, curve + half)
+    lines = [
+        [f"{n}", f"{share:.1%}", *(_number(float(value)) for value in values)]
+        for n, share, *values in zip(
+            row["n_level"].values, row["level_share"].values, *columns, strict=True
+        )
+    ]
+    return SimpleTable(lines, heads, level_names(row), "Levels", txt_fmt=fmt_params)
+
+
 def _source_note(effect: xr.Dataset) -> str:
     source = str(effect["effect_se"].attrs.get("source", "rows"))
     note = f"Standard errors: sampling of {source}; the model and the bins are taken as given"
@@ -1095,6 +1137,9 @@ def _warnings(effect: xr.Dataset) -> list[str]:
 
 def _labels(row: xr.Dataset) -> list[str]:
     """Stubs of the lines of bins, as in the table above them."""
+    if is_categorical(row):
+        names = level_names(row)
+        return [f"{one} → {other}" for one, other in pairwise(names)]
     return interval_labels(row["edge_value"].values) or [str(row["feature"].values)]
 
 

@@ -44,6 +44,7 @@ from rhale_stats.schema import (
     feature_names,
     feature_position,
     one_feature,
+    refuse_categorical,
     slopes,
     stacked,
     variable,
@@ -174,6 +175,7 @@ def check_unbiased(
     'bias larger than standard error'
     """
     local, effect = check_local(local), check_effect(effect)
+    refuse_categorical(effect, "check_unbiased")
     check_choice("adjust", adjust, ADJUSTMENTS)
     check_significance(significance)
     if "debiased" in effect.attrs:
@@ -495,6 +497,7 @@ def jump_check(
     array([0., 0., 6., 0., 0.])
     """
     local, effect = check_local(local), check_effect(effect)
+    refuse_categorical(effect, "jump_check")
     check_choice("adjust", adjust, ADJUSTMENTS)
     table = models.as_table(_table(local) if X is None else X)
     if table.n_rows != local.sizes["obs"]:

@@ -188,9 +188,13 @@ def row_sums(
         table(share * r),
         table(np.zeros(len(k))),
         table(share * (r**2 - spread[k])),
-        np.bincount(group, w / w.sum() * level, n_groups),
-        np.bincount(group[of.row], own / own.sum() * average, n_groups),
+        _added(group, w / w.sum() * level, n_groups),
+        _added(group[of.row], own / own.sum() * average, n_groups),
     )
+
+
+def _added(group: IntArray, values: FloatArray, n_groups: int) -> FloatArray:
+    return np.asarray(np.bincount(group, values, n_groups), dtype=np.float64)
 
 
 class Covariances(NamedTuple):
@@ -251,7 +255,7 @@ def heterogeneity_output(
     weight = np.where(known, weight, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         squares = np.sum(weight * np.where(known, variance, 0.0), axis=-1) / weight.sum(axis=-1)
-        return np.sqrt(spread * n_effective / (n_effective - 1) * squares)
+        return np.asarray(np.sqrt(spread * n_effective / (n_effective - 1) * squares))
 
 
 def n_effective_of(weight: FloatArray | None, n_rows: int, *, frequency: bool) -> float:
