@@ -919,7 +919,7 @@ def _warn_of_empty_bins(
             f"Bins without rows: {', '.join(found)}. Their effects are NaN. No curve crosses them: "
             f"it is given on the bins between gaps that have most rows, and NaN elsewhere. Use "
             f"fewer bins{better}.",
-            stacklevel=3,
+            stacklevel=5,
         )
 
 
