@@ -27,6 +27,7 @@ from rhale_stats.hypotheses import compare, equivalence_test, wald_test
 from rhale_stats.inference import confband, confint, std_error, vcov
 from rhale_stats.interactions import interaction_matrix
 from rhale_stats.models import ModelError
+from rhale_stats.output_plots import plot_outputs
 from rhale_stats.plots import (
     plot_bias,
     plot_bins,
@@ -88,6 +89,7 @@ __all__ = [
     "plot_effects",
     "plot_forest",
     "plot_interactions",
+    "plot_outputs",
     "plot_regions",
     "plot_tree",
     "predict",

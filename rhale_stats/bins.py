@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ast import literal_eval
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -99,14 +99,12 @@ def make_lines(rule: BinRule) -> bool:
     return int(getattr(rule, "degree", 0)) > 0
 
 
-def difference_cells(rule: BinRule, column: Column) -> Axis:
-    """Cells that slopes are taken across, math [2], where a rule is to choose bins of them.
+def of_differences(rule: BinRule) -> BinRule:
+    """The rule for slopes across its own cells, math [2]: no edge inside a cell.
 
-    Finer cells than `AdaptiveBins` has bins at most would see noise only.
+    Cells finer than bins may be would see noise only.
     """
-    if isinstance(rule, AdaptiveBins):
-        return _equal_cells(column, rule.max_bins, "max_bins")
-    return rule.cells(column)
+    return replace(rule, refine=False) if isinstance(rule, AdaptiveBins) else rule
 
 
 def starts_of(
@@ -495,6 +493,9 @@ class AdaptiveBins:
     min_obs : int, default 10
         Smallest number of rows of a bin (with precision weights: smallest effective number). At
         least 2 whatever is given.
+    refine : bool, default True
+        Move edges on the finer grid. Never done where local effects are slopes across cells of
+        ``max_bins``: inside a cell there is nothing to be seen.
 
     Notes
     -----
@@ -521,6 +522,7 @@ class AdaptiveBins:
     degree: int = 1
     penalty: float | None = field(default=None, metadata={"default": "2 ln max_bins"})
     min_obs: int = 10
+    refine: bool = True
 
     def __post_init__(self) -> None:
         check_count("max_bins", self.max_bins, 1)
@@ -541,8 +543,8 @@ class AdaptiveBins:
         check_count("min_obs", self.min_obs, 1)
 
     def cells(self, column: Column) -> Axis:
-        """The fine grid: ten cells to one of ``max_bins`` equal cells."""
-        return _equal_cells(column, adaptive.FINE * self.max_bins, "max_bins")
+        """The fine grid: ten cells to one of ``max_bins`` equal cells, or one."""
+        return _equal_cells(column, self._fine * self.max_bins, "max_bins")
 
     def choose(self, candidates: Sequence[Candidates]) -> list[Partition]:
         """The bins of smallest risk, for every feature."""
@@ -557,9 +559,14 @@ class AdaptiveBins:
                 risk=self._risk(),
                 min_obs=self.min_obs,
                 resolution=candidate.resolution,
+                fine=self._fine,
             )
             chosen.append(Partition(starts, linear if self.degree else None))
         return chosen
+
+    @property
+    def _fine(self) -> int:
+        return adaptive.FINE if self.refine else 1
 
     def _risk(self) -> adaptive.Risk:
         edge = 2 * np.log(self.max_bins) if self.penalty is None else self.penalty

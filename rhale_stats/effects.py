@@ -31,8 +31,8 @@ from rhale_stats.bins import (
     Partition,
     check_rule,
     describe,
-    difference_cells,
     make_lines,
+    of_differences,
 )
 from rhale_stats.by_part import each_part, features_by_rows, has_gaps, own_rows
 from rhale_stats.schema import (
@@ -290,7 +290,7 @@ def cell_ends(
     low, high = float(own.min()), float(own.max())
     if low == high:
         return np.full_like(x, low), np.full_like(x, low)
-    axis = difference_cells(rule, Column(name, own, low, high, counts))
+    axis = of_differences(rule).cells(Column(name, own, low, high, counts))
     edges = binning.bin_edges(axis, np.arange(len(axis)), low, high)
     cell = np.clip(sums.cell_index(axis, x), 0, len(axis) - 1)
     return edges[cell], edges[cell + 1]
@@ -552,6 +552,8 @@ def rhale(
     check_choice("centering", centering, CENTERINGS)
     rule: BinRule = OptimalBins() if bins is None else bins
     check_rule(rule)
+    if local.attrs.get("local_effect_method") == "finite_difference":
+        rule = of_differences(rule)
     names = feature_names(local)
     split: dict[str, float | int] = {}
     if honest and "n_missing" in local:
@@ -945,7 +947,7 @@ def _warn_of_empty_bins(
             f"Bins without rows: {', '.join(found)}. Their effects are NaN. No curve crosses them: "
             f"it is given on the bins between gaps that have most rows, and NaN elsewhere. Use "
             f"fewer bins{better}.",
-            stacklevel=3,
+            stacklevel=5,
         )
 
 

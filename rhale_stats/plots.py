@@ -28,6 +28,7 @@ from scipy.special import ndtri
 from rhale_stats.arrays.accumulate import curve_at
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.by_part import has_gaps
 from rhale_stats.category_plots import Ends, draw_levels, draw_shares
 from rhale_stats.effects import estimation_rows
 from rhale_stats.inference import draws_of, std_error
@@ -75,6 +76,7 @@ RUG_HEIGHT = 0.03  # of the panel: less than the margin below the data
 LABEL_LENGTH = 30
 # Entries of the legend, down its columns, all of two lines so that its rows are level.
 CURVE, BIN = "average effect,\naccumulated", "average effect\nin the bin"
+MISSING = "rows without a value,\nwith their interval"
 BAND, BIN_SPREAD = "± heterogeneity\n(comonotone)", "± heterogeneity\nin the bin"
 AT_LEVEL = "average effect\nat the level"
 # Behind their level.
@@ -109,6 +111,7 @@ LEGEND = (
     *(DIFFERENCE, CURVE_INTERVAL, BIN_INTERVAL, CURVE_BAND, BIN_BAND, VIOLIN),
     *(TOTAL, WITHIN, BIN_ERROR, BIN_ERROR_SE),
     *(POINTS, EDGES, LOSS, CHOSEN),
+    *(MISSING,),
     *(ESTIMATE, REPLICATES, EACH, CHAIN),
 )
 LEGEND_WIDTH = 40
@@ -191,6 +194,9 @@ def plot_effect(
 
     Of a categorical feature the upper panel has a bar for every level, with the interval and band
     as whiskers, and the lower one the share of its rows, with their number; ``local`` adds nothing.
+
+    With ``missing="bin"`` rows without a value stand beside the axis: on the curve where the
+    median does, moved by what it does to be missing, with a 95 % interval of that.
 
     A bin without rows leaves a gap. A figure has one legend, above its panels; in one of your own
     ``layout="constrained"`` makes room for it.
@@ -330,7 +336,7 @@ def plot_effects(
     own = panels is None
     with style(own=own):
         if panels is None:
-            panels = _grid(len(rows), min(n_columns, len(rows)))
+            panels = grid_of_panels(len(rows), min(n_columns, len(rows)))
         limits = common_limits(rows)
         for panel, row, position in zip(panels, rows, positions, strict=True):
             panel.set_title(str(row["feature"].values), parse_math=False)
@@ -1226,11 +1232,13 @@ def rows_of(local: xr.Dataset, row: xr.Dataset) -> RowsInBins | None:
     if not row.sizes["bin"]:
         return None
     column = local.isel(feature=feature_position(local, name))
+    if has_gaps(local):
+        column = column.isel(obs=column["x"].notnull().values)
     x, g = (np.asarray(column[name].values, dtype=np.float64) for name in ("x", "local_effect"))
     frequency = local.attrs.get("weight_kind") == "frequency"
     weight = np.ones(len(x))
     if "weight" in local:
-        weight = np.asarray(local["weight"].values, dtype=np.float64)
+        weight = np.asarray(column["weight"].values, dtype=np.float64)
         present = weight > 0
         x, g, weight = x[present], g[present], weight[present]
     if not len(x):
@@ -1294,7 +1302,8 @@ def _pair() -> list[Axes]:
     return list(panels)
 
 
-def _grid(n_panels: int, n_columns: int) -> list[Axes]:
+def grid_of_panels(n_panels: int, n_columns: int) -> list[Axes]:
+    """Panels of a new figure, line by line."""
     n_lines = -(-n_panels // n_columns)
     figure, grid = plt.subplots(
         n_lines,
@@ -1426,6 +1435,37 @@ def draw_curve(panel: Axes, row: xr.Dataset) -> None:
         _draw_interval(panel, x, interval, of)
     if band is not None:
         _draw_band(panel, x, band, row["curve_band"])
+    _draw_missing(panel, row)
+
+
+def _missing(row: xr.Dataset) -> FloatArray | None:
+    """Ends of the interval of rows without a value, their middle between them."""
+    if "missing_curve" not in row or np.isnan(row["missing_curve"]):
+        return None
+    half = np.nan_to_num(HALF_WIDTH * float(row["missing_effect_se"]))
+    return np.asarray(float(row["missing_curve"]) + half * np.array([-1.0, 0.0, 1.0]))
+
+
+def _draw_missing(panel: Axes, row: xr.Dataset) -> None:
+    """Rows without a value, beside the axis that they have no place on."""
+    ends = _missing(row)
+    if ends is None:
+        return
+    # The limits of the panel know of them only by what lies on its own axis.
+    panel.update_datalim(np.column_stack([np.full(3, row["edge_value"].values[-1]), ends]))
+    panel.autoscale_view()
+    beside = panel.get_yaxis_transform()
+    panel.plot([1.03] * 2, ends[[0, 2]], color=UNCERTAINTY, transform=beside, clip_on=False)
+    panel.plot(
+        [1.03],
+        ends[[1]],
+        "D",
+        color=AVERAGE,
+        markersize=4,
+        transform=beside,
+        clip_on=False,
+        label=MISSING,
+    )
 
 
 def _interval_label(of: xr.DataArray) -> str:
@@ -1714,7 +1754,9 @@ def common_limits(rows: list[xr.Dataset]) -> tuple[float, float] | None:
         if not row.sizes["bin"]:
             continue
         _, curve, spread, *about = _curve(row)
+        missing = _missing(row)
         drawn = [
+            *([] if missing is None else [missing]),
             curve,
             *([] if is_categorical(row) else [curve - spread, curve + spread]),
             *(part for part in about if part is not None),

@@ -17,7 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
 from rhale_stats.arrays.moments import IntArray
-from rhale_stats.bins import BinRule, OptimalBins, check_rule, describe, rule_of
+from rhale_stats.bins import (
+    BinRule,
+    OptimalBins,
+    check_rule,
+    describe,
+    of_differences,
+    rule_of,
+)
 from rhale_stats.effects import (
     PROGRESS_DELAY,
     Rows,
@@ -365,6 +372,8 @@ def work_of(
             )
     rule: BinRule = OptimalBins() if bins is None else bins
     check_rule(rule)
+    if local.attrs.get("local_effect_method") == "finite_difference":
+        rule = of_differences(rule)
     rows = columns(local)
     present = local["weight"].values > 0 if "weight" in local else np.ones(rows.n_rows, dtype=bool)
     n_rows = rows.n_rows

@@ -142,11 +142,14 @@ def test_fewer_effective_rows_than_a_variance_needs_are_refused(rule):
         ),
         (
             rs.AdaptiveBins(),
-            ("AdaptiveBins", "max_bins=100, degree=1, penalty=2 ln max_bins, min_obs=10"),
+            (
+                "AdaptiveBins",
+                "max_bins=100, degree=1, penalty=2 ln max_bins, min_obs=10, refine=True",
+            ),
         ),
         (
             rs.AdaptiveBins(20, 0, 5, 7),
-            ("AdaptiveBins", "max_bins=20, degree=0, penalty=5, min_obs=7"),
+            ("AdaptiveBins", "max_bins=20, degree=0, penalty=5, min_obs=7, refine=True"),
         ),
     ],
 )

@@ -69,20 +69,23 @@ def adaptive_partition(
     risk: Risk,
     min_obs: float,
     resolution: float,
+    fine: int = FINE,
 ) -> tuple[IntArray, NDArray[np.bool_]]:
     """First cells of the bins of one feature, and which of the bins are linear.
 
     Parameters
     ----------
     cells, comoments : Moments, Comoments
-        Of shape (FINE * coarse cells,). Comoments are needed for lines only.
+        Of shape (fine * coarse cells,). Comoments are needed for lines only.
     low, high : float
         Ends of the axis.
     risk : Risk
     min_obs, resolution : float
         Smallest effective number of rows of a bin; local effects that differ by less are equal.
+    fine : int
+        Cells to a coarse one.
     """
-    search = _Search(cells, comoments, low, high, risk, min_obs, resolution)
+    search = _Search(cells, comoments, low, high, risk, min_obs, resolution, fine)
     noise = search.noise_of_neighbours()
     edges = search.partition(noise)
     # Neighbours on a steep stretch differ by more than noise: look again with that of the fit.
@@ -105,6 +108,7 @@ class _Search:
         risk: Risk,
         min_obs: float,
         resolution: float,
+        fine: int = FINE,
     ) -> None:
         everything = merge(cells, np.array([0]))
         occupied = cells.weight > 0
@@ -124,7 +128,7 @@ class _Search:
         )
         self.running = np.zeros((len(self.cells), len(w) + 1))
         np.cumsum(self.cells, axis=1, out=self.running[:, 1:])
-        self.n_cells = len(w)
+        self.n_cells, self.fine = len(w), fine
         self.weighted = not np.array_equal(cells.weight, cells.weight_sq)
         # What rounding leaves of the spread of places that are all the same.
         self.no_spread = 64 * np.finfo(np.float64).eps * self.running[3, -1]
@@ -201,7 +205,7 @@ class _Search:
 
     def coarse(self, noise: float) -> IntArray:
         """The exact optimum with edges on the coarse grid, by T(j) = min_l T(l) + B(l, j)."""
-        n_coarse = self.n_cells // FINE
+        n_coarse = self.n_cells // self.fine
         best = np.full(n_coarse + 1, np.inf)
         best[0] = 0.0
         previous = np.zeros(n_coarse + 1, dtype=np.int64)
@@ -215,17 +219,17 @@ class _Search:
                 total = costs[at, :end] + best[:end]
                 previous[end] = total.argmin()
                 best[end] = total[previous[end]]
-        return FINE * np.append(backtrack(previous), n_coarse)
+        return self.fine * np.append(backtrack(previous), n_coarse)
 
     def _block(self, begins: IntArray, ends: IntArray) -> Sums:
         """Sums of all bins from ``begins`` to ``ends`` on the coarse grid, (end, begin)."""
         if not self.weighted:
-            return self.between(FINE * begins[None, :], FINE * ends[:, None])
+            return self.between(self.fine * begins[None, :], self.fine * ends[:, None])
         # Again by themselves, all bins with one end at once.
         inside = begins < ends[:, None]
         sums = []
         for part in self.cells:
-            coarse = part.reshape(-1, FINE).sum(axis=1)[: len(begins)]
+            coarse = part.reshape(-1, self.fine).sum(axis=1)[: len(begins)]
             terms = np.where(inside, coarse, 0.0)
             sums.append(np.cumsum(terms[:, ::-1], axis=1)[:, ::-1])
         return Sums(*sums)
@@ -234,7 +238,7 @@ class _Search:
         """The exact optimum with every edge less than a coarse cell away from where it was."""
         if len(edges) == 2:
             return edges
-        shift = np.arange(1 - FINE, FINE)
+        shift = np.arange(1 - self.fine, self.fine)
         places = edges[:, None] + shift
         places[0], places[-1] = edges[0], edges[-1]
         begin, end = np.broadcast_arrays(places[:-1, :, None], places[1:, None, :])
