@@ -306,8 +306,11 @@ def _by_encoding(order: str, levels: _Levels, y: FloatArray, counts: IntArray | 
     # Text that is not a number, so that no encoder takes it for one.
     frame = pd.DataFrame({"level": pd.Series([f"level {one}" for one in code], dtype=object)})
     encoder = getattr(category_encoders, ENCODERS[order])(cols=["level"])
-    encoder.fit(frame, pd.Series(y, name="target"))
-    encoded = encoder.transform(frame)["level"].to_numpy(dtype=np.float64)
+    with warnings.catch_warnings():
+        # Its own, about an option of pandas that it sets.
+        warnings.filterwarnings("ignore", ".*no_silent_downcasting")
+        encoder.fit(frame, pd.Series(y, name="target"))
+        encoded = encoder.transform(frame)["level"].to_numpy(dtype=np.float64)
     _, first = np.unique(code, return_index=True)
     found = encoded[first]
     if not np.isfinite(found).all():

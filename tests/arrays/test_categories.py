@@ -1,0 +1,98 @@
+"""Order of levels, and the covariance of steps that share rows."""
+
+import numpy as np
+import pytest
+
+from rhale_stats.arrays import categories as kernel
+
+
+def test_distances_by_hand():
+    code = np.array([0, 0, 1, 1])
+    x = np.array([1.0, 2.0, 2.0, np.nan])
+    # Missing lies below all: level 0 is 0, 1/2, 1 at (missing, 1, 2), level 1 is 1/2, 1/2, 1.
+    assert kernel.ks_distance(x, code, np.ones(4), 2)[0, 1] == 0.5
+    other = np.array([0, 0, 0, 1])
+    assert kernel.share_distance(other, 2, code, np.ones(4), 2)[0, 1] == 0.5
+    # With weights 1 and 3 in level 1 the share of the second category there is 3/4.
+    weight = np.array([1.0, 1.0, 1.0, 3.0])
+    assert kernel.share_distance(other, 2, code, weight, 2)[0, 1] == 0.75
+
+
+def test_ks_distance_is_scipys(rng):
+    stats = pytest.importorskip("scipy.stats")
+    code, x = rng.integers(0, 3, 500), rng.normal(size=500)
+    x[code == 1] += 0.4
+    found = kernel.ks_distance(x, code, np.ones(500), 3)
+    for a in range(3):
+        for b in range(3):
+            expected = stats.ks_2samp(x[code == a], x[code == b]).statistic
+            assert found[a, b] == pytest.approx(expected, abs=1e-12)
+
+
+def test_ks_distance_of_many_rows_is_that_at_a_thousand_quantiles(rng):
+    stats = pytest.importorskip("scipy.stats")
+    code, x = rng.integers(0, 2, 20_000), rng.normal(size=20_000)
+    x[code == 1] += 0.1
+    exact = stats.ks_2samp(x[code == 0], x[code == 1]).statistic
+    found = kernel.ks_distance(x, code, np.ones(len(x)), 2)[0, 1]
+    # Between two of 1000 quantiles no distribution of half of the rows moves by more than 0.002.
+    assert exact - 0.002 <= found <= exact + 1e-12
+    # Any increasing transformation keeps it.
+    assert kernel.ks_distance(np.exp(x), code, np.ones(len(x)), 2)[0, 1] == found
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_places_on_a_line_are_found(seed):
+    rng = np.random.default_rng(seed)
+    place = rng.normal(size=7)
+    order = kernel.line_order(np.abs(place[:, None] - place))
+    expected = np.argsort(place)
+    if place[0] > place.mean():
+        expected = expected[::-1]  # the first level lies on the left
+    assert order.tolist() == expected.tolist()
+
+
+def test_ties_of_places_keep_the_order_of_levels():
+    assert kernel.line_order(np.zeros((4, 4))).tolist() == [0, 1, 2, 3]
+    # All equally far apart: no direction tells them apart but that of their numbers.
+    assert kernel.line_order(1 - np.eye(5)).tolist() == [0, 1, 2, 3, 4]
+    place = np.array([0.0, 1.0, 0.0, 2.0, 1.0])
+    assert kernel.line_order(np.abs(place[:, None] - place)).tolist() == [0, 2, 1, 4, 3]
+
+
+def test_covariances_are_those_of_influences_written_out(rng):
+    """Another route: psi of every row and every level, one by one."""
+    n, n_levels = 60, 4
+    code = np.concatenate([np.arange(n_levels), rng.integers(0, n_levels, n - n_levels)])
+    up, down, w = rng.normal(size=n), rng.normal(size=n), rng.uniform(0.5, 2, n)
+    of = kernel.steps(code, up, down, n_levels)
+    bins, _, _ = kernel.step_moments(of, code, w, n_levels - 1, frequency=False)
+    share = np.bincount(code, w) / w.sum()
+    curve, offset = kernel.curve(bins.mean, share, "mean")
+    assert offset == pytest.approx(share @ np.append(0, np.cumsum(bins.mean)))
+    n_eff = bins.weight**2 / bins.weight_sq
+    stretch = np.sqrt(n_eff / (n_eff - 1))
+    psi = np.zeros((n, n_levels))
+    for i in range(n):
+        for e in range(n_levels):
+            for j in range(n_levels - 1):
+                if code[i] not in (j, j + 1):
+                    continue
+                d = up[i] if code[i] == j else down[i]
+                load = (j < e) - share[j + 1 :].sum()
+                p = bins.weight[j] / w.sum()
+                psi[i, e] += load * stretch[j] * (d - bins.mean[j]) / p
+            psi[i, e] -= curve[code[i]]
+    expected = (w[:, None] ** 2 * psi).T @ psi / w.sum() ** 2
+    moved = kernel.row_sums(of, code, curve, w, np.arange(n), n)
+    at = kernel.loadings(share, np.arange(n_levels, dtype=float), "mean")
+    found = kernel.covariances(moved, at, np.ones(n), n_eff, population=True)
+    np.testing.assert_allclose(found.curve, expected, rtol=1e-10)
+    assert np.linalg.eigvalsh(found.curve).min() > -1e-12
+
+
+def test_sizes_by_hand():
+    importance, aled, low, high = kernel.sizes(np.array([1.0, 3.0]), np.array([0.25, 0.75]))
+    assert (low, high) == (-1.5, 0.5)
+    assert aled == pytest.approx(0.75)
+    assert importance == pytest.approx(np.sqrt(0.75))
