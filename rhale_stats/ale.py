@@ -25,7 +25,13 @@ from rhale_stats.categories import (
     level_effects,
     split_features,
 )
-from rhale_stats.effects import CENTERINGS, MISSING, local_effects, rhale
+from rhale_stats.effects import (
+    CENTERINGS,
+    MISSING,
+    STD_ERROR_MOMENTS,
+    local_effects,
+    rhale,
+)
 from rhale_stats.schema import categorical_features, feature_names
 from rhale_stats.validate import check_choice
 
@@ -374,7 +380,8 @@ def ale_from_local(
             rhale(own, bins=rule, centering=centering, std_error_moments=std_error_moments)
         )
     if levels:
-        parts.append(level_ale(local.sel(feature=levels), centering=centering))
+        own = level_ale(local.sel(feature=levels), centering=centering)
+        parts.append(own if std_error_moments else own.drop_vars(STD_ERROR_MOMENTS))
     return joined(parts, feature_names(local)).assign_attrs(method="ale")
 
 

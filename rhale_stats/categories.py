@@ -570,7 +570,8 @@ def level_ale(local: xr.Dataset, *, centering: str = "mean") -> xr.Dataset:
     beyond = np.arange(most) >= n_bins[:, None]
     facts = FACTS | LEVEL_FACTS | {"curve": {"centering": centering}}
     level = local["level"].values
-    level = np.pad(level, ((0, 0), (0, most + 1 - level.shape[1]))) if level.size else level
+    # Some features of many may have fewer levels than the others.
+    level = np.pad(level[:, : most + 1], ((0, 0), (0, max(most + 1 - level.shape[1], 0))))
     weighted = local["weight"].values > 0 if "weight" in local else np.ones(local.sizes["obs"])
     return xr.Dataset(
         {
