@@ -194,6 +194,11 @@ def _of_many(
     of_cell += [cells.m2 + cells.weight * deviation**2, *([cells.weight_sq] if weighted else [])]
     of_cell = [np.ascontiguousarray(part.T) for part in of_cell]
     of_bins = [np.zeros_like(part) for part in of_cell]
+    # No bin ends where no problem has rows enough before and behind. Kish's number of precision
+    # weights may be larger in a part.
+    before = np.cumsum(of_cell[1], axis=0)
+    ends = weighted | ((before >= needed) & (before[-1] - before >= needed)).any(axis=1)
+    ends[-1] = True
     price = discount / everything.weight
     best = np.full((n_cells + 1, n_problems), np.inf)
     best[0] = tie
@@ -207,6 +212,8 @@ def _of_many(
         for j in range(1, n_cells + 1):
             for total, part in zip(of_bins, of_cell, strict=True):
                 total[:j] += part[j - 1]
+            if not ends[j - 1]:
+                continue
             span, weight, first, second = (total[:j] for total in of_bins[:4])
             (cost, other), flag, n_rows = room[:, :j], flags[:j], weight
             np.multiply(first, first, out=cost)
