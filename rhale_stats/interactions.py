@@ -20,10 +20,11 @@ from rhale_stats.region_search import (
     least_of,
     node_of,
     split_losses,
+    tried_of,
 )
 from rhale_stats.regional import NODE_VARIABLES, work_of
 from rhale_stats.schema import feature_names, software
-from rhale_stats.splits import candidates_of, conditioning_columns, sides_of
+from rhale_stats.splits import conditioning_columns, sides_of
 from rhale_stats.validate import check_choice, check_count
 
 
@@ -108,7 +109,7 @@ def interaction_matrix(
         losses[position] = node.loss
         found = work.conditioning(conditioning, names[position])
         at = [every.index(one.name) for one in found]
-        tried = [candidates_of(one, thresholds, n_thresholds, node.rows.counts) for one in found]
+        tried = tried_of(found, node, settings, work.of_root)
         split = split_losses(problem, node, node.rows, tried)
         least = np.array([least_of([one]) for one in split])
         allowed = np.isfinite(least)

@@ -29,7 +29,6 @@ from rhale_stats.arrays.moments import (
 from rhale_stats.bins import (
     BinRule,
     Column,
-    GivenBins,
     make_lines,
     starts_of,
 )
@@ -70,7 +69,7 @@ R = TypeVar("R", bound=search.Tabled)
 
 
 class Node(NamedTuple, Generic[R]):
-    """Rows of one node, about its means in the cells, and its loss."""
+    """Rows of one node, about its means in the cells, its loss, and which cells begin its bins."""
 
     at: IntArray
     rows: R
@@ -79,6 +78,7 @@ class Node(NamedTuple, Generic[R]):
     loss: float
     worth: bool
     resolution: float
+    starts: NDArray[np.bool_] | None = None
 
 
 class Searchable(Protocol[R]):
@@ -113,7 +113,8 @@ class Searchable(Protocol[R]):
 class Problem:
     """One feature's rows, and what the loss of a set of them is.
 
-    ``scale`` is the spread of the feature where the loss is in units of the output, else 1.
+    ``scale`` is the spread of the feature where the loss is in units of the output, else 1. Cells
+    of ``bins`` begin the bins of all sets of rows, where these are given.
     """
 
     name: str
@@ -130,6 +131,7 @@ class Problem:
     loss: str
     scale: float
     min_obs: float
+    bins: NDArray[np.bool_] | None = None
     block: ClassVar[int] = BLOCK
 
     @property
@@ -158,26 +160,32 @@ class Problem:
 
     def losses(self, sums: FloatArray, rows: search.Rows, exact: float) -> FloatArray:
         """Losses of many sets of rows, from their sums in the cells."""
-        return losses_of(self, *search.moments(sums, rows), exact)
+        cells, products = search.moments(sums, rows)
+        return self.loss_in(*self.starts(cells, products, exact), cells, products)
+
+    def loss_in(
+        self,
+        starts: NDArray[np.bool_],
+        linear: NDArray[np.bool_] | None,
+        cells: Moments,
+        products: Comoments | None,
+    ) -> FloatArray:
+        """Losses of many sets of rows in these bins, (problem, cell) -> (problem,)."""
+        found = search.loss(
+            cells, products, self.width, starts, linear, kind=self.loss, ddof=self.ddof
+        )
+        return self.scale * found
 
     def held(self, node: Node[search.Rows]) -> Problem:
-        """The same with the bins of a node as cells, none of which is chosen again."""
-        sums = node.rows.table(np.zeros(len(node.at), dtype=np.uint8), 1)
-        starts, _ = self.starts(*search.moments(sums, node.rows), node.resolution)
-        of_cell = (np.cumsum(starts[0]) - 1).astype(self.cell.dtype)
-        edges = np.append(self.edges[:-1][starts[0]], self.edges[-1])
-        return replace(
-            self,
-            rule=GivenBins(edges),
-            cell=of_cell[self.cell],
-            edges=edges,
-            min_obs=self.least_rows,
-        )
+        """The same with the bins of a node, none of which is chosen again."""
+        return replace(self, bins=node.starts)
 
     def starts(
         self, cells: Moments, products: Comoments | None, exact: float
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
         """Which cells begin a bin, and a linear one: (problem, cell)."""
+        if self.bins is not None:
+            return np.broadcast_to(self.bins, cells.weight.shape), None
         return starts_of(
             self.rule,
             cells,
@@ -247,7 +255,8 @@ def node_of(problem: Problem, at: IntArray, min_share: float) -> Node[search.Row
     sums = search.table(np.zeros(len(at), dtype=np.uint8), 1, rows)
     cells, products = search.moments(sums, rows)
     exact = resolution(cells.mean, problem.error)
-    loss = float(losses_of(problem, cells, products, exact)[0])
+    starts, linear = problem.starts(cells, products, exact)
+    loss = float(problem.loss_in(starts, linear, cells, products)[0])
     # Spread that the feature leaves unexplained, beside all there is: below that, and below what
     # the model's own rounding makes, there is nothing to be found.
     everything = union(cells)
@@ -260,32 +269,29 @@ def node_of(problem: Problem, at: IntArray, min_share: float) -> Node[search.Row
             "variance": loss,
         }[problem.loss]
         worth = left > 0 and left >= min_share * spread
-    return Node(
-        at, rows, float(everything.n_obs[0]), float(everything.weight[0]), loss, worth, exact
-    )
-
-
-def losses_of(
-    problem: Problem, cells: Moments, products: Comoments | None, exact: float
-) -> FloatArray:
-    """Losses of many sets of rows, (problem, cell) -> (problem,), bins chosen in each."""
-    starts, linear = problem.starts(cells, products, exact)
-    return problem.scale * search.loss(
-        cells, products, problem.width, starts, linear, kind=problem.loss, ddof=problem.ddof
-    )
+    n_obs, weight = float(everything.n_obs[0]), float(everything.weight[0])
+    return Node(at, rows, n_obs, weight, loss, worth, exact, starts[0])
 
 
 def split_losses(
-    problem: Searchable[R], node: Node[R], rows: R, tried: Sequence[Candidates]
+    problem: Searchable[R],
+    node: Node[R],
+    rows: R,
+    tried: Sequence[Candidates],
+    others: FloatArray | None = None,
 ) -> list[FloatArray]:
     """Mean loss of both sides of every split of every column, by their weight; inf if not allowed.
 
     math [37]: sum over children of (n_child / n_node) loss(child), all of them in few batches.
+    ``others`` are sums of the node's other rows, always left and always right: (sum, 2, cell).
     """
     found = [np.full(one.n_splits, np.inf) for one in tried]
     waiting: list[tuple[FloatArray, search.Children]] = []
     for one, out in zip(tried, found, strict=True):
         for children in _children(one, rows):
+            if others is not None:
+                children.left[:] += others[:, :1]
+                children.right[:] += others[:, 1:]
             waiting.append((out, children))
             if sum(each.left.shape[1] for _, each in waiting) >= PROBLEMS // 2:
                 _solve(problem, node, rows, waiting)
@@ -400,7 +406,9 @@ class _Best(NamedTuple):
 class Tree(Generic[R]):
     """A tree as it grows, from the root to the leaves, left sides first.
 
-    With honest trees ``judge`` are the rows that the search does not see.
+    With honest trees ``judge`` are the rows that the search does not see. ``of_root`` are the
+    candidates of the root by column, which trees of other features that grow from the same rows
+    know already, or will.
     """
 
     def __init__(
@@ -409,11 +417,13 @@ class Tree(Generic[R]):
         conditioning: Sequence[Conditioning],
         settings: Settings,
         rng: np.random.Generator,
+        of_root: dict[str, Candidates] | None = None,
     ) -> None:
         self.problem = problem
         self.conditioning = conditioning
         self.settings = settings
         self.rng = rng
+        self.of_root = {} if of_root is None else of_root
         self.nodes: list[Grown] = []
         self.leaves: dict[int, IntArray] = {}
 
@@ -447,12 +457,8 @@ class Tree(Generic[R]):
     def best(self, node: Node[R], judge: IntArray | None) -> _Best | None:
         """The split that leaves the least loss."""
         settings = self.settings
-        tried = [
-            candidates_of(
-                column.take(node.at), settings.thresholds, settings.n_thresholds, node.rows.counts
-            )
-            for column in self.conditioning
-        ]
+        known = {} if self.nodes else self.of_root
+        tried = tried_of(self.conditioning, node, settings, known)
         losses = split_losses(self.problem, node, node.rows, tried)
         found = best_of(losses, TIE * node.loss)
         if found is None:
@@ -478,27 +484,30 @@ class Tree(Generic[R]):
         low = cuts[number - 1] if number else -np.inf
         high = cuts[number + 1] if number + 1 < len(cuts) else values.max()
         cut = cuts[number]
+        # The others stay on their side, and are summed once.
+        side = (values > low).astype(np.uint8) + (values >= high)
+        others = node.rows.table(side, 3)[:, [0, 2]]
+        at = np.flatnonzero(side == 1)
+        inner, rows = values[at], node.rows.take(at)
         held = self.problem.held(node)
-        inner = held.node(node.at, 0.0)
         while True:
-            between = np.unique(values[(values > low) & (values < high)])
+            between = np.unique(inner[(inner > low) & (inner < high)])
             every = len(between) <= 2 * REFINED
             finer = between if every else np.union1d(quantile_cuts(between, REFINED), cut)
-            closer = thresholds_at(values, finer)
-            (losses,) = split_losses(held, inner, inner.rows, [closer])
-            better = best_of([losses], TIE * inner.loss)
+            (losses,) = split_losses(held, node, rows, [thresholds_at(inner, finer)], others)
+            better = best_of([losses], TIE * node.loss)
             if better is None:
                 break
-            at = better[1]
-            cut = finer[at]
+            best = better[1]
+            cut = finer[best]
             if every:
                 break
-            low = finer[at - 1] if at else low
-            high = finer[at + 1] if at + 1 < len(finer) else high
-        exact = thresholds_at(values, np.array([cut]))
-        (losses,) = split_losses(self.problem, node, node.rows, [exact])
+            low = finer[best - 1] if best else low
+            high = finer[best + 1] if best + 1 < len(finer) else high
+        only = np.array([cut])
+        (losses,) = split_losses(self.problem, node, rows, [thresholds_at(inner, only)], others)
         if losses[0] <= loss + TIE * node.loss:
-            return exact, 0, float(losses[0])
+            return thresholds_at(values, only), 0, float(losses[0])
         return split, number, loss
 
     def judge(self, node: Node[R], best: _Best, other: Node[R] | None) -> Verdict:
@@ -551,6 +560,21 @@ class Tree(Generic[R]):
             if as_good == enough:
                 return as_good / number
         return (as_good + 1) / (most + 1)
+
+
+def tried_of(
+    conditioning: Sequence[Conditioning],
+    node: Node[R],
+    settings: Settings,
+    known: dict[str, Candidates],
+) -> list[Candidates]:
+    """The splits of a node that are tried, column by column; what is not ``known`` will be."""
+    for column in conditioning:
+        if column.name not in known:
+            known[column.name] = candidates_of(
+                column.take(node.at), settings.thresholds, settings.n_thresholds, node.rows.counts
+            )
+    return [known[column.name] for column in conditioning]
 
 
 def along(problem: Searchable[R], node: Node[R]) -> IntArray:

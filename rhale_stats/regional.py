@@ -56,6 +56,7 @@ from rhale_stats.schema import (
 )
 from rhale_stats.splits import (
     THRESHOLDS,
+    Candidates,
     Condition,
     Conditioning,
     as_json,
@@ -297,7 +298,10 @@ def all_regions(
 
 
 class Work(NamedTuple):
-    """What trees of all features share. ``search`` and ``judge`` number the rows that count."""
+    """What trees of all features share. ``search`` and ``judge`` number the rows that count.
+
+    ``of_root`` are the candidates of all ``search`` rows by column, as trees find them.
+    """
 
     local: xr.Dataset
     rows: Rows
@@ -311,6 +315,7 @@ class Work(NamedTuple):
     n_folds: int | None
     rng: np.random.Generator
     facts: dict[str, Any]
+    of_root: dict[str, Candidates]
 
     def problem(self, position: int, loss: str | None = None) -> Problem | None:
         """One feature ready to be searched, by another loss if given; None if constant."""
@@ -394,8 +399,9 @@ def work_of(
         if min_obs is None:
             least = max(least // 2, 10)
     return Work(
-        local, rows, present, rule, settings, loss, least, search, judge, n_folds, generator, facts
-    )
+        local, rows, present, rule, settings, loss, least, search, judge, n_folds, generator,
+        facts, {},
+    )  # fmt: skip
 
 
 def _tree(work: Work, position: int, given: pd.DataFrame | ArrayLike | None) -> xr.Dataset:
@@ -426,7 +432,7 @@ def tree_of(
         nodes = [Grown(-1, (), n_rows, 1.0, np.nan, Verdict())]
         leaves = {0: np.arange(work.rows.n_rows)}
     else:
-        tree = Tree(problem, conditioning, settings, work.rng)
+        tree = Tree(problem, conditioning, settings, work.rng, work.of_root)
         tree.grow(work.search, work.judge)
         nodes, leaves = tree.nodes, tree.leaves
         if work.n_folds is not None and isinstance(problem, Problem):

@@ -553,19 +553,30 @@ def test_more_rows_asked_for_than_half_of_them(rng):
     assert str(tree["best"][0].values) == ""
 
 
-def test_all_regions(rng):
-    X, jacobian, _ = sample(rng)
+@every_weight
+@pytest.mark.parametrize("test", [None, "honest"])
+@pytest.mark.parametrize("thresholds", ["quantile", "equal_width"])
+def test_all_regions(rng, kind, test, thresholds):
+    """Each as `regions` finds it alone, what their roots share and what they do not."""
+    X, jacobian, other = sample(rng, 600)
     jacobian = jacobian + np.where(X["z"] > 0, 1.0, 0.0)[:, None]
-    local = local_of(X, jacobian)
-    trees = rs.all_regions(local, ["x0", "z"], bins=RULES[0], progress=False)
-    assert list(trees["feature"].values) == ["x0", "z"]
-    for name in ("x0", "z"):
-        alone = rs.regions(local, name, bins=RULES[0])
-        one = trees.sel(feature=name).isel(node=slice(0, int(trees["n_nodes"].sel(feature=name))))
-        for variable in ("rule", "loss", "n_obs", "region", "pvalue"):
-            assert_array_equal(one[variable], alone[variable])
-        assert_array_equal(one["region_of_row"], alone["region_of_row"])
-        assert_array_equal(rs.assign(trees.sel(feature=name), X), alone["region_of_row"])
+    local = local_of(X, jacobian, weights_of(kind, rng, 600), kind)
+    options = {"bins": RULES[0], "thresholds": thresholds, "test": test, "rng": 0}
+    for given in (None, other):
+        trees = rs.all_regions(local, ["x0", "z"], conditioning=given, progress=False, **options)
+        assert list(trees["feature"].values) == ["x0", "z"]
+        assert trees["n_nodes"].max() > 1
+        for name in ("x0", "z"):
+            alone = rs.regions(local, name, conditioning=given, **options)
+            n_nodes = int(trees["n_nodes"].sel(feature=name))
+            one = trees.sel(feature=name).isel(node=slice(0, n_nodes))
+            # The second feature permutes otherwise than alone.
+            pvalue = [] if test and name == "z" else ["pvalue"]
+            for variable in ("rule", "loss", "n_obs", "region", "best_drop", *pvalue):
+                assert_array_equal(one[variable], alone[variable])
+            assert_array_equal(one["region_of_row"], alone["region_of_row"])
+            if test is None and given is None:
+                assert_array_equal(rs.assign(trees.sel(feature=name), X), alone["region_of_row"])
 
 
 # --- new rows ------------------------------------------------------------------------------------
@@ -646,6 +657,34 @@ def test_refining_a_threshold_ends():
     local = local_of(X, np.column_stack([effect, np.zeros((500, 9))]))
     tree = rs.regions(local, "x0", max_depth=1, min_drop=0, min_share=0, bins=rs.OptimalBins(10))
     assert str(tree["condition_feature"][1].values) == "x3"
+
+
+@every_weight
+@pytest.mark.parametrize("values", ["distinct", "repeated"])
+@pytest.mark.parametrize("number", [0, 3, -1])
+def test_refined_is_the_best_threshold_between_the_neighbours(rng, kind, values, number):
+    """With bins that stay what they are; wherever the best quantile is, first and last too."""
+    X, jacobian, _ = sample(rng)
+    z = X["z"].to_numpy().round(1 if values == "repeated" else 15)
+    n_thresholds = 7
+    jacobian[:, 0] += 3 * (z > np.quantile(z, (range(1, 8)[number] + 0.3) / 8))
+    local = local_of(X, jacobian, weights_of(kind, rng), kind)
+    problem, _, node = problem_and_node(local, rs.EqualWidthBins(6), "index")
+    (column,) = conditioning_columns(local, pd.DataFrame({"c": z}), "x0")
+    settings = region_search.Settings(1, 0.0, 0.0, n_thresholds, "quantile", None, 0.05, 99)
+    tree = region_search.Tree(problem, [column], settings, rng)
+    best = tree.best(node, None)
+
+    coarse = candidates_of(column, "quantile", n_thresholds, node.rows.counts)
+    (losses,) = split_losses(problem, node, node.rows, [coarse])
+    at = int(losses.argmin())
+    cuts = np.concatenate([[-np.inf], coarse.thresholds, [z.max()]])
+    every = candidates_of(column, "exact", n_thresholds)
+    (exact,) = split_losses(problem, node, node.rows, [every])
+    inside = (every.thresholds > cuts[at]) & (every.thresholds < cuts[at + 2])
+    exact[~inside] = np.inf
+    assert_allclose(best.loss, exact.min(), rtol=1e-9)
+    assert_array_equal(column.meets(best.sides[0], node.at), every.goes_left(int(exact.argmin())))
 
 
 @pytest.mark.parametrize("n_thresholds", [1, 2, 20])

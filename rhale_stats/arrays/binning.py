@@ -180,7 +180,7 @@ def _of_many(
     ddof: int,
     tie: FloatArray,
 ) -> tuple[IntArray, FloatArray]:
-    """The same for many problems of few cells, three times as fast: problems go along memory.
+    """The same for many problems of few cells, several times as fast: problems go along memory.
 
     Sums over the bins that end at cell j are those that end at the cell before, and that cell.
     """
@@ -188,10 +188,17 @@ def _of_many(
     everything = union(cells)
     deviation = np.where(cells.weight > 0, cells.mean - everything.mean[:, None], 0.0)
     weighted = not np.array_equal(cells.weight, cells.weight_sq)
+    if (width == width[0]).all():
+        width = width[:1]
     of_cell = [width, cells.weight, cells.weight * deviation]
     of_cell += [cells.m2 + cells.weight * deviation**2, *([cells.weight_sq] if weighted else [])]
     of_cell = [np.ascontiguousarray(part.T) for part in of_cell]
-    of_bins = np.zeros((len(of_cell), n_cells, n_problems))
+    of_bins = [np.zeros_like(part) for part in of_cell]
+    # No bin ends where no problem has rows enough before and behind. Kish's number of precision
+    # weights may be larger in a part.
+    before = np.cumsum(of_cell[1], axis=0)
+    ends = weighted | ((before >= needed) & (before[-1] - before >= needed)).any(axis=1)
+    ends[-1] = True
     price = discount / everything.weight
     best = np.full((n_cells + 1, n_problems), np.inf)
     best[0] = tie
@@ -199,18 +206,22 @@ def _of_many(
     problems = np.arange(n_problems)
     # Fresh arrays for every j would cost as much as the arithmetic.
     room, flags = np.empty((2, n_cells, n_problems)), np.empty((n_cells, n_problems), dtype=bool)
+    length = np.arange(n_cells, 0, -1, dtype=np.min_scalar_type(n_cells))[:, None]
+    lengths = np.empty((n_cells, n_problems), dtype=length.dtype)
     with np.errstate(invalid="ignore", divide="ignore"):
         for j in range(1, n_cells + 1):
             for total, part in zip(of_bins, of_cell, strict=True):
                 total[:j] += part[j - 1]
-            (span, weight, first, second), (cost, other) = of_bins[:4, :j], room[:, :j]
-            flag, n_rows = flags[:j], weight
+            if not ends[j - 1]:
+                continue
+            span, weight, first, second = (total[:j] for total in of_bins[:4])
+            (cost, other), flag, n_rows = room[:, :j], flags[:j], weight
             np.multiply(first, first, out=cost)
             cost /= weight
+            # Below 0 by rounding, 1e-16 of the sum of squares, which is far below a tie.
             np.subtract(second, cost, out=cost)
-            np.maximum(cost, 0.0, out=cost)
             if weighted:
-                square = of_bins[4, :j]
+                square = of_bins[4][:j]
                 n_rows = weight**2 / square
                 cost /= weight - ddof * square / weight
             else:
@@ -223,11 +234,11 @@ def _of_many(
             cost += best[:j]
             np.greater_equal(n_rows, needed, out=flag)
             np.copyto(cost, np.inf, where=np.logical_not(flag, out=flag))
-            # The first l, hence the widest last bin, among equals.
-            threshold = np.minimum.reduce(cost, axis=0) + tie / 2
-            np.greater(cost, threshold, out=flag)
-            np.logical_and.accumulate(flag, axis=0, out=flag)
-            begin = flag.sum(axis=0)
+            # The first l, hence the widest last bin, among equals: numpy finds the largest length
+            # many problems at a time, and the first flag one by one.
+            np.greater(cost, np.minimum.reduce(cost, axis=0) + tie / 2, out=flag)
+            np.multiply(np.logical_not(flag, out=flag), length[-j:], out=lengths[:j])
+            begin = j - np.maximum.reduce(lengths[:j], axis=0).astype(np.intp)
             previous[j] = begin
             best[j] = cost[begin, problems] + tie
     return previous, best[-1]

@@ -322,6 +322,16 @@ def test_many_problems_go_along_memory_as_few_do(rng, kind):
     assert (many.sum(axis=1) > 1).any()
 
 
+def test_of_equal_partitions_that_with_the_widest_last_bin():
+    """More cells than a byte counts: a constant effect is one bin, and an infeasible end none."""
+    n_cells = 300
+    cell = np.arange(n_cells)
+    assert_array_equal(solve(cells_of(cell, np.ones(n_cells), n_cells), np.ones(n_cells)), [0])
+    g = np.where(cell < 5, 0.0, 4.0)
+    starts = solve(cells_of(cell, g, n_cells), np.ones(n_cells), discount=0.0, min_obs=5)
+    assert_array_equal(starts, [0, 5])
+
+
 def test_resolution_is_the_smallest_difference_that_counts():
     cell = np.repeat(np.arange(8), 5)
     g = np.where(cell < 4, 0.0, 1.0)
