@@ -148,9 +148,9 @@ def ale2(
     ...     lambda X: X[:, 0] + X[:, 0] * X[:, 1], X, (0, 1), bins=rs.EqualWidthBins(2)
     ... )
     >>> surface["surface"].round(2).values
-    array([[ 1.,  0., -1.],
-           [ 0.,  0., -0.],
-           [-1., -0.,  1.]])
+    array([[ 1.01, -0.  , -0.97],
+           [ 0.01, -0.01,  0.02],
+           [-0.96,  0.02,  1.05]])
     """
     table = models.as_table(X)
     check_choice("centering", centering, CENTERINGS)
@@ -160,6 +160,7 @@ def ale2(
     rules = check_rules(bins)
     weight = None if weights is None else as_weights(weights, table.n_rows, weight_kind)
     used = np.ones(table.n_rows, dtype=bool) if weight is None else weight > 0
+    _check_order(order, table, positions)
     orders = [order_of(order, table, position) for position in positions]
     gaps = np.zeros(table.n_rows, dtype=bool)
     for position, levels in zip(positions, orders, strict=True):
@@ -452,6 +453,20 @@ def check_rules(bins: Any) -> list[BinRule]:
                 f"GivenBins(edges)."
             )
     return rules
+
+
+def _check_order(order: Order, table: models.Table, positions: list[int]) -> None:
+    """Refuse an order that nobody would look at, or two would."""
+    if isinstance(order, str):
+        check_choice("order", order, ("as_is",))
+    elif not isinstance(order, Mapping):
+        categorical = [p for p in positions if not table.is_numeric(p)]
+        if len(categorical) != 1:
+            raise ValueError(
+                f"order as a sequence of levels is for calls where one of the two features is "
+                f"categorical; got {len(categorical)} that are. Say which is meant, as in "
+                f"order={{{table.names[positions[0]]!r}: [...]}}."
+            )
 
 
 def order_of(order: Order, table: models.Table, position: int) -> list[Any] | str | None:

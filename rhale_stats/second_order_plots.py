@@ -47,9 +47,9 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
 
     Colours have the same limits above and below 0. Between edges of numeric features the surface
     is interpolated; levels are stripes. Hatched are pairs of bins, or levels, that no row has:
-    what is drawn there was filled, or comes from neighbouring levels. Ticks along the axes are values
-    of rows, at most 400 of them at equal steps of the table. Corners that no cell with rows has
-    are grey.
+    what is drawn there was filled, or comes from neighbouring levels. Ticks along the axes are
+    values of rows, at most 400 of them at equal steps of the table. Corners that no cell with
+    rows has are grey.
 
     Parameters
     ----------
@@ -272,7 +272,9 @@ def plot_h_statistics(
         panels = given_axes("axes", axes, 1 + pairs, "bars, then pairs" if pairs else "bars")
     shares = bool(found.attrs["normalize"])
     stem = "h2" if shares else "h"
-    order = np.argsort(-found[f"{stem}_overall"].values, kind="stable")
+    # Two that interact with each other only differ by rounding.
+    sizes = found[f"{stem}_overall"].values
+    order = np.argsort(-np.round(sizes / (sizes.max() or 1.0), 9), kind="stable")
     found = found.isel(feature=order)
     if pairs:
         found = found.isel(feature_other=order)
