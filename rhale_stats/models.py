@@ -466,7 +466,9 @@ class DifferenceQuotients:
         """
         first, second = versions
         names = " and ".join(repr(self.table.names[position]) for position in positions)
-        table = Table(self.table.data[part], self.table.names)
+        data = self.table.data
+        rows = data.iloc[part] if isinstance(data, pd.DataFrame) else data[part]
+        table = Table(rows, self.table.names)
         rows, _ = table.stacked(positions[0], [one for one in first for _ in second])
         other = pd.concat([pd.Series(one) for one in [*second] * len(first)], ignore_index=True)
         rows, _ = Table(rows, table.names).stacked(positions[1], [other.array])

@@ -261,8 +261,23 @@ def test_several_outputs(X):
         with_se["surface_se"].isel(output=0), rs.std_error(one)["surface_se"], rtol=1e-12
     )
     assert set(rs.tidy(both)["output"]) == {0, 1}
+    boot = rs.bootstrap(both, n_resamples=40, rng=0)
+    assert boot["surface"].dims == ("chain", "draw", "output", "edge_a", "edge_b")
+    ends = rs.confint(both, boot)["surface_ci"]
+    assert ends.dims == ("output", "edge_a", "edge_b", "ci_bound")
+    assert rs.summary(both).as_text().count("Second-order ALE") == 2
     # Of a part that was selected.
     assert rs.std_error(both.isel(output=1))["surface_se"].dims == ("edge_a", "edge_b")
+
+
+def test_labels_of_rows_are_no_positions(frame, monkeypatch):
+    def model(table):
+        return table["u"] * table["v"]
+
+    labelled = frame.set_index(np.linspace(0.5, 9.5, len(frame)))
+    monkeypatch.setattr(models, "BATCH_ROWS", 400)
+    one, other = (rs.ale2(model, table, ("u", "v")) for table in (frame, labelled))
+    np.testing.assert_array_equal(one["surface"], other["surface"])
 
 
 def test_missing_rows_are_left_out_and_counted(frame):

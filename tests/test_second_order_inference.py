@@ -182,7 +182,7 @@ def test_bad_input(surface, rng):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["numeric", "mixed"])
 def test_coverage_of_intervals(kind):
-    """95 % intervals of the surface, cells given, rows drawn anew; truth from 500 000 rows."""
+    """95 % intervals of the surface, cells given, rows drawn anew; truth from 300 000 rows."""
     edges = rs.GivenBins(np.linspace(-1, 1, 5))
 
     def made(rng, n):
@@ -197,9 +197,9 @@ def test_coverage_of_intervals(kind):
         return X["a"] * X["b"] * (1 + X["c"]) + level * X["a"] ** 2 * (1 + X["c"])
 
     pair = ("a", "b") if kind == "numeric" else ("a", "k")
-    truth = rs.ale2(f, made(np.random.default_rng(0), 500_000), pair, bins=edges)["surface"]
+    truth = rs.ale2(f, made(np.random.default_rng(0), 300_000), pair, bins=edges)["surface"]
     inside, known = [], []
-    for seed in range(200):
+    for seed in range(140):
         found = rs.confint(
             rs.ale2(f, made(np.random.default_rng(seed + 1), 1000), pair, bins=edges)
         )
@@ -210,7 +210,7 @@ def test_coverage_of_intervals(kind):
     corners = edges_of(np.all(known, axis=0))
     coverage = np.mean(inside, axis=0)[corners]
     assert corners.mean() > 0.7
-    # Monte-Carlo error 1.5 % a corner; corners go together. Truth has 1/22 of a standard error.
+    # Monte-Carlo error 1.8 % a corner; corners go together. Truth has 1/17 of a standard error.
     assert abs(coverage.mean() - 0.95) < 0.02
     # Corners of cells with 20 rows have 90 to 93 %.
-    assert coverage.min() > 0.92 - 4 * 0.019
+    assert coverage.min() > 0.92 - 4 * 0.023
