@@ -23,6 +23,7 @@ from rhale_stats.bins import (
 )
 from rhale_stats.collect import to_datatree
 from rhale_stats.effects import local_effects, predict, rhale
+from rhale_stats.h_statistics import h_statistic
 from rhale_stats.hypotheses import compare, equivalence_test, wald_test
 from rhale_stats.inference import confband, confint, std_error, vcov
 from rhale_stats.interactions import interaction_matrix
@@ -42,6 +43,8 @@ from rhale_stats.regional import all_regions, assign, regional_rhale, regions
 from rhale_stats.regional_comparisons import regional_ale, regional_pdp, regional_shap
 from rhale_stats.resampling import bootstrap, bootstrap_refit, folds
 from rhale_stats.scoring import mae, mcse
+from rhale_stats.second_order import ale2
+from rhale_stats.second_order_plots import plot_h_statistics, plot_surface
 from rhale_stats.simulate import dense_truth
 from rhale_stats.sizes import effect_sizes
 from rhale_stats.summaries import augment, glance, summary, tidy
@@ -58,6 +61,7 @@ __all__ = [
     "QuantileBins",
     "__version__",
     "ale",
+    "ale2",
     "ale_from_local",
     "ale_local_effects",
     "all_regions",
@@ -76,6 +80,7 @@ __all__ = [
     "equivalence_test",
     "folds",
     "glance",
+    "h_statistic",
     "interaction_matrix",
     "jump_check",
     "local_effects",
@@ -88,9 +93,11 @@ __all__ = [
     "plot_effect",
     "plot_effects",
     "plot_forest",
+    "plot_h_statistics",
     "plot_interactions",
     "plot_outputs",
     "plot_regions",
+    "plot_surface",
     "plot_tree",
     "predict",
     "regional_ale",

@@ -12,6 +12,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 from statsmodels.stats.multitest import multipletests
 
+from rhale_stats import second_order_inference as second_order
 from rhale_stats.arrays import accumulate, categories, influence, intervals, resample
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -85,7 +86,8 @@ def std_error(
     Parameters
     ----------
     effect : Dataset
-        What `rhale` returned.
+        What `rhale` returned; or `ale2`, which gets ``effect_se`` of its cells and ``surface_se``
+        (math [59]).
     local : Dataset, optional
         What ``effect`` was made from; needed with ``groups`` only.
     groups : array_like of shape (n_rows,), optional
@@ -144,6 +146,12 @@ def std_error(
     >>> effect["effect_se"].sel(feature="x0").round(2).values
     array([0.22, 0.22, 0.19, 0.19])
     """
+    if second_order.is_surface(effect):
+        if groups is not None:
+            raise ValueError(
+                "groups must be None for a surface of ale2. Use bootstrap(surface, groups=...)."
+            )
+        return second_order.std_error(effect)
     effect = check_effect(effect)
     if "debiased" in effect.attrs:
         raise ValueError(
@@ -533,7 +541,8 @@ def confint(
     Parameters
     ----------
     effect : Dataset
-        What `rhale` or `std_error` returned.
+        What `rhale`, `std_error` or `ale2` returned. Of a surface there are ``second_effect_ci``
+        and ``surface_ci``, by "normal", "percentile" and "basic", the last two not expanded.
     boot : Dataset, optional
         What `bootstrap` made of it, with fixed bins.
     level : float, default 0.95
@@ -597,6 +606,8 @@ def confint(
     array([[1.94, 2.46],
            [1.6 , 2.04]])
     """
+    if second_order.is_surface(effect):
+        return second_order.confint(effect, boot, level=level, method=method)
     effect = with_std_error(check_effect(effect))
     check_level(level)
     chosen = method or ("normal" if boot is None else "percentile")

@@ -481,6 +481,44 @@ class DifferenceQuotients:
         largest = np.abs(answer).max(axis=0)[None]
         return answer, kernel.rounding_error(largest, largest, 1.0, precision)
 
+    def combined(
+        self,
+        positions: tuple[int, int],
+        versions: tuple[Sequence[Values], Sequence[Values]],
+        part: slice,
+    ) -> tuple[FloatArray, FloatArray]:
+        """The output of some rows at all pairs of versions of two columns, in one call.
+
+        Shape (row, version of the first, version of the second, output), and what rounding of the
+        output alone can do to it.
+        """
+        first, second = versions
+        names = " and ".join(repr(self.table.names[position]) for position in positions)
+        data = self.table.data
+        rows = data.iloc[part] if isinstance(data, pd.DataFrame) else data[part]
+        table = Table(rows, self.table.names)
+        rows, _ = table.stacked(positions[0], [one for one in first for _ in second])
+        other = pd.concat([pd.Series(one) for one in [*second] * len(first)], ignore_index=True)
+        rows, _ = Table(rows, table.names).stacked(positions[1], [other.array])
+        try:
+            answer = self.ask(rows)
+        except ModelError as error:
+            raise ModelError(f"Features {names}: {error}") from error.__cause__
+        except UnknownOutputError:
+            raise
+        except Exception as error:
+            raise ModelError(
+                f"model raised {type(error).__name__} for features {names}, called with "
+                f"{len(rows)} rows, {len(first) * len(second)} versions of {table.n_rows}: "
+                f"{error}"
+            ) from error
+        precision = self._precision_of(answer)
+        answer = answer.astype(np.float64, copy=False)
+        largest = np.abs(answer).max(axis=0)[None]
+        shaped = answer.reshape(len(first), len(second), table.n_rows, -1)
+        error_size = kernel.rounding_error(largest, largest, 1.0, precision)
+        return np.moveaxis(shaped, 2, 0), error_size
+
     def _precision_of(self, output: FloatArray) -> float:
         """That of the table or of the model's answer, whichever is the coarser."""
         if np.issubdtype(output.dtype, np.floating):

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
+from rhale_stats import second_order_inference as second_order
 from rhale_stats.arrays import accumulate, categories, influence, resample
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -69,7 +70,7 @@ TOTALS = ("average_effect", "heterogeneity_index", "heterogeneity_output", *SIZE
 @own_rows
 def bootstrap(
     local: xr.Dataset,
-    effect: xr.Dataset,
+    effect: xr.Dataset | None = None,
     *,
     n_resamples: int = 1000,
     scheme: str = "multinomial",
@@ -89,7 +90,8 @@ def bootstrap(
     ----------
     local, effect : Dataset
         Local effects, and what `rhale` or `std_error` made of them. With honest bins the rows that
-        chose the edges are left out.
+        chose the edges are left out. A surface of `ale2` has its rows with it: it comes first, and
+        alone.
     n_resamples : int, default 1000
         Replicates of all chains together, a multiple of ``chains``.
     scheme : {"multinomial", "bayesian", "poisson"}
@@ -131,7 +133,10 @@ def bootstrap(
         ``curve_se`` and ``average_effect_se``. Coordinates as in ``effect``. With
         ``rebin``: ``effect``, ``heterogeneity`` and ``curve`` over (chain, draw, feature, grid) at
         ``grid_value``, ``n_bins`` of every replicate, and ``edge_frequency`` (feature, grid_cell):
-        the share of replicates with an edge in the cell between two points of the grid.
+        the share of replicates with an edge in the cell between two points of the grid. Of a
+        surface: ``second_effect`` (chain, draw, bin_a, bin_b), NaN in cells that a replicate left
+        without rows, ``n_filled`` (chain, draw), their number, and ``surface`` (chain, draw,
+        edge_a, edge_b), these cells filled as `ale2` fills them.
 
     Raises
     ------
@@ -165,15 +170,29 @@ def bootstrap(
     >>> effect["effect_se"].sel(feature="x0").round(2).values
     array([0.22, 0.22, 0.19, 0.19])
     """
-    local, effect = check_local(local), check_effect(effect)
     check_choice("scheme", scheme, resample.SCHEMES)
     _check_resamples(n_resamples, chains)
+    surface = local if second_order.is_surface(local) else None
+    if surface is None:
+        local, effect = check_local(local), check_effect(effect)
+    elif effect is not None or rebin or studentize:
+        raise ValueError(
+            "bootstrap of a surface of ale2 takes the surface alone, without effect, rebin and "
+            "studentize. Use bootstrap(surface)."
+        )
+    else:
+        effect = surface
     if "debiased" in effect.attrs:
         raise ValueError("effect must be what rhale or std_error returned; this one is debiased.")
     if rebin or studentize:
         refuse_categorical(effect, "bootstrap with rebin or studentize")
-    used = is_used_row(local, effect)
-    rows = columns(local.isel(obs=used))
+    behind = None if surface is None else second_order.Rows.of(surface)
+    if behind is None:
+        used = is_used_row(local, effect)
+        rows = columns(local.isel(obs=used))
+    else:
+        used = behind.used
+        rows = Rows([], [], behind.weight, behind.frequency, len(behind.weight))
     if rebin and rows.frequency and rows.weight is not None:
         raise ValueError(
             "rebin must be False with frequency weights: rows that are drawn again would count as "
@@ -192,7 +211,11 @@ def bootstrap(
         "bins": "chosen again in every replicate" if rebin else "fixed",
     }
     drawn = (
-        _rebinned(local.isel(obs=used), effect, scheme, units, seeds, n_grid, progress=progress)
+        second_order.replicates(effect, behind, scheme, units, seeds)
+        if behind is not None
+        else _rebinned(
+            local.isel(obs=used), effect, scheme, units, seeds, n_grid, progress=progress
+        )
         if rebin
         else _fixed(rows, local, effect, scheme, units, seeds, studentize, progress=progress)
     )

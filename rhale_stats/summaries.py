@@ -14,6 +14,7 @@ from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 
+from rhale_stats import second_order_inference as second_order
 from rhale_stats.arrays.accumulate import curve_at, turning_points
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.intervals import student
@@ -87,8 +88,8 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     ----------
     effect : Dataset
         What `rhale` or `std_error` returned; standard errors are added where they are missing. Or
-        what `compare`, another test, `effect_sizes`, `regions`, `all_regions` or
-        `interaction_matrix` returned.
+        what `compare`, another test, `effect_sizes`, `regions`, `all_regions`,
+        `interaction_matrix` or `ale2` returned.
     level : float, default 0.95
         Of the intervals estimate ± t std_error (pointwise, central limit theorem, math [24];
         Student's t with the degrees of freedom of the bin, as in `confint`).
@@ -109,7 +110,8 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         ``weight_share``, ``loss``, ``loss_drop`` (by the split that was made), ``best_split`` and
         ``best_drop`` (made or not), ``p_value``, ``region``; the root has no parent, and a node
         that was split no region. Of interactions a line a pair: ``term``, ``conditioning``,
-        ``loss``, ``loss_drop``, ``best_split``, ``p_value``, ``p_value_adjusted``.
+        ``loss``, ``loss_drop``, ``best_split``, ``p_value``, ``p_value_adjusted``. Of a surface a
+        line a cell with rows: its bins or levels, and the mean second difference as an effect.
 
     Raises
     ------
@@ -130,6 +132,8 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     2   x1    0    256      0.48       0.14
     3   x1    1    244      0.08       0.15
     """
+    if second_order.is_surface(effect):
+        return second_order.tidy(effect, level=level)
     if _kind(effect) == "test":
         return _tidy_test(effect)
     if _kind(effect) == "effect sizes":
@@ -343,7 +347,8 @@ def summary(
     ----------
     effect : Dataset
         What `rhale` or `std_error` returned; standard errors are added where they are missing. Or
-        what a test, `effect_sizes`, `regions`, `all_regions` or `interaction_matrix` returned.
+        what a test, `effect_sizes`, `regions`, `all_regions`, `interaction_matrix` or `ale2`
+        returned.
     feature : str or int, optional
         Show the bins of this feature; its regions or interactions only.
     level : float, default 0.95
@@ -380,6 +385,8 @@ def summary(
     |  x3 > 0                    247          0                                      region 1
     =========================================================================================
     """
+    if second_order.is_surface(effect):
+        return second_order.summary(effect, level=level)
     if _kind(effect) in ("test", "effect sizes"):
         return _other_summary(effect)
     if _kind(effect) == REGIONS:

@@ -1,0 +1,430 @@
+"""Second-order effects on a grid of cells, math [55]-[59]: means, sums, centring, influence.
+
+Along each of two features there are edges. Of numbers they are edges of bins, and a row lies
+between two of them. Of levels every level is an edge, and a row stands on one; its differences to
+the level below and to the one above count in both steps. Arrays over the two features have them as
+last two axes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rhale_stats.arrays.moments import FloatArray, IntArray
+
+# Numbers that a block of influences holds.
+BLOCK = 1 << 22
+
+
+class Axis(NamedTuple):
+    """Edges along one feature, and whether they are levels."""
+
+    n_edges: int
+    levels: bool
+
+    @property
+    def n_bins(self) -> int:
+        """Steps between edges."""
+        return self.n_edges - 1
+
+    @property
+    def n_places(self) -> int:
+        """Where a row may be: in a bin, or on a level."""
+        return self.n_edges if self.levels else self.n_bins
+
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """Steps that a row has a difference in, from its place."""
+        return (-1, 0) if self.levels else (0,)
+
+    def values(self) -> FloatArray:
+        """(place, edge): the value of a row, half way between its edges or that at its level."""
+        at_edges = np.eye(self.n_edges)
+        return at_edges if self.levels else (at_edges[:-1] + at_edges[1:]) / 2
+
+    def rows(self) -> FloatArray:
+        """(bin, place): which rows have a difference in a step."""
+        if not self.levels:
+            return np.eye(self.n_bins)
+        at_levels = np.eye(self.n_edges)
+        return at_levels[:-1] + at_levels[1:]
+
+    def means_over(self, weight: FloatArray) -> FloatArray:
+        """(..., bin, place): the rows that the main effect of a step is a mean over.
+
+        Those of the step; where it has none, all.
+        """
+        rows = self.rows()
+        occupied = (rows @ weight[..., None]) > 0
+        return np.where(occupied, rows, 1.0)
+
+
+class Cells(NamedTuple):
+    """Second differences in every cell (bin, bin): how many, their weight, mean and spread."""
+
+    n_obs: FloatArray
+    weight: FloatArray
+    weight_sq: FloatArray
+    mean: FloatArray
+    m2: FloatArray
+
+    @property
+    def supported(self) -> NDArray[np.bool_]:
+        """Cells with rows."""
+        return np.asarray(self.weight > 0)
+
+    def n_effective(self) -> FloatArray:
+        """math [6]; 0 in an empty cell."""
+        return _ratio(self.weight**2, self.weight_sq)
+
+    def spread(self) -> FloatArray:
+        """Standard deviation with divisor n - 1, math [6]; NaN with one row."""
+        degrees = self.weight - _ratio(self.weight_sq, self.weight)
+        known = self.n_effective() > 1 + 1e-9
+        out = np.full(known.shape, np.nan)
+        return np.asarray(np.sqrt(np.divide(self.m2, degrees, where=known, out=out)))
+
+
+def _ratio(upper: FloatArray, lower: FloatArray) -> FloatArray:
+    return np.divide(upper, lower, out=np.zeros(np.shape(upper)), where=lower > 0)
+
+
+def members(a: Axis, b: Axis, place_a: IntArray, place_b: IntArray) -> IntArray:
+    """(row, side_a, side_b): the cell that a difference counts in; -1 beyond the last levels."""
+    k = place_a[:, None, None] + np.array(a.sides)[:, None]
+    m = place_b[:, None, None] + np.array(b.sides)
+    inside = (k >= 0) & (k < a.n_bins) & (m >= 0) & (m < b.n_bins)
+    return np.where(inside, k * b.n_bins + m, -1)
+
+
+def cells(
+    a: Axis, b: Axis, cell: IntArray, delta: FloatArray, weight: FloatArray, *, frequency: bool
+) -> Cells:
+    """math [55]: moments of second differences ``delta`` (row, side_a, side_b) in their cells."""
+    at = np.nonzero(cell >= 0)
+    number, d, w = cell[at], delta[at], weight[at[0]]
+    size = a.n_bins * b.n_bins
+
+    def total(values: FloatArray) -> FloatArray:
+        return np.bincount(number, values, size).astype(np.float64)
+
+    mass = total(w)
+    centre = float(d[0]) if len(d) else 0.0
+    mean = centre + _ratio(total(w * (d - centre)), mass)
+    # Rounding of the first mean is taken out by a second one.
+    mean += _ratio(total(w * (d - mean[number])), mass)
+    parts = (
+        total(w) if frequency else total(np.ones(len(w))),
+        mass,
+        mass if frequency else total(w**2),
+        mean,
+        total(w * (d - mean[number]) ** 2),
+    )
+    return Cells(*(part.reshape(a.n_bins, b.n_bins) for part in parts))
+
+
+def table(a: Axis, b: Axis, place_a: IntArray, place_b: IntArray, w: FloatArray) -> FloatArray:
+    """Sums of ``w`` over the rows of every place, (place, place)."""
+    size = a.n_places * b.n_places
+    sums = np.bincount(place_a * b.n_places + place_b, w, size).astype(np.float64)
+    return sums.reshape(a.n_places, b.n_places)
+
+
+def filling(supported: NDArray[np.bool_]) -> sparse.csr_array:
+    """math [56]: (cell, cell) what every cell takes from those with rows.
+
+    A cell with rows takes its own; an empty one the mean of those nearest to it, distances being
+    counted in cells.
+    """
+    n_a, n_b = supported.shape
+    full, empty = np.flatnonzero(supported.ravel()), np.flatnonzero(~supported.ravel())
+    lines, columns, shares = [full], [full], [np.ones(len(full))]
+    step = max(1, BLOCK // max(len(full), 1))
+    for begin in range(0, len(empty), step):
+        of = empty[begin : begin + step]
+        away = (of[:, None] // n_b - full // n_b) ** 2 + (of[:, None] % n_b - full % n_b) ** 2
+        nearest = away == away.min(axis=1, keepdims=True)
+        line, column = np.nonzero(nearest)
+        lines.append(of[line])
+        columns.append(full[column])
+        shares.append(1 / nearest.sum(axis=1)[line])
+    place = (np.concatenate(lines), np.concatenate(columns))
+    return sparse.csr_array((np.concatenate(shares), place), shape=(n_a * n_b, n_a * n_b))
+
+
+def filled(fill: sparse.csr_array, mean: FloatArray) -> FloatArray:
+    """Means (..., bin, bin) with those of empty cells in place."""
+    flat = mean.reshape(-1, fill.shape[0])
+    return np.asarray((fill @ flat.T).T).reshape(mean.shape)
+
+
+def edges_of(supported: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(edge, edge): the corners of cells with rows."""
+    corner = np.zeros((supported.shape[0] + 1, supported.shape[1] + 1), dtype=bool)
+    for at_a in (slice(None, -1), slice(1, None)):
+        for at_b in (slice(None, -1), slice(1, None)):
+            corner[at_a, at_b] |= supported
+    return corner
+
+
+def accumulated(mean: FloatArray) -> FloatArray:
+    """math [57]: sums of all cells below and to the left, (..., edge, edge), from 0."""
+    padding = [(0, 0)] * (mean.ndim - 2) + [(1, 0), (1, 0)]
+    return np.pad(mean.cumsum(axis=-2).cumsum(axis=-1), padding)
+
+
+class Main(NamedTuple):
+    """The accumulated main effect of one feature that is in a zero-start surface.
+
+    ``steps`` (..., bin), ``at_rows`` (..., bin, place of the other feature) what they are means of,
+    ``over`` (..., bin, place) and ``total`` (..., bin) the rows of a step and their weight.
+    """
+
+    steps: FloatArray
+    at_rows: FloatArray
+    over: FloatArray
+    total: FloatArray
+
+    def curve(self) -> FloatArray:
+        """(..., edge) from 0."""
+        return from_zero(self.steps)
+
+
+def from_zero(steps: FloatArray) -> FloatArray:
+    """Sums of steps along the last axis, from 0."""
+    return np.pad(steps.cumsum(axis=-1), [(0, 0)] * (steps.ndim - 1) + [(1, 0)])
+
+
+def main_effect(a: Axis, b: Axis, start: FloatArray, weight: FloatArray) -> Main:
+    """math [58]: first-order effect of a in ``start``; ``weight`` is (..., place, place)."""
+    over = a.means_over(weight.sum(axis=-1))
+    rows = over @ weight
+    at_rows = np.diff(start, axis=-2) @ b.values().T
+    total = rows.sum(axis=-1)
+    return Main((rows * at_rows).sum(axis=-1) / total, at_rows, over, total)
+
+
+class Surface(NamedTuple):
+    """Zero-start surface, both main effects in it, and what is left about its mean."""
+
+    start: FloatArray
+    main_a: Main
+    main_b: Main
+    pure: FloatArray
+    at_rows: FloatArray
+
+
+def surface(a: Axis, b: Axis, mean: FloatArray, weight: FloatArray) -> Surface:
+    """math [57] and [58]: the pure second-order effect, and its values at the places of rows.
+
+    ``mean`` (..., bin, bin) without gaps, ``weight`` (..., place, place) of rows.
+    """
+    start = accumulated(mean)
+    main_a = main_effect(a, b, start, weight)
+    main_b = main_effect(b, a, start.swapaxes(-1, -2), weight.swapaxes(-1, -2))
+    pure = start - main_a.curve()[..., :, None] - main_b.curve()[..., None, :]
+    at_rows = a.values() @ pure @ b.values().T
+    constant = (weight * at_rows).sum(axis=(-1, -2)) / weight.sum(axis=(-1, -2))
+    constant = constant[..., None, None]
+    return Surface(start, main_a, main_b, pure - constant, at_rows - constant)
+
+
+def at_values(curves: FloatArray, place: IntArray, fraction: FloatArray | None) -> FloatArray:
+    """Linear interpolation along the first axis, (edge, ...) -> (row, ...).
+
+    ``fraction`` of its bin lies to the left of a row; None on levels.
+    """
+    if fraction is None:
+        return curves[place]
+    t = fraction.reshape(-1, *[1] * (curves.ndim - 1))
+    return np.asarray((1 - t) * curves[place] + t * curves[place + 1])
+
+
+def surface_at_values(
+    surface: FloatArray,
+    place_a: IntArray,
+    place_b: IntArray,
+    fraction_a: FloatArray | None,
+    fraction_b: FloatArray | None,
+) -> FloatArray:
+    """Bilinear interpolation of a surface (edge, edge) at the values of rows: (row,)."""
+
+    def along_b(of_a: IntArray) -> FloatArray:
+        if fraction_b is None:
+            return np.asarray(surface[of_a, place_b])
+        left, right = surface[of_a, place_b], surface[of_a, place_b + 1]
+        return np.asarray((1 - fraction_b) * left + fraction_b * right)
+
+    if fraction_a is None:
+        return along_b(place_a)
+    return np.asarray((1 - fraction_a) * along_b(place_a) + fraction_a * along_b(place_a + 1))
+
+
+def _moved_by_rows(a: Axis, main: Main, weight: FloatArray) -> FloatArray:
+    """(place, place, edge): change of a centred main effect by a unit of weight at a place."""
+    away = (main.at_rows - main.steps[:, None]) / main.total[:, None]
+    curve = from_zero(np.einsum("kp,kq->pqk", main.over, away))
+    own = a.values() @ curve.reshape(-1, a.n_edges).T
+    own = own.reshape(a.n_places, *curve.shape[:2])
+    mean = np.einsum("p,prq->rq", weight.sum(axis=1) / weight.sum(), own)
+    return np.asarray(curve - mean[:, :, None])
+
+
+class Influence(NamedTuple):
+    """math [59]: what a row does to the surface, in three parts.
+
+    A row of weight w at a place moves the surface by w times [its residuals, each times
+    ``of_cell`` of its cell, plus what ``of_place`` says of its place].
+    """
+
+    a: Axis
+    b: Axis
+    fill: sparse.csr_array
+    table: FloatArray
+    found: Surface
+    cells: Cells
+    centred: bool
+
+    def of_cells(self, number: IntArray) -> FloatArray:
+        """(cell, edge, edge) by a unit of weighted residual in these cells."""
+        weight = self.cells.weight.ravel()[number]
+        return self.by_means(number) / weight[:, None, None]
+
+    def by_means(self, number: IntArray) -> FloatArray:
+        """(cell, edge, edge): the surface by means of 1 in these cells, and 0 elsewhere."""
+        shape = (len(number), *self.cells.weight.shape)
+        unit = self.fill[:, number].toarray().T.reshape(shape)
+        if not self.centred:
+            return accumulated(unit)
+        return surface(self.a, self.b, unit, self.table).pure
+
+    def of_places(self, p: IntArray, q: IntArray) -> FloatArray:
+        """(place, edge, edge) by a unit of weight at these places, second differences held."""
+        if not self.centred:
+            return np.zeros((len(p), self.a.n_edges, self.b.n_edges))
+        found = self.found
+        by_a = _moved_by_rows(self.a, found.main_a, self.table)[p, q]
+        by_b = _moved_by_rows(self.b, found.main_b, self.table.T)[q, p]
+        mean = found.at_rows[p, q] / self.table.sum()
+        return np.asarray(-by_a[:, :, None] - by_b[:, None, :] - mean[:, None, None])
+
+
+def surface_variance(
+    influence: Influence,
+    place_a: IntArray,
+    place_b: IntArray,
+    cell: IntArray,
+    delta: FloatArray,
+    weight: FloatArray,
+    *,
+    frequency: bool,
+) -> tuple[FloatArray, int]:
+    """math [59]: variance of the surface (edge, edge), and in how many cells it was borrowed.
+
+    Squares of influences over the rows. Residuals of a cell of n rows count (n / (n - 1))^(1/2)
+    times; a cell of one row has the variance of all the others together.
+    """
+    of, a, b = influence.cells, influence.a, influence.b
+    n, spread = of.n_effective().ravel(), of.spread().ravel()
+    single = of.supported.ravel() & np.isnan(spread)
+    scale = np.sqrt(np.divide(n, n - 1, where=~np.isnan(spread), out=np.zeros(len(n))))
+    inside = cell >= 0
+    safe = np.where(inside, cell, 0)
+    residual = np.where(inside, (delta - of.mean.ravel()[safe]) * scale[safe], 0.0)
+    residual = residual.reshape(len(residual), -1)
+    square = weight if frequency else weight**2
+    place = place_a * b.n_places + place_b
+    places, rank = np.unique(place, return_inverse=True)
+    first_row = np.unique(rank, return_index=True)[1]
+    n_sides = residual.shape[1]
+
+    def total(values: FloatArray) -> FloatArray:
+        return np.bincount(rank, values, len(places)).astype(np.float64)
+
+    alone = total(square)
+    once = np.stack([total(square * residual[:, s]) for s in range(n_sides)], axis=1)
+    twice = np.empty((len(places), n_sides, n_sides))
+    for s in range(n_sides):
+        for t in range(n_sides):
+            twice[:, s, t] = total(square * residual[:, s] * residual[:, t])
+    side_cell = safe.reshape(len(safe), -1)[first_row]
+    known = inside.reshape(len(inside), -1)[first_row]
+    size = a.n_edges * b.n_edges
+    variance = np.zeros(size)
+    step = max(1, BLOCK // (size * n_sides))
+    for begin in range(0, len(places), step):
+        part = slice(begin, begin + step)
+        at = places[part]
+        c = influence.of_places(at // b.n_places, at % b.n_places).reshape(len(at), size)
+        r = np.zeros((len(at), n_sides, size))
+        for s in range(n_sides):
+            there = known[part, s]
+            if there.any():
+                r[there, s] = influence.of_cells(side_cell[part, s][there]).reshape(-1, size)
+        variance += np.einsum("p,pe->e", alone[part], c**2)
+        variance += 2 * np.einsum("ps,pse,pe->e", once[part], r, c, optimize=True)
+        variance += np.einsum("pst,pse,pte->e", twice[part], r, r, optimize=True)
+    if single.any():
+        degrees = of.weight - _ratio(of.weight_sq, of.weight)
+        pooled_degrees = degrees.ravel()[~single].sum()
+        pooled = of.m2.ravel()[~single].sum() / pooled_degrees if pooled_degrees > 0 else np.nan
+        numbers = np.flatnonzero(single)
+        for begin in range(0, len(numbers), step):
+            moved = influence.by_means(numbers[begin : begin + step]).reshape(-1, size)
+            variance += pooled * (moved**2).sum(axis=0)
+    shape = (a.n_edges, b.n_edges)
+    return np.maximum(variance, 0.0).reshape(shape), int(single.sum())
+
+
+class Replicates(NamedTuple):
+    """Cell means (draw, bin, bin), NaN without rows, surface (draw, edge, edge), cells filled."""
+
+    mean: FloatArray
+    surface: FloatArray
+    n_filled: IntArray
+
+
+def replicates(
+    of: Influence,
+    place_a: IntArray,
+    place_b: IntArray,
+    cell: IntArray,
+    delta: FloatArray,
+    weight: FloatArray,
+    drawn: FloatArray,
+) -> Replicates:
+    """math [29] for surfaces: estimates under ``drawn`` weights (row, draw), gaps filled anew."""
+    a, b = of.a, of.b
+    n_rows, n_draws, size = len(weight), drawn.shape[1], a.n_bins * b.n_bins
+    lines, *side = np.nonzero(cell >= 0)
+    number = cell[(lines, *side)]
+    w = weight[lines]
+    residual = delta[(lines, *side)] - of.cells.mean.ravel()[number]
+
+    def summed(values: FloatArray, line: IntArray, row: IntArray, n_lines: int) -> FloatArray:
+        matrix = sparse.csr_array((values, (line, row)), shape=(n_lines, n_rows))
+        return np.asarray(matrix @ drawn).T
+
+    mass = summed(w, number, lines, size)
+    change = _ratio(summed(w * residual, number, lines, size), mass)
+    mean = np.where(mass > 0, of.cells.mean.ravel() + change, np.nan).reshape(
+        -1, a.n_bins, b.n_bins
+    )
+    n_places = a.n_places * b.n_places
+    every = np.arange(n_rows)
+    tables = summed(weight, place_a * b.n_places + place_b, every, n_places)
+    tables = tables.reshape(n_draws, a.n_places, b.n_places)
+    supported = mass.reshape(mean.shape) > 0
+    full = np.empty(mean.shape)
+    fillings: dict[bytes, sparse.csr_array] = {}
+    for draw in range(n_draws):
+        key = supported[draw].tobytes()
+        if key not in fillings:
+            fillings = {key: filling(supported[draw])}
+        full[draw] = filled(fillings[key], np.nan_to_num(mean[draw]))
+    found = surface(a, b, full, tables).pure if of.centred else accumulated(full)
+    return Replicates(mean, found, (~supported).sum(axis=(1, 2)))

@@ -1,0 +1,384 @@
+"""Standard errors, intervals, replicates and tables of second-order effects (math [59]).
+
+What `std_error`, `confint`, `bootstrap`, `tidy` and `summary` do with what `ale2` returned. The
+model is not asked again: the second differences of the rows are kept with the surface.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+from scipy import stats
+from statsmodels.iolib.summary import Summary
+from statsmodels.iolib.table import SimpleTable
+from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
+
+from rhale_stats.arrays import resample
+from rhale_stats.arrays import second_order as kernel
+from rhale_stats.arrays.intervals import student
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.schema import OUTPUT_UNITS, of_part, with_units
+from rhale_stats.validate import check_choice, check_level
+
+METHODS = ("normal", "percentile", "basic")
+IN_CELLS, AT_EDGES = ("bin_a", "bin_b"), ("edge_a", "edge_b")
+# Draws at once: so many numbers of weights.
+CHUNK = 1 << 23
+# Points of the surface that a printed summary shows.
+SHOWN = 10
+SOURCE = "rows"
+
+
+def is_surface(dataset: object) -> bool:
+    """Whether this is what `ale2` returned, or something made of it."""
+    return isinstance(dataset, xr.Dataset) and {"surface", "second_effect"} <= set(dataset)
+
+
+class Rows(NamedTuple):
+    """The rows behind a surface, with the grid that they lie in."""
+
+    used: NDArray[np.bool_]
+    a: kernel.Axis
+    b: kernel.Axis
+    place_a: IntArray
+    place_b: IntArray
+    cell: IntArray
+    delta: FloatArray
+    weight: FloatArray
+    frequency: bool
+    cells: kernel.Cells
+
+    @classmethod
+    def of(cls, surface: xr.Dataset) -> Rows:
+        """Raise ``ValueError`` unless the rows are those that the surface was made from."""
+        needed = ("second_difference", "cell_a", "cell_b")
+        absent = [name for name in needed if name not in surface]
+        if absent:
+            raise ValueError(
+                f"surface must be the Dataset that ale2(model, X, features) returns, with its "
+                f"rows; this one has no {', '.join(absent)}."
+            )
+        if "chain" in surface.dims:
+            raise ValueError(
+                "surface must be what ale2 or std_error returned; this one holds replicates."
+            )
+        a, b = (
+            kernel.Axis(
+                surface.sizes[f"edge_{side}"], levels=surface.attrs[f"kind_{side}"] == "categorical"
+            )
+            for side in "ab"
+        )
+        used = surface["cell_a"].values >= 0
+        place_a, place_b = (surface[f"cell_{side}"].values[used].astype(np.int64) for side in "ab")
+        delta = surface["second_difference"].transpose("obs", "side_a", "side_b").values[used]
+        weight = np.ones(int(used.sum()))
+        frequency = surface.attrs["weight_kind"] == "frequency"
+        if "weight" in surface:
+            weight = surface["weight"].values[used]
+        cell = kernel.members(a, b, place_a, place_b)
+        cells = kernel.cells(a, b, cell, np.nan_to_num(delta), weight, frequency=frequency)
+        if not np.array_equal(cells.n_obs, surface["n_obs"].values):
+            raise ValueError(
+                f"surface must have the rows that it was made from; its cells count "
+                f"{int(surface['n_obs'].sum())} second differences, and its rows have "
+                f"{int(cells.n_obs.sum())}. Select rows of X before ale2."
+            )
+        return cls(
+            used, a, b, place_a, place_b, cell, np.nan_to_num(delta), weight, frequency, cells
+        )
+
+    def influence(self, surface: xr.Dataset) -> kernel.Influence:
+        """What every row does to the surface."""
+        fill = kernel.filling(self.cells.supported)
+        table = kernel.table(self.a, self.b, self.place_a, self.place_b, self.weight)
+        mean = kernel.filled(fill, self.cells.mean)
+        found = kernel.surface(self.a, self.b, mean, table)
+        centred = str(surface.attrs["centering"]) == "ale"
+        return kernel.Influence(self.a, self.b, fill, table, found, self.cells, centred)
+
+
+def std_error(surface: xr.Dataset) -> xr.Dataset:
+    """`std_error` of a surface: ``effect_se`` in cells, ``surface_se`` at edges, math [59]."""
+    rows = Rows.of(surface)
+    cells = rows.cells
+    with np.errstate(invalid="ignore", divide="ignore"):
+        effect_se = cells.spread() / np.sqrt(cells.n_effective())
+    variance, n_borrowed = kernel.surface_variance(
+        rows.influence(surface),
+        rows.place_a,
+        rows.place_b,
+        rows.cell,
+        rows.delta,
+        rows.weight,
+        frequency=rows.frequency,
+    )
+    surface_se = np.where(surface["surface"].notnull(), np.sqrt(variance), np.nan)
+    facts = {"units": OUTPUT_UNITS, "source": SOURCE, "kind": "central limit theorem"}
+    return surface.assign(
+        effect_se=(
+            IN_CELLS,
+            effect_se,
+            {
+                "long_name": "standard error of the mean second difference",
+                "target": "mean second difference in the cell",
+                **facts,
+            },
+        ),
+        surface_se=(
+            AT_EDGES,
+            surface_se,
+            {
+                "long_name": "standard error of the second-order effect",
+                "target": "surface of these cells over the population, math [58]; empty ones "
+                "filled as they are",
+                "n_borrowed": n_borrowed,
+                **facts,
+            },
+        ),
+    )
+
+
+def with_std_error(surface: xr.Dataset) -> xr.Dataset:
+    """With standard errors, made where they are missing."""
+    return surface if "surface_se" in surface else std_error(surface)
+
+
+def replicates(
+    surface: xr.Dataset,
+    rows: Rows,
+    scheme: str,
+    units: resample.Units,
+    seeds: Sequence[np.random.Generator],
+) -> xr.Dataset:
+    """Replicates along ``draw`` of everything that `ale2` estimates, math [29]."""
+    influence = rows.influence(surface)
+    size = int(np.clip(CHUNK // len(rows.weight), 1, 64))
+    parts = []
+    for begin in range(0, len(seeds), size):
+        drawn = resample.weights_of(scheme, units, seeds[begin : begin + size], len(rows.weight))
+        parts.append(
+            kernel.replicates(
+                influence, rows.place_a, rows.place_b, rows.cell, rows.delta, rows.weight, drawn
+            )
+        )
+    mean, at_edges, n_filled = (np.concatenate(one) for one in zip(*parts, strict=True))
+    at_edges = np.where(surface["surface"].notnull().values, at_edges, np.nan)
+    kept = ("second_effect", "surface")
+    coords = {
+        name: one
+        for name, one in surface.coords.items()
+        if {"obs", "side_a", "side_b"}.isdisjoint(one.dims)
+    }
+    return xr.Dataset(
+        {
+            **{
+                name: (("draw", *dims), values, dict(surface[name].attrs))
+                for name, dims, values in zip(
+                    kept, (IN_CELLS, AT_EDGES), (mean, at_edges), strict=True
+                )
+            },
+            "n_filled": (
+                "draw",
+                n_filled,
+                {"long_name": "empty cells of the replicate", "units": "cells"},
+            ),
+        },
+        coords,
+    )
+
+
+def confint(
+    surface: xr.Dataset, boot: xr.Dataset | None, *, level: float, method: str | None
+) -> xr.Dataset:
+    """`confint` of a surface: ``second_effect_ci`` and ``surface_ci``, pointwise."""
+    check_level(level)
+    chosen = method or ("normal" if boot is None else "percentile")
+    check_choice("method", chosen, METHODS)
+    surface = with_std_error(surface)
+    out: dict[str, Any] = {}
+    for name, dims, se in (
+        ("second_effect", IN_CELLS, "effect_se"),
+        ("surface", AT_EDGES, "surface_se"),
+    ):
+        estimate = surface[name].values
+        if chosen == "normal":
+            degrees = surface["n_effective"].values - 1 if name == "second_effect" else np.inf
+            half = student(level, np.broadcast_to(degrees, estimate.shape)) * surface[se].values
+            ends = np.stack([estimate - half, estimate + half], axis=-1)
+            how = "standard errors, " + ("Student's t" if name == "second_effect" else "normal")
+        else:
+            ends = _quantiles(surface, boot, name, level)
+            if chosen == "basic":
+                ends = 2 * estimate[..., None] - ends[..., ::-1]
+            how = f"bootstrap, {chosen}"
+        out[f"{name}_ci"] = (
+            (*dims, "ci_bound"),
+            ends,
+            {
+                "long_name": f"confidence interval of {surface[name].attrs['long_name']}",
+                "units": OUTPUT_UNITS,
+                "target": surface[se].attrs["target"],
+                "source": SOURCE if boot is None else str(boot.attrs["source"]),
+                "method": how,
+                "kind": "pointwise",
+                "ci_prob": level,
+                "ci_kind": "confidence",
+            },
+        )
+    return surface.assign(out).assign_coords(ci_bound=("ci_bound", ["lower", "upper"]))
+
+
+def _quantiles(surface: xr.Dataset, boot: object, name: str, level: float) -> FloatArray:
+    """Outer quantiles of the replicates, (..., bound); of those that have an estimate."""
+    if not isinstance(boot, xr.Dataset) or "chain" not in boot.dims or name not in boot:
+        raise ValueError(
+            "boot must be what bootstrap(surface) returned, for intervals from replicates."
+        )
+    dims = surface[name].dims
+    sizes = [[of.sizes.get(str(dim), 0) for dim in dims] for of in (boot, surface)]
+    if sizes[0] != sizes[1]:
+        raise ValueError(
+            f"boot must be of the cells of the surface; its {name} has {sizes[0]} values, and that "
+            f"of the surface {sizes[1]}."
+        )
+    tail = (1 - level) / 2
+    values = boot[name].transpose("chain", "draw", *dims).values
+    values = values.reshape(-1, *values.shape[2:])
+    ends = np.full((*values.shape[1:], 2), np.nan)
+    for at in np.ndindex(values.shape[1:]):
+        here = values[(slice(None), *at)]
+        here = here[~np.isnan(here)]
+        if len(here):
+            # The quantile at p is that at place (B + 1) p, and at most an extreme.
+            ends[at] = np.quantile(here, [tail, 1 - tail], method="weibull")
+    return ends
+
+
+def tidy(surface: xr.Dataset, *, level: float) -> pd.DataFrame:
+    """`tidy` of a surface: a line a cell with rows."""
+    check_level(level)
+    surface = with_std_error(of_part(surface))
+    at_a, at_b = np.nonzero(surface["supported"].values)
+    attrs = surface.attrs
+    frame = pd.DataFrame({"term": f"{attrs['feature_a']}:{attrs['feature_b']}", "bin_a": at_a})
+    frame["bin_b"] = at_b
+    for side, at in (("a", at_a), ("b", at_b)):
+        if f"level_{side}" in surface.coords:
+            levels = surface[f"level_{side}"].values
+            frame[f"level_{side}"], frame[f"level_{side}_next"] = levels[at], levels[at + 1]
+        else:
+            for end in ("left", "right"):
+                frame[f"bin_{end}_{side}"] = surface[f"bin_{end}_{side}"].values[at]
+    estimate, se, n = (
+        surface[name].values[at_a, at_b] for name in ("second_effect", "effect_se", "n_effective")
+    )
+    half = student(level, n - 1) * se
+    with np.errstate(invalid="ignore", divide="ignore"):
+        statistic = estimate / se
+        p_value = 2 * stats.t.sf(np.abs(statistic), n - 1)
+    return frame.assign(
+        n_obs=surface["n_obs"].values[at_a, at_b],
+        estimate=estimate,
+        std_error=se,
+        statistic=statistic,
+        p_value=p_value,
+        conf_low=estimate - half,
+        conf_high=estimate + half,
+        heterogeneity=surface["heterogeneity"].values[at_a, at_b],
+    )
+
+
+def size(surface: xr.Dataset) -> float:
+    """Standard deviation over the rows of the surface at their values, math [61]."""
+    rows = Rows.of(surface)
+    places = {"a": rows.place_a, "b": rows.place_b}
+    fraction: dict[str, FloatArray | None] = {}
+    for side, place in places.items():
+        fraction[side] = None
+        if f"x_{side}" in surface:
+            edges = surface[f"edge_value_{side}"].values
+            x = surface[f"x_{side}"].values[rows.used]
+            fraction[side] = (x - edges[place]) / np.diff(edges)[place]
+    at = kernel.surface_at_values(
+        surface["surface"].values, rows.place_a, rows.place_b, fraction["a"], fraction["b"]
+    )
+    mean = np.average(at, weights=rows.weight)
+    return float(np.sqrt(np.average((at - mean) ** 2, weights=rows.weight)))
+
+
+def summary(surface: xr.Dataset, *, level: float) -> Summary:
+    """`summary` of a surface: its size, its cells, and where it is farthest from 0."""
+    check_level(level)
+    surface = of_part(surface)
+    found = confint(surface, None, level=level, method="normal")
+    attrs, values = found.attrs, found["surface"].values
+    order = np.argsort(-np.nan_to_num(np.abs(values)).ravel(), kind="stable")[:SHOWN]
+    chosen = list(zip(*np.unravel_index(np.sort(order), values.shape), strict=True))
+    chosen = [at for at in chosen if not np.isnan(values[at])]
+    tail = (1 - level) / 2
+    heads = ["surface", "std err", f"[{tail:.3g}", f"{1 - tail:.3g}]"]
+    lines = [
+        [
+            f"{one:.4g}"
+            for one in (
+                values[at],
+                found["surface_se"].values[at],
+                *found["surface_ci"].values[at],
+            )
+        ]
+        for at in chosen
+    ]
+    stubs = [
+        ", ".join(
+            f"{attrs[f'feature_{side}']} = {_edge(found, side, int(number))}"
+            for side, number in zip("ab", at, strict=True)
+        )
+        for at in chosen
+    ]
+    output = with_units(attrs["output_name"], attrs["output_units"])
+    title = f"Second-order ALE: {attrs['feature_a']} and {attrs['feature_b']} on {output}"
+    n_cells = found["n_obs"].size
+    facts = [
+        ["Rows:", str(attrs["n_rows"]), "Cells:", str(n_cells)],
+        ["Weights:", attrs["weight_kind"], "without rows:", str(attrs["n_empty"])],
+        ["Centring:", attrs["centering"], "Spread over rows:", f"{size(surface):.4g}"],
+    ]
+    notes = [
+        f"Bins of {attrs['feature_a']}: {attrs['bins_a']}. Of {attrs['feature_b']}: "
+        f"{attrs['bins_b']}.",
+        f"The {len(chosen)} corners of cells where the surface is farthest from 0. Spread over "
+        f"rows: the standard deviation of the surface, in units of the output.",
+        f"Source of variance: {SOURCE}; the model is taken as it is. Intervals are pointwise.",
+    ]
+    if attrs["n_filled"]:
+        share = attrs["n_filled"] / n_cells
+        notes.append(
+            f"{attrs['n_filled']} of {n_cells} cells ({100 * share:.0f} %) have no rows: behind "
+            f"them the surface takes the nearest cell's second difference."
+        )
+    n_borrowed = int(found["surface_se"].attrs["n_borrowed"])
+    if n_borrowed:
+        notes.append(
+            f"{n_borrowed} cells have one row; their variance is that of the others together."
+        )
+    body = SimpleTable(lines, heads, stubs, txt_fmt=fmt_params)
+    width = len(body.as_text().partition("\n")[0]) - 9
+    widths = [max(len(text) for text in column) for column in zip(*facts, strict=True)]
+    room = max(width - sum(widths), 0)
+    widths[1], widths[3] = widths[1] + room // 2, widths[3] + room - room // 2
+    form = {"data_fmts": ["%s"], "data_aligns": "lrlr", "colsep": "   ", "colwidths": widths}
+    smry = Summary()
+    smry.tables = [SimpleTable(facts, title=title, txt_fmt=fmt_2cols | form), body]
+    smry.add_extra_txt(["Notes:", *(f"[{i}] {note}" for i, note in enumerate(notes, start=1))])
+    return smry
+
+
+def _edge(surface: xr.Dataset, side: str, number: int) -> str:
+    if f"level_{side}" in surface.coords:
+        return str(surface[f"level_{side}"].values[number])
+    return f"{surface[f'edge_value_{side}'].values[number]:.4g}"

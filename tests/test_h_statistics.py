@@ -1,0 +1,268 @@
+"""H-statistics: by the formulas as they stand, closed forms, weights, categories, bad input."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import rhale_stats as rs
+from rhale_stats import models
+
+
+def model(X):
+    return np.sin(X[:, 0] * X[:, 1]) + X[:, 2] * X[:, 0] + X[:, 1] ** 2
+
+
+def slow(f, X, w):
+    """Friedman and Popescu's Eq. 44 to 46, one partial dependence after the other."""
+    n, p = X.shape
+
+    def centred(values):
+        return values - np.average(values, weights=w)
+
+    def dependence(columns):
+        out = np.empty(n)
+        for i in range(n):
+            table = X.copy()
+            table[:, columns] = X[i, columns]
+            out[i] = np.average(f(table), weights=w)
+        return centred(out)
+
+    def square(values):
+        return np.average(values**2, weights=w)
+
+    whole = centred(f(X))
+    own = [dependence([j]) for j in range(p)]
+    rest = [dependence([k for k in range(p) if k != j]) for j in range(p)]
+    total = square(whole - sum(own))
+    overall = np.array([square(whole - own[j] - rest[j]) for j in range(p)])
+    upper, lower = np.full((2, p, p), np.nan)
+    for j, k in combinations(range(p), 2):
+        both = dependence([j, k])
+        upper[j, k] = upper[k, j] = square(both - own[j] - own[k])
+        lower[j, k] = lower[k, j] = square(both)
+    return total, overall, square(whole), upper, lower
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_equals_the_formulas(rng, weighted):
+    X = rng.normal(size=(40, 4))
+    X[:, 3] = X[:, 0] + 0.1 * X[:, 3]
+    w = rng.uniform(0.5, 2, 40) if weighted else np.ones(40)
+    found = rs.h_statistic(model, X, weights=w if weighted else None)
+    total, overall, variance, upper, lower = slow(model, X, w)
+    # A numerator that is nothing but rounding is 0.
+    small = upper < 1e-25
+    np.testing.assert_allclose(found["h2"], total / variance, rtol=1e-10)
+    np.testing.assert_allclose(found["h2_overall"], overall / variance, rtol=1e-10, atol=1e-20)
+    np.testing.assert_allclose(
+        found["h2_pairwise"], np.where(small, 0, upper / lower), rtol=1e-10, atol=1e-20
+    )
+    np.testing.assert_allclose(found["h"], np.sqrt(total), rtol=1e-10)
+    np.testing.assert_allclose(found["h_overall"], np.sqrt(overall), rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(
+        found["h_pairwise"], np.where(small, 0, np.sqrt(upper)), rtol=1e-10, atol=1e-13
+    )
+    assert float(found["h2_overall"][3]) == 0.0
+
+
+@pytest.mark.parametrize("c", [0.0, 0.5, 3.0])
+def test_a_product_of_centred_independent_features(c):
+    values = np.array([-1.0, 1.0])
+    X = np.array([[u, v, t] for u in values for v in values for t in (0.0, 1.0)])
+    found = rs.h_statistic(lambda X: X[:, 0] + X[:, 1] + c * X[:, 0] * X[:, 1], X)
+    expected = c**2 / (2 + c**2)
+    assert float(found["h2"]) == pytest.approx(expected, abs=1e-14)
+    np.testing.assert_allclose(found["h2_overall"], [expected, expected, 0], atol=1e-14)
+    nan = np.nan
+    table = [[nan, expected, 0], [expected, nan, 0], [0, 0, nan]]
+    np.testing.assert_allclose(found["h2_pairwise"], table, atol=1e-14)
+    np.testing.assert_allclose(found["h_overall"], [c, c, 0], atol=1e-14)
+
+
+def test_ale_has_the_closed_form_of_the_product():
+    middles = np.arange(8) - 3.5
+    X = np.array([[u, v] for u in middles for v in middles])
+    edges, variance, c = np.arange(9) - 4.0, middles.var(), 0.7
+    found = rs.h_statistic(
+        lambda X: X[:, 0] + X[:, 1] + c * X[:, 0] * X[:, 1], X, kind="ale", bins=rs.GivenBins(edges)
+    )
+    upper = c**2 * variance**2
+    expected = upper / (2 * variance + upper)
+    np.testing.assert_allclose(found["h2_pairwise"].values[0, 1], expected, rtol=1e-12)
+    np.testing.assert_allclose(found["h2_overall"], [expected] * 2, rtol=1e-12)
+    assert float(found["h"]) == pytest.approx(c * variance)
+
+
+def test_both_kinds_agree_where_features_are_independent(rng):
+    X = rng.uniform(-1, 1, (2000, 3))
+
+    def f(X):
+        return np.exp(X[:, 0] * X[:, 1]) + X[:, 2] * X[:, 0] + X[:, 1]
+
+    pdp = rs.h_statistic(f, X, rng=1)
+    ale = rs.h_statistic(f, X, kind="ale")
+    # Shares of 500 rows and of 2000.
+    np.testing.assert_allclose(ale["h2_overall"], pdp["h2_overall"], rtol=0.15)
+    np.testing.assert_allclose(
+        ale["h_pairwise"].values[0, 1:], pdp["h_pairwise"].values[0, 1:], rtol=0.15
+    )
+    assert float(ale["h2_pairwise"][1, 2]) < 1e-20
+
+
+def test_dependence_separates_the_kinds(rng):
+    """Two copies of a feature: products of both are seen off the data by partial dependence."""
+    u = rng.normal(size=400)
+    X = np.column_stack([u, u + 0.01 * rng.normal(size=400)])
+
+    def f(X):
+        return np.where(np.abs(X[:, 0] - X[:, 1]) > 0.5, 10.0, 0.0) + X[:, 0]
+
+    assert float(rs.h_statistic(f, X)["h2_pairwise"][0, 1]) > 0.1
+    # No combination that occurs is affected, but corners of wide cells are.
+    assert float(rs.h_statistic(f, X, kind="ale", bins=rs.QuantileBins(100))["h"]) < 0.5
+
+
+@pytest.mark.parametrize("kind", ["pdp", "ale"])
+def test_frequency_weights_are_repeated_rows(kind, rng):
+    X = rng.normal(size=(60, 3))
+    w = rng.integers(0, 4, 60)
+    found = rs.h_statistic(model, X, kind=kind, weights=w, weight_kind="frequency")
+    other = rs.h_statistic(model, np.repeat(X, w, axis=0), kind=kind)
+    for name in ("h2", "h2_overall", "h2_pairwise", "h", "h_overall", "h_pairwise"):
+        np.testing.assert_allclose(found[name], other[name], rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["pdp", "ale"])
+def test_scale_and_shift_of_the_output(kind, rng):
+    X = rng.normal(size=(80, 3))
+    one = rs.h_statistic(model, X, kind=kind)
+    other = rs.h_statistic(lambda X: 3 - 2 * model(X), X, kind=kind)
+    np.testing.assert_allclose(other["h2_pairwise"], one["h2_pairwise"], rtol=1e-9, atol=1e-20)
+    np.testing.assert_allclose(other["h_overall"], 2 * one["h_overall"], rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["pdp", "ale"])
+def test_additive_models_and_constants_have_none(kind, rng):
+    X = rng.normal(size=(100, 3))
+    X[:, 2] = 5.0
+    found = rs.h_statistic(lambda X: 1e6 + np.exp(X[:, 0]) + np.sin(X[:, 1]), X, kind=kind)
+    assert float(found["h2"]) < 1e-15
+    assert float(found["h2_pairwise"].max()) < 1e-15
+    flat = rs.h_statistic(lambda X: np.full(len(X), 7.0), X, kind=kind)
+    assert float(flat["h2"]) == 0.0
+    assert float(flat["h2_pairwise"].max()) == 0.0
+
+
+@pytest.mark.parametrize("kind", ["pdp", "ale"])
+def test_categories(kind):
+    X = pd.DataFrame(
+        [(p, q, r) for p in "ab" for q in (True, False) for r in "xyz"], columns=["p", "q", "r"]
+    )
+    X["p"] = X["p"].astype("category")
+
+    def f(X):
+        return 2.0 * ((X["p"] == "b") ^ X["q"]) + X["r"].map({"x": 0.0, "y": 1.0, "z": 5.0})
+
+    found = rs.h_statistic(f, X, kind=kind)
+    assert found["feature"].values.tolist() == ["p", "q", "r"]
+    # All of the joint effect of p and q is interaction.
+    assert float(found["h2_pairwise"].sel(feature="p", feature_other="q")) == pytest.approx(1)
+    assert float(found["h2_overall"].sel(feature="r")) == 0.0
+    assert float(found["h_overall"].sel(feature="p")) == pytest.approx(1.0)
+
+
+def test_rows_are_drawn_and_said(rng):
+    X = rng.normal(size=(700, 2))
+    found = rs.h_statistic(lambda X: X[:, 0] * X[:, 1], X, rng=4)
+    attrs = found.attrs
+    assert (attrs["n_rows"], attrs["n_rows_total"]) == (500, 700)
+    drawn = np.sort(np.random.default_rng(attrs["row_seed"]).choice(700, 500, replace=False))
+    again = rs.h_statistic(lambda X: X[:, 0] * X[:, 1], X[drawn])
+    np.testing.assert_array_equal(found["h2"], again["h2"])
+    assert again.attrs["row_seed"] == -1
+    # Predictions, two features and one pair.
+    assert attrs["n_model_rows"] == 500 + 3 * 500**2
+    assert rs.h_statistic(lambda X: X[:, 0], X, kind="ale").attrs["n_rows"] == 700
+    assert rs.h_statistic(lambda X: X[:, 0], X[:60], n_rows=None).attrs["n_rows"] == 60
+
+
+def test_repeated_values_are_asked_for_once_and_in_batches(rng, monkeypatch):
+    X = np.column_stack(
+        [rng.integers(3, size=100), rng.integers(2, size=100), rng.normal(size=100)]
+    )
+    asked = []
+
+    def f(X):
+        asked.append(len(X))
+        return model(X)
+
+    monkeypatch.setattr(models, "BATCH_ROWS", 1000)
+    found = rs.h_statistic(f, X, features=[0, 1])
+    assert sum(asked) == found.attrs["n_model_rows"] == 100 * (1 + 3 + 2 + 6)
+    assert max(asked) <= 1000
+    _, overall, variance, upper, lower = slow(model, X, np.ones(100))
+    np.testing.assert_allclose(found["h2_overall"], overall[:2] / variance, rtol=1e-10)
+    np.testing.assert_allclose(
+        found["h2_pairwise"].values[0, 1], upper[0, 1] / lower[0, 1], rtol=1e-10
+    )
+
+
+@pytest.mark.parametrize("kind", ["pdp", "ale"])
+def test_several_outputs_and_files(kind, rng, tmp_path):
+    X = rng.normal(size=(60, 3))
+
+    def f(X):
+        return np.column_stack([model(X), X[:, 0] * X[:, 2]])
+
+    both = rs.h_statistic(f, X, kind=kind)
+    one = rs.h_statistic(model, X, kind=kind)
+    assert both["h2_pairwise"].dims == ("output", "feature", "feature_other")
+    np.testing.assert_allclose(both["h2_pairwise"].isel(output=0), one["h2_pairwise"], rtol=1e-12)
+    both.to_netcdf(tmp_path / "h.nc", engine="h5netcdf")
+    with xr.open_dataset(tmp_path / "h.nc", engine="h5netcdf") as read:
+        xr.testing.assert_identical(read.load(), both)
+    alone = rs.h_statistic(model, X, kind=kind, pairwise=False)
+    assert "h2_pairwise" not in alone
+    np.testing.assert_array_equal(alone["h2_overall"], one["h2_overall"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"features": ["x0"]}, ValueError, "at least two.*got 1"),
+        ({"features": "x0"}, TypeError, "sequence of two columns.*got 'x0'"),
+        ({"features": [0, 0]}, ValueError, "distinct"),
+        ({"features": [0, 9]}, KeyError, "got 9"),
+        ({"kind": "shap"}, ValueError, "'pdp', 'ale'; got 'shap'"),
+        ({"n_rows": 1}, ValueError, "n_rows must be at least 2; got 1"),
+        ({"n_rows": "some"}, ValueError, "got 'some'"),
+        ({"bins": rs.QuantileBins(3)}, ValueError, "for kind='ale'"),
+        ({"weights": np.zeros(30)}, ValueError, "not all be zero"),
+    ],
+)
+def test_bad_arguments(rng, arguments, error, message):
+    with pytest.raises(error, match=message):
+        rs.h_statistic(model, rng.normal(size=(30, 3)), **arguments)
+
+
+def test_bad_data_and_models(rng):
+    X = pd.DataFrame(rng.normal(size=(30, 2)), columns=["a", "b"]).assign(k=["p", None] * 15)
+    with pytest.raises(ValueError, match="'k' must have a level in every row; got 15 missing"):
+        rs.h_statistic(lambda X: X["a"], X)
+    with pytest.raises(ValueError, match="feature 'a' must be finite; got 30 NaN"):
+        rs.h_statistic(lambda X: X["b"], X.assign(a=np.nan), features=["a", "b"])
+    with pytest.raises(ValueError, match="finite numbers; got"):
+        rs.h_statistic(lambda X: X["a"].where(X["a"] > 0), X, features=["a", "b"])
+
+    def raises(X):
+        if len(X) > 30:
+            raise RuntimeError("too many")
+        return X["a"]
+
+    with pytest.raises(rs.ModelError, match="RuntimeError for 'a', called with 900 rows"):
+        rs.h_statistic(raises, X, features=["a", "b"])

@@ -1,0 +1,216 @@
+"""Standard errors, intervals, replicates and tables of surfaces."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import rhale_stats as rs
+from rhale_stats.arrays.second_order import edges_of
+
+
+def model(X):
+    return X[:, 0] * X[:, 1] * (1 + X[:, 2]) + X[:, 0]
+
+
+def sample(rng, n):
+    """The first two features go together; the third spreads their second differences."""
+    X = rng.uniform(-1, 1, (n, 3))
+    X[:, 1] = 0.6 * X[:, 0] + 0.4 * X[:, 1]
+    return X
+
+
+@pytest.fixture
+def surface(rng):
+    return rs.ale2(model, sample(rng, 500), (0, 1), bins=rs.QuantileBins(4))
+
+
+def test_standard_error_in_a_cell_is_sigma_over_root_n(surface):
+    found = rs.std_error(surface)
+    expected = found["heterogeneity"] / np.sqrt(found["n_obs"])
+    np.testing.assert_allclose(found["effect_se"], expected, rtol=1e-12)
+    table = rs.tidy(found)
+    own = found["second_difference"].values.ravel()
+    cell = found["cell_a"].values * 4 + found["cell_b"].values
+    groups = pd.Series(own).groupby(cell)
+    np.testing.assert_allclose(table["estimate"], groups.mean(), rtol=1e-10)
+    np.testing.assert_allclose(table["std_error"], groups.sem(), rtol=1e-10)
+
+
+def test_a_model_of_two_features_has_noise_from_places_only(rng):
+    X = sample(rng, 400)
+    found = rs.std_error(rs.ale2(lambda X: X[:, 0] * X[:, 1], X, (0, 1), bins=rs.QuantileBins(3)))
+    assert (found["effect_se"].fillna(0) < 1e-14).all()
+    # Main effects and mean that are taken out hang on where the rows lie.
+    assert float(found["surface_se"].max()) > 1e-3
+
+
+def test_standard_errors_scale_with_the_output(surface, rng):
+    X = sample(np.random.default_rng(20231), 500)
+    other = rs.ale2(lambda X: 5 - 3 * model(X), X, (0, 1), bins=rs.QuantileBins(4))
+    one, three = rs.std_error(surface), rs.std_error(other)
+    np.testing.assert_allclose(three["surface_se"], 3 * one["surface_se"], rtol=1e-9)
+
+
+def test_bootstrap_agrees_with_standard_errors(rng):
+    surface = rs.std_error(rs.ale2(model, sample(rng, 2000), (0, 1), bins=rs.QuantileBins(3)))
+    boot = rs.bootstrap(surface, n_resamples=1600, scheme="poisson", rng=1)
+    assert boot["surface"].dims == ("chain", "draw", "edge_a", "edge_b")
+    ratio = boot["surface"].std(("chain", "draw")) / surface["surface_se"]
+    # The error of a standard deviation of 1600 draws is 1.8 %; more where cells have few rows.
+    known = ratio.values[np.isfinite(ratio.values)]
+    assert abs(np.median(known) - 1) < 0.05
+    assert (np.abs(known - 1) < 0.2).all()
+
+
+def test_bootstrap_is_the_estimate_of_the_drawn_rows(rng):
+    """One replicate, made again by `ale2` with its weights."""
+    from rhale_stats.arrays import resample
+
+    X = sample(rng, 120)
+    edges = rs.GivenBins(np.linspace(-1, 1, 6))
+    surface = rs.ale2(model, X, (0, 1), bins=edges)
+    boot = rs.bootstrap(surface, n_resamples=4, chains=1, rng=5)
+    streams = np.random.default_rng(5).spawn(4)
+    units = resample.Units(None, [np.arange(120)], None)
+    drawn = resample.weights_of("multinomial", units, streams, 120)
+    for draw in range(4):
+        again = rs.ale2(model, X, (0, 1), bins=edges, weights=drawn[:, draw])
+        one = boot.isel(chain=0, draw=draw)
+        np.testing.assert_allclose(one["second_effect"], again["second_effect"], atol=1e-12)
+        both = again["surface"].notnull().values
+        np.testing.assert_allclose(
+            one["surface"].values[both], again["surface"].values[both], atol=1e-12
+        )
+        assert int(one["n_filled"]) == again.attrs["n_empty"]
+
+
+def test_bootstrap_of_frequencies_groups_and_statistics(surface, rng):
+    X = sample(np.random.default_rng(20231), 500)
+    counted = rs.ale2(
+        model, X, (0, 1), bins=rs.QuantileBins(4), weights=np.full(500, 2.0),
+        weight_kind="frequency",
+    )  # fmt: skip
+    boots = [rs.bootstrap(one, n_resamples=400, rng=2) for one in (surface, counted)]
+    spread = [float(one["surface"].std(("chain", "draw")).median()) for one in boots]
+    # Twice the rows; the error of a median of 25 standard deviations of 400 draws is below 3 %.
+    assert spread[0] / spread[1] == pytest.approx(np.sqrt(2), rel=0.1)
+    grouped = rs.bootstrap(
+        surface,
+        n_resamples=40,
+        groups=np.arange(500) // 10,
+        statistic=lambda boot: boot["surface"].max(("edge_a", "edge_b")).rename("top"),
+        rng=0,
+    )
+    assert grouped.attrs["source"] == "groups of rows"
+    assert grouped["top"].dims == ("chain", "draw")
+
+
+def test_intervals(surface):
+    normal = rs.confint(surface, level=0.9)
+    half = stats.norm.ppf(0.95) * normal["surface_se"]
+    expected = normal["surface"] + half
+    np.testing.assert_allclose(normal["surface_ci"].sel(ci_bound="upper"), expected)
+    n = normal["n_obs"].values
+    expected = normal["second_effect"] - stats.t.ppf(0.95, n - 1) * normal["effect_se"]
+    np.testing.assert_allclose(normal["second_effect_ci"].sel(ci_bound="lower"), expected)
+    boot = rs.bootstrap(surface, n_resamples=400, rng=3)
+    percentile, basic = (rs.confint(surface, boot, method=how) for how in ("percentile", "basic"))
+    ends = percentile["surface_ci"].values[..., ::-1]
+    np.testing.assert_allclose(
+        basic["surface_ci"], 2 * surface["surface"].values[..., None] - ends, atol=1e-14
+    )
+    # Of 400 draws the quantile at p is that at place 401 p; its neighbours bound it.
+    low = np.sort(boot["surface"].values.reshape(400, 5, 5), axis=0)[9:11]
+    found = percentile["surface_ci"].values[..., 0]
+    known = np.isfinite(found)
+    assert known.sum() > 12
+    assert ((low[0] <= found) & (found <= low[1]))[known].all()
+
+
+def test_one_row_in_a_cell_borrows_its_variance(rng):
+    X = np.vstack([rng.uniform(0, 1, (80, 3)), [[1.5, 1.5, 0.5]]])
+    bins = rs.GivenBins([0.0, 0.5, 1.0, 2.0])
+    found = rs.std_error(rs.ale2(model, X, (0, 1), bins=bins))
+    assert np.isnan(float(found["effect_se"][2, 2]))
+    assert found["surface_se"].attrs["n_borrowed"] == 1
+    assert np.isfinite(found["surface_se"].values[2:, 2:]).all()
+    assert float(found["surface_se"][3, 3]) > float(found["surface_se"][1, 1])
+
+
+def test_summary_says_what_was_filled(rng):
+    X = sample(rng, 200)
+    text = rs.summary(rs.ale2(model, X, (0, 1), bins=rs.QuantileBins(8))).as_text()
+    assert "Second-order ALE: x0 and x1 on output" in text
+    assert "cells (" in text
+    assert "have no rows" in text
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(k=np.where(X[:, 2] > 0, "yes", "no"))
+    found = rs.ale2(lambda X: X["a"] * (X["k"] == "yes"), frame, ("a", "k"))
+    assert "k = yes" in rs.summary(found).as_text()
+    assert {"level_b", "level_b_next", "bin_left_a"} <= set(rs.tidy(found).columns)
+
+
+def test_bad_input(surface, rng):
+    with pytest.raises(ValueError, match="its cells count 500 second differences.*400"):
+        rs.std_error(surface.isel(obs=slice(400)))
+    with pytest.raises(ValueError, match="no second_difference"):
+        rs.std_error(surface.drop_vars("second_difference"))
+    with pytest.raises(ValueError, match="groups must be None for a surface"):
+        rs.std_error(surface, groups=np.arange(500))
+    with pytest.raises(ValueError, match="takes the surface alone"):
+        rs.bootstrap(surface, surface)
+    with pytest.raises(ValueError, match="takes the surface alone"):
+        rs.bootstrap(surface, rebin=True)
+    with pytest.raises(TypeError, match="effect must be the Dataset.*NoneType"):
+        rs.bootstrap(rs.local_effects(model, sample(rng, 50)))
+    with pytest.raises(ValueError, match="boot must be what bootstrap"):
+        rs.confint(surface, method="percentile")
+    with pytest.raises(ValueError, match="'normal', 'percentile', 'basic'; got 'bca'"):
+        rs.confint(surface, method="bca")
+    boot = rs.bootstrap(surface, n_resamples=8, rng=0)
+    coarser = rs.ale2(model, sample(rng, 500), (0, 1), bins=rs.QuantileBins(3))
+    with pytest.raises(ValueError, match=r"has \[4, 4\] values, and that of the surface \[3, 3\]"):
+        rs.confint(coarser, boot)
+    with pytest.raises(ValueError, match="holds replicates"):
+        rs.std_error(
+            boot.assign({n: surface[n] for n in ("second_difference", "cell_a", "cell_b")})
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["numeric", "mixed"])
+def test_coverage_of_intervals(kind):
+    """95 % intervals of the surface, cells given, rows drawn anew; truth from 300 000 rows."""
+    edges = rs.GivenBins(np.linspace(-1, 1, 5))
+
+    def made(rng, n):
+        frame = pd.DataFrame(sample(rng, n), columns=["a", "b", "c"])
+        frame["k"] = np.array(["p", "q", "r"])[
+            np.clip((frame["a"] + rng.normal(size=n) + 1.5).astype(int), 0, 2)
+        ]
+        return frame
+
+    def f(X):
+        level = X["k"].map({"p": 0.0, "q": 1.0, "r": 0.5}).to_numpy()
+        return X["a"] * X["b"] * (1 + X["c"]) + level * X["a"] ** 2 * (1 + X["c"])
+
+    pair = ("a", "b") if kind == "numeric" else ("a", "k")
+    truth = rs.ale2(f, made(np.random.default_rng(0), 300_000), pair, bins=edges)["surface"]
+    inside, known = [], []
+    for seed in range(140):
+        found = rs.confint(
+            rs.ale2(f, made(np.random.default_rng(seed + 1), 1000), pair, bins=edges)
+        )
+        ends = found["surface_ci"].values
+        inside.append((ends[..., 0] <= truth.values) & (truth.values <= ends[..., 1]))
+        known.append(found["supported"].values == 1)
+    # What is filled in some samples is no estimate of the same thing.
+    corners = edges_of(np.all(known, axis=0))
+    coverage = np.mean(inside, axis=0)[corners]
+    assert corners.mean() > 0.7
+    # Monte-Carlo error 1.8 % a corner; corners go together. Truth has 1/17 of a standard error.
+    assert abs(coverage.mean() - 0.95) < 0.02
+    # Corners of cells with 20 rows have 90 to 93 %.
+    assert coverage.min() > 0.92 - 4 * 0.023
