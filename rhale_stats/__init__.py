@@ -25,6 +25,7 @@ from rhale_stats.effects import local_effects, predict, rhale
 from rhale_stats.hypotheses import compare, equivalence_test, wald_test
 from rhale_stats.inference import confband, confint, std_error, vcov
 from rhale_stats.interactions import interaction_matrix
+from rhale_stats.method_comparison import compare_methods
 from rhale_stats.models import ModelError
 from rhale_stats.plots import (
     plot_bias,
@@ -35,6 +36,8 @@ from rhale_stats.plots import (
     plot_effects,
     plot_forest,
 )
+from rhale_stats.profile_plots import plot_methods, plot_profile
+from rhale_stats.profiles import ice, m_plot, pdp, shap_dependence
 from rhale_stats.region_plots import plot_interactions, plot_regions, plot_tree
 from rhale_stats.regional import all_regions, assign, regional_rhale, regions
 from rhale_stats.regional_comparisons import regional_ale, regional_pdp, regional_shap
@@ -62,6 +65,7 @@ __all__ = [
     "bootstrap_refit",
     "check_unbiased",
     "compare",
+    "compare_methods",
     "confband",
     "confint",
     "debias",
@@ -70,11 +74,14 @@ __all__ = [
     "equivalence_test",
     "folds",
     "glance",
+    "ice",
     "interaction_matrix",
     "jump_check",
     "local_effects",
+    "m_plot",
     "mae",
     "mcse",
+    "pdp",
     "plot_bias",
     "plot_bins",
     "plot_compare",
@@ -83,6 +90,8 @@ __all__ = [
     "plot_effects",
     "plot_forest",
     "plot_interactions",
+    "plot_methods",
+    "plot_profile",
     "plot_regions",
     "plot_tree",
     "predict",
@@ -92,6 +101,7 @@ __all__ = [
     "regional_shap",
     "regions",
     "rhale",
+    "shap_dependence",
     "simulate",
     "std_error",
     "summary",

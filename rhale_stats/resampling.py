@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
+from rhale_stats import profile_inference
 from rhale_stats.arrays import accumulate, influence, resample
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -34,6 +35,7 @@ from rhale_stats.effects import (
     rhale,
 )
 from rhale_stats.inference import pieces_of
+from rhale_stats.profile_data import is_profile
 from rhale_stats.schema import (
     EFFECT_VARIABLES,
     Estimates,
@@ -86,7 +88,8 @@ def bootstrap(
     Parameters
     ----------
     local, effect : Dataset
-        Local effects, and what `rhale` or `std_error` made of them. With honest bins the rows that
+        Local effects, and what `rhale` or `std_error` made of them; or what `ice` returned, and
+        `pdp` (or `ice`) of the same rows on the same grid. With honest bins the rows that
         chose the edges are left out.
     n_resamples : int, default 1000
         Replicates of all chains together, a multiple of ``chains``.
@@ -131,6 +134,9 @@ def bootstrap(
         ``grid_value``, ``n_bins`` of every replicate, and ``edge_frequency`` (feature, grid_cell):
         the share of replicates with an edge in the cell between two points of the grid.
 
+        Of profiles: ``curve`` and ``curve_std`` over (chain, draw, feature, grid), centred anew in
+        every replicate, ``heterogeneity_output`` and ``importance`` over (chain, draw, feature).
+
     Raises
     ------
     ValueError
@@ -163,9 +169,20 @@ def bootstrap(
     >>> effect["effect_se"].sel(feature="x0").round(2).values
     array([0.22, 0.22, 0.19, 0.19])
     """
-    local, effect = check_local(local), check_effect(effect)
     check_choice("scheme", scheme, resample.SCHEMES)
     _check_resamples(n_resamples, chains)
+    if is_profile(effect):
+        if rebin or studentize:
+            raise ValueError(
+                "rebin and studentize must be False for profiles, which have no bins to choose and "
+                "no standard errors of replicates."
+            )
+        drawn, facts = _of_profile(
+            local, effect, scheme, groups, strata, np.random.default_rng(rng).spawn(n_resamples)
+        )
+        out = _in_chains(drawn.assign_attrs({**effect.attrs, **facts}), chains)
+        return out if statistic is None else out.merge(_named(statistic(out), out))
+    local, effect = check_local(local), check_effect(effect)
     if "debiased" in effect.attrs:
         raise ValueError("effect must be what rhale or std_error returned; this one is debiased.")
     used = is_used_row(local, effect)
@@ -197,6 +214,34 @@ def bootstrap(
     if statistic is not None:
         out = out.merge(_named(statistic(out), out))
     return out
+
+
+def _of_profile(
+    ice: xr.Dataset,
+    profile: xr.Dataset,
+    scheme: str,
+    groups: ArrayLike | None,
+    strata: ArrayLike | None,
+    seeds: Sequence[np.random.Generator],
+) -> tuple[xr.Dataset, dict[str, str | int | float]]:
+    """Replicates of a profile from its ICE curves, over (draw, feature, ...), and their facts."""
+    ice = profile_inference.check_curves(ice, profile)
+    weight = ice["weight"].values if "weight" in ice else None
+    n_rows = ice.sizes["obs"]
+    rows = Rows([], [], weight, ice.attrs["weight_kind"] == "frequency", n_rows)
+    units = _units(rows, np.ones(n_rows, dtype=bool), groups, strata)
+    facts: dict[str, str | int | float] = {
+        "method": "bootstrap",
+        "scheme": scheme,
+        "n_resamples": len(seeds),
+        "n_units": units.n,
+        "n_strata": len(units.strata),
+        "source": "rows" if groups is None else "groups of rows",
+        "model": "as given",
+        "grid": "fixed",
+        "software": software(),
+    }
+    return profile_inference.replicates(ice, profile, scheme, units, seeds), facts
 
 
 def _check_resamples(n_resamples: int, chains: int) -> None:
