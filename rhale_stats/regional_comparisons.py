@@ -305,7 +305,8 @@ def regional_shap(
         With ``curve`` (node, grid), the mean of the Shapley values of the rows of each node in
         each bin, their standard deviation ``curve_std``, both NaN where there are none, and
         ``grid_value`` (grid), the middles of the bins. ``model_calls`` and ``model_rows`` in the
-        attributes say how often the model was asked, and for how many rows in all.
+        attributes say how often the model was asked, and for how many rows in all, ``shapley`` how
+        the values were computed.
 
     Raises
     ------

@@ -20,7 +20,7 @@ SPLINE_CELLS = 1024
 # `make_smoothing_spline` needs so many values.
 SPLINE_VALUES = 5
 # What rounding leaves of a straight line, in parts of the largest value.
-ROUNDING = 1e-13
+ROUNDING, DIGITS = 1e-13, 12
 
 
 class Places(NamedTuple):
@@ -230,11 +230,14 @@ def replicates(
     fixed = centre_of(centering, grid, share[0])
     centre = share if centering in ("mean", "none") else np.tile(fixed, (len(share), 1))
     own = np.zeros_like(centre) if themselves else centre
-    # Of each curve less its constant, which differs between replicates.
-    constant = moved @ own.T
+    # Of each curve less its constant, which differs a little between replicates.
+    apart = moved - (moved @ own.mean(axis=0))[:, None]
+    apart -= apart.mean(axis=0)
+    constant = apart @ own.T
     weighted = weight * constant
-    first = mean - np.sum(mean * own, axis=1, keepdims=True)
-    second = weight.T @ moved**2 - 2 * weighted.T @ moved
+    first = weight.T @ apart / total
+    first -= np.sum(first * own, axis=1, keepdims=True)
+    second = weight.T @ apart**2 - 2 * weighted.T @ apart
     second += np.sum(weighted * constant, axis=0)[:, None]
     variance = np.maximum(second / total - first**2, 0.0) * correction
     whole = mean + origin
@@ -340,7 +343,9 @@ def smoother(
     scale = float(np.abs(rest).max())
     if scale <= ROUNDING * float(np.abs(y).max()):
         return lambda at: np.asarray(mean + slope * ((at - low) / span - middle))
-    spline = make_smoothing_spline(z, rest / scale, total / total.mean())
+    # Rounding in sums over repeated rows must not move the search for the penalty.
+    z, rest = np.round(z, DIGITS), np.round(rest / scale, DIGITS)
+    spline = make_smoothing_spline(z, rest, total / total.mean())
 
     def fitted(at: FloatArray) -> FloatArray:
         where = (at - low) / span
