@@ -27,6 +27,7 @@ from rhale_stats.h_statistics import h_statistic
 from rhale_stats.hypotheses import compare, equivalence_test, wald_test
 from rhale_stats.inference import confband, confint, std_error, vcov
 from rhale_stats.interactions import interaction_matrix
+from rhale_stats.method_comparison import compare_methods
 from rhale_stats.models import ModelError
 from rhale_stats.output_plots import plot_outputs
 from rhale_stats.plots import (
@@ -38,6 +39,8 @@ from rhale_stats.plots import (
     plot_effects,
     plot_forest,
 )
+from rhale_stats.profile_plots import plot_methods, plot_profile
+from rhale_stats.profiles import ice, m_plot, pdp, shap_dependence
 from rhale_stats.region_plots import plot_interactions, plot_regions, plot_tree
 from rhale_stats.regional import all_regions, assign, regional_rhale, regions
 from rhale_stats.regional_comparisons import regional_ale, regional_pdp, regional_shap
@@ -71,6 +74,7 @@ __all__ = [
     "bootstrap_refit",
     "check_unbiased",
     "compare",
+    "compare_methods",
     "confband",
     "confint",
     "dale",
@@ -81,11 +85,14 @@ __all__ = [
     "folds",
     "glance",
     "h_statistic",
+    "ice",
     "interaction_matrix",
     "jump_check",
     "local_effects",
+    "m_plot",
     "mae",
     "mcse",
+    "pdp",
     "plot_bias",
     "plot_bins",
     "plot_compare",
@@ -95,7 +102,9 @@ __all__ = [
     "plot_forest",
     "plot_h_statistics",
     "plot_interactions",
+    "plot_methods",
     "plot_outputs",
+    "plot_profile",
     "plot_regions",
     "plot_surface",
     "plot_tree",
@@ -106,6 +115,7 @@ __all__ = [
     "regional_shap",
     "regions",
     "rhale",
+    "shap_dependence",
     "simulate",
     "std_error",
     "summary",

@@ -35,6 +35,7 @@ from rhale_stats.bins import (
     of_differences,
 )
 from rhale_stats.by_part import each_part, features_by_rows, has_gaps, own_rows
+from rhale_stats.profile_data import evaluate, is_profile
 from rhale_stats.schema import (
     EFFECT_UNITS,
     LINE_MOMENTS,
@@ -415,7 +416,7 @@ def _form(table: models.Table) -> str:
 
 
 def positions_of(
-    table: models.Table, features: str | int | Sequence[str | int] | None
+    table: models.Table, features: str | int | Sequence[str | int] | None, *, stacklevel: int = 3
 ) -> list[int]:
     """Columns chosen by name or number; by default all numeric ones that are not discrete."""
     everything = range(len(table.names))
@@ -436,7 +437,7 @@ def positions_of(
         if reasons:
             warnings.warn(
                 f"Left out: {'; '.join(reasons)}. Name discrete columns in features= to take them.",
-                stacklevel=3,
+                stacklevel=stacklevel,
             )
         return chosen
     asked = [features] if isinstance(features, str | int | np.integer) else list(features)
@@ -1066,7 +1067,7 @@ def predict(effect: xr.Dataset, x: ArrayLike, feature: str | int) -> xr.DataArra
     Parameters
     ----------
     effect : Dataset
-        What `rhale` returned.
+        What `rhale`, `pdp` or another profile returned.
     x : array_like or DataArray
         Values of the feature, in its own units; of a categorical feature levels.
     feature : str or int
@@ -1096,6 +1097,8 @@ def predict(effect: xr.Dataset, x: ArrayLike, feature: str | int) -> xr.DataArra
     >>> float((curve[1] - curve[0]).round(6))
     1.5
     """
+    if is_profile(effect):
+        return evaluate(effect, x, feature)
     effect = check_effect(effect)
     row = one_feature(effect, feature)
     name = feature_names(effect)[feature_position(effect, feature)]

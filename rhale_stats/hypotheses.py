@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 from scipy import linalg, stats
 
+from rhale_stats import profile_inference
 from rhale_stats.arrays import accumulate, influence, intervals
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -35,6 +37,7 @@ from rhale_stats.inference import (
     rows_of_feature,
     with_std_error,
 )
+from rhale_stats.profile_data import is_profile
 from rhale_stats.schema import (
     OUTPUT_UNITS,
     check_effect,
@@ -400,10 +403,11 @@ def compare(
     ----------
     a, b : Dataset
         What `rhale` or `std_error` returned, with one centring; features that both have are
-        compared.
+        compared. Or two profiles of one kind (`pdp`, `m_plot`) on one grid.
     paired : tuple of two Datasets, optional
-        The local effects of ``a`` and of ``b`` where these are of the same rows in the same order
-        (two models on one table): their errors go together. Without it the rows are independent.
+        The local effects, or for profiles what `ice` returned, of ``a`` and of ``b`` where these
+        are of the same rows in the same order (two models on one table): their errors go together.
+        Without it the rows are independent.
     groups : array_like of shape (n_rows,), optional
         With ``paired``: pairs of one group depend on each other. Without it, groups that
         `std_error` was given for ``a`` or ``b`` are respected.
@@ -456,10 +460,12 @@ def compare(
     >>> rs.compare(*effects)["p_value"].round(1).values
     array([0.7, 0.4])
     """
-    a, b = check_effect(a, "a"), check_effect(b, "b")
     check_level(level)
     check_count("n_draws", n_draws, 1)
     check_choice("adjust", adjust, ADJUSTMENTS)
+    if is_profile(a) and is_profile(b):
+        return _compare_profiles(a, b, paired, groups, level, n_draws, rng, adjust)
+    a, b = check_effect(a, "a"), check_effect(b, "b")
     if a.attrs["centering"] != b.attrs["centering"]:
         raise ValueError(
             f"a and b must have one centring; got {a.attrs['centering']!r} and "
@@ -503,6 +509,20 @@ def compare(
         warnings.warn(
             f"No value in both a and b: {without}. Their difference is NaN.", stacklevel=2
         )
+    source = _independent(a, b) if pairs is None else pairs.source
+    return _labelled(found, a, b, names, source, level, adjust)
+
+
+def _labelled(
+    found: Sequence[_Difference],
+    a: xr.Dataset,
+    b: xr.Dataset,
+    names: list[str],
+    source: str,
+    level: float,
+    adjust: str,
+) -> xr.Dataset:
+    """Differences of all features, with the tests."""
     n_grid = max(len(one.grid_value) for one in found)
 
     def padded(name: str) -> FloatArray:
@@ -520,7 +540,7 @@ def compare(
         },
         adjust,
         null="no difference between the curves",
-        source=_independent(a, b) if pairs is None else pairs.source,
+        source=source,
         test="compare, largest standardised difference",
         centering=str(a.attrs["centering"]),
     )
@@ -633,17 +653,30 @@ def _difference(
 ) -> _Difference:
     """One feature: the difference at points within the range of both."""
     values = [accumulate.curve_at(fit.pieces.edges, fit.curve, fit.pieces.slope, z) for fit in fits]
-    difference = values[0] - values[1]
     if pairs is None:
         covariance = _covariance(rows[0], fits[0], z) + _covariance(rows[1], fits[1], z)
         of_groups = [row.attrs.get("n_groups") for row in rows]
     else:
         covariance, of_groups = _paired_covariance(pairs, rows, fits, z)
-    se = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     degrees = min(
         float(np.min(fit.curve_degrees(z), initial=np.inf)) if n_groups is None else n_groups - 1.0
         for fit, n_groups in zip(fits, of_groups, strict=True)
     )
+    return _of_values(z, (values[0], values[1]), covariance, degrees, level, n_draws, rng)
+
+
+def _of_values(
+    z: FloatArray,
+    values: tuple[FloatArray, FloatArray],
+    covariance: FloatArray,
+    degrees: float,
+    level: float,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> _Difference:
+    """The difference of two curves at points, with the covariance of its error."""
+    difference = values[0] - values[1]
+    se = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     quantile = intervals.largest_deviation(covariance, level, degrees, n_draws, rng)
     student = float(intervals.student(level, np.array([degrees]))[0])
     # Where nothing is estimated, as at the start, no difference is no deviation.
@@ -660,6 +693,47 @@ def _difference(
         statistic,
         intervals.largest_deviation_pvalue(covariance, statistic, degrees, n_draws, rng),
     )
+
+
+def _compare_profiles(
+    a: xr.Dataset,
+    b: xr.Dataset,
+    paired: tuple[xr.Dataset, xr.Dataset] | None,
+    groups: ArrayLike | None,
+    level: float,
+    n_draws: int,
+    rng: np.random.Generator | int | None,
+    adjust: str,
+) -> xr.Dataset:
+    """`compare` of two profiles on one grid, which may be paired by their ICE curves."""
+    a, b = profile_inference.with_errors(a, "a"), profile_inference.with_errors(b, "b")
+    for name in ("centering", "method"):
+        kinds = [str(one.attrs[name]).replace("ice", "pdp") for one in (a, b)]
+        if kinds[0] != kinds[1]:
+            raise ValueError(
+                f"a and b must have one {name}; got {kinds[0]!r} and {kinds[1]!r}. Make them with "
+                f"one."
+            )
+    if groups is not None:
+        raise ValueError("groups must be None for profiles, whose rows are independent.")
+    names = [name for name in feature_names(a) if name in feature_names(b)]
+    if not names:
+        raise ValueError(
+            f"a and b must have a feature in common; got {', '.join(feature_names(a))} and "
+            f"{', '.join(feature_names(b))}."
+        )
+    a, b = a.sel(feature=names), b.sel(feature=names)
+    pairs = None if paired is None else profile_inference.check_pairs(paired, (a, b))
+    found = []
+    for name, stream in zip(names, np.random.default_rng(rng).spawn(len(names)), strict=True):
+        one = profile_inference.compared(a, b, name, pairs)
+        found.append(
+            _of_values(one.grid, one.values, one.covariance, one.degrees, level, n_draws, stream)
+            if len(one.grid)
+            else _nothing()
+        )
+    source = "rows against rows, independent" if pairs is None else "pairs of rows"
+    return _labelled(found, a, b, names, source, level, adjust)
 
 
 def _covariance(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:

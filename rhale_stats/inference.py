@@ -12,12 +12,14 @@ import xarray as xr
 from numpy.typing import ArrayLike
 from statsmodels.stats.multitest import multipletests
 
+from rhale_stats import profile_inference
 from rhale_stats import second_order_inference as second_order
 from rhale_stats.arrays import accumulate, categories, influence, intervals, resample
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.by_part import each_part, own_rows
 from rhale_stats.effects import Rows, check_same_rows, columns, is_used_row
+from rhale_stats.profile_data import is_profile
 from rhale_stats.schema import (
     EFFECT_VARIABLES,
     LINE_MOMENTS,
@@ -87,7 +89,8 @@ def std_error(
     ----------
     effect : Dataset
         What `rhale` returned; or `ale2`, which gets ``effect_se`` of its cells and ``surface_se``
-        (math [59]).
+        (math [59]). Profiles such as `pdp` have standard errors already, and come back as they
+        are.
     local : Dataset, optional
         What ``effect`` was made from; needed with ``groups`` only.
     groups : array_like of shape (n_rows,), optional
@@ -152,6 +155,8 @@ def std_error(
                 "groups must be None for a surface of ale2. Use bootstrap(surface, groups=...)."
             )
         return second_order.std_error(effect)
+    if is_profile(effect):
+        return profile_inference.std_error(effect, groups)
     effect = check_effect(effect)
     if "debiased" in effect.attrs:
         raise ValueError(
@@ -499,8 +504,10 @@ def vcov(effect: xr.Dataset, feature: str | int, *, of: str = "curve") -> xr.Dat
     >>> bool(np.allclose(np.sqrt(np.diagonal(covariance)), effect["curve_se"].sel(feature="x0")))
     True
     """
-    effect = with_std_error(check_effect(effect))
     check_choice("of", of, ("curve", "effect"))
+    if is_profile(effect):
+        return profile_inference.covariance(effect, feature, of)
+    effect = with_std_error(check_effect(effect))
     row = one_feature(effect, feature)
     dim, name = ("edge", "curve_cov") if of == "curve" else ("bin", "effect_cov")
     if has_covariance(row) and name in row:
@@ -541,8 +548,9 @@ def confint(
     Parameters
     ----------
     effect : Dataset
-        What `rhale`, `std_error` or `ale2` returned. Of a surface there are ``second_effect_ci``
-        and ``surface_ci``, by "normal", "percentile" and "basic", the last two not expanded.
+        What `rhale`, `std_error` or `ale2` returned; or `pdp`, `ice` or `m_plot`, whose curve gets
+        its interval. Of a surface there are ``second_effect_ci`` and ``surface_ci``, by "normal",
+        "percentile" and "basic", the last two not expanded.
     boot : Dataset, optional
         What `bootstrap` made of it, with fixed bins.
     level : float, default 0.95
@@ -608,8 +616,10 @@ def confint(
     """
     if second_order.is_surface(effect):
         return second_order.confint(effect, boot, level=level, method=method)
-    effect = with_std_error(check_effect(effect))
     check_level(level)
+    if is_profile(effect):
+        return profile_inference.confint(effect, boot, level, method)
+    effect = with_std_error(check_effect(effect))
     chosen = method or ("normal" if boot is None else "percentile")
     check_choice("method", chosen, ("normal", *intervals.METHODS))
     if chosen == "normal":
@@ -837,7 +847,8 @@ def confband(
     Parameters
     ----------
     effect : Dataset
-        What `rhale` or `std_error` returned.
+        What `rhale` or `std_error` returned; or `pdp`, `ice` or `m_plot`, whose curve gets its
+        band.
     level : float, default 0.95
         Share of samples in which a band holds its whole target at all edges, or in all bins.
     n_draws : int, default 20000
@@ -876,9 +887,11 @@ def confband(
     >>> bool((width["curve_band"] > width["curve_ci"]).all())
     True
     """
-    effect = with_std_error(check_effect(effect))
     check_level(level)
     check_count("n_draws", n_draws, 1)
+    if is_profile(effect):
+        return profile_inference.confband(effect, level, n_draws, rng)
+    effect = with_std_error(check_effect(effect))
     streams = np.random.default_rng(rng).spawn(effect.sizes["feature"])
     rows = [_bands(effect, number, level, n_draws, stream) for number, stream in enumerate(streams)]
     facts: dict[str, str | float] = {

@@ -10,7 +10,6 @@ import re
 import textwrap
 import warnings
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack
 from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
@@ -32,6 +31,18 @@ from rhale_stats.by_part import has_gaps
 from rhale_stats.category_plots import Ends, draw_levels, draw_shares
 from rhale_stats.effects import estimation_rows
 from rhale_stats.inference import draws_of, std_error
+from rhale_stats.plot_tools import AVERAGE as AVERAGE
+from rhale_stats.plot_tools import HETEROGENEITY as HETEROGENEITY
+from rhale_stats.plot_tools import HETEROGENEITY_FILL as HETEROGENEITY_FILL
+from rhale_stats.plot_tools import LABEL_LENGTH, upright
+from rhale_stats.plot_tools import REFERENCE as REFERENCE
+from rhale_stats.plot_tools import UNCERTAINTY as UNCERTAINTY
+from rhale_stats.plot_tools import as_array as as_array
+from rhale_stats.plot_tools import given_axes as given_axes
+from rhale_stats.plot_tools import output_label as output_label
+from rhale_stats.plot_tools import style as style
+from rhale_stats.profile_data import is_profile
+from rhale_stats.profile_plots import plot_profile, plot_profiles
 from rhale_stats.schema import (
     EFFECT_VARIABLES,
     check_effect,
@@ -53,11 +64,6 @@ from rhale_stats.validate import check_count, check_finite, check_level
 LEVEL = 0.95
 HALF_WIDTH = float(ndtri((1 + LEVEL) / 2))
 
-AVERAGE = "black"
-HETEROGENEITY = "#0173b2"
-HETEROGENEITY_FILL = "#c3ddec"
-UNCERTAINTY = "#d55e00"
-REFERENCE = "0.6"
 
 # A curve in a linear bin is drawn as so many straight pieces.
 PARABOLA_PIECES = 32
@@ -72,8 +78,6 @@ RUG_POSITIONS = 2000
 RUG_TICKS = 400
 RUG_CELLS = 200
 RUG_HEIGHT = 0.03  # of the panel: less than the margin below the data
-# Longer labels of a y axis are broken, before their unit first of all.
-LABEL_LENGTH = 30
 # Entries of the legend, down its columns, all of two lines so that its rows are level.
 CURVE, BIN = "average effect,\naccumulated", "average effect\nin the bin"
 MISSING = "rows without a value,\nwith their interval"
@@ -146,7 +150,8 @@ def plot_effect(
     Parameters
     ----------
     effect : Dataset
-        What `rhale`, `std_error`, `confint` or `confband` returned. Without intervals of
+        What `rhale`, `std_error`, `confint` or `confband` returned, or a profile such as `pdp`,
+        which `plot_profile` draws. Without intervals of
         `confint` they are those of ``curve_se``; where it is missing `std_error` adds it, and where
         that is impossible there are no intervals.
     feature : str or int
@@ -218,6 +223,8 @@ def plot_effect(
     >>> upper.get_ylabel(), lower.get_ylabel()
     ('effect on output', 'd output / d x0')
     """
+    if is_profile(effect):
+        return plot_profile(effect, feature, ax)
     effect = with_standard_errors(check_effect(effect))
     row = one_feature(effect, feature)
     rows = None
@@ -281,7 +288,8 @@ def plot_effects(
     Parameters
     ----------
     effect : Dataset
-        What `rhale`, `std_error`, `confint` or `confband` returned. Without intervals of
+        What `rhale`, `std_error`, `confint` or `confband` returned, or a profile such as `pdp`,
+        which `plot_profile` draws. Without intervals of
         `confint` they are those of ``curve_se``; where it is missing `std_error` adds it, and where
         that is impossible there are no intervals.
     features : name, number, or sequence of them, optional
@@ -320,8 +328,10 @@ def plot_effects(
     >>> [panel.get_title() for panel in panels]
     ['x0', 'x1']
     """
-    effect = with_standard_errors(check_effect(effect))
     check_count("n_columns", n_columns, 1)
+    if is_profile(effect):
+        return plot_profiles(effect, features, n_columns=n_columns, axes=axes)
+    effect = with_standard_errors(check_effect(effect))
     if features is None:
         features = feature_names(effect)
     elif isinstance(features, str | int | np.integer):
@@ -440,7 +450,7 @@ def plot_bins(
         if n_panels == 2:
             panels[1].set_xlabel("number of bins")
             units = str(effect.attrs.get("output_units", ""))
-            panels[1].set_ylabel(_upright("loss", units), parse_math=False)
+            panels[1].set_ylabel(upright("loss", units), parse_math=False)
         if rows is None:
             for panel in panels:
                 say_constant(panel)
@@ -1155,7 +1165,7 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
         panel.set_xlabel(with_units(name, units_of(comparison, name)), parse_math=False)
         label = f"effect on {comparison.attrs.get('output_name', 'output')}: a less b"
         output_units = str(comparison.attrs.get("output_units", ""))
-        panel.set_ylabel(_upright(label, output_units), parse_math=False)
+        panel.set_ylabel(upright(label, output_units), parse_math=False)
         if not row.sizes["grid"]:
             say_constant(panel, NO_RANGE)
             panel.tick_params(left=False, labelleft=False)
@@ -1258,44 +1268,6 @@ def rows_of(local: xr.Dataset, row: xr.Dataset) -> RowsInBins | None:
     return RowsInBins(x, g, weight, frequency, bin_index(edges, x))
 
 
-def given_axes(
-    parameter: str,
-    given: Sequence[Axes] | NDArray[np.object_],
-    n_axes: int,
-    which: str,
-) -> list[Axes]:
-    """The Axes that a user passed, as a list; raise unless there are ``n_axes`` of them."""
-    advice = f"Make them with plt.subplots({n_axes}, layout='constrained')."
-    expected = f"{parameter} must be {n_axes} matplotlib Axes, {which}"
-    if not isinstance(given, Sequence | np.ndarray):
-        raise TypeError(f"{expected}; got {type(given).__name__}. {advice}")
-    panels: list[Axes] = list(np.ravel(np.asarray(given, dtype=object)))
-    for panel in panels:
-        if not isinstance(panel, Axes):
-            raise TypeError(f"{expected}; got {type(panel).__name__} among them. {advice}")
-    if len(panels) != n_axes:
-        raise ValueError(f"{expected}; got {len(panels)}. {advice}")
-    if len({id(panel) for panel in panels}) < n_axes:
-        raise ValueError(f"{expected}; got the same one twice. {advice}")
-    return panels
-
-
-def as_array(panels: Sequence[Axes] | NDArray[np.object_]) -> NDArray[np.object_]:
-    """Axes as an array of one dimension."""
-    array = np.empty(len(panels), dtype=object)
-    array[:] = list(panels)
-    return array
-
-
-def style(*, own: bool) -> AbstractContextManager[object]:
-    """Style of our own figures, which ends with the drawing; Axes of the user's keep the user's."""
-    stack = ExitStack()
-    if own:
-        stack.enter_context(sns.axes_style("ticks"))
-        stack.enter_context(sns.plotting_context("paper"))
-    return stack
-
-
 def _pair() -> list[Axes]:
     figure, panels = plt.subplots(2, 1, sharex=True, figsize=(7.0, 6.0), layout="constrained")
     sns.despine(fig=figure)
@@ -1320,20 +1292,6 @@ def grid_of_panels(n_panels: int, n_columns: int) -> list[Axes]:
     return panels[:n_panels]
 
 
-def _upright(text: str, units: str) -> str:
-    """Label of a y axis, which has less room than an x axis."""
-    if len(text) + len(units) <= LABEL_LENGTH:
-        return with_units(text, units)
-    lines = [text, f"[{units}]"] if units else [text]
-    return "\n".join(textwrap.fill(line, LABEL_LENGTH) for line in lines)
-
-
-def output_label(effect: xr.Dataset) -> str:
-    """Label of the y axis of curves."""
-    name = effect.attrs.get("output_name", "output")
-    return _upright(f"effect on {name}", str(effect.attrs.get("output_units", "")))
-
-
 def _label_axes(upper: Axes, lower: Axes, effect: xr.Dataset, row: xr.Dataset) -> None:
     # A name such as "cost [$]" is text, not a formula.
     upper.set_ylabel(output_label(effect), parse_math=False)
@@ -1346,7 +1304,7 @@ def _label_bins(panel: Axes, effect: xr.Dataset, row: xr.Dataset) -> None:
     output_units = str(effect.attrs.get("output_units", ""))
     slope = f"d {effect.attrs.get('output_name', 'output')} / d {name}"
     per = f"{output_units} per {units}" if units and output_units else ""
-    panel.set_ylabel(_upright(slope, per), parse_math=False)
+    panel.set_ylabel(upright(slope, per), parse_math=False)
     panel.set_xlabel(with_units(name, units), parse_math=False)
 
 

@@ -7,14 +7,13 @@ often the model is asked for it. `regions` never asks it.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rhale_stats import models
 from rhale_stats.arrays import regions as search
@@ -24,12 +23,11 @@ from rhale_stats.effects import cell_ends, labelled, positions_of, rhale
 from rhale_stats.region_search import LOSSES, Node, Settings
 from rhale_stats.regional import Work, tree_of, work_of
 from rhale_stats.schema import ROWS, X_UNITS, software
+from rhale_stats.shapley import BACKGROUND, given_column, shapley_values
 from rhale_stats.validate import as_weights, check_choice, check_count, check_finite
 
 # Units of losses in the output itself.
 SQUARED = "(output units)^2"
-# Rows that stand for all others where Shapley values leave a feature out.
-BACKGROUND = 100
 
 
 def regional_ale(
@@ -307,7 +305,8 @@ def regional_shap(
         With ``curve`` (node, grid), the mean of the Shapley values of the rows of each node in
         each bin, their standard deviation ``curve_std``, both NaN where there are none, and
         ``grid_value`` (grid), the middles of the bins. ``model_calls`` and ``model_rows`` in the
-        attributes say how often the model was asked, and for how many rows in all.
+        attributes say how often the model was asked, and for how many rows in all, ``shapley`` how
+        the values were computed.
 
     Raises
     ------
@@ -340,18 +339,21 @@ def regional_shap(
     )
     given = _Given.of(X, feature, conditioning, weights, weight_kind)
     generator = np.random.default_rng(rng)
-    asked = None
+    asked, how = None, "given"
     if shap_values is None:
-        values, asked = _shapley(model, given.table, given.position, background, generator)
+        asked = models.DifferenceQuotients(model, given.table, single=True)
+        each, how = shapley_values(asked, background, generator, "regional_shap")
+        values = np.ascontiguousarray(each[:, given.position, 0])
     else:
-        values = _column_of(shap_values, given)
+        values = given_column(shap_values, given.table, given.position)
     local = given.local(models.Differences(values[:, None], np.zeros(1)), "shapley")
     rule = EqualWidthBins(n_bins)
     work = work_of(local, rule, settings, "index", min_obs, honest_fraction, None, generator)
     tree, edges = _binned_tree(work, given, "variance", SQUARED)
     curve, spread = _in_bins(local, tree, edges, "effect", "heterogeneity")
     middles = (edges[:-1] + edges[1:]) / 2
-    return _finished(tree, "regional_shap", "Shapley values", middles, curve, spread, asked)
+    out = _finished(tree, "regional_shap", "Shapley values", middles, curve, spread, asked)
+    return out.assign_attrs(shapley=how)
 
 
 # --- what the three have in common ----------------------------------------------------------------
@@ -526,82 +528,3 @@ def _mean_and_std(
     degrees = total - (1 if weight is None or frequency else w @ w / total)
     squares = w @ (values - mean) ** 2
     return mean, np.sqrt(squares / degrees if degrees > 0 else np.full_like(squares, np.nan))
-
-
-# --- Shapley values -------------------------------------------------------------------------------
-
-
-def _column_of(shap_values: Any, given: _Given) -> FloatArray:
-    """Shapley values of the feature from what was given."""
-    values = np.asarray(getattr(shap_values, "values", shap_values), dtype=np.float64)
-    n_rows, n_columns = given.table.n_rows, len(given.table.names)
-    if values.shape not in ((n_rows,), (n_rows, n_columns)):
-        raise ValueError(
-            f"shap_values must have shape ({n_rows},) or ({n_rows}, {n_columns}), a row for each "
-            f"row of X; got {values.shape}. With several outputs, choose one: shap_values[..., 0]."
-        )
-    values = np.ascontiguousarray(values if values.ndim == 1 else values[:, given.position])
-    check_finite(values, "shap_values", given.name, "Drop these rows before the call.")
-    return values
-
-
-def _shapley(
-    model: models.Model,
-    table: models.Table,
-    position: int,
-    background: int | pd.DataFrame | ArrayLike,
-    rng: np.random.Generator,
-) -> tuple[FloatArray, models.DifferenceQuotients]:
-    """Shapley values of one column by the library shap."""
-    try:
-        with warnings.catch_warnings():
-            # Its colour maps are made in a way that Matplotlib is about to drop.
-            warnings.simplefilter("ignore", PendingDeprecationWarning)
-            import shap
-    except ImportError as error:
-        raise ImportError(
-            "regional_shap needs the library shap to compute Shapley values: pip install "
-            '"rhale-stats[shap]", or pass them as shap_values=.'
-        ) from error
-    rows = _numbers(table, "X")
-    if isinstance(background, int | np.integer):
-        check_count("background", background, 1)
-        n = min(int(background), len(rows))
-        others = rows[np.sort(rng.choice(len(rows), n, replace=False))]
-    else:
-        given = models.as_table(background)
-        if given.names != table.names:
-            raise ValueError(
-                f"background must have the columns of X, {', '.join(table.names)}; got "
-                f"{', '.join(given.names)}."
-            )
-        others = _numbers(given, "background")
-    asked = models.DifferenceQuotients(model, table, single=True)
-
-    def output(values: NDArray[Any]) -> FloatArray:
-        return asked.ask(table.like(values))[:, 0]
-
-    # It seeds NumPy's global generator.
-    state = np.random.get_state()  # noqa: NPY002
-    try:
-        explainer = shap.Explainer(
-            output,
-            shap.maskers.Independent(others, max_samples=len(others)),
-            seed=int(rng.integers(2**31)),
-        )
-        found = explainer(rows, silent=True)
-    finally:
-        np.random.set_state(state)  # noqa: NPY002
-    return np.ascontiguousarray(found.values[:, position], dtype=np.float64), asked
-
-
-def _numbers(table: models.Table, what: str) -> FloatArray:
-    """All columns as numbers."""
-    texts: Sequence[str] = [name for at, name in enumerate(table.names) if not table.is_numeric(at)]
-    if texts:
-        raise TypeError(
-            f"{what} must have numeric columns only for Shapley values to be computed; "
-            f"{', '.join(map(repr, texts))} are not. Compute them with the library shap, and pass "
-            f"them as shap_values=."
-        )
-    return np.column_stack([table.column(at) for at in range(len(table.names))])

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
+from rhale_stats import profile_inference
 from rhale_stats import second_order_inference as second_order
 from rhale_stats.arrays import accumulate, categories, influence, resample
 from rhale_stats.arrays.binning import bin_index
@@ -35,6 +36,7 @@ from rhale_stats.effects import (
     rhale,
 )
 from rhale_stats.inference import fit_of, level_sums, pieces_of
+from rhale_stats.profile_data import is_profile
 from rhale_stats.schema import (
     EFFECT_VARIABLES,
     Estimates,
@@ -89,9 +91,9 @@ def bootstrap(
     Parameters
     ----------
     local, effect : Dataset
-        Local effects, and what `rhale` or `std_error` made of them. With honest bins the rows that
-        chose the edges are left out. A surface of `ale2` has its rows with it: it comes first, and
-        alone.
+        Local effects, and what `rhale` or `std_error` made of them; or what `ice` returned, and
+        `pdp` (or `ice`) of the same rows on the same grid. A surface of `ale2` has its rows with
+        it: it comes first, and alone. With honest bins the rows that chose the edges are left out.
     n_resamples : int, default 1000
         Replicates of all chains together, a multiple of ``chains``.
     scheme : {"multinomial", "bayesian", "poisson"}
@@ -138,6 +140,9 @@ def bootstrap(
         without rows, ``n_filled`` (chain, draw), their number, and ``surface`` (chain, draw,
         edge_a, edge_b), these cells filled as `ale2` fills them.
 
+        Of profiles: ``curve`` and ``curve_std`` over (chain, draw, feature, grid), centred anew in
+        every replicate, ``heterogeneity_output`` and ``importance`` over (chain, draw, feature).
+
     Raises
     ------
     ValueError
@@ -172,34 +177,42 @@ def bootstrap(
     """
     check_choice("scheme", scheme, resample.SCHEMES)
     _check_resamples(n_resamples, chains)
-    surface = local if second_order.is_surface(local) else None
-    if surface is None:
-        local, effect = check_local(local), check_effect(effect)
-    elif effect is not None or rebin or studentize:
-        raise ValueError(
-            "bootstrap of a surface of ale2 takes the surface alone, without effect, rebin and "
-            "studentize. Use bootstrap(surface)."
-        )
+    seeds = np.random.default_rng(rng).spawn(n_resamples)
+    given = groups, strata
+    if second_order.is_surface(local) or is_profile(effect):
+        if rebin or studentize:
+            raise ValueError(
+                "rebin and studentize must be False for profiles and surfaces: they have no bins "
+                "to choose, and replicates no standard errors."
+            )
+        if effect is not None and is_profile(effect):
+            drawn, units = _of_profile(local, effect, scheme, *given, seeds)
+            fixed = {"grid": "fixed"}
+        else:
+            drawn, units = _of_surface(local, effect, scheme, *given, seeds)
+            fixed, effect = {"bins": "fixed"}, local
     else:
-        effect = surface
-    if "debiased" in effect.attrs:
-        raise ValueError("effect must be what rhale or std_error returned; this one is debiased.")
-    if rebin or studentize:
-        refuse_categorical(effect, "bootstrap with rebin or studentize")
-    behind = None if surface is None else second_order.Rows.of(surface)
-    if behind is None:
+        local, effect = check_local(local), check_effect(effect)
+        if "debiased" in effect.attrs:
+            raise ValueError(
+                "effect must be what rhale or std_error returned; this one is debiased."
+            )
+        if rebin or studentize:
+            refuse_categorical(effect, "bootstrap with rebin or studentize")
         used = is_used_row(local, effect)
         rows = columns(local.isel(obs=used))
-    else:
-        used = behind.used
-        rows = Rows([], [], behind.weight, behind.frequency, len(behind.weight))
-    if rebin and rows.frequency and rows.weight is not None:
-        raise ValueError(
-            "rebin must be False with frequency weights: rows that are drawn again would count as "
-            "one. Repeat the rows instead, or take weight_kind='precision'."
-        )
-    units = _units(rows, used, groups, strata)
-    seeds = np.random.default_rng(rng).spawn(n_resamples)
+        if rebin and rows.frequency and rows.weight is not None:
+            raise ValueError(
+                "rebin must be False with frequency weights: rows that are drawn again would count "
+                "as one. Repeat the rows instead, or take weight_kind='precision'."
+            )
+        units = _units(rows, used, *given)
+        if rebin:
+            some = local.isel(obs=used)
+            drawn = _rebinned(some, effect, scheme, units, seeds, n_grid, progress=progress)
+        else:
+            drawn = _fixed(rows, local, effect, scheme, units, seeds, studentize, progress=progress)
+        fixed = {"bins": "chosen again in every replicate" if rebin else "fixed"}
     facts = {
         "method": "bootstrap",
         "scheme": scheme,
@@ -208,22 +221,49 @@ def bootstrap(
         "n_strata": len(units.strata),
         "source": "rows" if groups is None else "groups of rows",
         "model": "as given",
-        "bins": "chosen again in every replicate" if rebin else "fixed",
+        **fixed,
+        "software": software(),
     }
-    drawn = (
-        second_order.replicates(effect, behind, scheme, units, seeds)
-        if behind is not None
-        else _rebinned(
-            local.isel(obs=used), effect, scheme, units, seeds, n_grid, progress=progress
-        )
-        if rebin
-        else _fixed(rows, local, effect, scheme, units, seeds, studentize, progress=progress)
-    )
-    out = drawn.assign_attrs({**effect.attrs, **facts, "software": software()})
-    out = _in_chains(out, chains)
+    out = _in_chains(drawn.assign_attrs({**effect.attrs, **facts}), chains)
     if statistic is not None:
         out = out.merge(_named(statistic(out), out))
     return out
+
+
+def _of_surface(
+    surface: xr.Dataset,
+    effect: object,
+    scheme: str,
+    groups: ArrayLike | None,
+    strata: ArrayLike | None,
+    seeds: Sequence[np.random.Generator],
+) -> tuple[xr.Dataset, resample.Units]:
+    """Replicates of a surface, which has its rows with it, and what was drawn."""
+    if effect is not None:
+        raise ValueError(
+            "bootstrap of a surface of ale2 takes the surface alone: bootstrap(surface)."
+        )
+    behind = second_order.Rows.of(surface)
+    rows = Rows([], [], behind.weight, behind.frequency, len(behind.weight))
+    units = _units(rows, behind.used, groups, strata)
+    return second_order.replicates(surface, behind, scheme, units, seeds), units
+
+
+def _of_profile(
+    ice: xr.Dataset,
+    profile: xr.Dataset,
+    scheme: str,
+    groups: ArrayLike | None,
+    strata: ArrayLike | None,
+    seeds: Sequence[np.random.Generator],
+) -> tuple[xr.Dataset, resample.Units]:
+    """Replicates of a profile from its ICE curves, (draw, feature, ...), and what was drawn."""
+    ice = profile_inference.check_curves(ice, profile)
+    weight = ice["weight"].values if "weight" in ice else None
+    n_rows = ice.sizes["obs"]
+    rows = Rows([], [], weight, ice.attrs["weight_kind"] == "frequency", n_rows)
+    units = _units(rows, np.ones(n_rows, dtype=bool), groups, strata)
+    return profile_inference.replicates(ice, profile, scheme, units, seeds), units
 
 
 def _check_resamples(n_resamples: int, chains: int) -> None:

@@ -14,12 +14,14 @@ from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 
+from rhale_stats import profile_tables
 from rhale_stats import second_order_inference as second_order
 from rhale_stats.arrays.accumulate import curve_at, turning_points
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.intervals import student
 from rhale_stats.by_part import each_part
 from rhale_stats.inference import bin_degrees, fit_of, row_degrees, std_error
+from rhale_stats.profile_data import METHOD_NAMES, check_profile, is_profile
 from rhale_stats.regional import check_tree
 from rhale_stats.schema import (
     categorical_features,
@@ -113,6 +115,10 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         ``loss``, ``loss_drop``, ``best_split``, ``p_value``, ``p_value_adjusted``. Of a surface a
         line a cell with rows: its bins or levels, and the mean second difference as an effect.
 
+        Of profiles such as `pdp` a line a point of the grid: ``term``, ``x`` and, of categories,
+        ``level``, ``weight_share``, ``estimate`` (the curve), ``std_error``, ``conf_low``,
+        ``conf_high`` and ``spread``.
+
     Raises
     ------
     ValueError
@@ -134,6 +140,8 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     """
     if second_order.is_surface(effect):
         return second_order.tidy(effect, level=level)
+    if is_profile(effect):
+        return profile_tables.tidy(effect, level)
     if _kind(effect) == "test":
         return _tidy_test(effect)
     if _kind(effect) == "effect sizes":
@@ -200,6 +208,9 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         settings ``loss_kind``, ``test``, ``level``, ``max_depth``, ``min_obs``, ``min_drop``,
         ``bin_rule``.
 
+        Of profiles such as `pdp`: ``term``, ``kind``, ``n_grid``, ``n_obs``, ``importance``,
+        ``heterogeneity_output``, ``curve_min``, ``curve_max``.
+
     Raises
     ------
     ValueError
@@ -216,6 +227,8 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     0   x0       1      1.98           2.27
     1   x1       1      0.29           2.28
     """
+    if is_profile(effect):
+        return profile_tables.glance(effect)
     if _kind(effect) == "test":
         return _glance_test(effect)
     if _kind(effect) == REGIONS:
@@ -387,6 +400,8 @@ def summary(
     """
     if second_order.is_surface(effect):
         return second_order.summary(effect, level=level)
+    if is_profile(effect):
+        return _profile_summary(effect, feature, level)
     if _kind(effect) in ("test", "effect sizes"):
         return _other_summary(effect)
     if _kind(effect) == REGIONS:
@@ -858,6 +873,66 @@ def _interactions_summary(found: xr.Dataset) -> Summary:
 
 def _stars(pvalue: float) -> str:
     return next((mark for bound, mark in STARS if pvalue <= bound), "")
+
+
+def _profile_summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Summary:
+    """A profile, a line a feature; of one feature a line a point of the grid."""
+    profile = check_profile(profile)
+    attrs = profile.attrs
+    title = METHOD_NAMES[str(attrs["method"])]
+    notes = [f"Curves: {profile['curve'].attrs['estimator'].partition(', math')[0]}."]
+    if feature is None:
+        title = f"{title}: effects on {_output(profile)}"
+        table = profile_tables.glance(profile)
+        heads = ["points", "rows", "importance", "heterog.", "lowest", "highest"]
+        numbers = ["importance", "heterogeneity_output", "curve_min", "curve_max"]
+        lines = [
+            [str(line["n_grid"]), str(line["n_obs"]), *(_number(line[name]) for name in numbers)]
+            if line["kind"] != "constant"
+            else ["0", "constant", "", "", "", ""]
+            for _, line in table.iterrows()
+        ]
+        stubs = table["term"].tolist()
+        notes += [
+            "importance: standard deviation of the curve over the rows; heterog.: root mean square "
+            "of the spread about it. Both are in units of the output."
+        ]
+    else:
+        name = feature_names(profile)[feature_position(profile, feature)]
+        title = f"{title}: effect of {with_units(name, units_of(profile, name))} on"
+        title = f"{title} {_output(profile)}"
+        table = profile_tables.tidy(profile.sel(feature=[name]), level)
+        known = "std_error" in table
+        tail = (1 - level) / 2
+        heads = ["share", "curve", "std err", f"[{tail:.3g}", f"{1 - tail:.3g}]", "spread"]
+        numbers = ["estimate", "std_error", "conf_low", "conf_high", "spread"]
+        if not known:
+            heads, numbers = ["share", "curve", "spread"], ["estimate", "spread"]
+        lines = [
+            [_percent(line["weight_share"]), *(_number(line[number]) for number in numbers)]
+            for _, line in table.iterrows()
+        ] or [["constant"] + [""] * (len(heads) - 1)]
+        at = table["level"] if "level" in table else table["x"].map(_number)
+        stubs = at.tolist() or [name]
+        notes += ["share: rows at the point, those between two points by their nearness."]
+        if known:
+            notes += [
+                "Standard errors: sampling of rows; the model and the grid are taken as given. "
+                "Intervals: pointwise, Student's t."
+            ]
+    cells = [
+        ["Rows:", f"{attrs['n_rows']}", "Model asked for rows:", f"{attrs['model_rows']}"],
+        ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
+    ]
+    if "shapley" in attrs:
+        notes += [f"Shapley values: {attrs['shapley']}; {attrs['n_background']} background rows."]
+    if "curve_se" not in profile:
+        notes += ["There are no standard errors: Shapley values share their background."]
+    notes += _interval_notes(profile)
+    smry = Summary()
+    smry.tables = _with_facts(cells, title, lines, heads, stubs)
+    smry.add_extra_txt(["Notes:", *(f"[{i}] {note}" for i, note in enumerate(notes, start=1))])
+    return smry
 
 
 # --- effects --------------------------------------------------------------------------------------

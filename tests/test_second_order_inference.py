@@ -161,7 +161,7 @@ def test_bad_input(surface, rng):
         rs.std_error(surface, groups=np.arange(500))
     with pytest.raises(ValueError, match="takes the surface alone"):
         rs.bootstrap(surface, surface)
-    with pytest.raises(ValueError, match="takes the surface alone"):
+    with pytest.raises(ValueError, match="rebin and studentize must be False for .* surfaces"):
         rs.bootstrap(surface, rebin=True)
     with pytest.raises(TypeError, match="effect must be the Dataset.*NoneType"):
         rs.bootstrap(rs.local_effects(model, sample(rng, 50)))

@@ -31,6 +31,7 @@ STUDIES: dict[str, str] = {
     "regions": "rhale_stats.studies.regions",
     "regional-timing": "rhale_stats.studies.regional_timing",
     "correlated": "rhale_stats.studies.correlated",
+    "pdp-ice": "rhale_stats.studies.pdp_ice",
 }
 
 __all__ = ["STUDIES", "Options", "Output", "Scenario", "Study", "load", "names", "run"]

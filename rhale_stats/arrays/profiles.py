@@ -1,0 +1,355 @@
+"""Curves along a grid: partial dependence from ICE curves, their spread and covariance, splines.
+
+math [41], [42], [45]. A row stands at its place between two points of the grid, where curves are
+straight; beyond the grid they stay at its ends. A level of a category is a point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.interpolate import make_smoothing_spline
+
+from rhale_stats.arrays.moments import FloatArray, IntArray
+
+# A spline does not tell values apart that differ by less than this part of the axis.
+SPLINE_CELLS = 1024
+# `make_smoothing_spline` needs so many values.
+SPLINE_VALUES = 5
+# What rounding leaves of a straight line, in parts of the largest value.
+ROUNDING, DIGITS = 1e-13, 12
+
+
+class Places(NamedTuple):
+    """Where the rows are on a grid: the point to their left, and the part of the way beyond it."""
+
+    left: IntArray
+    part: FloatArray
+    n_grid: int
+
+    @property
+    def right(self) -> IntArray:
+        """The point to their right."""
+        return np.minimum(self.left + 1, self.n_grid - 1)
+
+    def hats(self) -> sparse.csr_array:
+        """Shares of the points in every row, (row, grid)."""
+        row = np.arange(len(self.left))
+        return sparse.csr_array(
+            (
+                np.concatenate([1 - self.part, self.part]),
+                (np.concatenate([row, row]), np.concatenate([self.left, self.right])),
+            ),
+            shape=(len(row), self.n_grid),
+        )
+
+    def share(self, weight: FloatArray | None) -> FloatArray:
+        """Share of the rows at every point: what makes means of curves over the rows."""
+        w = np.ones(len(self.left)) if weight is None else weight
+        total = np.bincount(self.left, w * (1 - self.part), self.n_grid)
+        total += np.bincount(self.right, w * self.part, self.n_grid)
+        return np.asarray(total / w.sum())
+
+    def at_rows(self, curve: FloatArray) -> FloatArray:
+        """A curve at every row."""
+        return np.asarray(curve[self.left] * (1 - self.part) + curve[self.right] * self.part)
+
+
+def places(grid: FloatArray, x: FloatArray) -> Places:
+    """Rows between the points of a grid."""
+    last = max(len(grid) - 2, 0)
+    left = np.clip(np.searchsorted(grid, x, "right") - 1, 0, last)
+    if len(grid) == 1:
+        return Places(left, np.zeros(len(x)), 1)
+    part = np.clip((x - grid[left]) / (grid[left + 1] - grid[left]), 0.0, 1.0)
+    return Places(left, part, len(grid))
+
+
+def level_places(level: IntArray, n_levels: int) -> Places:
+    """Rows at their levels."""
+    return Places(level, np.zeros(len(level)), n_levels)
+
+
+def centre_of(centering: str, grid: FloatArray, share: FloatArray) -> FloatArray:
+    """Weights of the grid in the constant that centring takes off, math [8]."""
+    if centering == "mean":
+        return share
+    weight = np.zeros(len(grid))
+    if centering == "start":
+        weight[0] = 1.0
+    elif centering == "integral" and len(grid) > 1:
+        step = np.diff(grid)
+        weight[:-1] += step / 2
+        weight[1:] += step / 2
+        weight /= weight.sum()
+    elif centering == "integral":
+        weight[0] = 1.0
+    return weight
+
+
+class Sample(NamedTuple):
+    """Mean of columns over rows, and their covariance between rows, math [5] and [6]."""
+
+    mean: FloatArray
+    covariance: FloatArray
+    n_effective: float
+
+
+def sample(values: FloatArray, weight: FloatArray | None, *, frequency: bool) -> Sample:
+    """Weighted mean and covariance (ddof 1) of (row, grid); NaN covariance of a single row."""
+    w = np.ones(len(values)) if weight is None else weight
+    total = float(w.sum())
+    counts = weight is None or frequency
+    mean = w @ values / total
+    deviation = values - mean
+    # Twice, so that a large offset leaves no rounding behind.
+    shift = w @ deviation / total
+    mean, deviation = mean + shift, deviation - shift
+    squares = (deviation * w[:, None]).T @ deviation
+    degrees = total - 1.0 if counts else total - float(w @ w) / total
+    n = total if counts else total**2 / float(w @ w)
+    # Weights of one row leave rounding.
+    if degrees <= 1e-12 * total:
+        return Sample(mean, np.full_like(squares, np.nan), n)
+    return Sample(mean, squares / degrees, n)
+
+
+class Profile(NamedTuple):
+    """A mean curve as it is centred, with the spread of what it is the mean of, and its errors."""
+
+    curve: FloatArray
+    offset: float
+    spread: FloatArray
+    covariance: FloatArray
+    n_effective: float
+
+
+def influences(
+    curves: FloatArray,
+    grid: FloatArray,
+    at: Places,
+    weight: FloatArray | None,
+    centering: str,
+) -> FloatArray:
+    """What every row adds to the centred mean curve, (row, grid), up to a constant of the grid.
+
+    Its own curve, centred in the same way. A mean over the population is also one over places: a
+    row at a place where the curve is high lifts the constant that is taken off, as in math [26].
+    """
+    if centering == "none":
+        return curves
+    share = at.share(weight)
+    own = curves - (curves @ centre_of(centering, grid, share))[:, None]
+    if centering == "mean":
+        mean = np.average(own, axis=0, weights=weight)
+        own -= at.at_rows(mean)[:, None]
+    return own
+
+
+def profile(
+    curves: FloatArray,
+    grid: FloatArray,
+    at: Places,
+    weight: FloatArray | None,
+    centering: str,
+    own_centering: str,
+    *,
+    frequency: bool,
+) -> Profile:
+    """math [41]: mean of ICE curves (row, grid), with their spread and the covariance of the mean.
+
+    The spread is that of curves centred each by itself, by ``own_centering``.
+    """
+    share = at.share(weight)
+    centre, alike = (centre_of(how, grid, share) for how in (centering, own_centering))
+    # A large offset is taken off before anything is multiplied.
+    origin = float(curves[0].mean())
+    moved = curves - origin
+    mean = sample(moved, weight, frequency=frequency).mean
+    own = sample(moved - (moved @ alike)[:, None], weight, frequency=frequency)
+    error = sample(influences(moved, grid, at, weight, centering), weight, frequency=frequency)
+    offset = float(centre @ mean)
+    return Profile(
+        mean + origin if centering == "none" else mean - offset,
+        0.0 if centering == "none" else offset + origin,
+        np.sqrt(np.diagonal(own.covariance)),
+        error.covariance / error.n_effective,
+        error.n_effective,
+    )
+
+
+def along(curves: FloatArray, grid: FloatArray) -> FloatArray:
+    """Derivatives of (row, grid) along the grid: central differences, one-sided at its ends."""
+    return np.asarray(np.gradient(curves, grid, axis=1))
+
+
+def root_mean_square(spread: FloatArray, share: FloatArray) -> float:
+    """Of a spread along the grid, over the rows."""
+    known = share > 0
+    return float(np.sqrt(share[known] @ spread[known] ** 2))
+
+
+def importance(curve: FloatArray, share: FloatArray) -> float:
+    """Standard deviation of a curve over the rows."""
+    known = share > 0
+    share, curve = share[known], curve[known]
+    return float(np.sqrt(share @ (curve - share @ curve) ** 2))
+
+
+class Replicates(NamedTuple):
+    """Curves and spreads of replicates, (draw, grid), and what they come to over the rows."""
+
+    curve: FloatArray
+    spread: FloatArray
+    heterogeneity: FloatArray
+    importance: FloatArray
+
+
+def replicates(
+    curves: FloatArray,
+    grid: FloatArray,
+    at: Places,
+    weight: FloatArray,
+    centering: str,
+    correction: float,
+    *,
+    themselves: bool,
+) -> Replicates:
+    """math [29]: the same statistics with weights (row, draw); variances times ``correction``.
+
+    The spread is that of the curves ``themselves``, or of curves centred each by itself.
+    """
+    total = weight.sum(axis=0)[:, None]
+    origin = curves.mean(axis=0)
+    moved = curves - origin
+    mean = weight.T @ moved / total
+    share = np.asarray(weight.T @ at.hats()) / total
+    fixed = centre_of(centering, grid, share[0])
+    centre = share if centering in ("mean", "none") else np.tile(fixed, (len(share), 1))
+    own = np.zeros_like(centre) if themselves else centre
+    # Of each curve less its constant, which differs a little between replicates.
+    apart = moved - (moved @ own.mean(axis=0))[:, None]
+    apart -= apart.mean(axis=0)
+    constant = apart @ own.T
+    weighted = weight * constant
+    first = weight.T @ apart / total
+    first -= np.sum(first * own, axis=1, keepdims=True)
+    second = weight.T @ apart**2 - 2 * weighted.T @ apart
+    second += np.sum(weighted * constant, axis=0)[:, None]
+    variance = np.maximum(second / total - first**2, 0.0) * correction
+    whole = mean + origin
+    if centering != "none":
+        whole = whole - np.sum(whole * centre, axis=1, keepdims=True)
+    level = np.sum(share * whole, axis=1, keepdims=True)
+    return Replicates(
+        whole,
+        np.sqrt(variance),
+        np.sqrt(np.sum(share * variance, axis=1)),
+        np.sqrt(np.sum(share * (whole - level) ** 2, axis=1)),
+    )
+
+
+# --- means in bins --------------------------------------------------------------------------------
+
+
+class BinMeans(NamedTuple):
+    """Mean and variance (ddof 1) of the rows of every bin, their number and share; NaN of none."""
+
+    mean: FloatArray
+    variance: FloatArray
+    n_obs: FloatArray
+    n_effective: FloatArray
+    share: FloatArray
+
+
+def bin_means(
+    values: FloatArray,
+    cell: IntArray,
+    n_bins: int,
+    weight: FloatArray | None,
+    *,
+    frequency: bool,
+) -> BinMeans:
+    """math [42]: weighted moments [5], [6] of rows by their bins."""
+    if not n_bins:
+        return BinMeans(*(np.zeros(0),) * 5)
+    w = np.ones(len(values)) if weight is None else weight
+    counts = weight is None or frequency
+    total, squares = np.bincount(cell, w, n_bins), np.bincount(cell, w**2, n_bins)
+    origin = values.mean()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.bincount(cell, w * (values - origin), n_bins) / total
+        deviation = values - origin - mean[cell]
+        degrees = total - 1 if counts else total - squares / total
+        variance = np.bincount(cell, w * deviation**2, n_bins) / np.where(
+            degrees > 1e-12 * total, degrees, np.nan
+        )
+        n = total if counts else total**2 / squares
+    n_obs = total if frequency else np.bincount(cell, minlength=n_bins)
+    return BinMeans(
+        mean + origin, variance, n_obs.astype(np.float64), np.nan_to_num(n), total / total.sum()
+    )
+
+
+def bin_covariance(
+    variance: FloatArray, n: FloatArray, share: FloatArray, mean: FloatArray
+) -> FloatArray:
+    """Covariance of means of bins less the mean over all rows, which is not fixed either.
+
+    ``n`` is effective numbers of rows. A bin goes with the whole by its share.
+    """
+    own = variance / n
+    with_whole = share * own
+    rows = 1 / np.sum(share**2 / n)
+    between = share @ (mean - share @ mean) ** 2
+    whole = share @ with_whole + between / rows
+    return np.asarray(np.diag(own) - with_whole[:, None] - with_whole + whole)
+
+
+def contrast(covariance: FloatArray, centre: FloatArray) -> FloatArray:
+    """Covariance of values less a fixed mean of them."""
+    less = np.eye(len(centre)) - centre
+    return np.asarray(less @ covariance @ less.T)
+
+
+# --- splines --------------------------------------------------------------------------------------
+
+
+def smoother(
+    x: FloatArray, y: FloatArray, weight: FloatArray | None
+) -> Callable[[FloatArray], FloatArray]:
+    """Cubic smoothing spline of y on x; its penalty by generalised cross-validation.
+
+    Values of x that are the same, or as good as, are one with their mean y and their weights
+    together. With fewer than five of them it is straight lines through their means.
+    """
+    w = np.ones(len(x)) if weight is None else weight
+    low, span = float(x.min()), float(np.ptp(x)) or 1.0
+    place = (x - low) / span
+    _, cell = np.unique(np.rint(place * SPLINE_CELLS), return_inverse=True)
+    total = np.bincount(cell, w)
+    z = np.bincount(cell, w * place) / total
+    mean = float(np.average(y, weights=w))
+    height = np.bincount(cell, w * (y - mean)) / total
+    if len(total) < SPLINE_VALUES:
+        return lambda at: mean + np.interp((at - low) / span, z, height)
+    # No penalty is on a straight line: it is taken off first, so that it comes back exactly.
+    middle = float(np.average(z, weights=total))
+    slope = float(total * (z - middle) @ height / (total @ (z - middle) ** 2))
+    rest = height - slope * (z - middle)
+    scale = float(np.abs(rest).max())
+    if scale <= ROUNDING * float(np.abs(y).max()):
+        return lambda at: np.asarray(mean + slope * ((at - low) / span - middle))
+    # Rounding in sums over repeated rows must not move the search for the penalty.
+    z, rest = np.round(z, DIGITS), np.round(rest / scale, DIGITS)
+    spline = make_smoothing_spline(z, rest, total / total.mean())
+
+    def fitted(at: FloatArray) -> FloatArray:
+        where = (at - low) / span
+        inside = np.clip(where, z[0], z[-1])
+        return np.asarray(mean + slope * (where - middle) + scale * spline(inside))
+
+    return fitted

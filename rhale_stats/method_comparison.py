@@ -1,0 +1,234 @@
+"""Effects of one feature by several methods, side by side on one grid and centred alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.effects import predict
+from rhale_stats.inference import std_error
+from rhale_stats.profile_data import (
+    METHOD_NAMES,
+    check_profile,
+    is_nominal,
+    is_profile,
+    one_profile,
+)
+from rhale_stats.schema import (
+    OUTPUT_UNITS,
+    X_UNITS,
+    check_effect,
+    feature_names,
+    feature_position,
+    one_feature,
+    software,
+    units_of,
+)
+
+SPREADS = {
+    "pdp": "standard deviation of the centred ICE curves",
+    "ice": "standard deviation of the centred ICE curves",
+    "m_plot": "standard deviation of the output in the bin",
+    "shap_dependence": "root mean square of the Shapley values about the spline",
+    "effect": "heterogeneity, accumulated (comonotone)",
+}
+LOCAL_EFFECTS = {"finite_difference": "ALE", "ale": "ALE"}
+
+
+def compare_methods(
+    results: Sequence[xr.Dataset],
+    feature: str | int,
+    *,
+    names: Sequence[str] | None = None,
+) -> xr.Dataset:
+    r"""Curves of one feature by several methods, on one grid and centred alike.
+
+    Parameters
+    ----------
+    results : sequence of Datasets
+        What `rhale`, `pdp`, `ice`, `m_plot` and `shap_dependence` returned, of one output each, in
+        any order; the first profile among them gives the grid and the rows' places.
+    feature : str or int
+        Name or number.
+    names : sequence of str, optional
+        Of the methods. By default "Partial dependence", "ICE", "M-plot", "SHAP dependence", "ALE"
+        of finite differences across bins, and "RHALE" of other local effects.
+
+    Returns
+    -------
+    Dataset
+        Over (effect_method, grid), in units of the output: ``curve``, its ``curve_se`` where it is
+        known, and ``spread``, which is what each method has for it: ``spread_kind``
+        (effect_method) says what. Coordinates ``effect_method``, ``grid_value`` and
+        ``weight_share`` (grid). NaN where a method says nothing: beyond its bins, or its grid.
+        Between the points of a grid curves, standard errors and spreads are straight.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Something else among the results; no profile; another output or unit; derivatives; names of
+        another number, or the same twice.
+    KeyError
+        Unknown feature.
+
+    Notes
+    -----
+    The dimension is not called "method", which ``sel`` takes for one of its own arguments.
+
+    Every curve has mean 0 over the rows' places along the grid where it is known. ``curve_se`` is
+    that of the curve as it came: take ``centering="mean"`` in all of them, or it is left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> model = lambda X: 2 * X[:, 0] + X[:, 1]
+    >>> effect = rs.rhale(rs.local_effects(model, X))
+    >>> both = rs.compare_methods([rs.pdp(model, X), effect], "x0")
+    >>> both["curve"].isel(grid=[0, -1]).round(2).values
+    array([[-2.13,  1.86],
+           [-2.13,  1.86]])
+    """
+    given = list(results)
+    profiles = [one for one in given if is_profile(one)]
+    if not profiles:
+        raise ValueError(
+            "results must hold a profile, whose grid is that of all: pdp(model, X), for instance."
+        )
+    reference = check_profile(profiles[0], "results")
+    position = feature_position(reference, feature)
+    name = feature_names(reference)[position]
+    row = one_profile(reference, position)
+    z, share = row["grid_value"].values, row["weight_share"].values
+    if not len(z):
+        raise ValueError(f"feature must vary; {name!r} is constant.")
+    attrs = [(one.attrs.get("output_name"), one.attrs.get("output_units")) for one in given]
+    if len(set(attrs)) > 1:
+        raise ValueError(
+            f"results must be of one output; got {' and '.join(sorted({str(a[0]) for a in attrs}))}"
+            f", or other units. Give all of them one X.attrs['output_name']."
+        )
+    labels = [_label(one) for one in given] if names is None else [str(one) for one in names]
+    if len(labels) != len(given) or len(set(labels)) < len(labels):
+        raise ValueError(
+            f"names must be one a result, all different; got {', '.join(labels)} for "
+            f"{len(given)} results. Pass names=[...]."
+        )
+    found = [
+        _of_profile(one, name, row) if is_profile(one) else _of_effect(one, name, row)
+        for one in given
+    ]
+    curve = np.stack([one[0] for one in found])
+    weight = np.where(np.isnan(curve), 0.0, share)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.nansum(weight * np.nan_to_num(curve), axis=1) / weight.sum(axis=1)
+    curve -= mean[:, None]
+    kinds = ["effect" if not is_profile(one) else str(one.attrs["method"]) for one in given]
+    dims = ("effect_method", "grid")
+    units = {"units": OUTPUT_UNITS}
+    coords = {
+        "effect_method": ("effect_method", np.array(labels), {"long_name": "method"}),
+        "grid": ("grid", np.arange(len(z)), {"long_name": "point of the grid"}),
+        "grid_value": ("grid", z, {"long_name": "value of the feature", "units": X_UNITS}),
+        "weight_share": (
+            "grid",
+            share,
+            {"long_name": "share of the rows at the point", "units": "1"},
+        ),
+        "spread_kind": ("effect_method", np.array([SPREADS[kind] for kind in kinds])),
+    }
+    if is_nominal(row):
+        coords["level"] = ("grid", row["level"].values, {"long_name": "level of the category"})
+    return xr.Dataset(
+        {
+            "curve": (dims, curve, {"long_name": "effect", **units}),
+            "curve_se": (
+                dims,
+                np.stack([one[1] for one in found]),
+                {"long_name": "standard error of the curve", **units},
+            ),
+            "spread": (
+                dims,
+                np.stack([one[2] for one in found]),
+                {"long_name": "spread, of each method's own kind", **units},
+            ),
+        },
+        coords,
+        {
+            "method": "comparison of methods",
+            "feature": name,
+            "feature_units": units_of(reference, name),
+            "feature_kind": str(row["feature_kind"].values),
+            "centering": "mean over the rows' places along the grid, where a curve is known",
+            "output_name": str(attrs[0][0]),
+            "output_units": str(attrs[0][1]),
+            "software": software(),
+        },
+    )
+
+
+def _label(result: xr.Dataset) -> str:
+    if is_profile(result):
+        return METHOD_NAMES[str(result.attrs["method"])]
+    result = check_effect(result, "results")
+    kind = str(result.attrs.get("local_effect_method", ""))
+    return "ALE" if result.attrs.get("method") == "ale" else LOCAL_EFFECTS.get(kind, "RHALE")
+
+
+def _of_profile(
+    profile: xr.Dataset, name: str, reference: xr.Dataset
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Curve, standard error and spread at the points of the reference."""
+    profile = check_profile(profile, "results")
+    if profile.attrs.get("ice_kind") == "derivative":
+        raise ValueError("results must be curves of the output; got derivatives. Use kind='plain'.")
+    row = one_profile(profile, name)
+    z, nothing = reference["grid_value"].values, np.full(reference.sizes["grid"], np.nan)
+    if is_nominal(row) != is_nominal(reference):
+        raise ValueError(f"results must all hold categories of feature {name!r}, or all numbers.")
+    known = "curve_se" in row and profile.attrs["centering"] == "mean"
+    values = [
+        row["curve"].values,
+        row["curve_se"].values if known else np.full(row.sizes["grid"], np.nan),
+        row["curve_std"].values,
+    ]
+    if not row.sizes["grid"]:
+        return nothing, nothing, nothing
+    if is_nominal(row):
+        own = row["level"].values.tolist()
+        at = [own.index(one) if one in own else -1 for one in reference["level"].values.tolist()]
+        curve, se, spread = (
+            np.where(np.array(at) >= 0, np.asarray(one)[at], np.nan) for one in values
+        )
+        return curve, se, spread
+    grid = row["grid_value"].values
+    curve, se, spread = (np.interp(z, grid, one, np.nan, np.nan) for one in values)
+    return curve, se, spread
+
+
+def _of_effect(
+    effect: xr.Dataset, name: str, reference: xr.Dataset
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    effect = check_effect(effect, "results")
+    if is_nominal(reference):
+        raise ValueError(
+            f"results must all hold categories of feature {name!r}; effects in bins do not. Leave "
+            f"them out."
+        )
+    z = reference["grid_value"].values
+    curve = predict(effect, z, name).values
+    if "curve_se" not in effect and "fourth_moment" in effect:
+        effect = std_error(effect)
+    row = one_feature(effect, name)
+    edges = row["edge_value"].values
+    if not len(edges):
+        return curve, curve, curve
+    nothing = np.full(len(z), np.nan)
+    spread = np.interp(z, edges, row["curve_std_sum"].values, np.nan, np.nan)
+    if "curve_se" not in row or effect.attrs["centering"] != "mean":
+        return curve, nothing, spread
+    return curve, np.interp(z, edges, row["curve_se"].values, np.nan, np.nan), spread

@@ -1,0 +1,426 @@
+"""Pictures of profiles: partial dependence with its ICE curves, M-plots, SHAP; methods overlaid.
+
+The curve is black, its spread blue and filled, uncertainty orange, rows grey.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import seaborn as sns
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from numpy.typing import NDArray
+
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.plot_tools import (
+    AVERAGE,
+    HETEROGENEITY_FILL,
+    REFERENCE,
+    UNCERTAINTY,
+    as_array,
+    given_axes,
+    output_label,
+    style,
+    upright,
+)
+from rhale_stats.profile_data import check_profile, is_nominal, one_profile
+from rhale_stats.schema import feature_names, feature_position, units_of, with_units
+from rhale_stats.validate import check_count
+
+# More curves or points than these would merge.
+CURVES_DRAWN, POINTS_DRAWN = 200, 3000
+ROWS = "0.55"
+CURVE = {
+    "pdp": "partial dependence",
+    "ice": "mean of the ICE curves",
+    "m_plot": "mean output in the bin",
+    "shap_dependence": "spline through Shapley values",
+}
+SPREAD = "± spread"
+CONSTANT = "constant feature:\nno effect to show"
+# A panel shows at least so many times what rounding can do to the output.
+ERRORS_SHOWN = 20
+LINES = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1, 1, 1, 1, 1)))
+
+
+def plot_profile(
+    profile: xr.Dataset,
+    feature: str | int,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
+) -> NDArray[np.object_]:
+    """One feature of a profile: the curve with its spread and its errors, and the rows behind it.
+
+    Partial dependence has its ICE curves behind it where `ice` kept them, SHAP dependence the
+    Shapley values. At the foot stand the places of the rows: the darker the more. Categories are
+    bars with the share of their rows.
+
+    Parameters
+    ----------
+    profile : Dataset
+        What `pdp`, `ice`, `m_plot` or `shap_dependence` returned, or `confint` or `confband` made
+        of it.
+    feature : str or int
+        Name or number.
+    ax : Axes, optional
+        By default those of a new figure.
+
+    Returns
+    -------
+    ndarray of shape (1,)
+        The Axes.
+
+    Raises
+    ------
+    KeyError
+        Unknown feature.
+    TypeError, ValueError
+        ``profile`` is something else, or of several outputs.
+
+    Notes
+    -----
+    The filled band is plus and minus ``curve_std``, how much rows differ; dashed is plus and minus
+    one standard error, or the interval of `confint`, and thin the band of `confband`. Of more than
+    200 ICE curves 200 are drawn, of rows at equal distances in the table; of more than 3000 points
+    3000. The legend says so.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    >>> found = rs.ice(lambda X: X[:, 0] * X[:, 1], X, kind="centered", centering="mean")
+    >>> panel = rs.plot_profile(found, "x0")[0]
+    >>> [text.get_text() for text in panel.get_legend().get_texts()][0]
+    'ICE curves, 200 of 300'
+    """
+    profile = check_profile(profile)
+    row = one_profile(profile, feature)
+    panels = None
+    if ax is not None:
+        panels = given_axes("ax", [ax] if isinstance(ax, Axes) else ax, 1, "one")
+    with style(own=ax is None):
+        if panels is None:
+            figure, panel = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+            sns.despine(fig=figure)
+        else:
+            panel = panels[0]
+        _label(panel, profile, row)
+        _draw(panel, profile, row)
+        if row.sizes["grid"]:
+            _legend(panel)
+    return as_array([panel])
+
+
+def plot_profiles(
+    profile: xr.Dataset,
+    features: str | int | Sequence[str | int] | None = None,
+    *,
+    n_columns: int = 3,
+    axes: Sequence[Axes] | NDArray[np.object_] | None = None,
+) -> NDArray[np.object_]:
+    """Several features of a profile, as `plot_profile` draws each, with one y scale."""
+    profile = check_profile(profile)
+    check_count("n_columns", n_columns, 1)
+    asked = feature_names(profile) if features is None else features
+    asked = [asked] if isinstance(asked, str | int | np.integer) else list(asked)
+    if not asked:
+        raise ValueError("features must name at least one feature; got none.")
+    rows = [one_profile(profile, feature_position(profile, one)) for one in asked]
+    panels = None if axes is None else given_axes("axes", axes, len(rows), "one a feature")
+    with style(own=axes is None):
+        if panels is None:
+            width = min(n_columns, len(rows))
+            height = -(-len(rows) // width)
+            figure, grid = plt.subplots(
+                height,
+                width,
+                sharey=True,
+                squeeze=False,
+                figsize=(2.6 * width + 0.6, 2.3 * height + 0.8),
+                layout="constrained",
+            )
+            sns.despine(fig=figure)
+            panels = list(grid.flat)
+            for unused in panels[len(rows) :]:
+                unused.remove()
+            panels = panels[: len(rows)]
+        for number, (panel, row) in enumerate(zip(panels, rows, strict=True)):
+            _label(panel, profile, row)
+            if axes is None and number % min(n_columns, len(rows)):
+                panel.set_ylabel("")
+            _draw(panel, profile, row)
+        if axes is None:
+            found = {
+                label: handle
+                for panel in panels
+                for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
+            }
+            panels[0].figure.legend(
+                list(found.values()),
+                list(found),
+                loc="outside upper center",
+                ncols=3,
+                frameon=False,
+                fontsize="small",
+            )
+    return as_array(panels)
+
+
+def _label(panel: Axes, profile: xr.Dataset, row: xr.Dataset) -> None:
+    name = str(row["feature"].values)
+    units = units_of(profile, name)
+    panel.set_xlabel(with_units(name, units), parse_math=False)
+    output, output_units = (str(profile.attrs[key]) for key in ("output_name", "output_units"))
+    label = output_label(profile)
+    if profile.attrs.get("ice_kind") == "derivative":
+        per = f"{output_units} per {units}" if units and output_units else ""
+        label = upright(f"d {output} / d {name}", per)
+    elif profile.attrs["centering"] == "none" and profile.attrs["method"] != "shap_dependence":
+        label = upright(f"mean of {output}", output_units)
+    panel.set_ylabel(label, parse_math=False)
+
+
+def _draw(panel: Axes, profile: xr.Dataset, row: xr.Dataset) -> None:
+    if not row.sizes["grid"]:
+        panel.text(0.5, 0.5, CONSTANT, transform=panel.transAxes, ha="center", va="center")
+        panel.set_xticks([])
+        return
+    if profile.attrs["centering"] != "none":
+        panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5)
+    if is_nominal(row):
+        _draw_levels(panel, row)
+    else:
+        _draw_rows(panel, row)
+        _draw_curve(panel, row)
+        _draw_shares(panel, row["grid_value"].values, row["weight_share"].values)
+    error = float(np.nan_to_num(row["output_error"].values)) if "output_error" in row else 0.0
+    bottom, top = panel.get_ylim()
+    if top - bottom < ERRORS_SHOWN * error:
+        middle = (top + bottom) / 2
+        half = ERRORS_SHOWN * error / 2
+        panel.set_ylim(middle - half, middle + half)
+
+
+def _legend(panel: Axes) -> None:
+    """Above the panel, where no data are."""
+    panel.legend(
+        frameon=False, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2
+    )
+
+
+def _some(n_rows: int, most: int) -> NDArray[np.intp]:
+    """Numbers of rows at equal distances in the table."""
+    return np.unique(np.linspace(0, n_rows - 1, min(n_rows, most)).round().astype(np.intp))
+
+
+def _count(what: str, n_drawn: int, n_rows: int) -> str:
+    return what if n_drawn == n_rows else f"{what}, {n_drawn} of {n_rows}"
+
+
+def _draw_rows(panel: Axes, row: xr.Dataset) -> None:
+    """ICE curves, or Shapley values."""
+    if "ice" in row:
+        curves = row["ice"].transpose("obs", "grid").values
+        curves = curves[~np.isnan(curves).any(axis=1)]
+        at = _some(len(curves), CURVES_DRAWN)
+        x = row["grid_value"].values
+        lines = LineCollection(
+            [np.column_stack([x, curve]) for curve in curves[at]],
+            colors=ROWS,
+            linewidths=0.5,
+            alpha=0.5,
+            zorder=0.8,
+            label=_count("ICE curves", len(at), len(curves)),
+        )
+        panel.add_collection(lines)
+        panel.autoscale_view()
+    if "shap_value" in row:
+        x, phi = row["x"].values, row["shap_value"].values - float(row["curve_offset"])
+        at = _some(len(x), POINTS_DRAWN)
+        panel.scatter(
+            x[at],
+            phi[at],
+            s=5,
+            color=ROWS,
+            alpha=0.5,
+            linewidths=0,
+            zorder=1.5,
+            label=_count("Shapley values", len(at), len(x)),
+        )
+
+
+def _draw_curve(panel: Axes, row: xr.Dataset) -> None:
+    x, curve, spread = (row[name].values for name in ("grid_value", "curve", "curve_std"))
+    panel.fill_between(
+        x,
+        curve - spread,
+        curve + spread,
+        color=HETEROGENEITY_FILL,
+        alpha=0.7,
+        linewidth=0,
+        zorder=1,
+        label=SPREAD,
+    )
+    panel.plot(x, curve, color=AVERAGE, linewidth=1.6, zorder=3, label=_name(row))
+    for ends, label, dashes in _errors(row):
+        for end, text in zip(ends, (label, None), strict=True):
+            panel.plot(
+                x, end, color=UNCERTAINTY, linewidth=0.9, linestyle=dashes, zorder=2.5, label=text
+            )
+
+
+def _name(row: xr.Dataset) -> str:
+    """Of the curve; that of one output has the attributes of the whole."""
+    text = CURVE[str(row.attrs["method"])]
+    return "mean derivative" if row.attrs.get("ice_kind") == "derivative" else text
+
+
+def _errors(row: xr.Dataset) -> list[tuple[FloatArray, str, object]]:
+    """What is known of the curve's errors: (end, grid), what it is, and how it is drawn."""
+    out: list[tuple[FloatArray, str, object]] = []
+    if "curve_ci" in row:
+        level = 100 * float(row["curve_ci"].attrs["ci_prob"])
+        ends = row["curve_ci"].transpose("ci_bound", "grid").values
+        out.append((ends, f"{level:g} % interval, pointwise", (0, (4, 2))))
+    elif "curve_se" in row:
+        curve, se = row["curve"].values, row["curve_se"].values
+        out.append((np.stack([curve - se, curve + se]), "± standard error", (0, (4, 2))))
+    if "curve_band" in row:
+        level = 100 * float(row["curve_band"].attrs["ci_prob"])
+        ends = row["curve_band"].transpose("ci_bound", "grid").values
+        out.append((ends, f"{level:g} % band, simultaneous", "-"))
+    return out
+
+
+def _draw_shares(panel: Axes, x: FloatArray, share: FloatArray) -> None:
+    """Where the rows are: a tick a point of the grid, the darker the more rows."""
+    shade = 0.9 - 0.7 * np.sqrt(share / share.max())
+    panel.vlines(
+        x,
+        0,
+        0.025,
+        colors=[str(one) for one in shade],
+        linewidths=1.2,
+        transform=panel.get_xaxis_transform(),
+        zorder=2,
+    )
+
+
+def _draw_levels(panel: Axes, row: xr.Dataset) -> None:
+    """Bars of the levels, with the share of their rows below their names."""
+    x, curve = row["grid_value"].values, row["curve"].values
+    panel.bar(x, curve, width=0.7, color=HETEROGENEITY_FILL, zorder=1, label=_name(row))
+    panel.errorbar(
+        x - 0.12,
+        curve,
+        row["curve_std"].values,
+        fmt="none",
+        ecolor=ROWS,
+        elinewidth=1.2,
+        zorder=2,
+        label=SPREAD,
+    )
+    for number, (ends, label, _) in enumerate(_errors(row)):
+        panel.errorbar(
+            x + 0.12 * (number + 1),
+            curve,
+            np.abs(ends - curve),
+            fmt="none",
+            ecolor=UNCERTAINTY,
+            elinewidth=1.4,
+            capsize=3 if number else 0,
+            zorder=2.5,
+            label=label,
+        )
+    labels = [
+        f"{level}\n{100 * share:.0f} %"
+        for level, share in zip(row["level"].values, row["weight_share"].values, strict=True)
+    ]
+    panel.set_xticks(x, labels)
+
+
+def plot_methods(comparison: xr.Dataset, ax: Axes | None = None) -> Axes:
+    """Curves of one feature by several methods in one picture.
+
+    Every method has a colour and dashes of its own, with plus and minus its standard error, where
+    that is known, as a light band.
+
+    Parameters
+    ----------
+    comparison : Dataset
+        What `compare_methods` returned.
+    ax : Axes, optional
+        By default those of a new figure.
+
+    Returns
+    -------
+    Axes
+        With the curves.
+
+    Raises
+    ------
+    TypeError, ValueError
+        ``comparison`` is something else.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    >>> model = lambda X: X[:, 0] * X[:, 1]
+    >>> both = rs.compare_methods([rs.pdp(model, X), rs.m_plot(model, X)], "x0")
+    >>> [text.get_text() for text in rs.plot_methods(both).get_legend().get_texts()]
+    ['Partial dependence', 'M-plot']
+    """
+    if not isinstance(comparison, xr.Dataset):
+        raise TypeError(
+            f"comparison must be what compare_methods returned; got {type(comparison).__name__}."
+        )
+    if comparison.attrs.get("method") != "comparison of methods":
+        raise ValueError(
+            f"comparison must be what compare_methods returned; this one holds "
+            f"{', '.join(str(name) for name in comparison.data_vars)}."
+        )
+    panels = None if ax is None else given_axes("ax", [ax], 1, "one")
+    with style(own=ax is None):
+        if panels is None:
+            figure, panel = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+            sns.despine(fig=figure)
+        else:
+            panel = panels[0]
+        attrs = comparison.attrs
+        panel.set_xlabel(
+            with_units(str(attrs["feature"]), str(attrs["feature_units"])), parse_math=False
+        )
+        panel.set_ylabel(output_label(comparison), parse_math=False)
+        panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5)
+        colours = sns.color_palette("colorblind", comparison.sizes["effect_method"])
+        x, nominal = comparison["grid_value"].values, "level" in comparison.coords
+        for number, colour in enumerate(colours):
+            one = comparison.isel(effect_method=number)
+            curve, se = one["curve"].values, one["curve_se"].values
+            name = str(one["effect_method"].values)
+            if nominal:
+                width = 0.8 / len(colours)
+                at = x + width * (number - (len(colours) - 1) / 2)
+                panel.bar(at, curve, 0.9 * width, color=colour, label=name, yerr=np.nan_to_num(se))
+                continue
+            panel.fill_between(x, curve - se, curve + se, color=colour, alpha=0.25, linewidth=0)
+            panel.plot(
+                x,
+                curve,
+                color=colour,
+                linestyle=LINES[number % len(LINES)],
+                linewidth=1.8,
+                label=name,
+            )
+        if nominal:
+            panel.set_xticks(x, comparison["level"].values.tolist())
+        else:
+            _draw_shares(panel, x, comparison["weight_share"].values)
+        _legend(panel)
+    return panel

@@ -1,0 +1,986 @@
+"""Other effects of one feature at a time: partial dependence, ICE, M-plot, SHAP dependence.
+
+math [41], [42], [45]. They are for comparison: PDP and ICE ask the model where no row may be, an
+M-plot takes the effects of correlated features along, and Shapley values share interactions out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+from tqdm import tqdm
+
+from rhale_stats import models
+from rhale_stats.arrays import profiles as kernel
+from rhale_stats.arrays.binning import bin_edges, bin_index, quantile_edges
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.bins import BinRule, Column, EqualWidthBins, GivenBins, QuantileBins, describe
+from rhale_stats.effects import MISSING, PROGRESS_DELAY, positions_of
+from rhale_stats.profile_data import CENTERINGS, NOMINAL, VARIABLES, variable
+from rhale_stats.schema import (
+    COUNTS,
+    EFFECT_UNITS,
+    OUTPUT,
+    X_UNITS,
+    position_of,
+    software,
+    unit_mapping,
+    with_outputs,
+)
+from rhale_stats.shapley import BACKGROUND, given_column, shapley_values
+from rhale_stats.validate import (
+    as_edges,
+    as_weights,
+    check_choice,
+    check_count,
+    check_finite,
+    first_rows,
+)
+
+GRID_KINDS = ("quantile", "equal_width")
+ICE_KINDS = ("plain", "centered", "derivative")
+N_GRID = 40
+# Spread about a spline is that of rows in so many parts of equal size.
+SPREAD_BINS = 20
+# What a user may give as a grid: of the only feature, or by its name.
+Grid = ArrayLike | Mapping[str, ArrayLike] | None
+
+
+def pdp(
+    model: models.Model,
+    X: Any,
+    *,
+    features: str | int | Sequence[str | int] | None = None,
+    grid: Grid = None,
+    n_grid: int = N_GRID,
+    grid_kind: str = "quantile",
+    centering: str = "mean",
+    weights: ArrayLike | None = None,
+    weight_kind: str = "precision",
+    output: models.OutputLabels = None,
+    scale: str = "response",
+    missing: str = "raise",
+    progress: bool = True,
+) -> xr.Dataset:
+    r"""Partial dependence: the mean output over the rows as one feature is moved along a grid.
+
+    The model is asked for every row at every point of the grid, also where no row could be.
+
+    Parameters
+    ----------
+    model, X, weights, weight_kind, output, scale, missing, progress
+        As in `local_effects`. Rows of weight 0 are left out.
+    features : name, number, or sequence of them, optional
+        Columns to take; by default those of `local_effects`. Named ones may also be categories,
+        texts or booleans, whose grid is their levels.
+    grid : array_like, or mapping from names to array_like, optional
+        Points of the only feature, or of some features by name, taken as they are: increasing
+        numbers, or levels.
+    n_grid : int, default 40
+        Points of other features; all distinct values where these are no more.
+    grid_kind : {"quantile", "equal_width"}, default "quantile"
+        Points where the rows are, by their weights, or at equal distances; both from the smallest
+        to the largest value.
+    centering : {"mean", "start", "integral", "none"}, default "mean"
+        Where the curve is zero: on average over the rows, at the first point, on average over the
+        axis (math [8]); or the mean output itself. ``curve_offset`` keeps the constant, so that
+        ``curve + curve_offset`` is the mean output whatever the centring.
+
+    Returns
+    -------
+    Dataset
+        In units of the output, over (feature, grid): ``curve`` (math [41]), ``curve_std``, the
+        standard deviation (ddof 1) of the ICE curves, each centred as the curve is (on average
+        over the rows with "none"), ``curve_se``, and ``weight_share``, the share of the rows at
+        each point: a row between two points counts for both, by its nearness. ``curve_cov``
+        (feature, grid, grid_other) is the covariance of the curve. Over (feature):
+        ``heterogeneity_output``, the root mean square of ``curve_std`` over the rows,
+        ``importance``, the standard deviation of the curve over the rows, ``curve_offset``,
+        ``n_obs``, ``n_effective``, ``output_error``, the change of the output that rounding can
+        make, and ``n_missing`` where values are. Coordinates ``feature``, ``feature_kind``
+        ("nominal" of categories), ``feature_units``, ``n_grid`` (feature), ``grid_value`` and,
+        where there are categories, ``level`` (feature, grid): their grid values are 0, 1, ...
+        Beyond a feature's ``n_grid`` values are NaN; a constant feature has ``n_grid`` 0. With
+        several outputs, what depends on them has ``output`` in front.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError, ModelError
+        As `local_effects`; a grid that does not increase, or of unknown features or levels.
+
+    Notes
+    -----
+    The standard error is that of a mean of curves which all rows share, over the sampling of rows:
+    the standard deviation of the centred ICE curves over :math:`\sqrt n`. With
+    ``centering="mean"`` the constant is a mean over places of rows, too, and its error is in, as in
+    math [26].
+
+    The curves of one feature are in memory, 8 bytes a row, point of the grid and output. The model
+    gets some 10^5 rows at once, or those of ``X`` if they are more.
+
+    References
+    ----------
+    Friedman (2001), *Greedy function approximation*, section 8.2. Goldstein, Kapelner, Bleich and
+    Pitkin (2015), *Peeking inside the black box*, for the spread of ICE curves. Greenwell, Boehmke
+    and McCarthy (2018) for the importance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> found = rs.pdp(lambda X: X[:, 0] ** 2 + X[:, 1], X, n_grid=5, grid_kind="equal_width")
+    >>> found["curve"].sel(feature="x0").round(2).values
+    array([ 0.61, -0.13, -0.37, -0.12,  0.63])
+    >>> float(found["heterogeneity_output"].sel(feature="x0").round(6))  # no interaction
+    0.0
+    """
+    check_choice("centering", centering, CENTERINGS)
+    given = _Given.of(X, features, weights, weight_kind, missing)
+    axes = given.axes(grid, n_grid, grid_kind)
+    asked = models.DifferenceQuotients(model, given.table, output, scale)
+    found = []
+    for axis in _bar(axes, "partial dependence", progress=progress):
+        curves, error = given.curves(asked, axis)
+        found.append(_average(given, axis, curves, centering) | {"output_error": error})
+    out = given.labelled(axes, found, asked, method="pdp", centering=centering)
+    return out.assign_attrs(grid_kind=grid_kind)
+
+
+def ice(
+    model: models.Model,
+    X: Any,
+    *,
+    kind: str = "plain",
+    features: str | int | Sequence[str | int] | None = None,
+    grid: Grid = None,
+    n_grid: int = N_GRID,
+    grid_kind: str = "quantile",
+    centering: str | None = None,
+    weights: ArrayLike | None = None,
+    weight_kind: str = "precision",
+    output: models.OutputLabels = None,
+    scale: str = "response",
+    missing: str = "raise",
+    progress: bool = True,
+) -> xr.Dataset:
+    r"""ICE: the output of every row as one feature is moved along a grid, with their mean.
+
+    Parameters
+    ----------
+    model, X, features, grid, n_grid, grid_kind, weights, weight_kind, output, scale, missing, \
+    progress
+        As in `pdp`.
+    kind : {"plain", "centered", "derivative"}, default "plain"
+        Curves as they are; each zero at its first point (c-ICE), or as ``centering`` says; or their
+        derivatives (d-ICE): central differences along the grid, one-sided at its ends.
+    centering : {"start", "mean", "integral"}, optional
+        Of "centered" curves: "start" by default, as in the paper. The others have none.
+
+    Returns
+    -------
+    Dataset
+        As `pdp` with the same centring: ``curve`` is the mean of the curves, ``curve_std`` their
+        spread. With ``ice`` (feature, grid, obs), ``x`` (feature, obs), NaN for rows that have no
+        value of the feature, and ``weight`` (obs) where given. Of "derivative" all are in units of
+        the output per unit of the feature, and ``importance`` is the spread of the mean
+        derivative.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError, ModelError
+        As `pdp`; a centring that the kind does not have, derivatives along levels of a category.
+
+    Notes
+    -----
+    All curves are in memory and in the result, 8 bytes a row, feature, point of the grid and
+    output: 320 megabytes for 10^5 rows, 10 features and 40 points, and twice that for a while.
+    Choose rows before the call where that is too much; the curve of `pdp` needs no more than one
+    feature's curves.
+
+    References
+    ----------
+    Goldstein, Kapelner, Bleich and Pitkin (2015), *Peeking inside the black box: visualizing
+    statistical learning with plots of individual conditional expectation*, sections 3 and 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> found = rs.ice(lambda X: X[:, 0] * X[:, 1], X, kind="derivative", features="x0")
+    >>> bool(np.allclose(found["ice"].isel(feature=0), X[:, 1]))
+    True
+    """
+    check_choice("kind", kind, ICE_KINDS)
+    chosen = centering or {"centered": "start"}.get(kind, "none")
+    allowed = CENTERINGS[:-1] if kind == "centered" else ("none",)
+    if chosen not in allowed:
+        raise ValueError(
+            f"centering must be one of {', '.join(map(repr, allowed))} with kind={kind!r}; got "
+            f"{chosen!r}. Curves are centred with kind='centered'."
+        )
+    given = _Given.of(X, features, weights, weight_kind, missing)
+    axes = given.axes(grid, n_grid, grid_kind)
+    if kind == "derivative":
+        flat = [axis.name for axis in axes if axis.levels is not None or len(axis.grid) == 1]
+        if flat:
+            raise ValueError(
+                f"kind must not be 'derivative' for categories and grids of one point, such as "
+                f"{flat[0]!r}. Leave it out of features=, or take kind='centered'."
+            )
+    asked = models.DifferenceQuotients(model, given.table, output, scale)
+    found = []
+    for axis in _bar(axes, "ICE", progress=progress):
+        curves, error = given.curves(asked, axis)
+        if kind == "derivative" and len(axis.grid):
+            curves = np.stack([kernel.along(each, axis.grid) for each in curves])
+        one = _average(given, axis, curves, chosen, themselves=kind == "derivative")
+        if chosen != "none" and len(axis.grid):
+            share = given.places(axis).share(given.weight_of(axis))
+            curves = curves - (curves @ kernel.centre_of(chosen, axis.grid, share))[..., None]
+        each = np.full((len(curves), len(axis.grid), given.table.n_rows), np.nan)
+        each[:, :, axis.there] = curves.transpose(0, 2, 1)
+        found.append(one | {"output_error": error, "ice": each})
+    out = given.labelled(axes, found, asked, method="ice", centering=chosen)
+    out = given.with_rows(out, axes).assign_attrs(grid_kind=grid_kind, ice_kind=kind)
+    if kind == "derivative":
+        for name in ("curve", "curve_std", "curve_se", "importance", "heterogeneity_output", "ice"):
+            out[name].attrs["units"] = EFFECT_UNITS
+        out["curve_cov"].attrs["units"] = f"({EFFECT_UNITS})^2"
+    return out
+
+
+def m_plot(
+    model: models.Model,
+    X: Any,
+    *,
+    bins: BinRule | None = None,
+    features: str | int | Sequence[str | int] | None = None,
+    centering: str = "mean",
+    weights: ArrayLike | None = None,
+    weight_kind: str = "precision",
+    output: models.OutputLabels = None,
+    scale: str = "response",
+    missing: str = "raise",
+) -> xr.Dataset:
+    r"""M-plot: the mean output of the rows near a value of the feature.
+
+    Correlated features move along with it: this is what the model predicts there, not what the
+    feature does. The model is asked once, at the rows.
+
+    Parameters
+    ----------
+    model, X, weights, weight_kind, output, scale, missing
+        As in `local_effects`. Rows of weight 0 are left out.
+    bins : bin rule, optional
+        Which rows are near each other; `QuantileBins` (40) by default. A rule that searches sees
+        outputs in place of local effects. Levels of a category are bins whatever the rule.
+    features, centering
+        As in `pdp`.
+
+    Returns
+    -------
+    Dataset
+        As `pdp`, with a bin for a point of the grid, which stands at the mean of the feature over
+        its rows: ``curve`` is the mean output of these rows (math [42]), ``curve_std`` its standard
+        deviation (ddof 1), and ``n_obs`` (feature, grid) their number. ``bin_left`` and
+        ``bin_right`` (feature, grid) are the ends of the bin. A bin without rows is NaN.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError, ModelError
+        As `local_effects`; a rule that makes linear bins.
+
+    Notes
+    -----
+    Bins are taken as fixed, and are independent of each other. With ``centering="mean"`` the
+    constant is the mean output of all rows, and its error is in the standard error.
+
+    References
+    ----------
+    Cleveland (1993), *Visualizing data*; Apley and Zhu (2020), Eq. 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> found = rs.m_plot(lambda X: X[:, 0] + X[:, 1], X, bins=rs.EqualWidthBins(2))
+    >>> found["curve"].sel(feature="x0").round(1).values
+    array([-0.5,  0.4])
+    """
+    check_choice("centering", centering, CENTERINGS)
+    rule = QuantileBins(N_GRID) if bins is None else bins
+    if not isinstance(rule, EqualWidthBins | QuantileBins | GivenBins):
+        raise TypeError(
+            f"bins must be QuantileBins, EqualWidthBins or GivenBins, which do not look at local "
+            f"effects; got {type(rule).__name__}."
+        )
+    given = _Given.of(X, features, weights, weight_kind, missing)
+    asked = models.DifferenceQuotients(model, given.table, output, scale)
+    answers = _at_rows(asked)
+    axes, found = [], []
+    for axis in given.axes(None, N_GRID, "quantile"):
+        weight = given.weight_of(axis)
+        if axis.levels is not None:
+            cell, edges = axis.x[axis.there].astype(np.intp), np.arange(len(axis.grid) + 1) - 0.5
+        else:
+            cell, edges = _in_bins(rule, axis, weight)
+        n_bins = max(len(edges) - 1, 0)
+        x = kernel.bin_means(axis.x[axis.there], cell, n_bins, weight, frequency=given.frequency)
+        axes.append(axis._replace(grid=x.mean, values=x.mean))
+        each = [
+            kernel.bin_means(f[axis.there], cell, n_bins, weight, frequency=given.frequency)
+            for f in answers.T
+        ]
+        found.append(
+            _of_bins(each, x.mean, centering)
+            | {
+                "n_obs": each[0].n_obs,
+                "n_effective": each[0].n_effective,
+                "weight_share": each[0].share,
+                "bin_left": edges[:-1],
+                "bin_right": edges[1:],
+            }
+        )
+    out = given.labelled(axes, found, asked, method="m_plot", centering=centering)
+    rule_name, parameters = describe(rule)
+    return out.set_coords(["bin_left", "bin_right"]).assign_attrs(
+        bin_rule=rule_name, bin_parameters=parameters
+    )
+
+
+def shap_dependence(
+    model: models.Model,
+    X: Any,
+    *,
+    features: str | int | Sequence[str | int] | None = None,
+    shap_values: Any = None,
+    background: int | pd.DataFrame | ArrayLike = BACKGROUND,
+    grid: Grid = None,
+    n_grid: int = N_GRID,
+    grid_kind: str = "quantile",
+    centering: str = "mean",
+    weights: ArrayLike | None = None,
+    weight_kind: str = "precision",
+    output: models.OutputLabels = None,
+    scale: str = "response",
+    rng: np.random.Generator | int | None = 0,
+) -> xr.Dataset:
+    r"""SHAP dependence: Shapley values of a feature against its value, and a spline through them.
+
+    Parameters
+    ----------
+    model, X, weights, weight_kind, output, scale
+        As in `local_effects`; ``model`` may be None when ``shap_values`` are given. Rows of weight
+        0 are left out, and missing values are refused.
+    features, grid, n_grid, grid_kind, centering
+        As in `pdp`; the grid is where the spline is evaluated. "none" leaves it as it is: Shapley
+        values are centred already, over the background.
+    shap_values : array_like of shape (n_rows,) or (n_rows, n_columns), or Explanation, optional
+        Shapley values of the only feature or of all columns of ``X``, of one output. By default
+        they are computed with the library shap, from numeric columns only, of all rows: exactly up
+        to 10 columns, by sampled permutations beyond; the attribute ``shapley`` says which. This is
+        slow: the model is asked for each row some 2^(number of columns) times the number of
+        background rows.
+    background : int, DataFrame or array_like, default 100
+        Rows over which columns that are left out are averaged, or how many rows of ``X`` to draw.
+    rng : Generator, int or None, default 0
+        Draws the background, and permutations.
+
+    Returns
+    -------
+    Dataset
+        As `pdp`, but that errors are not known: ``curve`` is a cubic smoothing spline through the
+        Shapley values (math [45]), ``curve_std`` the root mean square of the residuals about it.
+        With ``shap_value`` and ``x`` (feature, obs).
+
+    Raises
+    ------
+    ImportError
+        The library shap is needed, and is not there.
+    ValueError, KeyError, TypeError, ModelError
+        As `local_effects`; Shapley values of another shape.
+
+    Notes
+    -----
+    The penalty of the spline is chosen by generalised cross-validation, on mean values of rows of
+    the same place (closer than 1/1024 of the axis) with their weights together. With fewer than
+    five places, and at levels of a category, it is their means instead. ``curve_std`` is that of
+    rows in 20 quantile bins, straight between their middles, and not corrected for the degrees of
+    freedom that the spline takes. There is no standard error: Shapley
+    values share the background, and often a sample of permutations.
+
+    References
+    ----------
+    Lundberg and Lee (2017), *A unified approach to interpreting model predictions*. Craven and
+    Wahba (1979), *Smoothing noisy data with spline functions*, for the penalty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    >>> phi = X - X.mean(axis=0)  # of the model x0 + x1
+    >>> found = rs.shap_dependence(None, X, shap_values=phi, n_grid=3, grid_kind="equal_width")
+    >>> found["curve"].sel(feature="x0").round(2).values
+    array([-1.08, -0.09,  0.91])
+    """
+    check_choice("centering", centering, CENTERINGS)
+    given = _Given.of(X, features, weights, weight_kind, "raise")
+    axes = given.axes(grid, n_grid, grid_kind)
+    asked, how = None, "given"
+    if shap_values is None:
+        asked = models.DifferenceQuotients(model, given.table, output, scale)
+        each, how = shapley_values(asked, background, np.random.default_rng(rng), "shap_dependence")
+        values = [each[:, axis.position].T for axis in axes]
+    else:
+        if np.ndim(getattr(shap_values, "values", shap_values)) == 1 and len(axes) > 1:
+            raise ValueError(
+                f"features must be one where shap_values are of one, of shape (n_rows,); got "
+                f"{len(axes)} features. Pass values of all columns, or name the feature."
+            )
+        whole = models.as_table(X)
+        values = [
+            given_column(shap_values, whole, axis.position)[None, given.present] for axis in axes
+        ]
+    found = [
+        _smoothed(given, axis, phi, centering) | {"shap_value": phi}
+        for axis, phi in zip(axes, values, strict=True)
+    ]
+    out = given.labelled(axes, found, asked, method="shap_dependence", centering=centering)
+    return given.with_rows(out, axes).assign_attrs(
+        grid_kind=grid_kind,
+        shapley=how,
+        n_background=_size(background, given.table.n_rows) if asked is not None else 0,
+    )
+
+
+def _size(background: int | pd.DataFrame | ArrayLike, n_rows: int) -> int:
+    if isinstance(background, int | np.integer):
+        return min(int(background), n_rows)
+    return int(np.shape(background)[0])
+
+
+# --- what is given --------------------------------------------------------------------------------
+
+
+class _Axis(NamedTuple):
+    """One feature: its values in the rows, or numbers of levels, and its grid."""
+
+    name: str
+    position: int
+    kind: str
+    x: FloatArray
+    grid: FloatArray
+    values: models.Values
+    levels: list[str] | None
+
+    @property
+    def there(self) -> NDArray[np.bool_]:
+        """Rows that have a value."""
+        return ~np.isnan(self.x)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """Rows of positive weight, checked."""
+
+    X: Any
+    table: models.Table
+    present: NDArray[np.bool_]
+    positions: list[int]
+    weight: FloatArray | None
+    weight_kind: str
+    missing: str
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        features: str | int | Sequence[str | int] | None,
+        weights: ArrayLike | None,
+        weight_kind: str,
+        missing: str,
+    ) -> _Given:
+        check_choice("missing", missing, MISSING)
+        check_choice("weight_kind", weight_kind, ("precision", "frequency"))
+        table = models.as_table(X)
+        weight = None if weights is None else as_weights(weights, table.n_rows, weight_kind)
+        present = np.ones(table.n_rows, dtype=bool) if weight is None else weight > 0
+        positions = (
+            positions_of(table, None, stacklevel=5) if features is None else _named(table, features)
+        )
+        if not present.all() and weight is not None:
+            table, weight = table.take(present), weight[present]
+        if weight is not None and weight_kind == "precision":
+            weight = weight / weight.max()  # their squares stay within range
+        return cls(X, table, present, positions, weight, weight_kind, missing)
+
+    @property
+    def frequency(self) -> bool:
+        """Whether weights count rows."""
+        return self.weight_kind == "frequency"
+
+    def weight_of(self, axis: _Axis) -> FloatArray | None:
+        """Weights of the rows that have a value."""
+        return None if self.weight is None else self.weight[axis.there]
+
+    def places(self, axis: _Axis) -> kernel.Places:
+        """Where these rows are on the grid."""
+        x = axis.x[axis.there]
+        if axis.levels is not None:
+            return kernel.level_places(x.astype(np.intp), len(axis.levels))
+        return kernel.places(axis.grid, x)
+
+    def axes(self, grid: Grid, n_grid: int, grid_kind: str) -> list[_Axis]:
+        """All features with their grids."""
+        check_count("n_grid", n_grid, 2)
+        check_choice("grid_kind", grid_kind, GRID_KINDS)
+        names = [self.table.names[position] for position in self.positions]
+        own = _grids(grid, names)
+        out = []
+        for name, position in zip(names, self.positions, strict=True):
+            if self.table.is_numeric(position):
+                out.append(self._numbers(name, position, own.get(name), n_grid, grid_kind))
+            else:
+                out.append(self._levels(name, position, own.get(name)))
+        return out
+
+    def _numbers(
+        self, name: str, position: int, own: ArrayLike | None, n_grid: int, grid_kind: str
+    ) -> _Axis:
+        x = models.check_column(self.table, position, missing=self.missing)
+        there = ~np.isnan(x)
+        values = x[there]
+        kind = "discrete" if self.table.is_discrete(position) else "continuous"
+        if own is not None:
+            grid = as_edges(own, f"grid of feature {name!r}")
+        elif values.min() == values.max():
+            kind, grid = "constant", np.zeros(0)
+        else:
+            grid = np.unique(values)
+            if len(grid) > n_grid and grid_kind == "equal_width":
+                grid = np.linspace(grid[0], grid[-1], n_grid)
+            elif len(grid) > n_grid:
+                weight = None if self.weight is None else self.weight[there]
+                grid = quantile_edges(values, n_grid - 1, weight)
+        return _Axis(name, position, kind, x, grid, self._held(position, grid), None)
+
+    def _held(self, position: int, grid: FloatArray) -> models.Values:
+        """Whole numbers stay whole for the model where its column has them."""
+        if isinstance(self.table.data, pd.DataFrame):
+            dtype = self.table.data.dtypes.iloc[position]
+            if pd.api.types.is_integer_dtype(dtype) and (grid == np.round(grid)).all():
+                whole: models.Values = pd.array(grid.astype(np.int64), dtype=dtype)
+                return whole
+        return grid
+
+    def _levels(self, name: str, position: int, own: ArrayLike | None) -> _Axis:
+        assert isinstance(self.table.data, pd.DataFrame), "arrays hold numbers"
+        column = self.table.data.iloc[:, position]
+        if column.isna().any() and self.missing == "raise":
+            raise ValueError(
+                f"X of feature {name!r} must have no missing values; got "
+                f"{int(column.isna().sum())} in {len(column)} rows. Drop or impute these "
+                f"rows, or leave them out: missing='drop'."
+            )
+        levels = column.dropna().astype(object).unique().tolist()
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            order = [level for level in column.dtype.categories if level in set(levels)]
+        else:
+            order = sorted(levels, key=lambda level: (str(type(level)), level))
+        if own is not None:
+            order = _asked_levels(own, order, name)
+        place = {level: float(number) for number, level in enumerate(order)}
+        x: FloatArray = np.array(column.map(place).astype(np.float64), dtype=np.float64)
+        left_out = np.isnan(x) & column.notna().to_numpy()
+        if left_out.any():
+            raise ValueError(
+                f"grid of feature {name!r} must hold all levels of its rows; "
+                f"{int(left_out.sum())} rows have others, as {column[left_out].iloc[0]!r}. Add "
+                f"them, or select rows."
+            )
+        if np.isnan(x).all():
+            raise ValueError(
+                f"X must have values of feature {name!r}; all {len(x)} are missing. Leave the "
+                f"feature out: features=[...]."
+            )
+        values: models.Values = pd.Series(order, dtype=column.dtype).array
+        texts = [str(level) for level in order]
+        grid = np.asarray(range(len(order)), dtype=np.float64)
+        return _Axis(name, position, NOMINAL, x, grid, values, texts)
+
+    def curves(
+        self, asked: models.DifferenceQuotients, axis: _Axis
+    ) -> tuple[FloatArray, FloatArray]:
+        """ICE curves of the rows that have a value, (output, row, grid), and their rounding."""
+        if not len(axis.grid):
+            n_outputs = max(len(asked.outputs.labels), 1)
+            return np.zeros((n_outputs, int(axis.there.sum()), 0)), np.zeros(n_outputs)
+        own = asked.at(axis.there)
+        curves, error = own.curves(axis.position, axis.values)
+        asked.n_calls, asked.n_rows = own.n_calls, own.n_rows
+        check_finite(
+            curves.sum(axis=(1, 2)),
+            "ICE curves",
+            axis.name,
+            "See what the model returns at these rows along the grid.",
+        )
+        return np.ascontiguousarray(curves.transpose(2, 0, 1)), error
+
+    def labelled(
+        self,
+        axes: Sequence[_Axis],
+        found: Sequence[Mapping[str, NDArray[Any]]],
+        asked: models.DifferenceQuotients | None,
+        *,
+        method: str,
+        centering: str,
+    ) -> xr.Dataset:
+        """Results of all features, padded to the longest grid."""
+        n_grid = np.array([len(axis.grid) for axis in axes])
+        most = max(int(n_grid.max()), 1)
+        labels = [] if asked is None else asked.outputs.labels
+        n_outputs = max(len(labels), 1)
+        attrs = getattr(self.X, "attrs", {})
+        units = unit_mapping(attrs)
+        facts = FACTS | {"curve": {"estimator": ESTIMATORS[method], "centering": centering}}
+        sizes = {"grid": most, "grid_other": most, "obs": self.table.n_rows}
+        data = {}
+        for name in found[0]:
+            each = [np.asarray(one[name], dtype=np.float64) for one in found]
+            dims = VARIABLES[name][0]
+            if name in OF_ROWS:
+                # An M-plot counts them bin by bin.
+                dims = ("feature", "grid") if each[0].ndim else dims
+            else:
+                # A constant feature met before any answer knows of one output only.
+                each = [np.broadcast_to(one, (n_outputs, *one.shape[1:])) for one in each]
+            inner = tuple(sizes[dim] for dim in dims[1:])
+            of_outputs = () if name in OF_ROWS else (n_outputs,)
+            padded = np.full((len(each), *of_outputs, *inner), 0.0 if name in COUNTS else np.nan)
+            for number, one in enumerate(each):
+                at: tuple[int | slice, ...] = (number, *(slice(n) for n in one.shape))
+                padded[at] = one
+            if of_outputs:
+                padded, dims = padded.swapaxes(0, 1), (OUTPUT, *dims)
+            values = padded.astype(np.int64) if name == "n_obs" else padded
+            data[name] = variable(name, values, dims, **facts.get(name, {}))
+        coords: dict[str, Any] = {
+            "feature": (
+                "feature",
+                np.array([axis.name for axis in axes]),
+                {"long_name": "feature"},
+            ),
+            "feature_kind": ("feature", np.array([axis.kind for axis in axes])),
+            "feature_units": ("feature", np.array([units.get(axis.name, "") for axis in axes])),
+            "n_grid": ("feature", n_grid, {"long_name": "points of the grid"}),
+            "grid": ("grid", np.arange(most), {"long_name": "point of the grid"}),
+            "grid_value": (
+                ("feature", "grid"),
+                np.array(
+                    [
+                        np.pad(axis.grid, (0, most - len(axis.grid)), constant_values=np.nan)
+                        for axis in axes
+                    ]
+                ),
+                {"long_name": "value of the feature", "units": X_UNITS},
+            ),
+        }
+        if any(axis.levels is not None for axis in axes):
+            level = np.array(
+                [(axis.levels or []) + [""] * (most - len(axis.levels or [])) for axis in axes]
+            )
+            coords["level"] = (("feature", "grid"), level, {"long_name": "level of the category"})
+        out = xr.Dataset(
+            data,
+            coords,
+            {
+                "method": method,
+                "centering": centering,
+                "weight_kind": "none" if self.weight is None else self.weight_kind,
+                "output_name": str(attrs.get("output_name", "output")),
+                "output_units": str(attrs.get("output_units", "")),
+                "n_rows": self.table.n_rows,
+                "model_calls": 0 if asked is None else asked.n_calls,
+                "model_rows": 0 if asked is None else asked.n_rows,
+                "software": software(),
+            },
+        )
+        if self.missing == "drop" and any(not axis.there.all() for axis in axes):
+            gone = np.array([int((~axis.there).sum()) for axis in axes])
+            out["n_missing"] = variable("n_missing", gone)
+        return with_outputs(out, labels, [] if asked is None else asked.outputs.names)
+
+    def with_rows(self, out: xr.Dataset, axes: Sequence[_Axis]) -> xr.Dataset:
+        """The result with the values and weights of the rows, and their labels."""
+        index = getattr(self.X, "index", None)
+        labels = np.flatnonzero(self.present)
+        if isinstance(index, pd.Index) and index.nlevels == 1 and index.is_unique:
+            labels = index.to_numpy()[self.present]
+        out = out.assign(x=variable("x", np.stack([axis.x for axis in axes]))).assign_coords(
+            obs=("obs", labels)
+        )
+        if self.weight is None:
+            return out
+        largest = ", the largest 1" if self.weight_kind == "precision" else ""
+        about = {"long_name": f"{self.weight_kind} weight{largest}", "units": "1"}
+        return out.assign(weight=("obs", self.weight, about))
+
+
+# Facts of rows, the same for all outputs.
+OF_ROWS = ("n_obs", "n_effective", "weight_share", "bin_left", "bin_right")
+ESTIMATORS = {
+    "pdp": "mean of the ICE curves, math [41]",
+    "ice": "mean of the ICE curves, math [41]",
+    "m_plot": "mean output of the rows in the bin, math [42]",
+    "shap_dependence": "smoothing spline through the Shapley values, math [45]",
+}
+FACTS: dict[str, dict[str, str | int | float]] = {
+    "curve_std": {"ddof": 1},
+    "curve_se": {"source": "rows", "kind": "central limit theorem", "target": "curve"},
+    "curve_cov": {"source": "rows", "kind": "central limit theorem", "target": "curve"},
+}
+
+
+def _named(table: models.Table, features: str | int | Sequence[str | int]) -> list[int]:
+    """Columns by name or number: numbers, categories, texts and booleans."""
+    asked = [features] if isinstance(features, str | int | np.integer) else list(features)
+    if not asked:
+        raise ValueError("features must name at least one column; got none.")
+    positions: list[int] = []
+    for feature in asked:
+        position = position_of(feature, table.names)
+        if position in positions:
+            raise ValueError(f"features must be distinct; got {table.names[position]!r} twice.")
+        if isinstance(table.data, pd.DataFrame):
+            dtype = table.data.dtypes.iloc[position]
+            if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_complex_dtype(dtype):
+                raise TypeError(
+                    f"features must be numbers, categories, texts or booleans; column "
+                    f"{table.names[position]!r} holds {dtype}. Leave it out: the model still "
+                    f"receives it."
+                )
+        positions.append(position)
+    return positions
+
+
+def _grids(grid: Grid, names: Sequence[str]) -> dict[str, ArrayLike]:
+    """Grids of a user's own, by name."""
+    if grid is None:
+        return {}
+    if isinstance(grid, Mapping):
+        unknown = [str(name) for name in grid if name not in names]
+        if unknown:
+            raise KeyError(
+                f"grid must be of features among {', '.join(map(repr, names))}; got "
+                f"{', '.join(map(repr, unknown))}."
+            )
+        return dict(grid)
+    if len(names) > 1:
+        raise ValueError(
+            f"grid must map names to points where there are several features; got one array for "
+            f"{', '.join(map(repr, names))}. Pass grid={{{names[0]!r}: [...]}}."
+        )
+    return {names[0]: grid}
+
+
+def _asked_levels(own: ArrayLike, there: Sequence[Any], name: str) -> list[Any]:
+    """Levels of a user's own grid, as the column has them."""
+    known = {str(level): level for level in there}
+    asked = [str(level) for level in np.asarray(own).ravel().tolist()]
+    unknown = [level for level in asked if level not in known]
+    if unknown or len(set(asked)) < len(asked):
+        raise ValueError(
+            f"grid of feature {name!r} must be distinct levels among {', '.join(known)}; got "
+            f"{', '.join(asked)}."
+        )
+    return [known[level] for level in asked]
+
+
+def _bar(axes: Sequence[_Axis], what: str, *, progress: bool) -> Any:
+    return tqdm(axes, what, unit="feature", disable=not progress, delay=PROGRESS_DELAY)
+
+
+# --- statistics -----------------------------------------------------------------------------------
+
+
+def _average(
+    given: _Given, axis: _Axis, curves: FloatArray, centering: str, *, themselves: bool = False
+) -> dict[str, NDArray[Any]]:
+    """The mean of ICE curves (output, row, grid), and their spread; ``themselves`` as they are."""
+    weight = given.weight_of(axis)
+    counts = _counts(given, weight, int(axis.there.sum()))
+    if not len(axis.grid):
+        return _nothing(len(curves)) | counts | {"weight_share": np.zeros(0)}
+    at = given.places(axis)
+    share = at.share(weight)
+    alike = "none" if themselves else "mean" if centering == "none" else centering
+    found = [
+        kernel.profile(each, axis.grid, at, weight, centering, alike, frequency=given.frequency)
+        for each in curves
+    ]
+    return counts | {
+        "curve": np.stack([one.curve for one in found]),
+        "curve_std": np.stack([one.spread for one in found]),
+        "curve_se": np.stack([np.sqrt(np.diagonal(one.covariance)) for one in found]),
+        "curve_cov": np.stack([one.covariance for one in found]),
+        "curve_offset": np.array([one.offset for one in found]),
+        "heterogeneity_output": np.array(
+            [kernel.root_mean_square(one.spread, share) for one in found]
+        ),
+        "importance": np.array([kernel.importance(one.curve, share) for one in found]),
+        "weight_share": share,
+    }
+
+
+def _counts(given: _Given, weight: FloatArray | None, n_rows: int) -> dict[str, NDArray[Any]]:
+    """Rows with a value: all of them, repeated ones counted; and how many independent ones."""
+    if weight is None:
+        n_obs = n_effective = float(n_rows)
+    elif given.frequency:
+        n_obs = n_effective = float(weight.sum())
+    else:
+        n_obs, n_effective = float(n_rows), float(weight.sum() ** 2 / (weight @ weight))
+    return {"n_obs": np.array(n_obs), "n_effective": np.array(n_effective)}
+
+
+def _nothing(n_outputs: int) -> dict[str, NDArray[Any]]:
+    """Of a constant feature, which has no grid."""
+    none, nan = np.zeros((n_outputs, 0)), np.full(n_outputs, np.nan)
+    return {
+        **dict.fromkeys(("curve", "curve_std", "curve_se"), none),
+        "curve_cov": np.zeros((n_outputs, 0, 0)),
+        **dict.fromkeys(("curve_offset", "heterogeneity_output", "importance"), nan),
+    }
+
+
+def _at_rows(asked: models.DifferenceQuotients) -> FloatArray:
+    """The model's answer at the rows, (row, output)."""
+    try:
+        answers = asked.ask(asked.table.data)
+    except (models.ModelError, models.UnknownOutputError):
+        raise
+    except Exception as error:
+        raise models.ModelError(
+            f"model raised {type(error).__name__} on all {asked.table.n_rows} rows of X: {error}"
+        ) from error
+    bad = np.asarray(~np.isfinite(answers).all(axis=1))
+    if bad.any():
+        raise ValueError(
+            f"model must return finite numbers; got others in {int(bad.sum())} of {len(bad)} rows "
+            f"(first rows: {first_rows(bad)}). See what it returns at these rows."
+        )
+    return answers.astype(np.float64, copy=False)
+
+
+def _in_bins(
+    rule: EqualWidthBins | QuantileBins | GivenBins, axis: _Axis, weight: FloatArray | None
+) -> tuple[IntArray, FloatArray]:
+    """The bin of every row that has a value, and the edges; none of a constant feature."""
+    x = axis.x[axis.there]
+    low, high = float(x.min()), float(x.max())
+    if low == high:
+        return np.zeros(len(x), dtype=np.intp), np.zeros(0)
+    cells = rule.cells(Column(axis.name, x, low, high, weight))
+    edges = bin_edges(cells, np.arange(len(cells)), low, high)
+    return bin_index(edges, x), edges
+
+
+def _of_bins(
+    each: Sequence[kernel.BinMeans], x: FloatArray, centering: str
+) -> dict[str, NDArray[Any]]:
+    """An M-plot from means in bins, of every output."""
+    if not len(x):
+        return _nothing(len(each))
+    found: list[dict[str, Any]] = []
+    for one in each:
+        there = one.share > 0
+        share, mean, variance = one.share[there], one.mean[there], one.variance[there]
+        centre = kernel.centre_of(centering, x[there], share)
+        error = np.diag(variance / one.n_effective[there])
+        if centering == "mean":
+            error = kernel.bin_covariance(variance, one.n_effective[there], share, mean)
+        elif centering != "none":
+            error = kernel.contrast(error, centre)
+        offset = float(centre @ mean)
+        covariance = np.full((len(x), len(x)), np.nan)
+        covariance[np.ix_(there, there)] = error
+        found.append(
+            {
+                "curve": one.mean - offset,
+                "curve_std": np.sqrt(one.variance),
+                "curve_se": np.sqrt(np.maximum(np.diagonal(covariance), 0.0)),
+                "curve_cov": covariance,
+                "curve_offset": offset,
+                "heterogeneity_output": kernel.root_mean_square(np.sqrt(one.variance), one.share),
+                "importance": kernel.importance(one.mean, one.share),
+            }
+        )
+    return {name: np.stack([one[name] for one in found]) for name in found[0]}
+
+
+def _smoothed(
+    given: _Given, axis: _Axis, values: FloatArray, centering: str
+) -> dict[str, NDArray[Any]]:
+    """A spline through Shapley values (output, row), and one through its squared residuals."""
+    counts = _counts(given, given.weight, values.shape[1])
+    if not len(axis.grid):
+        out = _nothing(len(values)) | counts | {"weight_share": np.zeros(0)}
+        return {name: one for name, one in out.items() if name not in ("curve_se", "curve_cov")}
+    share = given.places(axis).share(given.weight)
+    centre = kernel.centre_of(centering, axis.grid, share)
+    found: list[dict[str, Any]] = []
+    for phi in values:
+        fit = _fit(axis, phi, given.weight)
+        curve = fit(axis.grid)
+        spread = _spread(given, axis, phi - fit(axis.x))
+        offset = float(centre @ curve)
+        found.append(
+            {
+                "curve": curve - offset,
+                "curve_std": spread,
+                "curve_offset": offset,
+                "heterogeneity_output": kernel.root_mean_square(spread, share),
+                "importance": kernel.importance(curve, share),
+            }
+        )
+    out = {name: np.stack([one[name] for one in found]) for name in found[0]}
+    return counts | {"weight_share": share} | out
+
+
+def _spread(given: _Given, axis: _Axis, residual: FloatArray) -> FloatArray:
+    """Root mean square of residuals along the grid: of rows near each other, or of a level."""
+    weight = given.weight
+    if axis.levels is not None:
+        cell, n_bins = axis.x.astype(np.intp), len(axis.grid)
+    else:
+        cell, edges = _in_bins(QuantileBins(SPREAD_BINS), axis, weight)
+        n_bins = len(edges) - 1
+    squares = kernel.bin_means(residual**2, cell, n_bins, weight, frequency=given.frequency)
+    if axis.levels is not None:
+        return np.sqrt(squares.mean)
+    x = kernel.bin_means(axis.x, cell, n_bins, weight, frequency=given.frequency)
+    return np.sqrt(np.interp(axis.grid, x.mean, squares.mean))
+
+
+def _fit(
+    axis: _Axis, y: FloatArray, weight: FloatArray | None
+) -> Callable[[FloatArray], FloatArray]:
+    """A function of the feature: a spline, or means of levels."""
+    if axis.levels is None:
+        return kernel.smoother(axis.x, y, weight)
+    level = axis.x.astype(np.intp)
+    w = np.ones(len(y)) if weight is None else weight
+    total = np.bincount(level, w, len(axis.grid))
+    with np.errstate(invalid="ignore"):
+        means = np.bincount(level, w * y, len(axis.grid)) / total
+    return lambda z: means[z.astype(np.intp)]

@@ -1,0 +1,721 @@
+"""Partial dependence, ICE, M-plots, SHAP dependence, and the verbs on them."""
+
+from __future__ import annotations
+
+import builtins
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import stats
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestRegressor
+from sklearn.inspection import partial_dependence
+from sklearn.linear_model import LogisticRegression
+
+import rhale_stats as rs
+
+
+@pytest.fixture(scope="module")
+def X():
+    rng = np.random.default_rng(5)
+    table = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a", "b", "c"])
+    table["k"] = pd.Categorical(rng.choice(["u", "v", "w"], 200), categories=["w", "u", "v", "z"])
+    table["t"] = rng.choice(["red", "green"], 200)
+    table["yes"] = rng.random(200) < 0.3
+    table["i"] = rng.integers(0, 40, 200)
+    return table
+
+
+def f(X):
+    own = np.asarray(X["a"] * X["b"] + np.sin(X["c"]), dtype=float)
+    return own + np.where(X["k"] == "u", 2.0, 0.0) + np.where(X["yes"], 1.0, 0.0) + 0.1 * X["i"]
+
+
+def product(X):
+    return X[:, 0] * X[:, 1]
+
+
+def same(a, b, tolerance=1e-12):
+    for name in a.data_vars:
+        np.testing.assert_allclose(
+            a[name].values, b[name].values, rtol=tolerance, atol=tolerance, err_msg=name
+        )
+
+
+# --- oracles --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pdp_and_ice_are_those_of_scikit_learn(X, weighted):
+    table = X[["a", "b", "c"]]
+    model = RandomForestRegressor(10, random_state=0).fit(table, f(X))
+    weight = np.random.default_rng(0).uniform(0.5, 2, len(X)) if weighted else None
+    found = rs.pdp(model, table, features="b", centering="none", n_grid=13, weights=weight)
+    curves = rs.ice(model, table, features="b", n_grid=13, weights=weight)
+    z = found["grid_value"].values[0]
+    kind = {"kind": "average", "sample_weight": weight} if weighted else {"kind": "both"}
+    oracle = partial_dependence(model, table, ["b"], custom_values={"b": z}, method="brute", **kind)
+    np.testing.assert_allclose(found["curve"].values[0], oracle["average"][0], rtol=0, atol=1e-10)
+    if not weighted:
+        np.testing.assert_allclose(
+            curves["ice"].values[0].T, oracle["individual"][0], rtol=0, atol=1e-10
+        )
+
+
+def test_every_class_of_a_classifier_from_one_pass(X):
+    table = X[["a", "b"]]
+    y = np.digitize(table["a"] + table["b"], [-0.5, 0.5])
+    model = GradientBoostingClassifier(n_estimators=5).fit(table, y)
+    found = rs.pdp(model, table, features=["a", "b"], centering="none", n_grid=7)
+    assert found["curve"].dims == ("output", "feature", "grid")
+    assert found["grid_value"].dims == ("feature", "grid")
+    assert found.attrs["model_calls"] == 2
+    for number, name in enumerate(["a", "b"]):
+        oracle = partial_dependence(
+            model,
+            table,
+            [name],
+            custom_values={name: found["grid_value"].values[number]},
+            method="brute",
+            response_method="predict_proba",
+        )
+        np.testing.assert_allclose(
+            found["curve"].values[:, number], oracle["average"], rtol=0, atol=1e-10
+        )
+    one = rs.pdp(model, table, output=2, n_grid=7, centering="none")
+    np.testing.assert_array_equal(one["curve"].values, found["curve"].values[2])
+    np.testing.assert_allclose(found["curve"].sum("output"), 1, rtol=1e-12)
+
+
+# --- closed forms ---------------------------------------------------------------------------------
+
+
+def test_a_product():
+    X = np.random.default_rng(0).normal([0, 0.5], size=(400, 2))
+    found = rs.pdp(product, X, centering="start", grid={"x0": [-1.0, 0, 2]}, n_grid=5)
+    row = found.sel(feature="x0").isel(grid=slice(3))
+    away = np.array([0.0, 1, 3])
+    # ICE of row i is x1_i (z - z_0).
+    np.testing.assert_allclose(row["curve"], away * X[:, 1].mean(), rtol=1e-12)
+    np.testing.assert_allclose(row["curve_std"], away * X[:, 1].std(ddof=1), rtol=1e-12)
+    np.testing.assert_allclose(row["curve_se"], row["curve_std"] / 20, rtol=1e-12)
+    np.testing.assert_allclose(
+        row["curve_cov"].isel(grid_other=slice(3)),
+        np.outer(away, away) * X[:, 1].var(ddof=1) / 400,
+        rtol=1e-12,
+    )
+    np.testing.assert_allclose(row["curve_offset"], -X[:, 1].mean(), rtol=1e-12)
+
+
+def test_derivative_ice_of_a_parabola():
+    X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
+    found = rs.ice(
+        lambda X: X[:, 0] ** 2 * X[:, 1],
+        X,
+        features=0,
+        kind="derivative",
+        grid=[-1.0, -0.5, 0.25, 1.0],
+    )
+    # Central differences on uneven steps are exact for a parabola; at the ends one step.
+    expected = np.array([-1.5, -1.0, 0.5, 1.25])
+    np.testing.assert_allclose(found["ice"][0], np.outer(expected, X[:, 1]), atol=1e-12)
+    np.testing.assert_allclose(found["curve_std"][0], np.abs(expected) * X[:, 1].std(ddof=1))
+    assert found["ice"].attrs["units"] == "output units per feature unit"
+
+
+def test_centring_by_the_rows_the_start_and_the_axis():
+    X = np.array([[0.0, 1], [1, 2], [1, 3], [4, 4]])
+    made = {
+        how: rs.pdp(lambda X: X[:, 0] + X[:, 1], X, features=0, grid=[0.0, 1, 4], centering=how)
+        for how in ("mean", "start", "integral", "none")
+    }
+    curves = {how: one["curve"].values[0] for how, one in made.items()}
+    np.testing.assert_allclose(curves["none"], [2.5, 3.5, 6.5])
+    np.testing.assert_allclose(curves["start"], [0, 1, 4])
+    np.testing.assert_allclose(curves["mean"], [-1.5, -0.5, 2.5])
+    np.testing.assert_allclose(curves["integral"], [-2, -1, 2])
+    for one in made.values():
+        np.testing.assert_allclose(one["curve"] + one["curve_offset"], [[2.5, 3.5, 6.5]])
+        # Nothing differs between the rows but their level.
+        np.testing.assert_allclose(one["curve_std"], 0, atol=1e-12)
+    np.testing.assert_allclose(made["none"]["curve_se"], np.std([1, 2, 3, 4], ddof=1) / 2)
+    np.testing.assert_allclose(made["start"]["curve_se"], 0, atol=1e-12)
+    # Known but for where the rows are: the standard error of their mean place.
+    np.testing.assert_allclose(made["mean"]["curve_se"], np.std([0, 1, 1, 4], ddof=1) / 2)
+
+
+def test_rows_between_points_of_the_grid_count_for_both():
+    X = np.array([[0.0], [1], [3], [9]])
+    found = rs.pdp(lambda X: X[:, 0], X, grid=[0.0, 4, 8])
+    np.testing.assert_allclose(found["weight_share"][0], [(1 + 0.75 + 0.25) / 4, 1 / 4, 1 / 4])
+
+
+def test_m_plot_is_a_mean_in_bins(X):
+    found = rs.m_plot(f, X, features="a", bins=rs.QuantileBins(5), centering="none")
+    y = pd.Series(f(X))
+    inner = found["bin_right"].values[0][:-1]
+    groups = y.groupby(np.digitize(X["a"], inner))
+    np.testing.assert_allclose(found["curve"][0], groups.mean(), rtol=1e-12)
+    np.testing.assert_allclose(found["curve_std"][0], groups.std(), rtol=1e-12)
+    np.testing.assert_array_equal(found["n_obs"][0], groups.size())
+    np.testing.assert_allclose(found["curve_se"][0], groups.sem(), rtol=1e-12)
+    places = X["a"].groupby(np.digitize(X["a"], inner)).mean()
+    np.testing.assert_allclose(found["grid_value"][0], places)
+    assert found.attrs["model_calls"] == 1
+    centred = rs.m_plot(f, X, features=["a", "k"], bins=rs.QuantileBins(5))
+    np.testing.assert_allclose(centred["curve_offset"], y.mean(), rtol=1e-12)
+    by_level = y.groupby(X["k"], observed=True).mean() - y.mean()
+    levels = centred["level"].values[1][:3]
+    np.testing.assert_allclose(centred["curve"][1, :3], by_level[levels], rtol=1e-11)
+
+
+def test_shapley_values_of_an_additive_model():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    found = rs.shap_dependence(
+        lambda X: 2 * X[:, 0] - X[:, 1], X, background=X, centering="none", n_grid=9
+    )
+    exact = (X - X.mean(axis=0)) * [2, -1]
+    np.testing.assert_allclose(found["shap_value"].T, exact, atol=1e-12)
+    expected = (found["grid_value"] - X.mean(axis=0)[:, None]) * np.array([[2], [-1]])
+    np.testing.assert_allclose(found["curve"], expected, atol=1e-10)
+    np.testing.assert_allclose(found["curve_std"], 0, atol=1e-10)
+    assert found.attrs["shapley"] == "shap, exact: all subsets of columns"
+    assert found.attrs["n_background"] == 40
+    given = rs.shap_dependence(None, X, shap_values=exact, centering="none", n_grid=9)
+    np.testing.assert_allclose(given["curve"], expected, atol=1e-10)
+    assert given.attrs["shapley"] == "given"
+
+
+def test_more_than_ten_columns_are_sampled_and_it_says_so():
+    X = np.random.default_rng(0).normal(size=(6, 11))
+    found = rs.shap_dependence(lambda X: X[:, 0], X, features=0, background=3)
+    assert found.attrs["shapley"] == "shap, sampled permutations of columns"
+
+
+def test_the_spline_finds_a_curve_in_noise_and_its_spread():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, 4000)
+    phi = np.sin(2 * x) + rng.normal(0, 0.3, 4000)
+    found = rs.shap_dependence(None, x[:, None], shap_values=phi, centering="none")
+    z = found["grid_value"].values[0]
+    # 0.3 times the root of some 15 degrees of freedom over 4000 rows is 0.02.
+    assert np.abs(found["curve"].values[0] - np.sin(2 * z))[1:-1].max() < 0.06
+    np.testing.assert_allclose(found["curve_std"][0], 0.3, rtol=0.2)
+    np.testing.assert_allclose(found["heterogeneity_output"], 0.3, rtol=0.05)
+
+
+# --- categories -----------------------------------------------------------------------------------
+
+
+def test_levels_are_a_grid(X):
+    names = ["k", "t", "yes", "a"]
+    found = rs.pdp(f, X, features=names, centering="none", n_grid=4)
+    assert found["feature_kind"].values.tolist() == ["nominal"] * 3 + ["continuous"]
+    assert found["n_grid"].values.tolist() == [3, 2, 2, 4]
+    # In the order of the category, only levels that rows have.
+    assert found["level"].values[0, :3].tolist() == ["w", "u", "v"]
+    assert found["level"].values[1, :2].tolist() == ["green", "red"]
+    assert found["level"].values[2, :2].tolist() == ["False", "True"]
+    for number, name in enumerate(names[:3]):
+        column = X[name]
+        for at in range(int(found["n_grid"][number])):
+            level = found["level"].values[number, at]
+            other = X.copy()
+            values = [one for one in column.unique() if str(one) == level]
+            other[name] = pd.Series(values * len(X), index=X.index).astype(column.dtype)
+            np.testing.assert_allclose(found["curve"][number, at], f(other).mean(), rtol=1e-12)
+            share = (column.astype(str) == level).mean()
+            np.testing.assert_allclose(found["weight_share"][number, at], share)
+    curve = found["curve"].values[0, :3]
+    assert rs.predict(found, ["u", "w"], "k").values.tolist() == curve[[1, 0]].tolist()
+    chosen = rs.pdp(f, X, features="k", grid=["v", "w", "u"], centering="none")
+    np.testing.assert_array_equal(chosen["curve"][0], curve[[2, 0, 1]])
+
+
+def test_whole_numbers_stay_whole_for_the_model(X):
+    kinds = []
+
+    def model(X):
+        kinds.append(X["i"].dtype)
+        return f(X)
+
+    rs.pdp(model, X, features="i")
+    assert set(kinds) == {X["i"].dtype}
+
+
+# --- invariants -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("centering", ["mean", "start", "integral", "none"])
+def test_frequencies_are_repeated_rows(X, centering):
+    weight = np.random.default_rng(1).integers(0, 4, len(X))
+    repeated = X.loc[X.index.repeat(weight)].reset_index(drop=True)
+    names = ["a", "k", "i"]
+    weights = {"weights": weight, "weight_kind": "frequency"}
+    same(
+        rs.pdp(f, X, features=names, centering=centering, n_grid=9, **weights),
+        rs.pdp(f, repeated, features=names, centering=centering, n_grid=9),
+    )
+    rule = rs.QuantileBins(6)
+    same(
+        rs.m_plot(f, X, features=names, centering=centering, bins=rule, **weights),
+        rs.m_plot(f, repeated, features=names, centering=centering, bins=rule),
+        1e-10,
+    )
+    phi = np.random.default_rng(0).normal(size=X.shape)
+    a = rs.shap_dependence(None, X, shap_values=phi, features=names, **weights)
+    again = np.repeat(phi, weight, axis=0)
+    b = rs.shap_dependence(None, repeated, shap_values=again, features=names)
+    for name in ("curve", "curve_std", "importance"):
+        np.testing.assert_allclose(a[name], b[name], rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("factor", [1e-6, -3.0, 1e6])
+def test_equivariance(factor):
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    for make in (rs.pdp, rs.m_plot):
+        a = make(product, X)
+        b = make(lambda X: factor * product(X) + 1e9 * abs(factor), X)
+        np.testing.assert_allclose(b["curve"], factor * a["curve"], atol=1e-5 * abs(factor))
+        for name in ("curve_std", "curve_se", "heterogeneity_output", "importance"):
+            np.testing.assert_allclose(
+                b[name], abs(factor) * a[name], rtol=1e-5, atol=1e-5 * abs(factor)
+            )
+    # The feature in other units: the same curve elsewhere.
+    c = rs.pdp(lambda X: product((X - [1e6, 0]) / [10, 1]), X * [10, 1] + [1e6, 0])
+    np.testing.assert_allclose(c["curve"], rs.pdp(product, X)["curve"], atol=1e-8)
+
+
+def test_precision_weights_have_no_scale(X):
+    weight = np.random.default_rng(1).uniform(0, 1, len(X))
+    weight[:5] = 0
+    a = rs.pdp(f, X, features=["a", "k"], weights=weight)
+    same(a, rs.pdp(f, X, features=["a", "k"], weights=weight * 1e-200), 1e-9)
+    kept = X.iloc[5:]
+    same(a, rs.pdp(f, kept, features=["a", "k"], weights=weight[5:]))
+    assert a.attrs["n_rows"] == len(X) - 5
+
+
+def test_rows_without_a_value(X):
+    gaps = X.copy()
+    gaps.loc[gaps.index[:30], "a"] = np.nan
+    gaps.loc[gaps.index[30:50], "k"] = np.nan
+
+    def model(X):
+        return np.nan_to_num(f(X.assign(b=X["b"])), nan=0.0)
+
+    found = rs.pdp(model, gaps, features=["a", "k"], missing="drop", n_grid=5)
+    assert found["n_missing"].values.tolist() == [30, 20]
+    assert found["n_obs"].values.tolist() == [170, 180]
+    alone = rs.pdp(model, gaps[30:], features="a", n_grid=5)
+    for name in ("curve", "curve_std", "curve_se"):
+        np.testing.assert_allclose(found[name][0], alone[name][0], rtol=1e-12)
+    curves = rs.ice(model, gaps, features=["a", "k"], missing="drop", n_grid=5)
+    assert int(curves["ice"].isnull().all("grid").sum()) == 50
+    boot = rs.bootstrap(curves, found, n_resamples=200, rng=0)
+    spread = boot["curve"].std(("chain", "draw")).values[0]
+    se = found["curve_se"].values[0]
+    np.testing.assert_allclose(spread, se, rtol=0.2, atol=0.05 * se.max())
+    with pytest.raises(ValueError, match="feature 'a' must be finite; got 30 NaN in 200 rows"):
+        rs.pdp(model, gaps, features="a")
+    with pytest.raises(ValueError, match="feature 'k' must have no missing values; got 20 in 200"):
+        rs.pdp(model, gaps, features="k")
+
+
+def test_a_constant_feature_has_no_curve():
+    X = np.column_stack([np.ones(20), np.arange(20.0)])
+    for make in (rs.pdp, rs.ice, rs.m_plot):
+        found = make(lambda X: X.sum(axis=1), X, features=[0, 1])
+        assert found["feature_kind"].values[0] == "constant"
+        assert found["n_grid"].values[0] == 0
+        assert found["curve"][0].isnull().all()
+        assert np.isfinite(found["curve"][1].values).any()
+        assert np.isnan(rs.predict(found, [1.0], "x0").values).all()
+        assert "constant" in str(rs.summary(found))
+        rs.plot_effects(found)
+    one = np.ones((5, 1))
+    assert rs.confband(rs.pdp(lambda X: X[:, 0], one, features=0))["curve_band"].isnull().all()
+
+
+# --- the verbs ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def curves(X):
+    return rs.ice(f, X, features=["a", "k"], n_grid=8)
+
+
+@pytest.fixture(scope="module")
+def found(X):
+    return rs.pdp(f, X, features=["a", "k"], n_grid=8)
+
+
+def test_kinds_of_ice_are_one(X, curves, found):
+    centred = rs.ice(f, X, features=["a", "k"], n_grid=8, kind="centered")
+    plain = curves["ice"]
+    np.testing.assert_allclose(centred["ice"], plain - plain.isel(grid=0), atol=1e-12)
+    np.testing.assert_allclose(centred["curve"], centred["ice"].mean("obs"), atol=1e-12)
+    np.testing.assert_allclose(centred["curve_std"], centred["ice"].std("obs", ddof=1), atol=1e-12)
+    again = rs.ice(f, X, features=["a", "k"], n_grid=8, kind="centered", centering="mean")
+    for name in ("curve", "curve_std", "curve_cov"):
+        np.testing.assert_allclose(again[name], found[name], atol=1e-12)
+    assert plain.dims == ("feature", "grid", "obs")
+
+
+def test_the_covariance_is_that_of_intervals_and_bands(found):
+    assert rs.std_error(found).identical(found)
+    covariance = rs.vcov(found, "a")
+    se = found["curve_se"].sel(feature="a").values
+    np.testing.assert_allclose(np.sqrt(np.diagonal(covariance)), se)
+    made = rs.confband(rs.confint(found, level=0.9), level=0.9)
+    half = (made["curve_ci"].diff("ci_bound") / 2).squeeze("ci_bound").sel(feature="a")
+    np.testing.assert_allclose(half, stats.t.ppf(0.95, 199) * se, rtol=1e-10)
+    wide = (made["curve_band"].diff("ci_bound") / 2).squeeze("ci_bound").sel(feature="a") / half
+    np.testing.assert_allclose(wide, wide[0], rtol=1e-10)
+    assert 1 < wide[0] < np.sqrt(stats.chi2.ppf(0.9, 8)) / stats.t.ppf(0.95, 199)
+    assert made["curve_band"].attrs["kind"] == "simultaneous over the axis"
+
+
+def well_known(found):
+    """Standard errors, but where the curves cross: there those of first order vanish."""
+    se = found["curve_se"]
+    return se.where(se > se.max("grid") / 3)
+
+
+@pytest.mark.parametrize("scheme", ["multinomial", "bayesian", "poisson"])
+def test_replicates_vary_as_the_standard_errors_say(curves, found, scheme):
+    boot = rs.bootstrap(curves, found, n_resamples=1200, scheme=scheme, rng=0)
+    assert boot["curve"].dims == ("chain", "draw", "feature", "grid")
+    ratio = boot["curve"].std(("chain", "draw")) / well_known(found)
+    # Monte-Carlo error of a standard deviation from 1200 draws: 2 %; of the first order: 1/n.
+    assert float(np.abs(ratio - 1).max()) < 0.12
+    for method in ("percentile", "basic", "bca"):
+        made = rs.confint(found, boot, method=method)
+        normal = rs.confint(found)["curve_ci"].where(well_known(found).notnull())
+        width = made["curve_ci"].diff("ci_bound") / normal.diff("ci_bound")
+        assert float(np.abs(width - 1).max()) < 0.2
+
+
+def test_a_replicate_is_the_profile_of_its_rows(X, curves):
+    """By brute force: the weights of one replicate, given as frequencies."""
+    seed = np.random.default_rng(3).spawn(1)[0]
+    weight = np.bincount(seed.integers(200, size=200), minlength=200)
+    grid = {"a": curves["grid_value"].values[0], "k": ["w", "u", "v"]}
+    for centering in ("mean", "start", "integral", "none"):
+        whole = rs.pdp(f, X, features=["a", "k"], grid=grid, centering=centering)
+        boot = rs.bootstrap(curves, whole, n_resamples=1, chains=1, rng=np.random.default_rng(3))
+        one = boot.isel(chain=0, draw=0)
+        weights = {"weights": weight, "weight_kind": "frequency"}
+        direct = rs.pdp(f, X, features=["a", "k"], grid=grid, centering=centering, **weights)
+        for name in ("curve", "curve_std", "heterogeneity_output", "importance"):
+            np.testing.assert_allclose(one[name], direct[name], rtol=1e-10, atol=1e-12)
+
+
+def test_groups_are_drawn_together(X, found, curves):
+    twice = pd.concat([X, X], ignore_index=True)
+    grid = {"a": found["grid_value"].values[0], "k": ["w", "u", "v"]}
+    doubled = rs.ice(f, twice, features=["a", "k"], grid=grid)
+    whole = rs.pdp(f, twice, features=["a", "k"], grid=grid)
+    group = np.tile(np.arange(200), 2)
+    boot = rs.bootstrap(doubled, whole, groups=group, n_resamples=800, rng=0)
+    ratio = boot["curve"].std(("chain", "draw")) / well_known(found)
+    assert float(np.abs(ratio - 1).max()) < 0.12
+    assert boot.attrs["source"] == "groups of rows"
+
+
+def test_two_profiles(X, found):
+    grid = {"a": found["grid_value"].values[0]}
+
+    def other(X):
+        return f(X) + 0.5 * np.asarray(X["a"])
+
+    a, b = (rs.pdp(model, X, features="a", grid=grid) for model in (f, other))
+    apart = rs.compare(a, b)
+    pairs = tuple(rs.ice(model, X, features="a", grid=grid) for model in (f, other))
+    paired = rs.compare(a, b, paired=pairs)
+    z = grid["a"]
+    share = a["weight_share"].values[0]
+    np.testing.assert_allclose(paired["difference"][0], -0.5 * (z - share @ z), atol=1e-12)
+    # Rows differ in no more than where they are.
+    place = X["a"].std() / np.sqrt(200)
+    np.testing.assert_allclose(paired["difference_se"][0], 0.5 * place, rtol=0.02)
+    assert float(apart["difference_se"][0, 0]) > 2 * float(paired["difference_se"][0, 0])
+    assert float(paired["p_value"][0]) < 0.01
+    np.testing.assert_allclose(
+        apart["difference_se"], np.hypot(a["curve_se"], b["curve_se"]), rtol=1e-12
+    )
+    rs.plot_compare(paired, "a")
+    assert rs.tidy(paired)["term"].unique().tolist() == ["a"]
+    with pytest.raises(ValueError, match="a and b must have one grid; those of feature 'a' differ"):
+        rs.compare(a, rs.pdp(other, X, features="a", n_grid=5))
+
+
+def test_tables(found):
+    table = rs.tidy(found)
+    assert len(table) == 11
+    assert table.query("term == 'k'")["level"].tolist() == ["w", "u", "v"]
+    ends = rs.confint(found)["curve_ci"].sel(feature="k").isel(grid=slice(3))
+    np.testing.assert_allclose(table.query("term == 'k'")["conf_low"], ends.sel(ci_bound="lower"))
+    whole = rs.glance(found)
+    assert whole["n_grid"].tolist() == [8, 3]
+    np.testing.assert_allclose(whole["importance"], found["importance"])
+    text = str(rs.summary(found))
+    assert "Partial dependence: effects on output" in text
+    assert "Model asked for rows:" in text
+    text = str(rs.summary(rs.confband(found), "k"))
+    assert "Partial dependence: effect of k on output" in text
+    assert "curve_band: 0.95, simultaneous over the axis" in text
+
+
+def test_predict_between_the_points(found):
+    row = found.sel(feature="a")
+    z = row["grid_value"].values
+    middle = (z[:-1] + z[1:]) / 2
+    curve = row["curve"].values
+    np.testing.assert_allclose(rs.predict(found, middle, "a"), (curve[:-1] + curve[1:]) / 2)
+    assert np.isnan(rs.predict(found, [z[0] - 1, z[-1] + 1], "a")).all()
+
+
+def test_several_outputs_in_all_verbs(X):
+    table = X[["a", "b"]]
+    model = LogisticRegression().fit(table, np.digitize(table["a"] * table["b"], [-0.3, 0.3]))
+    found = rs.pdp(model, table, n_grid=5)
+    curves = rs.ice(model, table, n_grid=5)
+    boot = rs.bootstrap(curves, found, n_resamples=20, chains=2, rng=0)
+    assert boot["curve"].dims == ("chain", "draw", "output", "feature", "grid")
+    made = rs.confband(rs.confint(found))
+    assert made["curve_band"].dims == ("output", "feature", "grid", "ci_bound")
+    single = rs.confint(rs.pdp(model, table, n_grid=5, output=1))
+    np.testing.assert_allclose(made["curve_ci"].sel(output=1), single["curve_ci"])
+    assert rs.tidy(found)["output"].unique().tolist() == [0, 1, 2]
+    assert "probability of 2" in str(rs.summary(found))
+    assert rs.m_plot(model, table)["curve"].sizes["output"] == 3
+    panel = rs.plot_effect(found.isel(output=1), "a")[0]
+    assert panel.get_ylabel() == "effect on probability of 1"
+    with pytest.raises(ValueError, match="must be of one output here; this one is of 3"):
+        rs.plot_profile(found, "a")
+    shap = rs.shap_dependence(model, table[:40], background=10, n_grid=5)
+    np.testing.assert_allclose(shap["shap_value"].sum("output"), 0, atol=1e-12)
+
+
+def test_round_trips(X, found, curves, tmp_path):
+    made = {
+        "pdp": rs.confband(rs.confint(found)),
+        "ice": curves,
+        "derivative": rs.ice(f, X, features="a", kind="derivative"),
+        "boot": rs.bootstrap(curves, found, n_resamples=8, rng=0),
+        "m_plot": rs.m_plot(f, X, features=["a", "k"]),
+        "shap": rs.shap_dependence(None, X, shap_values=X[["a"]].to_numpy()[:, 0], features="a"),
+        "methods": rs.compare_methods([found, rs.m_plot(f, X, features=["a", "k"])], "k"),
+    }
+    for name, one in made.items():
+        one.to_netcdf(tmp_path / f"{name}.nc")
+        with xr.open_dataset(tmp_path / f"{name}.nc") as again:
+            xr.testing.assert_identical(again.load(), one)
+        for variable in one.data_vars:
+            assert {"long_name", "units"} <= set(one[variable].attrs), (name, variable)
+
+
+# --- methods side by side -------------------------------------------------------------------------
+
+
+def test_methods_agree_where_features_are_independent():
+    X = np.random.default_rng(0).uniform(-1, 1, (3000, 2))
+
+    def model(X):
+        return X[:, 0] ** 2 + X[:, 1]
+
+    local = rs.local_effects(model, X, method="finite_difference")
+    results = [
+        rs.pdp(model, X),
+        rs.rhale(local, bins=rs.EqualWidthBins(20)),
+        rs.m_plot(model, X),
+        rs.shap_dependence(None, X, shap_values=np.column_stack([X[:, 0] ** 2, X[:, 1]])),
+    ]
+    found = rs.compare_methods(results, "x0")
+    assert found["effect_method"].values.tolist() == [
+        "Partial dependence",
+        "ALE",
+        "M-plot",
+        "SHAP dependence",
+    ]
+    z = found["grid_value"].values
+    truth = z**2 - found["weight_share"].values @ z**2
+    exact = found["curve"].sel(effect_method=["Partial dependence", "ALE", "SHAP dependence"])
+    np.testing.assert_allclose(exact - truth, 0, atol=0.02)
+    # Of 75 rows a bin, whose other feature has a standard deviation of 0.58.
+    assert np.nanmax(
+        np.abs(found["curve"].sel(effect_method="M-plot") - truth)
+    ) < 4 * 0.58 / np.sqrt(75)
+    means = (found["curve"].fillna(0) * found["weight_share"]).sum("grid")
+    np.testing.assert_allclose(means, 0, atol=1e-12)
+    assert found["curve_se"].sel(effect_method="SHAP dependence").isnull().all()
+    np.testing.assert_allclose(
+        found["curve_se"].sel(effect_method="Partial dependence"), results[0]["curve_se"][0]
+    )
+    panel = rs.plot_methods(found)
+    assert len(panel.get_legend().get_texts()) == 4
+
+
+def test_methods_that_do_not_fit(found, X):
+    with pytest.raises(ValueError, match="results must hold a profile"):
+        rs.compare_methods([], "a")
+    with pytest.raises(ValueError, match="names must be one a result, all different; got Partial"):
+        rs.compare_methods([found, found], "a")
+    assert rs.compare_methods([found, found], "a", names=["one", "two"]).sizes["effect_method"] == 2
+    other = rs.pdp(f, X, features=["a"]).assign_attrs(output_name="y")
+    with pytest.raises(ValueError, match="results must be of one output; got output and y"):
+        rs.compare_methods([found, other], "a")
+    slopes = rs.ice(f, X, features="a", kind="derivative")
+    with pytest.raises(ValueError, match="results must be curves of the output; got derivatives"):
+        rs.compare_methods([found, slopes], "a")
+
+
+# --- pictures -------------------------------------------------------------------------------------
+
+
+def test_pictures_show_what_they_say(X, found, curves):
+    panel = rs.plot_profile(curves, "a")[0]
+    assert [text.get_text() for text in panel.get_legend().get_texts()] == [
+        "ICE curves",
+        "± spread",
+        "mean of the ICE curves",
+        "± standard error",
+    ]
+    assert len(panel.collections[0].get_segments()) == 200
+    assert panel.get_ylabel() == "mean of output"
+    twice = pd.concat([X, X], ignore_index=True)
+    many = rs.ice(f, twice, features="a", n_grid=5)
+    label = rs.plot_profile(many, "a")[0].get_legend().get_texts()[0].get_text()
+    assert label == "ICE curves, 200 of 400"
+    _, ax = plt.subplots()
+    bars = rs.plot_effect(found, "k", ax=[ax])[0]
+    assert bars is ax
+    assert [patch.get_height() for patch in bars.patches] == found["curve"][1, :3].values.tolist()
+    assert bars.get_xticklabels()[0].get_text().startswith("w\n")
+    assert len(rs.plot_effects(found)) == 2
+
+
+# --- bad input ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"features": "q"}, KeyError, "feature must be one of 'a', 'b'"),
+        ({"features": []}, ValueError, "features must name at least one column; got none"),
+        ({"features": ["a", 0]}, ValueError, "features must be distinct; got 'a' twice"),
+        ({"grid": [0, 1]}, ValueError, "grid must map names to points where there are several"),
+        ({"grid": {"q": [0, 1]}}, KeyError, "grid must be of features among 'a', 'k'; got 'q'"),
+        ({"grid": {"a": [1, 0]}}, ValueError, "grid of feature 'a' must increase strictly"),
+        ({"grid": {"k": ["u", "z"]}}, ValueError, "distinct levels among w, u, v; got u, z"),
+        ({"grid": {"k": ["u", "v"]}}, ValueError, "must hold all levels of its rows"),
+        ({"n_grid": 1}, ValueError, "n_grid must be at least 2; got 1"),
+        ({"grid_kind": "even"}, ValueError, "grid_kind must be one of 'quantile', 'equal_width'"),
+        ({"centering": "end"}, ValueError, "centering must be one of 'mean', 'start'"),
+        ({"weights": [1.0]}, ValueError, r"weights must hold one number a row, shape \(200,\)"),
+        ({"missing": "impute"}, ValueError, "missing must be one of 'raise', 'drop'"),
+    ],
+)
+def test_bad_arguments(X, arguments, error, message):
+    with pytest.raises(error, match=message):
+        rs.pdp(f, X, **{"features": ["a", "k"], **arguments})
+
+
+def test_bad_models(X):
+    with pytest.raises(rs.ModelError, match="model raised KeyError for feature 'a'"):
+        rs.pdp(lambda X: X["nothing"], X, features="a")
+    with pytest.raises(ValueError, match="ICE curves of feature 'a' must be finite; got 200 NaN"):
+        rs.pdp(lambda X: np.full(len(X), np.nan), X, features="a")
+    with pytest.raises(rs.ModelError, match="model raised KeyError on all 200 rows"):
+        rs.m_plot(lambda X: X["nothing"], X, features="a")
+    with pytest.raises(ValueError, match="model must return finite numbers; got others in 200"):
+        rs.m_plot(lambda X: np.full(len(X), np.inf), X, features="a")
+
+
+def test_what_cannot_be_asked(X, found, curves):
+    with pytest.raises(ValueError, match="centering must be one of 'none' with kind='plain'"):
+        rs.ice(f, X, features="a", centering="mean")
+    with pytest.raises(ValueError, match="kind must not be 'derivative' for categories .* 'k'"):
+        rs.ice(f, X, features=["a", "k"], kind="derivative")
+    with pytest.raises(TypeError, match="bins must be QuantileBins.*; got OptimalBins"):
+        rs.m_plot(f, X, features="a", bins=rs.OptimalBins())
+    phi = rs.shap_dependence(None, X, shap_values=X["a"].to_numpy(), features="a")
+    with pytest.raises(ValueError, match=r"must hold curve_se.*of shap_dependence, does not"):
+        rs.confint(phi)
+    with pytest.raises(ValueError, match="shap_values must have shape"):
+        rs.shap_dependence(None, X, shap_values=np.ones((200, 3)), features="a")
+    with pytest.raises(ValueError, match="features must be one where shap_values are of one"):
+        rs.shap_dependence(None, X, shap_values=np.ones(200), features=["a", "b"])
+    m_plot = rs.m_plot(f, X, features="a")
+    with pytest.raises(ValueError, match="effect must be what pdp or ice returned.* of m_plot"):
+        rs.bootstrap(curves, m_plot)
+    other = rs.ice(lambda X: -f(X), X, features=["a", "k"], n_grid=8)
+    with pytest.raises(ValueError, match="local must hold the curves that the profile is the mean"):
+        rs.bootstrap(other, found)
+    with pytest.raises(ValueError, match="local must have the grid of the profile"):
+        rs.bootstrap(rs.ice(f, X, features=["a", "k"], n_grid=5), found)
+    with pytest.raises(ValueError, match="local must hold ice, x; this one, of pdp, does not"):
+        rs.bootstrap(found, found)
+    with pytest.raises(ValueError, match="rebin and studentize must be False for profiles"):
+        rs.bootstrap(curves, found, rebin=True)
+    with pytest.raises(ValueError, match="groups must be None for profiles"):
+        rs.std_error(found, curves, groups=np.arange(200))
+    boot = rs.bootstrap(curves, found, n_resamples=4, rng=0)
+    with pytest.raises(ValueError, match="boot must be of this profile"):
+        rs.confint(rs.pdp(f, X, features=["a", "k"], n_grid=5), boot)
+    with pytest.raises(ValueError, match="x must be levels of feature 'k', w, u, v; got q"):
+        rs.predict(found, ["q"], "k")
+    with pytest.raises(ValueError, match="comparison must be what compare_methods returned"):
+        rs.plot_methods(found)
+
+
+def test_without_the_library_shap(X, monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *arguments, **keywords):
+        if name == "shap":
+            raise ImportError(name)
+        return real(name, *arguments, **keywords)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match="shap_dependence needs the library shap"):
+        rs.shap_dependence(f, X[["a", "b"]])
+
+
+def test_inputs_stay_as_they_were(X):
+    before = X.copy()
+    rs.ice(f, X, features=["a", "k"], n_grid=4)
+    pd.testing.assert_frame_equal(X, before)
+    array = np.random.default_rng(0).normal(size=(30, 2))
+    array.flags.writeable = False
+    rs.pdp(product, array)
+    rs.m_plot(product, array)
+
+
+# --- coverage -------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_intervals_and_bands_hold_the_population_curve():
+    """y = |x0| + (1 + x0) x1, x0 standard normal, E x1 = 1: the curve is |z| + z - sqrt(2 / pi)."""
+    grid = np.array([-6, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 6])
+    truth = np.abs(grid) + grid - np.sqrt(2 / np.pi)
+    runs = 1000
+    inside, all_of_it = np.zeros((runs, len(grid))), np.zeros(runs)
+    for run in range(runs):
+        rng = np.random.default_rng([11, run])
+        X = np.column_stack([rng.normal(size=150), rng.normal(1, 1, 150)])
+        found = rs.pdp(
+            lambda X: np.abs(X[:, 0]) + (1 + X[:, 0]) * X[:, 1], X, features=0, grid=grid
+        )
+        found = rs.confband(rs.confint(found), n_draws=2000)
+        low, high = found["curve_ci"].values[0].T
+        inside[run] = (low <= truth) & (truth <= high)
+        low, high = found["curve_band"].values[0].T
+        all_of_it[run] = ((low <= truth) & (truth <= high)).all()
+    # Monte-Carlo error of a share of 0.95 in 1000 runs: 0.007.
+    assert np.abs(inside.mean(axis=0) - 0.95).max() < 0.03
+    assert abs(all_of_it.mean() - 0.95) < 0.03
