@@ -54,6 +54,8 @@ LOSS_NAMES = {"index": "heterogeneity index", "output": "heterogeneity of the ou
 # Why a split was not made: too small a drop, no better than chance, not so on other rows, or taken
 # back by cross-validation.
 BELOW_DROP, ABOVE_LEVEL, UNCONFIRMED, PRUNED = "drop", "level", "unconfirmed", "pruned"
+# How levels were put in order, where the name alone would not say it.
+ORDERS = {"given": "as given", "as_is": "of the categories or the alphabet"}
 # Before a node in print, once for every split above it.
 INDENT = "|  "
 # R's marks of p-values.
@@ -414,12 +416,12 @@ def summary(
     tail = (1 - level) / 2
     bounds = [f"[{tail:.3g}", f"{1 - tail:.3g}]"]
     if feature is None:
-        title = f"RHALE: effects on {_output(effect)}"
+        title = f"{_method(effect)}: effects on {_output(effect)}"
         body, notes = _feature_table(effect, bounds, level)
     else:
         name = feature_names(effect)[feature_position(effect, feature)]
         of = with_units(name, units_of(effect, name))
-        title = f"RHALE: effect of {of} on {_output(effect)}"
+        title = f"{_method(effect)}: effect of {of} on {_output(effect)}"
         body, notes = _bin_table(effect, name, bounds, level)
     smry = Summary()
     smry.tables = [_header(effect, title, body), body]
@@ -429,7 +431,8 @@ def summary(
         notes += [
             "A step goes from one level to the next, over the rows of both: a row may be in two, "
             "and standard errors know that. Below, the accumulated effect at every level.",
-            f"Order of the levels: {row['order'].values}; taken as given.",
+            f"Order of the levels: {ORDERS.get(str(row['order'].values), row['order'].values)}; its "
+            f"choice is in no standard error.",
         ]
     for check, table in (("verdict", _bias_table), ("jump", _jump_table)):
         if check in effect:
@@ -437,10 +440,15 @@ def summary(
             smry.tables.append(extra)
             notes.extend(extra_notes)
     notes.extend(_interval_notes(effect))
-    notes.extend(_warnings(effect))
+    notes.extend(_warnings(effect, feature))
     notes.insert(0, f"Bins: {effect.attrs['bin_rule']}({effect.attrs['bin_parameters']}).")
     smry.add_extra_txt(["Notes:", *(f"[{i}] {note}" for i, note in enumerate(notes, start=1))])
     return smry
+
+
+def _method(effect: xr.Dataset) -> str:
+    """Name of the effects."""
+    return str(effect.attrs.get("method", "rhale")).upper()
 
 
 def _kind(results: object) -> str:
@@ -1196,7 +1204,7 @@ def _jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
     )
 
 
-def _warnings(effect: xr.Dataset) -> list[str]:
+def _warnings(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     """What a reader must not miss: heterogeneity biased by more than its standard error."""
     if "debiased" in effect.attrs:
         return ["heterog. is free of bin error: it is that within, from neighbouring rows."]
@@ -1206,6 +1214,8 @@ def _warnings(effect: xr.Dataset) -> list[str]:
         large = linear_bin_error(effect, significance=SIGNIFICANCE).values
     else:
         return []
+    if feature is not None:
+        large &= (np.arange(len(large)) == feature_position(effect, feature))[:, None]
     if not large.any():
         return []
     counts = zip(feature_names(effect), large.sum(axis=1), effect["n_bins"].values, strict=True)

@@ -208,8 +208,8 @@ def findings(results: xr.Dataset) -> list[str]:
         )
         found.append(
             f"{holds(worse > 2)}, {scenario}: a PDP misses the effects of x1 and x2. Its curves "
-            f"are off by {pm(of(scenario, 'x1', 'PDP'))} and {pm(of(scenario, 'x2', 'PDP'))}, RHALE's "
-            f"by {pm(of(scenario, 'x1', 'RHALE'))} and {pm(of(scenario, 'x2', 'RHALE'))}, those of "
+            f"are off by {pm(of(scenario, 'x1', 'PDP'))} and {pm(of(scenario, 'x2', 'PDP'))}, "
+            f"RHALE's by {pm(of(scenario, 'x1', 'RHALE'))} and {pm(of(scenario, 'x2', 'RHALE'))}, those of "
             f"ALE with {N_BINS} bins by {pm(of(scenario, 'x1', 'ALE'))} and "
             f"{pm(of(scenario, 'x2', 'ALE'))}. The curves run over heights of 0.25."
         )
