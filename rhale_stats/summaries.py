@@ -431,8 +431,7 @@ def summary(
         notes += [
             "A step goes from one level to the next, over the rows of both: a row may be in two, "
             "and standard errors know that. Below, the accumulated effect at every level.",
-            f"Order of the levels: {ORDERS.get(str(row['order'].values), row['order'].values)}; its "
-            f"choice is in no standard error.",
+            f"Order of the levels: {_order(row)}; its choice is in no standard error.",
         ]
     for check, table in (("verdict", _bias_table), ("jump", _jump_table)):
         if check in effect:
@@ -1053,6 +1052,12 @@ def _bin_table(
     return SimpleTable(rows, heads, _labels(one_feature(effect, name)), txt_fmt=fmt_params), notes
 
 
+def _order(row: xr.Dataset) -> str:
+    """How the levels were put in order."""
+    order = str(row["order"].values)
+    return ORDERS.get(order, order)
+
+
 def _level_table(row: xr.Dataset, level: float) -> SimpleTable:
     """The curve of one feature at its levels, and their rows."""
     tail = (1 - level) / 2
@@ -1311,4 +1316,5 @@ def _output(effect: xr.Dataset) -> str:
 
 def _with_std_error(effect: xr.Dataset) -> xr.Dataset:
     effect = check_effect(effect)
-    return effect if "average_effect_se" in effect else std_error(effect)
+    done = "average_effect_se" in effect and "effect_se" in effect
+    return effect if done else std_error(effect)

@@ -668,7 +668,7 @@ def test_tables(both):
     text = str(rs.summary(effect, "c"))
     assert "a → b" in text
     assert "Levels" in text
-    assert "given; taken as given" in text
+    assert "Order of the levels: as given" in text
     assert rs.glance(effect)["kind"].tolist() == ["continuous", "nominal", "boolean"]
     assert "nan" not in str(rs.summary(effect))
     rows = rs.augment(local, effect)

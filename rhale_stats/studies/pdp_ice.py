@@ -14,7 +14,7 @@ from scipy.special import ndtr
 from rhale_stats.ale import ale
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.bins import EqualWidthBins
+from rhale_stats.bins import QuantileBins
 from rhale_stats.effects import predict, rhale
 from rhale_stats.profiles import ice, m_plot, pdp
 from rhale_stats.schema import one_feature
@@ -123,18 +123,23 @@ class _Product:
         return np.column_stack([X["x2"], X["x1"], 0 * X["x3"]])
 
 
+def example_of(alpha: float) -> Any:
+    """The simulator of a scenario."""
+    return _Product() if alpha < 0 else Ridge(alpha=alpha, noise=NOISE)
+
+
 def replicate(
     parameters: Mapping[str, Any], rng: np.random.Generator, _context: Any
 ) -> dict[str, Any]:
     """One sample, with every method."""
     alpha = float(parameters["alpha"])
-    example: Any = _Product() if alpha < 0 else Ridge(alpha=alpha, noise=NOISE)
+    example = example_of(alpha)
     X = example.sample(ROWS, rng)
     grids = {feature: grid_of(alpha, feature) for feature in FEATURES}
     dependence = pdp(example.model, X, grid=grids, progress=False)
     slopes = ice(example.model, X, kind="derivative", grid=grids, progress=False)
-    marginal = m_plot(example.model, X, bins=EqualWidthBins(N_BINS))
-    finite = ale(example.model, X, bins=EqualWidthBins(N_BINS), progress=False)
+    marginal = m_plot(example.model, X, bins=QuantileBins(N_BINS))
+    finite = ale(example.model, X, bins=QuantileBins(N_BINS), progress=False)
     effect = rhale(local_of(example, X, None), std_error_moments=False)
     out: dict[str, list[Any]] = {
         name: [] for name in ("curve", "spread", "curve_error", "spread_error", "n_bins")
@@ -156,7 +161,7 @@ def replicate(
         spreads = np.array(
             [
                 slopes["curve_std"].sel(feature=feature).values,
-                *(_spread(each, feature, grid) for each in (finite, effect)),
+                *(spread_at(each, feature, grid) for each in (finite, effect)),
             ]
         )
         out["curve"].append(curves)
@@ -167,7 +172,7 @@ def replicate(
     return out
 
 
-def _spread(effect: xr.Dataset, feature: str, grid: FloatArray) -> FloatArray:
+def spread_at(effect: xr.Dataset, feature: str, grid: FloatArray) -> FloatArray:
     """Heterogeneity of the bins that the points of the grid lie in."""
     row = one_feature(effect, feature)
     return np.asarray(row["heterogeneity"].values[bin_index(row["edge_value"].values, grid)])
@@ -209,8 +214,8 @@ def findings(results: xr.Dataset) -> list[str]:
         found.append(
             f"{holds(worse > 2)}, {scenario}: a PDP misses the effects of x1 and x2. Its curves "
             f"are off by {pm(of(scenario, 'x1', 'PDP'))} and {pm(of(scenario, 'x2', 'PDP'))}, "
-            f"RHALE's by {pm(of(scenario, 'x1', 'RHALE'))} and {pm(of(scenario, 'x2', 'RHALE'))}, those of "
-            f"ALE with {N_BINS} bins by {pm(of(scenario, 'x1', 'ALE'))} and "
+            f"RHALE's by {pm(of(scenario, 'x1', 'RHALE'))} and {pm(of(scenario, 'x2', 'RHALE'))}, "
+            f"those of ALE with {N_BINS} bins by {pm(of(scenario, 'x1', 'ALE'))} and "
             f"{pm(of(scenario, 'x2', 'ALE'))}. The curves run over heights of 0.25."
         )
         ours, theirs = (apart(scenario, "x1", kind).mean() for kind in ("RHALE", "ICE"))

@@ -12,10 +12,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from rhale_stats import studies
-from rhale_stats.bins import EqualWidthBins
-from rhale_stats.effects import rhale
+from rhale_stats.bins import EqualWidthBins, QuantileBins
+from rhale_stats.effects import predict, rhale
 from rhale_stats.simulate import TwoRegimes
-from rhale_stats.studies import Options, california, correlated, regional_timing, report
+from rhale_stats.studies import Options, california, correlated, pdp_ice, regional_timing, report
 from rhale_stats.studies.bin_splitting import sample
 from rhale_stats.studies.density import expected_bias
 from rhale_stats.studies.tools import local_of
@@ -38,6 +38,7 @@ ALL = (
     "regions",
     "regional-timing",
     "correlated",
+    "pdp-ice",
 )
 
 
@@ -245,6 +246,21 @@ def test_truth_of_correlated_features(together):
     curve = np.interp(correlated.GRID, truth["edge_value"], truth["curve"])
     # Bins of 0.04: one of them holds the kink.
     assert_allclose(curve - curve.mean(), correlated.truth(together), atol=0.06)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0, -1.0])
+@pytest.mark.parametrize("feature", pdp_ice.FEATURES)
+def test_truth_beside_pdp_and_ice(alpha, feature):
+    example = pdp_ice.example_of(alpha)
+    local = local_of(example, example.sample(200_000, np.random.default_rng(0)), feature)
+    effect = rhale(local, bins=QuantileBins(400), std_error_moments=False)
+    grid = pdp_ice.grid_of(alpha, feature)
+    curve, spread = pdp_ice.truth(alpha, feature)
+    found = predict(effect, grid, feature).values
+    assert_allclose(found - found.mean(), curve, atol=0.01)
+    # Where slopes break, bins hold both.
+    estimate = pdp_ice.spread_at(effect, feature, grid)
+    assert np.median(np.abs(estimate - spread)) < 0.02
 
 
 def test_rows_at_both_ends_in_the_settings_of_the_code():
