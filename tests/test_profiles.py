@@ -650,6 +650,15 @@ def test_rows_without_a_value_are_rows_of_the_curve():
     np.testing.assert_allclose(
         found["none"]["missing_curve_se"], np.std(3 + 2 * b + level, ddof=1) / np.sqrt(300)
     )
+    # Where all curves are one, only the constant varies: with the places of the rows that have one.
+    steep = rs.pdp(
+        lambda X: np.where(X["a"].isna(), 3.0, 10 * X["a"]), X, features="a", missing="bin", grid=z
+    )
+    places = 10 * np.clip(X["a"][there], -1, 4)
+    se = np.sqrt(places.var(ddof=0) / there.sum() * 300 / 299)
+    np.testing.assert_allclose(steep["missing_curve"], 3 - places.mean(), rtol=1e-12)
+    np.testing.assert_allclose(steep["missing_curve_se"], se, rtol=1e-12)
+    np.testing.assert_allclose(steep["curve_se"], np.full((1, 3), se), rtol=1e-12)
     # "drop" leaves these rows out, and knows nothing of the rest.
     dropped = rs.pdp(answers, X, features="a", grid=z, centering="none", missing="drop")
     np.testing.assert_allclose(
@@ -757,9 +766,13 @@ def test_replicates_vary_as_the_errors_say_with_missing_rows():
 def test_the_error_of_the_mark_holds_its_share(make):
     rng = np.random.default_rng(8)
     draws = np.empty((250, 2))
+
+    def steep(X):
+        return answers(X) + 5 * X["a"].fillna(0).to_numpy()
+
     for number in range(len(draws)):
         more = {"grid": [-2.0, 0, 2]} if make is rs.pdp else {"bins": rs.EqualWidthBins(3)}
-        one = make(answers, gapped(150, rng), features="a", missing="bin", **more)
+        one = make(steep, gapped(150, rng), features="a", missing="bin", **more)
         draws[number] = one["missing_curve"].item(), one["missing_curve_se"].item()
     value, se = draws.T
     # The standard deviation of 250 draws is known to 4.5 %.
