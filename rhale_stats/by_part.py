@@ -133,13 +133,22 @@ def has_gaps(value: Any) -> bool:
         isinstance(value, xr.Dataset)
         and "n_missing" in value
         and "obs" in value.dims
-        and bool(np.isnan(value["x"].values).any())
+        and not _there(value).all()
     )
+
+
+def _there(local: xr.Dataset) -> NDArray[np.bool_]:
+    """Rows that every feature has, (feature, obs): those with a value, or else with a curve."""
+    there = local["x"].notnull()
+    if "ice" in local:
+        known = local["ice"].notnull()
+        there = there | known.any([dim for dim in known.dims if dim not in there.dims])
+    return there.transpose("feature", "obs").values
 
 
 def features_by_rows(local: xr.Dataset) -> list[tuple[list[str], NDArray[np.bool_]]]:
     """Features that have the same rows, and these rows."""
-    there = local["x"].transpose("feature", "obs").notnull().values
+    there = _there(local)
     groups: dict[bytes, tuple[list[str], NDArray[np.bool_]]] = {}
     for name, rows in zip(feature_names(local), there, strict=True):
         groups.setdefault(rows.tobytes(), ([], rows))[0].append(name)

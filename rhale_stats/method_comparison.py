@@ -23,6 +23,8 @@ from rhale_stats.schema import (
     check_effect,
     feature_names,
     feature_position,
+    is_categorical,
+    level_names,
     one_feature,
     software,
     units_of,
@@ -49,8 +51,10 @@ def compare_methods(
     Parameters
     ----------
     results : sequence of Datasets
-        What `rhale`, `pdp`, `ice`, `m_plot` and `shap_dependence` returned, of one output each, in
-        any order; the first profile among them gives the grid and the rows' places.
+        What `rhale`, `ale`, `pdp`, `ice`, `m_plot` and `shap_dependence` returned, of one output
+        each, in any order; the first profile among them gives the grid and the rows' places.
+        Levels of a category are found by their names and stand in the order of the first result,
+        those that only later ones have at the end.
     feature : str or int
         Name or number.
     names : sequence of str, optional
@@ -63,14 +67,15 @@ def compare_methods(
         Over (effect_method, grid), in units of the output: ``curve``, its ``curve_se`` where it is
         known, and ``spread``, which is what each method has for it: ``spread_kind``
         (effect_method) says what. Coordinates ``effect_method``, ``grid_value`` and
-        ``weight_share`` (grid). NaN where a method says nothing: beyond its bins, or its grid.
-        Between the points of a grid curves, standard errors and spreads are straight.
+        ``weight_share`` (grid), and of categories ``level`` (grid). NaN where a method says
+        nothing: beyond its bins, its grid, or of a level that it does not have. Between the points
+        of a grid curves, standard errors and spreads are straight.
 
     Raises
     ------
     TypeError, ValueError
-        Something else among the results; no profile; another output or unit; derivatives; names of
-        another number, or the same twice.
+        Something else among the results; no profile; another output or unit; derivatives; levels
+        in some and numbers in others; names of another number, or the same twice.
     KeyError
         Unknown feature.
 
@@ -79,7 +84,8 @@ def compare_methods(
     The dimension is not called "method", which ``sel`` takes for one of its own arguments.
 
     Every curve has mean 0 over the rows' places along the grid where it is known. ``curve_se`` is
-    that of the curve as it came: take ``centering="mean"`` in all of them, or it is left out.
+    that of the curve as it came: take ``centering="mean"`` in all of them, or it is left out. The
+    spread of an ALE curve over levels is accumulated in the order of that curve.
 
     Examples
     --------
@@ -106,6 +112,10 @@ def compare_methods(
     z, share = row["grid_value"].values, row["weight_share"].values
     if not len(z):
         raise ValueError(f"feature must vary; {name!r} is constant.")
+    levels = _all_levels(given, name) if is_nominal(row) else []
+    if levels:
+        z = np.arange(len(levels), dtype=np.float64)
+        share = np.nan_to_num(_at_levels(row["level"].values.tolist(), share, levels))
     attrs = [(one.attrs.get("output_name"), one.attrs.get("output_units")) for one in given]
     if len(set(attrs)) > 1:
         raise ValueError(
@@ -119,7 +129,7 @@ def compare_methods(
             f"{len(given)} results. Pass names=[...]."
         )
     found = [
-        _of_profile(one, name, row) if is_profile(one) else _of_effect(one, name, row)
+        _of_profile(one, name, z, levels) if is_profile(one) else _of_effect(one, name, z, levels)
         for one in given
     ]
     curve = np.stack([one[0] for one in found])
@@ -141,8 +151,8 @@ def compare_methods(
         ),
         "spread_kind": ("effect_method", np.array([SPREADS[kind] for kind in kinds])),
     }
-    if is_nominal(row):
-        coords["level"] = ("grid", row["level"].values, {"long_name": "level of the category"})
+    if levels:
+        coords["level"] = ("grid", np.array(levels), {"long_name": "level of the category"})
     return xr.Dataset(
         {
             "curve": (dims, curve, {"long_name": "effect", **units}),
@@ -179,17 +189,45 @@ def _label(result: xr.Dataset) -> str:
     return "ALE" if result.attrs.get("method") == "ale" else LOCAL_EFFECTS.get(kind, "RHALE")
 
 
+def _own_levels(result: xr.Dataset, name: str) -> list[str]:
+    """Levels of one feature as one result has them in order; none of numbers."""
+    if is_profile(result):
+        row = one_profile(check_profile(result, "results"), name)
+        return [str(one) for one in row["level"].values] if is_nominal(row) else []
+    row = one_feature(check_effect(result, "results"), name)
+    return level_names(row) if is_categorical(row) else []
+
+
+def _all_levels(results: Sequence[xr.Dataset], name: str) -> list[str]:
+    """Levels in the order of the first result, those that only later ones have behind them."""
+    each = [_own_levels(result, name) for result in results]
+    return list(dict.fromkeys(level for own in each for level in own))
+
+
+def _at_levels(own: Sequence[str], values: FloatArray, levels: Sequence[str]) -> FloatArray:
+    """Values at levels in another order; NaN of those that are not there."""
+    known = dict(zip(own, values.tolist(), strict=True))
+    return np.array([known.get(level, np.nan) for level in levels])
+
+
+def _check_levels(own: bool, levels: Sequence[str], name: str) -> None:
+    if own != bool(levels):
+        raise ValueError(
+            f"results must all hold categories of feature {name!r}, or all numbers; got both. Name "
+            f"it in categorical= of ale, or make its column a category; or leave some out."
+        )
+
+
 def _of_profile(
-    profile: xr.Dataset, name: str, reference: xr.Dataset
+    profile: xr.Dataset, name: str, z: FloatArray, levels: Sequence[str]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Curve, standard error and spread at the points of the reference."""
+    """Curve, standard error and spread at the points of the grid, or at levels."""
     profile = check_profile(profile, "results")
     if profile.attrs.get("ice_kind") == "derivative":
         raise ValueError("results must be curves of the output; got derivatives. Use kind='plain'.")
     row = one_profile(profile, name)
-    z, nothing = reference["grid_value"].values, np.full(reference.sizes["grid"], np.nan)
-    if is_nominal(row) != is_nominal(reference):
-        raise ValueError(f"results must all hold categories of feature {name!r}, or all numbers.")
+    nothing = np.full(len(z), np.nan)
+    _check_levels(is_nominal(row), levels, name)
     known = "curve_se" in row and profile.attrs["centering"] == "mean"
     values = [
         row["curve"].values,
@@ -198,12 +236,9 @@ def _of_profile(
     ]
     if not row.sizes["grid"]:
         return nothing, nothing, nothing
-    if is_nominal(row):
+    if levels:
         own = row["level"].values.tolist()
-        at = [own.index(one) if one in own else -1 for one in reference["level"].values.tolist()]
-        curve, se, spread = (
-            np.where(np.array(at) >= 0, np.asarray(one)[at], np.nan) for one in values
-        )
+        curve, se, spread = (_at_levels(own, one, levels) for one in values)
         return curve, se, spread
     grid = row["grid_value"].values
     curve, se, spread = (np.interp(z, grid, one, np.nan, np.nan) for one in values)
@@ -211,24 +246,26 @@ def _of_profile(
 
 
 def _of_effect(
-    effect: xr.Dataset, name: str, reference: xr.Dataset
+    effect: xr.Dataset, name: str, z: FloatArray, levels: Sequence[str]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     effect = check_effect(effect, "results")
-    if is_nominal(reference):
-        raise ValueError(
-            f"results must all hold categories of feature {name!r}; effects in bins do not. Leave "
-            f"them out."
-        )
-    z = reference["grid_value"].values
-    curve = predict(effect, z, name).values
+    _check_levels(is_categorical(one_feature(effect, name)), levels, name)
     if "curve_se" not in effect and "fourth_moment" in effect:
         effect = std_error(effect)
     row = one_feature(effect, name)
-    edges = row["edge_value"].values
+    edges, nothing = row["edge_value"].values, np.full(len(z), np.nan)
     if not len(edges):
-        return curve, curve, curve
-    nothing = np.full(len(z), np.nan)
+        return nothing, nothing, nothing
+    known = "curve_se" in row and effect.attrs["centering"] == "mean"
+    if levels:
+        own = level_names(row)
+        curve, se, spread = (
+            _at_levels(own, row[of].values, levels) if of in row else nothing
+            for of in ("curve", "curve_se", "curve_std_sum")
+        )
+        return curve, se if known else nothing, spread
+    curve = predict(effect, z, name).values
     spread = np.interp(z, edges, row["curve_std_sum"].values, np.nan, np.nan)
-    if "curve_se" not in row or effect.attrs["centering"] != "mean":
+    if not known:
         return curve, nothing, spread
     return curve, np.interp(z, edges, row["curve_se"].values, np.nan, np.nan), spread

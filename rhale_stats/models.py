@@ -577,7 +577,7 @@ class DifferenceQuotients:
 def _values_text(columns: Sequence[Values]) -> str:
     """Range of the numbers, or the levels."""
     found = pd.unique(pd.concat([pd.Series(column) for column in columns]))
-    if pd.api.types.is_float_dtype(found.dtype):
+    if pd.api.types.is_float_dtype(found.dtype) and not pd.isna(found).all():
         return f"from {np.nanmin(found):.6g} to {np.nanmax(found):.6g}"
     return f"in {', '.join(map(str, found[:10]))}{', ...' if len(found) > 10 else ''}"
 

@@ -69,6 +69,26 @@ def upright(text: str, units: str) -> str:
     return "\n".join(textwrap.fill(line, LABEL_LENGTH) for line in lines)
 
 
+def draw_missing(panel: Axes, last: float, value: float, half_width: float, label: str) -> None:
+    """A mark with an interval beside the axis, for what has no place on it."""
+    ends = value + half_width * np.array([-1.0, 0.0, 1.0])
+    # The limits of the panel know of them only by what lies on its own axis.
+    panel.update_datalim(np.column_stack([np.full(3, last), ends]))
+    panel.autoscale_view()
+    beside = panel.get_yaxis_transform()
+    panel.plot([1.03] * 2, ends[[0, 2]], color=UNCERTAINTY, transform=beside, clip_on=False)
+    panel.plot(
+        [1.03],
+        ends[[1]],
+        "D",
+        color=AVERAGE,
+        markersize=4,
+        transform=beside,
+        clip_on=False,
+        label=label,
+    )
+
+
 def output_label(effect: xr.Dataset) -> str:
     """Label of the y axis of curves."""
     name = effect.attrs.get("output_name", "output")

@@ -34,7 +34,7 @@ from rhale_stats.inference import draws_of, std_error
 from rhale_stats.plot_tools import AVERAGE as AVERAGE
 from rhale_stats.plot_tools import HETEROGENEITY as HETEROGENEITY
 from rhale_stats.plot_tools import HETEROGENEITY_FILL as HETEROGENEITY_FILL
-from rhale_stats.plot_tools import LABEL_LENGTH, upright
+from rhale_stats.plot_tools import LABEL_LENGTH, draw_missing, upright
 from rhale_stats.plot_tools import REFERENCE as REFERENCE
 from rhale_stats.plot_tools import UNCERTAINTY as UNCERTAINTY
 from rhale_stats.plot_tools import as_array as as_array
@@ -1409,21 +1409,8 @@ def _draw_missing(panel: Axes, row: xr.Dataset) -> None:
     ends = _missing(row)
     if ends is None:
         return
-    # The limits of the panel know of them only by what lies on its own axis.
-    panel.update_datalim(np.column_stack([np.full(3, row["edge_value"].values[-1]), ends]))
-    panel.autoscale_view()
-    beside = panel.get_yaxis_transform()
-    panel.plot([1.03] * 2, ends[[0, 2]], color=UNCERTAINTY, transform=beside, clip_on=False)
-    panel.plot(
-        [1.03],
-        ends[[1]],
-        "D",
-        color=AVERAGE,
-        markersize=4,
-        transform=beside,
-        clip_on=False,
-        label=MISSING,
-    )
+    last = float(row["edge_value"].values[-1])
+    draw_missing(panel, last, float(ends[1]), float(ends[2] - ends[1]), MISSING)
 
 
 def _interval_label(of: xr.DataArray) -> str:

@@ -18,6 +18,7 @@ from rhale_stats.schema import (
     X_UNITS,
     feature_names,
     feature_position,
+    level_text,
     of_part,
 )
 
@@ -47,6 +48,16 @@ VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "n_obs": (("feature",), "rows", "rows"),
     "n_effective": (("feature",), "effective number of rows", "rows"),
     "n_missing": (("feature",), "rows without a value of the feature", "rows"),
+    "missing_curve": (
+        ("feature",),
+        "average output without a value, on the scale of the curve",
+        OUTPUT_UNITS,
+    ),
+    "missing_curve_se": (
+        ("feature",),
+        "standard error of the output without a value",
+        OUTPUT_UNITS,
+    ),
     "heterogeneity_output": (("feature",), "spread about the curve over the rows", OUTPUT_UNITS),
     "importance": (("feature",), "standard deviation of the curve over the rows", OUTPUT_UNITS),
     "output_error": (("feature",), "change of the output that rounding can make", OUTPUT_UNITS),
@@ -133,7 +144,7 @@ def evaluate(profile: xr.Dataset, x: ArrayLike | xr.DataArray, feature: str | in
     grid, curve = row["grid_value"].values, row["curve"].values
     if is_nominal(row):
         levels = row["level"].values.tolist()
-        asked = at.values.astype(str)
+        asked = np.vectorize(level_text, otypes=[str])(at.values)
         unknown = sorted(set(asked.ravel().tolist()) - set(levels))
         if unknown:
             raise ValueError(

@@ -189,7 +189,7 @@ def confband(profile: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
 
 
 class Curves(NamedTuple):
-    """ICE curves of one feature, (row, grid), of rows that have a value."""
+    """ICE curves of one feature, (row, grid), of the rows that have one."""
 
     curves: FloatArray
     grid: FloatArray
@@ -207,15 +207,16 @@ def curves_of(ice: xr.Dataset, feature: str | int) -> Curves:
     """Those that `ice` kept."""
     row = one_profile(ice, feature)
     x = np.asarray(row["x"].values, dtype=np.float64)
-    there = ~np.isnan(x)
+    curves = row["ice"].transpose("obs", "grid").values
+    # Rows without a value have curves with missing="bin", but no place.
+    there = ~np.isnan(curves).any(axis=1) & (row.sizes["grid"] > 0)
     grid = row["grid_value"].values
     if is_nominal(row):
         at = kernel.level_places(x[there].astype(np.intp), len(grid))
     else:
         at = kernel.places(grid, x[there])
     weight = row["weight"].values[there] if "weight" in row else None
-    curves = row["ice"].transpose("obs", "grid").values[there]
-    return Curves(curves, grid, at, weight, ice.attrs["weight_kind"] == "frequency")
+    return Curves(curves[there], grid, at, weight, ice.attrs["weight_kind"] == "frequency")
 
 
 def check_curves(ice: object, profile: xr.Dataset, parameter: str = "local") -> xr.Dataset:

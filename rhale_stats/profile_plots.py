@@ -22,6 +22,7 @@ from rhale_stats.plot_tools import (
     REFERENCE,
     UNCERTAINTY,
     as_array,
+    draw_missing,
     given_axes,
     output_label,
     style,
@@ -41,6 +42,8 @@ CURVE = {
     "shap_dependence": "spline through Shapley values",
 }
 SPREAD = "± spread"
+NO_VALUE = "without a value"
+STANDARD_ERROR = "± standard error"
 CONSTANT = "constant feature:\nno effect to show"
 # A panel shows at least so many times what rounding can do to the output.
 ERRORS_SHOWN = 20
@@ -83,9 +86,10 @@ def plot_profile(
     Notes
     -----
     The filled band is plus and minus ``curve_std``, how much rows differ; dashed is plus and minus
-    one standard error, or the interval of `confint`, and thin the band of `confband`. Of more than
-    200 ICE curves 200 are drawn, of rows at equal distances in the table; of more than 3000 points
-    3000. The legend says so.
+    one standard error, or the interval of `confint`, and thin the band of `confband`. With
+    ``missing="bin"`` the mark beside the axis is ``missing_curve``, with its standard error. Of
+    more than 200 ICE curves 200 are drawn, of rows at equal distances in the table; of more than
+    3000 points 3000. The legend says so.
 
     Examples
     --------
@@ -196,6 +200,10 @@ def _draw(panel: Axes, profile: xr.Dataset, row: xr.Dataset) -> None:
     else:
         _draw_rows(panel, row)
         _draw_curve(panel, row)
+        if "missing_curve" in row and row["missing_curve"].notnull():
+            se = float(np.nan_to_num(row["missing_curve_se"].values))
+            last = float(row["grid_value"].values[-1])
+            draw_missing(panel, last, float(row["missing_curve"]), se, NO_VALUE)
         _draw_shares(panel, row["grid_value"].values, row["weight_share"].values)
     error = float(np.nan_to_num(row["output_error"].values)) if "output_error" in row else 0.0
     bottom, top = panel.get_ylim()
@@ -288,7 +296,7 @@ def _errors(row: xr.Dataset) -> list[tuple[FloatArray, str, object]]:
         out.append((ends, f"{level:g} % interval, pointwise", (0, (4, 2))))
     elif "curve_se" in row:
         curve, se = row["curve"].values, row["curve_se"].values
-        out.append((np.stack([curve - se, curve + se]), "± standard error", (0, (4, 2))))
+        out.append((np.stack([curve - se, curve + se]), STANDARD_ERROR, (0, (4, 2))))
     if "curve_band" in row:
         level = 100 * float(row["curve_band"].attrs["ci_prob"])
         ends = row["curve_band"].transpose("ci_bound", "grid").values
@@ -336,18 +344,23 @@ def _draw_levels(panel: Axes, row: xr.Dataset) -> None:
             zorder=2.5,
             label=label,
         )
-    labels = [
+    panel.set_xticks(x, _levels(row), parse_math=False)
+
+
+def _levels(row: xr.Dataset) -> list[str]:
+    """Names of the levels with the share of their rows."""
+    return [
         f"{level}\n{100 * share:.0f} %"
         for level, share in zip(row["level"].values, row["weight_share"].values, strict=True)
     ]
-    panel.set_xticks(x, labels)
 
 
 def plot_methods(comparison: xr.Dataset, ax: Axes | None = None) -> Axes:
     """Curves of one feature by several methods in one picture.
 
     Every method has a colour and dashes of its own, with plus and minus its standard error, where
-    that is known, as a light band.
+    that is known, as a light band. Levels of a category are groups of bars, with plus and minus
+    the standard error as whiskers, and the share of their rows below their names.
 
     Parameters
     ----------
@@ -400,6 +413,7 @@ def plot_methods(comparison: xr.Dataset, ax: Axes | None = None) -> Axes:
         panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5)
         colours = sns.color_palette("colorblind", comparison.sizes["effect_method"])
         x, nominal = comparison["grid_value"].values, "level" in comparison.coords
+        known = np.flatnonzero(comparison["curve_se"].notnull().any("grid"))
         for number, colour in enumerate(colours):
             one = comparison.isel(effect_method=number)
             curve, se = one["curve"].values, one["curve_se"].values
@@ -407,7 +421,17 @@ def plot_methods(comparison: xr.Dataset, ax: Axes | None = None) -> Axes:
             if nominal:
                 width = 0.8 / len(colours)
                 at = x + width * (number - (len(colours) - 1) / 2)
-                panel.bar(at, curve, 0.9 * width, color=colour, label=name, yerr=np.nan_to_num(se))
+                panel.bar(at, curve, 0.9 * width, color=colour, alpha=0.8, label=name)
+                panel.errorbar(
+                    at,
+                    curve,
+                    se,
+                    fmt="none",
+                    ecolor=AVERAGE,
+                    elinewidth=1.4,
+                    capsize=2,
+                    label=STANDARD_ERROR if number == max(known, default=-1) else None,
+                )
                 continue
             panel.fill_between(x, curve - se, curve + se, color=colour, alpha=0.25, linewidth=0)
             panel.plot(
@@ -419,7 +443,7 @@ def plot_methods(comparison: xr.Dataset, ax: Axes | None = None) -> Axes:
                 label=name,
             )
         if nominal:
-            panel.set_xticks(x, comparison["level"].values.tolist())
+            panel.set_xticks(x, _levels(comparison), parse_math=False)
         else:
             _draw_shares(panel, x, comparison["weight_share"].values)
         _legend(panel)

@@ -28,6 +28,7 @@ from rhale_stats.schema import (
     EFFECT_UNITS,
     OUTPUT,
     X_UNITS,
+    level_text,
     position_of,
     software,
     unit_mapping,
@@ -48,6 +49,8 @@ ICE_KINDS = ("plain", "centered", "derivative")
 N_GRID = 40
 # Spread about a spline is that of rows in so many parts of equal size.
 SPREAD_BINS = 20
+# The level of rows without one.
+MISSING_LEVEL = "missing"
 # What a user may give as a grid: of the only feature, or by its name.
 Grid = ArrayLike | Mapping[str, ArrayLike] | None
 
@@ -74,7 +77,7 @@ def pdp(
 
     Parameters
     ----------
-    model, X, weights, weight_kind, output, scale, missing, progress
+    model, X, weights, weight_kind, output, scale, progress
         As in `local_effects`. Rows of weight 0 are left out.
     features : name, number, or sequence of them, optional
         Columns to take; by default those of `local_effects`. Named ones may also be categories,
@@ -91,6 +94,12 @@ def pdp(
         Where the curve is zero: on average over the rows, at the first point, on average over the
         axis (math [8]); or the mean output itself. ``curve_offset`` keeps the constant, so that
         ``curve + curve_offset`` is the mean output whatever the centring.
+    missing : {"raise", "drop", "bin"}, default "raise"
+        What to do where a feature has no value. "drop": these rows are left out of its curve, and
+        of no other. "bin": they are rows like the others, whose curves count at every point of the
+        grid; only the constant of the centring, ``weight_share`` and what is made of it are over
+        the rows that have a place; and ``missing_curve`` is the mean output of all rows without
+        the value. Of categories "missing" is the last level.
 
     Returns
     -------
@@ -103,7 +112,9 @@ def pdp(
         ``heterogeneity_output``, the root mean square of ``curve_std`` over the rows,
         ``importance``, the standard deviation of the curve over the rows, ``curve_offset``,
         ``n_obs``, ``n_effective``, ``output_error``, the change of the output that rounding can
-        make, and ``n_missing`` where values are. Coordinates ``feature``, ``feature_kind``
+        make, ``n_missing`` where values are, and with "bin" ``missing_curve``, on the scale of the
+        curve, and ``missing_curve_se``, NaN of features that are never missing or else constant,
+        and of categories. Coordinates ``feature``, ``feature_kind``
         ("nominal" of categories), ``feature_units``, ``n_grid`` (feature), ``grid_value`` and,
         where there are categories, ``level`` (feature, grid): their grid values are 0, 1, ...
         Beyond a feature's ``n_grid`` values are NaN; a constant feature has ``n_grid`` 0. With
@@ -148,7 +159,11 @@ def pdp(
     found = []
     for axis in _bar(axes, "partial dependence", progress=progress):
         curves, error = given.curves(asked, axis)
-        found.append(_average(given, axis, curves, centering) | {"output_error": error})
+        found.append(
+            _average(given, axis, curves, centering)
+            | {"output_error": error}
+            | _beside(given, asked, axis, curves, centering)
+        )
     out = given.labelled(axes, found, asked, method="pdp", centering=centering)
     return out.assign_attrs(grid_kind=grid_kind)
 
@@ -187,10 +202,10 @@ def ice(
     -------
     Dataset
         As `pdp` with the same centring: ``curve`` is the mean of the curves, ``curve_std`` their
-        spread. With ``ice`` (feature, grid, obs), ``x`` (feature, obs), NaN for rows that have no
-        value of the feature, and ``weight`` (obs) where given. Of "derivative" all are in units of
-        the output per unit of the feature, and ``importance`` is the spread of the mean
-        derivative.
+        spread. With ``ice`` (feature, grid, obs), NaN for rows that are left out, ``x`` (feature,
+        obs), NaN for rows that have no value of the feature, and ``weight`` (obs) where given. Of
+        "derivative" all are in units of the output per unit of the feature, ``importance`` is the
+        spread of the mean derivative, and there is no ``missing_curve``.
 
     Raises
     ------
@@ -242,11 +257,13 @@ def ice(
         if kind == "derivative" and len(axis.grid):
             curves = np.stack([kernel.along(each, axis.grid) for each in curves])
         one = _average(given, axis, curves, chosen, themselves=kind == "derivative")
+        if kind != "derivative":
+            one |= _beside(given, asked, axis, curves, chosen)
         if chosen != "none" and len(axis.grid):
             share = given.places(axis).share(given.weight_of(axis))
             curves = curves - (curves @ kernel.centre_of(chosen, axis.grid, share))[..., None]
         each = np.full((len(curves), len(axis.grid), given.table.n_rows), np.nan)
-        each[:, :, axis.there] = curves.transpose(0, 2, 1)
+        each[:, :, given.rows(axis)] = curves.transpose(0, 2, 1)
         found.append(one | {"output_error": error, "ice": each})
     out = given.labelled(axes, found, asked, method="ice", centering=chosen)
     out = given.with_rows(out, axes).assign_attrs(grid_kind=grid_kind, ice_kind=kind)
@@ -277,8 +294,11 @@ def m_plot(
 
     Parameters
     ----------
-    model, X, weights, weight_kind, output, scale, missing
+    model, X, weights, weight_kind, output, scale
         As in `local_effects`. Rows of weight 0 are left out.
+    missing : {"raise", "drop", "bin"}, default "raise"
+        Rows without a value are in no bin. With "bin" they are one of their own beside the axis:
+        ``missing_curve`` is their mean output. Of categories "missing" is the last level.
     bins : bin rule, optional
         Which rows are near each other; `QuantileBins` (40) by default. A rule that searches sees
         outputs in place of local effects. Levels of a category are bins whatever the rule.
@@ -291,7 +311,9 @@ def m_plot(
         As `pdp`, with a bin for a point of the grid, which stands at the mean of the feature over
         its rows: ``curve`` is the mean output of these rows (math [42]), ``curve_std`` its standard
         deviation (ddof 1), and ``n_obs`` (feature, grid) their number. ``bin_left`` and
-        ``bin_right`` (feature, grid) are the ends of the bin. A bin without rows is NaN.
+        ``bin_right`` (feature, grid) are the ends of the bin. A bin without rows is NaN. The error
+        of ``missing_curve`` is that of a mean of these rows and, independent of it, of the
+        constant.
 
     Raises
     ------
@@ -328,7 +350,7 @@ def m_plot(
     answers = _at_rows(asked)
     axes, found = [], []
     for axis in given.axes(None, N_GRID, "quantile"):
-        weight = given.weight_of(axis)
+        weight = None if given.weight is None else given.weight[axis.there]
         if axis.levels is not None:
             cell, edges = axis.x[axis.there].astype(np.intp), np.arange(len(axis.grid) + 1) - 0.5
         else:
@@ -349,6 +371,7 @@ def m_plot(
                 "bin_left": edges[:-1],
                 "bin_right": edges[1:],
             }
+            | _bin_beside(given, axis, answers, each, x.mean, centering)
         )
     out = given.labelled(axes, found, asked, method="m_plot", centering=centering)
     rule_name, parameters = describe(rule)
@@ -485,7 +508,7 @@ class _Axis(NamedTuple):
 
     @property
     def there(self) -> NDArray[np.bool_]:
-        """Rows that have a value."""
+        """Rows that have a value, or "missing" as a level."""
         return ~np.isnan(self.x)
 
 
@@ -529,13 +552,25 @@ class _Given:
         """Whether weights count rows."""
         return self.weight_kind == "frequency"
 
+    def rows(self, axis: _Axis) -> NDArray[np.bool_]:
+        """Rows that have a curve: all, or those that have a value."""
+        return axis.there | (self.missing == "bin")
+
     def weight_of(self, axis: _Axis) -> FloatArray | None:
-        """Weights of the rows that have a value."""
-        return None if self.weight is None else self.weight[axis.there]
+        """Weights of these rows."""
+        return None if self.weight is None else self.weight[self.rows(axis)]
+
+    def gone(self, axis: _Axis) -> NDArray[np.bool_]:
+        """Rows without a value of the feature."""
+        if axis.levels is None:
+            return ~axis.there
+        frame = self.table.data
+        assert isinstance(frame, pd.DataFrame), "arrays hold numbers"
+        return frame.iloc[:, axis.position].isna().to_numpy()
 
     def places(self, axis: _Axis) -> kernel.Places:
         """Where these rows are on the grid."""
-        x = axis.x[axis.there]
+        x = axis.x[self.rows(axis)]
         if axis.levels is not None:
             return kernel.level_places(x.astype(np.intp), len(axis.levels))
         return kernel.places(axis.grid, x)
@@ -590,42 +625,61 @@ class _Given:
             raise ValueError(
                 f"X of feature {name!r} must have no missing values; got "
                 f"{int(column.isna().sum())} in {len(column)} rows. Drop or impute these "
-                f"rows, or leave them out: missing='drop'."
+                f"rows, leave them out: missing='drop', or take them as a level: missing='bin'."
             )
         levels = column.dropna().astype(object).unique().tolist()
         if isinstance(column.dtype, pd.CategoricalDtype):
             order = [level for level in column.dtype.categories if level in set(levels)]
         else:
             order = sorted(levels, key=lambda level: (str(type(level)), level))
+        gone = column.isna().to_numpy()
+        if gone.all():
+            raise ValueError(
+                f"X must have values of feature {name!r}; all {len(gone)} are missing. Leave the "
+                f"feature out: features=[...]."
+            )
+        texts = {level: level_text(level) for level in order}
+        if len(set(texts.values())) < len(order):
+            raise ValueError(
+                f"X of feature {name!r} must have levels of different names; got "
+                f"{', '.join(map(repr, order))}. Rename some."
+            )
+        if self.missing == "bin" and gone.any():
+            if MISSING_LEVEL in texts.values():
+                raise ValueError(
+                    f"X of feature {name!r} must have no level {MISSING_LEVEL!r} with "
+                    f"missing='bin', which calls rows without a level so. Rename the level."
+                )
+            # As the column itself holds it: None, NaN or NA.
+            nothing = column[gone].astype(object).iloc[0]
+            order.append(nothing)
+            texts[nothing] = MISSING_LEVEL
         if own is not None:
-            order = _asked_levels(own, order, name)
-        place = {level: float(number) for number, level in enumerate(order)}
-        x: FloatArray = np.array(column.map(place).astype(np.float64), dtype=np.float64)
-        left_out = np.isnan(x) & column.notna().to_numpy()
+            order = _asked_levels(own, texts, name)
+        place = {texts[level]: float(number) for number, level in enumerate(order)}
+        rows = ~gone | (self.missing == "bin")
+        text = column.astype(object).map(level_text).mask(gone, MISSING_LEVEL)[rows]
+        left_out = ~text.isin(list(place))
         if left_out.any():
             raise ValueError(
                 f"grid of feature {name!r} must hold all levels of its rows; "
-                f"{int(left_out.sum())} rows have others, as {column[left_out].iloc[0]!r}. Add "
+                f"{int(left_out.sum())} rows have others, as {text[left_out].iloc[0]!r}. Add "
                 f"them, or select rows."
             )
-        if np.isnan(x).all():
-            raise ValueError(
-                f"X must have values of feature {name!r}; all {len(x)} are missing. Leave the "
-                f"feature out: features=[...]."
-            )
+        x = np.full(len(column), np.nan)
+        x[rows] = text.map(place).to_numpy(np.float64)
         values: models.Values = pd.Series(order, dtype=column.dtype).array
-        texts = [str(level) for level in order]
         grid = np.asarray(range(len(order)), dtype=np.float64)
-        return _Axis(name, position, NOMINAL, x, grid, values, texts)
+        return _Axis(name, position, NOMINAL, x, grid, values, list(place))
 
     def curves(
         self, asked: models.DifferenceQuotients, axis: _Axis
     ) -> tuple[FloatArray, FloatArray]:
-        """ICE curves of the rows that have a value, (output, row, grid), and their rounding."""
+        """ICE curves, (output, row, grid), and their rounding."""
         if not len(axis.grid):
             n_outputs = max(len(asked.outputs.labels), 1)
-            return np.zeros((n_outputs, int(axis.there.sum()), 0)), np.zeros(n_outputs)
-        own = asked.at(axis.there)
+            return np.zeros((n_outputs, int(self.rows(axis).sum()), 0)), np.zeros(n_outputs)
+        own = asked.at(self.rows(axis))
         curves, error = own.curves(axis.position, axis.values)
         asked.n_calls, asked.n_rows = own.n_calls, own.n_rows
         check_finite(
@@ -635,6 +689,22 @@ class _Given:
             "See what the model returns at these rows along the grid.",
         )
         return np.ascontiguousarray(curves.transpose(2, 0, 1)), error
+
+    def without(self, asked: models.DifferenceQuotients, axis: _Axis) -> FloatArray:
+        """The output of all rows without a value of the feature, (output, row)."""
+        data = self.table.data
+        nothing: models.Values = np.full(1, np.nan)
+        if isinstance(data, pd.DataFrame):
+            # As the column itself holds it: NaN or NA.
+            nothing = data.iloc[:, axis.position][self.gone(axis)].array[:1]
+        answers = asked.curves(axis.position, nothing)[0][:, 0]
+        check_finite(
+            answers.sum(axis=1),
+            "Outputs at missing values",
+            axis.name,
+            "The model must answer where the feature has no value; else take missing='drop'.",
+        )
+        return np.ascontiguousarray(answers.T)
 
     def labelled(
         self,
@@ -715,9 +785,14 @@ class _Given:
                 "software": software(),
             },
         )
-        if self.missing == "drop" and any(not axis.there.all() for axis in axes):
-            gone = np.array([int((~axis.there).sum()) for axis in axes])
-            out["n_missing"] = variable("n_missing", gone)
+        gone = [self.gone(axis) for axis in axes]
+        if any(rows.any() for rows in gone):
+            # math [6]: a frequency weight is so many rows.
+            w = self.weight if self.frequency else None
+            count = [int(rows.sum() if w is None else w[rows].sum()) for rows in gone]
+            out["n_missing"] = variable("n_missing", np.array(count))
+        if "missing_curve" in out and out["missing_curve"].isnull().all():
+            out = out.drop_vars(["missing_curve", "missing_curve_se"])
         return with_outputs(out, labels, [] if asked is None else asked.outputs.names)
 
     def with_rows(self, out: xr.Dataset, axes: Sequence[_Axis]) -> xr.Dataset:
@@ -738,6 +813,7 @@ class _Given:
 
 # Facts of rows, the same for all outputs.
 OF_ROWS = ("n_obs", "n_effective", "weight_share", "bin_left", "bin_right")
+BESIDE = ("missing_curve", "missing_curve_se")
 ESTIMATORS = {
     "pdp": "mean of the ICE curves, math [41]",
     "ice": "mean of the ICE curves, math [41]",
@@ -748,6 +824,11 @@ FACTS: dict[str, dict[str, str | int | float]] = {
     "curve_std": {"ddof": 1},
     "curve_se": {"source": "rows", "kind": "central limit theorem", "target": "curve"},
     "curve_cov": {"source": "rows", "kind": "central limit theorem", "target": "curve"},
+    "missing_curve_se": {
+        "source": "rows",
+        "kind": "central limit theorem",
+        "target": "missing_curve",
+    },
 }
 
 
@@ -793,10 +874,10 @@ def _grids(grid: Grid, names: Sequence[str]) -> dict[str, ArrayLike]:
     return {names[0]: grid}
 
 
-def _asked_levels(own: ArrayLike, there: Sequence[Any], name: str) -> list[Any]:
+def _asked_levels(own: ArrayLike, texts: Mapping[Any, str], name: str) -> list[Any]:
     """Levels of a user's own grid, as the column has them."""
-    known = {str(level): level for level in there}
-    asked = [str(level) for level in np.asarray(own).ravel().tolist()]
+    known = {text: level for level, text in texts.items()}
+    asked = [level_text(level) for level in np.asarray(own).ravel().tolist()]
     unknown = [level for level in asked if level not in known]
     if unknown or len(set(asked)) < len(asked):
         raise ValueError(
@@ -818,7 +899,7 @@ def _average(
 ) -> dict[str, NDArray[Any]]:
     """The mean of ICE curves (output, row, grid), and their spread; ``themselves`` as they are."""
     weight = given.weight_of(axis)
-    counts = _counts(given, weight, int(axis.there.sum()))
+    counts = _counts(given, weight, int(given.rows(axis).sum()))
     if not len(axis.grid):
         return _nothing(len(curves)) | counts | {"weight_share": np.zeros(0)}
     at = given.places(axis)
@@ -840,6 +921,62 @@ def _average(
         "importance": np.array([kernel.importance(one.curve, share) for one in found]),
         "weight_share": share,
     }
+
+
+def _beside(
+    given: _Given,
+    asked: models.DifferenceQuotients,
+    axis: _Axis,
+    curves: FloatArray,
+    centering: str,
+) -> dict[str, NDArray[Any]]:
+    """math [41]: the mean output without a value, on the scale of the curve, and its error."""
+    if given.missing != "bin":
+        return {}
+    if axis.levels is not None or axis.there.all() or not len(axis.grid):
+        return dict.fromkeys(BESIDE, np.full(len(curves), np.nan))
+    at, weight = given.places(axis), given.weight
+    found = [
+        kernel.beside(answers, own, axis.grid, at, weight, centering, frequency=given.frequency)
+        for answers, own in zip(given.without(asked, axis), curves, strict=True)
+    ]
+    return dict(zip(BESIDE, np.array(found).T, strict=True))
+
+
+def _bin_beside(
+    given: _Given,
+    axis: _Axis,
+    answers: FloatArray,
+    each: Sequence[kernel.BinMeans],
+    x: FloatArray,
+    centering: str,
+) -> dict[str, NDArray[Any]]:
+    """math [42]: the mean output of the rows without a value, on the scale of the curve."""
+    if given.missing != "bin":
+        return {}
+    if axis.there.all() or not len(x):
+        return dict.fromkeys(BESIDE, np.full(len(each), np.nan))
+    found = []
+    for f, one in zip(answers.T, each, strict=True):
+        gone, others = (
+            kernel.sample(
+                f[rows, None],
+                None if given.weight is None else given.weight[rows],
+                frequency=given.frequency,
+            )
+            for rows in (~axis.there, axis.there)
+        )
+        there = one.share > 0
+        centre = kernel.centre_of(centering, x[there], one.share[there])
+        # Its error: that of a mean over the same rows, or of fixed parts of the bins' means.
+        constant = float(centre**2 @ (one.variance[there] / one.n_effective[there]))
+        if centering == "mean":
+            constant = kernel.mean_error(others)
+        elif centering == "none":
+            constant = 0.0
+        value = float(gone.mean[0] - centre @ one.mean[there])
+        found.append((value, np.sqrt(kernel.mean_error(gone) + constant)))
+    return dict(zip(BESIDE, np.array(found).T, strict=True))
 
 
 def _counts(given: _Given, weight: FloatArray | None, n_rows: int) -> dict[str, NDArray[Any]]:

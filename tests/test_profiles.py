@@ -598,6 +598,334 @@ def test_pictures_show_what_they_say(X, found, curves):
     assert len(rs.plot_effects(found)) == 2
 
 
+# --- rows without a value, as rows ----------------------------------------------------------------
+
+
+def gapped(n, rng):
+    """A feature that is missing the more the larger the other one is, and a category."""
+    table = pd.DataFrame({"a": rng.normal(size=n), "b": rng.normal(size=n)})
+    table["k"] = pd.Categorical(rng.choice(["u", "v"], n), categories=["v", "u", "z"])
+    table.loc[rng.random(n) < 1 / (1 + np.exp(1 - table["b"])), "a"] = np.nan
+    table.loc[rng.random(n) < 0.2, "k"] = np.nan
+    return table
+
+
+def answers(X):
+    """Of the table above, for whatever is missing."""
+    a, b = X["a"].to_numpy(float), X["b"].to_numpy()
+    own = X["k"].astype(object).map({"u": 1.0, "v": 2.0}).astype(float).fillna(-1.0)
+    return np.where(np.isnan(a), 3 + 2 * b, a * (1 + b)) + own.to_numpy() * (1 + b)
+
+
+def test_rows_without_a_value_are_rows_of_the_curve():
+    X = gapped(300, np.random.default_rng(1))
+    there, b = X["a"].notna().to_numpy(), X["b"].to_numpy()
+    level = answers(X.assign(a=0.0))
+    z = np.array([-1.0, 0.5, 4.0])
+    found = {
+        how: rs.pdp(answers, X, features="a", grid=z, centering=how, missing="bin").isel(feature=0)
+        for how in ("none", "mean", "start", "integral")
+    }
+    for one in found.values():
+        # All rows count at every point, and without the value.
+        whole = z * (1 + b.mean()) + level.mean()
+        np.testing.assert_allclose(one["curve"] + one["curve_offset"], whole, rtol=1e-12)
+        absent = (3 + 2 * b + level).mean()
+        np.testing.assert_allclose(one["missing_curve"] + one["curve_offset"], absent, rtol=1e-12)
+        assert int(one["n_obs"]) == 300
+        assert int(one["n_missing"]) == (~there).sum()
+    # The constant is a mean over the rows that have a place.
+    place = np.interp(X["a"][there], z, z)
+    np.testing.assert_allclose(
+        found["mean"]["curve_offset"], place.mean() * (1 + b.mean()) + level.mean(), rtol=1e-12
+    )
+    # ICE curves are lines of slope 1 + b_i: differences from the start do not know the level.
+    se = np.std(3 + 2 * b + 1 + b, ddof=1) / np.sqrt(300)
+    np.testing.assert_allclose(found["start"]["missing_curve_se"], se, rtol=1e-12)
+    np.testing.assert_allclose(
+        found["integral"]["missing_curve_se"],
+        np.std(3 + 2 * b - 1.5 * (1 + b), ddof=1) / np.sqrt(300),
+        rtol=1e-12,
+    )
+    np.testing.assert_allclose(
+        found["none"]["missing_curve_se"], np.std(3 + 2 * b + level, ddof=1) / np.sqrt(300)
+    )
+    # Where all curves are one, only the constant varies: with the places of the rows that have one.
+    steep = rs.pdp(
+        lambda X: np.where(X["a"].isna(), 3.0, 10 * X["a"]), X, features="a", missing="bin", grid=z
+    )
+    places = 10 * np.clip(X["a"][there], -1, 4)
+    se = np.sqrt(places.var(ddof=0) / there.sum() * 300 / 299)
+    np.testing.assert_allclose(steep["missing_curve"], 3 - places.mean(), rtol=1e-12)
+    np.testing.assert_allclose(steep["missing_curve_se"], se, rtol=1e-12)
+    np.testing.assert_allclose(steep["curve_se"], np.full((1, 3), se), rtol=1e-12)
+    # "drop" leaves these rows out, and knows nothing of the rest.
+    dropped = rs.pdp(answers, X, features="a", grid=z, centering="none", missing="drop")
+    np.testing.assert_allclose(
+        dropped["curve"][0], z * (1 + b[there].mean()) + level[there].mean(), rtol=1e-12
+    )
+    assert "missing_curve" not in dropped
+
+
+def test_a_missing_level_is_a_level():
+    X = gapped(300, np.random.default_rng(1))
+    found = rs.pdp(answers, X, features="k", centering="none", missing="bin")
+    assert found["level"].values[0].tolist() == ["v", "u", "missing"]
+    expected = np.outer([2.0, 1, -1], 1 + X["b"]) + answers(X.assign(k="u")) - (1 + X["b"].values)
+    np.testing.assert_allclose(found["curve"][0], expected.mean(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(
+        found["curve_std"][0],
+        np.std(expected - expected.T @ found["weight_share"].values[0], axis=1, ddof=1),
+    )
+    np.testing.assert_allclose(found["weight_share"][0][2], X["k"].isna().mean())
+    assert found["n_missing"].values.tolist() == [X["k"].isna().sum()]
+    assert "missing_curve" not in found
+    named = rs.pdp(
+        answers, X, features="k", centering="none", missing="bin", grid=["missing", "u", "v"]
+    )
+    np.testing.assert_array_equal(named["curve"][0], found["curve"][0][::-1])
+    with pytest.raises(ValueError, match="must hold all levels of its rows; .* as 'missing'"):
+        rs.pdp(answers, X, features="k", missing="bin", grid=["u", "v"])
+    text = X.assign(k=X["k"].astype(object).where(X["k"].notna(), None))
+    for column in (text["k"], text["k"].astype("string")):
+        other = rs.pdp(answers, X.assign(k=column), features="k", centering="none", missing="bin")
+        by_level = dict(zip(other["level"].values[0], other["curve"].values[0], strict=True))
+        np.testing.assert_allclose([by_level[k] for k in ("v", "u", "missing")], found["curve"][0])
+    taken = X.assign(k=X["k"].cat.rename_categories({"u": "missing"}))
+    with pytest.raises(ValueError, match="'k' must have no level 'missing' with missing='bin'"):
+        rs.pdp(answers, taken, features="k", missing="bin")
+
+
+@pytest.mark.parametrize("centering", ["mean", "start", "none"])
+def test_repeated_rows_without_a_value(centering):
+    X = gapped(80, np.random.default_rng(3))
+    count = np.random.default_rng(0).integers(0, 4, 80)
+    X.loc[:3, "a"], count[:4] = np.nan, [2, 0, 3, 1]
+    z, long = {"a": [-1.0, 0, 1]}, X.loc[np.repeat(np.arange(80), count)]
+    how = {"features": ["a", "k"], "missing": "bin", "centering": centering}
+    more = {"weights": count, "weight_kind": "frequency"}
+    same(rs.pdp(answers, X, grid=z, **how, **more), rs.pdp(answers, long, grid=z, **how), 1e-10)
+    edges = {"bins": rs.GivenBins([-4.0, 0, 4])}
+    same(
+        rs.m_plot(answers, X, **edges, **how, **more),
+        rs.m_plot(answers, long, **edges, **how),
+        1e-10,
+    )
+
+
+@pytest.mark.parametrize("factor", [-3.0, 1e6])
+def test_the_mark_beside_the_axis_goes_with_the_output(factor):
+    X = gapped(100, np.random.default_rng(3))
+    weights = np.random.default_rng(0).uniform(0.1, 1, 100)
+    for make in (rs.pdp, rs.m_plot):
+        how = {"features": "a", "missing": "bin", "weights": weights}
+        one = make(answers, X, **how)
+        other = make(lambda X: factor * answers(X) + 10, X, **how)
+        for name in ("curve", "missing_curve"):
+            np.testing.assert_allclose(other[name], factor * one[name], rtol=1e-9)
+        np.testing.assert_allclose(
+            other["missing_curve_se"], abs(factor) * one["missing_curve_se"], rtol=1e-9
+        )
+
+
+def test_m_plot_of_rows_without_a_value():
+    X = gapped(300, np.random.default_rng(1))
+    there, y = X["a"].notna().to_numpy(), answers(X)
+    found = rs.m_plot(answers, X, features="a", missing="bin", bins=rs.EqualWidthBins(3))
+    gone, others = y[~there], y[there]
+    np.testing.assert_allclose(found["missing_curve"], gone.mean() - others.mean(), rtol=1e-12)
+    se = np.sqrt(gone.var(ddof=1) / len(gone) + others.var(ddof=1) / len(others))
+    np.testing.assert_allclose(found["missing_curve_se"], se, rtol=1e-12)
+    dropped = rs.m_plot(answers, X, features="a", missing="drop", bins=rs.EqualWidthBins(3))
+    same(found[list(dropped.data_vars)], dropped)
+
+
+def test_replicates_vary_as_the_errors_say_with_missing_rows():
+    X = gapped(250, np.random.default_rng(1))
+    z = {"a": [-1.5, 0, 1.5]}
+    how = {"features": ["a", "k"], "grid": z, "missing": "bin"}
+    found, curves = rs.pdp(answers, X, **how), rs.ice(answers, X, **how)
+    assert curves["ice"].isel(feature=0).notnull().all()
+    boot = rs.bootstrap(curves, found, n_resamples=2000, rng=0)
+    ratio = boot["curve"].std(("chain", "draw")) / found["curve_se"]
+    # 2000 replicates know a standard deviation to 1.6 %, and divisors differ by n / (n - 1).
+    np.testing.assert_allclose(ratio, 1, atol=0.07)
+    # One replicate that is the rows themselves, twice: their mean, and its errors smaller.
+    twice = rs.pdp(answers, pd.concat([X, X], ignore_index=True), **how)
+    for name in ("curve", "missing_curve"):
+        np.testing.assert_allclose(twice[name], found[name], rtol=1e-12)
+    np.testing.assert_allclose(
+        twice["missing_curve_se"] / found["missing_curve_se"],
+        [np.sqrt(249 / 499), np.nan],
+        rtol=1e-12,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [rs.pdp, rs.m_plot])
+def test_the_error_of_the_mark_holds_its_share(make):
+    rng = np.random.default_rng(8)
+    draws = np.empty((250, 2))
+
+    def steep(X):
+        return answers(X) + 5 * X["a"].fillna(0).to_numpy()
+
+    for number in range(len(draws)):
+        more = {"grid": [-2.0, 0, 2]} if make is rs.pdp else {"bins": rs.EqualWidthBins(3)}
+        one = make(steep, gapped(150, rng), features="a", missing="bin", **more)
+        draws[number] = one["missing_curve"].item(), one["missing_curve_se"].item()
+    value, se = draws.T
+    # The standard deviation of 250 draws is known to 4.5 %.
+    np.testing.assert_allclose(value.std() / np.sqrt(np.mean(se**2)), 1, atol=0.15)
+
+
+def test_models_that_do_not_take_missing_values():
+    X = gapped(100, np.random.default_rng(3))[["a", "b"]]
+
+    def refuses(X):
+        if np.isnan(X["a"]).any():
+            raise ValueError("Input contains NaN")
+        return X["a"] + X["b"]
+
+    with pytest.raises(rs.ModelError, match="Input contains NaN"):
+        rs.pdp(refuses, X, features="a", missing="bin")
+    with pytest.raises(ValueError, match="Outputs at missing values of feature 'a' must be finite"):
+        rs.pdp(lambda X: X["a"] + X["b"], X, features="a", missing="bin")
+    assert rs.pdp(refuses, X, features="a", missing="drop")["curve"].notnull().all()
+
+
+def test_several_outputs_and_files_and_pictures_of_missing_rows(tmp_path):
+    X = gapped(100, np.random.default_rng(3))
+    two = rs.pdp(
+        lambda X: np.column_stack([answers(X), X["b"]]), X, features=["b", "a"], missing="bin"
+    )
+    assert two["missing_curve"].dims == ("output", "feature")
+    assert two["n_missing"].values.tolist() == [0, X["a"].isna().sum()]
+    one = rs.pdp(answers, X, features=["b", "a"], missing="bin")
+    np.testing.assert_array_equal(two["missing_curve"][0], one["missing_curve"])
+    assert np.isnan(one["missing_curve"].values[0])
+    one.to_netcdf(tmp_path / "one.nc")
+    xr.testing.assert_identical(xr.load_dataset(tmp_path / "one.nc"), one)
+    panel = rs.plot_profile(one, "a")[0]
+    mark = {line.get_label(): line for line in panel.get_lines()}["without a value"]
+    assert mark.get_ydata().tolist() == [float(one["missing_curve"][1])]
+    assert panel.get_ylim()[0] < float(one["missing_curve"][1]) < panel.get_ylim()[1]
+    assert "without a value" not in [
+        line.get_label() for line in rs.plot_profile(one, "b")[0].get_lines()
+    ]
+    slopes = rs.ice(answers, X, features="a", missing="bin", kind="derivative")
+    assert "missing_curve" not in slopes
+    np.testing.assert_allclose(slopes["ice"][0], np.tile(1 + X["b"], (40, 1)), atol=1e-9)
+
+
+def test_a_feature_that_is_constant_but_for_gaps():
+    X = gapped(50, np.random.default_rng(3))
+    X.loc[X["a"].notna(), "a"] = 1.0
+    for make in (rs.pdp, rs.ice, rs.m_plot):
+        found = make(answers, X, features=["a", "b"], missing="bin")
+        assert found["n_grid"].values.tolist()[0] == 0
+        assert "missing_curve" not in found
+    rs.bootstrap(
+        rs.ice(answers, X, features=["a", "b"], missing="bin"),
+        rs.pdp(answers, X, features=["a", "b"], missing="bin"),
+        n_resamples=8,
+        rng=0,
+    )
+
+
+# --- methods over levels --------------------------------------------------------------------------
+
+
+def test_methods_over_levels_in_any_order():
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame(
+        {"k": pd.Categorical(rng.choice(["u", "v", "w"], 400)), "b": rng.normal(size=400)}
+    )
+    height = {"u": 1.0, "v": 5.0, "w": 2.0}
+
+    def model(X):
+        return X["k"].map(height).astype(float).to_numpy() + X["b"].to_numpy()
+
+    profile = rs.pdp(model, X, features="k", grid=["v", "u", "w"])
+    effect = rs.ale(model, X, features="k", order=["w", "v", "u"])
+    curve = rs.m_plot(model, X, features="k")
+    found = rs.compare_methods([profile, effect, curve], "k")
+    assert found["level"].values.tolist() == ["v", "u", "w"]
+    assert found["effect_method"].values.tolist() == ["Partial dependence", "ALE", "M-plot"]
+    share = X["k"].value_counts(normalize=True)[["v", "u", "w"]].to_numpy()
+    np.testing.assert_allclose(found["weight_share"], share)
+    # Additive: what a level does is its height, whatever the order.
+    truth = np.array([5.0, 1, 2]) - share @ [5.0, 1, 2]
+    exact = found["curve"].sel(effect_method=["Partial dependence", "ALE"])
+    np.testing.assert_allclose(exact, np.tile(truth, (2, 1)), atol=1e-12)
+    np.testing.assert_allclose(found["curve_se"][0], profile["curve_se"][0])
+    np.testing.assert_allclose(
+        found["curve_se"].sel(effect_method="ALE"),
+        rs.std_error(effect)["curve_se"].values[0][[1, 2, 0]],
+    )
+    # The order is that of the first.
+    turned = rs.compare_methods([effect, profile], "k")
+    assert turned["level"].values.tolist() == ["w", "v", "u"]
+    for name in ("curve", "curve_se", "spread"):
+        np.testing.assert_allclose(
+            turned[name].sel(effect_method="ALE")[[1, 2, 0]], found[name].sel(effect_method="ALE")
+        )
+    np.testing.assert_allclose(turned["weight_share"], share[[2, 0, 1]])
+    panel = rs.plot_methods(found)
+    assert [text.get_text() for text in panel.get_legend().get_texts()] == [
+        "Partial dependence",
+        "ALE",
+        "M-plot",
+        "± standard error",
+    ]
+    heights = [patch.get_height() for patch in panel.patches]
+    assert heights == found["curve"].values.ravel().tolist()
+    assert [text.get_text().split("\n")[0] for text in panel.get_xticklabels()] == ["v", "u", "w"]
+    ends = [bar.lines[2][0].get_segments() for bar in panel.containers if hasattr(bar, "has_yerr")]
+    np.testing.assert_allclose(
+        [np.diff(one[:, 1]).item() / 2 for part in ends for one in part],
+        found["curve_se"].values.ravel(),
+    )
+
+
+def test_levels_that_one_method_does_not_have():
+    X = gapped(200, np.random.default_rng(3))
+    model, more = answers, {"features": "k", "missing": "drop"}
+    with pytest.warns(UserWarning, match="Levels without rows"):
+        effect = rs.ale(model, X, order=["u", "v"], **more)
+    profile = rs.pdp(model, X, features="k", missing="bin")
+    found = rs.compare_methods([effect, profile], "k")
+    assert found["level"].values.tolist() == ["u", "v", "missing"]
+    assert found["curve"].isnull().sel(effect_method="ALE").values.tolist() == [False, False, True]
+    assert found["curve"].sel(effect_method="Partial dependence").notnull().all()
+    share = found["weight_share"].values
+    means = (found["curve"] * share).sum("grid")
+    np.testing.assert_allclose(means, 0, atol=1e-12)
+    np.testing.assert_allclose(share, profile["weight_share"].values[0][[1, 0, 2]])
+    assert len(rs.plot_methods(found).get_xticks()) == 3
+
+
+def test_levels_and_numbers_do_not_go_together():
+    X = pd.DataFrame(
+        {"i": np.tile([0.0, 1, 2], 40), "b": np.random.default_rng(0).normal(size=120)}
+    )
+
+    def model(X):
+        return np.asarray(X["i"], dtype=float) * X["b"].to_numpy()
+
+    number = rs.pdp(model, X, features="i")
+    level = rs.pdp(model, X.assign(i=X["i"].astype("category")), features="i")
+    effect = rs.ale(model, X, features="i", categorical="i")
+    for results in ([number, effect], [level, number], [effect, number]):
+        with pytest.raises(ValueError, match="categories of feature 'i', or all numbers; got both"):
+            rs.compare_methods(results, "i", names=["one", "other"])
+    # Levels that are numbers have one name everywhere.
+    both = rs.compare_methods([level, effect], "i")
+    assert both["level"].values.tolist() == ["0", "1", "2"]
+    assert both["curve"].notnull().all()
+    assert rs.predict(level, [1.0], "i").item() == level["curve"].values[0, 1]
+
+
 # --- bad input ------------------------------------------------------------------------------------
 
 

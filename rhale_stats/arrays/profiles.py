@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.interpolate import make_smoothing_spline
 
@@ -24,11 +25,15 @@ ROUNDING, DIGITS = 1e-13, 12
 
 
 class Places(NamedTuple):
-    """Where the rows are on a grid: the point to their left, and the part of the way beyond it."""
+    """Where the rows are on a grid: the point to their left, and the part of the way beyond it.
+
+    Rows that are not ``known``, without a value of the feature, have no place and no share.
+    """
 
     left: IntArray
     part: FloatArray
     n_grid: int
+    known: NDArray[np.bool_]
 
     @property
     def right(self) -> IntArray:
@@ -40,7 +45,7 @@ class Places(NamedTuple):
         row = np.arange(len(self.left))
         return sparse.csr_array(
             (
-                np.concatenate([1 - self.part, self.part]),
+                np.concatenate([self.known * (1 - self.part), self.known * self.part]),
                 (np.concatenate([row, row]), np.concatenate([self.left, self.right])),
             ),
             shape=(len(row), self.n_grid),
@@ -48,29 +53,31 @@ class Places(NamedTuple):
 
     def share(self, weight: FloatArray | None) -> FloatArray:
         """Share of the rows at every point: what makes means of curves over the rows."""
-        w = np.ones(len(self.left)) if weight is None else weight
+        w = np.where(self.known, 1.0 if weight is None else weight, 0.0)
         total = np.bincount(self.left, w * (1 - self.part), self.n_grid)
         total += np.bincount(self.right, w * self.part, self.n_grid)
         return np.asarray(total / w.sum())
 
-    def at_rows(self, curve: FloatArray) -> FloatArray:
-        """A curve at every row."""
-        return np.asarray(curve[self.left] * (1 - self.part) + curve[self.right] * self.part)
+    def at_rows(self, curve: FloatArray, weight: FloatArray | None) -> FloatArray:
+        """A curve at every row; over all rows its mean is that over the rows with a place."""
+        values = curve[self.left] * (1 - self.part) + curve[self.right] * self.part
+        return np.where(self.known, values / np.average(self.known, weights=weight), 0.0)
 
 
 def places(grid: FloatArray, x: FloatArray) -> Places:
     """Rows between the points of a grid."""
+    known = ~np.isnan(x)
     last = max(len(grid) - 2, 0)
     left = np.clip(np.searchsorted(grid, x, "right") - 1, 0, last)
-    if len(grid) == 1:
-        return Places(left, np.zeros(len(x)), 1)
+    if len(grid) < 2:
+        return Places(left, np.zeros(len(x)), len(grid), known)
     part = np.clip((x - grid[left]) / (grid[left + 1] - grid[left]), 0.0, 1.0)
-    return Places(left, part, len(grid))
+    return Places(left, np.where(known, part, 0.0), len(grid), known)
 
 
 def level_places(level: IntArray, n_levels: int) -> Places:
     """Rows at their levels."""
-    return Places(level, np.zeros(len(level)), n_levels)
+    return Places(level, np.zeros(len(level)), n_levels, np.ones(len(level), dtype=bool))
 
 
 def centre_of(centering: str, grid: FloatArray, share: FloatArray) -> FloatArray:
@@ -117,6 +124,11 @@ def sample(values: FloatArray, weight: FloatArray | None, *, frequency: bool) ->
     return Sample(mean, squares / degrees, n)
 
 
+def mean_error(sample: Sample) -> float:
+    """Squared standard error of the mean of a single column."""
+    return float(sample.covariance[0, 0] / sample.n_effective)
+
+
 class Profile(NamedTuple):
     """A mean curve as it is centred, with the spread of what it is the mean of, and its errors."""
 
@@ -145,8 +157,41 @@ def influences(
     own = curves - (curves @ centre_of(centering, grid, share))[:, None]
     if centering == "mean":
         mean = np.average(own, axis=0, weights=weight)
-        own -= at.at_rows(mean)[:, None]
+        own -= at.at_rows(mean, weight)[:, None]
     return own
+
+
+class Beside(NamedTuple):
+    """One number that stands beside a curve, and its standard error."""
+
+    value: float
+    error: float
+
+
+def beside(
+    answers: FloatArray,
+    curves: FloatArray,
+    grid: FloatArray,
+    at: Places,
+    weight: FloatArray | None,
+    centering: str,
+    *,
+    frequency: bool,
+) -> Beside:
+    """math [41]: mean answer of the rows, less the constant that the centring takes off the curve.
+
+    The constant is a mean over the same rows, so that errors go together, as in `influences`.
+    """
+    own = answers
+    if centering != "none":
+        constant = curves @ centre_of(centering, grid, at.share(weight))
+        own = answers - constant
+    value = float(np.average(own, weights=weight))
+    if centering == "mean":
+        mean = np.average(curves, axis=0, weights=weight)
+        own = own - at.at_rows(mean - np.average(constant, weights=weight), weight)
+    found = sample(own[:, None], weight, frequency=frequency)
+    return Beside(value, float(np.sqrt(mean_error(found))))
 
 
 def profile(
@@ -226,7 +271,8 @@ def replicates(
     origin = curves.mean(axis=0)
     moved = curves - origin
     mean = weight.T @ moved / total
-    share = np.asarray(weight.T @ at.hats()) / total
+    share = np.asarray(weight.T @ at.hats())
+    share /= share.sum(axis=1, keepdims=True)
     fixed = centre_of(centering, grid, share[0])
     centre = share if centering in ("mean", "none") else np.tile(fixed, (len(share), 1))
     own = np.zeros_like(centre) if themselves else centre
