@@ -562,6 +562,7 @@ def test_all_regions(rng, kind, test, thresholds):
     jacobian = jacobian + np.where(X["z"] > 0, 1.0, 0.0)[:, None]
     local = local_of(X, jacobian, weights_of(kind, rng, 600), kind)
     options = {"bins": RULES[0], "thresholds": thresholds, "test": test, "rng": 0}
+    options |= {"n_permutations": 19}
     for given in (None, other):
         trees = rs.all_regions(local, ["x0", "z"], conditioning=given, progress=False, **options)
         assert list(trees["feature"].values) == ["x0", "z"]
