@@ -362,7 +362,8 @@ def _copies(table: models.Table, positions: tuple[int, ...], rows: IntArray) -> 
         return stack
     frame = table.data.iloc[background].reset_index(drop=True)
     for position in positions:
-        frame[table.data.columns[position]] = table.data.iloc[:, position].array.take(given)
+        own = table.data.iloc[:, position].array.take(given)
+        frame[table.data.columns[position]] = models.as_column(own)
     return frame
 
 
