@@ -458,7 +458,9 @@ class DifferenceQuotients:
         found, precision = [], self.precision
         for begin in range(0, len(grid), together):
             part = grid[begin : begin + together]
-            outputs, _ = self._evaluate(position, [part[[at] * n_rows] for at in range(len(part))])
+            outputs, _ = self._evaluate(
+                position, [part[np.full(n_rows, at)] for at in range(len(part))]
+            )
             precision = self._precision_of(outputs[0])
             found += outputs
         curves = np.stack(found, axis=1).astype(np.float64, copy=False)

@@ -236,6 +236,7 @@ def test_several_outputs_and_files(kind, rng, tmp_path):
     [
         ({"features": ["x0"]}, ValueError, "at least two.*got 1"),
         ({"features": "x0"}, TypeError, "sequence of two columns.*got 'x0'"),
+        ({"features": np.int64(1)}, TypeError, "sequence of two columns"),
         ({"features": [0, 0]}, ValueError, "distinct"),
         ({"features": [0, 9]}, KeyError, "got 9"),
         ({"kind": "shap"}, ValueError, "'pdp', 'ale'; got 'shap'"),
@@ -264,6 +265,8 @@ def test_bad_data_and_models(rng):
             raise RuntimeError("too many")
         return X["a"]
 
+    with pytest.raises(rs.ModelError, match="ValueError on all 30 rows used of X: could not conv"):
+        rs.h_statistic(lambda X: X.to_numpy(float)[:, 0], X.assign(k="p"))
     with pytest.raises(rs.ModelError, match="RuntimeError for 'a', called with 900 rows"):
         rs.h_statistic(raises, X, features=["a", "b"])
 
