@@ -461,7 +461,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("name", choices=list(BENCHMARKS))
     warnings.simplefilter("ignore")
-    logging.getLogger("PyALE").setLevel(logging.WARNING)
+    logging.disable(logging.INFO)  # PyALE sets the level of its own
     for benchmark in BENCHMARKS[parser.parse_args().name]:
         benchmark()
 
