@@ -204,7 +204,10 @@ def ale_local_effects(
     target : array_like of shape (n_rows,), optional
         What levels are encoded by: outcomes; by default the model's own output.
     missing : {"raise", "drop", "bin"}, default "raise"
-        As in `local_effects`; "bin" is for features with an axis.
+        As in `local_effects`. Of features with levels "bin" makes the rows without a value a level
+        named "missing", for which the model receives the missing value of the column itself. It is
+        the last level in its own order and in lists that do not name it; other orders place it like
+        any level. ``n_missing`` counts these rows.
 
     Returns
     -------
@@ -219,7 +222,8 @@ def ale_local_effects(
     ------
     ValueError
         As `local_effects`; an unknown ``order``, one that does not hold each level with rows once,
-        a single level of a feature that was named, "woe" with a target of more than two values,
+        a single level of a feature that was named, a level named "missing" beside missing values
+        with ``missing="bin"``, "woe" with a target of more than two values,
         encoders with precision weights or several outputs without ``target``.
     KeyError, TypeError, ModelError
         As `local_effects`.

@@ -60,6 +60,8 @@ DIFFERENCES = {
     "difference_up": "change of the output from the row's level to the next",
     "difference_down": "change of the output to the row's level from the one before",
 }
+# The level that rows without a value make, where they are to make one.
+MISSING_LEVEL = "missing"
 # Coordinates that features with levels have.
 LABELS = ("level", "n_levels", "n_levels_unused", "order")
 LEVEL_FACTS: dict[str, dict[str, str | int | float]] = {
@@ -143,6 +145,7 @@ class _Levels(NamedTuple):
     """One column as numbers of its levels, -1 where a value is missing or its row has no weight.
 
     ``first`` is a row of each level: the model gets levels as the column itself holds them.
+    ``with_missing`` says whether one of them is of the rows without a value.
     """
 
     name: str
@@ -151,6 +154,7 @@ class _Levels(NamedTuple):
     texts: list[str]
     first: IntArray
     n_unused: int
+    with_missing: bool
 
     def ordered(self, order: IntArray) -> _Levels:
         """The same with levels in another order."""
@@ -167,25 +171,28 @@ def _column(table: models.Table, position: int) -> pd.Series[Any]:
 
 
 def _levels(table: models.Table, position: int, weight: FloatArray | None, missing: str) -> _Levels:
-    """Levels that occur, in their own order: that of an ordered column, else sorted."""
+    """Levels that occur, in their own order: that of an ordered column, else sorted.
+
+    With ``missing="bin"`` rows without a value are a level, the last.
+    """
     name, series = table.names[position], _column(table, position)
     gone = series.isna().to_numpy()
-    if gone.any() and missing != "drop":
+    if gone.any() and missing == "raise":
         raise ValueError(
             f"X of feature {name!r} must have a level in every row; got {int(gone.sum())} missing "
             f"in {table.n_rows} rows (first rows: {first_rows(gone)}). Make them a level of their "
-            f"own, or leave these rows out: missing='drop'."
+            f"own, missing='bin', or leave these rows out, missing='drop'."
         )
-    absent = gone if weight is None else gone | (weight == 0)
-    if absent.all():
+    weightless = np.zeros(len(gone), dtype=np.bool_) if weight is None else weight == 0
+    if (gone | weightless).all():
         raise ValueError(
             f"X must have values of feature {name!r}; all {len(gone)} are missing. Leave the "
             f"feature out: features=[...]."
         )
     kind, n_unused = "nominal", 0
     if isinstance(series.dtype, pd.CategoricalDtype):
-        code, values = series.cat.codes.to_numpy(), series.cat.categories
-        n_unused = len(values) - len(np.unique(code[~absent]))
+        code, values = series.cat.codes.to_numpy(dtype=np.int64), series.cat.categories
+        n_unused = len(values) - len(np.unique(code[~(gone | weightless)]))
         kind = "ordinal" if series.cat.ordered else kind
     else:
         code, values = pd.factorize(series, sort=True)
@@ -193,17 +200,31 @@ def _levels(table: models.Table, position: int, weight: FloatArray | None, missi
             kind = "ordinal" if table.is_numeric(position) else "boolean"
         elif table.is_numeric(position):
             kind = "ordinal"
+    names = [level_text(value) for value in values]
+    binned = missing == "bin" and bool(gone.any())
+    if binned:
+        if MISSING_LEVEL in names:
+            raise ValueError(
+                f"Levels of feature {name!r} must not hold {MISSING_LEVEL!r} with missing='bin', "
+                f"which names rows without a value so; got a level of that name. Rename it, or use "
+                f"missing='drop'."
+            )
+        code, names = np.where(gone, len(values), code), [*names, MISSING_LEVEL]
+    absent = weightless if binned else gone | weightless
     occurs, first, own = np.unique(code[~absent], return_index=True, return_inverse=True)
     out = np.full(len(code), -1)
     out[~absent] = own
-    texts = [level_text(values[at]) for at in occurs]
+    texts = [names[at] for at in occurs]
     if len(set(texts)) < len(texts):
         twice = next(text for text in texts if texts.count(text) > 1)
         raise ValueError(
             f"Levels of feature {name!r} must differ as text; two of them read {twice!r}. Convert "
             f"the column to text."
         )
-    return _Levels(name, kind, out, texts, np.flatnonzero(~absent)[first], n_unused)
+    at_first = np.flatnonzero(~absent)[first]
+    return _Levels(
+        name, kind, out, texts, at_first, n_unused, binned and texts[-1] == MISSING_LEVEL
+    )
 
 
 # --- orders --------------------------------------------------------------------------------------
@@ -244,8 +265,10 @@ def _order_of(order: Orders, levels: Sequence[_Levels]) -> dict[str, Order]:
 
 
 def _given(asked: Sequence[Any], levels: _Levels) -> IntArray:
-    """Levels in the order of a list, which must have all of them once."""
+    """Levels in the order of a list, which must have all of them once, but may leave missing."""
     texts = [level_text(one) for one in asked]
+    if levels.with_missing and MISSING_LEVEL not in texts:
+        texts.append(MISSING_LEVEL)
     unknown = [text for text in texts if text not in levels.texts]
     absent = [text for text in levels.texts if text not in texts]
     twice = [text for text in dict.fromkeys(texts) if texts.count(text) > 1]

@@ -267,9 +267,7 @@ def _from_partial_dependence(
     bar: tqdm[Any],
 ) -> _Found:
     """math [60]."""
-    table = quotients.table
-    prediction = quotients.ask(table.data).astype(np.float64)
-    _check_answers(prediction)
+    prediction = _predictions(quotients)
     largest = np.abs(prediction).max(axis=0)
     own, others = [], []
     for position in positions:
@@ -362,8 +360,24 @@ def _copies(table: models.Table, positions: tuple[int, ...], rows: IntArray) -> 
         return stack
     frame = table.data.iloc[background].reset_index(drop=True)
     for position in positions:
-        frame[table.data.columns[position]] = table.data.iloc[:, position].array.take(given)
+        own = table.data.iloc[:, position].array.take(given)
+        frame[table.data.columns[position]] = models.as_column(own)
     return frame
+
+
+def _predictions(quotients: models.DifferenceQuotients) -> FloatArray:
+    """The model's answer at the rows."""
+    try:
+        answer = quotients.ask(quotients.table.data)
+    except (models.ModelError, models.UnknownOutputError):
+        raise
+    except Exception as error:
+        raise models.ModelError(
+            f"model raised {type(error).__name__} on all {quotients.table.n_rows} rows used of X: "
+            f"{error}"
+        ) from error
+    _check_answers(answer)
+    return answer.astype(np.float64)
 
 
 def _check_answers(answer: FloatArray) -> None:
@@ -393,8 +407,7 @@ def _from_ale(
 ) -> _Found:
     """math [61]."""
     table = quotients.table
-    prediction = quotients.ask(table.data).astype(np.float64)
-    _check_answers(prediction)
+    prediction = _predictions(quotients)
     n_outputs = prediction.shape[1]
     axes: list[FeatureAxis | None] = []
     main = []
@@ -472,7 +485,7 @@ def _main_effect(
 def _positions(table: models.Table, features: Sequence[str | int] | None) -> list[int]:
     if features is None:
         positions = list(range(len(table.names)))
-    elif isinstance(features, str | int):
+    elif isinstance(features, str | int | np.integer):
         raise TypeError(f"features must be a sequence of two columns or more; got {features!r}.")
     else:
         positions = [position_of(feature, table.names) for feature in features]

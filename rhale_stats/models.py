@@ -110,9 +110,14 @@ class Table:
             held = stack[:, position].astype(np.float64)
             return stack, np.split(held, len(columns))
         frame = pd.concat([self.data] * len(columns), ignore_index=True)
-        values = pd.concat([pd.Series(column) for column in columns], ignore_index=True)
+        values = pd.concat([as_column(column) for column in columns], ignore_index=True)
         frame[self.data.columns[position]] = values
         return frame, list(columns)
+
+
+def as_column(column: Values) -> pd.Series[Any]:
+    """A column of its own type: left to itself pandas makes texts of objects that are texts."""
+    return pd.Series(column, dtype=object if str(column.dtype) == "object" else None)
 
 
 def as_table(X: Any) -> Table:
@@ -453,7 +458,9 @@ class DifferenceQuotients:
         found, precision = [], self.precision
         for begin in range(0, len(grid), together):
             part = grid[begin : begin + together]
-            outputs, _ = self._evaluate(position, [part[[at] * n_rows] for at in range(len(part))])
+            outputs, _ = self._evaluate(
+                position, [part[np.full(n_rows, at)] for at in range(len(part))]
+            )
             precision = self._precision_of(outputs[0])
             found += outputs
         curves = np.stack(found, axis=1).astype(np.float64, copy=False)
@@ -498,7 +505,7 @@ class DifferenceQuotients:
         rows = data.iloc[part] if isinstance(data, pd.DataFrame) else data[part]
         table = Table(rows, self.table.names)
         rows, _ = table.stacked(positions[0], [one for one in first for _ in second])
-        other = pd.concat([pd.Series(one) for one in [*second] * len(first)], ignore_index=True)
+        other = pd.concat([as_column(one) for one in [*second] * len(first)], ignore_index=True)
         rows, _ = Table(rows, table.names).stacked(positions[1], [other.array])
         try:
             answer = self.ask(rows)

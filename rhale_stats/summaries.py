@@ -14,7 +14,7 @@ from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 
-from rhale_stats import profile_tables
+from rhale_stats import h_statistic_tables, profile_tables
 from rhale_stats import second_order_inference as second_order
 from rhale_stats.arrays.accumulate import curve_at, turning_points
 from rhale_stats.arrays.binning import bin_index
@@ -32,6 +32,7 @@ from rhale_stats.schema import (
     feature_position,
     is_categorical,
     level_names,
+    of_part,
     one_feature,
     position_of,
     slopes,
@@ -56,6 +57,8 @@ LOSS_NAMES = {"index": "heterogeneity index", "output": "heterogeneity of the ou
 BELOW_DROP, ABOVE_LEVEL, UNCONFIRMED, PRUNED = "drop", "level", "unconfirmed", "pruned"
 # How levels were put in order, where the name alone would not say it.
 ORDERS = {"given": "as given", "as_is": "of the categories or the alphabet"}
+# So many pairs of H-statistics are printed.
+MOST_PAIRS = 15
 # Before a node in print, once for every split above it.
 INDENT = "|  "
 # R's marks of p-values.
@@ -93,7 +96,7 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     effect : Dataset
         What `rhale` or `std_error` returned; standard errors are added where they are missing. Or
         what `compare`, another test, `effect_sizes`, `regions`, `all_regions`,
-        `interaction_matrix` or `ale2` returned.
+        `interaction_matrix`, `ale2` or `h_statistic` returned.
     level : float, default 0.95
         Of the intervals estimate ± t std_error (pointwise, central limit theorem, math [24];
         Student's t with the degrees of freedom of the bin, as in `confint`).
@@ -144,6 +147,8 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         return second_order.tidy(effect, level=level)
     if is_profile(effect):
         return profile_tables.tidy(effect, level)
+    if h_statistic_tables.is_h_statistics(effect):
+        return h_statistic_tables.tidy(effect)
     if _kind(effect) == "test":
         return _tidy_test(effect)
     if _kind(effect) == "effect sizes":
@@ -190,7 +195,7 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     ----------
     effect : Dataset
         What `rhale` or `std_error` returned; standard errors are added where they are missing. Or
-        what a test, `regions` or `all_regions` returned.
+        what a test, `regions`, `all_regions` or `h_statistic` returned.
     level : float, default 0.95
         Of the intervals for the average effect.
 
@@ -213,6 +218,9 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         Of profiles such as `pdp`: ``term``, ``kind``, ``n_grid``, ``n_obs``, ``importance``,
         ``heterogeneity_output``, ``curve_min``, ``curve_max``.
 
+        Of H-statistics one line: ``h2`` and ``h`` of all interactions, ``kind``, ``n_features``,
+        ``n_rows``, ``n_rows_total``, ``n_model_calls``, ``n_model_rows``.
+
     Raises
     ------
     ValueError
@@ -231,6 +239,8 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     """
     if is_profile(effect):
         return profile_tables.glance(effect)
+    if h_statistic_tables.is_h_statistics(effect):
+        return h_statistic_tables.glance(effect)
     if _kind(effect) == "test":
         return _glance_test(effect)
     if _kind(effect) == REGIONS:
@@ -356,16 +366,17 @@ def summary(
     Of regions there is a line a node, indented below the one that it is part of: rows, loss, the
     best split with the relative drop of the loss that it brings and its p-value, and what became
     of it, a split or a region of that number. Of interactions there is a line a feature, with the
-    drop by the best split of every other column.
+    drop by the best split of every other column. Of H-statistics there are lines of features and of
+    pairs, the largest first.
 
     Parameters
     ----------
     effect : Dataset
         What `rhale` or `std_error` returned; standard errors are added where they are missing. Or
-        what a test, `effect_sizes`, `regions`, `all_regions`, `interaction_matrix` or `ale2`
-        returned.
+        what a test, `effect_sizes`, `regions`, `all_regions`, `interaction_matrix`, `ale2` or
+        `h_statistic` returned.
     feature : str or int, optional
-        Show the bins of this feature; its regions or interactions only.
+        Show the bins of this feature; its regions, interactions or pairs only.
     level : float, default 0.95
         Of the intervals.
 
@@ -404,6 +415,8 @@ def summary(
         return second_order.summary(effect, level=level)
     if is_profile(effect):
         return _profile_summary(effect, feature, level)
+    if h_statistic_tables.is_h_statistics(effect):
+        return _h_summary(effect, feature)
     if _kind(effect) in ("test", "effect sizes"):
         return _other_summary(effect)
     if _kind(effect) == REGIONS:
@@ -874,6 +887,55 @@ def _interactions_summary(found: xr.Dataset) -> Summary:
         notes.append("There was no test: a drop may be chance (see n_permutations).")
     smry = Summary()
     smry.tables = _with_facts(cells, title, lines, heads, names.tolist())
+    smry.add_extra_txt(["Notes:", *(f"[{i}] {note}" for i, note in enumerate(notes, start=1))])
+    return smry
+
+
+def _h_summary(found: xr.Dataset, feature: str | int | None) -> Summary:
+    """H-statistics: a line a feature, and a line a pair, the largest first."""
+    found = of_part(found)
+    attrs, pairwise_there = found.attrs, "h2_pairwise" in found
+    if feature is not None:
+        found = found.isel(feature=[feature_position(found, feature)])
+    table = h_statistic_tables.tidy(found)
+    shares = bool(attrs["normalize"])
+    # Two that interact with each other only differ by rounding.
+    stem = "h2" if shares else "h"
+    place = np.round(-table[stem] / (np.abs(table[stem].max()) or 1.0), 9)
+    table = table.assign(place=place, pair=table["kind"] == h_statistic_tables.PAIR)
+    table = table.sort_values(["pair", "place"], kind="stable")
+    n_pairs = int(table["pair"].sum())
+    table = table[~table["pair"] | (table.groupby("pair").cumcount() < MOST_PAIRS)]
+    kind = {"pdp": "partial dependence", "ale": "ALE"}[attrs["h_kind"]]
+    rows = str(attrs["n_rows"])
+    if attrs["n_rows"] < attrs["n_rows_total"]:
+        rows = f"{rows} of {attrs['n_rows_total']}"
+    cells = [
+        ["Rows:", rows, "Computed from:", kind],
+        ["Weights:", attrs["weight_kind"], "Sorted by:", "share" if shares else "size"],
+        ["Model calls:", str(attrs["n_model_calls"]), "All, H²:", f"{found['h2'].item():.4g}"],
+        ["Model rows:", str(attrs["n_model_rows"]), "All, size:", f"{found['h'].item():.4g}"],
+    ]
+    lines = [[f"{line['h2']:.4g}", f"{line['h']:.4g}"] for _, line in table.iterrows()]
+    output = with_units(attrs["output_name"], attrs["output_units"])
+    notes = [
+        "H²: of all and of a feature the share of the variance of the output, of a pair that of "
+        "the variance of their joint effect. size: square root of the numerator, in units of the "
+        "output; sizes of pairs compare, their shares do not.",
+    ]
+    if attrs["row_seed"] >= 0:
+        notes.append(f"Rows were drawn at random; seed {attrs['row_seed']}.")
+    if n_pairs > MOST_PAIRS:
+        notes.append(f"The {MOST_PAIRS} largest of {n_pairs} pairs; tidy has all of them.")
+    if not pairwise_there:
+        notes.append("There are no pairs; see pairwise.")
+    if attrs["h_kind"] == "ale":
+        notes.append(f"Bins: {attrs['bin_rule']}({attrs['bin_parameters']}).")
+    smry = Summary()
+    smry.tables = _with_facts(
+        cells, f"H-statistics: interactions in {output}", lines, ["H²", "size"],
+        table["term"].tolist(),
+    )  # fmt: skip
     smry.add_extra_txt(["Notes:", *(f"[{i}] {note}" for i, note in enumerate(notes, start=1))])
     return smry
 

@@ -223,6 +223,134 @@ def test_missing_values():
     assert np.isfinite(boot["curve"].sel(feature="c").isel(edge=slice(4))).all()
 
 
+def gaps(n=300, seed=3):
+    """A table with missing values in columns of every kind, and one without."""
+    rng = np.random.default_rng(seed)
+    frame = table(n, seed)
+    c = frame["c"].astype(object).where(rng.random(n) > 0.2, None)
+    b = frame["b"].astype(object).where(rng.random(n) > 0.3, None)
+    return pd.DataFrame(
+        {
+            "x": frame["x"],
+            "category": pd.Categorical(c, LEVELS),
+            "string": c.astype("string"),
+            "object": c,
+            "boolean": b.astype("boolean"),
+            "flag": b,
+            "number": c.map(CONSTANTS).astype(float),
+        }
+    )
+
+
+COLUMNS = ["category", "string", "object", "boolean", "flag", "number"]
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_missing_as_a_level_is_a_level_of_that_name(column):
+    """Written out as text, the same table has the same effects; the model gets the gap itself."""
+    frame = gaps()
+    texts = frame[column].map(lambda value: "a gap" if pd.isna(value) else str(value))
+
+    def by_text(t):
+        height = t["t"].map({text: i**2 for i, text in enumerate(sorted(set(texts)))})
+        return height.to_numpy() * (1 + t["x"].to_numpy())
+
+    def f(t):
+        assert t[column].dtype == frame[column].dtype
+        gone = t[column].isna()
+        assert set(map(type, t[column][gone])) <= set(
+            map(type, frame[column][frame[column].isna()])
+        )
+        named = t[column].map(lambda value: "a gap" if pd.isna(value) else str(value))
+        return by_text(pd.DataFrame({"t": named, "x": t["x"]}))
+
+    found = rs.ale(f, frame, features=column, categorical=column, missing="bin", order="as_is")
+    level = found["level"].sel(feature=column).values.tolist()
+    assert level[-1] == "missing"
+    assert found["n_missing"].item() == frame[column].isna().sum() == found["n_level"].values[0, -1]
+    order = [*sorted(set(texts) - {"a gap"}, key=lambda t: float(t) if column == "number" else t)]
+    plain = pd.DataFrame({"t": texts, "x": frame["x"]})
+    other = rs.ale(by_text, plain, features="t", order=[*order, "a gap"])
+    for name in ("effect", "heterogeneity", "curve", "curve_cov", "level_share"):
+        np.testing.assert_array_equal(found[name].values, other[name].values)
+
+
+def missing_model(frame):
+    c = frame["c"].astype(object).where(frame["c"].notna(), "d")
+    return c.map(CONSTANTS).to_numpy(float) + 2 * frame["c"].isna().to_numpy() * frame["x"]
+
+
+def with_gaps(n=400):
+    frame = table(n).astype({"c": object})
+    frame.loc[frame["c"] == "d", "c"] = None
+    return frame.astype({"c": "category"})
+
+
+def test_places_of_the_missing_level():
+    frame = with_gaps()
+
+    def levels(**more):
+        found = rs.ale(missing_model, frame, features="c", missing="bin", **more)
+        return found["level"].values[0].tolist()
+
+    assert levels(order="as_is") == ["a", "b", "c", "missing"]
+    assert levels(order=["c", "a", "b"]) == ["c", "a", "b", "missing"]
+    assert levels(order=["c", "missing", "a", "b"]) == ["c", "missing", "a", "b"]
+    # By the other columns, and by the output, it lies where its rows do: they were level d.
+    plain = frame.assign(c=frame["c"].astype(object).fillna("d"))
+    for order in ("similarity", "target"):
+        whole = rs.ale(model, plain, features="c", order=order, target=frame["x"])
+        named = ["missing" if one == "d" else one for one in whole["level"].values[0]]
+        assert levels(order=order, target=frame["x"]) == named
+    with pytest.raises(ValueError, match="'d' is not among the levels with rows"):
+        levels(order=["a", "b", "c", "d"])
+
+
+def test_missing_level_with_weights_and_replicates():
+    frame = with_gaps()
+    times = np.random.default_rng(0).integers(0, 4, len(frame))
+    options = {"missing": "bin", "features": ["x", "c"], "bins": rs.EqualWidthBins(3)}
+    counted = rs.ale(
+        missing_model,
+        frame,
+        weights=times,
+        weight_kind="frequency",
+        order={"c": "as_is"},
+        **options,
+    )
+    repeated = rs.ale(
+        missing_model, frame.loc[np.repeat(frame.index, times)], order={"c": "as_is"}, **options
+    )
+    for name in ("effect", "heterogeneity", "curve", "curve_cov", "n_obs", "n_level"):
+        np.testing.assert_allclose(
+            counted[name].sel(feature="c"), repeated[name].sel(feature="c"), rtol=1e-9, atol=1e-13
+        )
+    local = rs.ale_local_effects(missing_model, frame, **options)
+    effect = rs.std_error(rs.ale_from_local(local, bins=rs.EqualWidthBins(3)))
+    boot = rs.bootstrap(local, effect, n_resamples=2000, rng=0)
+    spread = boot["curve"].std(("chain", "draw")).sel(feature="c")
+    # A standard deviation of 2000 draws is known to 1.6 %; the rest is of order 1 / n.
+    np.testing.assert_allclose(spread, effect["curve_se"].sel(feature="c"), rtol=0.09)
+    assert "missing" in rs.tidy(effect)[["level_from", "level_to"]].to_numpy()
+    # No row of weight has a gap: there is no such level.
+    weights = frame["c"].notna().astype(float)
+    none = rs.ale(missing_model, frame, features="c", missing="bin", weights=weights, order="as_is")
+    assert none["level"].values[0].tolist() == ["a", "b", "c"]
+
+
+def test_bad_missing_levels():
+    frame = with_gaps()
+    frame["c"] = frame["c"].cat.rename_categories({"b": "missing"})
+    with pytest.raises(ValueError, match=r"must not hold 'missing' with.*Rename it, or use"):
+        rs.ale(missing_model, frame, features="c", missing="bin")
+    # Without gaps the name is free.
+    rest = frame.dropna().reset_index(drop=True)
+    assert "missing" in rs.ale(lambda t: t["x"], rest, features="c", missing="bin")["level"].values
+    gone = frame.assign(c=pd.Series([None] * len(frame), dtype=object))
+    with pytest.raises(ValueError, match="must have values of feature 'c'; all 400 are missing"):
+        rs.ale(missing_model, gone, features="c", missing="bin")
+
+
 # --- the model and its outputs -------------------------------------------------------------------
 
 

@@ -236,6 +236,7 @@ def test_several_outputs_and_files(kind, rng, tmp_path):
     [
         ({"features": ["x0"]}, ValueError, "at least two.*got 1"),
         ({"features": "x0"}, TypeError, "sequence of two columns.*got 'x0'"),
+        ({"features": np.int64(1)}, TypeError, "sequence of two columns"),
         ({"features": [0, 0]}, ValueError, "distinct"),
         ({"features": [0, 9]}, KeyError, "got 9"),
         ({"kind": "shap"}, ValueError, "'pdp', 'ale'; got 'shap'"),
@@ -264,5 +265,73 @@ def test_bad_data_and_models(rng):
             raise RuntimeError("too many")
         return X["a"]
 
+    with pytest.raises(rs.ModelError, match="ValueError on all 30 rows used of X: could not conv"):
+        rs.h_statistic(lambda X: X.to_numpy(float)[:, 0], X.assign(k="p"))
     with pytest.raises(rs.ModelError, match="RuntimeError for 'a', called with 900 rows"):
         rs.h_statistic(raises, X, features=["a", "b"])
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def test_tables(rng):
+    X = rng.normal(size=(80, 4))
+    found = rs.h_statistic(model, X, n_rows=60, rng=3)
+    table = rs.tidy(found)
+    assert table["kind"].tolist() == ["overall"] * 4 + ["pair"] * 6
+    overall = table[table["kind"] == "overall"].set_index("term")
+    np.testing.assert_array_equal(overall["h2"], found["h2_overall"])
+    np.testing.assert_array_equal(overall["h"], found["h_overall"])
+    pairs = table[table["kind"] == "pair"].set_index("term")
+    for a, b in combinations(found["feature"].values, 2):
+        line = pairs.loc[f"{a}:{b}"]
+        assert line["h2"] == found["h2_pairwise"].sel(feature=a, feature_other=b)
+        assert line["h"] == found["h_pairwise"].sel(feature=a, feature_other=b)
+    # Of some features, each pair once.
+    some = rs.tidy(found.sel(feature=["x1", "x0"]))
+    assert some["term"].tolist()[2:] == ["x1:x0", "x1:x2", "x1:x3", "x0:x2", "x0:x3"]
+    line = rs.glance(found).iloc[0]
+    assert line["h2"] == found["h2"]
+    assert (line["kind"], line["n_rows"], line["n_rows_total"]) == ("pdp", 60, 80)
+    assert line["n_model_rows"] == found.attrs["n_model_rows"]
+    assert rs.tidy(rs.h_statistic(model, X, pairwise=False))["kind"].unique() == ["overall"]
+
+
+@pytest.mark.parametrize(("normalize", "first"), [(True, "x0:x2"), (False, "x0:x1")])
+def test_summary_has_the_largest_first(rng, normalize, first):
+    X = rng.normal(size=(80, 4))
+
+    def f(X):
+        # The larger share is of the smaller of both interactions.
+        return 3 * X[:, 0] * X[:, 1] + 9 * X[:, 1] + X[:, 0] * X[:, 2]
+
+    found = rs.h_statistic(f, X, normalize=normalize, n_rows=60, rng=3)
+    text = str(rs.summary(found))
+    assert "60 of 80" in text
+    assert "partial dependence" in text
+    assert f"{float(found['h2']):.4g}" in text
+    assert f"{found.attrs['n_model_rows']}" in text
+    terms = [line.split()[0] for line in text.splitlines() if line.startswith("x")]
+    assert sorted(terms) == sorted(rs.tidy(found)["term"])
+    assert terms[4] == first
+    one = str(rs.summary(found, "x3")).splitlines()
+    assert [line.split()[0] for line in one if line.startswith("x")] == [
+        *("x3", "x3:x0", "x3:x1", "x3:x2")
+    ]
+    with pytest.raises(KeyError, match="'x9'"):
+        rs.summary(found, "x9")
+
+
+def test_tables_of_several_outputs_and_many_pairs(rng):
+    X = rng.normal(size=(40, 7))
+
+    def f(X):
+        return np.column_stack([model(X), X[:, 0] * X[:, 2]])
+
+    both = rs.h_statistic(f, X, kind="ale")
+    assert rs.tidy(both).groupby("output").size().tolist() == [28, 28]
+    assert rs.glance(both)["output"].tolist() == [0, 1]
+    text = str(rs.summary(both))
+    assert "The 15 largest of 21 pairs" in text
+    assert "interactions in output 1" in text
+    assert "QuantileBins(n_bins=10)" in text

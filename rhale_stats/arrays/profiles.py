@@ -115,7 +115,10 @@ def sample(values: FloatArray, weight: FloatArray | None, *, frequency: bool) ->
     # Twice, so that a large offset leaves no rounding behind.
     shift = w @ deviation / total
     mean, deviation = mean + shift, deviation - shift
-    squares = (deviation * w[:, None]).T @ deviation
+    # A product with itself is symmetric to the last bit, and by far the fastest where threads of
+    # BLAS wait for a busy core.
+    root = deviation if weight is None else deviation * np.sqrt(w)[:, None]
+    squares = root.T @ root
     degrees = total - 1.0 if counts else total - float(w @ w) / total
     n = total if counts else total**2 / float(w @ w)
     # Weights of one row leave rounding.
@@ -213,7 +216,7 @@ def profile(
     # A large offset is taken off before anything is multiplied.
     origin = float(curves[0].mean())
     moved = curves - origin
-    mean = sample(moved, weight, frequency=frequency).mean
+    mean = np.average(moved, axis=0, weights=weight)
     own = sample(moved - (moved @ alike)[:, None], weight, frequency=frequency)
     error = sample(influences(moved, grid, at, weight, centering), weight, frequency=frequency)
     offset = float(centre @ mean)

@@ -2,7 +2,9 @@
 
 ``bias`` times what no peer has: the checks of bias, and dense truths. ``bins`` times AdaptiveBins;
 ``bootstrap`` stands beside scikit-explain (``pip install scikit-explain``), ``regional`` beside
-effector's search for regions.
+effector's search for regions. ``effects`` is what asks a model again: ALE of first and second order
+beside PyALE, partial dependence and ICE beside scikit-learn, bins that adapt beside the model's own
+time, and H-statistics.
 
 Times are the least of several runs, the two sides taking turns; ratios are what to quote, since
 machines differ. Needs effector 0.6.0, the authors' library: ``pip install ".[test]"``.
@@ -11,6 +13,7 @@ machines differ. Needs effector 0.6.0, the authors' library: ``pip install ".[te
 from __future__ import annotations
 
 import argparse
+import logging
 import time
 import tracemalloc
 import warnings
@@ -287,11 +290,168 @@ def every_region() -> None:
         )
 
 
+class Smooth:
+    """A cheap model of any table, vectorised."""
+
+    def predict(self, table):
+        x = np.asarray(table)
+        return np.sin(3 * x[:, 0]) * x[:, 1] + x[:, 2] ** 2 - x[:, 3] * x[:, 4]
+
+
+def uniform_table(n_rows: int, n_features: int = 5):
+    """Features uniform on [0, 1]."""
+    import pandas as pd
+
+    values = np.random.default_rng(n_rows).uniform(size=(n_rows, n_features))
+    return pd.DataFrame(values).add_prefix("x")
+
+
+def ale_beside_pyale() -> None:
+    """First order, all features; PyALE one after the other. What the model takes stands apart."""
+    import pandas as pd
+    import PyALE
+
+    n_bins, model = 40, Smooth()
+    print(
+        f"ALE of 5 features, {n_bins} quantiles, of a cheap model; PyALE {version('PyALE')} one "
+        f"feature at a time, without\nintervals. model: bare predictions of 2N rows, once a "
+        f"feature. beyond: ours and PyALE's without these."
+    )
+    heads = ("rows", "model", "rs.ale", "PyALE", "PyALE/ale", "beyond")
+    print("".join(f"{name:>13}" for name in heads))
+    for n_rows in (10_000, 100_000, 1_000_000):
+        X = uniform_table(n_rows)
+        twice = pd.concat([X, X], ignore_index=True)
+
+        def bare(X=X, twice=twice):
+            for _ in X:
+                model.predict(twice)
+
+        def ours(X=X):
+            rs.ale(model, X, bins=rs.QuantileBins(n_bins), progress=False)
+
+        def theirs(X=X):
+            for name in X:
+                PyALE.ale(X, model, [name], grid_size=n_bins, include_CI=False, plot=False)
+
+        runs = 3 if n_rows == 1_000_000 else 10
+        least, own, peer = least_seconds(bare, ours, theirs, runs=runs)
+        times = "".join(f"{1e3 * t:>10.1f} ms" for t in (least, own, peer))
+        beyond = (peer - least) / (own - least)
+        print(f"{n_rows:>13,}{times}{peer / own:>12.2f}x{beyond:>12.2f}x")
+
+
+def adaptive_of_trees() -> None:
+    """ALE with bins that adapt, beside the model's own time on 2N rows, once a feature."""
+    import pandas as pd
+    from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+
+    n_rows, n_features = 100_000, 3
+    print(
+        f"ALE of {n_features} features with AdaptiveBins, {n_rows:,} rows, beside bare predictions "
+        f"of 2N rows for each feature (promise: at most 2.2)."
+    )
+    X = uniform_table(n_rows, n_features=5)
+    y = Smooth().predict(X)
+    twice = pd.concat([X, X], ignore_index=True)
+    names = list(X)[:n_features]
+    for model in (
+        RandomForestRegressor(30, min_samples_leaf=20, n_jobs=-1, random_state=0),
+        HistGradientBoostingRegressor(random_state=0),
+    ):
+        model.fit(X[:20_000], y[:20_000])
+
+        def bare(model=model):
+            for _ in names:
+                model.predict(twice)
+
+        def ours(model=model):
+            rs.ale(model, X, features=names, bins=rs.AdaptiveBins(), progress=False)
+
+        least, own = least_seconds(bare, ours, runs=5)
+        print(
+            f"{type(model).__name__:>32}: model {least:.2f} s, rs.ale {own:.2f} s, "
+            f"{own / least:.2f} times"
+        )
+
+
+def profiles_beside_sklearn() -> None:
+    """Partial dependence and ICE on one grid, of a cheap and of a dearer model."""
+    import sklearn
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from sklearn.inspection import partial_dependence
+    from sklearn.linear_model import LinearRegression
+
+    n_grid = 40
+    print(
+        f"Partial dependence with its ICE, one feature, {n_grid} points, beside scikit-learn "
+        f"{sklearn.__version__}, method='brute', kind='both'.\nrs.pdp has standard errors and the "
+        f"spread of the ICE curves, rs.ice the curves."
+    )
+    heads = ("rows", "rs.pdp", "rs.ice", "sklearn", "sklearn/pdp", "sklearn/ice")
+    print("".join(f"{name:>13}" for name in heads))
+    for model, sizes in (
+        (LinearRegression(), (1_000, 10_000, 100_000)),
+        (HistGradientBoostingRegressor(max_iter=20, random_state=0), (1_000, 10_000)),
+    ):
+        train = uniform_table(20_000)
+        model.fit(train, Smooth().predict(train))
+        print(type(model).__name__)
+        for n_rows in sizes:
+            X = uniform_table(n_rows)
+            grid = np.quantile(X["x1"], np.linspace(0, 1, n_grid))
+            options = {"features": "x1", "grid": {"x1": grid}, "progress": False}
+
+            def theirs(model=model, X=X, grid=grid):
+                partial_dependence(
+                    model, X, ["x1"], custom_values={"x1": grid}, method="brute", kind="both"
+                )
+
+            pdp, ice, peer = least_seconds(
+                lambda model=model, X=X, options=options: rs.pdp(model, X, **options),
+                lambda model=model, X=X, options=options: rs.ice(model, X, **options),
+                theirs,
+                runs=5 if n_rows == sizes[-1] else 10,
+            )
+            times = "".join(f"{1e3 * t:>10.1f} ms" for t in (pdp, ice, peer))
+            print(f"{n_rows:>13,}{times}{peer / pdp:>12.2f}x{peer / ice:>12.2f}x")
+
+
+def second_order() -> None:
+    """ale2 beside PyALE's surface, and H-statistics by themselves."""
+    import PyALE
+
+    n_bins, model = 20, Smooth()
+    print(f"Second-order ALE, {n_bins} quantiles each, beside PyALE {version('PyALE')}.")
+    print("".join(f"{name:>13}" for name in ("rows", "rs.ale2", "PyALE", "PyALE/ale2")))
+    for n_rows in (10_000, 100_000, 1_000_000):
+        X = uniform_table(n_rows)
+
+        def ours(X=X):
+            rs.ale2(model, X, ("x0", "x1"), bins=rs.QuantileBins(n_bins), progress=False)
+
+        def theirs(X=X):
+            PyALE.ale(X, model, ["x0", "x1"], grid_size=n_bins, include_CI=False, plot=False)
+
+        own, peer = least_seconds(ours, theirs, runs=3 if n_rows == 1_000_000 else 5)
+        times = "".join(f"{1e3 * t:>10.1f} ms" for t in (own, peer))
+        print(f"{n_rows:>13,}{times}{peer / own:>12.2f}x")
+    X = uniform_table(500)
+    seconds = least_seconds(
+        lambda: rs.h_statistic(model, X, progress=False),
+        lambda: rs.h_statistic(model, X, kind="ale", progress=False),
+        runs=3,
+    )
+    for kind, time_taken in zip(("pdp", "ale"), seconds, strict=True):
+        print(f"h_statistic, 500 rows of 5 features, all pairs, {kind!r}: {time_taken:.2f} s")
+
+
 BENCHMARKS = {
     "global": (global_effects, bin_search),
     "bias": (bias,),
     "bins": (adaptive,),
     "bootstrap": (bootstrap,),
+    "effects": (ale_beside_pyale, adaptive_of_trees, profiles_beside_sklearn, second_order),
     "regional": (regional, every_region),
 }
 
@@ -301,6 +461,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("name", choices=list(BENCHMARKS))
     warnings.simplefilter("ignore")
+    logging.disable(logging.INFO)  # PyALE sets the level of its own
     for benchmark in BENCHMARKS[parser.parse_args().name]:
         benchmark()
 
