@@ -507,18 +507,10 @@ class DifferenceQuotients:
         rows, _ = table.stacked(positions[0], [one for one in first for _ in second])
         other = pd.concat([as_column(one) for one in [*second] * len(first)], ignore_index=True)
         rows, _ = Table(rows, table.names).stacked(positions[1], [other.array])
-        try:
-            answer = self.ask(rows)
-        except ModelError as error:
-            raise ModelError(f"Features {names}: {error}") from error.__cause__
-        except UnknownOutputError:
-            raise
-        except Exception as error:
-            raise ModelError(
-                f"model raised {type(error).__name__} for features {names}, called with "
-                f"{len(rows)} rows, {len(first) * len(second)} versions of {table.n_rows}: "
-                f"{error}"
-            ) from error
+        called = (
+            f"called with {len(rows)} rows, {len(first) * len(second)} versions of {table.n_rows}"
+        )
+        answer = self._answer(rows, f"features {names}", called)
         precision = self._precision_of(answer)
         answer = answer.astype(np.float64, copy=False)
         largest = np.abs(answer).max(axis=0)[None]
@@ -550,19 +542,25 @@ class DifferenceQuotients:
         rows, held = self.table.stacked(position, columns)
         which = which or f"rows 0 to {self.table.n_rows - 1} of X"
         name = self.table.names[position]
+        called = f"called once with {len(rows)} rows: {which}, {len(columns)} times, with {name!r}"
+        outputs = self._answer(rows, f"feature {name!r}", called, held)
+        return np.split(outputs, len(columns)), held
+
+    def _answer(
+        self, rows: Any, whose: str, called: str, held: Sequence[Values] = ()
+    ) -> FloatArray:
+        """The model's answer; what it raises says for whose sake it was called, and how."""
         try:
-            outputs = self.ask(rows)
+            return self.ask(rows)
         except ModelError as error:
-            raise ModelError(f"Feature {name!r}: {error}") from error.__cause__
+            raise ModelError(f"{whose[0].upper()}{whose[1:]}: {error}") from error.__cause__
         except UnknownOutputError:
             raise
         except Exception as error:
+            values = f" {_values_text(held)}" if held else ""
             raise ModelError(
-                f"model raised {type(error).__name__} for feature {name!r}, called once with "
-                f"{len(rows)} rows: {which}, {len(columns)} times, "
-                f"with {name!r} {_values_text(held)}: {error}"
+                f"model raised {type(error).__name__} for {whose}, {called}{values}: {error}"
             ) from error
-        return np.split(outputs, len(columns)), held
 
     def _check_useful(
         self, position: int, zero: FloatArray, derivative: Differences, wide: Differences

@@ -70,6 +70,37 @@ def test_equals_the_formulas(rng, weighted):
     assert float(found["h2_overall"][3]) == 0.0
 
 
+def test_the_example_of_hstats():
+    """Its documented one: a linear model of iris, a category and one interaction.
+
+    What hstats' own tests state of it: only the two features, and only their pair, are above 0.
+    """
+    datasets = pytest.importorskip("sklearn.datasets")
+    smf = pytest.importorskip("statsmodels.formula.api")
+    table = datasets.load_iris(as_frame=True)
+    data = table.data.set_axis(["sl", "sw", "pl", "pw"], axis=1)
+    data["species"] = pd.Categorical.from_codes(table.target, table.target_names)
+    fit = smf.ols("sl ~ sw + pl + pw + species + pl:pw", data).fit()
+    X = data.drop(columns="sl").iloc[::6]  # what is done slowly below takes n calls a term
+    found = rs.h_statistic(fit, X)
+    overall = found["h2_overall"].to_series()
+    assert overall[overall > 0].index.tolist() == ["pl", "pw"]
+    pairs = found["h2_pairwise"].fillna(0)
+    assert int((pairs > 0).sum()) == 2  # one pair, named twice
+    # By the formulas, the category as its number.
+    codes = np.column_stack([X[["sw", "pl", "pw"]], X["species"].cat.codes])
+
+    def by_codes(values):
+        frame = pd.DataFrame(values[:, :3], columns=["sw", "pl", "pw"])
+        frame["species"] = pd.Categorical.from_codes(values[:, 3].astype(int), table.target_names)
+        return fit.predict(frame).to_numpy()
+
+    total, of_each, variance, upper, lower = slow(by_codes, codes, np.ones(len(X)))
+    np.testing.assert_allclose(found["h2"], total / variance, rtol=1e-9)
+    np.testing.assert_allclose(overall, of_each / variance, rtol=1e-9, atol=1e-20)
+    np.testing.assert_allclose(pairs.sel(feature="pl")[2], upper[1, 2] / lower[1, 2], rtol=1e-9)
+
+
 @pytest.mark.parametrize("c", [0.0, 0.5, 3.0])
 def test_a_product_of_centred_independent_features(c):
     values = np.array([-1.0, 1.0])
