@@ -16,7 +16,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from statsmodels.iolib.summary import Summary
 
-from rhale_stats.schema import PARTS, REGION, ROWS, feature_names, stack
+from rhale_stats.schema import COUNTS, PARTS, REGION, ROWS, feature_names, stack
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -168,7 +168,12 @@ def _of_group(value: Any, local: xr.Dataset, names: list[str], rows: NDArray[np.
 
 
 def by_feature(results: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Dataset:
-    """Results of groups of features as one, features in their order."""
+    """Results of groups of features as one, features in their order.
+
+    What only some groups have is NaN for the others, and 0 where rows are counted.
+    """
+    for other in results:
+        results = [_filled(result, other) for result in results]
     first = results[0]
     own = {name for name, one in first.variables.items() if "feature" in one.dims}
     single = {
@@ -180,3 +185,27 @@ def by_feature(results: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Datase
     if "n_rows" in first.attrs:
         out.attrs["n_rows"] = max(result.attrs["n_rows"] for result in results)
     return out.transpose("chain", "draw", ...) if "draw" in out.dims else out
+
+
+def _filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
+    """With all variables and coordinates that the other has."""
+    sizes = {**other.sizes, **dataset.sizes}
+    for dim in ("bin", "edge"):
+        if dim in sizes:
+            sizes[f"{dim}_other"] = sizes[dim]
+
+    def nothing(name: Any) -> tuple[Any, NDArray[Any], dict[Any, Any]]:
+        like = other.variables[name]
+        # No bin of theirs is sloped.
+        if name == "slope":
+            return like.dims, np.zeros([sizes[dim] for dim in like.dims]), like.attrs
+        missing: Any = {"U": "", "i": 0}.get(like.dtype.kind, 0 if name in COUNTS else np.nan)
+        values = np.full([sizes[dim] for dim in like.dims], missing, dtype=like.dtype)
+        return like.dims, values, like.attrs
+
+    absent = [name for name in other.variables if name not in dataset.variables]
+    own = {name: nothing(name) for name in absent if name not in other.dims}
+    data = {name: one for name, one in own.items() if name in other.data_vars}
+    coords = {name: one for name, one in own.items() if name in other.coords}
+    dims = {name: other.variables[name] for name in absent if name in other.dims}
+    return dataset.assign(data).assign_coords({**coords, **dims})

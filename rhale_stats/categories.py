@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from tqdm import tqdm
 
 from rhale_stats import models
@@ -27,18 +27,15 @@ from rhale_stats.effects import (
     FACTS,
     PROGRESS_DELAY,
     columns,
+    effects_of,
     labelled,
 )
 from rhale_stats.schema import (
-    COUNTS,
     OUTPUT,
-    X_UNITS,
     Estimates,
     check_local,
     level_text,
     position_of,
-    software,
-    stacked,
     variable,
 )
 from rhale_stats.validate import as_weights, check_choice, check_finite, first_rows
@@ -585,61 +582,27 @@ def level_ale(local: xr.Dataset, *, centering: str = "mean") -> xr.Dataset:
     local = check_local(local)
     check_choice("centering", centering, CENTERINGS)
     rows = [_estimates(local.isel(feature=[at]), centering) for at in range(local.sizes["feature"])]
-    n_bins = np.array([np.size(row["effect"]) if row else 0 for row in rows])
-    most = max(int(n_bins.max()), 1)
     names = next((tuple(row) for row in rows if row), ESTIMATES)
-    arrays = stacked([row or dict.fromkeys(names, np.nan) for row in rows], most)
-    edges = arrays.pop("edge_value")
-    beyond = np.arange(most) >= n_bins[:, None]
-    facts = FACTS | LEVEL_FACTS | {"curve": {"centering": centering}}
-    level = local["level"].values
-    # Some features of many may have fewer levels than the others.
-    level = np.pad(level[:, : most + 1], ((0, 0), (0, max(most + 1 - level.shape[1], 0))))
     weighted = local["weight"].values > 0 if "weight" in local else np.ones(local.sizes["obs"])
-    return xr.Dataset(
+    effect = effects_of(
+        local,
+        rows,
+        names,
+        FACTS | LEVEL_FACTS,
+        method="ale",
+        rule=("levels", ""),
+        centering=centering,
+        n_rows=int(np.sum(weighted > 0)),
+        handed_on=("n_missing",),
+    )
+    most, level = effect.sizes["edge"], local["level"].values
+    # Some features of many may have fewer levels than the others.
+    level = np.pad(level[:, :most], ((0, 0), (0, max(most - level.shape[1], 0))))
+    return effect.assign_coords(
         {
-            **{
-                name: variable(name, array, **facts.get(name, {})) for name, array in arrays.items()
-            },
-            **{name: local[name] for name in ("local_effect_error", "n_missing") if name in local},
-        },
-        {
-            "feature": local["feature"],
-            "feature_kind": (
-                "feature",
-                np.where(n_bins > 0, local["feature_kind"].values, "constant"),
-            ),
-            "feature_units": local["feature_units"],
-            "n_bins": ("feature", n_bins, {"long_name": "number of bins"}),
-            "bin": ("bin", np.arange(most), {"long_name": "bin"}),
-            "edge": ("edge", np.arange(most + 1), {"long_name": "edge of a bin"}),
-            "bin_left": (
-                ("feature", "bin"),
-                np.where(beyond, np.nan, edges[:, :-1]),
-                {"long_name": "left edge of the bin", "units": X_UNITS},
-            ),
-            "bin_right": (
-                ("feature", "bin"),
-                np.where(beyond, np.nan, edges[:, 1:]),
-                {"long_name": "right edge of the bin", "units": X_UNITS},
-            ),
-            "edge_value": variable("edge_value", edges),
             "level": (("feature", "edge"), level, local["level"].attrs),
-            **{name: local[name] for name in LABELS if name != "level"},
-        },
-        {
-            "method": "ale",
-            "bin_rule": "levels",
-            "bin_parameters": "",
-            "closed": "left; the last bin on both sides",
-            "centering": centering,
-            "local_effect_method": local.attrs.get("local_effect_method", "unknown"),
-            "weight_kind": local.attrs.get("weight_kind", "none"),
-            "output_name": local.attrs.get("output_name", "output"),
-            "output_units": local.attrs.get("output_units", ""),
-            "n_rows": int(np.sum(weighted > 0)),
-            "software": software(),
-        },
+            **{name: local[name].variable for name in LABELS if name != "level"},
+        }
     )
 
 
@@ -716,46 +679,17 @@ def _estimates(local: xr.Dataset, centering: str) -> Estimates:
 
 
 def joined(parts: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Dataset:
-    """Local effects, or effects, of features with an axis and of others with levels as one.
-
-    What only one kind has is NaN for the other, and 0 where rows are counted.
-    """
+    """Local effects, or effects, of features with an axis and of others with levels as one."""
     if len(parts) == 1:
         return parts[0]
     weight = parts[0].get("weight")
     obs = parts[0].coords.get("obs")
     # One description for both: that of the features with an axis.
     attrs = {**parts[1].attrs, **parts[0].attrs}
-    parts = [
-        _filled(part.drop_vars("weight", errors="ignore"), other).assign_attrs(attrs)
-        for part, other in (parts, parts[::-1])
-    ]
-    out = by_feature(parts, names)
+    out = by_feature(
+        [part.drop_vars("weight", errors="ignore").assign_attrs(attrs) for part in parts], names
+    )
     front = [dim for dim in (OUTPUT, "obs") if dim in out.dims]
     out = out.transpose(*front, ...)
     out = out if obs is None else out.assign_coords(obs=obs)
     return out if weight is None else out.assign(weight=weight)
-
-
-def _filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
-    """With all variables and coordinates that the other has."""
-    sizes = {**other.sizes, **dataset.sizes}
-    for dim in ("bin", "edge"):
-        if dim in sizes:
-            sizes[f"{dim}_other"] = sizes[dim]
-
-    def nothing(name: Any) -> tuple[Any, NDArray[Any], dict[Any, Any]]:
-        like = other.variables[name]
-        # No bin of theirs is sloped.
-        if name == "slope":
-            return like.dims, np.zeros([sizes[dim] for dim in like.dims]), like.attrs
-        missing: Any = {"U": "", "i": 0}.get(like.dtype.kind, 0 if name in COUNTS else np.nan)
-        values = np.full([sizes[dim] for dim in like.dims], missing, dtype=like.dtype)
-        return like.dims, values, like.attrs
-
-    absent = [name for name in other.variables if name not in dataset.variables]
-    own = {name: nothing(name) for name in absent if name not in other.dims and name != "weight"}
-    data = {name: one for name, one in own.items() if name in other.data_vars}
-    coords = {name: one for name, one in own.items() if name in other.coords}
-    dims = {name: other.variables[name] for name in absent if name in other.dims}
-    return dataset.assign(data).assign_coords({**coords, **dims})

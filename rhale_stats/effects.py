@@ -1000,27 +1000,57 @@ def _dataset(
     n_rows: int,
 ) -> xr.Dataset:
     """Everything labelled, padded to the feature with the most bins."""
+    names = next((tuple(row) for row in estimates if row), ESTIMATES)
+    facts, lines = dict(FACTS), {}
+    if "slope" in names:
+        facts |= {"heterogeneity": FACTS["heterogeneity"] | {"ddof": "1; 2 where slope is not 0"}}
+    if "line_moments" in names:
+        lines = {"line_moment": ("line_moment", list(LINE_MOMENTS), {"long_name": "product"})}
+    return effects_of(
+        local,
+        estimates,
+        names,
+        facts,
+        method="rhale",
+        rule=describe(rule),
+        centering=centering,
+        n_rows=n_rows,
+        handed_on=MISSING_EFFECTS,
+    ).assign_coords(lines)
+
+
+def effects_of(
+    local: xr.Dataset,
+    estimates: Sequence[Estimates],
+    names: Sequence[str],
+    facts: Mapping[str, Mapping[str, str | int | float]],
+    *,
+    method: str,
+    rule: tuple[str, str],
+    centering: str,
+    n_rows: int,
+    handed_on: Sequence[str],
+) -> xr.Dataset:
+    """Estimates of all features in the schema of effects; of a constant one, ``names`` are NaN.
+
+    ``rule`` is the name and the parameters of the rule for bins, ``handed_on`` what of the local
+    effects belongs to the effects too.
+    """
     n_bins = np.array([np.size(row["effect"]) if row else 0 for row in estimates])
     most = max(int(n_bins.max()), 1)
-    constant = dict.fromkeys(next(filter(None, estimates), ESTIMATES), np.nan)
-    arrays = stacked([row or constant for row in estimates], most)
+    arrays = stacked([row or dict.fromkeys(names, np.nan) for row in estimates], most)
     edges = arrays.pop("edge_value")
     beyond = np.arange(most) >= n_bins[:, None]
     kinds = np.where(n_bins > 0, local["feature_kind"].values, "constant")
-    facts = FACTS | {"curve": {"centering": centering}}
-    lines: dict[str, Any] = {}
-    if "slope" in arrays:
-        facts |= {"heterogeneity": FACTS["heterogeneity"] | {"ddof": "1; 2 where slope is not 0"}}
-    if "line_moments" in arrays:
-        lines = {"line_moment": ("line_moment", list(LINE_MOMENTS), {"long_name": "product"})}
-    rule_name, parameters = describe(rule)
+    facts = {**facts, "curve": {"centering": centering}}
+    rule_name, parameters = rule
     return xr.Dataset(
         {
             **{
                 name: variable(name, array, **facts.get(name, {})) for name, array in arrays.items()
             },
             "local_effect_error": local["local_effect_error"],
-            **{name: local[name] for name in MISSING_EFFECTS if name in local},
+            **{name: local[name] for name in handed_on if name in local},
         },
         {
             "feature": local["feature"],
@@ -1040,10 +1070,9 @@ def _dataset(
                 {"long_name": "right edge of the bin", "units": X_UNITS},
             ),
             "edge_value": variable("edge_value", edges),
-            **lines,
         },
         {
-            "method": "rhale",
+            "method": method,
             "bin_rule": rule_name,
             "bin_parameters": parameters,
             "closed": "left; the last bin on both sides",

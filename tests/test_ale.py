@@ -365,3 +365,17 @@ def test_cells_are_for_finite_differences_only(X):
         rs.ale(product, X, weights=np.ones(3))
     with pytest.raises(ValueError, match="weights must be finite and not negative"):
         rs.ale(product, X, weights=-np.ones(len(X)))
+
+
+def test_a_constant_feature_beside_one_with_gaps_and_lines(gaps):
+    """Groups of features by rows need not have the same variables: lines, here."""
+    table = gaps.assign(a=1.0)[["a", "b"]]
+    local = rs.local_effects(lambda X: X["b"].fillna(0) ** 2, table, missing="drop")
+    effect = rs.std_error(rs.rhale(local, bins=rs.AdaptiveBins()))
+    assert effect["feature_kind"].values.tolist() == ["constant", "continuous"]
+    assert effect["n_bins"].values.tolist() == [0, 1]
+    assert np.isnan(effect["effect"].sel(feature="a")).all()
+    alone = rs.local_effects(lambda X: X["b"] ** 2, table.dropna(), features="b")
+    own = rs.std_error(rs.rhale(alone, bins=rs.AdaptiveBins()))
+    for name in ("effect", "slope", "curve_se", "line_moments"):
+        np.testing.assert_allclose(effect[name].sel(feature="b"), own[name][0], rtol=1e-5)
