@@ -131,6 +131,8 @@ def test_the_same_as_ever_without_it(local):
 # --- reproducible --------------------------------------------------------------------------------
 
 
+# A seed from the system leaves a bin without rows in 3 of 1000 halves, which is not asked here.
+@pytest.mark.filterwarnings("ignore:Bins without rows")
 def test_seeds_and_generators(local):
     first = rs.rhale(local, honest=True, rng=1)
     xr.testing.assert_identical(rs.rhale(local, honest=True, rng=1), first)
@@ -143,6 +145,8 @@ def test_seeds_and_generators(local):
     assert rs.rhale(local, honest=True, rng=generator).attrs != first.attrs
 
 
+# A seed from the system leaves a bin without rows in 3 of 1000 halves, which is not asked here.
+@pytest.mark.filterwarnings("ignore:Bins without rows")
 def test_attributes_survive_a_file(local, tmp_path):
     effect = rs.rhale(local, honest=True)  # a seed of up to 2^53, from the system
     effect.to_netcdf(tmp_path / "effect.nc")
