@@ -20,6 +20,8 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 SPLINE_CELLS = 1024
 # `make_smoothing_spline` needs so many values.
 SPLINE_VALUES = 5
+# Of so many products, or values, BLAS makes no threads.
+BLOCK_PRODUCTS, BLOCK_VALUES = 1 << 17, 1 << 13
 # What rounding leaves of a straight line, in parts of the largest value.
 ROUNDING, DIGITS = 1e-13, 12
 
@@ -105,20 +107,36 @@ class Sample(NamedTuple):
     n_effective: float
 
 
+def _blocks(values: FloatArray, n_grid: int) -> list[FloatArray]:
+    """(row, grid) as (block, row, grid), and the rows that are left, as a block of their own.
+
+    So small that BLAS starts no threads: these would wait for each other on a busy machine, and a
+    curve has far more rows than points.
+    """
+    n_rows, width = values.shape
+    size = max(min(BLOCK_PRODUCTS // max(n_grid, 1) ** 2, BLOCK_VALUES // max(n_grid, 1)), 1)
+    whole = n_rows // size * size
+    return [values[:whole].reshape(-1, size, width), values[whole:][None]]
+
+
 def sample(values: FloatArray, weight: FloatArray | None, *, frequency: bool) -> Sample:
     """Weighted mean and covariance (ddof 1) of (row, grid); NaN covariance of a single row."""
     w = np.ones(len(values)) if weight is None else weight
     total = float(w.sum())
     counts = weight is None or frequency
-    mean = w @ values / total
-    deviation = values - mean
+    n_grid = values.shape[1]
+    parts = list(zip(_blocks(values, n_grid), _blocks(w[:, None], n_grid), strict=True))
+    mean = np.sum([(v.transpose(0, 2, 1) @ u).sum(axis=0)[:, 0] for v, u in parts], axis=0) / total
     # Twice, so that a large offset leaves no rounding behind.
-    shift = w @ deviation / total
-    mean, deviation = mean + shift, deviation - shift
-    # A product with itself is symmetric to the last bit, and by far the fastest where threads of
-    # BLAS wait for a busy core.
-    root = deviation if weight is None else deviation * np.sqrt(w)[:, None]
-    squares = root.T @ root
+    apart = [((v - mean).transpose(0, 2, 1) @ u).sum(axis=0)[:, 0] for v, u in parts]
+    mean = mean + np.sum(apart, axis=0) / total
+    squares = np.zeros((n_grid, n_grid))
+    for v, u in parts:
+        deviation = v - mean
+        if weight is not None:
+            deviation *= np.sqrt(u)
+        # A product with itself is symmetric to the last bit.
+        squares += (deviation.transpose(0, 2, 1) @ deviation).sum(axis=0)
     degrees = total - 1.0 if counts else total - float(w @ w) / total
     n = total if counts else total**2 / float(w @ w)
     # Weights of one row leave rounding.
@@ -157,7 +175,7 @@ def influences(
     if centering == "none":
         return curves
     share = at.share(weight)
-    own = curves - (curves @ centre_of(centering, grid, share))[:, None]
+    own = curves - np.einsum("ij,j->i", curves, centre_of(centering, grid, share))[:, None]
     if centering == "mean":
         mean = np.average(own, axis=0, weights=weight)
         own -= at.at_rows(mean, weight)[:, None]
@@ -217,7 +235,10 @@ def profile(
     origin = float(curves[0].mean())
     moved = curves - origin
     mean = np.average(moved, axis=0, weights=weight)
-    own = sample(moved - (moved @ alike)[:, None], weight, frequency=frequency)
+    apart = moved - np.einsum("ij,j->i", moved, alike)[:, None]
+    own = sample(apart, weight, frequency=frequency)
+    # What is centred already has nothing left to take off.
+    moved = apart if centering == own_centering else moved
     error = sample(influences(moved, grid, at, weight, centering), weight, frequency=frequency)
     offset = float(centre @ mean)
     return Profile(
