@@ -403,9 +403,10 @@ def compare(
     ----------
     a, b : Dataset
         What `rhale` or `std_error` returned, with one centring; features that both have are
-        compared. Or two profiles of one kind (`pdp`, `m_plot`) on one grid.
+        compared. Or two profiles of one kind on one grid; of `m_plot` in the same bins.
     paired : tuple of two Datasets, optional
-        The local effects, or for profiles what `ice` returned, of ``a`` and of ``b`` where these
+        The local effects, or of partial dependence what `ice` returned, or M-plots and SHAP
+        dependence themselves, (a, b): the rows of ``a`` and of ``b`` where these
         are of the same rows in the same order (two models on one table): their errors go together.
         Without it the rows are independent.
     groups : array_like of shape (n_rows,), optional

@@ -548,7 +548,7 @@ def confint(
     Parameters
     ----------
     effect : Dataset
-        What `rhale`, `std_error` or `ale2` returned; or `pdp`, `ice` or `m_plot`, whose curve gets
+        What `rhale`, `std_error` or `ale2` returned; or `pdp` or another profile, whose curve gets
         its interval. Of a surface there are ``second_effect_ci`` and ``surface_ci``, by "normal",
         "percentile" and "basic", the last two not expanded.
     boot : Dataset, optional
@@ -847,7 +847,7 @@ def confband(
     Parameters
     ----------
     effect : Dataset
-        What `rhale` or `std_error` returned; or `pdp`, `ice` or `m_plot`, whose curve gets its
+        What `rhale` or `std_error` returned; or `pdp` or another profile, whose curve gets its
         band.
     level : float, default 0.95
         Share of samples in which a band holds its whole target at all edges, or in all bins.

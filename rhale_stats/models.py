@@ -33,6 +33,8 @@ WIDE_SHARE = 0.02
 # Rows that a model is asked for at once where it is asked for many versions of each: some tens of
 # megabytes.
 BATCH_ROWS = 1 << 17
+# A table that shares its columns with another is safe from what a model does to it.
+COPY_ON_WRITE = int(pd.__version__.partition(".")[0]) >= 3
 
 
 class ModelError(RuntimeError):
@@ -109,7 +111,11 @@ class Table:
             stack[:, position] = np.concatenate([np.asarray(column) for column in columns])
             held = stack[:, position].astype(np.float64)
             return stack, np.split(held, len(columns))
-        frame = pd.concat([self.data] * len(columns), ignore_index=True)
+        if len(columns) == 1:
+            frame = self.data.copy(deep=not COPY_ON_WRITE)
+            frame.index = pd.RangeIndex(len(frame))
+        else:
+            frame = pd.concat([self.data] * len(columns), ignore_index=True)
         values = pd.concat([as_column(column) for column in columns], ignore_index=True)
         frame[self.data.columns[position]] = values
         return frame, list(columns)
@@ -464,7 +470,7 @@ class DifferenceQuotients:
             precision = self._precision_of(outputs[0])
             found += outputs
         curves = np.stack(found, axis=1).astype(np.float64, copy=False)
-        largest = np.abs(curves).max(axis=(0, 1))[None]
+        largest = np.maximum(curves.max(axis=(0, 1)), -curves.min(axis=(0, 1)))[None]
         return curves, kernel.rounding_error(largest, largest, 1.0, precision)
 
     def versions(

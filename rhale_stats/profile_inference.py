@@ -1,7 +1,7 @@
 """Intervals, bands, replicates and comparisons of profiles (math section 5).
 
 The verbs of effects hand profiles over to these. Everything comes from ``curve_cov``, whose rows
-all points of the grid share, or from the ICE curves; no model is asked again.
+all points of the grid share, or from the rows that are kept; no model is asked again.
 """
 
 from __future__ import annotations
@@ -22,14 +22,12 @@ from rhale_stats.profile_data import (
     one_profile,
     variable,
 )
+from rhale_stats.profile_rows import KEPT, Outputs, Shapley, check_rows, rows_behind
 from rhale_stats.schema import feature_names, feature_position
 from rhale_stats.validate import check_choice
 
 ERRORS = ("curve_se", "curve_cov")
-NO_ERRORS = (
-    "Shapley values share their background, so that errors by rows are not known; take pdp, ice or "
-    "m_plot."
-)
+NO_ERRORS = "Make it again: it is of an older version."
 # Weights of this many bytes are held at once.
 CHUNK_BYTES = 1 << 27
 METHODS = ("percentile", "basic", "bca")
@@ -221,13 +219,10 @@ def curves_of(ice: xr.Dataset, feature: str | int) -> Curves:
 
 def check_curves(ice: object, profile: xr.Dataset, parameter: str = "local") -> xr.Dataset:
     """ICE curves; refused unless the profile is their mean."""
+    if profile.attrs["method"] in KEPT:
+        return check_rows(ice, profile, parameter)
     advice = "Make it on the same grid: ice(model, X, ...)."
     found = check_profile(ice, parameter, needs=("ice", "x"), advice=advice)
-    if profile.attrs["method"] not in ("pdp", "ice"):
-        raise ValueError(
-            f"effect must be what pdp or ice returned, to be made again from ICE curves; got that "
-            f"of {profile.attrs['method']}."
-        )
     derivative = found.attrs["ice_kind"] == "derivative"
     if derivative != (profile.attrs.get("ice_kind") == "derivative"):
         raise ValueError(
@@ -268,13 +263,15 @@ def replicates(
     """math [29]: the profile with the rows weighted anew, over (draw, feature, ...)."""
     names, centering = feature_names(profile), str(profile.attrs["centering"])
     n_rows, n_grid = ice.sizes["obs"], profile.sizes["grid"]
-    features = [curves_of(ice, name) for name in names]
+    own_rows = profile.attrs["method"] in KEPT
+    features = [rows_behind(ice, name) if own_rows else curves_of(ice, name) for name in names]
+    n_empty = np.zeros((len(seeds), len(names)), dtype=np.int64)
     shape = {"curve": (n_grid,), "curve_std": (n_grid,)}
     out = {
         name: np.full((len(seeds), len(names), *shape.get(name, ())), np.nan) for name in REPLICATED
     }
     size = max(1, CHUNK_BYTES // (16 * n_rows))
-    derivative = ice.attrs["ice_kind"] == "derivative"
+    derivative = ice.attrs.get("ice_kind") == "derivative"
     for first in range(0, len(seeds), size):
         streams = seeds[first : first + size]
         drawn = resample.weights_of(scheme, units, streams, n_rows)
@@ -282,19 +279,9 @@ def replicates(
         for number, one in enumerate(features):
             if not len(one.grid):
                 continue
-            base = one.base
-            total = base.sum()
-            lost = 1.0 if one.weight is None or one.frequency else base @ base / total
-            correction = total / (total - lost) if total > lost else np.nan
-            found = kernel.replicates(
-                one.curves,
-                one.grid,
-                one.at,
-                base[:, None] * drawn,
-                centering,
-                correction,
-                themselves=derivative,
-            )
+            found = _replicates_of(one, drawn, centering, themselves=derivative)
+            known = np.isfinite(profile["curve"].values[number, : len(one.grid)])
+            n_empty[done, number] = np.isnan(found.curve[:, known]).sum(axis=1)
             for name, values in zip(REPLICATED, found, strict=True):
                 at: tuple[int | slice, ...] = (
                     done,
@@ -310,17 +297,50 @@ def replicates(
     coords = {
         name: one for name, one in profile.coords.items() if not set(one.dims) & {"obs", "ci_bound"}
     }
+    if own_rows:
+        dims = ("draw", *variable("n_empty", n_empty)[0])
+        data["n_empty"] = variable("n_empty", n_empty, dims)
     return xr.Dataset(data, coords).assign(
         curve_acceleration=variable("curve_acceleration", _padded(acceleration, n_grid))
     )
 
 
-def _acceleration(one: Curves, centering: str, units: resample.Units) -> FloatArray:
+def _replicates_of(
+    one: Curves | Outputs | Shapley, drawn: FloatArray, centering: str, *, themselves: bool
+) -> kernel.Replicates:
+    """Statistics of one feature with its rows drawn as often as ``drawn`` (row, draw) says."""
+    if not isinstance(one, Curves):
+        return one.replicates(drawn, centering)
+    base = one.base
+    total = base.sum()
+    lost = 1.0 if one.weight is None or one.frequency else base @ base / total
+    correction = total / (total - lost) if total > lost else np.nan
+    return kernel.replicates(
+        one.curves,
+        one.grid,
+        one.at,
+        base[:, None] * drawn,
+        centering,
+        correction,
+        themselves=themselves,
+    )
+
+
+def _influences(one: Curves | Outputs | Shapley, centering: str) -> FloatArray:
+    """What every row adds to the curve, (row, grid)."""
+    if not isinstance(one, Curves):
+        return one.influences(centering)
+    return kernel.influences(one.curves, one.grid, one.at, one.weight, centering)
+
+
+def _acceleration(
+    one: Curves | Outputs | Shapley, centering: str, units: resample.Units
+) -> FloatArray:
     """sum psi^3 / (6 (sum psi^2)^(3/2)) over units, psi the influence of a unit (Efron 1987)."""
     if not len(one.grid):
         return np.zeros(0)
     base = one.base
-    psi = kernel.influences(one.curves, one.grid, one.at, one.weight, centering)
+    psi = _influences(one, centering)
     psi = psi - np.average(psi, axis=0, weights=base)
     size = np.ones(len(base))
     if units.unit is not None:
@@ -351,8 +371,10 @@ class Compared(NamedTuple):
 def compared(
     a: xr.Dataset, b: xr.Dataset, name: str, pairs: tuple[xr.Dataset, xr.Dataset] | None
 ) -> Compared:
-    """One feature of both; paired by the ICE curves of the same rows."""
+    """One feature of both; paired by the rows that both are made of."""
     rows = one_profile(a, name), one_profile(b, name)
+    if a.attrs["method"] == "m_plot":
+        return _compared_bins(rows, name, pairs)
     grids = [row["grid_value"].values for row in rows]
     levels = [row["level"].values.tolist() if is_nominal(row) else [] for row in rows]
     if not np.array_equal(grids[0], grids[1]) or levels[0] != levels[1]:
@@ -365,13 +387,44 @@ def compared(
         found = rows[0]["curve_cov"].values + rows[1]["curve_cov"].values
         degrees = min(float(np.min(degrees_of(row), initial=np.inf)) for row in rows)
         return Compared(grids[0], values, found, degrees)
-    sides = [curves_of(one, name) for one in pairs]
-    moved = [
-        kernel.influences(one.curves, one.grid, one.at, one.weight, str(profile.attrs["centering"]))
-        for one, profile in zip(sides, (a, b), strict=True)
-    ]
+    behind = rows_behind if a.attrs["method"] in KEPT else curves_of
+    sides = [behind(one, name) for one in pairs]
+    moved = [_influences(one, str(a.attrs["centering"])) for one in sides]
     error = kernel.sample(moved[0] - moved[1], sides[0].weight, frequency=sides[0].frequency)
     return Compared(grids[0], values, error.covariance / error.n_effective, error.n_effective - 1)
+
+
+def _compared_bins(
+    rows: tuple[xr.Dataset, xr.Dataset], name: str, pairs: tuple[xr.Dataset, xr.Dataset] | None
+) -> Compared:
+    """M-plots in the same bins, those that both have rows in; at the middle of their mean places.
+
+    Of pairs the difference is the M-plot of the difference of the outputs, math [42].
+    """
+    edges = [np.append(row["bin_left"].values, row["bin_right"].values[-1:]) for row in rows]
+    levels = [row["level"].values.tolist() if is_nominal(row) else [] for row in rows]
+    if not np.array_equal(edges[0], edges[1]) or levels[0] != levels[1]:
+        raise ValueError(
+            f"a and b must have the same bins; those of feature {name!r} differ. Make both with "
+            f"bins=GivenBins of the same edges, and of the same levels."
+        )
+    known = np.all([np.isfinite(row["curve"].values) for row in rows], axis=0)
+    grid = np.mean([row["grid_value"].values for row in rows], axis=0)[known]
+    values = rows[0]["curve"].values[known], rows[1]["curve"].values[known]
+    degrees = min(float(np.min(degrees_of(row)[known], initial=np.inf)) for row in rows)
+    covariance = rows[0]["curve_cov"].values + rows[1]["curve_cov"].values
+    if pairs is not None:
+        a, b = (rows_behind(one, name) for one in pairs)
+        assert isinstance(a, Outputs), "M-plots keep outputs"
+        assert isinstance(b, Outputs), "M-plots keep outputs"
+        if not np.array_equal(a.cell, b.cell):
+            raise ValueError(
+                f"paired must have the rows in the same bins; those of feature {name!r} are in "
+                f"others. Leave paired out for rows that are independent."
+            )
+        apart = a.means(a.values - b.values)
+        covariance = kernel.bin_curve(apart, a.grid, str(pairs[0].attrs["centering"])).covariance
+    return Compared(grid, values, covariance[np.ix_(known, known)], degrees)
 
 
 def check_pairs(

@@ -6,7 +6,7 @@ M-plot takes the effects of correlated features along, and Shapley values share 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from rhale_stats import models
 from rhale_stats.arrays import profiles as kernel
+from rhale_stats.arrays import splines
 from rhale_stats.arrays.binning import bin_edges, bin_index, quantile_edges
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins import BinRule, Column, EqualWidthBins, GivenBins, QuantileBins, describe
@@ -310,7 +311,9 @@ def m_plot(
     Dataset
         As `pdp`, with a bin for a point of the grid, which stands at the mean of the feature over
         its rows: ``curve`` is the mean output of these rows (math [42]), ``curve_std`` its standard
-        deviation (ddof 1), and ``n_obs`` (feature, grid) their number. ``bin_left`` and
+        deviation (ddof 1), and ``n_obs`` (feature, grid) their number. With ``output_value``
+        (obs), the output of the rows, their ``x`` (feature, obs), and ``weight`` (obs) where
+        given: the rows that `bootstrap` and paired `compare` need. ``bin_left`` and
         ``bin_right`` (feature, grid) are the ends of the bin. A bin without rows is NaN. The error
         of ``missing_curve`` is that of a mean of these rows and, independent of it, of the
         constant.
@@ -354,7 +357,7 @@ def m_plot(
         if axis.levels is not None:
             cell, edges = axis.x[axis.there].astype(np.intp), np.arange(len(axis.grid) + 1) - 0.5
         else:
-            cell, edges = _in_bins(rule, axis, weight)
+            cell, edges = in_bins(rule, axis.name, axis.x[axis.there], weight)
         n_bins = max(len(edges) - 1, 0)
         x = kernel.bin_means(axis.x[axis.there], cell, n_bins, weight, frequency=given.frequency)
         axes.append(axis._replace(grid=x.mean, values=x.mean))
@@ -374,7 +377,11 @@ def m_plot(
             | _bin_beside(given, axis, answers, each, x.mean, centering)
         )
     out = given.labelled(axes, found, asked, method="m_plot", centering=centering)
+    several = OUTPUT in out.dims
+    values, dims = (answers.T, (OUTPUT, "obs")) if several else (answers[:, 0], ("obs",))
+    out["output_value"] = variable("output_value", values, dims)
     rule_name, parameters = describe(rule)
+    out = given.with_rows(out, axes)
     return out.set_coords(["bin_left", "bin_right"]).assign_attrs(
         bin_rule=rule_name, bin_parameters=parameters
     )
@@ -421,9 +428,10 @@ def shap_dependence(
     Returns
     -------
     Dataset
-        As `pdp`, but that errors are not known: ``curve`` is a cubic smoothing spline through the
-        Shapley values (math [45]), ``curve_std`` the root mean square of the residuals about it.
-        With ``shap_value`` and ``x`` (feature, obs).
+        As `pdp`: ``curve`` is a cubic smoothing spline through the Shapley values (math [45]),
+        ``curve_std`` the root mean square of the residuals about it. With ``shap_value`` and ``x``
+        (feature, obs), ``weight`` (obs) where given, and ``smoothing`` (feature), the smoothing
+        parameter, NaN where there is no spline.
 
     Raises
     ------
@@ -438,8 +446,12 @@ def shap_dependence(
     the same place (closer than 1/1024 of the axis) with their weights together. With fewer than
     five places, and at levels of a category, it is their means instead. ``curve_std`` is that of
     rows in 20 quantile bins, straight between their middles, and not corrected for the degrees of
-    freedom that the spline takes. There is no standard error: Shapley
-    values share the background, and often a sample of permutations.
+    freedom that the spline takes.
+
+    Standard errors are over the sampling of rows. They take the smoothing parameter as given, and
+    the Shapley values: that these share the background, and often a sample of permutations, is not
+    in them. Their target is the smooth of the population, by the same parameter: where the curve
+    bends, a spline is biased, and intervals hold the average Shapley value itself less often.
 
     References
     ----------
@@ -1019,15 +1031,17 @@ def _at_rows(asked: models.DifferenceQuotients) -> FloatArray:
     return answers.astype(np.float64, copy=False)
 
 
-def _in_bins(
-    rule: EqualWidthBins | QuantileBins | GivenBins, axis: _Axis, weight: FloatArray | None
+def in_bins(
+    rule: EqualWidthBins | QuantileBins | GivenBins,
+    name: str,
+    x: FloatArray,
+    weight: FloatArray | None,
 ) -> tuple[IntArray, FloatArray]:
-    """The bin of every row that has a value, and the edges; none of a constant feature."""
-    x = axis.x[axis.there]
+    """The bin of every row, and the edges; none of a constant feature."""
     low, high = float(x.min()), float(x.max())
     if low == high:
         return np.zeros(len(x), dtype=np.intp), np.zeros(0)
-    cells = rule.cells(Column(axis.name, x, low, high, weight))
+    cells = rule.cells(Column(name, x, low, high, weight))
     edges = bin_edges(cells, np.arange(len(cells)), low, high)
     return bin_index(edges, x), edges
 
@@ -1040,17 +1054,7 @@ def _of_bins(
         return _nothing(len(each))
     found: list[dict[str, Any]] = []
     for one in each:
-        there = one.share > 0
-        share, mean, variance = one.share[there], one.mean[there], one.variance[there]
-        centre = kernel.centre_of(centering, x[there], share)
-        error = np.diag(variance / one.n_effective[there])
-        if centering == "mean":
-            error = kernel.bin_covariance(variance, one.n_effective[there], share, mean)
-        elif centering != "none":
-            error = kernel.contrast(error, centre)
-        offset = float(centre @ mean)
-        covariance = np.full((len(x), len(x)), np.nan)
-        covariance[np.ix_(there, there)] = error
+        offset, covariance = kernel.bin_curve(one, x, centering)
         found.append(
             {
                 "curve": one.mean - offset,
@@ -1068,56 +1072,79 @@ def _of_bins(
 def _smoothed(
     given: _Given, axis: _Axis, values: FloatArray, centering: str
 ) -> dict[str, NDArray[Any]]:
-    """A spline through Shapley values (output, row), and one through its squared residuals."""
+    """A spline through Shapley values (output, row), with its errors and its spread."""
     counts = _counts(given, given.weight, values.shape[1])
     if not len(axis.grid):
-        out = _nothing(len(values)) | counts | {"weight_share": np.zeros(0)}
-        return {name: one for name, one in out.items() if name not in ("curve_se", "curve_cov")}
-    share = given.places(axis).share(given.weight)
-    centre = kernel.centre_of(centering, axis.grid, share)
+        nothing = {"weight_share": np.zeros(0), "smoothing": np.full(len(values), np.nan)}
+        return _nothing(len(values)) | counts | nothing
+    at, weight = given.places(axis), given.weight
+    share = at.share(weight)
+    smoother = smoother_of(axis.name, axis.x, axis.grid, weight, nominal=axis.levels is not None)
     found: list[dict[str, Any]] = []
     for phi in values:
-        fit = _fit(axis, phi, given.weight)
-        curve = fit(axis.grid)
-        spread = _spread(given, axis, phi - fit(axis.x))
-        offset = float(centre @ curve)
+        fit = splines.smooth(smoother.basis, phi, weight, None)
+        curve, spread, own = smoothed(smoother, fit, at, weight, centering, given.frequency)
+        sample = kernel.sample(own, weight, frequency=given.frequency)
+        covariance = sample.covariance / sample.n_effective
         found.append(
             {
-                "curve": curve - offset,
+                "curve": curve,
                 "curve_std": spread,
-                "curve_offset": offset,
+                "curve_se": np.sqrt(np.diagonal(covariance)),
+                "curve_cov": covariance,
+                "curve_offset": fit.curve @ kernel.centre_of(centering, axis.grid, share),
                 "heterogeneity_output": kernel.root_mean_square(spread, share),
                 "importance": kernel.importance(curve, share),
+                "smoothing": fit.smoothing,
             }
         )
     out = {name: np.stack([one[name] for one in found]) for name in found[0]}
     return counts | {"weight_share": share} | out
 
 
-def _spread(given: _Given, axis: _Axis, residual: FloatArray) -> FloatArray:
-    """Root mean square of residuals along the grid: of rows near each other, or of a level."""
-    weight = given.weight
-    if axis.levels is not None:
-        cell, n_bins = axis.x.astype(np.intp), len(axis.grid)
-    else:
-        cell, edges = _in_bins(QuantileBins(SPREAD_BINS), axis, weight)
-        n_bins = len(edges) - 1
-    squares = kernel.bin_means(residual**2, cell, n_bins, weight, frequency=given.frequency)
-    if axis.levels is not None:
-        return np.sqrt(squares.mean)
-    x = kernel.bin_means(axis.x, cell, n_bins, weight, frequency=given.frequency)
-    return np.sqrt(np.interp(axis.grid, x.mean, squares.mean))
+class Smoother(NamedTuple):
+    """What smooths values of one feature, and where their spread is taken."""
+
+    basis: splines.Basis
+    near: splines.Near
 
 
-def _fit(
-    axis: _Axis, y: FloatArray, weight: FloatArray | None
-) -> Callable[[FloatArray], FloatArray]:
-    """A function of the feature: a spline, or means of levels."""
-    if axis.levels is None:
-        return kernel.smoother(axis.x, y, weight)
-    level = axis.x.astype(np.intp)
-    w = np.ones(len(y)) if weight is None else weight
-    total = np.bincount(level, w, len(axis.grid))
-    with np.errstate(invalid="ignore"):
-        means = np.bincount(level, w * y, len(axis.grid)) / total
-    return lambda z: means[z.astype(np.intp)]
+def smoother_of(
+    name: str, x: FloatArray, grid: FloatArray, weight: FloatArray | None, *, nominal: bool
+) -> Smoother:
+    """Splines, or means of levels; spread about them in quantile bins, or at levels."""
+    if nominal:
+        level = x.astype(np.intp)
+        return Smoother(
+            splines.level_basis(level, len(grid)), splines.near_levels(level, len(grid))
+        )
+    cell, edges = in_bins(QuantileBins(SPREAD_BINS), name, x, weight)
+    cell, n_bins = (cell, len(edges) - 1) if len(edges) else (np.zeros(len(x), dtype=np.intp), 1)
+    means = kernel.bin_means(x, cell, n_bins, weight, frequency=False).mean
+    near = splines.near_bins(cell, means, grid)
+    return Smoother(splines.spline_basis(x, weight, grid), near)
+
+
+def smoothed(
+    smoother: Smoother,
+    fit: splines.Smooth,
+    at: kernel.Places,
+    weight: FloatArray | None,
+    centering: str,
+    frequency: bool,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """math [45]: the centred curve, the spread about it, and influences of the rows on it."""
+    share = at.share(weight)
+    centre = kernel.centre_of(centering, np.asarray(smoother.basis.grid_place), share)
+    curve = fit.curve - centre @ fit.curve
+    base = np.ones(len(fit.residual)) if weight is None else weight
+    spread = smoother.near.spread(fit.residual[:, None], base[:, None])[:, 0]
+    own = splines.influences(
+        smoother.basis, fit.residual, weight, fit.smoothing, frequency=frequency
+    )
+    if centering != "none":
+        own = own - (own @ centre)[:, None]
+    if centering == "mean":
+        # The constant is a mean over places of rows, too, as in `influences`.
+        own -= at.at_rows(curve, weight)[:, None]
+    return curve, spread, own

@@ -92,8 +92,10 @@ def bootstrap(
     ----------
     local, effect : Dataset
         Local effects, and what `rhale` or `std_error` made of them; or what `ice` returned, and
-        `pdp` (or `ice`) of the same rows on the same grid. A surface of `ale2` has its rows with
-        it: it comes first, and alone. With honest bins the rows that chose the edges are left out.
+        `pdp` (or `ice`) of the same rows on the same grid. What `m_plot` and `shap_dependence`
+        returned has its rows with it, and is both: ``bootstrap(found, found)``. A surface of `ale2`
+        has its rows with it: it comes first, and alone. With honest bins the rows that chose the
+        edges are left out.
     n_resamples : int, default 1000
         Replicates of all chains together, a multiple of ``chains``.
     scheme : {"multinomial", "bayesian", "poisson"}
@@ -141,7 +143,9 @@ def bootstrap(
         edge_a, edge_b), these cells filled as `ale2` fills them.
 
         Of profiles: ``curve`` and ``curve_std`` over (chain, draw, feature, grid), centred anew in
-        every replicate, ``heterogeneity_output`` and ``importance`` over (chain, draw, feature).
+        every replicate, ``heterogeneity_output`` and ``importance`` over (chain, draw, feature);
+        of M-plots and SHAP dependence also ``n_empty``, points of the grid that a replicate left
+        without a curve. Bins, and the smoothing parameter and knots of splines, are held.
 
     Raises
     ------

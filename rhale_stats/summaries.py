@@ -995,8 +995,8 @@ def _profile_summary(profile: xr.Dataset, feature: str | int | None, level: floa
     ]
     if "shapley" in attrs:
         notes += [f"Shapley values: {attrs['shapley']}; {attrs['n_background']} background rows."]
-    if "curve_se" not in profile:
-        notes += ["There are no standard errors: Shapley values share their background."]
+    if "smoothing" in profile:
+        notes += ["Standard errors take the smoothing and the Shapley values as given."]
     notes += _interval_notes(profile)
     smry = Summary()
     smry.tables = _with_facts(cells, title, lines, heads, stubs)

@@ -1,27 +1,21 @@
-"""Curves along a grid: partial dependence from ICE curves, their spread and covariance, splines.
+"""Curves along a grid: partial dependence from ICE curves, their spread and covariance.
 
-math [41], [42], [45]. A row stands at its place between two points of the grid, where curves are
+math [41], [42]. A row stands at its place between two points of the grid, where curves are
 straight; beyond the grid they stay at its ends. A level of a category is a point.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.interpolate import make_smoothing_spline
 
 from rhale_stats.arrays.moments import FloatArray, IntArray
 
-# A spline does not tell values apart that differ by less than this part of the axis.
-SPLINE_CELLS = 1024
-# `make_smoothing_spline` needs so many values.
-SPLINE_VALUES = 5
-# What rounding leaves of a straight line, in parts of the largest value.
-ROUNDING, DIGITS = 1e-13, 12
+# Of so many products, or values, BLAS makes no threads.
+BLOCK_PRODUCTS, BLOCK_VALUES = 1 << 17, 1 << 13
 
 
 class Places(NamedTuple):
@@ -105,20 +99,36 @@ class Sample(NamedTuple):
     n_effective: float
 
 
+def _blocks(values: FloatArray, n_grid: int) -> list[FloatArray]:
+    """(row, grid) as (block, row, grid), and the rows that are left, as a block of their own.
+
+    So small that BLAS starts no threads: these would wait for each other on a busy machine, and a
+    curve has far more rows than points.
+    """
+    n_rows, width = values.shape
+    size = max(min(BLOCK_PRODUCTS // max(n_grid, 1) ** 2, BLOCK_VALUES // max(n_grid, 1)), 1)
+    whole = n_rows // size * size
+    return [values[:whole].reshape(-1, size, width), values[whole:][None]]
+
+
 def sample(values: FloatArray, weight: FloatArray | None, *, frequency: bool) -> Sample:
     """Weighted mean and covariance (ddof 1) of (row, grid); NaN covariance of a single row."""
     w = np.ones(len(values)) if weight is None else weight
     total = float(w.sum())
     counts = weight is None or frequency
-    mean = w @ values / total
-    deviation = values - mean
+    n_grid = values.shape[1]
+    parts = list(zip(_blocks(values, n_grid), _blocks(w[:, None], n_grid), strict=True))
+    mean = np.sum([(v.transpose(0, 2, 1) @ u).sum(axis=0)[:, 0] for v, u in parts], axis=0) / total
     # Twice, so that a large offset leaves no rounding behind.
-    shift = w @ deviation / total
-    mean, deviation = mean + shift, deviation - shift
-    # A product with itself is symmetric to the last bit, and by far the fastest where threads of
-    # BLAS wait for a busy core.
-    root = deviation if weight is None else deviation * np.sqrt(w)[:, None]
-    squares = root.T @ root
+    apart = [((v - mean).transpose(0, 2, 1) @ u).sum(axis=0)[:, 0] for v, u in parts]
+    mean = mean + np.sum(apart, axis=0) / total
+    squares = np.zeros((n_grid, n_grid))
+    for v, u in parts:
+        deviation = v - mean
+        if weight is not None:
+            deviation *= np.sqrt(u)
+        # A product with itself is symmetric to the last bit.
+        squares += (deviation.transpose(0, 2, 1) @ deviation).sum(axis=0)
     degrees = total - 1.0 if counts else total - float(w @ w) / total
     n = total if counts else total**2 / float(w @ w)
     # Weights of one row leave rounding.
@@ -157,7 +167,9 @@ def influences(
     if centering == "none":
         return curves
     share = at.share(weight)
-    own = curves - (curves @ centre_of(centering, grid, share))[:, None]
+    own: FloatArray = (
+        curves - np.einsum("ij,j->i", curves, centre_of(centering, grid, share))[:, None]
+    )
     if centering == "mean":
         mean = np.average(own, axis=0, weights=weight)
         own -= at.at_rows(mean, weight)[:, None]
@@ -217,7 +229,10 @@ def profile(
     origin = float(curves[0].mean())
     moved = curves - origin
     mean = np.average(moved, axis=0, weights=weight)
-    own = sample(moved - (moved @ alike)[:, None], weight, frequency=frequency)
+    apart = moved - np.einsum("ij,j->i", moved, alike)[:, None]
+    own = sample(apart, weight, frequency=frequency)
+    # What is centred already has nothing left to take off.
+    moved = apart if centering == own_centering else moved
     error = sample(influences(moved, grid, at, weight, centering), weight, frequency=frequency)
     offset = float(centre @ mean)
     return Profile(
@@ -364,41 +379,83 @@ def contrast(covariance: FloatArray, centre: FloatArray) -> FloatArray:
     return np.asarray(less @ covariance @ less.T)
 
 
-# --- splines --------------------------------------------------------------------------------------
+class BinCurve(NamedTuple):
+    """The constant that centring takes off means of bins, and their covariance without it."""
+
+    offset: float
+    covariance: FloatArray
 
 
-def smoother(
-    x: FloatArray, y: FloatArray, weight: FloatArray | None
-) -> Callable[[FloatArray], FloatArray]:
-    """Cubic smoothing spline of y on x; its penalty by generalised cross-validation.
+def bin_curve(of: BinMeans, x: FloatArray, centering: str) -> BinCurve:
+    """math [42]: bins without rows are NaN, and no part of the constant."""
+    there = of.share > 0
+    share, mean, variance = of.share[there], of.mean[there], of.variance[there]
+    centre = centre_of(centering, x[there], share)
+    error = np.diag(variance / of.n_effective[there])
+    if centering == "mean":
+        error = bin_covariance(variance, of.n_effective[there], share, mean)
+    elif centering != "none":
+        error = contrast(error, centre)
+    covariance = np.full((len(x), len(x)), np.nan)
+    covariance[np.ix_(there, there)] = error
+    return BinCurve(float(centre @ mean), covariance)
 
-    Values of x that are the same, or as good as, are one with their mean y and their weights
-    together. With fewer than five of them it is straight lines through their means.
+
+def bin_influences(
+    values: FloatArray, cell: IntArray, of: BinMeans, x: FloatArray, centering: str
+) -> FloatArray:
+    """What every row adds to the centred mean of every bin, (row, bin); 0 in bins without rows."""
+    there = of.share > 0
+    mean = np.where(there, of.mean, 0.0)
+    own = np.zeros((len(values), len(x)))
+    own[np.arange(len(values)), cell] = (values - mean[cell]) / of.share[cell]
+    if centering == "mean":
+        own -= (values - of.share @ mean)[:, None]
+    elif centering != "none":
+        own -= (own[:, there] @ centre_of(centering, x[there], of.share[there]))[:, None]
+    own[:, ~there] = 0.0
+    return own
+
+
+def bin_replicates(
+    values: FloatArray,
+    cell: IntArray,
+    of: BinMeans,
+    x: FloatArray,
+    centering: str,
+    base: FloatArray | None,
+    drawn: FloatArray,
+) -> Replicates:
+    """math [29]: the means of bins with rows drawn as often as ``drawn`` (row, draw) says.
+
+    ``base`` holds precision weights: of counts it is None, and they are part of ``drawn``. A bin
+    that a replicate leaves empty is NaN; so is the whole curve if a constant needs this bin.
     """
-    w = np.ones(len(x)) if weight is None else weight
-    low, span = float(x.min()), float(np.ptp(x)) or 1.0
-    place = (x - low) / span
-    _, cell = np.unique(np.rint(place * SPLINE_CELLS), return_inverse=True)
-    total = np.bincount(cell, w)
-    z = np.bincount(cell, w * place) / total
-    mean = float(np.average(y, weights=w))
-    height = np.bincount(cell, w * (y - mean)) / total
-    if len(total) < SPLINE_VALUES:
-        return lambda at: mean + np.interp((at - low) / span, z, height)
-    # No penalty is on a straight line: it is taken off first, so that it comes back exactly.
-    middle = float(np.average(z, weights=total))
-    slope = float(total * (z - middle) @ height / (total @ (z - middle) ** 2))
-    rest = height - slope * (z - middle)
-    scale = float(np.abs(rest).max())
-    if scale <= ROUNDING * float(np.abs(y).max()):
-        return lambda at: np.asarray(mean + slope * ((at - low) / span - middle))
-    # Rounding in sums over repeated rows must not move the search for the penalty.
-    z, rest = np.round(z, DIGITS), np.round(rest / scale, DIGITS)
-    spline = make_smoothing_spline(z, rest, total / total.mean())
-
-    def fitted(at: FloatArray) -> FloatArray:
-        where = (at - low) / span
-        inside = np.clip(where, z[0], z[-1])
-        return np.asarray(mean + slope * (where - middle) + scale * spline(inside))
-
-    return fitted
+    in_bins = sparse.csr_array(
+        (np.ones(len(cell)), (cell, np.arange(len(cell)))), shape=(len(x), len(cell))
+    )
+    weight = drawn if base is None else base[:, None] * drawn
+    total = np.asarray(in_bins @ weight)
+    there, share = of.share > 0, total / total.sum(axis=0)
+    rest = (values - np.where(there, of.mean, 0.0)[cell])[:, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        lost = 1.0 if base is None else np.asarray(in_bins @ (base[:, None] * weight)) / total
+        shift = np.asarray(in_bins @ (weight * rest)) / total
+        second = np.asarray(in_bins @ (weight * rest**2)) / total - shift**2
+        degrees = np.where(total - lost > 1e-12 * total, total - lost, np.nan)
+        variance = np.maximum(second, 0.0) * total / degrees
+    mean = of.mean[:, None] + shift
+    if centering == "mean":
+        constant = np.sum(np.where(total > 0, share * mean, 0.0), axis=0)
+    else:
+        centre = np.zeros(len(x))
+        centre[there] = centre_of(centering, x[there], of.share[there])
+        constant = centre[centre != 0] @ mean[centre != 0]
+    level = np.sum(np.where(total > 0, share * mean, 0.0), axis=0)
+    apart = np.where(total > 0, share * (mean - level) ** 2, 0.0)
+    return Replicates(
+        (mean - constant).T,
+        np.sqrt(variance).T,
+        np.sqrt(np.sum(np.where(total > 0, share * variance, 0.0), axis=0)),
+        np.sqrt(np.sum(apart, axis=0)),
+    )

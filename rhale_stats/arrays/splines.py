@@ -1,0 +1,306 @@
+"""Curves that are linear in what they smooth: natural cubic splines, straight lines, means.
+
+math [45]. Given the smoothing parameter a curve is a fixed matrix times the values of the rows, so
+that its errors and its replicates are those of a weighted sum.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.interpolate import BSpline
+from scipy.linalg import LinAlgError, solveh_banded
+from scipy.optimize import minimize_scalar
+
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.profiles import places
+
+# A spline does not tell values apart that differ by less than this part of the axis.
+CELLS = 1024
+# With fewer places there is nothing to smooth.
+LEAST_PLACES = 5
+# What rounding leaves of a straight line, in parts of the largest value.
+ROUNDING, DIGITS = 1e-13, 12
+# A straight line, and so little smoothing, over the number of places to the fourth, as none.
+STRAIGHT, NONE = 1.0, 1e-6
+# Smoothing parameters tried before the best is refined.
+TRIED = 12
+# A row that makes its part of the curve alone leaves no residual to learn its error from.
+ALONE = 1e-9
+
+
+class Basis(NamedTuple):
+    """Functions whose sums are the curve: at the places of rows, at rows, on the grid.
+
+    ``roughness`` is the integral of products of their second derivatives over an axis from 0 to 1;
+    None where there is nothing to smooth and each place has a function of its own. ``place`` and
+    ``row_place``, ``grid_place`` are on that axis.
+    """
+
+    cell: IntArray
+    at_cells: sparse.csr_array
+    at_rows: sparse.csr_array
+    at_grid: sparse.csr_array
+    roughness: sparse.csr_array | None
+    place: FloatArray
+    row_place: FloatArray
+    grid_place: FloatArray
+
+
+def spline_basis(x: FloatArray, weight: FloatArray | None, grid: FloatArray) -> Basis:
+    """Natural cubic splines with a knot at every place; straight lines of fewer than five places.
+
+    Values of x that are the same, or as good as, are one place, their weighted mean.
+    """
+    low, span = float(x.min()), float(np.ptp(x)) or 1.0
+    row, at = (x - low) / span, (grid - low) / span
+    _, cell = np.unique(np.rint(row * CELLS), return_inverse=True)
+    w = np.ones(len(x)) if weight is None else weight
+    # Rounding in sums over repeated rows must not move the search for the penalty.
+    z = np.round(np.bincount(cell, w * row) / np.bincount(cell, w), DIGITS)
+    if len(z) < LEAST_PLACES:
+        own = sparse.csr_array(sparse.eye_array(len(z)))
+        rows, points = (_hats(z, one) for one in (row, at))
+        return Basis(cell, own, rows, points, None, z, row, at)
+    bend = _second_derivatives(z)
+    roughness = sparse.csr_array(bend.T @ _gram_of_hats(z) @ bend)
+    own, rows, points = (_natural(z, one) for one in (z, row, at))
+    return Basis(cell, own, rows, points, roughness, z, row, at)
+
+
+def level_basis(level: IntArray, n_levels: int) -> Basis:
+    """A mean for every level."""
+    own = sparse.csr_array(sparse.eye_array(n_levels))
+    place = np.arange(n_levels, dtype=np.float64)
+    return Basis(level, own, own[level], own, None, place, place[level], place)
+
+
+def _hats(z: FloatArray, at: FloatArray) -> sparse.csr_array:
+    found = places(z, at).hats()
+    found.eliminate_zeros()
+    return found
+
+
+def _extension(z: FloatArray) -> sparse.csr_array:
+    """From coefficients of natural splines to those of all, (n + 2, n).
+
+    The second derivative at an end is 0 where c_0 lies on the line through c_1 and c_2.
+    """
+    n = len(z)
+    first = (z[1] - z[0]) / (z[2] - z[0])
+    last = (z[-1] - z[-2]) / (z[-1] - z[-3])
+    row = np.concatenate([[0, 0], np.arange(1, n + 1), [n + 1, n + 1]])
+    column = np.concatenate([[0, 1], np.arange(n), [n - 2, n - 1]])
+    value = np.concatenate([[1 + first, -first], np.ones(n), [-last, 1 + last]])
+    return sparse.csr_array((value, (row, column)), shape=(n + 2, n))
+
+
+def _natural(z: FloatArray, at: FloatArray) -> sparse.csr_array:
+    """The functions at places, straight beyond the knots, (place, function)."""
+    knots = np.concatenate([[z[0]] * 3, z, [z[-1]] * 3])
+    inside = np.clip(at, z[0], z[-1])
+    own = sparse.csr_array(BSpline.design_matrix(inside, knots, 3) @ _extension(z))
+    beyond = np.flatnonzero(at != inside)
+    right = at[beyond] > z[-1]
+    # Slope of the tangents at both ends.
+    step = np.where(right, z[-1] - z[-3], z[2] - z[0])
+    slope = 3 * (at - inside)[beyond] / step
+    ends = np.where(right, len(z) - 2, 0)
+    more = sparse.csr_array(
+        (
+            np.concatenate([-slope, slope]),
+            (np.tile(beyond, 2), np.concatenate([ends, ends + 1])),
+        ),
+        shape=own.shape,
+    )
+    found = sparse.csr_array(own + more)
+    found.eliminate_zeros()
+    return found
+
+
+def _second_derivatives(z: FloatArray) -> sparse.csr_array:
+    """Second derivatives at the knots, between which they are straight, (knot, function)."""
+    knots = np.concatenate([[z[0]] * 3, z, [z[-1]] * 3])
+    n = len(z)
+
+    def differences(size: int, width: FloatArray) -> sparse.dia_array:
+        return sparse.diags_array([-1 / width, 1 / width], offsets=(0, 1), shape=(size, size + 1))
+
+    first = 3 * differences(n + 1, knots[4 : n + 5] - knots[1 : n + 2])
+    second = 2 * differences(n, knots[4 : n + 4] - knots[2 : n + 2])
+    return sparse.csr_array(second @ first @ _extension(z))
+
+
+def _gram_of_hats(z: FloatArray) -> sparse.dia_array:
+    step = np.diff(z)
+    middle = np.concatenate([step, [0.0]]) + np.concatenate([[0.0], step])
+    return sparse.diags_array([step / 6, middle / 3, step / 6], offsets=(-1, 0, 1))
+
+
+def _solved(basis: Basis, share: FloatArray, smoothing: float, right: FloatArray) -> FloatArray:
+    """(sum of p_c b_c b_c' + smoothing roughness)^-1 ``right``; NaN at levels without rows."""
+    if basis.roughness is None:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(right / share.reshape(-1, *(1,) * (right.ndim - 1)))
+    own = basis.at_cells
+    whole = own.T @ (own * share[:, None]) + smoothing * basis.roughness
+    bands = np.zeros((4, len(share)))
+    for offset in range(4):
+        bands[3 - offset, offset:] = whole.diagonal(offset)
+    try:
+        return np.asarray(solveh_banded(bands, right, check_finite=False))
+    except LinAlgError:
+        return np.full_like(right, np.nan)
+
+
+def _influence_of_cells(
+    basis: Basis, share: FloatArray, smoothing: float, at: sparse.csr_array
+) -> FloatArray:
+    """What a unit of residual at a place makes of the curve at others, (cell, other)."""
+    return np.asarray(basis.at_cells @ _solved(basis, share, smoothing, at.T.toarray()))
+
+
+def _leverage(basis: Basis, share: FloatArray, smoothing: float) -> FloatArray:
+    """b_c' A^-1 b_c of every place: times the share of a row what it makes of its own fit."""
+    own = basis.at_cells.T.toarray()
+    return np.asarray(np.sum(own * _solved(basis, share, smoothing, own), axis=0))
+
+
+def _chosen(basis: Basis, share: FloatArray, height: FloatArray) -> float:
+    """Smoothing parameter of least generalised cross-validation over the places, math [45]."""
+    n = len(share)
+
+    def criterion(log: float) -> float:
+        smoothing = float(np.exp(log))
+        beta = _solved(basis, share, smoothing, basis.at_cells.T @ (share * height))
+        rest = height - basis.at_cells @ beta
+        free = 1 - share @ _leverage(basis, share, smoothing) / n
+        return float(share @ rest**2 / free**2)
+
+    tried = np.linspace(np.log(NONE / n**4), np.log(STRAIGHT), TRIED)
+    best = int(np.nanargmin([criterion(log) for log in tried]))
+    bounds = tried[max(best - 1, 0)], tried[min(best + 1, TRIED - 1)]
+    found = minimize_scalar(criterion, bounds=bounds, method="bounded", options={"xatol": 1e-3})
+    return float(np.exp(found.x))
+
+
+class Smooth(NamedTuple):
+    """The curve on the grid, residuals of the rows, and the smoothing parameter (NaN of means)."""
+
+    curve: FloatArray
+    residual: FloatArray
+    smoothing: float
+
+
+def _shares(basis: Basis, weight: FloatArray) -> FloatArray:
+    total = np.bincount(basis.cell, weight, basis.at_cells.shape[0])
+    return np.asarray(total / total.sum())
+
+
+def smooth(
+    basis: Basis, y: FloatArray, weight: FloatArray | None, smoothing: float | None
+) -> Smooth:
+    """The curve through y; its smoothing parameter by cross-validation where it is not given."""
+    w = np.ones(len(y)) if weight is None else weight
+    share = _shares(basis, w)
+    mean = float(np.average(y, weights=w))
+    with np.errstate(invalid="ignore"):
+        height = np.bincount(basis.cell, w * (y - mean), len(share)) / w.sum() / share
+    if basis.roughness is None:
+        curve = mean + basis.at_grid @ height
+        return Smooth(curve, y - mean - basis.at_rows @ height, float("nan"))
+    # No penalty is on a straight line: it is taken off first, so that it comes back exactly.
+    z = basis.place
+    middle = float(share @ z)
+    slope = float(share * (z - middle) @ height / (share @ (z - middle) ** 2))
+    rest = height - slope * (z - middle)
+    scale = float(np.abs(rest).max())
+    beta = np.zeros(len(share))
+    if scale <= ROUNDING * float(np.abs(y).max()):
+        smoothing = STRAIGHT if smoothing is None else smoothing
+    else:
+        rest = np.round(rest / scale, DIGITS)
+        smoothing = _chosen(basis, share, rest) if smoothing is None else smoothing
+        beta = scale * _solved(basis, share, smoothing, basis.at_cells.T @ (share * rest))
+    line = [mean + slope * (one - middle) for one in (basis.grid_place, basis.row_place)]
+    return Smooth(line[0] + basis.at_grid @ beta, y - line[1] - basis.at_rows @ beta, smoothing)
+
+
+def influences(
+    basis: Basis,
+    residual: FloatArray,
+    weight: FloatArray | None,
+    smoothing: float,
+    *,
+    frequency: bool,
+) -> FloatArray:
+    """math [45]: what every row adds to the curve, (row, grid), up to a constant of the grid.
+
+    Residuals are over the root of one less the part of its own fit that a row makes, as those of
+    least squares are smaller than errors (MacKinnon and White 1985, HC2). NaN where the curve
+    hangs on one row alone.
+    """
+    w = np.ones(len(residual)) if weight is None else weight
+    share = _shares(basis, w)
+    own = _leverage(basis, share, smoothing)[basis.cell] / w.sum()
+    free = 1 - own * (1.0 if frequency else w)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scaled = np.where(free > ALONE, residual / np.sqrt(free), np.nan)
+    effect = _influence_of_cells(basis, share, smoothing, basis.at_grid)[basis.cell]
+    return np.where(effect == 0, 0.0, scaled[:, None] * effect)
+
+
+def replicate_curves(
+    basis: Basis, y: FloatArray, weight: FloatArray, smoothing: float
+) -> tuple[FloatArray, FloatArray]:
+    """Curves and residuals with weights (row, draw): (grid, draw), (row, draw).
+
+    Places and smoothing parameter are held. NaN at levels, or between places, without rows.
+    """
+    n_cells = basis.at_cells.shape[0]
+    of_cells = sparse.csr_array(
+        (np.ones(len(y)), (basis.cell, np.arange(len(y)))), shape=(n_cells, len(y))
+    )
+    total = weight.sum(axis=0)
+    share = np.asarray(of_cells @ weight) / total
+    origin = float(y.mean())
+    sums = np.asarray(of_cells @ (weight * (y - origin)[:, None])) / total
+    right = np.asarray(basis.at_cells.T @ sums)
+    beta = np.stack(
+        [_solved(basis, p, smoothing, one) for p, one in zip(share.T, right.T, strict=True)], axis=1
+    )
+    return (
+        origin + np.asarray(basis.at_grid @ beta),
+        y[:, None] - origin - np.asarray(basis.at_rows @ beta),
+    )
+
+
+class Near(NamedTuple):
+    """Rows near each other, by their bin, and how the grid stands between the bins."""
+
+    bin: IntArray
+    to_grid: sparse.csr_array
+
+    def spread(self, residual: FloatArray, weight: FloatArray) -> FloatArray:
+        """Root mean square of residuals along the grid, (row, draw) -> (grid, draw)."""
+        of_bins = sparse.csr_array(
+            (np.ones(len(self.bin)), (self.bin, np.arange(len(self.bin)))),
+            shape=(self.to_grid.shape[1], len(self.bin)),
+        )
+        # A row without weight may be where the curve is not known.
+        squares = np.where(weight > 0, weight * residual**2, 0.0)
+        with np.errstate(invalid="ignore"):
+            means = np.asarray(of_bins @ squares) / np.asarray(of_bins @ weight)
+        return np.asarray(np.sqrt(self.to_grid @ means))
+
+
+def near_bins(bin_of_row: IntArray, x_mean: FloatArray, grid: FloatArray) -> Near:
+    """Straight between the means of x in the bins."""
+    return Near(bin_of_row, _hats(x_mean, grid))
+
+
+def near_levels(level: IntArray, n_levels: int) -> Near:
+    """Levels by themselves."""
+    return Near(level, sparse.csr_array(sparse.eye_array(n_levels)))
