@@ -45,6 +45,7 @@ from rhale_stats.schema import (
     feature_names,
     feature_position,
     is_categorical,
+    is_grouped,
     level_names,
     one_feature,
     slopes,
@@ -779,7 +780,7 @@ def _pairs(
         )
     used = [is_used_row(local, effect) for local, effect in zip(paired, effects, strict=True)]
     if groups is None:
-        if any("n_groups" in effect.attrs for effect in effects):
+        if any(is_grouped(effect) for effect in effects):
             raise ValueError(
                 "groups must be given where a or b has standard errors by groups: "
                 "compare(a, b, paired=..., groups=...). Make both without groups if pairs are "

@@ -31,8 +31,10 @@ from rhale_stats.schema import (
     feature_names,
     feature_position,
     is_categorical,
+    is_grouped,
     of_part,
     one_feature,
+    own_facts,
     slopes,
     stacked,
     variable,
@@ -170,7 +172,7 @@ def std_error(
         )
     names, levels = feature_names(effect), categorical_features(effect)
     if groups is None:
-        if levels and "n_groups" in effect.attrs:
+        if levels and is_grouped(effect):
             raise ValueError(
                 f"effect must be what ale returned where features have levels, here "
                 f"{', '.join(map(repr, levels))}; the covariances of this one are by groups. Make "
@@ -203,6 +205,7 @@ def std_error(
         return out.assign_attrs(n_groups=clusters.n_groups)
     # What earlier groups left behind.
     out.attrs.pop("n_groups", None)
+    out = out.drop_vars("feature_n_groups", errors="ignore")
     return out if levels else out.drop_vars(GROUP_COVARIANCES, errors="ignore")
 
 
@@ -633,7 +636,7 @@ def confint(
         boot = check_boot(effect, boot, chosen)
         rows = [
             _bootstrap_intervals(
-                one_feature(effect, number), boot.isel(feature=number), level, chosen
+                one_feature(effect, number), own_facts(boot.isel(feature=number)), level, chosen
             )
             for number in range(effect.sizes["feature"])
         ]

@@ -20,6 +20,7 @@ from rhale_stats.schema import (
     feature_position,
     level_text,
     of_part,
+    own_facts,
 )
 
 METHODS = ("pdp", "ice", "m_plot", "shap_dependence")
@@ -128,7 +129,7 @@ def one_profile(profile: xr.Dataset, feature: str | int) -> xr.Dataset:
     of_grid: dict[Hashable, slice] = {
         dim: slice(n_grid) for dim in ("grid", "grid_other") if dim in row.dims
     }
-    return row.isel(of_grid)
+    return own_facts(row.isel(of_grid))
 
 
 def is_nominal(row: xr.Dataset) -> bool:

@@ -23,7 +23,7 @@ from rhale_stats.profile_data import (
     variable,
 )
 from rhale_stats.profile_rows import KEPT, Outputs, Shapley, check_rows, rows_behind
-from rhale_stats.schema import feature_names, feature_position
+from rhale_stats.schema import feature_names, feature_position, own_facts
 from rhale_stats.validate import check_choice
 
 ERRORS = ("curve_se", "curve_cov")
@@ -121,12 +121,12 @@ def confint(
 
 def _of_replicates(row: xr.Dataset, boot: xr.Dataset, level: float, method: str) -> FloatArray:
     """Ends of the intervals of one feature, expanded as those of effects are."""
-    one = boot.isel(feature=feature_position(boot, str(row["feature"].values)))
+    one = own_facts(boot.isel(feature=feature_position(boot, str(row["feature"].values))))
     n_grid = row.sizes["grid"]
     draws = one["curve"].transpose("chain", "draw", "grid").values[..., :n_grid]
     degrees = degrees_of(row)
     n = degrees + 1
-    n_units, n_strata = float(boot.attrs["n_units"]), int(boot.attrs["n_strata"])
+    n_units, n_strata = float(one.attrs["n_units"]), int(one.attrs["n_strata"])
     if str(boot.attrs["source"]) != "rows":
         degrees, n = np.full(n_grid, n_units - n_strata), np.full(n_grid, n_units)
     short = resample.shortfall(str(boot.attrs["scheme"]), n, degrees, n_units, n_strata)

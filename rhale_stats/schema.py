@@ -236,6 +236,8 @@ REGION_LABELS = ("region_rule", "region_node")
 OUTPUT = "output"
 # Dimensions of results that stand side by side, each a whole by itself.
 PARTS = (OUTPUT, REGION)
+# Attributes that differ between features of different rows.
+OWN_FACTS = ("n_groups", "n_units", "n_strata")
 # Products that ``line_moments`` holds: of d, the distance from ``x_mean``, and of the residual r.
 LINE_MOMENTS = ("d^3", "d^4", "d^2 r", "d^3 r", "d r^2", "d^2 r^2")
 # Sizes of bins: nothing is there, not something unknown, where a feature has no bin.
@@ -373,9 +375,25 @@ def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
     bins, edges = slice(0, n_bins), slice(0, n_bins + 1 if n_bins else 0)
     cut = {"bin": bins, "bin_other": bins, "edge": edges, "edge_other": edges}
     # At once: every selection goes through all variables.
-    return dataset.isel(
-        {"feature": position, **{dim: part for dim, part in cut.items() if dim in dataset.dims}}
+    return own_facts(
+        dataset.isel(
+            {"feature": position, **{dim: part for dim, part in cut.items() if dim in dataset.dims}}
+        )
     )
+
+
+def own_facts(row: xr.Dataset) -> xr.Dataset:
+    """One feature, with the attributes that it has of its own where features have their own rows.
+
+    `stack` has made coordinates of them.
+    """
+    own = {key: row[f"feature_{key}"].item() for key in OWN_FACTS if f"feature_{key}" in row.coords}
+    return row.assign_attrs(own) if own else row
+
+
+def is_grouped(effect: xr.Dataset) -> bool:
+    """Whether standard errors are of groups of rows."""
+    return "n_groups" in effect.attrs or "feature_n_groups" in effect.coords
 
 
 def is_categorical(row: xr.Dataset) -> bool:
@@ -483,7 +501,7 @@ def stack(
         for number, one in enumerate(each):
             at: tuple[int | slice, ...] = (number, *(slice(n) for n in one.shape))
             values[at] = one.values
-        return xr.Variable((dim, *each[0].dims), values, each[0].attrs)
+        return xr.Variable((dim, *each[0].dims), values, joined_attrs([one.attrs for one in each]))
 
     coords = {}
     for name, coordinate in first.coords.items():
@@ -506,6 +524,15 @@ def stack(
             different[f"{dim}_{key}"] = (dim, np.array(values), {"long_name": str(key)})
     out = xr.Dataset({name: padded(name) for name in first.data_vars}, coords, attrs)
     return out.assign_coords(different)
+
+
+def joined_attrs(each: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
+    """Attributes of the first; texts that others have otherwise are all of them said."""
+    first = dict(each[0])
+    for key, value in first.items():
+        if isinstance(value, str):
+            first[key] = "; ".join(dict.fromkeys(str(one.get(key, value)) for one in each))
+    return first
 
 
 def unit_mapping(attrs: Mapping[Hashable, object]) -> dict[str, str]:

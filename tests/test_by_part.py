@@ -200,3 +200,72 @@ def test_stacked_results_keep_what_they_share():
     assert found["unit"].item() == "km"
     assert found.attrs == {"method": "rhale"}
     assert_array_equal(found["region_n_rows"], [10, 20])
+
+
+# --- features that have rows of their own ---------------------------------------------------------
+
+
+OF_OWN_ROWS = {
+    "standard errors of groups": lambda local, effect, groups, boot: rs.confint(
+        rs.std_error(effect, local, groups=groups)
+    ),
+    "Wald test of groups": lambda local, effect, groups, boot: rs.wald_test(
+        rs.std_error(effect, local, groups=groups), adjust="none"
+    ),
+    "equivalence of groups": lambda local, effect, groups, boot: rs.equivalence_test(
+        rs.std_error(effect, local, groups=groups), 0.5, adjust="none"
+    ),
+    "percentiles": lambda local, effect, groups, boot: rs.confint(
+        effect, boot, method="percentile"
+    ),
+    "BCa": lambda local, effect, groups, boot: rs.confint(effect, boot, method="bca"),
+}
+
+
+@pytest.fixture(scope="module")
+def with_gaps():
+    """Local effects of one feature that all rows have, and of one that only some have."""
+    rng = np.random.default_rng(8)
+    X = pd.DataFrame(rng.uniform(-1, 1, (300, 2)), columns=["all", "some"])
+    X.loc[rng.random(300) < 0.5, "some"] = np.nan
+    g = rng.normal(1.0, 1.0, X.shape)
+    local = rs.local_effects(None, X, jacobian=g, missing="drop")
+    effect = rs.rhale(local, bins=rs.QuantileBins(4))
+    groups = np.arange(300) // 3
+    boot = rs.bootstrap(local, effect, n_resamples=100, rng=1, groups=groups, progress=False)
+    return local, effect, groups, boot
+
+
+@pytest.mark.parametrize("name", OF_OWN_ROWS)
+@pytest.mark.parametrize("feature", ["all", "some"])
+def test_features_of_own_rows_keep_what_is_said_of_these(with_gaps, feature, name):
+    """Groups are counted among the rows that a feature has: its degrees of freedom."""
+    local, effect, groups, boot = with_gaps
+    there = local["x"].sel(feature=feature).notnull().values
+    own = local.sel(feature=[feature]).isel(obs=there)
+    alone = OF_OWN_ROWS[name](
+        own,
+        effect.sel(feature=[feature]),
+        groups[there],
+        rs.bootstrap(
+            own,
+            effect.sel(feature=[feature]),
+            n_resamples=100,
+            rng=1,
+            groups=groups[there],
+            progress=False,
+        ),
+    )
+    joint = OF_OWN_ROWS[name](local, effect, groups, boot).sel(feature=[feature])
+    for variable in alone.data_vars:
+        assert_allclose(joint[variable], alone[variable], rtol=1e-12, err_msg=str(variable))
+
+
+def test_sources_of_features_with_own_rows_are_all_said(with_gaps):
+    local, effect, groups, _ = with_gaps
+    there = local["x"].sel(feature="some").notnull().values
+    groups = np.where(there, groups, groups + 1000)
+    found = rs.std_error(effect, local, groups=groups)
+    counts = [len(np.unique(groups)), len(np.unique(groups[there]))]
+    assert found["feature_n_groups"].values.tolist() == counts
+    assert found["effect_se"].attrs["source"] == "; ".join(f"rows in {n} groups" for n in counts)
