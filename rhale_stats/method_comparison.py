@@ -37,6 +37,8 @@ SPREADS = {
     "shap_dependence": "root mean square of the Shapley values about the spline",
     "effect": "heterogeneity, accumulated (comonotone)",
 }
+# Points of a grid that no profile gives.
+N_POINTS = 101
 LOCAL_EFFECTS = {"finite_difference": "ALE", "ale": "ALE"}
 
 
@@ -52,9 +54,10 @@ def compare_methods(
     ----------
     results : sequence of Datasets
         What `rhale`, `ale`, `pdp`, `ice`, `m_plot` and `shap_dependence` returned, of one output
-        each, in any order; the first profile among them gives the grid and the rows' places.
-        Levels of a category are found by their names and stand in the order of the first result,
-        those that only later ones have at the end.
+        each, in any order. The first profile among them gives the grid and the rows' places;
+        without one these are all edges of the bins, and points between them. Levels of a category
+        are found by their names and stand in the order of the first result, those that only later
+        ones have at the end.
     feature : str or int
         Name or number.
     names : sequence of str, optional
@@ -74,7 +77,7 @@ def compare_methods(
     Raises
     ------
     TypeError, ValueError
-        Something else among the results; no profile; another output or unit; derivatives; levels
+        Nothing, or something else, among the results; another output or unit; derivatives; levels
         in some and numbers in others; names of another number, or the same twice.
     KeyError
         Unknown feature.
@@ -100,22 +103,26 @@ def compare_methods(
            [-2.13,  1.86]])
     """
     given = list(results)
-    profiles = [one for one in given if is_profile(one)]
-    if not profiles:
-        raise ValueError(
-            "results must hold a profile, whose grid is that of all: pdp(model, X), for instance."
-        )
-    reference = check_profile(profiles[0], "results")
+    if not given:
+        raise ValueError("results must hold at least one result; got none.")
+    reference = next((one for one in given if is_profile(one)), given[0])
+    one_of = check_profile if is_profile(reference) else check_effect
+    reference = one_of(reference, "results")
     position = feature_position(reference, feature)
     name = feature_names(reference)[position]
-    row = one_profile(reference, position)
-    z, share = row["grid_value"].values, row["weight_share"].values
+    row = (one_profile if is_profile(reference) else one_feature)(reference, position)
+    own = _own_levels(reference, name)
+    levels = _all_levels(given, name) if own else []
+    if own:
+        z = np.arange(len(levels), dtype=np.float64)
+        share = row["weight_share" if is_profile(reference) else "level_share"].values
+        share = np.nan_to_num(_at_levels(own, share, levels))
+    elif is_profile(reference):
+        z, share = row["grid_value"].values, row["weight_share"].values
+    else:
+        z, share = _places(given, name)
     if not len(z):
         raise ValueError(f"feature must vary; {name!r} is constant.")
-    levels = _all_levels(given, name) if is_nominal(row) else []
-    if levels:
-        z = np.arange(len(levels), dtype=np.float64)
-        share = np.nan_to_num(_at_levels(row["level"].values.tolist(), share, levels))
     attrs = [(one.attrs.get("output_name"), one.attrs.get("output_units")) for one in given]
     if len(set(attrs)) > 1:
         raise ValueError(
@@ -208,6 +215,25 @@ def _at_levels(own: Sequence[str], values: FloatArray, levels: Sequence[str]) ->
     """Values at levels in another order; NaN of those that are not there."""
     known = dict(zip(own, values.tolist(), strict=True))
     return np.array([known.get(level, np.nan) for level in levels])
+
+
+def _places(effects: Sequence[xr.Dataset], name: str) -> tuple[FloatArray, FloatArray]:
+    """Points along the axis of effects in bins, and the share of the rows that is nearest to each.
+
+    Rows are taken to be spread evenly within each bin of the effect that has most of them.
+    """
+    rows = [one_feature(check_effect(one, "results"), name) for one in effects]
+    rows = [row for row in rows if row.sizes["bin"]]
+    if not rows:
+        return np.empty(0), np.empty(0)
+    _check_levels(any(is_categorical(row) for row in rows), [], name)
+    edges = np.concatenate([row["edge_value"].values for row in rows])
+    z = np.union1d(edges, np.linspace(edges.min(), edges.max(), N_POINTS))
+    finest = max(rows, key=lambda row: row.sizes["bin"])
+    below = np.concatenate([[0.0], np.cumsum(np.nan_to_num(finest["weight_share"].values))])
+    between = np.concatenate([z[:1], (z[1:] + z[:-1]) / 2, z[-1:]])
+    share = np.diff(np.interp(between, finest["edge_value"].values, below))
+    return z, share / share.sum()
 
 
 def _check_levels(own: bool, levels: Sequence[str], name: str) -> None:

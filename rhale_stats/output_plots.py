@@ -21,6 +21,8 @@ from rhale_stats.plots import (
     style,
     with_standard_errors,
 )
+from rhale_stats.profile_data import check_profile, is_profile
+from rhale_stats.profile_plots import plot_profile_outputs
 from rhale_stats.schema import (
     OUTPUT,
     check_effect,
@@ -45,8 +47,8 @@ def plot_outputs(
     Parameters
     ----------
     effect : Dataset
-        What `rhale`, `ale`, `std_error`, `confint` or `confband` returned, with the dimension
-        ``output``.
+        What `rhale`, `ale`, `pdp`, `ice`, `m_plot` or `shap_dependence` returned, or `std_error`,
+        `confint` or `confband` made of it, with the dimension ``output``.
     feature : str or int
         Name or number of the feature.
     n_columns : int, default 3
@@ -70,7 +72,8 @@ def plot_outputs(
 
     Notes
     -----
-    Every panel is drawn as the upper one of `plot_effect`, whose notes say what it shows.
+    Every panel is drawn as the upper one of `plot_effect`, or as `plot_profile` does, whose notes
+    say what it shows.
 
     Examples
     --------
@@ -85,11 +88,13 @@ def plot_outputs(
     """
     check_count("n_columns", n_columns, 1)
     if OUTPUT not in getattr(effect, "dims", ()):
-        given = check_effect(effect)
+        given = check_profile(effect) if is_profile(effect) else check_effect(effect)
         raise ValueError(
             f"effect must have the dimension output, of several classes or targets; this one is "
             f"of {given.attrs.get('output_name', 'one output')!r} alone. Use plot_effect."
         )
+    if is_profile(effect):
+        return plot_profile_outputs(effect, feature, n_columns=n_columns, axes=axes)
     parts = [
         with_standard_errors(check_effect(effect.isel({OUTPUT: number})))
         for number in range(effect.sizes[OUTPUT])

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.schema import (
     OUTPUT_UNITS,
-    PARTS,
     X_UNITS,
+    check_one_part,
     feature_names,
     feature_position,
     level_text,
@@ -107,12 +107,7 @@ def check_profile(
             f"{parameter} must be the Dataset that pdp, ice, m_plot or shap_dependence returns; "
             f"this one holds {', '.join(str(name) for name in dataset.data_vars)}."
         )
-    for dim in PARTS:
-        if dim in dataset.dims:
-            raise ValueError(
-                f"{parameter} must be of one {dim} here; this one is of {dataset.sizes[dim]}. "
-                f"Select one: {parameter}.isel({dim}=0)."
-            )
+    check_one_part(dataset, parameter)
     absent = [name for name in needs if name not in dataset]
     if absent:
         raise ValueError(

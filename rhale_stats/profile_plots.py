@@ -29,7 +29,7 @@ from rhale_stats.plot_tools import (
     upright,
 )
 from rhale_stats.profile_data import check_profile, is_nominal, one_profile
-from rhale_stats.schema import feature_names, feature_position, units_of, with_units
+from rhale_stats.schema import OUTPUT, feature_names, feature_position, units_of, with_units
 from rhale_stats.validate import check_count
 
 # More curves or points than these would merge.
@@ -128,17 +128,47 @@ def plot_profiles(
 ) -> NDArray[np.object_]:
     """Several features of a profile, as `plot_profile` draws each, with one y scale."""
     profile = check_profile(profile)
-    check_count("n_columns", n_columns, 1)
     asked = feature_names(profile) if features is None else features
     asked = [asked] if isinstance(asked, str | int | np.integer) else list(asked)
     if not asked:
         raise ValueError("features must name at least one feature; got none.")
-    rows = [one_profile(profile, feature_position(profile, one)) for one in asked]
-    panels = None if axes is None else given_axes("axes", axes, len(rows), "one a feature")
+    shown = [(profile, one_profile(profile, feature_position(profile, one))) for one in asked]
+    return _panels(shown, n_columns, axes, "one a feature")
+
+
+def plot_profile_outputs(
+    profile: xr.Dataset,
+    feature: str | int,
+    *,
+    n_columns: int = 3,
+    axes: Sequence[Axes] | NDArray[np.object_] | None = None,
+) -> NDArray[np.object_]:
+    """One feature of a profile of several outputs: a panel an output, with one y scale."""
+    parts = [
+        check_profile(profile.isel({OUTPUT: number})) for number in range(profile.sizes[OUTPUT])
+    ]
+    shown = [(part, one_profile(part, feature)) for part in parts]
+    panels = _panels(shown, n_columns, axes, "one an output")
+    for panel, part in zip(panels, parts, strict=True):
+        panel.set_title(str(part.attrs["output_name"]), parse_math=False)
+        if panel.get_ylabel():
+            panel.set_ylabel("mean output" if part.attrs["centering"] == "none" else "effect")
+    return panels
+
+
+def _panels(
+    shown: list[tuple[xr.Dataset, xr.Dataset]],
+    n_columns: int,
+    axes: Sequence[Axes] | NDArray[np.object_] | None,
+    what: str,
+) -> NDArray[np.object_]:
+    """Rows of profiles, each in a panel: those of a new figure with one y scale and one legend."""
+    check_count("n_columns", n_columns, 1)
+    panels = None if axes is None else given_axes("axes", axes, len(shown), what)
     with style(own=axes is None):
+        width = min(n_columns, len(shown))
         if panels is None:
-            width = min(n_columns, len(rows))
-            height = -(-len(rows) // width)
+            height = -(-len(shown) // width)
             figure, grid = plt.subplots(
                 height,
                 width,
@@ -149,12 +179,12 @@ def plot_profiles(
             )
             sns.despine(fig=figure)
             panels = list(grid.flat)
-            for unused in panels[len(rows) :]:
+            for unused in panels[len(shown) :]:
                 unused.remove()
-            panels = panels[: len(rows)]
-        for number, (panel, row) in enumerate(zip(panels, rows, strict=True)):
+            panels = panels[: len(shown)]
+        for number, (panel, (profile, row)) in enumerate(zip(panels, shown, strict=True)):
             _label(panel, profile, row)
-            if axes is None and number % min(n_columns, len(rows)):
+            if axes is None and number % width:
                 panel.set_ylabel("")
             _draw(panel, profile, row)
         if axes is None:

@@ -236,6 +236,20 @@ REGION_LABELS = ("region_rule", "region_node")
 OUTPUT = "output"
 # Dimensions of results that stand side by side, each a whole by itself.
 PARTS = (OUTPUT, REGION)
+ALL_PARTS = {OUTPUT: "plot_outputs(effect, feature)", REGION: "plot_regions(tree, effect)"}
+# What takes results that are no effects in bins, by the function that made them.
+PROFILE_VERBS = (
+    *("std_error", "confint", "confband", "compare", "compare_methods", "predict", "vcov"),
+    *("tidy", "glance", "summary", "plot_effect", "plot_effects", "plot_profile", "to_datatree"),
+)
+TAKEN_BY = {
+    "pdp": PROFILE_VERBS,
+    **dict.fromkeys(("ice", "m_plot", "shap_dependence"), ("bootstrap", *PROFILE_VERBS)),
+    "second-order ALE": (
+        *("std_error", "confint", "bootstrap", "tidy", "summary", "plot_surface", "to_datatree"),
+    ),
+    "H-statistics": ("tidy", "glance", "summary", "plot_h_statistics", "to_datatree"),
+}
 # Attributes that differ between features of different rows.
 OWN_FACTS = ("n_groups", "n_units", "n_strata")
 # Products that ``line_moments`` holds: of d, the distance from ``x_mean``, and of the residual r.
@@ -314,17 +328,28 @@ def _check_kind(dataset: object, name: str, needed: tuple[str, ...], maker: str)
         )
     missing = [variable for variable in needed if variable not in dataset]
     if missing:
+        method = str(dataset.attrs.get("method", ""))
+        if method in TAKEN_BY:
+            raise ValueError(
+                f"{name} must be the Dataset that {maker} returns; this one is what {method} "
+                f"returned. It is for {', '.join(TAKEN_BY[method])}."
+            )
         raise ValueError(
             f"{name} must be the Dataset that {maker} returns; this one has no "
             f"{', '.join(missing)} (it has {', '.join(str(v) for v in dataset.data_vars)})."
         )
+    check_one_part(dataset, name)
+    return of_part(dataset)
+
+
+def check_one_part(dataset: xr.Dataset, name: str) -> None:
+    """Raise ``ValueError`` unless this is of one output and one region."""
     for dim in PARTS:
         if dim in dataset.dims:
             raise ValueError(
                 f"{name} must be of one {dim} here; this one is of {dataset.sizes[dim]}. Select "
-                f"one: {name}.isel({dim}=0)."
+                f"one: {name}.isel({dim}=0); or see all of them: {ALL_PARTS[dim]}."
             )
-    return of_part(dataset)
 
 
 def of_part(dataset: xr.Dataset) -> xr.Dataset:

@@ -32,6 +32,23 @@ def test_a_panel_an_output_on_one_scale(effect):
         )
 
 
+def test_profiles_of_several_outputs():
+    X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    profile = rs.ice(lambda X: np.column_stack([X[:, 0] ** 2, X[:, 0] * X[:, 1]]), X, n_grid=9)
+    panels = rs.plot_outputs(profile, "x0", n_columns=1)
+    assert [panel.get_title() for panel in panels] == ["output 0", "output 1"]
+    assert panels[0].get_ylim() == panels[1].get_ylim()
+    for number, panel in enumerate(panels):
+        line = next(one for one in panel.lines if one.get_label() == "mean of the ICE curves")
+        np.testing.assert_array_equal(
+            line.get_ydata(), profile["curve"].isel(output=number).sel(feature="x0")
+        )
+    with pytest.raises(ValueError, match="effect must have the dimension output"):
+        rs.plot_outputs(profile.isel(output=0), "x0")
+    with pytest.raises(KeyError, match="feature must be one of 'x0', 'x1'"):
+        rs.plot_outputs(profile, "x7")
+
+
 def test_bad_input(effect):
     with pytest.raises(ValueError, match="effect must have the dimension output"):
         rs.plot_outputs(effect.isel(output=0), "x0")

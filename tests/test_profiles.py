@@ -523,6 +523,47 @@ def test_round_trips(X, found, curves, tmp_path):
 # --- methods side by side -------------------------------------------------------------------------
 
 
+def test_effects_in_bins_are_compared_without_a_profile():
+    """The parabola of a linear bin is there at its points, on the rows' own mean."""
+    X = np.random.default_rng(3).uniform(-1, 1, (2000, 2))
+
+    def f(X):
+        return X[:, 0] ** 2 + X[:, 0] * X[:, 1]
+
+    slopes = np.column_stack([2 * X[:, 0] + X[:, 1], X[:, 0]])
+    local = rs.local_effects(None, X, jacobian=slopes)
+    rhale = rs.rhale(local, bins=rs.AdaptiveBins())
+    assert int(rhale["n_bins"].sel(feature="x0")) == 1
+    ale = rs.ale(f, X, bins=rs.QuantileBins(20))
+    found = rs.compare_methods([ale, rhale], "x0")
+    assert found["effect_method"].values.tolist() == ["ALE", "RHALE"]
+    z = found["grid_value"].values
+    assert set(ale["edge_value"].sel(feature="x0").values) <= set(z)
+    truth = z**2 - np.mean(X[:, 0] ** 2)
+    for curve in found["curve"].values:
+        np.testing.assert_allclose(curve, truth, atol=0.03)
+    np.testing.assert_allclose((found["curve"] * found["weight_share"]).sum("grid"), 0, atol=1e-12)
+    np.testing.assert_allclose(found["weight_share"].sum(), 1)
+    errors = rs.confint(rhale)["curve_se"].sel(feature="x0").values
+    np.testing.assert_allclose(found["curve_se"].sel(effect_method="RHALE")[[0, -1]], errors[:2])
+    constant = np.column_stack([X[:, 0], np.ones(len(X))])
+    with pytest.raises(ValueError, match="feature must vary; 'x1' is constant"):
+        rs.compare_methods([rs.ale(f, constant)], "x1")
+
+
+def test_levels_are_compared_without_a_profile():
+    X = pd.DataFrame({"k": list("abc") * 40})
+    values = {"a": 0.0, "b": 2.0, "c": 3.0}
+
+    def f(X):
+        return X["k"].map(values).to_numpy()
+
+    first, second = (rs.ale(f, X, order=list(order)) for order in ("abc", "cab"))
+    found = rs.compare_methods([first, second], "k", names=["one", "other"])
+    assert found["level"].values.tolist() == list("abc")
+    np.testing.assert_allclose(found["curve"], np.array([[0.0, 2.0, 3.0]] * 2) - 5 / 3)
+
+
 def test_methods_agree_where_features_are_independent():
     X = np.random.default_rng(0).uniform(-1, 1, (3000, 2))
 
@@ -564,7 +605,7 @@ def test_methods_agree_where_features_are_independent():
 
 
 def test_methods_that_do_not_fit(found, X):
-    with pytest.raises(ValueError, match="results must hold a profile"):
+    with pytest.raises(ValueError, match="results must hold at least one result"):
         rs.compare_methods([], "a")
     with pytest.raises(ValueError, match="names must be one a result, all different; got Partial"):
         rs.compare_methods([found, found], "a")
