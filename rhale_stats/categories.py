@@ -103,11 +103,7 @@ def split_features(
     levels = [p for p in chosen if p in named or not table.is_numeric(p)]
     if features is None:
         # An identifier has as many levels as rows; that is no category.
-        keys = [
-            p
-            for p in levels
-            if p not in named and 2 * _column(table, p).nunique() > table.n_rows > 4
-        ]
+        keys = [p for p in levels if p not in named and table.is_key(p)]
         if keys:
             columns = ", ".join(repr(table.names[p]) for p in keys)
             warnings.warn(
@@ -161,18 +157,12 @@ class _Levels(NamedTuple):
         return self._replace(code=number[self.code], texts=texts, first=self.first[order])
 
 
-def _column(table: models.Table, position: int) -> pd.Series[Any]:
-    if isinstance(table.data, pd.DataFrame):
-        return table.data.iloc[:, position]
-    return pd.Series(table.data[:, position])
-
-
 def _levels(table: models.Table, position: int, weight: FloatArray | None, missing: str) -> _Levels:
     """Levels that occur, in their own order: that of an ordered column, else sorted.
 
     With ``missing="bin"`` rows without a value are a level, the last.
     """
-    name, series = table.names[position], _column(table, position)
+    name, series = table.names[position], table.series(position)
     gone = series.isna().to_numpy()
     if gone.any() and missing == "raise":
         raise ValueError(
@@ -296,7 +286,7 @@ def _by_similarity(
         if table.is_numeric(other):
             distance += kernel.ks_distance(table.column(other)[there], code, w, n_levels)
         else:
-            number, values = pd.factorize(_column(table, other)[there])
+            number, values = pd.factorize(table.series(other)[there])
             number = np.where(number < 0, len(values), number)
             distance += kernel.share_distance(number, len(values) + 1, code, w, n_levels)
     return kernel.line_order(distance)
@@ -434,7 +424,7 @@ def _target(
     """Outcomes to encode levels by; by default the model's own output."""
     if target is None:
         rows = np.arange(table.n_rows)
-        answer, _ = quotients.versions(position, rows, _column(table, position).array)
+        answer, _ = quotients.versions(position, rows, table.series(position).array)
         if answer.shape[1] > 1:
             raise ValueError(
                 f"target must be given where the model has several outputs, here "
@@ -468,7 +458,7 @@ def _differences(
     middle = (code > 0) & (code < last)
     rows = np.concatenate([there, there, there[middle]])
     to = np.concatenate([np.minimum(code + 1, last), np.maximum(code - 1, 0), code[middle]])
-    values = _column(quotients.table, position).array[levels.first[to]]
+    values = quotients.table.series(position).array[levels.first[to]]
     answer, error = quotients.versions(position, rows, values)
     above, below, between = np.split(answer, [len(there), 2 * len(there)])
     own = np.where((code == 0)[:, None], below, above)
@@ -525,7 +515,7 @@ def _labelled(
         method="finite_difference",
         outputs=quotients.outputs,
     )
-    gone = np.array([int(_column(table, position).isna().sum()) for position in positions])
+    gone = np.array([int(table.series(position).isna().sum()) for position in positions])
     if "n_missing" in out:
         # Rows without weight are not missing; they do not count at all.
         out = out.drop_vars("n_missing")

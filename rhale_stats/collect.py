@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import xarray as xr
 
-from rhale_stats.schema import check_effect, check_local, software
+from rhale_stats.schema import software
 
 
 def to_datatree(
@@ -17,7 +17,8 @@ def to_datatree(
     Parameters
     ----------
     local, effect : Dataset, optional
-        What `local_effects` and `rhale` returned; groups "local" and "effect" of the tree.
+        What `local_effects` and `rhale` returned, or in their place the rows and the result of
+        another method; groups "local" and "effect" of the tree.
     **results : Dataset
         Anything else, a bootstrap, a test, sizes, a comparison, a truth, under its own name.
 
@@ -32,7 +33,7 @@ def to_datatree(
     TypeError
         Something that is no Dataset.
     ValueError
-        Nothing to collect; ``local`` or ``effect`` is something else.
+        Nothing to collect.
 
     Examples
     --------
@@ -45,15 +46,11 @@ def to_datatree(
     >>> sorted(tree.children)
     ['effect', 'local', 'test']
     """
-    found: dict[str, xr.Dataset] = {}
-    if local is not None:
-        found["local"] = check_local(local)
-    if effect is not None:
-        found["effect"] = check_effect(effect)
-    for name, dataset in results.items():
+    named = {"local": local, "effect": effect}
+    found = {name: one for name, one in named.items() if one is not None} | results
+    for name, dataset in found.items():
         if not isinstance(dataset, xr.Dataset):
             raise TypeError(f"{name} must be a Dataset; got {type(dataset).__name__}.")
-        found[name] = dataset
     if not found:
         raise ValueError("Give at least one Dataset to collect; got none.")
     contents: Mapping[str, xr.Dataset] = {f"/{name}": dataset for name, dataset in found.items()}

@@ -82,6 +82,12 @@ class Table:
             return np.array(self.data[:, position], dtype=np.float64)
         return self.data.iloc[:, position].to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
 
+    def series(self, position: int) -> pd.Series[Any]:
+        """One column as it is held."""
+        if isinstance(self.data, pd.DataFrame):
+            return self.data.iloc[:, position]
+        return pd.Series(self.data[:, position])
+
     def is_discrete(self, position: int) -> bool:
         """Whether a column has few distinct values (but more than one), repeated."""
         values = self.column(position)
@@ -89,6 +95,10 @@ class Table:
             return False
         n_levels = len(np.unique(values))
         return 1 < n_levels <= DISCRETE_LEVELS and 2 * n_levels <= len(values)
+
+    def is_key(self, position: int) -> bool:
+        """Whether a column has more than one level for every two rows: an identifier."""
+        return bool(2 * self.series(position).nunique() > self.n_rows > 4)
 
     def kind(self, position: int) -> str:
         """Whether a column has an axis, or values of its own."""

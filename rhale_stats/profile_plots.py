@@ -6,6 +6,7 @@ The curve is black, its spread blue and filled, uncertainty orange, rows grey.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -188,11 +189,10 @@ def _panels(
                 panel.set_ylabel("")
             _draw(panel, profile, row)
         if axes is None:
-            found = {
-                label: handle
-                for panel in panels
-                for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
-            }
+            found: dict[str, Any] = {}
+            for panel in panels:
+                for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+                    found.setdefault(label, handle)
             panels[0].figure.legend(
                 list(found.values()),
                 list(found),

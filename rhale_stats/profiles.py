@@ -6,6 +6,7 @@ M-plot takes the effects of correlated features along, and Shapley values share 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ from rhale_stats.arrays import splines
 from rhale_stats.arrays.binning import bin_edges, bin_index, quantile_edges
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins import BinRule, Column, EqualWidthBins, GivenBins, QuantileBins, describe
-from rhale_stats.effects import MISSING, PROGRESS_DELAY, positions_of
+from rhale_stats.effects import MISSING, PROGRESS_DELAY
 from rhale_stats.profile_data import CENTERINGS, NOMINAL, VARIABLES, variable
 from rhale_stats.schema import (
     COUNTS,
@@ -81,8 +82,8 @@ def pdp(
     model, X, weights, weight_kind, output, scale, progress
         As in `local_effects`. Rows of weight 0 are left out.
     features : name, number, or sequence of them, optional
-        Columns to take; by default those of `local_effects`. Named ones may also be categories,
-        texts or booleans, whose grid is their levels.
+        Columns to take; by default all but identifiers and dates, which a warning names. The grid
+        of categories, texts and booleans is their levels.
     grid : array_like, or mapping from names to array_like, optional
         Points of the only feature, or of some features by name, taken as they are: increasing
         numbers, or levels.
@@ -242,6 +243,8 @@ def ice(
             f"centering must be one of {', '.join(map(repr, allowed))} with kind={kind!r}; got "
             f"{chosen!r}. Curves are centred with kind='centered'."
         )
+    if kind == "derivative" and features is None:
+        features = _with_slopes(models.as_table(X))
     given = _Given.of(X, features, weights, weight_kind, missing)
     axes = given.axes(grid, n_grid, grid_kind)
     if kind == "derivative":
@@ -402,6 +405,7 @@ def shap_dependence(
     weight_kind: str = "precision",
     output: models.OutputLabels = None,
     scale: str = "response",
+    missing: str = "raise",
     rng: np.random.Generator | int | None = 0,
 ) -> xr.Dataset:
     r"""SHAP dependence: Shapley values of a feature against its value, and a spline through them.
@@ -410,18 +414,20 @@ def shap_dependence(
     ----------
     model, X, weights, weight_kind, output, scale
         As in `local_effects`; ``model`` may be None when ``shap_values`` are given. Rows of weight
-        0 are left out, and missing values are refused.
+        0 are left out.
     features, grid, n_grid, grid_kind, centering
         As in `pdp`; the grid is where the spline is evaluated. "none" leaves it as it is: Shapley
         values are centred already, over the background.
     shap_values : array_like of shape (n_rows,) or (n_rows, n_columns), or Explanation, optional
         Shapley values of the only feature or of all columns of ``X``, of one output. By default
-        they are computed with the library shap, from numeric columns only, of all rows: exactly up
-        to 10 columns, by sampled permutations beyond; the attribute ``shapley`` says which. This is
-        slow: the model is asked for each row some 2^(number of columns) times the number of
-        background rows.
+        they are computed with the library shap, of all rows: exactly up to 10 columns, by sampled
+        permutations beyond; the attribute ``shapley`` says which. This is slow: the model is asked
+        for each row some 2^(number of columns) times the number of background rows.
     background : int, DataFrame or array_like, default 100
         Rows over which columns that are left out are averaged, or how many rows of ``X`` to draw.
+    missing : {"raise", "drop", "bin"}, default "raise"
+        As in `pdp`: no curve takes rows without a value of its feature. With "bin"
+        ``missing_curve`` is their mean Shapley value, and in categories they have a level.
     rng : Generator, int or None, default 0
         Draws the background, and permutations.
 
@@ -469,7 +475,7 @@ def shap_dependence(
     array([-1.08, -0.09,  0.91])
     """
     check_choice("centering", centering, CENTERINGS)
-    given = _Given.of(X, features, weights, weight_kind, "raise")
+    given = _Given.of(X, features, weights, weight_kind, missing)
     axes = given.axes(grid, n_grid, grid_kind)
     asked, how = None, "given"
     if shap_values is None:
@@ -550,9 +556,7 @@ class _Given:
         table = models.as_table(X)
         weight = None if weights is None else as_weights(weights, table.n_rows, weight_kind)
         present = np.ones(table.n_rows, dtype=bool) if weight is None else weight > 0
-        positions = (
-            positions_of(table, None, stacklevel=5) if features is None else _named(table, features)
-        )
+        positions = _all_but_keys(table) if features is None else _named(table, features)
         if not present.all() and weight is not None:
             table, weight = table.take(present), weight[present]
         if weight is not None and weight_kind == "precision":
@@ -844,6 +848,44 @@ FACTS: dict[str, dict[str, str | int | float]] = {
 }
 
 
+def _all_but_keys(table: models.Table) -> list[int]:
+    """Columns that have a grid: all but identifiers and dates, which a warning names."""
+    left_out, chosen = [], []
+    for position, name in enumerate(table.names):
+        text = not table.is_numeric(position)
+        if text and (table.is_key(position) or not _has_levels(table, position)):
+            left_out.append(repr(name))
+        else:
+            chosen.append(position)
+    if not chosen:
+        raise TypeError(
+            f"X must have a column of numbers or of levels; got {', '.join(left_out)}, with more "
+            f"than one level for every two rows, or dates. Name columns in features=."
+        )
+    if left_out:
+        warnings.warn(
+            f"Left out: {', '.join(left_out)} (more than one level for every two rows, or dates). "
+            f"Name columns of levels in features= to take them all the same.",
+            stacklevel=4,
+        )
+    return chosen
+
+
+def _with_slopes(table: models.Table) -> list[int]:
+    """Columns along which curves have derivatives; categories have none, and are left out."""
+    chosen = [p for p in range(len(table.names)) if table.is_numeric(p)]
+    if not chosen:
+        raise TypeError("X must have a column of numbers for derivatives; got none.")
+    return chosen
+
+
+def _has_levels(table: models.Table, position: int) -> bool:
+    """Whether a column that holds no numbers has a grid."""
+    dtype = table.series(position).dtype
+    is_date = pd.api.types.is_datetime64_any_dtype(dtype)
+    return not is_date and not pd.api.types.is_complex_dtype(dtype)
+
+
 def _named(table: models.Table, features: str | int | Sequence[str | int]) -> list[int]:
     """Columns by name or number: numbers, categories, texts and booleans."""
     asked = [features] if isinstance(features, str | int | np.integer) else list(features)
@@ -854,14 +896,12 @@ def _named(table: models.Table, features: str | int | Sequence[str | int]) -> li
         position = position_of(feature, table.names)
         if position in positions:
             raise ValueError(f"features must be distinct; got {table.names[position]!r} twice.")
-        if isinstance(table.data, pd.DataFrame):
-            dtype = table.data.dtypes.iloc[position]
-            if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_complex_dtype(dtype):
-                raise TypeError(
-                    f"features must be numbers, categories, texts or booleans; column "
-                    f"{table.names[position]!r} holds {dtype}. Leave it out: the model still "
-                    f"receives it."
-                )
+        if not table.is_numeric(position) and not _has_levels(table, position):
+            raise TypeError(
+                f"features must be numbers, categories, texts or booleans; column "
+                f"{table.names[position]!r} holds {table.series(position).dtype}. Leave it "
+                f"out: the model still receives it."
+            )
         positions.append(position)
     return positions
 
@@ -1073,15 +1113,26 @@ def _smoothed(
     given: _Given, axis: _Axis, values: FloatArray, centering: str
 ) -> dict[str, NDArray[Any]]:
     """A spline through Shapley values (output, row), with its errors and its spread."""
-    counts = _counts(given, given.weight, values.shape[1])
+    there, gone = axis.there, given.gone(axis) & ~axis.there
+    weight = None if given.weight is None else given.weight[there]
+    counts = _counts(given, weight, int(there.sum()))
     if not len(axis.grid):
-        nothing = {"weight_share": np.zeros(0), "smoothing": np.full(len(values), np.nan)}
+        nan = np.full(len(values), np.nan)
+        nothing = {"weight_share": np.zeros(0), "smoothing": nan}
+        if given.missing == "bin":
+            nothing |= dict.fromkeys(BESIDE, nan)
         return _nothing(len(values)) | counts | nothing
-    at, weight = given.places(axis), given.weight
+    nominal, x = axis.levels is not None, axis.x[there]
+    at = (
+        kernel.level_places(x.astype(np.intp), len(axis.grid))
+        if nominal
+        else kernel.places(axis.grid, x)
+    )
     share = at.share(weight)
-    smoother = smoother_of(axis.name, axis.x, axis.grid, weight, nominal=axis.levels is not None)
+    smoother = smoother_of(axis.name, x, axis.grid, weight, nominal=nominal)
     found: list[dict[str, Any]] = []
-    for phi in values:
+    for whole in values:
+        phi = whole[there]
         fit = splines.smooth(smoother.basis, phi, weight, None)
         curve, spread, own = smoothed(smoother, fit, at, weight, centering, given.frequency)
         sample = kernel.sample(own, weight, frequency=given.frequency)
@@ -1098,6 +1149,21 @@ def _smoothed(
                 "smoothing": fit.smoothing,
             }
         )
+        if given.missing == "bin":
+            found[-1] |= dict.fromkeys(BESIDE, np.nan)
+            if gone.any():
+                plain = smoothed(smoother, fit, at, weight, "none", given.frequency)[2]
+                constant = kernel.sample(
+                    plain[:, :1] - own[:, :1], weight, frequency=given.frequency
+                )
+                others = kernel.sample(
+                    whole[gone, None],
+                    None if given.weight is None else given.weight[gone],
+                    frequency=given.frequency,
+                )
+                variance = kernel.mean_error(others) + kernel.mean_error(constant)
+                value = float(others.mean[0]) - found[-1]["curve_offset"]
+                found[-1] |= dict(zip(BESIDE, (value, np.sqrt(variance)), strict=True))
     out = {name: np.stack([one[name] for one in found]) for name in found[0]}
     return counts | {"weight_share": share} | out
 

@@ -284,9 +284,9 @@ def regional_shap(
         Whose Shapley values, by name or number.
     shap_values : array_like of shape (n_rows,) or (n_rows, n_columns), or Explanation, optional
         Shapley values of the feature or of all columns of ``X``, or what an explainer of the
-        library shap returned. By default they are computed with that library, from numeric columns
-        only: exactly up to 10 columns, by permutations beyond. This is slow: the model is asked
-        for each row some 2^(number of columns) times the number of background rows.
+        library shap returned. By default they are computed with that library: exactly up to 10
+        columns, by permutations beyond. This is slow: the model is asked for each row some
+        2^(number of columns) times the number of background rows.
     background : int, DataFrame or array_like, default 100
         Rows over which columns that are left out are averaged, or how many rows of ``X`` to draw.
     conditioning : DataFrame or array_like of shape (n_rows, n_columns), optional

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -55,22 +54,21 @@ def shapley_values(
             '"rhale-stats[shap]", or pass them as shap_values=.'
         ) from error
     table = asked.table
-    rows = _numbers(table, "X")
     if isinstance(background, int | np.integer):
         check_count("background", background, 1)
-        n = min(int(background), len(rows))
-        others = rows[np.sort(rng.choice(len(rows), n, replace=False))]
+        n = min(int(background), table.n_rows)
+        others = table.take(np.sort(rng.choice(table.n_rows, n, replace=False)))
     else:
-        given = models.as_table(background)
-        if given.names != table.names:
+        others = models.as_table(background)
+        if others.names != table.names:
             raise ValueError(
                 f"background must have the columns of X, {', '.join(table.names)}; got "
-                f"{', '.join(given.names)}."
+                f"{', '.join(others.names)}."
             )
-        others = _numbers(given, "background")
+    codes = _Codes.of(table, others)
 
     def output(values: NDArray[Any]) -> FloatArray:
-        answer = asked.ask(table.like(values))
+        answer = asked.ask(codes.table(values))
         return answer if answer.shape[1] > 1 else answer[:, 0]
 
     # It seeds NumPy's global generator.
@@ -78,24 +76,64 @@ def shapley_values(
     try:
         explainer = shap.Explainer(
             output,
-            shap.maskers.Independent(others, max_samples=len(others)),
+            shap.maskers.Independent(codes.others, max_samples=others.n_rows),
             seed=int(rng.integers(2**31)),
         )
-        found = explainer(rows, silent=True)
+        found = explainer(codes.rows, silent=True)
     finally:
         np.random.set_state(state)  # noqa: NPY002
     values = np.asarray(found.values, dtype=np.float64)
     name = type(explainer).__name__
-    return values.reshape(*rows.shape, -1), ALGORITHMS.get(name, f"shap, {name}")
+    return values.reshape(*codes.rows.shape, -1), ALGORITHMS.get(name, f"shap, {name}")
 
 
-def _numbers(table: models.Table, what: str) -> FloatArray:
-    """All columns as numbers."""
-    texts: Sequence[str] = [name for at, name in enumerate(table.names) if not table.is_numeric(at)]
-    if texts:
-        raise TypeError(
-            f"{what} must have numeric columns only for Shapley values to be computed; "
-            f"{', '.join(map(repr, texts))} are not. Compute them with the library shap, and pass "
-            f"them as shap_values=."
-        )
-    return np.column_stack([table.column(at) for at in range(len(table.names))])
+class _Codes(NamedTuple):
+    """Tables as numbers, which is what the library takes: numbers of levels where they have texts.
+
+    ``levels`` are those of columns that hold no numbers, a missing one among them.
+    """
+
+    like: models.Table
+    levels: dict[int, pd.Index[Any]]
+    rows: FloatArray
+    others: FloatArray
+
+    @classmethod
+    def of(cls, table: models.Table, background: models.Table) -> _Codes:
+        """Rows and background as (row, column)."""
+        levels, columns = {}, []
+        for at, name in enumerate(table.names):
+            if table.is_numeric(at):
+                columns.append(np.concatenate([table.column(at), background.column(at)]))
+                continue
+            own, other = table.series(at), background.series(at)
+            if isinstance(own.dtype, pd.CategoricalDtype):
+                unknown = other.notna() & ~other.isin(own.dtype.categories)
+            else:
+                unknown = pd.Series(False, other.index)
+            if unknown.any():
+                raise ValueError(
+                    f"background of {name!r} must hold levels of its column in X; got "
+                    f"{other[unknown].iloc[0]!r}. Add it to the categories of X."
+                )
+            both = pd.concat([own, other.astype(own.dtype)])
+            codes, found = pd.factorize(both, use_na_sentinel=False)
+            levels[at] = pd.Index(found)
+            columns.append(codes.astype(np.float64))
+        rows = np.column_stack(columns)
+        return cls(table, levels, rows[: table.n_rows], rows[table.n_rows :])
+
+    def table(self, values: FloatArray) -> pd.DataFrame | NDArray[np.floating[Any]]:
+        """Numbers as the model receives them."""
+        if not self.levels:
+            return self.like.like(values)
+        columns: dict[int, Any] = {}
+        for at in range(len(self.like.names)):
+            own = self.like.series(at)
+            if at in self.levels:
+                level = self.levels[at].take(values[:, at].astype(np.intp))
+                columns[at] = pd.Series(level.array, dtype=own.dtype)
+            else:
+                columns[at] = pd.Series(values[:, at]).astype(own.dtype)
+        assert isinstance(self.like.data, pd.DataFrame), "arrays hold numbers"
+        return pd.DataFrame(columns).set_axis(self.like.data.columns, axis=1)

@@ -190,6 +190,66 @@ def test_shapley_values_of_an_additive_model():
     assert given.attrs["shapley"] == "given"
 
 
+def _by_level(X):
+    """Additive in a number and a category, both of which may be missing."""
+    levels = X["k"].astype(object).map({"u": 0.0, "v": 1.0}).fillna(7.0)
+    return 2 * X["a"].fillna(5.0).to_numpy() + levels.to_numpy(dtype=float)
+
+
+@pytest.mark.parametrize("dtype", ["category", "object", "str"])
+def test_shapley_values_of_categories_and_of_rows_without_a_value(dtype):
+    """Of an additive model they are its parts, centred over the background: here the rows."""
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame(
+        {"a": rng.normal(size=60), "k": pd.Series(rng.choice(["u", "v"], 60)).astype(dtype)}
+    )
+    X.loc[rng.random(60) < 0.3, "a"] = np.nan
+    X.loc[rng.random(60) < 0.3, "k"] = None
+    numbers, texts = 2 * X["a"].fillna(5.0), _by_level(X) - 2 * X["a"].fillna(5.0)
+    found = rs.shap_dependence(_by_level, X, background=X, missing="bin", n_grid=5)
+    np.testing.assert_allclose(
+        found["shap_value"], [numbers - numbers.mean(), texts - texts.mean()], atol=1e-12
+    )
+    # Beside the axis: the rows without a value, over those with one, whose mean is the zero.
+    gone = X["a"].isna()
+    there = numbers[~gone]
+    np.testing.assert_allclose(found["missing_curve"], [10 - there.mean(), np.nan], rtol=1e-10)
+    error = there.std() / np.sqrt(len(there))
+    np.testing.assert_allclose(found["missing_curve_se"], [error, np.nan], rtol=1e-6)
+    assert found["n_missing"].values.tolist() == [gone.sum(), X["k"].isna().sum()]
+    by_level = (texts - texts.mean()).groupby(X["k"].astype(object).fillna("missing")).mean()
+    assert found["level"].values[1, :3].tolist() == ["u", "v", "missing"]
+    np.testing.assert_allclose(found["curve"][1, :3], by_level[["u", "v", "missing"]], atol=1e-12)
+    dropped = rs.shap_dependence(_by_level, X, background=X, missing="drop", n_grid=5)
+    assert "missing_curve" not in dropped
+    np.testing.assert_allclose(dropped["curve"][0], found["curve"][0], atol=1e-12)
+    with pytest.raises(ValueError, match="'a'.*missing"):
+        rs.shap_dependence(_by_level, X, background=X)
+
+
+def test_a_background_of_other_levels_is_refused():
+    X = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "k": pd.Categorical(list("uvuv"))})
+    with pytest.raises(ValueError, match="background of 'k' must hold levels .* got 'q'"):
+        rs.shap_dependence(_by_level, X, background=X.assign(k="q"))
+
+
+def test_by_default_all_columns_but_identifiers_and_dates():
+    X = pd.DataFrame({"a": np.arange(20.0), "n": [0, 1] * 10, "k": list("uv") * 10})
+    model = lambda X: X["a"] + X["n"] * (X["k"] == "u")  # noqa: E731
+    for make in (rs.pdp, rs.ice, rs.m_plot):
+        assert make(model, X)["feature"].values.tolist() == ["a", "n", "k"]
+    assert rs.ice(model, X, kind="derivative")["feature"].values.tolist() == ["a", "n"]
+    X["key"] = [f"id {number}" for number in range(20)]
+    X["day"] = pd.Timestamp("2020-01-01")
+    with pytest.warns(UserWarning, match="Left out: 'key', 'day'") as warned:
+        rs.pdp(model, X)
+    assert warned[0].filename == __file__
+    with pytest.raises(TypeError, match="X must have a column of numbers or of levels; got 'day'"):
+        rs.pdp(model, X[["day"]])
+    with pytest.raises(TypeError, match="X must have a column of numbers for derivatives"):
+        rs.ice(model, X[["k"]], kind="derivative")
+
+
 def test_more_than_ten_columns_are_sampled_and_it_says_so():
     X = np.random.default_rng(0).normal(size=(6, 11))
     found = rs.shap_dependence(lambda X: X[:, 0], X, features=0, background=3)

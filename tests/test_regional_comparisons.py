@@ -487,11 +487,22 @@ class TestShap:
         assert_allclose(tree["loss"], given["loss"], rtol=1e-6)
         assert_allclose(tree["curve"], given["curve"], atol=1e-9)
 
-    def test_columns_that_are_not_numbers(self):
+    def test_regions_by_a_column_of_texts(self):
+        """Its Shapley values are those of the same model of numbers."""
+        pytest.importorskip("shap", reason="needs the library shap")
+        rng = np.random.default_rng(5)
+        X = pd.DataFrame({"a": rng.normal(size=80), "text": rng.choice(["u", "v"], 80)})
+        numbers = X.assign(text=(X["text"] == "u").astype(float))
+        asked = {"background": X[:20], "min_obs": 10}
+        tree = rs.regional_shap(lambda X: X["a"] * (X["text"] == "u"), X, "a", **asked)
+        asked["background"] = numbers[:20]
+        same = rs.regional_shap(lambda X: X["a"] * X["text"], numbers, "a", **asked)
+        assert tree.sizes["node"] == same.sizes["node"] > 1
+        assert_allclose(np.sort(tree["loss"]), np.sort(same["loss"]), rtol=1e-9)
+
+    def test_a_background_of_other_columns(self):
         pytest.importorskip("shap", reason="needs the library shap")
         X = pd.DataFrame({"a": [1.0, 2.0, 3.0], "text": ["u", "v", "w"]})
-        with pytest.raises(TypeError, match="'text' are not"):
-            rs.regional_shap(lambda X: X["a"], X, "a")
         numbers = X.assign(text=[1.0, 2.0, 4.0])
         with pytest.raises(ValueError, match="columns of X, a, text; got a"):
             rs.regional_shap(lambda X: X["a"], numbers, "a", background=numbers[["a"]])
