@@ -1,0 +1,210 @@
+"""Every result takes the functions that are said to be for it, on every kind of model and data."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import rhale_stats as rs
+from rhale_stats.schema import TAKEN_BY
+
+N_ROWS = 80
+RNG = np.random.default_rng(11)
+X = pd.DataFrame(
+    {
+        "a": RNG.normal(size=N_ROWS),
+        "b": RNG.uniform(size=N_ROWS),
+        "k": pd.Categorical(RNG.choice(["u", "v", "w"], N_ROWS)),
+    }
+)
+GAPS = X.assign(a=X["a"].mask(RNG.random(N_ROWS) < 0.2))
+EFFECT_VERBS = (
+    *("std_error", "confint", "confband", "bootstrap", "compare", "compare_methods", "predict"),
+    *("tidy", "glance", "summary", "vcov", "wald_test", "equivalence_test", "effect_sizes"),
+    *("plot_effect", "plot_effects", "to_datatree"),
+)
+
+
+def number(X):
+    a, k = X["a"].fillna(2.0), X["k"].astype(object).map({"u": 0.0, "v": 1.0, "w": -1.0})
+    return (a * (1 + X["b"]) + a**2 * k.astype(float)).to_numpy()
+
+
+class ThreeClasses:
+    """A classifier of three classes that depend on all columns."""
+
+    classes_ = np.array(["lo", "mid", "hi"])
+
+    def predict(self, X):
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def predict_proba(self, X):
+        eta = number(X)
+        odds = np.exp(np.column_stack([-eta, np.zeros_like(eta), eta / 2]))
+        return odds / odds.sum(axis=1, keepdims=True)
+
+
+OF = {
+    "a number": (number, X, {}),
+    "classes": (ThreeClasses(), X, {}),
+    "survey weights": (number, X, {"weights": RNG.exponential(size=N_ROWS)}),
+    "repeated rows": (
+        number,
+        X,
+        {"weights": RNG.integers(1, 4, N_ROWS), "weight_kind": "frequency"},
+    ),
+    "rows without a value, left out": (number, GAPS, {"missing": "drop"}),
+    "rows without a value, in a bin": (number, GAPS, {"missing": "bin"}),
+}
+
+
+def _ale(model, X, **options):
+    local = rs.ale_local_effects(model, X, bins=rs.QuantileBins(6), **options)
+    return local, rs.ale_from_local(local, bins=rs.QuantileBins(6))
+
+
+def _same(function, **fixed):
+    def make(model, X, **options):
+        found = function(model, X, **fixed, **options)
+        return found, found
+
+    return make
+
+
+def _pdp(model, X, **options):
+    return rs.ice(model, X, n_grid=6, **options), rs.pdp(model, X, n_grid=6, **options)
+
+
+def _surface(model, X, **options):
+    # No second difference reaches a number that is not there.
+    if options.get("missing") == "bin":
+        options["missing"] = "drop"
+    found = rs.ale2(model, X, ("a", "k"), bins=rs.QuantileBins(4), **options)
+    return found, found
+
+
+def _rhale(model, X, **options):
+    local = rs.local_effects(model, X, features=["a", "b"], **options)
+    return local, rs.rhale(local, bins=rs.EqualWidthBins(4))
+
+
+MAKERS = {
+    "rhale": (EFFECT_VERBS, _rhale),
+    "ale": (EFFECT_VERBS, _ale),
+    "pdp": (("bootstrap", *TAKEN_BY["pdp"]), _pdp),
+    "ice": (TAKEN_BY["ice"], _same(rs.ice, n_grid=6)),
+    "m_plot": (TAKEN_BY["m_plot"], _same(rs.m_plot, bins=rs.QuantileBins(4))),
+    "shap_dependence": (
+        TAKEN_BY["shap_dependence"],
+        _same(rs.shap_dependence, n_grid=6, background=5),
+    ),
+    "ale2": (TAKEN_BY["second-order ALE"], _surface),
+    "h_statistic": (
+        TAKEN_BY["H-statistics"],
+        lambda model, X, **options: (
+            *(None,),
+            rs.h_statistic(model, X, n_rows=40, rng=0, **options),
+        ),
+    ),
+}
+
+
+def _save(result):
+    """The netCDF file holds what was saved."""
+
+    def check(path):
+        result.to_netcdf(path, engine="h5netcdf")
+        with xr.open_dataset(path, engine="h5netcdf") as read:
+            xr.testing.assert_identical(read.load(), result)
+
+    return check
+
+
+def _one(result):
+    """Of several outputs the first."""
+    return result.isel(output=0) if "output" in result.dims else result
+
+
+def _bootstrap(local, result):
+    if result.attrs["method"] in ("second-order ALE", "H-statistics"):
+        return rs.bootstrap(result, n_resamples=20, rng=0, progress=False)
+    return rs.bootstrap(local, result, n_resamples=20, rng=0, progress=False)
+
+
+VERBS = {
+    "std_error": lambda local, result: rs.std_error(result),
+    "confint": lambda local, result: rs.confint(rs.std_error(result)),
+    "confband": lambda local, result: rs.confband(rs.std_error(result), n_draws=100),
+    "bootstrap": lambda local, result: rs.confint(
+        result, _bootstrap(local, result), method="percentile"
+    ),
+    "compare": lambda local, result: rs.compare(rs.std_error(result), rs.std_error(result)),
+    "compare_methods": lambda local, result: rs.compare_methods(
+        [_one(result), _one(result)], "a", names=["one", "other"]
+    ),
+    "predict": lambda local, result: rs.predict(result, [0.0, 0.3], "a"),
+    "tidy": lambda local, result: rs.tidy(result),
+    "glance": lambda local, result: rs.glance(result),
+    "summary": lambda local, result: rs.summary(result).as_text(),
+    "vcov": lambda local, result: rs.vcov(rs.std_error(_one(result)), "a"),
+    "wald_test": lambda local, result: rs.wald_test(result),
+    "equivalence_test": lambda local, result: rs.equivalence_test(result, 1.0),
+    "effect_sizes": lambda local, result: rs.effect_sizes(result),
+    "plot_effect": lambda local, result: rs.plot_effect(_one(result), "a"),
+    "plot_effects": lambda local, result: rs.plot_effects(_one(result)),
+    "plot_profile": lambda local, result: rs.plot_profile(_one(result), "a"),
+    "plot_surface": lambda local, result: rs.plot_surface(_one(result)),
+    "plot_h_statistics": lambda local, result: rs.plot_h_statistics(_one(result)),
+    "to_datatree": lambda local, result: rs.to_datatree(local, result),
+}
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+# Half a minute each kind of data: the first is for every day.
+EACH = ["a number", *(pytest.param(name, marks=pytest.mark.slow) for name in list(OF)[1:])]
+
+
+@pytest.fixture(params=EACH)
+def of(request):
+    return OF[request.param]
+
+
+@pytest.mark.filterwarnings("ignore:Bins without rows")
+@pytest.mark.parametrize("name", MAKERS)
+def test_every_result_takes_what_is_for_it(name, of, tmp_path):
+    if name == "shap_dependence":
+        pytest.importorskip("shap", reason="needs the library shap")
+    verbs, make = MAKERS[name]
+    model, table, options = of
+    local, result = make(model, table, **options)
+    _save(result)(tmp_path / "result.nc")
+    for verb in verbs:
+        # Pictures take a second each, and know of weights only what the result holds.
+        if verb.startswith("plot") and "weights" in options:
+            continue
+        found = VERBS[verb](local, result)
+        if isinstance(found, xr.Dataset):
+            _save(found)(tmp_path / f"{verb}.nc")
+        if isinstance(found, pd.DataFrame):
+            assert len(found)
+
+
+@pytest.mark.parametrize("name", [name for name in MAKERS if name not in ("rhale", "ale")])
+def test_what_is_for_another_result_says_what_is_for_this(name):
+    if name == "shap_dependence":
+        pytest.importorskip("shap", reason="needs the library shap")
+    verbs, make = MAKERS[name]
+    _, result = make(*OF["a number"][:2])
+    for verb in EFFECT_VERBS:
+        if verb in verbs:
+            continue
+        with pytest.raises((TypeError, ValueError), match=rf"what .* returned.*for .*{verbs[-2]}"):
+            VERBS[verb](result, result)
