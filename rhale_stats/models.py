@@ -398,9 +398,9 @@ class DifferenceQuotients:
         if isinstance(table.data, np.ndarray):
             self.precision = float(np.finfo(table.data.dtype).eps)
 
-    def at(self, rows: NDArray[np.bool_]) -> DifferenceQuotients:
-        """The same at some rows; itself at all."""
-        if rows.all():
+    def at(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> DifferenceQuotients:
+        """The same at some rows, by a mask or by their numbers; itself at all."""
+        if len(rows) == self.table.n_rows and (rows.dtype != bool or rows.all()):
             return self
         out = copy(self)
         out.table = self.table.take(rows)

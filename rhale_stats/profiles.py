@@ -7,7 +7,7 @@ M-plot takes the effects of correlated features along, and Shapley values share 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -160,12 +160,8 @@ def pdp(
     asked = models.DifferenceQuotients(model, given.table, output, scale)
     found = []
     for axis in _bar(axes, "partial dependence", progress=progress):
-        curves, error = given.curves(asked, axis)
-        found.append(
-            _average(given, axis, curves, centering)
-            | {"output_error": error}
-            | _beside(given, asked, axis, curves, centering)
-        )
+        mean = _average(given, asked, axis, centering)
+        found.append(mean.estimates | _beside(given, asked, axis, mean, centering))
     out = given.labelled(axes, found, asked, method="pdp", centering=centering)
     return out.assign_attrs(grid_kind=grid_kind)
 
@@ -257,18 +253,19 @@ def ice(
     asked = models.DifferenceQuotients(model, given.table, output, scale)
     found = []
     for axis in _bar(axes, "ICE", progress=progress):
-        curves, error = given.curves(asked, axis)
-        if kind == "derivative" and len(axis.grid):
-            curves = np.stack([kernel.along(each, axis.grid) for each in curves])
-        one = _average(given, axis, curves, chosen, themselves=kind == "derivative")
-        if kind != "derivative":
-            one |= _beside(given, asked, axis, curves, chosen)
-        if chosen != "none" and len(axis.grid):
-            share = given.places(axis).share(given.weight_of(axis))
-            curves = curves - (curves @ kernel.centre_of(chosen, axis.grid, share))[..., None]
-        each = np.full((len(curves), len(axis.grid), given.table.n_rows), np.nan)
-        each[:, :, given.rows(axis)] = curves.transpose(0, 2, 1)
-        found.append(one | {"output_error": error, "ice": each})
+        kept: list[FloatArray] = []
+        mean = _average(given, asked, axis, chosen, derivative=kind == "derivative", kept=kept)
+        beside = {} if kind == "derivative" else _beside(given, asked, axis, mean, chosen)
+        n_outputs = len(mean.estimates["curve"])
+        each = np.full((n_outputs, len(axis.grid), given.table.n_rows), np.nan)
+        first, rows = 0, np.flatnonzero(given.rows(axis))
+        for curves in kept:
+            block = rows[first : first + curves.shape[1]]
+            first += curves.shape[1]
+            if chosen != "none":
+                curves = curves - (curves @ mean.centre)[..., None]
+            each[:, :, block] = curves.transpose(0, 2, 1)
+        found.append(mean.estimates | beside | {"ice": each})
     out = given.labelled(axes, found, asked, method="ice", centering=chosen)
     out = given.with_rows(out, axes).assign_attrs(grid_kind=grid_kind, ice_kind=kind)
     if kind == "derivative":
@@ -690,21 +687,27 @@ class _Given:
 
     def curves(
         self, asked: models.DifferenceQuotients, axis: _Axis
-    ) -> tuple[FloatArray, FloatArray]:
-        """ICE curves, (output, row, grid), and their rounding."""
-        if not len(axis.grid):
-            n_outputs = max(len(asked.outputs.labels), 1)
-            return np.zeros((n_outputs, int(self.rows(axis).sum()), 0)), np.zeros(n_outputs)
+    ) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+        """Blocks of the rows that have a curve, with (output, row, grid) and its rounding.
+
+        So a mean curve of very many rows needs the memory of one block.
+        """
         own = asked.at(self.rows(axis))
-        curves, error = own.curves(axis.position, axis.values)
-        asked.n_calls, asked.n_rows = own.n_calls, own.n_rows
-        check_finite(
-            curves.sum(axis=(1, 2)),
-            "ICE curves",
-            axis.name,
-            "See what the model returns at these rows along the grid.",
-        )
-        return np.ascontiguousarray(curves.transpose(2, 0, 1)), error
+        for begin in range(0, own.table.n_rows, models.BATCH_ROWS):
+            rows = slice(begin, min(begin + models.BATCH_ROWS, own.table.n_rows))
+            some = own.at(np.arange(rows.start, rows.stop))
+            curves, error = some.curves(axis.position, axis.values)
+            asked.n_calls, asked.n_rows = some.n_calls, some.n_rows
+            own.n_calls, own.n_rows = some.n_calls, some.n_rows
+            sums = np.zeros(own.table.n_rows)
+            sums[rows] = curves.sum(axis=(1, 2))
+            check_finite(
+                sums,
+                "ICE curves",
+                axis.name,
+                "See what the model returns at these rows along the grid.",
+            )
+            yield rows, np.ascontiguousarray(curves.transpose(2, 0, 1)), error
 
     def without(self, asked: models.DifferenceQuotients, axis: _Axis) -> FloatArray:
         """The output of all rows without a value of the feature, (output, row)."""
@@ -946,51 +949,104 @@ def _bar(axes: Sequence[_Axis], what: str, *, progress: bool) -> Any:
 # --- statistics -----------------------------------------------------------------------------------
 
 
+class _Mean(NamedTuple):
+    """Mean curves of all outputs, and what else is a mean over the same ICE curves.
+
+    ``centre`` makes the constant of a curve, ``constant`` (output, row) holds those of all rows.
+    """
+
+    estimates: dict[str, NDArray[Any]]
+    centre: FloatArray
+    constant: FloatArray
+
+
 def _average(
-    given: _Given, axis: _Axis, curves: FloatArray, centering: str, *, themselves: bool = False
-) -> dict[str, NDArray[Any]]:
-    """The mean of ICE curves (output, row, grid), and their spread; ``themselves`` as they are."""
+    given: _Given,
+    asked: models.DifferenceQuotients,
+    axis: _Axis,
+    centering: str,
+    *,
+    derivative: bool = False,
+    kept: list[FloatArray] | None = None,
+) -> _Mean:
+    """The mean of ICE curves and their spread, in one pass; ``kept`` takes the curves.
+
+    The spread is that of curves centred each by itself, of derivatives as they are.
+    """
     weight = given.weight_of(axis)
     counts = _counts(given, weight, int(given.rows(axis).sum()))
     if not len(axis.grid):
-        return _nothing(len(curves)) | counts | {"weight_share": np.zeros(0)}
+        n_outputs = max(len(asked.outputs.labels), 1)
+        nothing = {"weight_share": np.zeros(0), "output_error": np.zeros(n_outputs)}
+        empty = np.zeros(0)
+        return _Mean(_nothing(n_outputs) | counts | nothing, empty, np.zeros((n_outputs, 0)))
     at = given.places(axis)
     share = at.share(weight)
-    alike = "none" if themselves else "mean" if centering == "none" else centering
-    found = [
-        kernel.profile(each, axis.grid, at, weight, centering, alike, frequency=given.frequency)
-        for each in curves
+    alike = kernel.centre_of(
+        "none" if derivative else "mean" if centering == "none" else centering, axis.grid, share
+    )
+    found: list[kernel.Moments] = []
+    constants, origin, largest = [], np.zeros(0), np.zeros(1)
+    for rows, curves, error in given.curves(asked, axis):
+        if derivative:
+            curves = np.stack([kernel.along(each, axis.grid) for each in curves])
+        if kept is not None:
+            kept.append(curves)
+        if not found:
+            origin = curves[:, 0].mean(axis=1)
+        # A large offset is taken off before anything is multiplied.
+        moved = curves - origin[:, None, None]
+        constants.append(moved @ alike)
+        w = None if weight is None else weight[rows]
+        block = [
+            kernel.moments(each, own, at.of_rows(rows), w, levels=centering == "none")
+            for each, own in zip(moved, constants[-1], strict=True)
+        ]
+        found = (
+            [kernel.merged(*both) for both in zip(found, block, strict=True)] if found else block
+        )
+        largest = np.maximum(largest, error)
+    profiles = [
+        kernel.profile(
+            of, axis.grid, at, weight, float(start), centering, frequency=given.frequency
+        )
+        for of, start in zip(found, origin, strict=True)
     ]
-    return counts | {
-        "curve": np.stack([one.curve for one in found]),
-        "curve_std": np.stack([one.spread for one in found]),
-        "curve_se": np.stack([np.sqrt(np.diagonal(one.covariance)) for one in found]),
-        "curve_cov": np.stack([one.covariance for one in found]),
-        "curve_offset": np.array([one.offset for one in found]),
+    estimates = counts | {
+        "curve": np.stack([one.curve for one in profiles]),
+        "curve_std": np.stack([one.spread for one in profiles]),
+        "curve_se": np.stack([np.sqrt(np.diagonal(one.covariance)) for one in profiles]),
+        "curve_cov": np.stack([one.covariance for one in profiles]),
+        "curve_offset": np.array([one.offset for one in profiles]),
         "heterogeneity_output": np.array(
-            [kernel.root_mean_square(one.spread, share) for one in found]
+            [kernel.root_mean_square(one.spread, share) for one in profiles]
         ),
-        "importance": np.array([kernel.importance(one.curve, share) for one in found]),
+        "importance": np.array([kernel.importance(one.curve, share) for one in profiles]),
         "weight_share": share,
+        "output_error": largest,
     }
+    return _Mean(estimates, alike, np.concatenate(constants, axis=1) + origin[:, None])
 
 
 def _beside(
     given: _Given,
     asked: models.DifferenceQuotients,
     axis: _Axis,
-    curves: FloatArray,
+    mean: _Mean,
     centering: str,
 ) -> dict[str, NDArray[Any]]:
     """math [41]: the mean output without a value, on the scale of the curve, and its error."""
     if given.missing != "bin":
         return {}
+    curves = mean.estimates["curve"]
     if axis.levels is not None or axis.there.all() or not len(axis.grid):
         return dict.fromkeys(BESIDE, np.full(len(curves), np.nan))
     at, weight = given.places(axis), given.weight
     found = [
-        kernel.beside(answers, own, axis.grid, at, weight, centering, frequency=given.frequency)
-        for answers, own in zip(given.without(asked, axis), curves, strict=True)
+        kernel.beside(answers, constant, curve, at, weight, centering, frequency=given.frequency)
+        for answers, constant, curve in zip(
+            given.without(asked, axis), mean.constant, curves, strict=True
+        )
     ]
     return dict(zip(BESIDE, np.array(found).T, strict=True))
 

@@ -15,6 +15,8 @@ from sklearn.inspection import partial_dependence
 from sklearn.linear_model import LogisticRegression
 
 import rhale_stats as rs
+from rhale_stats import models, profile_inference
+from rhale_stats.arrays import profiles as kernel
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +111,39 @@ def test_a_product():
         rtol=1e-12,
     )
     np.testing.assert_allclose(row["curve_offset"], -X[:, 1].mean(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("centering", ["mean", "none", "start", "integral"])
+@pytest.mark.parametrize("kind", ["precision", "frequency", None])
+def test_blocks_of_rows_are_one_table(monkeypatch, kind, centering):
+    """In blocks, the last of one row, all estimates are those of one pass, and so are errors."""
+    rng = np.random.default_rng(7)
+    X = pd.DataFrame({"a": np.sort(rng.normal(size=91)), "b": rng.normal(size=91)})
+    X.loc[::9, "a"] = np.nan
+    weights = {"precision": rng.exponential(size=91), "frequency": rng.integers(1, 4, 91)}
+    more = {"centering": centering, "missing": "bin", "n_grid": 7, "features": ["a"]}
+    if kind is not None:
+        more |= {"weights": weights[kind], "weight_kind": kind}
+
+    def model(X):
+        a = X["a"].fillna(1.5)
+        return (1e6 + a**2 * (1 + X["b"]) + 3 * X["b"]).to_numpy()
+
+    whole = rs.pdp(model, X, **more)
+    curves = rs.ice(model, X, **{**more, "centering": "none"})
+    monkeypatch.setattr(models, "BATCH_ROWS", 15)
+    found = rs.pdp(model, X, **more)
+    for name in found.data_vars:
+        np.testing.assert_allclose(found[name], whole[name], rtol=1e-8, atol=1e-10, err_msg=name)
+    again = rs.ice(model, X, **{**more, "centering": "none"})
+    np.testing.assert_array_equal(again["ice"], curves["ice"])
+    # The covariance is that of the influences of the rows, which replicates know, multiplied out.
+    rows = profile_inference.curves_of(curves, "a")
+    own = kernel.influences(rows.curves, rows.grid, rows.at, rows.weight, centering)
+    error = kernel.sample(own, rows.weight, frequency=kind == "frequency")
+    np.testing.assert_allclose(
+        whole["curve_cov"][0], error.covariance / error.n_effective, rtol=1e-6, atol=1e-9
+    )
 
 
 def test_derivative_ice_of_a_parabola():
@@ -788,7 +823,7 @@ def test_a_missing_level_is_a_level():
     named = rs.pdp(
         answers, X, features="k", centering="none", missing="bin", grid=["missing", "u", "v"]
     )
-    np.testing.assert_array_equal(named["curve"][0], found["curve"][0][::-1])
+    np.testing.assert_allclose(named["curve"][0], found["curve"][0][::-1], rtol=1e-13)
     with pytest.raises(ValueError, match="must hold all levels of its rows; .* as 'missing'"):
         rs.pdp(answers, X, features="k", missing="bin", grid=["u", "v"])
     text = X.assign(k=X["k"].astype(object).where(X["k"].notna(), None))

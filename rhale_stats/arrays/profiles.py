@@ -29,6 +29,10 @@ class Places(NamedTuple):
     n_grid: int
     known: NDArray[np.bool_]
 
+    def of_rows(self, rows: slice) -> Places:
+        """Those of some rows."""
+        return Places(self.left[rows], self.part[rows], self.n_grid, self.known[rows])
+
     @property
     def right(self) -> IntArray:
         """The point to their right."""
@@ -111,11 +115,18 @@ def _blocks(values: FloatArray, n_grid: int) -> list[FloatArray]:
     return [values[:whole].reshape(-1, size, width), values[whole:][None]]
 
 
-def sample(values: FloatArray, weight: FloatArray | None, *, frequency: bool) -> Sample:
-    """Weighted mean and covariance (ddof 1) of (row, grid); NaN covariance of a single row."""
+class Scatter(NamedTuple):
+    """Sum of weights, weighted mean of columns, and sums of squares and products about it."""
+
+    total: float
+    mean: FloatArray
+    squares: FloatArray
+
+
+def scatter(values: FloatArray, weight: FloatArray | None) -> Scatter:
+    """Of (row, grid)."""
     w = np.ones(len(values)) if weight is None else weight
     total = float(w.sum())
-    counts = weight is None or frequency
     n_grid = values.shape[1]
     parts = list(zip(_blocks(values, n_grid), _blocks(w[:, None], n_grid), strict=True))
     mean = np.sum([(v.transpose(0, 2, 1) @ u).sum(axis=0)[:, 0] for v, u in parts], axis=0) / total
@@ -129,12 +140,28 @@ def sample(values: FloatArray, weight: FloatArray | None, *, frequency: bool) ->
             deviation *= np.sqrt(u)
         # A product with itself is symmetric to the last bit.
         squares += (deviation.transpose(0, 2, 1) @ deviation).sum(axis=0)
-    degrees = total - 1.0 if counts else total - float(w @ w) / total
+    return Scatter(total, mean, squares)
+
+
+def sample(values: FloatArray, weight: FloatArray | None, *, frequency: bool) -> Sample:
+    """Weighted mean and covariance (ddof 1) of (row, grid); NaN covariance of a single row."""
+    w = np.ones(len(values)) if weight is None else weight
+    return _as_sample(scatter(values, weight), w, counts=weight is None or frequency)
+
+
+def _as_sample(of: Scatter, w: FloatArray, *, counts: bool) -> Sample:
+    """math [6]: of all rows together, whose weights are ``w``."""
+    total = float(w.sum())
     n = total if counts else total**2 / float(w @ w)
+    return Sample(of.mean, of.squares / _degrees(w, counts=counts), n)
+
+
+def _degrees(w: FloatArray, *, counts: bool) -> float:
+    """Divisor of a variance, math [6]; NaN of a single row."""
+    total = float(w.sum())
+    degrees = total - 1.0 if counts else total - float(w @ w) / total
     # Weights of one row leave rounding.
-    if degrees <= 1e-12 * total:
-        return Sample(mean, np.full_like(squares, np.nan), n)
-    return Sample(mean, squares / degrees, n)
+    return degrees if degrees > 1e-12 * total else np.nan
 
 
 def mean_error(sample: Sample) -> float:
@@ -176,6 +203,111 @@ def influences(
     return own
 
 
+class Moments(NamedTuple):
+    """What a profile needs of ICE curves, of some rows or of all: blocks of rows add up.
+
+    ``apart`` is of curves less each its own constant, whose mean is ``constant``; ``whole`` of the
+    curves as they are. ``hats`` are mean shares of the points of the grid, and ``cross`` the sums
+    of products of shares and ``apart`` about their means.
+    """
+
+    apart: Scatter
+    whole: Scatter
+    constant: float
+    hats: FloatArray
+    cross: FloatArray
+
+
+def moments(
+    curves: FloatArray,
+    constant: FloatArray,
+    at: Places,
+    weight: FloatArray | None,
+    *,
+    levels: bool,
+) -> Moments:
+    """Of ICE curves (row, grid) and the constants that each is centred at by itself.
+
+    A large offset must be off already. ``whole`` is taken only where ``levels`` of curves count.
+    """
+    apart = curves - constant[:, None]
+    found = scatter(apart, weight)
+    hats = at.hats()
+    if weight is not None:
+        hats = sparse.csr_array(hats.multiply(weight[:, None]))
+    return Moments(
+        found,
+        scatter(curves, weight) if levels else found,
+        float(np.average(constant, weights=weight)),
+        np.asarray(hats.sum(axis=0)) / found.total,
+        np.asarray(hats.T @ (apart - found.mean)),
+    )
+
+
+def merged(a: Moments, b: Moments) -> Moments:
+    """Of the rows of both, those of ``a`` first (Chan, Golub and LeVeque 1983)."""
+
+    def joint(one: Scatter, other: Scatter) -> Scatter:
+        total, apart = one.total + other.total, other.mean - one.mean
+        moved = np.outer(apart, apart) * (one.total * other.total / total)
+        mean = one.mean + apart * (other.total / total)
+        return Scatter(total, mean, one.squares + other.squares + moved)
+
+    apart = joint(a.apart, b.apart)
+    share = b.apart.total / apart.total
+    between = np.outer(b.hats - a.hats, b.apart.mean - a.apart.mean)
+    return Moments(
+        apart,
+        apart if a.whole is a.apart else joint(a.whole, b.whole),
+        a.constant + (b.constant - a.constant) * share,
+        a.hats + (b.hats - a.hats) * share,
+        a.cross + b.cross + between * (a.apart.total * share),
+    )
+
+
+def profile(
+    of: Moments,
+    grid: FloatArray,
+    at: Places,
+    weight: FloatArray | None,
+    origin: float,
+    centering: str,
+    *,
+    frequency: bool,
+) -> Profile:
+    """math [41]: mean of ICE curves, with their spread and the covariance of the mean.
+
+    The spread is that of curves centred each by itself. The covariance is that of `influences`,
+    multiplied out.
+    """
+    w = np.ones(len(at.left)) if weight is None else weight
+    counts = weight is None or frequency
+    own = _as_sample(of.apart, w, counts=counts)
+    error = _as_sample(of.whole if centering == "none" else of.apart, w, counts=counts)
+    mean, offset = (error.mean if centering == "none" else own.mean + of.constant), 0.0
+    covariance = error.covariance
+    if centering != "none":
+        centre = centre_of(centering, grid, at.share(weight))
+        offset = float(centre @ mean)
+        mean = mean - offset
+    if centering == "mean":
+        # What every row has along the curve, math [26], comes off all its points.
+        along_curve = at.at_rows(own.mean, weight)[:, None]
+        itself = scatter(along_curve, weight).squares
+        with_apart = own.mean @ of.cross / np.average(at.known, weights=w)
+        squares = of.apart.squares - with_apart[:, None] - with_apart + itself
+        covariance = squares / _degrees(w, counts=counts)
+        at_zero = np.diagonal(covariance) < 0
+        covariance[at_zero, at_zero] = 0.0
+    return Profile(
+        mean + origin if centering == "none" else mean,
+        0.0 if centering == "none" else offset + origin,
+        np.sqrt(np.diagonal(own.covariance)),
+        covariance / error.n_effective,
+        error.n_effective,
+    )
+
+
 class Beside(NamedTuple):
     """One number that stands beside a curve, and its standard error."""
 
@@ -185,8 +317,8 @@ class Beside(NamedTuple):
 
 def beside(
     answers: FloatArray,
-    curves: FloatArray,
-    grid: FloatArray,
+    constant: FloatArray,
+    mean: FloatArray,
     at: Places,
     weight: FloatArray | None,
     centering: str,
@@ -195,53 +327,15 @@ def beside(
 ) -> Beside:
     """math [41]: mean answer of the rows, less the constant that the centring takes off the curve.
 
-    The constant is a mean over the same rows, so that errors go together, as in `influences`.
+    ``constant`` (row,) is that of every row's curve, and ``mean`` the mean curve less its own. The
+    constant is a mean over the same rows, so that errors go together, as in `influences`.
     """
-    own = answers
-    if centering != "none":
-        constant = curves @ centre_of(centering, grid, at.share(weight))
-        own = answers - constant
+    own = answers if centering == "none" else answers - constant
     value = float(np.average(own, weights=weight))
     if centering == "mean":
-        mean = np.average(curves, axis=0, weights=weight)
-        own = own - at.at_rows(mean - np.average(constant, weights=weight), weight)
+        own = own - at.at_rows(mean, weight)
     found = sample(own[:, None], weight, frequency=frequency)
     return Beside(value, float(np.sqrt(mean_error(found))))
-
-
-def profile(
-    curves: FloatArray,
-    grid: FloatArray,
-    at: Places,
-    weight: FloatArray | None,
-    centering: str,
-    own_centering: str,
-    *,
-    frequency: bool,
-) -> Profile:
-    """math [41]: mean of ICE curves (row, grid), with their spread and the covariance of the mean.
-
-    The spread is that of curves centred each by itself, by ``own_centering``.
-    """
-    share = at.share(weight)
-    centre, alike = (centre_of(how, grid, share) for how in (centering, own_centering))
-    # A large offset is taken off before anything is multiplied.
-    origin = float(curves[0].mean())
-    moved = curves - origin
-    mean = np.average(moved, axis=0, weights=weight)
-    apart = moved - np.einsum("ij,j->i", moved, alike)[:, None]
-    own = sample(apart, weight, frequency=frequency)
-    # What is centred already has nothing left to take off.
-    moved = apart if centering == own_centering else moved
-    error = sample(influences(moved, grid, at, weight, centering), weight, frequency=frequency)
-    offset = float(centre @ mean)
-    return Profile(
-        mean + origin if centering == "none" else mean - offset,
-        0.0 if centering == "none" else offset + origin,
-        np.sqrt(np.diagonal(own.covariance)),
-        error.covariance / error.n_effective,
-        error.n_effective,
-    )
 
 
 def along(curves: FloatArray, grid: FloatArray) -> FloatArray:
