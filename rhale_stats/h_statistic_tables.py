@@ -6,16 +6,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.h_statistics import METHOD, OTHER
+from rhale_stats.h_statistics import OTHER
 from rhale_stats.schema import feature_names
 
 # What a line of `tidy` is of.
 OVERALL, PAIR = "overall", "pair"
-
-
-def is_h_statistics(results: object) -> bool:
-    """Whether `h_statistic` returned this."""
-    return isinstance(results, xr.Dataset) and results.attrs.get("method") == METHOD
 
 
 def tidy(found: xr.Dataset) -> pd.DataFrame:

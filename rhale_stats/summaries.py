@@ -20,6 +20,7 @@ from rhale_stats.arrays.accumulate import curve_at, turning_points
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.intervals import student
 from rhale_stats.by_part import each_part
+from rhale_stats.h_statistics import is_h_statistics
 from rhale_stats.inference import bin_degrees, fit_of, row_degrees, std_error
 from rhale_stats.profile_data import METHOD_NAMES, check_profile, is_profile
 from rhale_stats.regional import check_tree
@@ -147,7 +148,7 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         return second_order.tidy(effect, level=level)
     if is_profile(effect):
         return profile_tables.tidy(effect, level)
-    if h_statistic_tables.is_h_statistics(effect):
+    if is_h_statistics(effect):
         return h_statistic_tables.tidy(effect)
     if _kind(effect) == "test":
         return _tidy_test(effect)
@@ -239,7 +240,7 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     """
     if is_profile(effect):
         return profile_tables.glance(effect)
-    if h_statistic_tables.is_h_statistics(effect):
+    if is_h_statistics(effect):
         return h_statistic_tables.glance(effect)
     if _kind(effect) == "test":
         return _glance_test(effect)
@@ -415,7 +416,7 @@ def summary(
         return second_order.summary(effect, level=level)
     if is_profile(effect):
         return _profile_summary(effect, feature, level)
-    if h_statistic_tables.is_h_statistics(effect):
+    if is_h_statistics(effect):
         return _h_summary(effect, feature)
     if _kind(effect) in ("test", "effect sizes"):
         return _other_summary(effect)

@@ -1,0 +1,257 @@
+"""What one row does to the H-statistics, math [60] to [62].
+
+Their numerators and denominators are means of squares, sum_i p_i e_i², of a centred combination e
+of effects at the rows; p are shares of weight. A row acts as one of these points, and as one of
+those that the effects average over. The influence of row l is the derivative of a statistic as
+weight moves to l from all rows in proportion,
+
+    psi_l = e_l² + 2 sum_i p_i e_i d v_i / d p_l , less its mean over the rows,
+
+v the effects in e: their centring does not count, since e is centred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.second_order import BLOCK, Axis, Influence
+
+
+def centred(values: FloatArray, share: FloatArray) -> FloatArray:
+    """Without the mean over the rows, the first axis."""
+    return np.asarray(values - np.sum(share * values, axis=0))
+
+
+def mean_square(values: FloatArray, share: FloatArray) -> FloatArray:
+    """Over the rows, the first axis."""
+    return np.asarray(np.sum(share * values**2, axis=0))
+
+
+def of_mean_square(e: FloatArray, moved: FloatArray, share: FloatArray) -> FloatArray:
+    """math [62]: influences on sum_i p_i e_i²; ``moved`` (row,) is sum_i p_i e_i d v_i / d p_l."""
+    return centred(e**2 + 2 * moved, share)
+
+
+class Squares(NamedTuple):
+    """Numerators and denominators: ``total``, ``variance`` (...), ``overall`` (feature, ...).
+
+    ``pair`` and ``joint`` are (pair, ...). Of estimates, of their influences, or of replicates.
+    """
+
+    total: FloatArray
+    overall: FloatArray
+    variance: FloatArray
+    pair: FloatArray
+    joint: FloatArray
+
+
+# --- partial dependence ---------------------------------------------------------------------------
+
+
+class Answers(NamedTuple):
+    """The model's answers with some columns of row i and the others of row k.
+
+    ``values`` (version, k), where rows i with the same values share a version: ``version`` (i,).
+    """
+
+    values: FloatArray
+    version: IntArray
+
+    def own(self, share: FloatArray) -> FloatArray:
+        """(i, ...): means over k, the partial dependence of these columns; ``share`` (k, ...)."""
+        return np.asarray(self.values @ share)[self.version]
+
+    def rest(self, share: FloatArray) -> FloatArray:
+        """(k, ...): means over i, that of all other columns; the transpose of `own`."""
+        n, m = len(self.version), len(self.values)
+        ones = (np.ones(n), (self.version, np.arange(n)))
+        return np.asarray(self.values.T @ (sparse.csr_array(ones, shape=(m, n)) @ share))
+
+
+def pdp_squares(
+    prediction: FloatArray,
+    features: Sequence[Answers],
+    pairs: Sequence[tuple[int, int]],
+    pair_answers: Sequence[Answers],
+    share: FloatArray,
+) -> Squares:
+    """math [60] for shares of weight (row, draw): each (..., draw)."""
+    whole = centred(prediction[:, None], share)
+    own = [centred(of.own(share), share) for of in features]
+    total = mean_square(whole - sum(own), share)
+    overall = [
+        mean_square(whole - f - centred(of.rest(share), share), share)
+        for f, of in zip(own, features, strict=True)
+    ]
+    pair, joint = [], []
+    for (j, k), of in zip(pairs, pair_answers, strict=True):
+        both = centred(of.own(share), share)
+        pair.append(mean_square(both - own[j] - own[k], share))
+        joint.append(mean_square(both, share))
+    n_draws = share.shape[1]
+    return Squares(
+        total,
+        np.array(overall),
+        mean_square(whole, share),
+        np.reshape(pair, (-1, n_draws)),
+        np.reshape(joint, (-1, n_draws)),
+    )
+
+
+def pdp_influences(
+    prediction: FloatArray, features: Sequence[Answers], share: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """math [62]: influences (..., row) on the total, on those of features, and on the variance."""
+    whole = centred(prediction, share)
+    own = [centred(of.own(share), share) for of in features]
+    e = whole - sum(own)
+    moved = -np.sum([of.rest(share * e) for of in features], axis=0)
+    total = of_mean_square(e, moved, share)
+    overall = []
+    for f, of in zip(own, features, strict=True):
+        e = whole - f - centred(of.rest(share), share)
+        # The answers average to both: over their rows, and over their columns.
+        overall.append(of_mean_square(e, -of.rest(share * e) - of.own(share * e), share))
+    return total, np.array(overall), of_mean_square(whole, np.zeros(len(whole)), share)
+
+
+def pdp_pair_influences(
+    both: Answers, first: Answers, second: Answers, share: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """math [62]: influences (row,) on the numerator of a pair, and on its denominator."""
+    joint, *own = (centred(of.own(share), share) for of in (both, first, second))
+    e = joint - own[0] - own[1]
+    moved = both.rest(share * e) - first.rest(share * e) - second.rest(share * e)
+    return (
+        of_mean_square(e, moved, share),
+        of_mean_square(joint, both.rest(share * joint), share),
+    )
+
+
+# --- accumulated local effects --------------------------------------------------------------------
+
+
+def interpolation(n_edges: int, place: IntArray, fraction: FloatArray | None) -> sparse.csr_array:
+    """(row, edge): linear interpolation at the values of rows, as in `second_order.at_values`."""
+    n = len(place)
+    rows = np.arange(n)
+    if fraction is None:
+        return sparse.csr_array((np.ones(n), (rows, place)), shape=(n, n_edges))
+    values = np.concatenate([1 - fraction, fraction])
+    where = (np.tile(rows, 2), np.concatenate([place, place + 1]))
+    return sparse.csr_array((values, where), shape=(n, n_edges))
+
+
+class Curve(NamedTuple):
+    """A first-order effect with its rows: ``change`` (row, side) across steps, their means.
+
+    ``mass`` is the weight of a step, and ``at`` (row, edge) interpolates at the rows.
+    """
+
+    axis: Axis
+    place: IntArray
+    change: FloatArray
+    steps: FloatArray
+    mass: FloatArray
+    at: sparse.csr_array
+
+    def moved(self, by: FloatArray) -> FloatArray:
+        """Derivative of sum_i by_i curve_i in the weight of every row, (row,)."""
+        # A step lifts all edges beyond it.
+        beyond = (self.at.T @ by)[::-1].cumsum()[::-1][1:]
+        lift = np.divide(beyond, self.mass, out=np.zeros(len(beyond)), where=self.mass > 0)
+        out = np.zeros(len(self.place))
+        for number, side in enumerate(self.axis.sides):
+            step = self.place + side
+            here = np.flatnonzero((step >= 0) & (step < self.axis.n_bins))
+            of = step[here]
+            out[here] += (self.change[here, number] - self.steps[of]) * lift[of]
+        return out
+
+
+class Pair(NamedTuple):
+    """A second-order effect with its rows: math [59], and how to interpolate at the rows."""
+
+    influence: Influence
+    place_a: IntArray
+    place_b: IntArray
+    cell: IntArray
+    delta: FloatArray
+    at_a: sparse.csr_array
+    at_b: sparse.csr_array
+
+    def moved(self, by: FloatArray) -> FloatArray:
+        """Derivative of sum_i by_i surface_i in the weight of every row; ``by`` (row, sum).
+
+        Found from the gradient at the edges: its product with what a residual of every cell, and
+        what a row at every place, does to the surface.
+        """
+        a, b = self.influence.a, self.influence.b
+        size = a.n_edges * b.n_edges
+        on_edges = (self.at_a.T @ (sparse.diags_array(one) @ self.at_b) for one in by.T)
+        gradient = np.stack([one.toarray().ravel() for one in on_edges], axis=1)
+        step = max(1, BLOCK // size)
+        cells = self.influence.cells
+        by_cell = np.zeros((a.n_bins * b.n_bins, by.shape[1]))
+        known = np.flatnonzero(cells.supported)
+        for begin in range(0, len(known), step):
+            of = known[begin : begin + step]
+            by_cell[of] = self.influence.of_cells(of).reshape(-1, size) @ gradient
+        places, rank = np.unique(self.place_a * b.n_places + self.place_b, return_inverse=True)
+        by_place = np.zeros((len(places), by.shape[1]))
+        for begin in range(0, len(places), step):
+            at = places[begin : begin + step]
+            moved = self.influence.of_places(at // b.n_places, at % b.n_places)
+            by_place[begin : begin + step] = moved.reshape(-1, size) @ gradient
+        out = by_place[rank]
+        inside = self.cell >= 0
+        safe = np.where(inside, self.cell, 0)
+        residual = np.where(inside, self.delta - cells.mean.ravel()[safe], 0.0)
+        for side in np.ndindex(self.cell.shape[1:]):
+            of_side = (slice(None), *side)
+            out += residual[of_side][:, None] * by_cell[safe[of_side]]
+        return np.asarray(out)
+
+
+# --- standard errors ------------------------------------------------------------------------------
+
+
+def ratio_and_root(
+    upper: FloatArray, lower: FloatArray, of_upper: FloatArray, of_lower: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Influences (..., row) on upper / lower and on the root of upper, from those on the two.
+
+    0 where ``upper`` (...) is 0.
+    """
+    positive = (upper > 0)[..., None]
+    up, low = upper[..., None], lower[..., None]
+    share = np.divide(of_upper - up / np.where(positive, low, 1.0) * of_lower, low,
+                      out=np.zeros(of_upper.shape), where=positive)  # fmt: skip
+    root = np.divide(of_upper, 2 * np.sqrt(up), out=np.zeros(of_upper.shape), where=positive)
+    return share, root
+
+
+def moved_by_rows(influence: FloatArray, weight: FloatArray, *, frequency: bool) -> FloatArray:
+    """(..., row): what the rows add to the error, such that the sum of squares is the variance.
+
+    A row of weight w moves a statistic by w / W times its influence; one that stands for w rows,
+    by w^(1/2) / W as far as the variance is concerned. With the factor n / (n - 1), n effective.
+    """
+    total = weight.sum()
+    n = total if frequency else total**2 / np.sum(weight**2)
+    each = np.sqrt(weight) if frequency else weight
+    factor = np.sqrt(n / (n - 1)) if n > 1 else np.nan
+    return np.asarray(influence * (each / total * factor))
+
+
+def moved_by_groups(influence: FloatArray, weight: FloatArray, group: IntArray) -> FloatArray:
+    """(..., group): the same of groups of rows, with the factor G / (G - 1) (math [62])."""
+    n_groups = int(group.max()) + 1
+    rows = np.arange(len(group))
+    sums = sparse.csr_array((weight / weight.sum(), (rows, group)), shape=(len(group), n_groups))
+    return np.asarray(influence @ sums * np.sqrt(n_groups / (n_groups - 1)))
