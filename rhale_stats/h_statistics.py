@@ -313,7 +313,7 @@ def _dataset(
             tables[:, k, j] = tables[:, j, k]
         both = (tables[0], tables[1])
         statistics["_pairwise"] = (("feature", OTHER), both, "interaction of the pair")
-    data = {}
+    data: dict[str, Any] = {}
     for suffix, (dims, (share, size), what) in statistics.items():
         data[f"h2{suffix}"] = (
             dims, share, {"long_name": f"H², share of the variance by {what}", "units": "1"},
@@ -324,6 +324,10 @@ def _dataset(
     coords: dict[str, Any] = {"feature": ("feature", np.array(names), {"long_name": "feature"})}
     if pairwise:
         coords[OTHER] = (OTHER, np.array(names), {"long_name": "other feature"})
+    data["h_error"] = (
+        (), float(np.sqrt(least)),
+        {"long_name": "size that rounding alone may make", "units": OUTPUT_UNITS},
+    )  # fmt: skip
     out = xr.Dataset(data, coords)
     if found.influences is not None:
         out = _with_influences(out, found, number, w, frequency=frequency, kept=kept)

@@ -251,7 +251,9 @@ def moved_by_rows(influence: FloatArray, weight: FloatArray, *, frequency: bool)
 
 def moved_by_groups(influence: FloatArray, weight: FloatArray, group: IntArray) -> FloatArray:
     """(..., group): the same of groups of rows, with the factor G / (G - 1) (math [62])."""
-    n_groups = int(group.max()) + 1
-    rows = np.arange(len(group))
-    sums = sparse.csr_array((weight / weight.sum(), (rows, group)), shape=(len(group), n_groups))
-    return np.asarray(influence @ sums * np.sqrt(n_groups / (n_groups - 1)))
+    n_groups, n_rows = int(group.max()) + 1, len(group)
+    sums = sparse.csr_array(
+        (weight / weight.sum(), (np.arange(n_rows), group)), shape=(n_rows, n_groups)
+    )
+    moved = influence.reshape(-1, n_rows) @ sums * np.sqrt(n_groups / (n_groups - 1))
+    return np.asarray(moved.reshape(*influence.shape[:-1], n_groups))
