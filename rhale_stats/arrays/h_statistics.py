@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.arrays.second_order import BLOCK, Axis, Influence
+from rhale_stats.arrays.second_order import Axis, Influence, Main
 
 
 def centred(values: FloatArray, share: FloatArray) -> FloatArray:
@@ -163,7 +163,7 @@ class Curve(NamedTuple):
     def moved(self, by: FloatArray) -> FloatArray:
         """Derivative of sum_i by_i curve_i in the weight of every row, (row,)."""
         # A step lifts all edges beyond it.
-        beyond = (self.at.T @ by)[::-1].cumsum()[::-1][1:]
+        beyond = _beyond(self.at.T @ by)
         lift = np.divide(beyond, self.mass, out=np.zeros(len(beyond)), where=self.mass > 0)
         out = np.zeros(len(self.place))
         for number, side in enumerate(self.axis.sides):
@@ -188,34 +188,65 @@ class Pair(NamedTuple):
     def moved(self, by: FloatArray) -> FloatArray:
         """Derivative of sum_i by_i surface_i in the weight of every row; ``by`` (row, sum).
 
-        Found from the gradient at the edges: its product with what a residual of every cell, and
-        what a row at every place, does to the surface.
+        By the adjoints of math [57] to [59]: from the gradient at the edges those in the cell means
+        and in the weight of every place, whose residuals and rows then add up.
         """
-        a, b = self.influence.a, self.influence.b
-        size = a.n_edges * b.n_edges
-        on_edges = (self.at_a.T @ (sparse.diags_array(one) @ self.at_b) for one in by.T)
-        gradient = np.stack([one.toarray().ravel() for one in on_edges], axis=1)
-        step = max(1, BLOCK // size)
+        out = np.zeros(by.shape)
         cells = self.influence.cells
-        by_cell = np.zeros((a.n_bins * b.n_bins, by.shape[1]))
-        known = np.flatnonzero(cells.supported)
-        for begin in range(0, len(known), step):
-            of = known[begin : begin + step]
-            by_cell[of] = self.influence.of_cells(of).reshape(-1, size) @ gradient
-        places, rank = np.unique(self.place_a * b.n_places + self.place_b, return_inverse=True)
-        by_place = np.zeros((len(places), by.shape[1]))
-        for begin in range(0, len(places), step):
-            at = places[begin : begin + step]
-            moved = self.influence.of_places(at // b.n_places, at % b.n_places)
-            by_place[begin : begin + step] = moved.reshape(-1, size) @ gradient
-        out = by_place[rank]
         inside = self.cell >= 0
         safe = np.where(inside, self.cell, 0)
         residual = np.where(inside, self.delta - cells.mean.ravel()[safe], 0.0)
-        for side in np.ndindex(self.cell.shape[1:]):
-            of_side = (slice(None), *side)
-            out += residual[of_side][:, None] * by_cell[safe[of_side]]
-        return np.asarray(out)
+        for number, one in enumerate(by.T):
+            gradient = (self.at_a.T @ (sparse.diags_array(one) @ self.at_b)).toarray()
+            by_place = _by_places(self.influence, gradient)
+            out[:, number] = by_place[self.place_a, self.place_b]
+            by_mean = _by_means(self.influence, gradient).ravel()
+            by_residual = np.divide(
+                by_mean, cells.weight.ravel(), out=np.zeros(by_mean.shape),
+                where=cells.supported.ravel(),
+            )  # fmt: skip
+            out[:, number] += (residual * by_residual[safe]).sum(axis=(1, 2))
+        return out
+
+
+def _beyond(values: FloatArray) -> FloatArray:
+    """Sums over all edges beyond a step, along the first axis: the adjoint of a sum from 0."""
+    return np.asarray(values[::-1].cumsum(axis=0)[::-1][1:])
+
+
+def _by_means(influence: Influence, gradient: FloatArray) -> FloatArray:
+    """(bin_a, bin_b): what a unit of each cell mean adds to <gradient, surface>, math [56]-[58]."""
+    a, b, table, found = influence.a, influence.b, influence.table, influence.found
+    # The mean over the rows is taken out last, and so first here.
+    at_rows = a.values().T @ table @ b.values()
+    gradient = gradient - gradient.sum() / table.sum() * at_rows
+    of_start = gradient.copy()
+    of_start -= _by_main(b, found.main_a, gradient.sum(axis=1), table)
+    of_start -= _by_main(a, found.main_b, gradient.sum(axis=0), table.T).T
+    of_filled = _beyond(_beyond(of_start).T).T
+    return np.asarray((influence.fill.T @ of_filled.ravel()).reshape(a.n_bins, b.n_bins))
+
+
+def _by_main(other: Axis, main: Main, along: FloatArray, table: FloatArray) -> FloatArray:
+    """(edge, other edge): what the start adds to <along, main effect in it>."""
+    shares = main.over @ table / main.total[:, None]
+    steps = _beyond(along)[:, None] * (shares @ other.values())
+    return np.pad(steps, ((1, 0), (0, 0))) - np.pad(steps, ((0, 1), (0, 0)))
+
+
+def _by_places(influence: Influence, gradient: FloatArray) -> FloatArray:
+    """(place_a, place_b): what a unit of weight there adds to <gradient, surface>, math [59]."""
+    found, table = influence.found, influence.table
+    by_a = _main_by_places(influence.a, found.main_a, gradient.sum(axis=1), table)
+    by_b = _main_by_places(influence.b, found.main_b, gradient.sum(axis=0), table.T)
+    return np.asarray(-by_a - by_b.T - gradient.sum() / table.sum() * found.at_rows)
+
+
+def _main_by_places(a: Axis, main: Main, along: FloatArray, table: FloatArray) -> FloatArray:
+    """(place, other place): the same for the centred main effect."""
+    centre = a.values().T @ table.sum(axis=1) / table.sum()
+    away = (main.at_rows - main.steps[:, None]) / main.total[:, None]
+    return np.asarray(main.over.T @ (_beyond(along - along.sum() * centre)[:, None] * away))
 
 
 # --- standard errors ------------------------------------------------------------------------------
