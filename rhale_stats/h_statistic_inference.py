@@ -25,6 +25,10 @@ METHOD = "difference of H-statistics"
 METHODS = ("normal", "percentile", "basic")
 # Numbers that the weights of draws, and what is made of them, hold at once.
 CHUNK = 1 << 20
+NOT_WHOLE = (
+    "found must be as h_statistic returned it, for a bootstrap; its answers give other statistics "
+    "than it has. Select features after bootstrap(found)."
+)
 
 
 def is_h_difference(results: object) -> bool:
@@ -217,10 +221,10 @@ def replicates(
     if "answers_pair" in found and "h2_pairwise" in found:
         pair = found["answers_pair"].transpose("pair", "obs", "obs_background").values
         both = zip(found["pair_feature"].values, found["pair_other"].values, strict=True)
-        pairs = [(names.index(str(j)), names.index(str(k))) for j, k in both
-                 if {str(j), str(k)} <= set(names)]  # fmt: skip
-        if len(pairs) == len(pair):
-            of_pairs = [kernel.Answers(one, version) for one in pair]
+        if len(names) < int(found.attrs["n_features"]):
+            raise ValueError(NOT_WHOLE)
+        pairs = [(names.index(str(j)), names.index(str(k))) for j, k in both]
+        of_pairs = [kernel.Answers(one, version) for one in pair]
     w, least = _weight(found), float(found["h_error"]) ** 2
     prediction = np.diagonal(values[0])
 
@@ -232,14 +236,11 @@ def replicates(
         return _statistics(squares, pairs, len(names), least)
 
     once = of(np.ones((n, 1)))
-    if len(of_pairs) < len(pairs) or not all(
+    if not all(
         np.allclose(once[name][0], found[name], rtol=1e-6, atol=1e-12, equal_nan=True)
         for name in _names(found)
     ):
-        raise ValueError(
-            "found must be as h_statistic returned it, for a bootstrap; its answers give other "
-            "statistics than it has. Select features after bootstrap(found)."
-        )
+        raise ValueError(NOT_WHOLE)
     size = int(np.clip(CHUNK // (n * (len(names) + 2)), 1, 64))
     parts = [
         of(resample.weights_of(scheme, units, seeds[begin : begin + size], n))

@@ -237,6 +237,7 @@ def h_statistic(
         "h_kind": kind,
         "estimator": "math [60]" if kind == "pdp" else "math [61]",
         "normalize": int(normalize),
+        "n_features": len(names),
         "n_rows": len(rows),
         "n_rows_total": table.n_rows,
         "n_rows_missing": int((gaps & present).sum()),
