@@ -153,6 +153,16 @@ def h_statistic(
     main effects: look at ``h_pairwise``. Sampling makes shares from "ale" too large where cells
     have few rows: the noise of their means counts as interaction.
 
+    Standard errors are those of the infinitesimal jackknife (math [62]), the model and the bins of
+    "ale" being taken as they are. Intervals of `confint` are on the log scale. In simulations with
+    closed forms 95 % intervals from "pdp" held the value of the population in 87 to 97 % of samples
+    of 200 rows, and in 90 to 96 % of samples of 500; the lower figures are of products of normal
+    features, whose squares have heavy tails. Intervals say how large an interaction is, not whether
+    there is one: where H² is 0 in the population and sampling makes it positive, as in a pair that
+    only interacts through a third feature, its bias is upwards, of order 1/n, and no interval holds
+    0. A statistic that is 0 by rounding has standard error 0: no rows make an additive model
+    interact.
+
     "pdp" is what R's hstats computes: a partial dependence is the mean over the rows used, and is
     taken at these rows. Its ``h2_overall`` needs one pass of n² rows a feature, since the same
     answers average to the feature's partial dependence and to that of all others.
@@ -654,14 +664,9 @@ def _from_ale(
                 if held:
                     fill = kernel.filling(cells.supported)
                     of = kernel.Influence(*grid.axes, fill, grid.table, found, cells, centred=True)
-                    at = [
-                        arrays.interpolation(one.axis.n_edges, one.place, one.fraction)
-                        for one in (a, b)
-                    ]
                     places = a.place, b.place
-                    seconds[-1].append(
-                        arrays.Pair(of, *places, grid.cell, delta[..., number], at[0], at[1])
-                    )
+                    at = curves[j][0].at, curves[k][0].at
+                    seconds[-1].append(arrays.Pair(of, *places, grid.cell, delta[..., number], *at))
             second = _centred(second, w)
         pair.append(second)
         joint.append(_centred(main[j] + main[k] + second, w))
