@@ -560,9 +560,10 @@ def _partial_dependence(
 
 
 def _codes(table: models.Table, position: int) -> IntArray:
-    if isinstance(table.data, np.ndarray):
-        return pd.factorize(table.data[:, position])[0]
-    return pd.factorize(table.data.iloc[:, position])[0]
+    data = table.data
+    column = data[:, position] if isinstance(data, np.ndarray) else data.iloc[:, position]
+    # A missing value is a value of its own: there are none, but for missing="bin".
+    return pd.factorize(column, use_na_sentinel=False)[0]
 
 
 def _copies(table: models.Table, positions: tuple[int, ...], rows: IntArray) -> Any:

@@ -190,8 +190,8 @@ def bootstrap(
     if second_order.is_surface(local) or is_profile(effect) or is_h_statistics(local):
         if rebin or studentize:
             raise ValueError(
-                "rebin and studentize must be False for profiles and surfaces: they have no bins "
-                "to choose, and replicates no standard errors."
+                "rebin and studentize must be False for profiles, surfaces and H-statistics: they "
+                "have no bins to choose, and replicates no standard errors."
             )
         if is_h_statistics(local):
             drawn, units = _of_h_statistics(local, effect, scheme, *given, seeds)

@@ -316,6 +316,17 @@ def test_missing_values_as_values(rng):
     other = rs.h_statistic(lambda X: X["a"] * X["b"], X.fillna({"a": 5}))
     np.testing.assert_allclose(found["h2_pairwise"], other["h2_pairwise"], rtol=1e-12)
     assert found.attrs["n_rows_missing"] == 0
+    level = rng.choice(["p", "q"], 50).astype(object)
+    X["k"] = level
+    X.loc[:19, "k"] = None
+    named = X.assign(k=X["k"].fillna("r"))
+
+    def f(X):
+        return X["b"] * X["k"].astype(object).map({"p": 0.0, "q": 1.0}).fillna(3.0)
+
+    gaps = rs.h_statistic(f, X, features=["b", "k"], missing="bin")
+    full = rs.h_statistic(f, named, features=["b", "k"])
+    np.testing.assert_allclose(gaps["h2_se"], full["h2_se"], rtol=1e-12)
     with pytest.raises(
         ValueError, match="missing must not be 'bin' for numeric .*'a', which has 10"
     ):
