@@ -2,58 +2,129 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import xarray as xr
+from numpy.typing import NDArray
 
-from rhale_stats.h_statistics import METHOD, OTHER
-from rhale_stats.schema import feature_names
+from rhale_stats.h_statistic_inference import confint
+from rhale_stats.h_statistics import OTHER
+from rhale_stats.schema import feature_names, of_part
+from rhale_stats.validate import check_level
 
 # What a line of `tidy` is of.
-OVERALL, PAIR = "overall", "pair"
+OVERALL, PAIR, ALL = "overall", "pair", "all"
+STEMS = ("h2", "h")
 
 
-def is_h_statistics(results: object) -> bool:
-    """Whether `h_statistic` returned this."""
-    return isinstance(results, xr.Dataset) and results.attrs.get("method") == METHOD
+def _pairs(found: xr.Dataset) -> tuple[NDArray[np.int64], list[str]]:
+    """Places of the pairs, each once, whichever features are left: (2, pair); and their names."""
+    names, others = feature_names(found), found[OTHER].values.astype(str).tolist()
+    pairs = {
+        frozenset((a, b)): (j, k)
+        for j, a in reversed(list(enumerate(names)))
+        for k, b in reversed(list(enumerate(others)))
+        if a != b
+    }
+    at = np.array(sorted(pairs.values()), dtype=np.int64).reshape(-1, 2).T
+    return at, [f"{names[j]}:{others[k]}" for j, k in at.T]
 
 
-def tidy(found: xr.Dataset) -> pd.DataFrame:
+def with_intervals(found: xr.Dataset, level: float) -> xr.Dataset:
+    """With intervals by standard errors at this level, where there are standard errors."""
+    check_level(level)
+    if "h2_se" not in found and "h2_influence" not in found:
+        return found
+    return confint(found, None, level=level, method="normal")
+
+
+def _columns(found: xr.Dataset, suffix: str) -> list[tuple[str, str, int | None]]:
+    """Columns of the table: their name, the variable that is in them, and which bound."""
+    out: list[tuple[str, str, int | None]] = [(stem, f"{stem}{suffix}", None) for stem in STEMS]
+    for stem in STEMS:
+        name = f"{stem}{suffix}"
+        if f"{name}_se" in found:
+            out += [
+                (f"{stem}_std_error", f"{name}_se", None),
+                (f"{stem}_conf_low", f"{name}_ci", 0),
+                (f"{stem}_conf_high", f"{name}_ci", 1),
+            ]
+    return out
+
+
+def tidy(found: xr.Dataset, level: float = 0.95) -> pd.DataFrame:
     """A line a feature, then a line a pair."""
-    names = feature_names(found)
-    frames = [
-        pd.DataFrame({"term": names, "kind": OVERALL}).assign(
-            h2=found["h2_overall"].values, h=found["h_overall"].values
-        )
-    ]
+    found = with_intervals(of_part(found), level)
+
+    def values(variable: str, bound: int | None) -> NDArray[np.float64]:
+        given = found[variable]
+        return np.asarray((given if bound is None else given.isel(ci_bound=bound)).values)
+
+    columns = {name: values(of, end) for name, of, end in _columns(found, "_overall")}
+    frames = [pd.DataFrame({"term": feature_names(found), "kind": OVERALL, **columns})]
     if "h2_pairwise" in found:
-        others = found[OTHER].values.astype(str).tolist()
-        # A pair once, whichever features are left.
-        pairs = {
-            frozenset((a, b)): (j, k)
-            for j, a in reversed(list(enumerate(names)))
-            for k, b in reversed(list(enumerate(others)))
-            if a != b
+        at, terms = _pairs(found)
+        found = found.transpose("feature", OTHER, ...)
+        columns = {
+            name: values(of, end)[at[0], at[1]] for name, of, end in _columns(found, "_pairwise")
         }
-        at = np.array(sorted(pairs.values()), dtype=np.int64).reshape(-1, 2).T
-        h2, h = (
-            found[name].transpose("feature", OTHER).values[at[0], at[1]]
-            for name in ("h2_pairwise", "h_pairwise")
-        )
-        terms = [f"{names[j]}:{others[k]}" for j, k in at.T]
-        frames.append(pd.DataFrame({"term": terms, "kind": PAIR, "h2": h2, "h": h}))
+        frames.append(pd.DataFrame({"term": terms, "kind": PAIR, **columns}))
     return pd.concat(frames, ignore_index=True)
 
 
-def glance(found: xr.Dataset) -> pd.DataFrame:
+def glance(found: xr.Dataset, level: float = 0.95) -> pd.DataFrame:
     """One line: all interactions, and what they were computed from."""
-    attrs = found.attrs
+    found, attrs = with_intervals(of_part(found), level), found.attrs
+    columns = {
+        name: (found[of] if bound is None else found[of][bound]).item()
+        for name, of, bound in _columns(found, "")
+    }
     line = {
-        "h2": found["h2"].item(),
-        "h": found["h"].item(),
+        **columns,
         "kind": attrs["h_kind"],
         "n_features": found.sizes["feature"],
         **{name: attrs[name] for name in ("n_rows", "n_rows_total", "n_model_calls")},
         "n_model_rows": attrs["n_model_rows"],
     }
     return pd.DataFrame([line])
+
+
+def tidy_difference(compared: xr.Dataset) -> pd.DataFrame:
+    """Two results beside each other: a line a statistic, of all, of features and of pairs."""
+    frames = []
+    for kind, suffix in ((ALL, ""), (OVERALL, "_overall"), (PAIR, "_pairwise")):
+        for stem in STEMS:
+            name = f"{stem}{suffix}"
+            if f"{name}_difference" not in compared:
+                continue
+            terms, at = ["all"], None
+            if kind == OVERALL:
+                terms = feature_names(compared)
+            elif kind == PAIR:
+                at, terms = _pairs(compared)
+
+            def lines(values: NDArray[np.float64], at: Any = at) -> NDArray[np.float64]:
+                return np.atleast_1d(values if at is None else values[at[0], at[1]])
+
+            ends = compared[f"{name}_difference_ci"].values
+            columns = {
+                "estimate": compared[f"{name}_difference"].values,
+                "std_error": compared[f"{name}_difference_se"].values,
+                "p_value": compared[f"{name}_p_value"].values,
+                "p_value_adjusted": compared[f"{name}_p_value_adjusted"].values,
+                "conf_low": ends[..., 0],
+                "conf_high": ends[..., 1],
+            }
+            frames.append(
+                pd.DataFrame(
+                    {
+                        "term": terms,
+                        "kind": kind,
+                        "statistic": stem,
+                        **{column: lines(values) for column, values in columns.items()},
+                    }
+                )
+            )
+    return pd.concat(frames, ignore_index=True)

@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 from scipy import linalg, stats
 
-from rhale_stats import profile_inference
+from rhale_stats import h_statistic_inference, profile_inference
 from rhale_stats.arrays import accumulate, influence, intervals
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -22,6 +22,7 @@ from rhale_stats.effects import (
     is_used_row,
     resolution,
 )
+from rhale_stats.h_statistics import is_h_statistics
 from rhale_stats.inference import (
     ADJUSTMENTS,
     Clusters,
@@ -404,12 +405,15 @@ def compare(
     ----------
     a, b : Dataset
         What `rhale` or `std_error` returned, with one centring; features that both have are
-        compared. Or two profiles of one kind on one grid; of `m_plot` in the same bins.
+        compared. Or two profiles of one kind on one grid; of `m_plot` in the same bins. Or two
+        results of `h_statistic` of one kind for the same features.
     paired : tuple of two Datasets, optional
         The local effects, or of partial dependence what `ice` returned, or M-plots and SHAP
         dependence themselves, (a, b): the rows of ``a`` and of ``b`` where these
         are of the same rows in the same order (two models on one table): their errors go together.
-        Without it the rows are independent.
+        Without it the rows are independent. H-statistics know the rows of their table: of the
+        same table they are paired, whether the same rows were drawn or not; ``paired=(a, b)`` says
+        so where features of the table differ.
     groups : array_like of shape (n_rows,), optional
         With ``paired``: pairs of one group depend on each other. Without it, groups that
         `std_error` was given for ``a`` or ``b`` are respected.
@@ -428,7 +432,9 @@ def compare(
         ``difference_ci`` and ``difference_band`` (with ci_bound) at ``grid_value``. Over (feature):
         ``statistic``, the largest |difference| over its standard error, ``p_value`` of no
         difference, ``p_value_adjusted``. NaN, with a warning, for a feature without a range that
-        both have.
+        both have. Of H-statistics, for each of ``h2``, ``h2_overall``, ``h2_pairwise``, ``h`` and
+        so on: ``h2_difference``, ``h2_difference_se``, ``h2_difference_ci``, ``h2_p_value`` and
+        ``h2_p_value_adjusted`` (over features, or over pairs), math [62].
 
     Raises
     ------
@@ -465,6 +471,10 @@ def compare(
     check_level(level)
     check_count("n_draws", n_draws, 1)
     check_choice("adjust", adjust, ADJUSTMENTS)
+    if is_h_statistics(a) or is_h_statistics(b):
+        return h_statistic_inference.compare(
+            a, b, paired, groups, level, lambda p: adjusted(p, adjust), adjust
+        )
     if is_profile(a) and is_profile(b):
         return _compare_profiles(a, b, paired, groups, level, n_draws, rng, adjust)
     a, b = check_effect(a, "a"), check_effect(b, "b")

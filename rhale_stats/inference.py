@@ -12,13 +12,14 @@ import xarray as xr
 from numpy.typing import ArrayLike
 from statsmodels.stats.multitest import multipletests
 
-from rhale_stats import profile_inference
+from rhale_stats import h_statistic_inference, profile_inference
 from rhale_stats import second_order_inference as second_order
 from rhale_stats.arrays import accumulate, categories, influence, intervals, resample
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.by_part import each_part, own_rows
 from rhale_stats.effects import Rows, check_same_rows, columns, is_used_row
+from rhale_stats.h_statistics import is_h_statistics
 from rhale_stats.profile_data import is_profile
 from rhale_stats.schema import (
     EFFECT_VARIABLES,
@@ -91,8 +92,9 @@ def std_error(
     ----------
     effect : Dataset
         What `rhale` returned; or `ale2`, which gets ``effect_se`` of its cells and ``surface_se``
-        (math [59]). Profiles such as `pdp` have standard errors already, and come back as they
-        are.
+        (math [59]). Profiles such as `pdp` and H-statistics (math [62]) have standard errors
+        already, and come back as they are; H-statistics with ``groups`` get those of groups,
+        ``h2_se`` and so on, without ``local``.
     local : Dataset, optional
         What ``effect`` was made from; needed with ``groups`` only.
     groups : array_like of shape (n_rows,), optional
@@ -157,6 +159,8 @@ def std_error(
                 "groups must be None for a surface of ale2. Use bootstrap(surface, groups=...)."
             )
         return second_order.std_error(effect)
+    if is_h_statistics(effect):
+        return h_statistic_inference.std_error(effect, groups)
     if is_profile(effect):
         return profile_inference.std_error(effect, groups)
     effect = check_effect(effect)
@@ -553,7 +557,8 @@ def confint(
     effect : Dataset
         What `rhale`, `std_error` or `ale2` returned; or `pdp` or another profile, whose curve gets
         its interval. Of a surface there are ``second_effect_ci`` and ``surface_ci``, by "normal",
-        "percentile" and "basic", the last two not expanded.
+        "percentile" and "basic", the last two not expanded; of H-statistics ``h2_ci``,
+        ``h2_overall_ci`` and so on, by the same, "normal" on the log scale (math [62]).
     boot : Dataset, optional
         What `bootstrap` made of it, with fixed bins.
     level : float, default 0.95
@@ -620,6 +625,8 @@ def confint(
     if second_order.is_surface(effect):
         return second_order.confint(effect, boot, level=level, method=method)
     check_level(level)
+    if is_h_statistics(effect):
+        return h_statistic_inference.confint(effect, boot, level=level, method=method)
     if is_profile(effect):
         return profile_inference.confint(effect, boot, level, method)
     effect = with_std_error(check_effect(effect))

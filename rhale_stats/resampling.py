@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
+from rhale_stats import h_statistic_inference as h_inference
 from rhale_stats import profile_inference
 from rhale_stats import second_order_inference as second_order
 from rhale_stats.arrays import accumulate, categories, influence, resample
@@ -35,6 +36,7 @@ from rhale_stats.effects import (
     is_used_row,
     rhale,
 )
+from rhale_stats.h_statistics import is_h_statistics
 from rhale_stats.inference import fit_of, level_sums, pieces_of
 from rhale_stats.profile_data import is_profile
 from rhale_stats.schema import (
@@ -94,7 +96,8 @@ def bootstrap(
         Local effects, and what `rhale` or `std_error` made of them; or what `ice` returned, and
         `pdp` (or `ice`) of the same rows on the same grid. What `m_plot` and `shap_dependence`
         returned has its rows with it, and is both: ``bootstrap(found, found)``. A surface of `ale2`
-        has its rows with it: it comes first, and alone. With honest bins the rows that chose the
+        has its rows with it: it comes first, and alone; so do H-statistics that were made with
+        ``keep_answers=True``. With honest bins the rows that chose the
         edges are left out.
     n_resamples : int, default 1000
         Replicates of all chains together, a multiple of ``chains``.
@@ -140,7 +143,8 @@ def bootstrap(
         the share of replicates with an edge in the cell between two points of the grid. Of a
         surface: ``second_effect`` (chain, draw, bin_a, bin_b), NaN in cells that a replicate left
         without rows, ``n_filled`` (chain, draw), their number, and ``surface`` (chain, draw,
-        edge_a, edge_b), these cells filled as `ale2` fills them.
+        edge_a, edge_b), these cells filled as `ale2` fills them. Of H-statistics: ``h2``, ``h``,
+        ``h2_overall`` and the others over (chain, draw, ...).
 
         Of profiles: ``curve`` and ``curve_std`` over (chain, draw, feature, grid), centred anew in
         every replicate, ``heterogeneity_output`` and ``importance`` over (chain, draw, feature);
@@ -183,13 +187,16 @@ def bootstrap(
     _check_resamples(n_resamples, chains)
     seeds = np.random.default_rng(rng).spawn(n_resamples)
     given = groups, strata
-    if second_order.is_surface(local) or is_profile(effect):
+    if second_order.is_surface(local) or is_profile(effect) or is_h_statistics(local):
         if rebin or studentize:
             raise ValueError(
-                "rebin and studentize must be False for profiles and surfaces: they have no bins "
-                "to choose, and replicates no standard errors."
+                "rebin and studentize must be False for profiles, surfaces and H-statistics: they "
+                "have no bins to choose, and replicates no standard errors."
             )
-        if effect is not None and is_profile(effect):
+        if is_h_statistics(local):
+            drawn, units = _of_h_statistics(local, effect, scheme, *given, seeds)
+            fixed, effect = {}, local
+        elif effect is not None and is_profile(effect):
             drawn, units = _of_profile(local, effect, scheme, *given, seeds)
             fixed = {"grid": "fixed"}
         else:
@@ -251,6 +258,26 @@ def _of_surface(
     rows = Rows([], [], behind.weight, behind.frequency, len(behind.weight))
     units = _units(rows, behind.used, groups, strata)
     return second_order.replicates(surface, behind, scheme, units, seeds), units
+
+
+def _of_h_statistics(
+    found: xr.Dataset,
+    effect: object,
+    scheme: str,
+    groups: ArrayLike | None,
+    strata: ArrayLike | None,
+    seeds: Sequence[np.random.Generator],
+) -> tuple[xr.Dataset, resample.Units]:
+    """Replicates of H-statistics from the answers kept with them, and what was drawn."""
+    if effect is not None:
+        raise ValueError(
+            "bootstrap of H-statistics takes what h_statistic returned alone: bootstrap(found)."
+        )
+    h_inference.check_answers(found)
+    weight, frequency = h_inference.weight_and_kind(found)
+    rows = Rows([], [], weight, frequency, len(weight))
+    units = _units(rows, h_inference.used_rows(found), groups, strata)
+    return h_inference.replicates(found, scheme, units, seeds), units
 
 
 def _of_profile(

@@ -224,7 +224,8 @@ def plot_h_statistics(
     Parameters
     ----------
     found : Dataset
-        What `h_statistic` returned, of one output.
+        What `h_statistic`, `std_error` or `confint` returned, of one output. Lines on the bars are
+        the intervals of `confint`, or where it was not called standard errors.
     axes : sequence of Axes, optional
         Two, of the bars and of the pairs; without pairs one. By default those of a new figure.
 
@@ -300,14 +301,26 @@ def _size_label(found: xr.Dataset) -> str:
 def _draw_bars(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool) -> None:
     names = list(map(str, found["feature"].values))
     places = np.arange(len(names))
-    panel.barh(places, found[f"{stem}_overall"].values, color=HETEROGENEITY, height=0.7)
+    name = f"{stem}_overall"
+    values = found[name].values
+    panel.barh(places, values, color=HETEROGENEITY, height=0.7)
+    label = ""
+    if f"{name}_ci" in found:
+        ends = found[f"{name}_ci"]
+        off = np.abs(ends.transpose("ci_bound", "feature").values - values)
+        label = f"lines: {ends.attrs['ci_prob']:.0%} intervals"
+    elif f"{name}_se" in found:
+        off, label = found[f"{name}_se"].values, "lines: standard errors"
+    if label:
+        panel.errorbar(values, places, xerr=off, fmt="none", ecolor=UNCERTAINTY, lw=1.4, capsize=2)
     panel.set_yticks(places, names, parse_math=False)
     panel.invert_yaxis()
     panel.tick_params(left=False)
     panel.set_xlim(0, None if np.any(found[f"{stem}_overall"].values > 0) else 1)
     if shares:
         panel.xaxis.set_major_formatter(PercentFormatter(1.0))
-    panel.set_xlabel("share of the variance of the output" if shares else _size_label(found))
+    what = "share of the variance of the output" if shares else _size_label(found)
+    panel.set_xlabel(f"{what}\n{label}" if label else what)
     total = float(found[stem])
     text = f"{100 * total:.3g} %" if shares else f"{total:.3g}"
     title = f"Interactions with all others\nall interactions: {text}"

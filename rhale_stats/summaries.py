@@ -20,6 +20,8 @@ from rhale_stats.arrays.accumulate import curve_at, turning_points
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.intervals import student
 from rhale_stats.by_part import each_part
+from rhale_stats.h_statistic_inference import is_h_difference
+from rhale_stats.h_statistics import is_h_statistics
 from rhale_stats.inference import bin_degrees, fit_of, row_degrees, std_error
 from rhale_stats.profile_data import METHOD_NAMES, check_profile, is_profile
 from rhale_stats.regional import check_tree
@@ -118,7 +120,9 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         ``best_drop`` (made or not), ``p_value``, ``region``; the root has no parent, and a node
         that was split no region. Of interactions a line a pair: ``term``, ``conditioning``,
         ``loss``, ``loss_drop``, ``best_split``, ``p_value``, ``p_value_adjusted``. Of a surface a
-        line a cell with rows: its bins or levels, and the mean second difference as an effect.
+        line a cell with rows: its bins or levels, and the mean second difference as an effect. Of
+        H-statistics a line a feature and a pair: ``term``, ``kind``, ``h2``, ``h`` and of each
+        ``h2_std_error``, ``h2_conf_low``, ``h2_conf_high``; of comparisons a line a difference.
 
         Of profiles such as `pdp` a line a point of the grid: ``term``, ``x`` and, of categories,
         ``level``, ``weight_share``, ``estimate`` (the curve), ``std_error``, ``conf_low``,
@@ -147,8 +151,10 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         return second_order.tidy(effect, level=level)
     if is_profile(effect):
         return profile_tables.tidy(effect, level)
-    if h_statistic_tables.is_h_statistics(effect):
-        return h_statistic_tables.tidy(effect)
+    if is_h_statistics(effect):
+        return h_statistic_tables.tidy(effect, level)
+    if is_h_difference(effect):
+        return h_statistic_tables.tidy_difference(effect)
     if _kind(effect) == "test":
         return _tidy_test(effect)
     if _kind(effect) == "effect sizes":
@@ -218,8 +224,9 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         Of profiles such as `pdp`: ``term``, ``kind``, ``n_grid``, ``n_obs``, ``importance``,
         ``heterogeneity_output``, ``curve_min``, ``curve_max``.
 
-        Of H-statistics one line: ``h2`` and ``h`` of all interactions, ``kind``, ``n_features``,
-        ``n_rows``, ``n_rows_total``, ``n_model_calls``, ``n_model_rows``.
+        Of H-statistics one line: ``h2`` and ``h`` of all interactions with their standard errors
+        and intervals, ``kind``, ``n_features``, ``n_rows``, ``n_rows_total``, ``n_model_calls``,
+        ``n_model_rows``.
 
     Raises
     ------
@@ -239,8 +246,8 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     """
     if is_profile(effect):
         return profile_tables.glance(effect)
-    if h_statistic_tables.is_h_statistics(effect):
-        return h_statistic_tables.glance(effect)
+    if is_h_statistics(effect):
+        return h_statistic_tables.glance(effect, level)
     if _kind(effect) == "test":
         return _glance_test(effect)
     if _kind(effect) == REGIONS:
@@ -415,8 +422,10 @@ def summary(
         return second_order.summary(effect, level=level)
     if is_profile(effect):
         return _profile_summary(effect, feature, level)
-    if h_statistic_tables.is_h_statistics(effect):
-        return _h_summary(effect, feature)
+    if is_h_statistics(effect):
+        return _h_summary(effect, feature, level)
+    if is_h_difference(effect):
+        return _h_difference_summary(effect)
     if _kind(effect) in ("test", "effect sizes"):
         return _other_summary(effect)
     if _kind(effect) == REGIONS:
@@ -891,13 +900,13 @@ def _interactions_summary(found: xr.Dataset) -> Summary:
     return smry
 
 
-def _h_summary(found: xr.Dataset, feature: str | int | None) -> Summary:
+def _h_summary(found: xr.Dataset, feature: str | int | None, level: float) -> Summary:
     """H-statistics: a line a feature, and a line a pair, the largest first."""
     found = of_part(found)
     attrs, pairwise_there = found.attrs, "h2_pairwise" in found
     if feature is not None:
         found = found.isel(feature=[feature_position(found, feature)])
-    table = h_statistic_tables.tidy(found)
+    table = h_statistic_tables.tidy(found, level)
     shares = bool(attrs["normalize"])
     # Two that interact with each other only differ by rounding.
     stem = "h2" if shares else "h"
@@ -916,13 +925,29 @@ def _h_summary(found: xr.Dataset, feature: str | int | None) -> Summary:
         ["Model calls:", str(attrs["n_model_calls"]), "All, H²:", f"{found['h2'].item():.4g}"],
         ["Model rows:", str(attrs["n_model_rows"]), "All, size:", f"{found['h'].item():.4g}"],
     ]
-    lines = [[f"{line['h2']:.4g}", f"{line['h']:.4g}"] for _, line in table.iterrows()]
+    heads, columns = ["H²", "size"], ["h2", "h"]
+    errors = "h2_std_error" in table
+    if errors:
+        tail = (1 - level) / 2
+        bounds = [f"[{tail:.3g}", f"{1 - tail:.3g}]"]
+        heads = ["H²", "std err", *bounds, "size", "std err", *bounds]
+        ends = ("std_error", "conf_low", "conf_high")
+        columns = [name for stem in ("h2", "h") for name in (stem, *(f"{stem}_{e}" for e in ends))]
+    lines = [[_number(line[name]) for name in columns] for _, line in table.iterrows()]
     output = with_units(attrs["output_name"], attrs["output_units"])
     notes = [
         "H²: of all and of a feature the share of the variance of the output, of a pair that of "
         "the variance of their joint effect. size: square root of the numerator, in units of the "
         "output; sizes of pairs compare, their shares do not.",
     ]
+    if errors:
+        notes.append(
+            f"Standard errors: sampling of {found['h2_se'].attrs['source']}; the model is taken as "
+            f"it is. Intervals: pointwise, on the log scale, where none reaches 0: they say how "
+            f"large an interaction is, not whether there is one."
+        )
+    if attrs["n_rows_missing"]:
+        notes.append(f"{attrs['n_rows_missing']} rows without a value were left out.")
     if attrs["row_seed"] >= 0:
         notes.append(f"Rows were drawn at random; seed {attrs['row_seed']}.")
     if n_pairs > MOST_PAIRS:
@@ -933,9 +958,33 @@ def _h_summary(found: xr.Dataset, feature: str | int | None) -> Summary:
         notes.append(f"Bins: {attrs['bin_rule']}({attrs['bin_parameters']}).")
     smry = Summary()
     smry.tables = _with_facts(
-        cells, f"H-statistics: interactions in {output}", lines, ["H²", "size"],
+        cells, f"H-statistics: interactions in {output}", lines, heads,
         table["term"].tolist(),
     )  # fmt: skip
+    smry.add_extra_txt(["Notes:", *(f"[{i}] {note}" for i, note in enumerate(notes, start=1))])
+    return smry
+
+
+def _h_difference_summary(compared: xr.Dataset) -> Summary:
+    """Two H-statistics side by side: a line a difference."""
+    attrs, table = compared.attrs, h_statistic_tables.tidy_difference(compared)
+    heads = ["a less b", "std err", "P", "P, adj.", "conf low", "conf high"]
+    names = ("estimate", "std_error", "p_value", "p_value_adjusted", "conf_low", "conf_high")
+    lines = [
+        [_pvalue(line[name]) if name.startswith("p_") else _number(line[name]) for name in names]
+        for _, line in table.iterrows()
+    ]
+    text = {"h2": "H²", "h": "size"}
+    stubs = [f"{text[line['statistic']]}, {line['term']}" for _, line in table.iterrows()]
+    title = f"H-statistics: difference on {with_units(attrs['output_name'], attrs['output_units'])}"
+    smry = Summary()
+    smry.tables = [SimpleTable(lines, heads, stubs, title, txt_fmt=fmt_params)]
+    level = compared["h2_difference_ci"].attrs["ci_prob"]
+    notes = [
+        f"Source of variance: {attrs['source']}; the models are taken as they are. Intervals: "
+        f"{level:.3g}, pointwise, Student's t.",
+        f"P, adj.: adjusted ({attrs['adjust']}) over features, or over pairs, of one statistic.",
+    ]
     smry.add_extra_txt(["Notes:", *(f"[{i}] {note}" for i, note in enumerate(notes, start=1))])
     return smry
 

@@ -1,0 +1,290 @@
+"""What one row does to the H-statistics, math [60] to [62].
+
+Their numerators and denominators are means of squares, sum_i p_i e_i², of a centred combination e
+of effects at the rows; p are shares of weight. A row acts as one of these points, and as one of
+those that the effects average over. The influence of row l is the derivative of a statistic as
+weight moves to l from all rows in proportion,
+
+    psi_l = e_l² + 2 sum_i p_i e_i d v_i / d p_l , less its mean over the rows,
+
+v the effects in e: their centring does not count, since e is centred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.second_order import Axis, Influence, Main
+
+
+def centred(values: FloatArray, share: FloatArray) -> FloatArray:
+    """Without the mean over the rows, the first axis."""
+    return np.asarray(values - np.sum(share * values, axis=0))
+
+
+def mean_square(values: FloatArray, share: FloatArray) -> FloatArray:
+    """Over the rows, the first axis."""
+    return np.asarray(np.sum(share * values**2, axis=0))
+
+
+def of_mean_square(e: FloatArray, moved: FloatArray, share: FloatArray) -> FloatArray:
+    """math [62]: influences on sum_i p_i e_i²; ``moved`` (row,) is sum_i p_i e_i d v_i / d p_l."""
+    return centred(e**2 + 2 * moved, share)
+
+
+class Squares(NamedTuple):
+    """Numerators and denominators: ``total``, ``variance`` (...), ``overall`` (feature, ...).
+
+    ``pair`` and ``joint`` are (pair, ...). Of estimates, of their influences, or of replicates.
+    """
+
+    total: FloatArray
+    overall: FloatArray
+    variance: FloatArray
+    pair: FloatArray
+    joint: FloatArray
+
+
+# --- partial dependence ---------------------------------------------------------------------------
+
+
+class Answers(NamedTuple):
+    """The model's answers with some columns of row i and the others of row k.
+
+    ``values`` (version, k), where rows i with the same values share a version: ``version`` (i,).
+    """
+
+    values: FloatArray
+    version: IntArray
+
+    def own(self, share: FloatArray) -> FloatArray:
+        """(i, ...): means over k, the partial dependence of these columns; ``share`` (k, ...)."""
+        return np.asarray(self.values @ share)[self.version]
+
+    def rest(self, share: FloatArray) -> FloatArray:
+        """(k, ...): means over i, that of all other columns; the transpose of `own`."""
+        n, m = len(self.version), len(self.values)
+        ones = (np.ones(n), (self.version, np.arange(n)))
+        return np.asarray(self.values.T @ (sparse.csr_array(ones, shape=(m, n)) @ share))
+
+
+def pdp_squares(
+    prediction: FloatArray,
+    features: Sequence[Answers],
+    pairs: Sequence[tuple[int, int]],
+    pair_answers: Sequence[Answers],
+    share: FloatArray,
+) -> Squares:
+    """math [60] for shares of weight (row, draw): each (..., draw)."""
+    whole = centred(prediction[:, None], share)
+    own = [centred(of.own(share), share) for of in features]
+    total = mean_square(whole - sum(own), share)
+    overall = [
+        mean_square(whole - f - centred(of.rest(share), share), share)
+        for f, of in zip(own, features, strict=True)
+    ]
+    pair, joint = [], []
+    for (j, k), of in zip(pairs, pair_answers, strict=True):
+        both = centred(of.own(share), share)
+        pair.append(mean_square(both - own[j] - own[k], share))
+        joint.append(mean_square(both, share))
+    n_draws = share.shape[1]
+    return Squares(
+        total,
+        np.array(overall),
+        mean_square(whole, share),
+        np.reshape(pair, (-1, n_draws)),
+        np.reshape(joint, (-1, n_draws)),
+    )
+
+
+def pdp_influences(
+    prediction: FloatArray, features: Sequence[Answers], share: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """math [62]: influences (..., row) on the total, on those of features, and on the variance."""
+    whole = centred(prediction, share)
+    own = [centred(of.own(share), share) for of in features]
+    e = whole - sum(own)
+    moved = -np.sum([of.rest(share * e) for of in features], axis=0)
+    total = of_mean_square(e, moved, share)
+    overall = []
+    for f, of in zip(own, features, strict=True):
+        e = whole - f - centred(of.rest(share), share)
+        # The answers average to both: over their rows, and over their columns.
+        overall.append(of_mean_square(e, -of.rest(share * e) - of.own(share * e), share))
+    return total, np.array(overall), of_mean_square(whole, np.zeros(len(whole)), share)
+
+
+def pdp_pair_influences(
+    both: Answers, first: Answers, second: Answers, share: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """math [62]: influences (row,) on the numerator of a pair, and on its denominator."""
+    joint, *own = (centred(of.own(share), share) for of in (both, first, second))
+    e = joint - own[0] - own[1]
+    moved = both.rest(share * e) - first.rest(share * e) - second.rest(share * e)
+    return (
+        of_mean_square(e, moved, share),
+        of_mean_square(joint, both.rest(share * joint), share),
+    )
+
+
+# --- accumulated local effects --------------------------------------------------------------------
+
+
+def interpolation(n_edges: int, place: IntArray, fraction: FloatArray | None) -> sparse.csr_array:
+    """(row, edge): linear interpolation at the values of rows, as in `second_order.at_values`."""
+    n = len(place)
+    rows = np.arange(n)
+    if fraction is None:
+        return sparse.csr_array((np.ones(n), (rows, place)), shape=(n, n_edges))
+    values = np.concatenate([1 - fraction, fraction])
+    where = (np.tile(rows, 2), np.concatenate([place, place + 1]))
+    return sparse.csr_array((values, where), shape=(n, n_edges))
+
+
+class Curve(NamedTuple):
+    """A first-order effect with its rows: ``change`` (row, side) across steps, their means.
+
+    ``mass`` is the weight of a step, and ``at`` (row, edge) interpolates at the rows.
+    """
+
+    axis: Axis
+    place: IntArray
+    change: FloatArray
+    steps: FloatArray
+    mass: FloatArray
+    at: sparse.csr_array
+
+    def moved(self, by: FloatArray) -> FloatArray:
+        """Derivative of sum_i by_i curve_i in the weight of every row, (row,)."""
+        # A step lifts all edges beyond it.
+        beyond = _beyond(self.at.T @ by)
+        lift = np.divide(beyond, self.mass, out=np.zeros(len(beyond)), where=self.mass > 0)
+        out = np.zeros(len(self.place))
+        for number, side in enumerate(self.axis.sides):
+            step = self.place + side
+            here = np.flatnonzero((step >= 0) & (step < self.axis.n_bins))
+            of = step[here]
+            out[here] += (self.change[here, number] - self.steps[of]) * lift[of]
+        return out
+
+
+class Pair(NamedTuple):
+    """A second-order effect with its rows: math [59], and how to interpolate at the rows."""
+
+    influence: Influence
+    place_a: IntArray
+    place_b: IntArray
+    cell: IntArray
+    delta: FloatArray
+    at_a: sparse.csr_array
+    at_b: sparse.csr_array
+
+    def moved(self, by: FloatArray) -> FloatArray:
+        """Derivative of sum_i by_i surface_i in the weight of every row; ``by`` (row, sum).
+
+        By the adjoints of math [57] to [59]: from the gradient at the edges those in the cell means
+        and in the weight of every place, whose residuals and rows then add up.
+        """
+        out = np.zeros(by.shape)
+        cells = self.influence.cells
+        inside = self.cell >= 0
+        safe = np.where(inside, self.cell, 0)
+        residual = np.where(inside, self.delta - cells.mean.ravel()[safe], 0.0)
+        for number, one in enumerate(by.T):
+            gradient = (self.at_a.T @ (sparse.diags_array(one) @ self.at_b)).toarray()
+            by_place = _by_places(self.influence, gradient)
+            out[:, number] = by_place[self.place_a, self.place_b]
+            by_mean = _by_means(self.influence, gradient).ravel()
+            by_residual = np.divide(
+                by_mean, cells.weight.ravel(), out=np.zeros(by_mean.shape),
+                where=cells.supported.ravel(),
+            )  # fmt: skip
+            out[:, number] += (residual * by_residual[safe]).sum(axis=(1, 2))
+        return out
+
+
+def _beyond(values: FloatArray) -> FloatArray:
+    """Sums over all edges beyond a step, along the first axis: the adjoint of a sum from 0."""
+    return np.asarray(values[::-1].cumsum(axis=0)[::-1][1:])
+
+
+def _by_means(influence: Influence, gradient: FloatArray) -> FloatArray:
+    """(bin_a, bin_b): what a unit of each cell mean adds to <gradient, surface>, math [56]-[58]."""
+    a, b, table, found = influence.a, influence.b, influence.table, influence.found
+    # The mean over the rows is taken out last, and so first here.
+    at_rows = a.values().T @ table @ b.values()
+    gradient = gradient - gradient.sum() / table.sum() * at_rows
+    of_start = gradient.copy()
+    of_start -= _by_main(b, found.main_a, gradient.sum(axis=1), table)
+    of_start -= _by_main(a, found.main_b, gradient.sum(axis=0), table.T).T
+    of_filled = _beyond(_beyond(of_start).T).T
+    return np.asarray((influence.fill.T @ of_filled.ravel()).reshape(a.n_bins, b.n_bins))
+
+
+def _by_main(other: Axis, main: Main, along: FloatArray, table: FloatArray) -> FloatArray:
+    """(edge, other edge): what the start adds to <along, main effect in it>."""
+    shares = main.over @ table / main.total[:, None]
+    steps = _beyond(along)[:, None] * (shares @ other.values())
+    return np.pad(steps, ((1, 0), (0, 0))) - np.pad(steps, ((0, 1), (0, 0)))
+
+
+def _by_places(influence: Influence, gradient: FloatArray) -> FloatArray:
+    """(place_a, place_b): what a unit of weight there adds to <gradient, surface>, math [59]."""
+    found, table = influence.found, influence.table
+    by_a = _main_by_places(influence.a, found.main_a, gradient.sum(axis=1), table)
+    by_b = _main_by_places(influence.b, found.main_b, gradient.sum(axis=0), table.T)
+    return np.asarray(-by_a - by_b.T - gradient.sum() / table.sum() * found.at_rows)
+
+
+def _main_by_places(a: Axis, main: Main, along: FloatArray, table: FloatArray) -> FloatArray:
+    """(place, other place): the same for the centred main effect."""
+    centre = a.values().T @ table.sum(axis=1) / table.sum()
+    away = (main.at_rows - main.steps[:, None]) / main.total[:, None]
+    return np.asarray(main.over.T @ (_beyond(along - along.sum() * centre)[:, None] * away))
+
+
+# --- standard errors ------------------------------------------------------------------------------
+
+
+def ratio_and_root(
+    upper: FloatArray, lower: FloatArray, of_upper: FloatArray, of_lower: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Influences (..., row) on upper / lower and on the root of upper, from those on the two.
+
+    0 where ``upper`` (...) is 0.
+    """
+    positive = (upper > 0)[..., None]
+    up, low = upper[..., None], lower[..., None]
+    share = np.divide(of_upper - up / np.where(positive, low, 1.0) * of_lower, low,
+                      out=np.zeros(of_upper.shape), where=positive)  # fmt: skip
+    root = np.divide(of_upper, 2 * np.sqrt(up), out=np.zeros(of_upper.shape), where=positive)
+    return share, root
+
+
+def moved_by_rows(influence: FloatArray, weight: FloatArray, *, frequency: bool) -> FloatArray:
+    """(..., row): what the rows add to the error, such that the sum of squares is the variance.
+
+    A row of weight w moves a statistic by w / W times its influence; one that stands for w rows,
+    by w^(1/2) / W as far as the variance is concerned. With the factor n / (n - 1), n effective.
+    """
+    total = weight.sum()
+    n = total if frequency else total**2 / np.sum(weight**2)
+    each = np.sqrt(weight) if frequency else weight
+    factor = np.sqrt(n / (n - 1)) if n > 1 else np.nan
+    return np.asarray(influence * (each / total * factor))
+
+
+def moved_by_groups(influence: FloatArray, weight: FloatArray, group: IntArray) -> FloatArray:
+    """(..., group): the same of groups of rows, with the factor G / (G - 1) (math [62])."""
+    n_groups, n_rows = int(group.max()) + 1, len(group)
+    sums = sparse.csr_array(
+        (weight / weight.sum(), (np.arange(n_rows), group)), shape=(n_rows, n_groups)
+    )
+    moved = influence.reshape(-1, n_rows) @ sums * np.sqrt(n_groups / (n_groups - 1))
+    return np.asarray(moved.reshape(*influence.shape[:-1], n_groups))

@@ -1,0 +1,458 @@
+"""Standard errors, intervals, replicates and differences of H-statistics (math [62]).
+
+What `std_error`, `confint`, `bootstrap` and `compare` do with what `h_statistic` returned. The
+model is not asked again: the result holds what every row does to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from rhale_stats.arrays import h_statistics as kernel
+from rhale_stats.arrays import intervals, resample
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.h_statistics import OTHER, SOURCE, STATISTICS, is_h_statistics, se_variable
+from rhale_stats.schema import feature_names, software
+from rhale_stats.validate import check_choice
+
+METHOD = "difference of H-statistics"
+METHODS = ("normal", "percentile", "basic")
+# Numbers that the weights of draws, and what is made of them, hold at once.
+CHUNK = 1 << 20
+NOT_WHOLE = (
+    "found must be as h_statistic returned it, for a bootstrap; its answers give other statistics "
+    "than it has. Select features after bootstrap(found)."
+)
+
+
+def is_h_difference(results: object) -> bool:
+    """Whether `compare` made this of two results of `h_statistic`."""
+    return isinstance(results, xr.Dataset) and results.attrs.get("method") == METHOD
+
+
+def _names(found: xr.Dataset) -> list[str]:
+    """Statistics that are there."""
+    return [name for name in STATISTICS if name in found]
+
+
+def _weight(found: xr.Dataset) -> FloatArray:
+    """Weights of the rows used."""
+    if "weight" in found:
+        return np.asarray(found["weight"].values, dtype=np.float64)
+    return np.ones(found.sizes["obs"])
+
+
+def _frequency(found: xr.Dataset) -> bool:
+    return str(found.attrs["weight_kind"]) == "frequency"
+
+
+def _influence(found: xr.Dataset, name: str) -> FloatArray:
+    """(..., row)."""
+    return np.asarray(found[f"{name}_influence"].transpose(*found[name].dims, "obs").values)
+
+
+def _check_kept(found: xr.Dataset, what: str, parameter: str = "effect") -> None:
+    """Raise ``ValueError`` unless the influences of rows are there."""
+    absent = [name for name in _names(found) if f"{name}_influence" not in found]
+    if absent:
+        raise ValueError(
+            f"{parameter} must hold the influences of rows for {what}; this one has no "
+            f"{absent[0]}_influence (influences: {found.attrs['influence']}). Make it again of "
+            f"fewer rows or features: h_statistic(model, X, n_rows=...)."
+        )
+
+
+def _groups(found: xr.Dataset, groups: ArrayLike) -> IntArray:
+    """Numbers from 0 for the groups of the rows used."""
+    given, n_total = np.asarray(groups), int(found.attrs["n_rows_total"])
+    if given.shape != (n_total,):
+        raise ValueError(
+            f"groups must have one entry for each of {n_total} rows of X; got shape {given.shape}."
+        )
+    code = np.unique(given[found["row"].values], return_inverse=True)[1]
+    if code.max() < 1:
+        raise ValueError("groups must be at least two among the rows used; got 1.")
+    return code.astype(np.int64)
+
+
+def std_error(found: xr.Dataset, groups: ArrayLike | None) -> xr.Dataset:
+    """`std_error` of H-statistics: those of rows come with them, those of groups are made here."""
+    names = _names(found)
+    if groups is None:
+        if all(f"{name}_se" in found for name in names) and "n_groups" not in found.attrs:
+            return found
+        _check_kept(found, "standard errors")
+        out = found.copy()
+        out.attrs.pop("n_groups", None)
+        source = SOURCE
+    else:
+        _check_kept(found, "standard errors by groups")
+        code = _groups(found, groups)
+        n_groups = int(code.max()) + 1
+        out = found.assign_attrs(n_groups=n_groups)
+        source = f"rows in {n_groups} groups"
+    for name in names:
+        influence = _influence(found, name)
+        if groups is None:
+            moved = kernel.moved_by_rows(influence, _weight(found), frequency=_frequency(found))
+        else:
+            moved = kernel.moved_by_groups(influence, _weight(found), code)
+        out[f"{name}_se"] = se_variable(out[name], np.sqrt(np.sum(moved**2, axis=-1)), source)
+    return out
+
+
+def _degrees(found: xr.Dataset) -> float:
+    """Rows, effective or counted, or groups of them, less one."""
+    if "n_groups" in found.attrs:
+        return float(found.attrs["n_groups"]) - 1
+    w = _weight(found)
+    return float(w.sum() if _frequency(found) else w.sum() ** 2 / np.sum(w**2)) - 1
+
+
+def confint(found: xr.Dataset, boot: object, *, level: float, method: str | None) -> xr.Dataset:
+    """`confint` of H-statistics: ``h2_ci``, ``h2_overall_ci`` and so on, pointwise."""
+    chosen = method or ("normal" if boot is None else "percentile")
+    check_choice("method", chosen, METHODS)
+    found = std_error(found, None) if "h2_se" not in found else found
+    names = _names(found)
+    if chosen != "normal":
+        boot = _check_boot(found, boot, chosen)
+    out: dict[str, Any] = {}
+    for name in names:
+        estimate, se = found[name].values, found[f"{name}_se"]
+        if chosen == "normal":
+            half = intervals.student(level, np.array(_degrees(found))) * se.values
+            # Of a size the log is half of that of its square; 0 stays 0 (math [62]).
+            ends = intervals.log_scale(estimate, half)
+            how, source = "standard errors on the log scale, Student's t", se.attrs["source"]
+        else:
+            assert isinstance(boot, xr.Dataset)
+            draws = boot[name].transpose("chain", "draw", *found[name].dims).values
+            draws = draws.reshape(-1, *draws.shape[2:])
+            tail = (1 - level) / 2
+            # The quantile at p is that at place (B + 1) p, and at most an extreme.
+            ends = np.quantile(draws, [tail, 1 - tail], axis=0, method="weibull")
+            ends = np.moveaxis(ends, 0, -1)
+            if chosen == "basic":
+                ends = np.maximum(2 * estimate[..., None] - ends[..., ::-1], 0.0)
+            how, source = f"bootstrap, {chosen}", str(boot.attrs["source"])
+        out[f"{name}_ci"] = (
+            (*found[name].dims, "ci_bound"),
+            ends,
+            {
+                "long_name": f"confidence interval of {found[name].attrs['long_name']}",
+                "units": found[name].attrs["units"],
+                "target": se.attrs["target"],
+                "source": source,
+                "method": how,
+                "kind": "pointwise",
+                "ci_prob": level,
+                "ci_kind": "confidence",
+            },
+        )
+    return found.assign(out).assign_coords(ci_bound=("ci_bound", ["lower", "upper"]))
+
+
+def _check_boot(found: xr.Dataset, boot: object, method: str) -> xr.Dataset:
+    """The replicates; refused unless they are of this result."""
+    if not isinstance(boot, xr.Dataset) or "chain" not in boot.dims or "h2" not in boot:
+        raise ValueError(
+            f"boot must be what bootstrap(found) returned, for method {method!r}; got "
+            f"{type(boot).__name__}. Make found with h_statistic(..., keep_answers=True)."
+        )
+    for name in _names(found):
+        if name not in boot or [str(one) for one in boot["feature"].values] != feature_names(found):
+            raise ValueError(
+                "boot must be of this result; it has other features or no pairs. Make it again: "
+                "bootstrap(found)."
+            )
+    return boot
+
+
+# --- replicates -----------------------------------------------------------------------------------
+
+
+def used_rows(found: xr.Dataset) -> NDArray[np.bool_]:
+    """Which rows of X were used."""
+    used = np.zeros(int(found.attrs["n_rows_total"]), dtype=bool)
+    used[found["row"].values] = True
+    return used
+
+
+def weight_and_kind(found: xr.Dataset) -> tuple[FloatArray, bool]:
+    """Weights of the rows used, and whether they are frequencies."""
+    return _weight(found), _frequency(found)
+
+
+def check_answers(found: xr.Dataset) -> None:
+    """Raise ``ValueError`` unless the answers of the model were kept."""
+    if str(found.attrs["h_kind"]) == "ale":
+        raise ValueError(
+            "bootstrap of H-statistics is for kind='pdp'; this result is of kind 'ale', which "
+            "keeps no second differences of its pairs. Use std_error and confint, with groups= "
+            "where rows depend on each other; or bootstrap(ale2(model, X, pair)) for one pair."
+        )
+    if "answers" not in found:
+        raise ValueError(
+            "found must hold the answers of the model for a bootstrap; this one has none. Make it "
+            "with h_statistic(..., keep_answers=True)."
+        )
+
+
+def replicates(
+    found: xr.Dataset,
+    scheme: str,
+    units: resample.Units,
+    seeds: Sequence[np.random.Generator],
+) -> xr.Dataset:
+    """Replicates along ``draw`` of all H-statistics: math [60] with the rows weighted anew."""
+    n, names = found.sizes["obs"], feature_names(found)
+    version = np.arange(n)
+    values = found["answers"].transpose("feature", "obs", "obs_background").values
+    features = [kernel.Answers(one, version) for one in values]
+    pairs: list[tuple[int, int]] = []
+    of_pairs: list[kernel.Answers] = []
+    if "answers_pair" in found and "h2_pairwise" in found:
+        pair = found["answers_pair"].transpose("pair", "obs", "obs_background").values
+        both = zip(found["pair_feature"].values, found["pair_other"].values, strict=True)
+        if len(names) < int(found.attrs["n_features"]):
+            raise ValueError(NOT_WHOLE)
+        pairs = [(names.index(str(j)), names.index(str(k))) for j, k in both]
+        of_pairs = [kernel.Answers(one, version) for one in pair]
+    w, least = _weight(found), float(found["h_error"]) ** 2
+    prediction = np.diagonal(values[0])
+
+    def of(drawn: FloatArray) -> dict[str, FloatArray]:
+        share = w[:, None] * drawn
+        squares = kernel.pdp_squares(
+            prediction, features, pairs, of_pairs, share / share.sum(axis=0)
+        )
+        return _statistics(squares, pairs, len(names), least)
+
+    once = of(np.ones((n, 1)))
+    if not all(
+        np.allclose(once[name][0], found[name], rtol=1e-6, atol=1e-12, equal_nan=True)
+        for name in _names(found)
+    ):
+        raise ValueError(NOT_WHOLE)
+    size = int(np.clip(CHUNK // (n * (len(names) + 2)), 1, 64))
+    parts = [
+        of(resample.weights_of(scheme, units, seeds[begin : begin + size], n))
+        for begin in range(0, len(seeds), size)
+    ]
+    data = {
+        name: (
+            ("draw", *found[name].dims),
+            np.concatenate([part[name] for part in parts]),
+            dict(found[name].attrs),
+        )
+        for name in _names(found)
+    }
+    coords = {name: found[name] for name in ("feature", OTHER) if name in found.dims}
+    return xr.Dataset(data, coords)
+
+
+def _statistics(
+    squares: kernel.Squares, pairs: list[tuple[int, int]], n: int, least: float
+) -> dict[str, FloatArray]:
+    """(draw, ...) by name."""
+
+    def both(upper: FloatArray, lower: FloatArray) -> tuple[FloatArray, FloatArray]:
+        upper = np.where(upper > least, upper, 0.0)
+        return np.divide(upper, lower, out=np.zeros(upper.shape), where=upper > 0), np.sqrt(upper)
+
+    out = dict(zip(("h2", "h"), both(squares.total, squares.variance), strict=True))
+    variance = np.broadcast_to(squares.variance, squares.overall.shape)
+    out |= {
+        f"{stem}_overall": values.T
+        for stem, values in zip(("h2", "h"), both(squares.overall, variance), strict=True)
+    }
+    if pairs:
+        j, k = np.array(pairs).T
+        for stem, values in zip(("h2", "h"), both(squares.pair, squares.joint), strict=True):
+            table = np.full((values.shape[1], n, n), np.nan)
+            table[:, j, k] = table[:, k, j] = values.T
+            out[f"{stem}_pairwise"] = table
+    return out
+
+
+# --- two results ----------------------------------------------------------------------------------
+
+
+def compare(
+    a: xr.Dataset,
+    b: xr.Dataset,
+    paired: tuple[xr.Dataset, xr.Dataset] | None,
+    groups: ArrayLike | None,
+    level: float,
+    adjusted: Callable[[FloatArray], FloatArray],
+    adjust: str,
+) -> xr.Dataset:
+    """`compare` of H-statistics: differences, a less b, with the rows of one table as pairs."""
+    a, b = _comparable(a, b)
+    same_table = all(a.attrs[name] == b.attrs[name] for name in ("table_hash", "n_rows_total"))
+    if paired is not None:
+        _check_paired(paired, a, b)
+    pairs = paired is not None or same_table
+    if groups is not None and not pairs:
+        raise ValueError(
+            "groups must come with results of one table; a and b are of two. Give groups to each: "
+            "std_error(found, groups=...)."
+        )
+    names = [name for name in _names(a) if name in b]
+    if pairs:
+        error, degrees, source = _paired_errors(a, b, names, groups)
+    else:
+        a, b = (one if "h2_se" in one else std_error(one, None) for one in (a, b))
+        error = {name: np.hypot(a[f"{name}_se"].values, b[f"{name}_se"].values) for name in names}
+        degrees, source = min(_degrees(a), _degrees(b)), "rows against rows, independent"
+    quantile = float(intervals.student(level, np.array(degrees)))
+    data: dict[str, Any] = {}
+    for name in names:
+        dims, facts = a[name].dims, {"units": a[name].attrs["units"], "source": source}
+        text = f"difference of {a[name].attrs['long_name']}"
+        difference = a[name].values - b[name].values
+        with np.errstate(invalid="ignore", divide="ignore"):
+            statistic = np.abs(difference) / error[name]
+        p_value = np.asarray(2 * stats.t.sf(statistic, degrees))
+        data |= {
+            f"{name}_difference": (dims, difference, {"long_name": text, **facts}),
+            f"{name}_difference_se": (
+                dims, error[name], {"long_name": f"standard error of the {text}", **facts},
+            ),
+            f"{name}_difference_ci": (
+                (*dims, "ci_bound"),
+                intervals.around(difference, quantile * error[name]),
+                {
+                    "long_name": f"confidence interval of the {text}",
+                    "method": "standard errors, Student's t",
+                    "kind": "pointwise",
+                    "ci_prob": level,
+                    "ci_kind": "confidence",
+                    **facts,
+                },
+            ),
+            f"{name}_p_value": (dims, p_value, {"long_name": f"P of no {text}", "units": "1"}),
+            f"{name}_p_value_adjusted": (
+                dims,
+                _adjusted(p_value, adjusted),
+                {"long_name": f"P of no {text}, adjusted", "units": "1", "adjust": adjust},
+            ),
+        }  # fmt: skip
+    coords: dict[str, Any] = {"ci_bound": ("ci_bound", ["lower", "upper"])}
+    coords |= {name: a[name] for name in ("feature", OTHER) if name in a.dims}
+    kept = ("h_kind", "output_name", "output_units")
+    facts = {
+        "method": METHOD,
+        **{name: a.attrs[name] for name in kept},
+        "n_rows_a": a.attrs["n_rows"],
+        "n_rows_b": b.attrs["n_rows"],
+        "source": source,
+        "adjust": adjust,
+        "software": software(),
+    }
+    return xr.Dataset(data, coords, facts)
+
+
+def _comparable(a: object, b: object) -> tuple[xr.Dataset, xr.Dataset]:
+    """Both, features in one order; refused unless they are of the same kind and features."""
+    for name, one in (("a", a), ("b", b)):
+        if not is_h_statistics(one):
+            raise ValueError(
+                f"a and b must both be what h_statistic(model, X) returned; {name} is not."
+            )
+    assert isinstance(a, xr.Dataset)
+    assert isinstance(b, xr.Dataset)
+    if a.attrs["h_kind"] != b.attrs["h_kind"]:
+        raise ValueError(
+            f"a and b must be of one kind; got {a.attrs['h_kind']!r} and {b.attrs['h_kind']!r}. "
+            f"Make them with one kind=."
+        )
+    features = feature_names(a), feature_names(b)
+    if sorted(features[0]) != sorted(features[1]):
+        raise ValueError(
+            f"a and b must have the same features; got {', '.join(features[0])} and "
+            f"{', '.join(features[1])}. Make both with one features=[...]."
+        )
+    order = {dim: a[dim].values for dim in ("feature", OTHER) if dim in a.dims and dim in b.dims}
+    return a, b.sel(order)
+
+
+def _check_paired(paired: object, a: xr.Dataset, b: xr.Dataset) -> None:
+    """Refuse pairs that cannot be."""
+    if not (isinstance(paired, tuple) and len(paired) == 2 and all(map(is_h_statistics, paired))):
+        raise TypeError("paired must be (a, b) for H-statistics, which have their rows with them.")
+    totals = [int(one.attrs["n_rows_total"]) for one in (a, b)]
+    if totals[0] != totals[1]:
+        raise ValueError(
+            f"paired must be of the same rows; got tables of {totals[0]} and {totals[1]} rows."
+        )
+
+
+def _paired_errors(
+    a: xr.Dataset, b: xr.Dataset, names: list[str], groups: ArrayLike | None
+) -> tuple[dict[str, FloatArray], float, str]:
+    """Standard errors of differences where rows of one table move both, math [62]."""
+    for parameter, one in (("a", a), ("b", b)):
+        _check_kept(one, "pairs of rows", parameter)
+        if groups is None and "n_groups" in one.attrs:
+            raise ValueError(
+                f"groups must be given where a or b has standard errors by groups, as {parameter} "
+                f"has: compare(a, b, groups=...)."
+            )
+    every = np.union1d(a["row"].values, b["row"].values)
+    places = [np.searchsorted(every, one["row"].values) for one in (a, b)]
+    weights = [np.zeros(len(every)), np.zeros(len(every))]
+    for weight, place, one in zip(weights, places, (a, b), strict=True):
+        weight[place] = _weight(one)
+    frequency = [_frequency(one) for one in (a, b)]
+    both = (weights[0] > 0) & (weights[1] > 0)
+    if any(frequency) and groups is None:
+        different = both & (weights[0] != weights[1])
+        if different.any() or frequency[0] != frequency[1]:
+            raise ValueError(
+                "a and b must have the same frequencies, as these count pairs; got others. Use "
+                "weights of kind 'precision'."
+            )
+    error = {}
+    degrees, source = min(_degrees(a), _degrees(b)), "pairs of rows"
+    if groups is not None:
+        given = np.asarray(groups)
+        n_total = int(a.attrs["n_rows_total"])
+        if given.shape != (n_total,):
+            raise ValueError(
+                f"groups must have one entry for each of {n_total} rows of X; got shape "
+                f"{given.shape}."
+            )
+        code = np.unique(given[every], return_inverse=True)[1].astype(np.int64)
+        degrees, source = float(code.max()), f"pairs of rows in {int(code.max()) + 1} groups"
+        if degrees < 1:
+            raise ValueError("groups must be at least two among the rows used; got 1.")
+    for name in names:
+        parts = []
+        for one, place, weight, counted in zip((a, b), places, weights, frequency, strict=True):
+            influence = np.zeros((*one[name].shape, len(every)))
+            influence[..., place] = _influence(one, name)
+            parts.append(
+                kernel.moved_by_rows(influence, weight, frequency=counted)
+                if groups is None
+                else kernel.moved_by_groups(influence, weight, code)
+            )
+        error[name] = np.sqrt(np.sum((parts[0] - parts[1]) ** 2, axis=-1))
+    return error, degrees, source
+
+
+def _adjusted(p_value: FloatArray, adjusted: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """P-values adjusted over features, or over pairs, each of which counts once."""
+    if p_value.ndim < 2:
+        return adjusted(np.atleast_1d(p_value)).reshape(p_value.shape)
+    out = np.full(p_value.shape, np.nan)
+    j, k = np.triu_indices(len(p_value), 1)
+    out[j, k] = out[k, j] = adjusted(p_value[j, k])
+    return out
