@@ -248,7 +248,10 @@ TAKEN_BY = {
     "second-order ALE": (
         *("std_error", "confint", "bootstrap", "tidy", "summary", "plot_surface", "to_datatree"),
     ),
-    "H-statistics": ("tidy", "glance", "summary", "plot_h_statistics", "to_datatree"),
+    "H-statistics": (
+        *("std_error", "confint", "bootstrap", "compare", "tidy", "glance", "summary"),
+        *("plot_h_statistics", "to_datatree"),
+    ),
 }
 # Attributes that differ between features of different rows.
 OWN_FACTS = ("n_groups", "n_units", "n_strata")

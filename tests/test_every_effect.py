@@ -106,7 +106,7 @@ MAKERS = {
         TAKEN_BY["H-statistics"],
         lambda model, X, **options: (
             *(None,),
-            rs.h_statistic(model, X, n_rows=40, rng=0, **options),
+            rs.h_statistic(model, X, n_rows=40, rng=0, keep_answers=True, **options),
         ),
     ),
 }
