@@ -195,7 +195,7 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     ----------
     effect : Dataset
         What `rhale` or `std_error` returned; standard errors are added where they are missing. Or
-        what a test, `regions`, `all_regions` or `h_statistic` returned.
+        what a test, `ale2`, `regions`, `all_regions` or `h_statistic` returned.
     level : float, default 0.95
         Of the intervals for the average effect.
 
@@ -218,6 +218,11 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         Of profiles such as `pdp`: ``term``, ``kind``, ``n_grid``, ``n_obs``, ``importance``,
         ``heterogeneity_output``, ``curve_min``, ``curve_max``.
 
+        Of a surface of `ale2`: ``term``, ``feature_a``, ``feature_b``, ``n_obs``, ``n_cells``,
+        ``n_empty`` (cells without rows), ``size`` (the standard deviation of the surface over the
+        rows), ``surface_max`` (its largest absolute value) and ``z_max``, the largest one in
+        standard errors.
+
         Of H-statistics one line: ``h2`` and ``h`` of all interactions, ``kind``, ``n_features``,
         ``n_rows``, ``n_rows_total``, ``n_model_calls``, ``n_model_rows``.
 
@@ -237,6 +242,9 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     0   x0       1      1.98           2.27
     1   x1       1      0.29           2.28
     """
+    if second_order.is_surface(effect):
+        check_level(level)
+        return second_order.glance(effect)
     if is_profile(effect):
         return profile_tables.glance(effect)
     if h_statistic_tables.is_h_statistics(effect):
