@@ -14,7 +14,7 @@ from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 
-from rhale_stats import h_statistic_tables, profile_tables
+from rhale_stats import h_statistic_tables, profile_tables, second_order_tests
 from rhale_stats import second_order_inference as second_order
 from rhale_stats.arrays.accumulate import curve_at, turning_points
 from rhale_stats.arrays.binning import bin_index
@@ -486,6 +486,8 @@ def _glance_test(test: xr.Dataset) -> pd.DataFrame:
 def _tidy_test(test: xr.Dataset) -> pd.DataFrame:
     if "difference" not in test:
         return _glance_test(test)
+    if "edge_a" in test.dims:
+        return second_order_tests.tidy(test)
     frames = []
     for number, name in enumerate(feature_names(test)):
         row = test.isel(feature=number)
