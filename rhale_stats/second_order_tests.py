@@ -30,8 +30,6 @@ NULLS = {
     "zero": "no interaction on average: all mean second differences are 0",
     "homogeneous": "all rows have one second difference in a cell",
 }
-# Rows of one table of which some have no weight, or no value, in one of two surfaces.
-USED = "rows that count"
 KEPT_ATTRS = ("feature_a", "feature_b", "kind_a", "kind_b", "units_a", "units_b")
 
 
@@ -337,46 +335,43 @@ def _are_pairs(a: xr.Dataset, b: xr.Dataset, paired: object) -> bool:
             "paired must be the two surfaces, paired=(a, b), which have their rows with them; got "
             f"{type(paired).__name__}."
         )
-    different = _what_differs(a, b)
+    n_common, different = _common_rows(a, b)
     if paired is not None and different:
         raise ValueError(
             f"paired must be surfaces of the same rows in the same order; these have other "
             f"{different}. Leave paired out for rows that are independent."
         )
-    shared = (a["cell_a"].values >= 0) & (b["cell_a"].values >= 0) if different == USED else None
-    if shared is not None and shared.any():
+    if n_common and different:
         raise ValueError(
-            f"a and b must be of the same rows, or of other rows; they have {int(shared.sum())} in "
-            f"common, and others that only one of them uses. Make both of one selection of rows."
-        )
-    if different == "weights":
-        raise ValueError(
-            "a and b must have the same weights where they have the same rows; got others. Make "
-            "both with one weights= and weight_kind=."
+            f"a and b must be of the same rows in the same order with the same weights, or of "
+            f"other rows; {n_common} rows with a common label have the same values and places, but "
+            f"the two have other {different}. Make both of one selection of rows; rows that are "
+            f"independent need labels of their own, as in X.index."
         )
     return not different
 
 
-def _what_differs(a: xr.Dataset, b: xr.Dataset) -> str:
-    """What tells the rows of two surfaces apart; nothing of the same rows."""
-    if a.sizes["obs"] != b.sizes["obs"]:
-        return f"numbers of rows, {a.sizes['obs']} and {b.sizes['obs']}"
-    named = all("obs" in one.coords for one in (a, b))
+def _common_rows(a: xr.Dataset, b: xr.Dataset) -> tuple[int, str]:
+    """How many rows two surfaces share, and what tells their rows apart; nothing of pairs."""
+    labels = [
+        one["obs"].values if "obs" in one.coords else np.arange(one.sizes["obs"]) for one in (a, b)
+    ]
+    _, *at = np.intersect1d(labels[0], labels[1], return_indices=True)
     used = [one["cell_a"].values >= 0 for one in (a, b)]
-    both = used[0] & used[1]
-    for name, what in (("obs", "labels of rows"), ("cell_a", "places"), ("cell_b", "places"),
-                       ("x_a", "values"), ("x_b", "values")):  # fmt: skip
-        if name not in a or name not in b or (name == "obs" and not named):
-            continue
-        rows = slice(None) if name == "obs" else both
-        if not np.array_equal(a[name].values[rows], b[name].values[rows]):
-            return what
-    if not np.array_equal(used[0], used[1]):
-        return USED
+    both = used[0][at[0]] & used[1][at[1]]
+    first, second = (rows[both] for rows in at)
+    if not len(first):
+        return 0, "labels of rows"
+    for name in ("cell_a", "cell_b", "x_a", "x_b"):
+        if name in a and not np.array_equal(a[name].values[first], b[name].values[second]):
+            return 0, "values or places"
+    if not (np.array_equal(labels[0], labels[1]) and np.array_equal(used[0], used[1])):
+        return len(first), "rows"
     ones = np.ones(a.sizes["obs"])
-    first, second = (one["weight"].values if "weight" in one else ones for one in (a, b))
+    weights = [one["weight"].values if "weight" in one else ones for one in (a, b)]
     counted = [one.attrs["weight_kind"] == "frequency" for one in (a, b)]
-    return "" if np.array_equal(first, second) and counted[0] == counted[1] else "weights"
+    same = np.array_equal(weights[0], weights[1]) and counted[0] == counted[1]
+    return len(first), "" if same else "weights"
 
 
 def tidy(comparison: xr.Dataset) -> pd.DataFrame:
