@@ -94,13 +94,13 @@ def wald_test(effect: xr.Dataset, null: str = "zero", *, adjust: str = "holm") -
 
     Notes
     -----
-    Of a surface "zero" is about the means of second differences in the cells: the squares of their
-    sums over the sums of their squares, added up, against what rows give that change their signs at
-    random (Efron 1969). A chi-square with the mean and variance of that sum stands for it; ``df``
-    is no whole number. Normal scores would reject too often in cells of a few rows, which surfaces
-    have. Cells of one row add a constant. Rejection at 5 % by simulation is in math [59]. Second
-    differences that are 0 up to rounding in all rows, as in an additive model, have p-value 1;
-    where no cell has two that are not, it is NaN.
+    Of a surface "zero" is about the means of second differences in the cells: the sum of their
+    squares, times the weight of their rows, against what rows give that change their signs at
+    random. A chi-square with the mean and variance of that stands for it (Brunner, Dette and Munk
+    1997); ``df`` is no whole number. Normal scores would reject far too often in cells of a few
+    rows, which surfaces have. Cells of one row are left out. Rejection at 5 % by simulation is in
+    math [59]. Second differences that are 0 up to rounding in all rows, as in an additive model,
+    have p-value 1; where no cell has two that are not, it is NaN.
 
     "zero": each effect over its standard error is brought from Student's t to the normal
     distribution with the same p-value; the sum of squares is chi-squared with as many degrees of
@@ -117,8 +117,8 @@ def wald_test(effect: xr.Dataset, null: str = "zero", *, adjust: str = "holm") -
 
     References
     ----------
-    Alexander and Govern (1994), *Journal of Educational Statistics* 19, 91-101. Efron (1969),
-    *Student's t-test under symmetry conditions*, JASA 64, 1278-1302.
+    Alexander and Govern (1994), *Journal of Educational Statistics* 19, 91-101. Brunner, Dette and
+    Munk (1997), *Box-type approximations in nonparametric factorial designs*, JASA 92, 1494-1502.
 
     Examples
     --------

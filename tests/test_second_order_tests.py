@@ -33,7 +33,9 @@ def model(X, strength=1.0):
 def noise(X):
     """Interactions of mean 0, which hang on a third feature."""
     level = X["k"].map(NUMBERS).to_numpy()
-    return np.sin(X["a"]) + (X["a"] * X["b"] + level * X["a"]) * X["c"]
+    # The mean of exp(3 c / 2), c uniform on (-1, 1).
+    skewed = np.exp(1.5 * X["c"]) - 2 * np.sinh(1.5) / 3
+    return np.sin(X["a"]) + (X["a"] * X["b"] + level * X["a"]) * skewed
 
 
 @pytest.fixture
@@ -146,17 +148,18 @@ def test_frequencies_are_repeated_rows(frame, rng):
 # --- no interaction -------------------------------------------------------------------------------
 
 
-def test_sign_test_has_the_moments_of_all_changes_of_signs(rng):
+def test_sign_test_has_the_moments_of_all_changes_of_signs():
     """Ten rows, three levels: every row has differences in one or two of four cells."""
+    rng = np.random.default_rng(1)
     a, b = kernel.Axis(3, levels=False), kernel.Axis(3, levels=True)
-    place_a, place_b = rng.integers(0, 2, 10), rng.integers(0, 3, 10)
+    place_a, place_b = np.repeat([0, 1], 5), np.array([0, 1, 2, 1, 0, 2, 1, 1, 0, 2])
     cell = kernel.members(a, b, place_a, place_b)
     delta, weight = rng.normal(1, 1, cell.shape), rng.uniform(0.5, 2, 10)
 
     def total(signs):
         d = signs[:, None, None] * weight[:, None, None] * delta
-        parts = [d[cell == number] for number in np.unique(cell[cell >= 0])]
-        return sum(one.sum() ** 2 / (one**2).sum() for one in parts)
+        every = np.broadcast_to(weight[:, None, None], cell.shape)
+        return sum(d[cell == k].sum() ** 2 / every[cell == k].sum() for k in range(4))
 
     every = [total(np.array(signs)) for signs in itertools.product((-1, 1), repeat=10)]
     statistic, df = kernel.sign_test(4, cell, delta, weight, frequency=False)
@@ -199,14 +202,17 @@ def test_wald_test_of_one_row_a_cell_knows_nothing():
 @pytest.mark.slow
 @pytest.mark.parametrize("pair", [("a", "b"), ("a", "k")])
 def test_size_of_wald_test(pair):
-    """No interaction on average, 100 cells of 3 rows (of 30 with levels): 5 % at 5 %."""
+    """No interaction on average, 100 cells of 3 rows (of 30 with levels): 5 % at 5 %.
+
+    Second differences are skewed: sums of squares of t rejected 30 %.
+    """
     rejected = 0
-    for seed in range(300):
+    for seed in range(150):
         X = made(np.random.default_rng(seed), 300)
         surface = rs.ale2(noise, X, pair, bins=rs.QuantileBins(10))
         rejected += float(rs.wald_test(surface)["p_value"][0]) < 0.05
-    # Monte-Carlo error 1.3 %.
-    assert stats.binomtest(rejected, 300, 0.05).pvalue > 0.001
+    # Monte-Carlo error 1.8 %.
+    assert stats.binomtest(rejected, 150, 0.05).pvalue > 0.001
 
 
 # --- two surfaces ---------------------------------------------------------------------------------
@@ -345,14 +351,14 @@ def test_bad_comparisons(frame, rng):
 def test_size_of_comparisons():
     """The same model in two samples of 400 rows: some difference in 5 %."""
     rejected = np.zeros(2)
-    for seed in range(200):
+    for seed in range(100):
         rng = np.random.default_rng(seed)
         both = [rs.ale2(model, made(rng, 400), ("a", "k"), bins=EDGES) for _ in range(2)]
-        found = rs.compare(*both, n_draws=2000)
+        found = rs.compare(*both, n_draws=1000)
         rejected += [float(found[f"{name}p_value"][0]) < 0.05 for name in ("", "cell_")]
-    # Monte-Carlo error 1.5 %.
+    # Monte-Carlo error 2.2 %.
     for number in rejected:
-        assert stats.binomtest(int(number), 200, 0.05).pvalue > 0.001
+        assert stats.binomtest(int(number), 100, 0.05).pvalue > 0.001
 
 
 @pytest.mark.slow
@@ -360,15 +366,15 @@ def test_coverage_of_bands():
     """95 % bands of all corners, and of all cells, at once; truth from 200 000 rows."""
     truth = rs.ale2(model, made(np.random.default_rng(0), 200_000), ("a", "k"), bins=EDGES)
     inside = np.zeros(2)
-    for seed in range(200):
+    for seed in range(120):
         X = made(np.random.default_rng(seed + 1), 500)
-        found = rs.confband(rs.ale2(model, X, ("a", "k"), bins=EDGES), n_draws=2000)
+        found = rs.confband(rs.ale2(model, X, ("a", "k"), bins=EDGES), n_draws=1000)
         for number, name in enumerate(("surface", "second_effect")):
             ends, one = found[f"{name}_band"].values, truth[name].values
             inside[number] += ((ends[..., 0] <= one) & (one <= ends[..., 1])).all()
-    # Monte-Carlo error 1.5 %; found with 500 samples: 93 to 97 %.
+    # Monte-Carlo error 2 %; found with 500 samples: 93 to 97 %.
     for number in inside:
-        assert stats.binomtest(int(number), 200, 0.95).pvalue > 0.001
+        assert stats.binomtest(int(number), 120, 0.95).pvalue > 0.001
 
 
 # --- values, one line, outputs --------------------------------------------------------------------

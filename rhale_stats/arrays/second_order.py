@@ -489,26 +489,27 @@ def sign_test(
 ) -> tuple[float, float]:
     """math [59]: how far the means of cells are from 0, a chi-square; its degrees of freedom.
 
-    The sum over cells of (sum_i d_i)^2 / sum_i d_i^2, d = w delta. If rows change their signs at
-    random, each with all its differences, its mean is the number of cells, and its variance
-    2 [sum_cc' (sum_i a_ic a_ic')^2 - sum_i (sum_c a_ic^2)^2], a_ic = d_ic / (sum_i d_ic^2)^(1/2).
+    The sum over cells of (sum_i d_i)^2 / W, d = w delta, a_ic = d_ic / W_c^(1/2). If rows change
+    their signs at random, each with all its differences, its mean is the sum of a_ic^2, and its
+    variance 2 [sum_cc' (sum_i a_ic a_ic')^2 - sum_i (sum_c a_ic^2)^2].
     """
-    line, *side = np.nonzero((cell >= 0) & (delta != 0))
-    number = cell[(line, *side)]
     # A row counted w times is w rows, which change their signs by themselves.
     times = weight if frequency else np.ones(len(weight))
-    d = delta[(line, *side)] if frequency else weight[line] * delta[(line, *side)]
-    square = np.bincount(number, times[line] * d**2, n_cells)
-    share = d / np.sqrt(square)[number]
+    line, *side = np.nonzero(cell >= 0)
+    number, d = cell[(line, *side)], delta[(line, *side)]
+    mass = np.bincount(number, weight[line], n_cells)
+    # A single row gives the same with either sign.
+    several = np.bincount(number, times[line] * (d != 0), n_cells) >= 2
+    kept = several[number]
+    line, number, d = line[kept], number[kept], d[kept]
+    share = (d if frequency else d * weight[line]) / np.sqrt(mass[number])
     rows = sparse.csr_array((share, (line, number)), shape=(len(cell), n_cells))
     total = np.bincount(number, times[line] * share, n_cells)
-    counted = rows * times[:, None]
-    shared = sparse.csr_array(counted.T @ rows)
-    both = shared.power(2).sum()
-    alone = float(times @ np.asarray(rows.power(2).sum(axis=1)) ** 2)
-    mean, variance = float((square > 0).sum()), 2 * (float(both) - alone)
-    if variance <= 1e-9 * mean:
-        # Cells of one row each: all changes of signs give the same.
+    square: FloatArray = np.asarray(rows.power(2).sum(axis=1))
+    shared = sparse.csr_array((rows * times[:, None]).T @ rows)
+    mean, alone = float(times @ square), float(times @ square**2)
+    variance = 2 * (float(shared.power(2).sum()) - alone)
+    if variance <= 0:
         return 0.0, 0.0
     degrees = 2 * mean**2 / variance
     return float(total @ total) * degrees / mean, degrees
