@@ -1134,8 +1134,8 @@ def predict(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> xr.
     1.5
     >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
     >>> surface = rs.ale2(lambda X: X[:, 0] * X[:, 1], X, (0, 1))
-    >>> rs.predict(surface, ([0.5, -0.5], [0.5, 0.5])).round(1).values
-    array([ 0.2, -0.2])
+    >>> rs.predict(surface, ([0.8, -0.8], [0.5, 0.5])).round(1).values
+    array([ 0.4, -0.4])
     """
     if surface_data.is_surface(effect):
         return surface_data.evaluate(effect, x, feature)
