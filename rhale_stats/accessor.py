@@ -48,7 +48,7 @@ class RhaleAccessor:
         """See `rhale_stats.std_error`."""
         return inference.std_error(self._dataset, local, groups=groups)
 
-    def vcov(self, feature: str | int, *, of: str = "curve") -> xr.DataArray:
+    def vcov(self, feature: str | int | None = None, *, of: str = "curve") -> xr.DataArray:
         """See `rhale_stats.vcov`."""
         return inference.vcov(self._dataset, feature, of=of)
 
@@ -165,7 +165,7 @@ class RhaleAccessor:
         """See `rhale_stats.mae`."""
         return scoring.mae(self._dataset, truth)
 
-    def predict(self, x: ArrayLike, feature: str | int) -> xr.DataArray:
+    def predict(self, x: Any, feature: str | int | None = None) -> xr.DataArray:
         """See `rhale_stats.predict`."""
         return effects.predict(self._dataset, x, feature)
 

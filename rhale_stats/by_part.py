@@ -16,7 +16,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from statsmodels.iolib.summary import Summary
 
-from rhale_stats.schema import COUNTS, PARTS, REGION, ROWS, feature_names, stack
+from rhale_stats.schema import COUNTS, OUTPUT, PARTS, REGION, ROWS, feature_names, stack
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -74,6 +74,9 @@ def together(results: Sequence[Any], of: xr.Dataset, dim: str) -> Any:
     if isinstance(first, xr.Dataset):
         out = stack([result.drop_vars([ROWS, "obs"], errors="ignore") for result in results], dim)
         out = out.assign_coords({dim: of[dim]}) if dim in of.coords else out
+        if dim == OUTPUT and "obs" in out.dims and "obs" in of.coords:
+            # The rows of all outputs are the same.
+            out = out.assign_coords(obs=of["obs"])
         if "draw" in out.dims:
             out = out.transpose("chain", "draw", ...)
         return out.assign({ROWS: of[ROWS]}) if ROWS in first and dim == REGION else out

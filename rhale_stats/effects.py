@@ -18,7 +18,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
-from rhale_stats import models
+from rhale_stats import models, surface_data
 from rhale_stats.arrays import accumulate, binning
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays.moments import Axis, Comoments, FloatArray, Moments, ResidualMoments
@@ -1088,32 +1088,39 @@ def effects_of(
 
 
 @each_part
-def predict(effect: xr.Dataset, x: ArrayLike, feature: str | int) -> xr.DataArray:
-    """Evaluate the curve of one feature, NaN outside the range of the rows.
+def predict(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> xr.DataArray:
+    """Evaluate the curve of one feature, NaN outside the range of the rows; or a surface of two.
 
-    Within a bin the curve is linear, and a parabola where the effect has a slope.
+    Within a bin the curve is linear, and a parabola where the effect has a slope. A surface is
+    bilinear within a cell of numbers, and taken by level.
 
     Parameters
     ----------
     effect : Dataset
-        What `rhale`, `pdp` or another profile returned.
+        What `rhale`, `pdp` or another profile returned, or `ale2`.
     x : array_like or DataArray
-        Values of the feature, in its own units; of a categorical feature levels.
+        Values of the feature, in its own units; of a categorical feature levels. Of a surface
+        those of both: a tuple of two, whose DataArrays go together by their dims, an array of two
+        columns, or a DataFrame with both features.
     feature : str or int
-        Name or number.
+        Name or number; left out for a surface.
 
     Returns
     -------
     DataArray
         The curve at ``x``, in units of the output, centred as ``effect`` is. One-dimensional
         ``x`` gets the dimension "grid" with coordinate ``x``; a DataArray keeps its dimensions.
+        Of a surface coordinates have the names of the features, and values in cells without rows
+        are NaN.
 
     Raises
     ------
     KeyError
-        Unknown feature.
+        Unknown feature; a DataFrame without one of two.
+    TypeError
+        No feature, of something else than a surface.
     ValueError
-        Unknown level.
+        Unknown level; values of one feature, or a feature, for a surface.
 
     Examples
     --------
@@ -1125,7 +1132,18 @@ def predict(effect: xr.Dataset, x: ArrayLike, feature: str | int) -> xr.DataArra
     >>> curve = rs.predict(effect, [0.2, 0.7], "x0")
     >>> float((curve[1] - curve[0]).round(6))
     1.5
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> surface = rs.ale2(lambda X: X[:, 0] * X[:, 1], X, (0, 1))
+    >>> rs.predict(surface, ([0.8, -0.8], [0.5, 0.5])).round(1).values
+    array([ 0.4, -0.4])
     """
+    if surface_data.is_surface(effect):
+        return surface_data.evaluate(effect, x, feature)
+    if feature is None:
+        raise TypeError(
+            "feature must be the name or number of one feature, as in predict(effect, x, 'dose'); "
+            "got None, which is for surfaces of ale2."
+        )
     if is_profile(effect):
         return evaluate(effect, x, feature)
     effect = check_effect(effect)

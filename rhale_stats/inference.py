@@ -474,31 +474,39 @@ def _of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
         }
 
 
-def vcov(effect: xr.Dataset, feature: str | int, *, of: str = "curve") -> xr.DataArray:
+def vcov(
+    effect: xr.Dataset, feature: str | int | None = None, *, of: str = "curve"
+) -> xr.DataArray:
     """Covariance of the estimates of one feature, over edges or over bins.
 
     Parameters
     ----------
     effect : Dataset
-        What `rhale` or `std_error` returned; where `std_error` was given groups, theirs is it.
+        What `rhale` or `std_error` returned; where `std_error` was given groups, theirs is it. Or
+        `ale2`.
     feature : str or int
-        Name or number.
+        Name or number; left out for a surface.
     of : {"curve", "effect"}
         The curve as it is centred (math [26]), or the effects of the bins, which are independent
-        but for groups, and for the steps between levels, which share rows (math [46]).
+        but for groups, and for the steps between levels, which share rows (math [46]). Of `ale2`
+        the surface, at most 2500 corners, or the second differences of the cells (math [59]).
 
     Returns
     -------
     DataArray
         Over (edge, edge_other) or (bin, bin_other), without the padding of other features; its
-        diagonal is the square of ``curve_se`` or ``effect_se``. NaN where there is no curve.
+        diagonal is the square of ``curve_se`` or ``effect_se``. NaN where there is no curve. Of a
+        surface over (edge_a, edge_b, edge_a_other, edge_b_other), or so of its cells.
 
     Raises
     ------
     KeyError
         Unknown feature.
     ValueError
-        Unknown ``of``; an effect without the moments of standard errors.
+        Unknown ``of``; an effect without the moments of standard errors; a surface of too many
+        corners, or of several outputs.
+    TypeError
+        No feature, of something else than a surface.
 
     Examples
     --------
@@ -512,6 +520,13 @@ def vcov(effect: xr.Dataset, feature: str | int, *, of: str = "curve") -> xr.Dat
     True
     """
     check_choice("of", of, ("curve", "effect"))
+    if second_order.is_surface(effect):
+        return second_order.vcov(effect, feature, of)
+    if feature is None:
+        raise TypeError(
+            "feature must be the name or number of one feature, as in vcov(effect, 'dose'); got "
+            "None, which is for surfaces of ale2."
+        )
     if is_profile(effect):
         return profile_inference.covariance(effect, feature, of)
     effect = with_std_error(check_effect(effect))
@@ -858,7 +873,7 @@ def confband(
     ----------
     effect : Dataset
         What `rhale` or `std_error` returned; or `pdp` or another profile, whose curve gets its
-        band.
+        band; or `ale2`.
     level : float, default 0.95
         Share of samples in which a band holds its whole target at all edges, or in all bins.
     n_draws : int, default 20000
@@ -871,7 +886,9 @@ def confband(
     -------
     Dataset
         ``effect`` with ``curve_band`` (feature, edge, ci_bound) and ``effect_band`` (feature, bin,
-        ci_bound). Each says its target, source, method, level and that it is simultaneous.
+        ci_bound). Each says its target, source, method, level and that it is simultaneous. Of a
+        surface ``surface_band`` (edge_a, edge_b, ci_bound), of all its corners, and
+        ``second_effect_band`` (bin_a, bin_b, ci_bound), of all cells of two rows and more.
 
     Raises
     ------
@@ -899,6 +916,8 @@ def confband(
     """
     check_level(level)
     check_count("n_draws", n_draws, 1)
+    if second_order.is_surface(effect):
+        return second_order.confband(effect, level, n_draws, rng)
     if is_profile(effect):
         return profile_inference.confband(effect, level, n_draws, rng)
     effect = with_std_error(check_effect(effect))

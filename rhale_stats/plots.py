@@ -1142,6 +1142,11 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
     'no difference between the curves: p = 0.73, adjusted (holm) 0.74'
     """
     _check_result(comparison, "comparison", "compare(a, b)")
+    if "edge_a" in comparison.dims:
+        raise ValueError(
+            "comparison must be of curves here; this one is of two surfaces. Draw it with "
+            "plot_surface(comparison)."
+        )
     missing = [
         name
         for name in ("difference", "difference_ci", "difference_band", "grid_value", "p_value")

@@ -246,7 +246,8 @@ TAKEN_BY = {
     "pdp": PROFILE_VERBS,
     **dict.fromkeys(("ice", "m_plot", "shap_dependence"), ("bootstrap", *PROFILE_VERBS)),
     "second-order ALE": (
-        *("std_error", "confint", "bootstrap", "tidy", "summary", "plot_surface", "to_datatree"),
+        *("std_error", "confint", "confband", "bootstrap", "compare", "wald_test", "predict"),
+        *("vcov", "tidy", "glance", "summary", "plot_surface", "to_datatree"),
     ),
     "H-statistics": (
         *("std_error", "confint", "bootstrap", "compare", "tidy", "glance", "summary"),

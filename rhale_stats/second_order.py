@@ -31,6 +31,7 @@ from rhale_stats.schema import (
     OUTPUT,
     OUTPUT_UNITS,
     X_UNITS,
+    level_text,
     position_of,
     software,
     stack,
@@ -44,6 +45,8 @@ CENTERINGS = ("ale", "start")
 DEFAULT_BINS = QuantileBins(20)
 SEARCHING = (AdaptiveBins, BestEqualWidthBins, GreedyBins, OptimalBins)
 NUMERIC, CATEGORICAL = "numeric", "categorical"
+# Rows without a level, where these are a level.
+MISSING_LEVEL = "missing"
 # Of rows that have no place: of weight 0, or with a missing value.
 NO_CELL = -1
 # What hangs on the rows alone, and so is the same for all outputs.
@@ -88,9 +91,11 @@ def ale2(
     centering : {"ale", "start"}, default "ale"
         "ale" takes both main effects and the mean out of the surface: the pure second-order
         effect. "start" leaves it 0 along the first edges.
-    missing : {"raise", "drop"}, default "raise"
+    missing : {"raise", "drop", "bin"}, default "raise"
         Rows without a value of one of the two features: refused, or left out and counted in the
-        attribute ``n_rows_missing``.
+        attribute ``n_rows_missing``. "bin" makes a level "missing" of them in a categorical
+        feature, the last unless ``order`` names it elsewhere; the model receives there what the
+        column holds. A numeric feature has no such edge: its missing values are refused.
     progress : bool, default True
         Show a bar on work over two seconds.
 
@@ -114,7 +119,8 @@ def ale2(
     ------
     ValueError
         The same feature twice, a constant one, missing or infinite values, levels that are not
-        those of the data, unusable weights, second differences that are not finite.
+        those of the data or one called "missing" beside rows without a level, unusable weights,
+        second differences that are not finite.
     KeyError
         Unknown feature or output.
     TypeError
@@ -394,7 +400,7 @@ def _one_output(
             texts = not all(isinstance(level, int | float) for level in feature.levels) or any(
                 isinstance(level, bool) for level in feature.levels
             )
-            levels = np.array([str(one) if texts else one for one in feature.levels])
+            levels = np.array([level_text(one) if texts else one for one in feature.levels])
             coords[f"level_{side}"] = (f"edge_{side}", levels, {"long_name": feature.name})
             coords[f"side_{side}"] = (f"side_{side}", np.array(["below", "above"]))
         else:
@@ -495,14 +501,24 @@ def _missing(
     name = table.names[position]
     gaps = np.zeros(table.n_rows, dtype=bool)
     if not levels:
-        gaps[used] = np.isnan(models.check_column(table.take(used), position, missing=missing))
+        allowed = "drop" if missing == "bin" else missing
+        gaps[used] = np.isnan(models.check_column(table.take(used), position, missing=allowed))
+        if gaps.any() and missing == "bin":
+            raise ValueError(
+                f"missing='bin' needs a categorical feature where values are missing; got "
+                f"{int(gaps.sum())} missing values of the numeric feature {name!r} (first rows: "
+                f"{first_rows(gaps)}), which no second difference reaches. Use missing='drop'; "
+                f"what being missing does by itself is in ale(..., missing='bin')."
+            )
         return gaps
     gaps = np.asarray(pd.isna(_series(table, position))) & used
+    if missing == "bin":
+        return np.zeros(table.n_rows, dtype=bool)
     if gaps.any() and missing == "raise":
         raise ValueError(
             f"X of feature {name!r} must have a level in every row; got {int(gaps.sum())} missing "
             f"in {table.n_rows} rows (first rows: {first_rows(gaps)}). Drop or impute these rows, "
-            f"or leave them out: missing='drop'."
+            f"leave them out, missing='drop', or make them a level of their own: missing='bin'."
         )
     return gaps
 
@@ -538,8 +554,9 @@ def axis_of(
 
 
 def _levels(name: str, column: pd.Series[Any], order: list[Any] | str) -> FeatureAxis:
-    """A categorical feature."""
-    found = list(pd.unique(column))
+    """A categorical feature; rows without a level, where there are any, are one of their own."""
+    gone = column.isna().to_numpy()
+    found = list(pd.unique(column[~gone]))
     if isinstance(column.dtype, pd.CategoricalDtype):
         known = list(column.cat.categories)
         as_is = [level for level in known if level in found]
@@ -549,9 +566,19 @@ def _levels(name: str, column: pd.Series[Any], order: list[Any] | str) -> Featur
             as_is = sorted(found)
         except TypeError:
             as_is = sorted(found, key=str)
+    if gone.any():
+        if MISSING_LEVEL in map(str, found):
+            raise ValueError(
+                f"Levels of feature {name!r} must not hold {MISSING_LEVEL!r} with missing='bin', "
+                f"which names rows without a value so; got a level of that name. Rename it, or use "
+                f"missing='drop'."
+            )
+        known, found, as_is = ([*one, MISSING_LEVEL] for one in (known, found, as_is))
     if isinstance(order, str):
         levels = as_is
     else:
+        if gone.any() and MISSING_LEVEL not in order:
+            order = [*order, MISSING_LEVEL]
         strange = [level for level in order if level not in known]
         absent = [level for level in found if level not in order]
         if strange or absent or len(set(order)) < len(order):
@@ -566,7 +593,8 @@ def _levels(name: str, column: pd.Series[Any], order: list[Any] | str) -> Featur
             f"feature interacts with nothing."
         )
     number = {level: at for at, level in enumerate(levels)}
-    place = np.array([number[level] for level in column], dtype=np.int64)
+    own = column.astype(object).mask(gone, MISSING_LEVEL) if gone.any() else column
+    place = np.array([number[level] for level in own], dtype=np.int64)
     # A row that has the level: its value is one of the column's own type.
     example = np.array([int(np.argmax(place == at)) for at in range(len(levels))])
     last = len(levels) - 1

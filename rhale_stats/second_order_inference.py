@@ -1,7 +1,8 @@
 """Standard errors, intervals, replicates and tables of second-order effects (math [59]).
 
-What `std_error`, `confint`, `bootstrap`, `tidy` and `summary` do with what `ale2` returned. The
-model is not asked again: the second differences of the rows are kept with the surface.
+What `std_error`, `vcov`, `confint`, `confband`, `bootstrap`, `tidy`, `glance` and `summary` do with
+what `ale2` returned. The model is not asked again: the second differences of the rows are kept with
+the surface.
 """
 
 from __future__ import annotations
@@ -20,23 +21,22 @@ from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 
 from rhale_stats.arrays import resample
 from rhale_stats.arrays import second_order as kernel
-from rhale_stats.arrays.intervals import student
+from rhale_stats.arrays.intervals import around, largest_deviation, student
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.schema import OUTPUT_UNITS, of_part, with_units
+from rhale_stats.schema import OUTPUT, OUTPUT_UNITS, of_part, with_units
+from rhale_stats.surface_data import is_surface as is_surface
+from rhale_stats.surface_data import pair_name
 from rhale_stats.validate import check_choice, check_level
 
 METHODS = ("normal", "percentile", "basic")
 IN_CELLS, AT_EDGES = ("bin_a", "bin_b"), ("edge_a", "edge_b")
 # Draws at once: so many numbers of weights.
 CHUNK = 1 << 23
+# Corners that a covariance may have: its square is 50 MB.
+MOST_EDGES = 2500
 # Points of the surface that a printed summary shows.
 SHOWN = 10
 SOURCE = "rows"
-
-
-def is_surface(dataset: object) -> bool:
-    """Whether this is what `ale2` returned, or something made of it."""
-    return isinstance(dataset, xr.Dataset) and {"surface", "second_effect"} <= set(dataset)
 
 
 class Rows(NamedTuple):
@@ -92,6 +92,15 @@ class Rows(NamedTuple):
             used, a, b, place_a, place_b, cell, np.nan_to_num(delta), weight, frequency, cells
         )
 
+    def arrays(self) -> tuple[IntArray, IntArray, IntArray, FloatArray, FloatArray]:
+        """Places, cells, second differences and weights, as formulas take them."""
+        return self.place_a, self.place_b, self.cell, self.delta, self.weight
+
+    def cell_covariance(self) -> FloatArray:
+        """Of the cells' means, (cell, cell)."""
+        rows = (self.cell, self.delta, self.weight)
+        return kernel.cell_covariance(self.cells, *rows, frequency=self.frequency)
+
     def influence(self, surface: xr.Dataset) -> kernel.Influence:
         """What every row does to the surface."""
         fill = kernel.filling(self.cells.supported)
@@ -109,13 +118,7 @@ def std_error(surface: xr.Dataset) -> xr.Dataset:
     with np.errstate(invalid="ignore", divide="ignore"):
         effect_se = cells.spread() / np.sqrt(cells.n_effective())
     variance, n_borrowed = kernel.surface_variance(
-        rows.influence(surface),
-        rows.place_a,
-        rows.place_b,
-        rows.cell,
-        rows.delta,
-        rows.weight,
-        frequency=rows.frequency,
+        rows.influence(surface), *rows.arrays(), frequency=rows.frequency
     )
     surface_se = np.where(surface["surface"].notnull(), np.sqrt(variance), np.nan)
     facts = {"units": OUTPUT_UNITS, "source": SOURCE, "kind": "central limit theorem"}
@@ -143,6 +146,119 @@ def std_error(surface: xr.Dataset) -> xr.Dataset:
     )
 
 
+class Noise(NamedTuple):
+    """Covariance of the surface (edges of both, edges of both), degrees of freedom (edge, edge)."""
+
+    covariance: FloatArray
+    degrees: FloatArray
+
+
+def noise_of(surface: xr.Dataset, rows: Rows) -> Noise:
+    """Raise ``ValueError`` where the covariance would be too large to hold."""
+    size = surface["surface"].size
+    if size > MOST_EDGES:
+        raise ValueError(
+            f"surface must have at most {MOST_EDGES} corners for a covariance of them; this one "
+            f"has {size}. Use fewer bins; std_error, confint and bootstrap take it as it is."
+        )
+    influence = rows.influence(surface)
+    covariance = kernel.surface_covariance(influence, *rows.arrays(), frequency=rows.frequency)
+    variance = np.diagonal(covariance).reshape(surface["surface"].shape)
+    return Noise(covariance, kernel.surface_degrees(influence, variance))
+
+
+def vcov(surface: xr.Dataset, feature: object, of: str) -> xr.DataArray:
+    """`vcov` of a surface: over pairs of corners, or pairs of cells."""
+    if feature is not None:
+        raise ValueError(
+            f"feature must be left out for a surface, which is of two; got {feature!r}."
+        )
+    if OUTPUT in surface.dims:
+        raise ValueError(
+            f"effect must be of one output here; this one is of {surface.sizes[OUTPUT]}. Select "
+            f"one: effect.isel(output=0)."
+        )
+    surface = with_std_error(of_part(surface))
+    rows = Rows.of(surface)
+    if of == "curve":
+        dims, se = AT_EDGES, surface["surface_se"]
+        what, values = "surface", noise_of(surface, rows).covariance
+        unknown = surface["surface"].isnull().values.ravel()
+        values[unknown] = values[:, unknown] = np.nan
+    else:
+        dims, se = IN_CELLS, surface["effect_se"]
+        what, values = "mean second differences", rows.cell_covariance()
+    others = tuple(f"{dim}_other" for dim in dims)
+    axes = {
+        name: surface[dim].values
+        for dim, other in zip(dims, others, strict=True)
+        for name in (dim, other)
+    }
+    return xr.DataArray(
+        values.reshape(se.shape * 2),
+        axes,
+        (*dims, *others),
+        "covariance",
+        {
+            "long_name": f"covariance of the {what}",
+            "target": se.attrs["target"],
+            "source": se.attrs["source"],
+            "feature": pair_name(surface),
+        },
+    )
+
+
+def score_quantile(score: float, degrees: FloatArray) -> FloatArray:
+    """Student's quantile at the tail that a normal score has, by degrees of freedom."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(
+            np.where(np.isnan(score), np.nan, stats.t.isf(stats.norm.sf(score), degrees))
+        )
+
+
+def confband(surface: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.Dataset:
+    """`confband` of a surface: ``surface_band`` and ``second_effect_band``, math [59]."""
+    surface = with_std_error(of_part(surface))
+    rows = Rows.of(surface)
+    noise = noise_of(surface, rows)
+    of_edges, of_cells = np.random.default_rng(rng).spawn(2)  # type: ignore[arg-type]
+    known = surface["surface"].notnull().values.ravel()
+    own = noise.covariance[np.ix_(known, known)]
+    score = largest_deviation(own, level, np.inf, n_draws, of_edges)
+    at_edges = score_quantile(score, noise.degrees) * surface["surface_se"].values
+    degrees = np.maximum(surface["n_effective"].values - 1, 0.0)
+    tested = surface["effect_se"].notnull().values
+    if not (rows.a.levels or rows.b.levels):
+        # Cells are independent: each to the root of the level.
+        quantile = student(level ** (1 / max(int(tested.sum()), 1)), degrees)
+    else:
+        there = tested.ravel()
+        own = rows.cell_covariance()[np.ix_(there, there)]
+        score = largest_deviation(own, level, np.inf, n_draws, of_cells)
+        quantile = np.where(tested, score_quantile(score, np.where(tested, degrees, 1.0)), np.nan)
+    in_cells = quantile * surface["effect_se"].values
+    out: dict[str, Any] = {}
+    for name, dims, half, se in (
+        ("surface", AT_EDGES, at_edges, "surface_se"),
+        ("second_effect", IN_CELLS, in_cells, "effect_se"),
+    ):
+        out[f"{name}_band"] = (
+            (*dims, "ci_bound"),
+            around(surface[name].values, half),
+            {
+                "long_name": f"simultaneous band of {surface[name].attrs['long_name']}",
+                "units": OUTPUT_UNITS,
+                "target": surface[se].attrs["target"],
+                "source": SOURCE,
+                "method": "largest standardised error of a normal surface",
+                "kind": "simultaneous over the axes",
+                "ci_prob": level,
+                "ci_kind": "confidence",
+            },
+        )
+    return surface.assign(out).assign_coords(ci_bound=("ci_bound", ["lower", "upper"]))
+
+
 def with_std_error(surface: xr.Dataset) -> xr.Dataset:
     """With standard errors, made where they are missing."""
     return surface if "surface_se" in surface else std_error(surface)
@@ -161,11 +277,7 @@ def replicates(
     parts = []
     for begin in range(0, len(seeds), size):
         drawn = resample.weights_of(scheme, units, seeds[begin : begin + size], len(rows.weight))
-        parts.append(
-            kernel.replicates(
-                influence, rows.place_a, rows.place_b, rows.cell, rows.delta, rows.weight, drawn
-            )
-        )
+        parts.append(kernel.replicates(influence, *rows.arrays(), drawn))
     mean, at_edges, n_filled = (np.concatenate(one) for one in zip(*parts, strict=True))
     at_edges = np.where(surface["surface"].notnull().values, at_edges, np.nan)
     kept = ("second_effect", "surface")
@@ -264,8 +376,7 @@ def tidy(surface: xr.Dataset, *, level: float) -> pd.DataFrame:
     check_level(level)
     surface = with_std_error(of_part(surface))
     at_a, at_b = np.nonzero(surface["supported"].values)
-    attrs = surface.attrs
-    frame = pd.DataFrame({"term": f"{attrs['feature_a']}:{attrs['feature_b']}", "bin_a": at_a})
+    frame = pd.DataFrame({"term": pair_name(surface), "bin_a": at_a})
     frame["bin_b"] = at_b
     for side, at in (("a", at_a), ("b", at_b)):
         if f"level_{side}" in surface.coords:
@@ -309,6 +420,35 @@ def size(surface: xr.Dataset) -> float:
     )
     mean = np.average(at, weights=rows.weight)
     return float(np.sqrt(np.average((at - mean) ** 2, weights=rows.weight)))
+
+
+def glance(surface: xr.Dataset) -> pd.DataFrame:
+    """`glance` of a surface: one line."""
+    surface = with_std_error(of_part(surface))
+    attrs, values, se = surface.attrs, surface["surface"].values, surface["surface_se"].values
+    # What is 0 up to rounding is not many standard errors from it, however small these are.
+    least = rounding(surface)
+    shown = (np.abs(values) > least) & (se > 0)
+    z = np.divide(np.abs(values), se, where=shown, out=np.zeros(values.shape))
+    return pd.DataFrame(
+        {
+            "term": pair_name(surface),
+            "feature_a": attrs["feature_a"],
+            "feature_b": attrs["feature_b"],
+            "n_obs": attrs["n_rows"],
+            "n_cells": surface["n_obs"].size,
+            "n_empty": attrs["n_empty"],
+            "size": size(surface),
+            "surface_max": float(np.nanmax(np.abs(values))),
+            "z_max": float(z.max()),
+        },
+        index=[0],
+    )
+
+
+def rounding(surface: xr.Dataset) -> float:
+    """What rounding of second differences may add up to in the sum of all cells."""
+    return float(surface["second_difference_error"]) * float(np.sqrt(surface["n_obs"].size))
 
 
 def summary(surface: xr.Dataset, *, level: float) -> Summary:

@@ -24,6 +24,7 @@ from rhale_stats.plots import (
     UNCERTAINTY,
     as_array,
     given_axes,
+    pvalue_text,
     style,
 )
 from rhale_stats.schema import of_part, with_units
@@ -38,6 +39,7 @@ HATCH, UNKNOWN = "////", "0.92"
 # Rows of the rug along each axis at most.
 RUG_ROWS = 400
 CONTOURS = 6
+ALL = "rows in all fields"
 # Points along a numeric feature.
 FINE = 301
 
@@ -49,12 +51,13 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
     is interpolated; levels are stripes. Hatched are pairs of bins, or levels, that no row has:
     what is drawn there was filled, or comes from neighbouring levels. Ticks along the axes are
     values of rows, at most 400 of them at equal steps of the table. Corners that no cell with
-    rows has are grey.
+    rows has are grey. Of two surfaces that were compared it is the difference, hatched where not
+    both have rows, with dots on corners where 0 is outside its simultaneous band.
 
     Parameters
     ----------
     surface : Dataset
-        What `ale2`, `std_error` or `confint` returned, of one output.
+        What `ale2`, `std_error`, `confint`, or `compare` of two of them, returned, of one output.
     ax : Axes, optional
         By default that of a new figure. The scale of colours takes a part of it.
     contour : bool, default False
@@ -89,7 +92,8 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
             f"surface must be the Dataset that ale2(model, X, features) returns; got "
             f"{type(surface).__name__}."
         )
-    if not is_surface(surface) or "chain" in surface.dims:
+    compared = {"difference", "edge_a"} <= set(surface.variables)
+    if not (is_surface(surface) or compared) or "chain" in surface.dims:
         raise ValueError(
             f"surface must be the Dataset that ale2(model, X, features) returns; this one has "
             f"{', '.join(map(str, surface.data_vars))} over {', '.join(map(str, surface.dims))}."
@@ -114,15 +118,21 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
             label = with_units(surface.attrs[f"feature_{side}"], surface.attrs[f"units_{side}"])
             axis.set_label_text(label, parse_math=False)
         share = f"{int(empty.sum())} of {empty.size} fields"
-        note = f"hatched: no rows ({share})" if empty.any() else "rows in all fields"
+        there = ("not in both", "rows of both in all fields") if compared else ("no rows", ALL)
+        note = f"hatched: {there[0]} ({share})" if empty.any() else there[1]
         title = f"Second-order effect on {surface.attrs['output_name']}"
+        if compared:
+            level = surface["difference_band"].attrs["ci_prob"]
+            title = f"{title}: a less b, p {pvalue_text(float(surface['p_value'].squeeze()))}"
+            note += f"; dots: 0 outside the {100 * level:.3g} % band"
         panel.set_title(f"{title}\n{note}", parse_math=False, fontsize="medium")
     return panel
 
 
 def _draw_surface(panel: Axes, surface: xr.Dataset, *, contour: bool) -> NDArray[np.bool_]:
     """The map; returns where it is hatched."""
-    values = surface["surface"].values
+    name = "surface" if "surface" in surface else "difference"
+    values = surface[name].values
     least = ERRORS_SHOWN * float(surface["second_difference_error"])
     limit = max(float(np.nanmax(np.abs(values))), least) or 1.0
     bounds, centres = zip(*(_bounds(surface, side) for side in "ab"), strict=True)
@@ -157,18 +167,22 @@ def _draw_surface(panel: Axes, surface: xr.Dataset, *, contour: bool) -> NDArray
             along[0], along[1], fine.T, levels=CONTOURS, colors="0.25", linewidths=0.7
         )
         panel.clabel(lines, fontsize="x-small")
-    empty = _empty(surface, bounds)
+    if name == "surface":
+        empty = _empty(surface, bounds)
+        _draw_rug(panel, surface)
+    else:
+        empty = _unshared(surface)
+        _draw_dots(panel, surface, centres)
     _hatch(panel, empty, bounds)
     for side, letter, centre in zip("ab", "xy", centres, strict=True):
         if f"level_{side}" in surface.coords:
             labels = [str(level) for level in surface[f"level_{side}"].values]
             getattr(panel, f"set_{letter}ticks")(centre, labels, parse_math=False)
-    _draw_rug(panel, surface)
     panel.set_xlim(bounds[0][0], bounds[0][-1])
     panel.set_ylim(bounds[1][0], bounds[1][-1])
     units = str(surface.attrs["output_units"])
     colours = panel.figure.colorbar(mesh, ax=panel)
-    colours.set_label(with_units(str(surface["surface"].attrs["long_name"]), units))
+    colours.set_label(with_units(str(surface[name].attrs["long_name"]), units))
     colours.outline.set_visible(False)
     return empty
 
@@ -197,7 +211,28 @@ def _empty(surface: xr.Dataset, bounds: Sequence[NDArray[np.float64]]) -> NDArra
     used = surface["cell_a"].values >= 0
     there = np.zeros([len(bound) - 1 for bound in bounds], dtype=bool)
     there[surface["cell_a"].values[used], surface["cell_b"].values[used]] = True
-    return ~there
+    return np.asarray(~there)
+
+
+def _unshared(comparison: xr.Dataset) -> NDArray[np.bool_]:
+    """Where not both surfaces have rows, in a cell or beside a level."""
+    there = comparison["supported"].values == 1
+    for axis, side in enumerate("ab"):
+        if f"level_{side}" in comparison.coords:
+            first, last = (np.zeros_like(there.take([0], axis)) for _ in range(2))
+            below = np.concatenate([first, there], axis)
+            there = below | np.concatenate([there, last], axis)
+    return np.asarray(~there)
+
+
+def _draw_dots(panel: Axes, comparison: xr.Dataset, centres: Sequence[NDArray[np.float64]]) -> None:
+    """On corners where 0 is outside the band."""
+    band = comparison["difference_band"].values
+    with np.errstate(invalid="ignore"):
+        outside = np.nonzero((band[..., 0] > 0) | (band[..., 1] < 0))
+    panel.scatter(
+        centres[0][outside[0]], centres[1][outside[1]], s=9, color="0.15", zorder=4, clip_on=False
+    )
 
 
 def _draw_rug(panel: Axes, surface: xr.Dataset) -> None:

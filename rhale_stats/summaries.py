@@ -14,7 +14,7 @@ from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 
-from rhale_stats import h_statistic_tables, profile_tables
+from rhale_stats import h_statistic_tables, profile_tables, second_order_tests
 from rhale_stats import second_order_inference as second_order
 from rhale_stats.arrays.accumulate import curve_at, turning_points
 from rhale_stats.arrays.binning import bin_index
@@ -201,7 +201,7 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     ----------
     effect : Dataset
         What `rhale` or `std_error` returned; standard errors are added where they are missing. Or
-        what a test, `regions`, `all_regions` or `h_statistic` returned.
+        what a test, `ale2`, `regions`, `all_regions` or `h_statistic` returned.
     level : float, default 0.95
         Of the intervals for the average effect.
 
@@ -224,6 +224,11 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         Of profiles such as `pdp`: ``term``, ``kind``, ``n_grid``, ``n_obs``, ``importance``,
         ``heterogeneity_output``, ``curve_min``, ``curve_max``.
 
+        Of a surface of `ale2`: ``term``, ``feature_a``, ``feature_b``, ``n_obs``, ``n_cells``,
+        ``n_empty`` (cells without rows), ``size`` (the standard deviation of the surface over the
+        rows), ``surface_max`` (its largest absolute value) and ``z_max``, the largest one in
+        standard errors.
+
         Of H-statistics one line: ``h2`` and ``h`` of all interactions with their standard errors
         and intervals, ``kind``, ``n_features``, ``n_rows``, ``n_rows_total``, ``n_model_calls``,
         ``n_model_rows``.
@@ -244,6 +249,9 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     0   x0       1      1.98           2.27
     1   x1       1      0.29           2.28
     """
+    if second_order.is_surface(effect):
+        check_level(level)
+        return second_order.glance(effect)
     if is_profile(effect):
         return profile_tables.glance(effect)
     if is_h_statistics(effect):
@@ -487,6 +495,8 @@ def _glance_test(test: xr.Dataset) -> pd.DataFrame:
 def _tidy_test(test: xr.Dataset) -> pd.DataFrame:
     if "difference" not in test:
         return _glance_test(test)
+    if "edge_a" in test.dims:
+        return second_order_tests.tidy(test)
     frames = []
     for number, name in enumerate(feature_names(test)):
         row = test.isel(feature=number)

@@ -366,3 +366,77 @@ def test_bad_models(X):
         rs.ale2(raises, X, (0, 1))
     with pytest.raises(ValueError, match="Second differences of feature 'x0 and x1'.*600 NaN"):
         rs.ale2(lambda X: X[:, 0] * np.nan, X, (0, 1))
+
+
+# --- missing values as a level --------------------------------------------------------------------
+
+
+def asked_of(table):
+    """Knows what is missing, and takes the level that stands for it for the same."""
+    number = table["text"].astype(object).map({"a": 1.0, "b": 2.0, "c": 4.0}).astype(float)
+    return (table["u"] + table["v"] ** 2) * number.fillna(-3.0)
+
+
+def gapped(frame):
+    out = frame.copy()
+    out.loc[out.index[5:60], "text"] = None
+    return out
+
+
+@pytest.mark.parametrize("pair", [("u", "text"), ("text", "u"), ("text", "town")])
+@pytest.mark.parametrize("dtype", [object, "category"])
+def test_missing_is_a_level_the_last(frame, pair, dtype):
+    """The same as a table in which somebody wrote the level himself."""
+
+    def by_hand(table):
+        return asked_of(table.assign(text=table["text"].astype(object).replace("zz", None)))
+
+    gaps = gapped(frame)
+    written = gaps.assign(text=gaps["text"].astype(object).fillna("zz"))
+    found = rs.ale2(asked_of, gaps.astype({"text": dtype}), pair, missing="bin")
+    other = rs.ale2(by_hand, written, pair)
+    side = "ab"[pair.index("text")]
+    assert found[f"level_{side}"].values.tolist() == ["a", "b", "c", "missing"]
+    for name in ("second_effect", "heterogeneity", "surface", "n_obs", f"cell_{side}"):
+        np.testing.assert_array_equal(found[name], other[name])
+    assert found.attrs["n_rows_missing"] == 0
+    assert (found[f"cell_{side}"].values == 3).sum() == 55
+    rs.std_error(found)
+
+
+def test_missing_level_goes_where_order_says(frame):
+    gaps = gapped(frame)
+    given = rs.ale2(asked_of, gaps, ("u", "text"), missing="bin", order=["c", "b", "a"])
+    assert given["level_b"].values.tolist() == ["c", "b", "a", "missing"]
+    first = rs.ale2(asked_of, gaps, ("u", "text"), missing="bin", order=["missing", "a", "b", "c"])
+    assert first["level_b"].values.tolist()[0] == "missing"
+    with pytest.raises(ValueError, match=r"order must name every level.*'missing'; got 'a', 'b'"):
+        rs.ale2(asked_of, gaps, ("u", "text"), missing="bin", order=["a", "b"])
+    assert rs.ale2(asked_of, frame, ("u", "text"), missing="bin").sizes["edge_b"] == 3
+    dropped = rs.ale2(asked_of, gaps, ("u", "text"), missing="drop")
+    assert dropped.sizes["edge_b"] == 3
+    assert dropped.attrs["n_rows_missing"] == 55
+
+
+def test_missing_numbers_as_levels_and_as_numbers(frame):
+    gaps = frame.assign(k=np.where(frame["v"] > 0, 2.0, 1.0))
+    gaps.loc[gaps.index[:20], "k"] = np.nan
+
+    def f(table):
+        return table["u"] * table["k"].fillna(5.0)
+
+    found = rs.ale2(f, gaps, ("u", "k"), missing="bin", order={"k": "as_is"})
+    assert found["level_b"].values.tolist() == ["1", "2", "missing"]
+    steps = (found["second_effect"] / np.diff(found["edge_value_a"].values)[:, None]).values
+    # Slopes in u are 1, 2 and 5, whatever the cell.
+    known = found["supported"].values == 1
+    np.testing.assert_allclose(steps[known[:, 0], 0], 1.0, rtol=1e-10)
+    np.testing.assert_allclose(steps[known[:, 1], 1], 3.0, rtol=1e-10)
+    with pytest.raises(ValueError, match=r"got 20 missing values of the numeric feature 'k'"):
+        rs.ale2(f, gaps, ("u", "k"), missing="bin")
+    weights = np.ones(len(gaps))
+    weights[:20] = 0.0
+    assert "k" in rs.ale2(f, gaps, ("u", "k"), missing="bin", weights=weights).attrs["feature_b"]
+    named = gapped(frame).replace({"text": {"a": "missing"}})
+    with pytest.raises(ValueError, match="got a level of that name.*Rename it"):
+        rs.ale2(asked_of, named, ("u", "text"), missing="bin")

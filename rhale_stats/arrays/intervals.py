@@ -13,6 +13,8 @@ METHODS = ("percentile", "basic", "bca", "studentized")
 OFFSETS = 401
 # The least share of the variance of squares that the mean leaves, in squared variances.
 LEAST_SPREAD = 0.02
+# Largest normal score: the tail beyond has no number.
+MOST = 38.0
 # Draws of the largest deviation are made so many at a time.
 CHUNK = 4096
 
@@ -22,6 +24,12 @@ def student(level: float, degrees: FloatArray) -> FloatArray:
     return np.asarray(
         np.where(degrees > 0, stats.t.ppf(0.5 + level / 2, np.maximum(degrees, 1e-3)), np.nan)
     )
+
+
+def normal_score(t: FloatArray, degrees: FloatArray) -> FloatArray:
+    """Standard normal value with the two-sided p-value of Student's t."""
+    tail = stats.t.logsf(np.abs(t), degrees)
+    return np.asarray(stats.norm.isf(np.exp(tail)))
 
 
 def around(estimate: FloatArray, half: FloatArray) -> FloatArray:

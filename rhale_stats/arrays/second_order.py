@@ -8,6 +8,7 @@ last two axes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -313,6 +314,87 @@ class Influence(NamedTuple):
         return np.asarray(-by_a[:, :, None] - by_b[:, None, :] - mean[:, None, None])
 
 
+def noise_factors(
+    influence: Influence,
+    place_a: IntArray,
+    place_b: IntArray,
+    cell: IntArray,
+    delta: FloatArray,
+    weight: FloatArray,
+    *,
+    frequency: bool,
+) -> Iterator[FloatArray]:
+    """math [59]: blocks (factor, edges of both) whose products add up to the surface's covariance.
+
+    Rows of one place move the surface by their residuals, one a side, and by being there: the
+    second moments of these, as a product of roots, stand for all of them. Residuals of a cell of n
+    rows count (n / (n - 1))^(1/2) times; a cell of one row has the variance of all the others
+    together.
+    """
+    of, a, b = influence.cells, influence.a, influence.b
+    n, spread = of.n_effective().ravel(), of.spread().ravel()
+    scale = np.sqrt(np.divide(n, n - 1, where=~np.isnan(spread), out=np.zeros(len(n))))
+    inside = cell >= 0
+    safe = np.where(inside, cell, 0)
+    residual = np.where(inside, (delta - of.mean.ravel()[safe]) * scale[safe], 0.0)
+    residual = residual.reshape(len(residual), -1)
+    square = weight if frequency else weight**2
+    place = place_a * b.n_places + place_b
+    places, first_row, rank = np.unique(place, return_index=True, return_inverse=True)
+    n_sides = residual.shape[1]
+    parts = np.concatenate([np.ones((len(residual), 1)), residual], axis=1)
+    moments = np.empty((len(places), n_sides + 1, n_sides + 1))
+    for s in range(n_sides + 1):
+        for t in range(n_sides + 1):
+            values = square * parts[:, s] * parts[:, t]
+            moments[:, s, t] = np.bincount(rank, values, len(places))
+    root = _roots(moments)
+    side_cell = safe.reshape(len(safe), -1)[first_row]
+    known = inside.reshape(len(inside), -1)[first_row]
+    size = a.n_edges * b.n_edges
+    step = max(1, BLOCK // (size * (n_sides + 1)))
+    for begin in range(0, len(places), step):
+        part = slice(begin, begin + step)
+        at = places[part]
+        moved = np.zeros((len(at), n_sides + 1, size))
+        moved[:, 0] = influence.of_places(at // b.n_places, at % b.n_places).reshape(-1, size)
+        for s in range(n_sides):
+            there = known[part, s]
+            if there.any():
+                moved[there, s + 1] = influence.of_cells(side_cell[part, s][there]).reshape(
+                    -1, size
+                )
+        yield (root[part].swapaxes(1, 2) @ moved).reshape(-1, size)
+    single = np.flatnonzero(singles(of))
+    for begin in range(0, len(single), step):
+        alone = influence.by_means(single[begin : begin + step]).reshape(-1, size)
+        yield np.sqrt(pooled(of)[0]) * alone
+
+
+def _roots(moments: FloatArray) -> FloatArray:
+    """Roots (..., part, factor) of matrices, which multiplied by their transposes give these.
+
+    Parts may be of very different sizes, as rounding and counts are: they are scaled before.
+    """
+    size = np.sqrt(np.diagonal(moments, axis1=-2, axis2=-1))
+    lower = size[..., :, None] * size[..., None, :]
+    values, vectors = np.linalg.eigh(_ratio(moments, lower))
+    return np.asarray(size[..., None] * vectors * np.sqrt(np.maximum(values, 0))[..., None, :])
+
+
+def singles(cells: Cells) -> NDArray[np.bool_]:
+    """Cells of one row, which have no variance of their own, (cell,)."""
+    return np.asarray(cells.supported & np.isnan(cells.spread())).ravel()
+
+
+def pooled(cells: Cells) -> tuple[float, float]:
+    """Variance of second differences about the means of all cells together; its degrees."""
+    there = ~singles(cells)
+    divisor = (cells.weight - _ratio(cells.weight_sq, cells.weight)).ravel()[there].sum()
+    degrees = float(np.maximum(cells.n_effective().ravel()[there] - 1, 0.0).sum())
+    return float(cells.m2.ravel()[there].sum() / divisor) if divisor > 0 else np.nan, degrees
+
+
 def surface_variance(
     influence: Influence,
     place_a: IntArray,
@@ -323,61 +405,114 @@ def surface_variance(
     *,
     frequency: bool,
 ) -> tuple[FloatArray, int]:
-    """math [59]: variance of the surface (edge, edge), and in how many cells it was borrowed.
+    """math [59]: variance of the surface (edge, edge), and in how many cells it was borrowed."""
+    rows = (place_a, place_b, cell, delta, weight)
+    variance = np.zeros(influence.a.n_edges * influence.b.n_edges)
+    for block in noise_factors(influence, *rows, frequency=frequency):
+        variance += (block**2).sum(axis=0)
+    shape = (influence.a.n_edges, influence.b.n_edges)
+    return variance.reshape(shape), int(singles(influence.cells).sum())
 
-    Squares of influences over the rows. Residuals of a cell of n rows count (n / (n - 1))^(1/2)
-    times; a cell of one row has the variance of all the others together.
+
+def surface_covariance(
+    influence: Influence,
+    place_a: IntArray,
+    place_b: IntArray,
+    cell: IntArray,
+    delta: FloatArray,
+    weight: FloatArray,
+    *,
+    frequency: bool,
+) -> FloatArray:
+    """math [59]: covariance of the surface, (edges of both, edges of both)."""
+    rows = (place_a, place_b, cell, delta, weight)
+    size = influence.a.n_edges * influence.b.n_edges
+    covariance = np.zeros((size, size))
+    for block in noise_factors(influence, *rows, frequency=frequency):
+        covariance += block.T @ block
+    return covariance
+
+
+def surface_degrees(influence: Influence, variance: FloatArray) -> FloatArray:
+    """Satterthwaite's degrees of freedom of ``variance`` (edge, edge), cells as if independent.
+
+    A cell of n rows has n - 1, what rows do by their places has all rows but one.
     """
-    of, a, b = influence.cells, influence.a, influence.b
-    n, spread = of.n_effective().ravel(), of.spread().ravel()
-    single = of.supported.ravel() & np.isnan(spread)
-    scale = np.sqrt(np.divide(n, n - 1, where=~np.isnan(spread), out=np.zeros(len(n))))
-    inside = cell >= 0
-    safe = np.where(inside, cell, 0)
-    residual = np.where(inside, (delta - of.mean.ravel()[safe]) * scale[safe], 0.0)
-    residual = residual.reshape(len(residual), -1)
-    square = weight if frequency else weight**2
-    place = place_a * b.n_places + place_b
-    places, rank = np.unique(place, return_inverse=True)
-    first_row = np.unique(rank, return_index=True)[1]
-    n_sides = residual.shape[1]
+    of = influence.cells
+    n, noise = of.n_effective().ravel(), (of.spread() ** 2).ravel()
+    alone = singles(of)
+    noise[alone], borrowed = pooled(of)
+    degrees = np.where(alone, borrowed, n - 1)
+    total = variance.ravel()
+    by_cells, squares = np.zeros(len(total)), np.zeros(len(total))
+    numbers = np.flatnonzero(of.supported.ravel() & (degrees > 0))
+    step = max(1, BLOCK // len(total))
+    for begin in range(0, len(numbers), step):
+        here = numbers[begin : begin + step]
+        part = (
+            influence.by_means(here).reshape(len(here), -1) ** 2 * (noise[here] / n[here])[:, None]
+        )
+        by_cells += part.sum(axis=0)
+        squares += (part**2 / degrees[here, None]).sum(axis=0)
+    rows = max(float(of.weight.sum() ** 2 / of.weight_sq.sum()) - 1, 1.0)
+    squares += np.maximum(total - by_cells, 0.0) ** 2 / rows
+    # Where nothing varies there is nothing to be unsure of.
+    out = np.full(len(total), np.inf)
+    np.divide(total**2, squares, out=out, where=squares > 0)
+    return out.reshape(variance.shape)
 
-    def total(values: FloatArray) -> FloatArray:
-        return np.bincount(rank, values, len(places)).astype(np.float64)
 
-    alone = total(square)
-    once = np.stack([total(square * residual[:, s]) for s in range(n_sides)], axis=1)
-    twice = np.empty((len(places), n_sides, n_sides))
-    for s in range(n_sides):
-        for t in range(n_sides):
-            twice[:, s, t] = total(square * residual[:, s] * residual[:, t])
-    side_cell = safe.reshape(len(safe), -1)[first_row]
-    known = inside.reshape(len(inside), -1)[first_row]
-    size = a.n_edges * b.n_edges
-    variance = np.zeros(size)
-    step = max(1, BLOCK // (size * n_sides))
-    for begin in range(0, len(places), step):
-        part = slice(begin, begin + step)
-        at = places[part]
-        c = influence.of_places(at // b.n_places, at % b.n_places).reshape(len(at), size)
-        r = np.zeros((len(at), n_sides, size))
-        for s in range(n_sides):
-            there = known[part, s]
-            if there.any():
-                r[there, s] = influence.of_cells(side_cell[part, s][there]).reshape(-1, size)
-        variance += np.einsum("p,pe->e", alone[part], c**2)
-        variance += 2 * np.einsum("ps,pse,pe->e", once[part], r, c, optimize=True)
-        variance += np.einsum("pst,pse,pte->e", twice[part], r, r, optimize=True)
-    if single.any():
-        degrees = of.weight - _ratio(of.weight_sq, of.weight)
-        pooled_degrees = degrees.ravel()[~single].sum()
-        pooled = of.m2.ravel()[~single].sum() / pooled_degrees if pooled_degrees > 0 else np.nan
-        numbers = np.flatnonzero(single)
-        for begin in range(0, len(numbers), step):
-            moved = influence.by_means(numbers[begin : begin + step]).reshape(-1, size)
-            variance += pooled * (moved**2).sum(axis=0)
-    shape = (a.n_edges, b.n_edges)
-    return np.maximum(variance, 0.0).reshape(shape), int(single.sum())
+def cell_covariance(
+    cells: Cells, cell: IntArray, delta: FloatArray, weight: FloatArray, *, frequency: bool
+) -> FloatArray:
+    """Covariance of the cells' means, (cell, cell), NaN of those without a variance, math [59].
+
+    Cells of numbers share no rows, neighbouring steps between levels do. The diagonal is the
+    variance of a cell's second differences over its effective number of rows.
+    """
+    line, *side = np.nonzero(cell >= 0)
+    number = cell[(line, *side)]
+    n = cells.n_effective().ravel()
+    known = cells.supported.ravel() & ~singles(cells)
+    scale = np.sqrt(np.divide(n, n - 1, where=known, out=np.zeros(len(n))))
+    w = np.sqrt(weight[line]) if frequency else weight[line]
+    share = _ratio(scale, cells.weight.ravel())[number]
+    moved = w * (delta[(line, *side)] - cells.mean.ravel()[number]) * share
+    rows = sparse.csr_array((moved, (line, number)), shape=(len(cell), len(n)))
+    covariance = np.asarray((rows.T @ rows).todense(), dtype=np.float64)
+    covariance[~known] = covariance[:, ~known] = np.nan
+    return covariance
+
+
+def sign_test(
+    n_cells: int, cell: IntArray, delta: FloatArray, weight: FloatArray, *, frequency: bool
+) -> tuple[float, float]:
+    """math [59]: how far the means of cells are from 0, a chi-square; its degrees of freedom.
+
+    The sum over cells of (sum_i d_i)^2 / W, d = w delta, a_ic = d_ic / W_c^(1/2). If rows change
+    their signs at random, each with all its differences, its mean is the sum of a_ic^2, and its
+    variance 2 [sum_cc' (sum_i a_ic a_ic')^2 - sum_i (sum_c a_ic^2)^2].
+    """
+    # A row counted w times is w rows, which change their signs by themselves.
+    times = weight if frequency else np.ones(len(weight))
+    line, *side = np.nonzero(cell >= 0)
+    number, d = cell[(line, *side)], delta[(line, *side)]
+    mass = np.bincount(number, weight[line], n_cells)
+    # A single row gives the same with either sign.
+    several = np.bincount(number, times[line] * (d != 0), n_cells) >= 2
+    kept = several[number]
+    line, number, d = line[kept], number[kept], d[kept]
+    share = (d if frequency else d * weight[line]) / np.sqrt(mass[number])
+    rows = sparse.csr_array((share, (line, number)), shape=(len(cell), n_cells))
+    total = np.bincount(number, times[line] * share, n_cells)
+    square: FloatArray = np.asarray(rows.power(2).sum(axis=1))
+    shared = sparse.csr_array((rows * times[:, None]).T @ rows)
+    mean, alone = float(times @ square), float(times @ square**2)
+    variance = 2 * (float(shared.power(2).sum()) - alone)
+    if variance <= 0:
+        return 0.0, 0.0
+    degrees = 2 * mean**2 / variance
+    return float(total @ total) * degrees / mean, degrees
 
 
 class Replicates(NamedTuple):
