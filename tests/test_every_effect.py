@@ -145,11 +145,19 @@ VERBS = {
     "compare_methods": lambda local, result: rs.compare_methods(
         [_one(result), _one(result)], "a", names=["one", "other"]
     ),
-    "predict": lambda local, result: rs.predict(result, [0.0, 0.3], "a"),
+    "predict": lambda local, result: (
+        rs.predict(result, ([0.0, 0.3], ["u", "v"]))
+        if result.attrs["method"] == "second-order ALE"
+        else rs.predict(result, [0.0, 0.3], "a")
+    ),
     "tidy": lambda local, result: rs.tidy(result),
     "glance": lambda local, result: rs.glance(result),
     "summary": lambda local, result: rs.summary(result).as_text(),
-    "vcov": lambda local, result: rs.vcov(rs.std_error(_one(result)), "a"),
+    "vcov": lambda local, result: (
+        rs.vcov(rs.std_error(_one(result)))
+        if result.attrs["method"] == "second-order ALE"
+        else rs.vcov(rs.std_error(_one(result)), "a")
+    ),
     "wald_test": lambda local, result: rs.wald_test(result),
     "equivalence_test": lambda local, result: rs.equivalence_test(result, 1.0),
     "effect_sizes": lambda local, result: rs.effect_sizes(result),
