@@ -130,7 +130,7 @@ def confint(found: xr.Dataset, boot: object, *, level: float, method: str | None
             half = intervals.student(level, np.array(_degrees(found))) * se.values
             # Of a size the log is half of that of its square; 0 stays 0 (math [62]).
             ends = intervals.log_scale(estimate, half)
-            how, source = "standard errors on the log scale, Student's t", se.attrs["source"]
+            how, source = "standard errors, Student's t on the log scale", se.attrs["source"]
         else:
             assert isinstance(boot, xr.Dataset)
             draws = boot[name].transpose("chain", "draw", *found[name].dims).values
@@ -321,6 +321,7 @@ def compare(
         with np.errstate(invalid="ignore", divide="ignore"):
             statistic = np.abs(difference) / error[name]
         p_value = np.asarray(2 * stats.t.sf(statistic, degrees))
+        p_value = np.where(np.abs(difference) <= _rounding(a, b, name), 1.0, p_value)
         data |= {
             f"{name}_difference": (dims, difference, {"long_name": text, **facts}),
             f"{name}_difference_se": (
@@ -358,6 +359,19 @@ def compare(
         "software": software(),
     }
     return xr.Dataset(data, coords, facts)
+
+
+def _rounding(a: xr.Dataset, b: xr.Dataset, name: str) -> FloatArray:
+    """What rounding alone may make two statistics differ by."""
+    size = float(a["h_error"]) + float(b["h_error"])
+    if not name.startswith("h2"):
+        return np.asarray(size)
+    share, root = (
+        np.maximum(a[one].values, b[one].values) for one in (name, name.replace("h2", "h"))
+    )
+    # A share goes with the square of its size, of which both parts round.
+    relative = np.divide(size, root, out=np.zeros_like(root), where=root > 0)
+    return np.asarray(4 * share * relative)
 
 
 def _comparable(a: object, b: object) -> tuple[xr.Dataset, xr.Dataset]:

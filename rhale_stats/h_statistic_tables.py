@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.h_statistic_inference import confint
 from rhale_stats.h_statistics import OTHER
-from rhale_stats.schema import feature_names, of_part
+from rhale_stats.schema import feature_names, kept_interval, of_part
 from rhale_stats.validate import check_level
 
 # What a line of `tidy` is of.
@@ -33,9 +33,11 @@ def _pairs(found: xr.Dataset) -> tuple[NDArray[np.int64], list[str]]:
 
 
 def with_intervals(found: xr.Dataset, level: float) -> xr.Dataset:
-    """With intervals by standard errors at this level, where there are standard errors."""
+    """With intervals at this level, those that are there or by standard errors, if any."""
     check_level(level)
     if "h2_se" not in found and "h2_influence" not in found:
+        return found
+    if kept_interval(found, "h2", level) is not None:
         return found
     return confint(found, None, level=level, method="normal")
 

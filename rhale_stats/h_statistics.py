@@ -161,7 +161,8 @@ def h_statistic(
     there is one: where H² is 0 in the population and sampling makes it positive, as in a pair that
     only interacts through a third feature, its bias is upwards, of order 1/n, and no interval holds
     0. A statistic that is 0 by rounding has standard error 0: no rows make an additive model
-    interact.
+    interact. From "ale" it was 91 to 96 % with 500 rows and more, but about 80 % where two features
+    have correlation 0.7: which cells have rows, and how the others are filled, is not in it.
 
     "pdp" is what R's hstats computes: a partial dependence is the mean over the rows used, and is
     taken at these rows. Its ``h2_overall`` needs one pass of n² rows a feature, since the same

@@ -199,7 +199,9 @@ def std_error(
     targets["slope_cov"] = TARGETS["slope_se"]
     targets["effect_slope_cov"] = f"{TARGETS['effect_se']}; and slope of the effect in the bin"
     targets["curve_slope_cov"] = f"{of_curve}; and slope of the effect in the bin"
-    out = effect.assign(
+    # Intervals and bands were of other standard errors.
+    of_others = [name for name in effect.data_vars if str(name).endswith(("_ci", "_band"))]
+    out = effect.drop_vars(of_others).assign(
         {
             name: variable(name, array, target=targets[name], **facts)
             for name, array in stacked(rows, effect.sizes["bin"]).items()

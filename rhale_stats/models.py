@@ -117,8 +117,14 @@ class Table:
         Returns the table, and the columns as its type holds them (single precision rounds).
         """
         if isinstance(self.data, np.ndarray):
-            stack = np.tile(self.data, (len(columns), 1))
-            stack[:, position] = np.concatenate([np.asarray(column) for column in columns])
+            if len(columns) == 1:
+                stack = self.data.copy()
+                stack[:, position] = np.asarray(columns[0])
+            else:
+                stack = np.tile(self.data, (len(columns), 1))
+                stack[:, position] = np.concatenate([np.asarray(column) for column in columns])
+            if stack.dtype == np.float64:
+                return stack, list(columns)
             held = stack[:, position].astype(np.float64)
             return stack, np.split(held, len(columns))
         if len(columns) == 1:
@@ -236,7 +242,9 @@ class Outputs:
                 f"model must return as many outputs each time; got {values.shape[1]} after "
                 f"{max(self._chosen or [0]) + 1} or more."
             )
-        values = values[:, self._chosen]
+        # A copy: some models answer with what they will write to again.
+        whole = self._chosen == list(range(values.shape[1]))
+        values = values.copy() if whole else values[:, self._chosen]
         return _log_odds(values) if self.scale == "logit" else values
 
     def _number(self, labels: list[Any]) -> None:
@@ -475,12 +483,13 @@ class DifferenceQuotients:
         for begin in range(0, len(grid), together):
             part = grid[begin : begin + together]
             outputs, _ = self._evaluate(
-                position, [part[np.full(n_rows, at)] for at in range(len(part))]
+                position, [_repeated(part, at, n_rows) for at in range(len(part))]
             )
             precision = self._precision_of(outputs[0])
             found += outputs
+        ends = [np.maximum(one.max(axis=0), -one.min(axis=0)) for one in found]
+        largest = np.max(ends, axis=0)[None].astype(np.float64)
         curves = np.stack(found, axis=1).astype(np.float64, copy=False)
-        largest = np.maximum(curves.max(axis=(0, 1)), -curves.min(axis=(0, 1)))[None]
         return curves, kernel.rounding_error(largest, largest, 1.0, precision)
 
     def versions(
@@ -593,6 +602,13 @@ class DifferenceQuotients:
                 f"as trees and other step functions do. Use local_effects(..., "
                 f"method='finite_difference')."
             )
+
+
+def _repeated(values: Values, at: int, n: int) -> Values:
+    """One of the values, n times."""
+    if isinstance(values, np.ndarray):
+        return np.full(n, values[at], dtype=values.dtype)
+    return values[np.full(n, at)]
 
 
 def _values_text(columns: Sequence[Values]) -> str:

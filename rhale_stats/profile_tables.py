@@ -9,7 +9,7 @@ import xarray as xr
 from rhale_stats.arrays import intervals
 from rhale_stats.profile_data import check_profile, is_nominal, one_profile
 from rhale_stats.profile_inference import degrees_of
-from rhale_stats.schema import feature_names
+from rhale_stats.schema import feature_names, kept_interval
 from rhale_stats.validate import check_level
 
 
@@ -30,9 +30,10 @@ def tidy(profile: xr.Dataset, level: float) -> pd.DataFrame:
         lines |= {"weight_share": row["weight_share"].values, "estimate": row["curve"].values}
         if "curve_se" in row:
             se = row["curve_se"].values
-            ends = intervals.around(
-                row["curve"].values, intervals.student(level, degrees_of(row)) * se
-            )
+            ends = kept_interval(row, "curve", level)
+            if ends is None:
+                half = intervals.student(level, degrees_of(row)) * se
+                ends = intervals.around(row["curve"].values, half)
             lines |= {"std_error": se, "conf_low": ends[:, 0], "conf_high": ends[:, 1]}
         frames.append(pd.DataFrame(lines | {"spread": row["curve_std"].values}))
     return pd.concat(frames, ignore_index=True)

@@ -555,6 +555,14 @@ def stack(
     return out.assign_coords(different)
 
 
+def kept_interval(of: xr.Dataset, name: str, level: float) -> NDArray[np.float64] | None:
+    """Ends (..., 2) of the interval that `confint` gave an estimate, where it is of this level."""
+    ends = of.get(f"{name}_ci")
+    if ends is None or ends.attrs.get("ci_prob") != level:
+        return None
+    return np.asarray(ends.transpose(..., "ci_bound").values)
+
+
 def joined_attrs(each: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
     """Attributes of the first; texts that others have otherwise are all of them said."""
     first = dict(each[0])

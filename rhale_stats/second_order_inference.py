@@ -23,7 +23,7 @@ from rhale_stats.arrays import resample
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.intervals import around, largest_deviation, student
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.schema import OUTPUT, OUTPUT_UNITS, of_part, with_units
+from rhale_stats.schema import OUTPUT, OUTPUT_UNITS, kept_interval, of_part, with_units
 from rhale_stats.surface_data import is_surface as is_surface
 from rhale_stats.surface_data import pair_name
 from rhale_stats.validate import check_choice, check_level
@@ -388,7 +388,8 @@ def tidy(surface: xr.Dataset, *, level: float) -> pd.DataFrame:
     estimate, se, n = (
         surface[name].values[at_a, at_b] for name in ("second_effect", "effect_se", "n_effective")
     )
-    half = student(level, n - 1) * se
+    ends = kept_interval(surface, "second_effect", level)
+    in_cells = around(estimate, student(level, n - 1) * se) if ends is None else ends[at_a, at_b]
     with np.errstate(invalid="ignore", divide="ignore"):
         statistic = estimate / se
         p_value = 2 * stats.t.sf(np.abs(statistic), n - 1)
@@ -398,8 +399,8 @@ def tidy(surface: xr.Dataset, *, level: float) -> pd.DataFrame:
         std_error=se,
         statistic=statistic,
         p_value=p_value,
-        conf_low=estimate - half,
-        conf_high=estimate + half,
+        conf_low=in_cells[:, 0],
+        conf_high=in_cells[:, 1],
         heterogeneity=surface["heterogeneity"].values[at_a, at_b],
     )
 

@@ -18,7 +18,7 @@ from rhale_stats import h_statistic_tables, profile_tables, second_order_tests
 from rhale_stats import second_order_inference as second_order
 from rhale_stats.arrays.accumulate import curve_at, turning_points
 from rhale_stats.arrays.binning import bin_index
-from rhale_stats.arrays.intervals import student
+from rhale_stats.arrays.intervals import around, student
 from rhale_stats.by_part import each_part
 from rhale_stats.h_statistic_inference import is_h_difference
 from rhale_stats.h_statistics import is_h_statistics
@@ -33,6 +33,7 @@ from rhale_stats.schema import (
     feature_names,
     feature_position,
     is_categorical,
+    kept_interval,
     level_names,
     of_part,
     one_feature,
@@ -100,8 +101,9 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         what `compare`, another test, `effect_sizes`, `regions`, `all_regions`,
         `interaction_matrix`, `ale2` or `h_statistic` returned.
     level : float, default 0.95
-        Of the intervals estimate ± t std_error (pointwise, central limit theorem, math [24];
-        Student's t with the degrees of freedom of the bin, as in `confint`).
+        Of the intervals: those that `confint` gave the effect, by whatever method, where they are
+        of this level; otherwise estimate ± t std_error (pointwise, central limit theorem, math
+        [24]; Student's t with the degrees of freedom of the bin).
 
     Returns
     -------
@@ -180,9 +182,7 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
             texts = level_names(row) if is_categorical(row) else [""] * row.sizes["edge"]
             frame.insert(4, "level_from", texts[:-1])
             frame.insert(5, "level_to", texts[1:])
-        intervals = _wald_columns(
-            row["effect"].values, row["effect_se"].values, level, bin_degrees(row)
-        )
+        intervals = _wald_columns(row, "effect", level, bin_degrees(row))
         lines = {name: row[name].values for name in ("slope", "slope_se") if name in row}
         spread = {
             "heterogeneity": row["heterogeneity"].values,
@@ -203,7 +203,7 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         What `rhale` or `std_error` returned; standard errors are added where they are missing. Or
         what a test, `ale2`, `regions`, `all_regions` or `h_statistic` returned.
     level : float, default 0.95
-        Of the intervals for the average effect.
+        Of the intervals for the average effect, as in `tidy`.
 
     Returns
     -------
@@ -271,12 +271,8 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
             "n_obs": effect["n_obs"].sum("bin").values,
         }
     )
-    intervals = _wald_columns(
-        effect["average_effect"].values,
-        effect["average_effect_se"].values,
-        level,
-        np.array([row_degrees(one_feature(effect, name)) for name in feature_names(effect)]),
-    )
+    degrees = np.array([row_degrees(one_feature(effect, name)) for name in feature_names(effect)])
+    intervals = _wald_columns(effect, "average_effect", level, degrees)
     extent = np.array([_extent(one_feature(effect, name)) for name in feature_names(effect)])
     return frame.assign(
         **intervals,
@@ -912,7 +908,7 @@ def _interactions_summary(found: xr.Dataset) -> Summary:
 
 def _h_summary(found: xr.Dataset, feature: str | int | None, level: float) -> Summary:
     """H-statistics: a line a feature, and a line a pair, the largest first."""
-    found = of_part(found)
+    found = h_statistic_tables.with_intervals(of_part(found), level)
     attrs, pairwise_there = found.attrs, "h2_pairwise" in found
     if feature is not None:
         found = found.isel(feature=[feature_position(found, feature)])
@@ -953,8 +949,8 @@ def _h_summary(found: xr.Dataset, feature: str | int | None, level: float) -> Su
     if errors:
         notes.append(
             f"Standard errors: sampling of {found['h2_se'].attrs['source']}; the model is taken as "
-            f"it is. Intervals: pointwise, on the log scale, where none reaches 0: they say how "
-            f"large an interaction is, not whether there is one."
+            f"it is. Intervals: pointwise, {_how(found, 'h2', level)}. They say how large an "
+            f"interaction is, not whether there is one."
         )
     if attrs["n_rows_missing"]:
         notes.append(f"{attrs['n_rows_missing']} rows without a value were left out.")
@@ -1046,7 +1042,7 @@ def _profile_summary(profile: xr.Dataset, feature: str | int | None, level: floa
         if known:
             notes += [
                 "Standard errors: sampling of rows; the model and the grid are taken as given. "
-                "Intervals: pointwise, Student's t."
+                f"Intervals: pointwise, {_how(profile, 'curve', level)}."
             ]
     cells = [
         ["Rows:", f"{attrs['n_rows']}", "Model asked for rows:", f"{attrs['model_rows']}"],
@@ -1140,7 +1136,7 @@ def _feature_table(
         "standard deviations of local effects in the bins.",
         "H: heterogeneity times the standard deviation of the feature, in units of the output, "
         "comparable between features.",
-        _source_note(effect),
+        _source_note(effect, "average_effect", level),
     ]
     body = SimpleTable(rows, heads, table["term"].tolist(), txt_fmt=fmt_params)
     return body, notes
@@ -1155,7 +1151,7 @@ def _bin_table(
     notes = [
         "effect: mean of the local effects of the rows in the bin; heterog.: their standard "
         "deviation.",
-        _source_note(effect),
+        _source_note(effect, "effect", level),
     ]
     if "slope" in table and table["slope"].any():
         heads += ["slope", "std err"]
@@ -1184,9 +1180,11 @@ def _level_table(row: xr.Dataset, level: float) -> SimpleTable:
     tail = (1 - level) / 2
     heads = ["rows", "share", "curve", "std err", f"[{tail:.3g}", f"{1 - tail:.3g}]"]
     degrees = fit_of(row).curve_degrees(row["edge_value"].values)
-    half = student(level, degrees) * row["curve_se"].values
-    curve = row["curve"].values
-    columns = (curve, row["curve_se"].values, curve - half, curve + half)
+    curve, se = row["curve"].values, row["curve_se"].values
+    ends = kept_interval(row, "curve", level)
+    if ends is None:
+        ends = around(curve, student(level, degrees) * se)
+    columns = (curve, se, ends[:, 0], ends[:, 1])
     lines = [
         [f"{n}", f"{share:.1%}", *(_number(float(value)) for value in values)]
         for n, share, *values in zip(
@@ -1196,14 +1194,21 @@ def _level_table(row: xr.Dataset, level: float) -> SimpleTable:
     return SimpleTable(lines, heads, level_names(row), "Levels", txt_fmt=fmt_params)
 
 
-def _source_note(effect: xr.Dataset) -> str:
+def _how(of: xr.Dataset, name: str, level: float) -> str:
+    """How the intervals in a table were made."""
+    if kept_interval(of, name, level) is None:
+        return "Student's t"
+    return str(of[f"{name}_ci"].attrs["method"]).removeprefix("standard errors, ")
+
+
+def _source_note(effect: xr.Dataset, name: str, level: float) -> str:
     source = str(effect["effect_se"].attrs.get("source", "rows"))
     note = f"Standard errors: sampling of {source}; the model and the bins are taken as given"
     if "honest_seed" in effect.attrs:
         note += f" (bins chosen on {effect.attrs['n_rows_edges']} other rows)"
     elif effect.attrs["bin_rule"] in SEARCHED:
         note += " (bins chosen on these rows make them somewhat too small)"
-    return f"{note}. Intervals: pointwise, Student's t."
+    return f"{note}. Intervals: pointwise, {_how(effect, name, level)}."
 
 
 def _interval_notes(effect: xr.Dataset) -> list[str]:
@@ -1393,10 +1398,13 @@ def _edge_text(edge: float, decimals: int) -> str:
 
 
 def _wald_columns(
-    estimate: np.ndarray, se: np.ndarray, level: float, degrees: np.ndarray
+    of: xr.Dataset, name: str, level: float, degrees: np.ndarray
 ) -> dict[str, np.ndarray]:
     check_level(level)
-    half = student(level, degrees) * se
+    estimate, se = of[name].values, of[f"{name}_se"].values
+    ends = kept_interval(of, name, level)
+    if ends is None:
+        ends = around(estimate, student(level, degrees) * se)
     with np.errstate(invalid="ignore", divide="ignore"):
         statistic = estimate / se
     return {
@@ -1404,8 +1412,8 @@ def _wald_columns(
         "std_error": se,
         "statistic": statistic,
         "p_value": 2 * stats.t.sf(np.abs(statistic), degrees),
-        "conf_low": estimate - half,
-        "conf_high": estimate + half,
+        "conf_low": ends[..., 0],
+        "conf_high": ends[..., 1],
     }
 
 

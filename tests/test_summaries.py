@@ -587,3 +587,45 @@ class TestInteractions:
     def test_glance_has_nothing_to_say(self, found):
         with pytest.raises(ValueError, match="this one has no effect, heterogeneity, curve"):
             rs.glance(found)
+
+
+# --- intervals that are there ---------------------------------------------------------------------
+
+
+def _kept(table, ends):
+    np.testing.assert_array_equal(table[["conf_low", "conf_high"]].to_numpy(), ends)
+
+
+def test_tables_show_the_intervals_that_are_there():
+    """Those of replicates, at their level; at another one by standard errors."""
+    X = np.random.default_rng(2).uniform(-1, 1, (200, 2))
+    model = lambda X: np.exp(2 * X[:, 0]) * X[:, 1]  # noqa: E731
+    local = rs.local_effects(model, X)
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(3))
+    boot = rs.bootstrap(local, effect, n_resamples=100, rng=0, progress=False)
+    found = rs.confint(effect, boot, method="bca")
+    _kept(rs.tidy(found), found["effect_ci"].values.reshape(-1, 2))
+    _kept(rs.glance(found), found["average_effect_ci"].values)
+    assert "Intervals: pointwise, bootstrap, bca" in rs.summary(found).as_text()
+    other = rs.tidy(found, level=0.9)
+    pd.testing.assert_frame_equal(other, rs.tidy(effect, level=0.9))
+    assert "Intervals: pointwise, Student's t." in rs.summary(found, level=0.9).as_text()
+    # Standard errors of something else take them away.
+    grouped = rs.std_error(rs.confband(found, n_draws=100), local, groups=np.arange(200) // 2)
+    assert not [name for name in grouped.data_vars if str(name).endswith(("_ci", "_band"))]
+
+    curves = rs.ice(model, X, n_grid=5)
+    profile = rs.confint(curves, rs.bootstrap(curves, curves, n_resamples=100, rng=0))
+    _kept(rs.tidy(profile), profile["curve_ci"].values.reshape(-1, 2))
+    assert "Intervals: pointwise, bootstrap, percentile" in rs.summary(profile, 0).as_text()
+
+    surface = rs.ale2(model, X, (0, 1), bins=rs.EqualWidthBins(2))
+    surface = rs.confint(surface, rs.bootstrap(surface, n_resamples=100, rng=0), method="basic")
+    _kept(rs.tidy(surface), surface["second_effect_ci"].values.reshape(-1, 2))
+
+    shares = rs.h_statistic(model, X, n_rows=50, rng=0, keep_answers=True)
+    shares = rs.confint(shares, rs.bootstrap(shares, n_resamples=100, rng=0), method="basic")
+    ends = shares["h2_overall_ci"].values
+    table = rs.tidy(shares)[["h2_conf_low", "h2_conf_high"]].to_numpy()
+    np.testing.assert_array_equal(table[:2], ends)
+    assert "bootstrap, basic" in rs.summary(shares).as_text()
