@@ -94,11 +94,9 @@ def bootstrap(
     ----------
     local, effect : Dataset
         Local effects, and what `rhale` or `std_error` made of them; or what `ice` returned, and
-        `pdp` (or `ice`) of the same rows on the same grid. What `m_plot` and `shap_dependence`
-        returned has its rows with it, and is both: ``bootstrap(found, found)``. A surface of `ale2`
-        has its rows with it: it comes first, and alone; so do H-statistics that were made with
-        ``keep_answers=True``. With honest bins the rows that chose the
-        edges are left out.
+        `pdp` of the same rows on the same grid. What has its rows with it comes alone: `ice`,
+        `m_plot`, `shap_dependence`, a surface of `ale2`, and H-statistics that were made with
+        ``keep_answers=True``. With honest bins the rows that chose the edges are left out.
     n_resamples : int, default 1000
         Replicates of all chains together, a multiple of ``chains``.
     scheme : {"multinomial", "bayesian", "poisson"}
@@ -187,6 +185,8 @@ def bootstrap(
     _check_resamples(n_resamples, chains)
     seeds = np.random.default_rng(rng).spawn(n_resamples)
     given = groups, strata
+    if effect is None and is_profile(local):
+        effect = local
     if second_order.is_surface(local) or is_profile(effect) or is_h_statistics(local):
         if rebin or studentize:
             raise ValueError(

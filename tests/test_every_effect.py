@@ -129,9 +129,9 @@ def _one(result):
 
 
 def _bootstrap(local, result):
-    if result.attrs["method"] in ("second-order ALE", "H-statistics"):
-        return rs.bootstrap(result, n_resamples=20, rng=0, progress=False)
-    return rs.bootstrap(local, result, n_resamples=20, rng=0, progress=False)
+    """What has its rows with it comes alone."""
+    apart = () if local is None or local is result else (local,)
+    return rs.bootstrap(*apart, result, n_resamples=20, rng=0, progress=False)
 
 
 VERBS = {

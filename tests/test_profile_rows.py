@@ -251,3 +251,12 @@ def test_the_intervals_of_a_spline_hold_the_expected_smooth():
     # in the errors.
     assert abs(rates[0] - 0.95) < 0.02 + stats.norm.ppf(0.999) * error[0]
     assert 0.85 < rates[1] < rates[0] + 0.01
+
+
+def test_what_has_its_rows_comes_alone():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    for made in (rs.m_plot(lambda X: X[:, 0] ** 2, X), rs.ice(lambda X: X[:, 0] ** 2, X)):
+        alone, both = (
+            rs.bootstrap(*given, n_resamples=8, rng=0) for given in ((made,), (made,) * 2)
+        )
+        xr.testing.assert_identical(alone, both)
