@@ -31,6 +31,7 @@ from rhale_stats.effects import (
     labelled,
 )
 from rhale_stats.schema import (
+    MISSING_LEVEL,
     OUTPUT,
     Estimates,
     check_local,
@@ -57,8 +58,6 @@ DIFFERENCES = {
     "difference_up": "change of the output from the row's level to the next",
     "difference_down": "change of the output to the row's level from the one before",
 }
-# The level that rows without a value make, where they are to make one.
-MISSING_LEVEL = "missing"
 # Coordinates that features with levels have.
 LABELS = ("level", "n_levels", "n_levels_unused", "order")
 LEVEL_FACTS: dict[str, dict[str, str | int | float]] = {

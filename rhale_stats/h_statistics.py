@@ -18,7 +18,7 @@ from rhale_stats.arrays import h_statistics as arrays
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins import BinRule, QuantileBins, describe
-from rhale_stats.effects import PROGRESS_DELAY, seed_of
+from rhale_stats.effects import MISSING, PROGRESS_DELAY, seed_of
 from rhale_stats.schema import (
     OUTPUT,
     OUTPUT_UNITS,
@@ -45,7 +45,6 @@ ALE_BINS = QuantileBins(10)
 OTHER = "feature_other"
 # A numerator below so much of what rounding does to the output is 0.
 ROUNDINGS = 8.0
-MISSING = ("raise", "drop", "bin")
 STATISTICS = ("h2", "h2_overall", "h2_pairwise", "h", "h_overall", "h_pairwise")
 # Answers, or differences, of all terms are held for the standard errors up to so many bytes, and
 # influences of rows are kept in the result up to so many.
@@ -561,10 +560,8 @@ def _partial_dependence(
 
 
 def _codes(table: models.Table, position: int) -> IntArray:
-    data = table.data
-    column = data[:, position] if isinstance(data, np.ndarray) else data.iloc[:, position]
     # A missing value is a value of its own: there are none, but for missing="bin".
-    return pd.factorize(column, use_na_sentinel=False)[0]
+    return pd.factorize(table.series(position), use_na_sentinel=False)[0]
 
 
 def _copies(table: models.Table, positions: tuple[int, ...], rows: IntArray) -> Any:
@@ -832,7 +829,7 @@ def _gaps(
             kept = "raise" if missing == "raise" else "drop"
             without = np.isnan(models.check_column(some, position, missing=kept))
         else:
-            without = np.asarray(pd.isna(some.data.iloc[:, position]))  # type: ignore[union-attr]
+            without = some.series(position).isna().to_numpy()
         if without.any() and missing == "raise":
             raise ValueError(
                 f"X of feature {name!r} must have a level in every row; got {int(without.sum())} "
@@ -858,7 +855,7 @@ def _fingerprint(table: models.Table, positions: list[int]) -> str:
         column = (
             pd.Series(table.column(position))
             if table.is_numeric(position)
-            else table.data.iloc[:, position].astype(str)  # type: ignore[union-attr]
+            else table.series(position).astype(str)
         )
         digest.update(pd.util.hash_pandas_object(column, index=False).to_numpy().tobytes())
     return digest.hexdigest()

@@ -28,6 +28,7 @@ from rhale_stats.profile_data import CENTERINGS, NOMINAL, VARIABLES, variable
 from rhale_stats.schema import (
     COUNTS,
     EFFECT_UNITS,
+    MISSING_LEVEL,
     OUTPUT,
     X_UNITS,
     level_text,
@@ -51,8 +52,6 @@ ICE_KINDS = ("plain", "centered", "derivative")
 N_GRID = 40
 # Spread about a spline is that of rows in so many parts of equal size.
 SPREAD_BINS = 20
-# The level of rows without one.
-MISSING_LEVEL = "missing"
 # What a user may give as a grid: of the only feature, or by its name.
 Grid = ArrayLike | Mapping[str, ArrayLike] | None
 

@@ -266,6 +266,8 @@ COUNTS = (
 # Kinds of features that have levels in place of an axis; ``edge`` is then a level, ``bin`` the step
 # from one to the next.
 CATEGORICAL = ("nominal", "ordinal", "boolean")
+# The level of rows without a value, where they are to have one.
+MISSING_LEVEL = "missing"
 
 Values: TypeAlias = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.str_]
 Estimates: TypeAlias = Mapping[str, NDArray[np.float64] | float]

@@ -28,6 +28,7 @@ from rhale_stats.bins import (
 )
 from rhale_stats.effects import MISSING, PROGRESS_DELAY
 from rhale_stats.schema import (
+    MISSING_LEVEL,
     OUTPUT,
     OUTPUT_UNITS,
     X_UNITS,
@@ -45,8 +46,6 @@ CENTERINGS = ("ale", "start")
 DEFAULT_BINS = QuantileBins(20)
 SEARCHING = (AdaptiveBins, BestEqualWidthBins, GreedyBins, OptimalBins)
 NUMERIC, CATEGORICAL = "numeric", "categorical"
-# Rows without a level, where these are a level.
-MISSING_LEVEL = "missing"
 # Of rows that have no place: of weight 0, or with a missing value.
 NO_CELL = -1
 # What hangs on the rows alone, and so is the same for all outputs.
@@ -511,7 +510,7 @@ def _missing(
                 f"what being missing does by itself is in ale(..., missing='bin')."
             )
         return gaps
-    gaps = np.asarray(pd.isna(_series(table, position))) & used
+    gaps = np.asarray(pd.isna(table.series(position))) & used
     if missing == "bin":
         return np.zeros(table.n_rows, dtype=bool)
     if gaps.any() and missing == "raise":
@@ -521,12 +520,6 @@ def _missing(
             f"leave them out, missing='drop', or make them a level of their own: missing='bin'."
         )
     return gaps
-
-
-def _series(table: models.Table, position: int) -> pd.Series[Any]:
-    if isinstance(table.data, np.ndarray):
-        return pd.Series(table.data[:, position])
-    return table.data.iloc[:, position]
 
 
 def axis_of(
@@ -539,7 +532,7 @@ def axis_of(
     """Edges or levels of a column, the place of every row, and the versions that are asked for."""
     name = table.names[position]
     if order is not None:
-        return _levels(name, _series(table, position), order)
+        return _levels(name, table.series(position), order)
     x = table.column(position)
     low, high = float(x.min()), float(x.max())
     if low == high:
