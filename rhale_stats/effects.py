@@ -416,7 +416,7 @@ def _form(table: models.Table) -> str:
 
 
 def positions_of(
-    table: models.Table, features: str | int | Sequence[str | int] | None, *, stacklevel: int = 3
+    table: models.Table, features: str | int | Sequence[str | int] | None
 ) -> list[int]:
     """Columns chosen by name or number; by default all numeric ones that are not discrete."""
     everything = range(len(table.names))
@@ -437,7 +437,7 @@ def positions_of(
         if reasons:
             warnings.warn(
                 f"Left out: {'; '.join(reasons)}. Name discrete columns in features= to take them.",
-                stacklevel=stacklevel,
+                stacklevel=3,
             )
         return chosen
     asked = [features] if isinstance(features, str | int | np.integer) else list(features)

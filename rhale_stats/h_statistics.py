@@ -582,17 +582,9 @@ def _copies(table: models.Table, positions: tuple[int, ...], rows: IntArray) -> 
 
 def _predictions(quotients: models.DifferenceQuotients) -> FloatArray:
     """The model's answer at the rows."""
-    try:
-        answer = quotients.ask(quotients.table.data)
-    except (models.ModelError, models.UnknownOutputError):
-        raise
-    except Exception as error:
-        raise models.ModelError(
-            f"model raised {type(error).__name__} on all {quotients.table.n_rows} rows used of X: "
-            f"{error}"
-        ) from error
+    answer = quotients.at_rows("rows used of X")
     _check_answers(answer)
-    return answer.astype(np.float64)
+    return answer
 
 
 def _check_answers(answer: FloatArray) -> None:

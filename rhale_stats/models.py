@@ -426,6 +426,18 @@ class DifferenceQuotients:
             )
         return answer
 
+    def at_rows(self, rows: str = "rows of X") -> FloatArray:
+        """The model's answer at the rows as they are, (row, output); ``rows`` names them."""
+        try:
+            answers = self.ask(self.table.data)
+        except (ModelError, UnknownOutputError):
+            raise
+        except Exception as error:
+            raise ModelError(
+                f"model raised {type(error).__name__} on all {self.table.n_rows} {rows}: {error}"
+            ) from error
+        return answers.astype(np.float64, copy=False)
+
     def central(self, position: int) -> Differences:
         """math [1] by central differences; refuses models without a useful derivative.
 

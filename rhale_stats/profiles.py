@@ -580,9 +580,9 @@ class _Given:
         assert isinstance(frame, pd.DataFrame), "arrays hold numbers"
         return frame.iloc[:, axis.position].isna().to_numpy()
 
-    def places(self, axis: _Axis) -> kernel.Places:
-        """Where these rows are on the grid."""
-        x = axis.x[self.rows(axis)]
+    def places(self, axis: _Axis, rows: NDArray[np.bool_] | None = None) -> kernel.Places:
+        """Where rows are on the grid, by default all that have a curve."""
+        x = axis.x[self.rows(axis) if rows is None else rows]
         if axis.levels is not None:
             return kernel.level_places(x.astype(np.intp), len(axis.levels))
         return kernel.places(axis.grid, x)
@@ -1111,21 +1111,14 @@ def _nothing(n_outputs: int) -> dict[str, NDArray[Any]]:
 
 def _at_rows(asked: models.DifferenceQuotients) -> FloatArray:
     """The model's answer at the rows, (row, output)."""
-    try:
-        answers = asked.ask(asked.table.data)
-    except (models.ModelError, models.UnknownOutputError):
-        raise
-    except Exception as error:
-        raise models.ModelError(
-            f"model raised {type(error).__name__} on all {asked.table.n_rows} rows of X: {error}"
-        ) from error
+    answers = asked.at_rows()
     bad = np.asarray(~np.isfinite(answers).all(axis=1))
     if bad.any():
         raise ValueError(
             f"model must return finite numbers; got others in {int(bad.sum())} of {len(bad)} rows "
             f"(first rows: {first_rows(bad)}). See what it returns at these rows."
         )
-    return answers.astype(np.float64, copy=False)
+    return answers
 
 
 def in_bins(
@@ -1180,11 +1173,7 @@ def _smoothed(
             nothing |= dict.fromkeys(BESIDE, nan)
         return _nothing(len(values)) | counts | nothing
     nominal, x = axis.levels is not None, axis.x[there]
-    at = (
-        kernel.level_places(x.astype(np.intp), len(axis.grid))
-        if nominal
-        else kernel.places(axis.grid, x)
-    )
+    at = given.places(axis, there)
     share = at.share(weight)
     smoother = smoother_of(axis.name, x, axis.grid, weight, nominal=nominal)
     found: list[dict[str, Any]] = []
