@@ -445,8 +445,7 @@ def _from_partial_dependence(
     keep_answers: bool,
 ) -> _Found:
     """math [60], and [62] where the answers of all features can be held."""
-    prediction = _predictions(quotients)
-    largest = np.abs(prediction).max(axis=0)
+    prediction, least = _predictions(quotients)
     n_rows, n_outputs = prediction.shape
     held = (len(positions) + 1) * n_rows**2 * n_outputs * 8 <= HELD_BYTES or keep_answers
     own, others, of_features = [], [], []
@@ -493,22 +492,10 @@ def _from_partial_dependence(
         pairs,
         np.reshape(pair, (-1, n_outputs)),
         np.reshape(joint, (-1, n_outputs)),
-        _least(quotients, largest, prediction),
+        least,
         found or None,
         kept,
     )
-
-
-def _least(
-    quotients: models.DifferenceQuotients, largest: FloatArray, answer: FloatArray
-) -> FloatArray:
-    """Squares of the output that rounding alone may make."""
-    precision = max(quotients.precision, _precision(answer))
-    return np.asarray((ROUNDINGS * precision * largest) ** 2)
-
-
-def _precision(answer: FloatArray) -> float:
-    return float(np.finfo(answer.dtype).eps)
 
 
 def _partial_dependence(
@@ -580,11 +567,13 @@ def _copies(table: models.Table, positions: tuple[int, ...], rows: IntArray) -> 
     return frame
 
 
-def _predictions(quotients: models.DifferenceQuotients) -> FloatArray:
-    """The model's answer at the rows."""
+def _predictions(quotients: models.DifferenceQuotients) -> tuple[FloatArray, FloatArray]:
+    """The model's answer at the rows, and squares of it that rounding alone may make."""
     answer = quotients.at_rows("rows used of X")
     _check_answers(answer)
-    return answer
+    prediction = answer.astype(np.float64, copy=False)
+    rounding = ROUNDINGS * quotients.precision_of(answer) * np.abs(prediction).max(axis=0)
+    return prediction, np.asarray(rounding**2)
 
 
 def _check_answers(answer: FloatArray) -> None:
@@ -614,7 +603,7 @@ def _from_ale(
 ) -> _Found:
     """math [61], and [62] where the second differences of all pairs can be held."""
     table = quotients.table
-    prediction = _predictions(quotients)
+    prediction, least = _predictions(quotients)
     n_rows, n_outputs = prediction.shape
     axes: list[FeatureAxis | None] = []
     main, curves = [], []
@@ -689,7 +678,7 @@ def _from_ale(
         pairs,
         np.array([_mean_square(one, w) for one in pair]),
         np.array([_mean_square(one, w) for one in joint]),
-        _least(quotients, np.abs(prediction).max(axis=0), prediction),
+        least,
         influences,
     )
 

@@ -436,7 +436,7 @@ class DifferenceQuotients:
             raise ModelError(
                 f"model raised {type(error).__name__} on all {self.table.n_rows} {rows}: {error}"
             ) from error
-        return answers.astype(np.float64, copy=False)
+        return answers
 
     def central(self, position: int) -> Differences:
         """math [1] by central differences; refuses models without a useful derivative.
@@ -480,7 +480,7 @@ class DifferenceQuotients:
         Beside it what rounding of the output alone can do to it.
         """
         outputs, _ = self._evaluate(position, [upper, lower])
-        precision = self._precision_of(outputs[0])
+        precision = self.precision_of(outputs[0])
         f_upper, f_lower = (output.astype(np.float64) for output in outputs)
         return f_upper - f_lower, kernel.rounding_error(f_upper, f_lower, 1.0, precision)
 
@@ -497,7 +497,7 @@ class DifferenceQuotients:
             outputs, _ = self._evaluate(
                 position, [_repeated(part, at, n_rows) for at in range(len(part))]
             )
-            precision = self._precision_of(outputs[0])
+            precision = self.precision_of(outputs[0])
             found += outputs
         ends = [np.maximum(one.max(axis=0), -one.min(axis=0)) for one in found]
         largest = np.max(ends, axis=0)[None].astype(np.float64)
@@ -519,7 +519,7 @@ class DifferenceQuotients:
             some.table = self.table.take(rows[part])
             outputs, _ = some._evaluate(position, [column[part]], "rows of X with other levels")
             self.n_calls, self.n_rows = some.n_calls, some.n_rows
-            precision = self._precision_of(outputs[0])
+            precision = self.precision_of(outputs[0])
             found += outputs
         answer = np.concatenate(found).astype(np.float64, copy=False)
         largest = np.abs(answer).max(axis=0)[None]
@@ -548,14 +548,14 @@ class DifferenceQuotients:
             f"called with {len(rows)} rows, {len(first) * len(second)} versions of {table.n_rows}"
         )
         answer = self._answer(rows, f"features {names}", called)
-        precision = self._precision_of(answer)
+        precision = self.precision_of(answer)
         answer = answer.astype(np.float64, copy=False)
         largest = np.abs(answer).max(axis=0)[None]
         shaped = answer.reshape(len(first), len(second), table.n_rows, -1)
         error_size = kernel.rounding_error(largest, largest, 1.0, precision)
         return np.moveaxis(shaped, 2, 0), error_size
 
-    def _precision_of(self, output: FloatArray) -> float:
+    def precision_of(self, output: FloatArray) -> float:
         """That of the table or of the model's answer, whichever is the coarser."""
         if np.issubdtype(output.dtype, np.floating):
             return max(self.precision, float(np.finfo(output.dtype).eps))

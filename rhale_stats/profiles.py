@@ -1111,7 +1111,7 @@ def _nothing(n_outputs: int) -> dict[str, NDArray[Any]]:
 
 def _at_rows(asked: models.DifferenceQuotients) -> FloatArray:
     """The model's answer at the rows, (row, output)."""
-    answers = asked.at_rows()
+    answers = asked.at_rows().astype(np.float64, copy=False)
     bad = np.asarray(~np.isfinite(answers).all(axis=1))
     if bad.any():
         raise ValueError(

@@ -366,3 +366,17 @@ def test_tables_of_several_outputs_and_many_pairs(rng):
     assert "The 15 largest of 21 pairs" in text
     assert "interactions in output 1" in text
     assert "QuantileBins(n_bins=10)" in text
+
+
+@pytest.mark.parametrize("kind", ["pdp", "ale"])
+def test_rounding_of_single_precision_is_no_interaction(kind):
+    X = np.random.default_rng(0).normal(size=(200, 3))
+
+    def additive(X):
+        return (X[:, 0] + X[:, 1] ** 2).astype(np.float32)
+
+    found = rs.h_statistic(additive, X, kind=kind, rng=0)
+    assert float(found["h"]) == 0
+    assert not found["h_overall"].any()
+    assert not found["h2_pairwise"].fillna(0).any()
+    assert 0 < float(found["h_error"]) < 1e-4
