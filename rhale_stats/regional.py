@@ -50,6 +50,7 @@ from rhale_stats.schema import (
     check_local,
     feature_names,
     feature_position,
+    methods_of,
     refuse_categorical,
     software,
     stack,
@@ -377,7 +378,7 @@ def work_of(
             )
     rule: BinRule = OptimalBins() if bins is None else bins
     check_rule(rule)
-    if local.attrs.get("local_effect_method") == "finite_difference":
+    if "finite_difference" in methods_of(local):
         rule = of_differences(rule)
     rows = columns(local)
     present = local["weight"].values > 0 if "weight" in local else np.ones(rows.n_rows, dtype=bool)
