@@ -87,7 +87,7 @@ def check_answers(quotients: DifferenceQuotients) -> None:
     n = quotients.table.n_rows
     rows = np.unique(np.linspace(0, n - 1, min(n, TWICE)).round().astype(np.int64))
     some = quotients.at(rows)
-    first, second = some.at_rows(), some.at_rows()
+    first, second = (some.at_rows("rows looked at of X") for _ in range(2))
     differ = sums.differing(first, second, ROUNDINGS * quotients.precision)
     if differ.any():
         worst = int(np.argmax(np.abs(np.nan_to_num(first - second)).max(axis=1)))
@@ -98,7 +98,7 @@ def check_answers(quotients: DifferenceQuotients) -> None:
             f"source of random numbers."
         )
     if len(rows) > 3:
-        alone = quotients.at(rows[::2]).at_rows()
+        alone = quotients.at(rows[::2]).at_rows("rows looked at of X")
         differ = sums.differing(first[::2], alone, TOGETHER)
         if differ.any():
             raise ModelError(
@@ -201,8 +201,10 @@ def _noise(some: DifferenceQuotients, position: int, looked: _Look) -> bool:
     """
     if not len(looked.third):
         return False
+    # Rounding of x itself makes noise as well, which steps allow for already.
+    away = float(np.median(kernel.offset(looked.x, kernel.robust_scale(looked.x))))
     noise = sums.relative_noise(looked.third, looked.size)
-    if noise <= SUSPECT * some.precision:
+    if noise <= SUSPECT * some.precision * away:
         return False
     n = some.table.n_rows
     rows = np.unique(np.linspace(0, n - 1, min(n, NOISE_ROWS)).round().astype(np.int64))
@@ -219,7 +221,7 @@ def _noise(some: DifferenceQuotients, position: int, looked: _Look) -> bool:
     again = sums.relative_noise(third, values[0])
     if again < NOISE_SHARE * noise:
         return False
-    some.outputs.precision = NOISE_UNITS * again
+    some.outputs.precision = NOISE_UNITS * again / away
     return True
 
 

@@ -38,7 +38,12 @@ def central_step(x: FloatArray, precision: float) -> FloatArray:
     a spread of 100.
     """
     scale = robust_scale(x)
-    return np.asarray(scale * np.cbrt(precision * np.maximum(1.0, np.abs(x / scale))))
+    return np.asarray(scale * np.cbrt(precision * offset(x, scale)))
+
+
+def offset(x: FloatArray, scale: float) -> FloatArray:
+    """A = |x| / s, at least 1: by how much rounding of x exceeds that of its scale."""
+    return np.maximum(1.0, np.abs(x / scale))
 
 
 def central_arguments(
