@@ -10,6 +10,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -196,81 +197,32 @@ def local_effects(
     check_choice("method", method, METHODS)
     check_choice("missing", missing, MISSING)
     check_choice("weight_kind", weight_kind, ("precision", "frequency"))
-    if method == "auto" and jacobian is not None:
-        method = "jacobian"
-    _check_request(method, jacobian, bins, output, scale, missing)
+    derivative = "central_difference" if jacobian is None else "jacobian"
+    kind = derivative if method == "auto" else method
+    _check_request(model, method, kind, jacobian, bins, output, scale, missing)
     weight = table.weights(weights, weight_kind)
     positions = models.positions_of(table, features)
     x = np.empty((table.n_rows, len(positions)), order="F")
     for column, position in enumerate(positions):
         x[:, column] = models.check_column(table, position, missing=missing)
     _check_weight(table, positions, x, weight)
-    used = ~np.isnan(x)
-    if weight is not None:
-        used &= (weight > 0)[:, None]
 
-    names = [table.names[position] for position in positions]
-    quotients, derivatives = None, {}
-    if method == "jacobian":
+    derivatives, quotients = {}, None
+    if kind == "jacobian":
         derivatives = models.jacobian_columns(jacobian, table, positions)
-    if method != "jacobian" or model is not None:
+    if model is not None or kind != "jacobian":
         quotients = models.DifferenceQuotients(model, table, output, scale)
         probes.check_answers(quotients)
-    if method == "jacobian" and quotients is not None:
-        probes.refuse_jacobian(probes.compared(quotients, positions, derivatives))
+    request = _Request(table, kind, method == "auto", bins, weight, quotients, derivatives)
     bar = tqdm(
         positions,
         "local effects",
         unit="feature",
-        disable=not progress or method == "jacobian",
+        disable=not progress or quotients is None,
         delay=PROGRESS_DELAY,
     )
-    found: list[models.Differences] = []
-    jumping: list[tuple[str, probes.Probe]] = []
-    for column, position in enumerate(bar):
-        there = ~np.isnan(x[:, column])
-        own = x[there, column]
-        varies = own.min() < own.max()
-        if not varies:
-            # A constant feature has no effect to estimate.
-            one = models.no_differences("central_difference" if method == "auto" else method)
-        elif method == "jacobian":
-            one = derivatives[position].at(there)
-        else:
-            assert quotients is not None
-            how, probed = method, None
-            if method == "auto" and table.is_discrete(position):
-                how = "finite_difference"  # there is nothing between two levels
-            elif method != "finite_difference":
-                probed = probes.probe(quotients, position, used[:, column])
-                if probed.jumps.any():
-                    jumping.append((names[column], probed))
-                    how = "finite_difference" if method == "auto" else method
-            if how == "finite_difference":
-                w = None if weight is None else weight[there]
-                edges = difference_edges(bins, names[column], own, w)
-                one = quotients.at(there).finite(position, edges)
-            else:
-                assert probed is not None
-                if method != "auto":
-                    probes.refuse_useless(names[column], probed)
-                one = quotients.at(there).central(position)
-                one = probes.with_truncation(one, probed)
-        if varies:
-            check_finite(
-                one.local_effect.sum(axis=1),
-                "Local effects",
-                names[column],
-                "See what the model returns at these rows.",
-            )
-        found.append(one)
-    if jumping:
-        then = (
-            "slopes across cells were taken. method='finite_difference' takes them without a probe."
-            if method == "auto"
-            else "central differences are not its effect. Use method='auto'."
-        )
-        warnings.warn(probes.jumps_text(jumping, then), probes.JumpWarning, stacklevel=2)
+    found = [request.feature(position, x[:, column]) for column, position in enumerate(bar)]
+    request.conclude()
     absent = {}
     if quotients is not None and missing == "bin":
         absent = {
@@ -286,13 +238,95 @@ def local_effects(
         found,
         weight,
         weight_kind=weight_kind,
-        quotients=None if method == "jacobian" else quotients,
+        quotients=quotients,
         absent=absent,
     )
 
 
+@dataclass(frozen=True)
+class _Request:
+    """How local effects are to be taken, and what was found of the model meanwhile.
+
+    ``kind`` is the method wanted; with ``auto`` slopes across cells stand in for derivatives that
+    do not hold.
+    """
+
+    table: models.Table
+    kind: str
+    auto: bool
+    bins: BinRule | None
+    weight: FloatArray | None
+    quotients: models.DifferenceQuotients | None
+    derivatives: Mapping[int, models.Differences]
+    jumping: list[tuple[str, probes.Probe]] = field(default_factory=list)
+    differing: list[tuple[str, float]] = field(default_factory=list)
+
+    def feature(self, position: int, x: FloatArray) -> models.Differences:
+        """Local effects of one feature, at the rows that have a value."""
+        there, name = ~np.isnan(x), self.table.names[position]
+        own = x[there]
+        if own.min() == own.max():
+            return models.no_differences(self.kind)  # there is no effect to estimate
+        kind, probed = self._kind(position, there)
+        if kind == "jacobian":
+            found = self.derivatives[position].at(there)
+        else:
+            assert self.quotients is not None
+            quotients = self.quotients.at(there)
+            if kind == "finite_difference":
+                weight = None if self.weight is None else self.weight[there]
+                found = quotients.finite(position, difference_edges(self.bins, name, own, weight))
+            else:
+                found = quotients.central(position)
+        if kind == "central_difference" and probed is not None:
+            found = replace(found, error=found.error + probed.truncation)
+        check_finite(
+            found.local_effect.sum(axis=1),
+            "Local effects",
+            name,
+            "See what the model returns at these rows.",
+        )
+        return found
+
+    def _kind(self, position: int, there: NDArray[np.bool_]) -> tuple[str, probes.Probe | None]:
+        """How local effects of one feature are taken, and what the probe said."""
+        if self.quotients is None or self.kind == "finite_difference":
+            return self.kind, None
+        if self.auto and self.kind == "central_difference" and self.table.is_discrete(position):
+            return "finite_difference", None  # there is nothing between two levels
+        name, used = self.table.names[position], there
+        if self.weight is not None:
+            used = there & (self.weight > 0)
+        found = probes.probe(self.quotients, position, used)
+        if found.jumps.any():
+            if not self.auto:
+                probes.refuse_useless(name, found)
+            self.jumping.append((name, found))
+            return "finite_difference" if self.auto else self.kind, found
+        if self.kind == "jacobian":
+            deviation, agrees = probes.deviation(found, self.derivatives[position].at(found.rows))
+            if not agrees:
+                self.differing.append((name, deviation))
+        return self.kind, found
+
+    def conclude(self) -> None:
+        """Refuse a Jacobian that is not that of the model; warn of jumps, once."""
+        if self.differing:
+            probes.refuse_jacobian(self.differing)
+        if self.jumping:
+            then = f"method={self.kind!r} does not see them. Use method='auto'."
+            if self.auto:
+                then = (
+                    "slopes across cells were taken. "
+                    "method='finite_difference' takes them without a probe."
+                )
+            warnings.warn(probes.jumps_text(self.jumping, then), probes.JumpWarning, stacklevel=3)
+
+
 def _check_request(
+    model: models.Model,
     method: str,
+    kind: str,
     jacobian: Any,
     bins: BinRule | None,
     output: models.OutputLabels,
@@ -300,24 +334,24 @@ def _check_request(
     missing: str,
 ) -> None:
     """Raise ``ValueError`` for arguments that contradict each other."""
-    if (method == "jacobian") != (jacobian is not None):
+    if (kind == "jacobian") != (jacobian is not None):
         raise ValueError(
             f"method={method!r} and jacobian={'None' if jacobian is None else '...'} contradict "
             f"each other: pass a jacobian with method='jacobian' or 'auto', and none otherwise."
         )
     if bins is not None:
         check_rule(bins)
-        if method not in ("auto", "finite_difference"):
+        if method not in ("auto", "finite_difference") or model is None:
             raise ValueError(
-                f"bins are for the cells of finite differences; got method={method!r}. Pass them "
-                f"to rhale."
+                f"bins are for the cells of finite differences of a model; got method={method!r} "
+                f"and {'no model' if model is None else 'a model'}. Pass them to rhale."
             )
-    if method == "jacobian" and (output is not None or scale != "response"):
+    if model is None and (output is not None or scale != "response"):
         raise ValueError(
             "output and scale select what a model answers; a jacobian is that of one output "
             "already. Leave them out."
         )
-    if missing == "bin" and method == "jacobian":
+    if missing == "bin" and kind == "jacobian":
         raise ValueError(
             "missing='bin' asks the model what missing values do; a jacobian does not say. Use "
             "missing='drop', or pass the model without a jacobian."
