@@ -106,31 +106,40 @@ def local_effects(
     Parameters
     ----------
     model : callable, object with ``predict``, classifier, or statsmodels results
-        Called with whole tables in the form of ``X``, never row by row, at most twice a feature.
-        Returns one number a row, or a column for each of several outputs; of a classifier its
-        probabilities are taken, see ``scale``. May be None when ``jacobian`` is given.
+        Called with whole tables in the form of ``X``, never row by row: for two versions of its
+        rows a feature, and before that for at most 10,000 rows a feature (see Notes). Returns one
+        number a row, or a column for each of several outputs; of a classifier its probabilities
+        are taken, see ``scale``. Labels are refused. It must answer the same to the same rows.
+        Offset and exposure of a statsmodels model are used, see Notes. May be None when
+        ``jacobian`` is given.
     X : DataFrame or array_like of shape (n_rows, n_columns)
         Rows at which effects are taken. A formula model needs a DataFrame with all its columns.
         Units are read from ``X.attrs["units"]``, a mapping from column to unit; name and unit of
         the output from ``X.attrs["output_name"]`` and ``X.attrs["output_units"]``.
     jacobian : callable or array_like of shape (n_rows, n_columns), optional
         Derivatives of the output with respect to every column, or a function of ``X`` that
-        returns them. A DataFrame needs the columns of ``features`` only.
+        returns them. A DataFrame needs the columns of ``features`` only. Where ``model`` is given
+        too, both are compared as by `check_jacobian`, and derivatives that differ are refused.
     features : name, number, or sequence of them, optional
         Columns to take. By default all that are numeric and not discrete; a warning names the
         others. A column of numbers is discrete when it has at most 12 distinct values, two rows
         each on average. Named columns are taken as they are, if they are numeric.
     weights : array_like of shape (n_rows,), optional
-        Row weights, math [6]. Rows of weight zero count as absent.
+        Row weights, math [6]. Rows of weight zero count as absent. A Series goes by the index of
+        ``X``.
     weight_kind : {"precision", "frequency"}, default "precision"
         Survey and precision weights, or counts of repeated rows.
     method : {"auto", "jacobian", "central_difference", "finite_difference"}, default "auto"
-        "auto" takes ``jacobian`` where given and else central differences. "finite_difference"
-        takes the slope across the row's cell (math [2]), and so sees the jumps of trees. Rows that
-        thin out inside a bin weigh a jump by where they are: use bins narrow enough.
+        "auto" takes derivatives, by ``jacobian`` where given and else by central differences, of
+        every feature with which the output does not jump. Of the others, as of all features of
+        trees, forests and nearest neighbours, it takes slopes across cells (math [2]), and says so
+        in one `JumpWarning`; of discrete columns as well, between whose levels there is nothing.
+        "finite_difference" takes slopes across cells of all features. "central_difference" and
+        "jacobian" refuse derivatives that are zero where the output moves.
     bins : bin rule, optional
-        Whose cells "finite_difference" takes slopes across: the rule that `rhale` is to have.
-        100 equal cells by default.
+        Binning rule that defines the cells for slopes. By default they go from each distinct value
+        to the next where there are at most 41, and hold equal numbers of rows otherwise, 40 cells
+        at most and 25 rows or more in each.
     output : label, or sequence of labels, optional
         Which of several outputs: of a classifier a class, else the name or number of a column. By
         default all of them, and the second of two classes. More than one are a dimension
@@ -150,34 +159,62 @@ def local_effects(
     -------
     Dataset
         ``x``, ``local_effect`` of dims (obs, feature), one contiguous column a feature;
-        ``local_effect_error`` (feature), the size of differences that rounding alone can make;
+        ``local_effect_error`` (feature), the numerical error that all but 1 % of the local effects
+        stay below, of rounding and of the length of the step; ``cell_value`` (feature, cell_edge),
+        the edges of the cells that slopes were taken across, where there are any;
         ``weight`` (obs) where given. Where values are missing ``n_missing`` (feature), and with
         ``missing="bin"`` also ``missing_effect``, ``missing_effect_se``, ``missing_spread`` and
         ``missing_reference``. With several outputs ``local_effect`` and what else is of an output
         have the dimension ``output`` in front. Coordinates ``feature``,
-        ``feature_kind``, ``feature_units``, ``feature_column``, and ``obs``.
+        ``feature_kind``, ``feature_units``, ``feature_column``, ``local_effect_method`` (feature),
+        and ``obs``. Attributes ``scale``, ``output_label`` and ``answer_precision``, the unit of
+        rounding of the answers.
 
     Raises
     ------
     ValueError
         Missing or infinite values in ``X`` or in local effects, no rows, repeated column names, a
-        Jacobian of another shape, unusable weights, a model without a useful derivative, a scale
-        that the model does not have.
+        Jacobian of another shape or one that differs from the model, unusable weights, a scale
+        that the model does not have; labels in place of numbers; an offset that is not known for
+        these rows; with ``method="central_difference"`` a model without a useful derivative.
     KeyError
         Unknown feature or output.
     TypeError
         No numeric feature, or a model that cannot be called.
     ModelError
-        The model raised, or returned something else than numbers for every row.
+        The model raised, returned something else than numbers for every row, or answered the same
+        rows differently.
+
+    Warns
+    -----
+    JumpWarning
+        The output jumps with some features.
+    UserWarning
+        Columns that are left out.
 
     Notes
     -----
-    The step of central differences is chosen for every feature from its standard deviation s and
-    the precision eps in which the model answers: h = s (A eps)^(1/3) with A = max(1, max|x|/s).
-    The error, relative to how the output varies over s, is about (A eps)^(2/3): 4e-11 in double
-    precision, 2e-5 for models in single precision, 2e-6 for time stamps of 1.7e9 with a spread
-    of 100. Arguments are kept within the observed range, so that rows within h of its ends get
-    one-sided differences, with an error of order h.
+    *Steps.* The step of central differences is chosen for every feature from its scale s (the
+    interquartile range over 1.349) and the precision eps in which the model answers: at a row
+    h = s (A eps)^(1/3) with A = max(1, abs(x)/s). The error, relative to how the output varies over
+    s, is about (A eps)^(2/3): 4e-11 in double precision, 2e-5 for models in single precision, 2e-6
+    for time stamps of 1.7e9 with a spread of 100. Arguments are kept within the observed range, so
+    that rows within h of its ends get one-sided differences, with an error of order h.
+
+    *Probe.* Of each feature at most 1,000 rows are looked at, evenly over its quantiles. The change
+    of the output across a window around each row (1 % of the rows) is compared with the derivative
+    times the width. Where the two differ, windows are cut into 4,096 pieces where the change stands
+    out: a jump remains, the change of a steep curve or at a kink vanishes. The output jumps if
+    jumps make more than 0.1 % of its change with the feature (of all windows, or of those without
+    the outer 1 % of rows at each end), or if derivatives by half the step differ by more than 5 %
+    (root mean squares, beyond rounding). A rise within less than 1/4,096 of a window counts as a
+    jump. With several outputs a feature jumps if one of them does. Precision is that of the type of
+    the answers, of the coarser type that holds all of them (models that compute in single
+    precision), or what noise in third differences shows.
+
+    *Offsets.* ``predict`` of statsmodels leaves out offset and exposure for new rows. They are
+    computed from the column of ``X`` that they were made from, as it is or by its logarithm, or
+    are those of the rows of the fit where ``X`` is the table of the fit; else the model is refused.
 
     References
     ----------

@@ -410,17 +410,17 @@ def compared(
         jumps = bool(found.jumps.any())
         off, same = deviation(found, given[position].at(found.rows))
         lines.append((off, float(found.missed.max()), jumps, same and not jumps))
-    off, missed, jumps, agrees = (np.array(column) for column in zip(*lines, strict=True))
+    columns = [np.array(column) for column in zip(*lines, strict=True)]
     return xr.Dataset(
         {
-            "deviation": ("feature", off, {"long_name": "relative deviation", "units": "1"}),
+            "deviation": ("feature", columns[0], {"long_name": "relative deviation", "units": "1"}),
             "missed": (
                 "feature",
-                missed,
+                columns[1],
                 {"long_name": "share of the change that derivatives miss", "units": "1"},
             ),
-            "jumps": ("feature", jumps, {"long_name": "the output jumps with the feature"}),
-            "agrees": ("feature", agrees, {"long_name": "the Jacobian agrees with the model"}),
+            "jumps": ("feature", columns[2], {"long_name": "the output jumps with the feature"}),
+            "agrees": ("feature", columns[3], {"long_name": "the Jacobian agrees with the model"}),
         },
         {"feature": [table.names[p] for p in positions]},
     )
