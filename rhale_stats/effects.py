@@ -20,6 +20,7 @@ from tqdm import tqdm
 
 from rhale_stats import models, surface_data
 from rhale_stats.arrays import accumulate, binning
+from rhale_stats.arrays import cells as fine
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays.moments import Axis, Comoments, FloatArray, Moments, ResidualMoments
 from rhale_stats.bins import (
@@ -29,12 +30,13 @@ from rhale_stats.bins import (
     EqualWidthBins,
     OptimalBins,
     Partition,
+    cells_of,
     check_rule,
     describe,
     make_lines,
-    of_differences,
 )
 from rhale_stats.by_part import each_part, features_by_rows, has_gaps, own_rows
+from rhale_stats.curves import WEIGHTINGS, curve_of
 from rhale_stats.profile_data import evaluate, is_profile
 from rhale_stats.schema import (
     EFFECT_UNITS,
@@ -53,7 +55,6 @@ from rhale_stats.schema import (
     one_feature,
     position_of,
     refuse_categorical,
-    slopes,
     software,
     stacked,
     unit_mapping,
@@ -291,7 +292,7 @@ def cell_ends(
     low, high = float(own.min()), float(own.max())
     if low == high:
         return np.full_like(x, low), np.full_like(x, low)
-    axis = of_differences(rule).cells(Column(name, own, low, high, counts))
+    axis = rule.cells(Column(name, own, low, high, counts))
     edges = binning.bin_edges(axis, np.arange(len(axis)), low, high)
     cell = np.clip(sums.cell_index(axis, x), 0, len(axis) - 1)
     return edges[cell], edges[cell + 1]
@@ -464,6 +465,7 @@ def rhale(
     *,
     bins: BinRule | None = None,
     centering: str = "mean",
+    weighting: str = "axis",
     std_error_moments: bool = True,
     honest: bool = False,
     honest_fraction: float = 0.5,
@@ -482,6 +484,11 @@ def rhale(
     centering : {"mean", "start", "integral"}, default "mean"
         Where the curve is zero: on average over the rows (the convention of ALE), at the left
         end, or on average over the axis (math [8]). ``curve_offset`` keeps the constant.
+    weighting : {"axis", "rows"}, default "axis"
+        What the effect of a bin is. "axis": the average of mu(z) along the axis (math [12]), by
+        fine cells; the curve is accumulated from these and does not depend on the bins. "rows":
+        the mean over the rows of the bin, which the paper writes (math [5]). The two differ where
+        rows crowd at one end of a bin in which the effect moves; the curve by rows is then biased.
     std_error_moments : bool, default True
         Take the moments of higher order that `std_error` needs for the heterogeneity and for a
         curve centred at its mean. They need a second pass over the rows.
@@ -502,11 +509,14 @@ def rhale(
         `std_error`, ``fourth_moment``, ``x_variance``, ``x_covariance``. Over (feature, edge):
         ``curve`` (math [7]), ``curve_std`` and ``curve_std_sum`` (math [9]). Over (feature):
         ``average_effect``, ``heterogeneity_index`` (math [10]), ``heterogeneity_output``,
-        ``curve_offset``, ``local_effect_error``. `BestEqualWidthBins` adds ``bin_loss``
-        (feature, n_bins_tried). `AdaptiveBins` adds ``slope`` (feature, bin), 0 where a bin is
-        constant, and ``line_moments`` (feature, bin, line_moment) for `std_error`; where it is
-        not 0, ``effect`` is that in the middle of the bin, ``heterogeneity`` the spread of the
-        residuals (ddof 2) and the curve a parabola.
+        ``curve_offset``, ``local_effect_error``. With ``weighting="axis"`` ``effect_rows``
+        (feature, bin), the mean over the rows; and the cells that the curve is accumulated from,
+        over (feature, cell) between the ``cell_value`` of (feature, cell_edge): ``cell_effect``,
+        ``cell_share`` and, for `std_error`, ``cell_heterogeneity``, ``cell_n_effective``,
+        ``cell_x_mean``, ``cell_x_variance``, ``cell_x_covariance``. `BestEqualWidthBins` adds
+        ``bin_loss`` (feature, n_bins_tried). `AdaptiveBins` adds ``slope`` (feature, bin), 0 where
+        a bin is constant, and ``line_moments`` (feature, bin, line_moment) for `std_error`; where
+        it is not 0, ``heterogeneity`` is the spread of the residuals (ddof 2).
         Coordinates: ``feature``, ``bin``, ``edge``, ``bin_left``, ``bin_right``, ``edge_value``,
         ``n_bins``, ``feature_kind``, ``feature_units``. Beyond a feature's ``n_bins`` values are
         NaN and ``n_obs`` is 0. A constant feature has ``n_bins`` 0 and ``feature_kind``
@@ -523,9 +533,11 @@ def rhale(
     Warns
     -----
     UserWarning
-        A bin without rows: its effect is NaN, and nobody knows how far the curve moves across
-        it. The curve is then given, and centred, on the stretch of bins between gaps that has
-        most rows, and is NaN elsewhere.
+        A bin without rows, or a gap inside a bin: a stretch without rows more than a tenth as wide
+        as the middle 98 % of them and 30 times as wide as the distances around it; or, where local
+        effects are slopes across cells, a cell without rows. How far the curve moves across it is
+        not known. The curve is given, and centred, on the stretch between gaps that has most rows,
+        and is NaN elsewhere; the effect of the bin is that of its part with rows.
 
     Notes
     -----
@@ -551,10 +563,9 @@ def rhale(
     local = check_local(local)
     refuse_categorical(local, "rhale")
     check_choice("centering", centering, CENTERINGS)
+    check_choice("weighting", weighting, WEIGHTINGS)
     rule: BinRule = OptimalBins() if bins is None else bins
     check_rule(rule)
-    if local.attrs.get("local_effect_method") == "finite_difference":
-        rule = of_differences(rule)
     names = feature_names(local)
     split: dict[str, float | int] = {}
     if honest and "n_missing" in local:
@@ -576,6 +587,7 @@ def rhale(
     halves = (search, rows) if honest else (rows,)
     threads = 1 if rows.size < THREADS_FROM else (os.cpu_count() or 1)
     lines = make_lines(rule)
+    slopes_across = cell_edges(local)
 
     def first_pass(position: int) -> _Cells:
         name, x = names[position], search.x[position]
@@ -583,10 +595,15 @@ def rhale(
         if not np.isfinite(ends).all():
             for half in halves:
                 check_finite(half.x[position], "x", name, SELECT_ROWS)
-        column = Column(name, x, float(ends.min()), float(ends.max()), search.weight)
-        if column.low == column.high:
+        low, high = float(ends.min()), float(ends.max())
+        given = slopes_across[position]
+        if given is not None:
+            given = _reached(given, low, high)
+            low, high = float(given[0]), float(given[-1])
+        column = Column(name, x, low, high, search.weight, given)
+        if low == high:
             return _Cells(column, None, None, None)
-        axis = rule.cells(column)
+        axis = cells_of(rule, column)
         return _Cells(column, axis, *_moments(axis, search, position, name, lines=lines))
 
     cells = map_features(first_pass, range(len(names)), threads)
@@ -599,8 +616,9 @@ def rhale(
             column.high,
             resolution(moments.mean, float(errors[position])),
             comoments,
+            None if column.cells is None or axis is None else np.asarray(axis.edges),
         )
-        for position, (column, _, moments, comoments) in enumerate(cells)
+        for position, (column, axis, moments, comoments) in enumerate(cells)
         if moments is not None
     }
     chosen = rule.choose(list(candidates.values()))
@@ -621,16 +639,23 @@ def rhale(
             x, g = rows.x[position], rows.local_effect[position]
             residuals = sums.residual_moments(axis, starts, merged, x, g, rows.weight, slope)
         edges = binning.bin_edges(axis, starts, column.low, column.high)
-        return _estimates(
-            edges, merged, slope, residuals, centering, std_error_moments=std_error_moments
+        along = None
+        if weighting == "axis":
+            along = _fine_cells(column, edges, rows, position)
+        found = _estimates(
+            edges, merged, along, slope, residuals, centering, std_error_moments=std_error_moments
         )
+        if along is None or slope is None:
+            return found
+        shared = _shared_noise(along, edges, merged, slope, rows, position)
+        return {**found, "effect_slope_covariance": shared}
 
     # Without the second pass over the rows there is nothing to share out.
-    threads = threads if std_error_moments or lines else 1
+    threads = threads if std_error_moments or lines or weighting == "axis" else 1
     estimates = map_features(second_pass, range(len(names)), threads)
-    _warn_of_empty_bins(names, estimates, honest=honest)
+    _warn_of_gaps(names, estimates, honest=honest)
     effect = _dataset(local, rule, centering, estimates, rows.n_rows)
-    effect.attrs |= split
+    effect.attrs |= {"weighting": weighting} | split
     losses = {number: found.losses for number, found in partitions.items()}
     effect = _with_losses(effect, losses)
     return _with_missing(effect) if "missing_effect" in effect else effect
@@ -741,6 +766,63 @@ def _slopes(
         return np.where(known, xg / x_m2, 0.0)
 
 
+def cell_edges(local: xr.Dataset) -> list[FloatArray | None]:
+    """Edges of the cells that slopes were taken across, by feature; None of derivatives."""
+    if "cell_value" not in local:
+        return [None] * local.sizes["feature"]
+    table = local["cell_value"].transpose("feature", "cell_edge").values
+    found = [own[np.isfinite(own)] for own in table]
+    return [own if len(own) else None for own in found]
+
+
+def _reached(cells: FloatArray, low: float, high: float) -> FloatArray:
+    """Edges of the cells from the first to the last one that has rows."""
+    first = np.clip(np.searchsorted(cells, low, side="right") - 1, 0, len(cells) - 2)
+    last = np.clip(np.searchsorted(cells, high, side="right") - 1, 0, len(cells) - 2)
+    return cells[first : last + 2]
+
+
+def _fine_cells(column: Column, edges: FloatArray, rows: Rows, position: int) -> fine.Cells:
+    """Cells of one feature for its curve: those of its slopes, or of a few rows each."""
+    x, weight = rows.x[position], rows.weight
+    if column.cells is not None:
+        inside = column.cells[(column.cells > edges[0]) & (column.cells < edges[-1])]
+        own = np.union1d(edges, inside)
+    else:
+        n = len(x) if weight is None else float(weight.sum())
+        if weight is not None and not rows.frequency:
+            n = float(weight.sum() ** 2 / np.sum(weight**2))
+        asked = min(max(n / fine.CELL_ROWS, 1.0), fine.MOST_CELLS)
+        own = fine.nested_edges(x, weight, edges, asked)
+    return fine.moments_in(
+        own, edges, x, rows.local_effect[position], weight, frequency=rows.frequency
+    )
+
+
+def _shared_noise(
+    cells: fine.Cells,
+    edges: FloatArray,
+    bins: Moments,
+    slope: FloatArray,
+    rows: Rows,
+    position: int,
+) -> FloatArray:
+    """Covariance of the average along a bin with the slope of its line, by influences of rows."""
+    x, g = rows.x[position], rows.local_effect[position]
+    weight = np.ones(len(x)) if rows.weight is None else rows.weight
+    squared = weight if rows.frequency else weight**2
+    k, cell = binning.bin_index(edges, x), binning.bin_index(cells.edges, x)
+    away = x - bins.x_mean[k]
+    residual = g - bins.mean[k] - slope[k] * away
+    level = fine.along_axis(cells.width, cells.weight, cells.bin)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        products = squared * (level / cells.weight)[cell] * away * residual**2
+        spread = np.bincount(k, weight * away**2, len(slope))
+        found = np.bincount(k, products, len(slope)) / spread
+        n = sums.n_effective(bins)
+        return np.where(slope != 0, found * n / (n - 2), 0.0)
+
+
 class _Cells(NamedTuple):
     """Fine cells of one feature; none for a constant one."""
 
@@ -760,6 +842,8 @@ class Rows(NamedTuple):
     n_rows: int
     # Differences to the next level and from the one before, where features have levels.
     sides: list[tuple[FloatArray, FloatArray]] | None = None
+    # Edges of the cells that slopes were taken across, by feature.
+    cells: Sequence[FloatArray | None] = ()
 
     @property
     def size(self) -> int:
@@ -801,7 +885,7 @@ def columns(local: xr.Dataset) -> Rows:
         ]
 
     both = list(zip(*map(contiguous, sides), strict=True)) if sides else None
-    return Rows(contiguous(x), contiguous(g), weight, frequency, len(x), both)
+    return Rows(contiguous(x), contiguous(g), weight, frequency, len(x), both, cell_edges(local))
 
 
 def own_columns(local: xr.Dataset, names: Sequence[str]) -> dict[str, tuple[Rows, int]]:
@@ -870,6 +954,7 @@ def resolution(mean: FloatArray, error: float) -> float:
 def _estimates(
     edges: FloatArray,
     bins: Moments,
+    along: fine.Cells | None,
     slope: FloatArray | None,
     residuals: ResidualMoments | None,
     centering: str,
@@ -892,19 +977,21 @@ def _estimates(
         bins = bins._replace(m2=squares)
         effect = np.where(linear, bins.mean + slope * pieces.away(), bins.mean)
         ddof = ddof + linear
+    if along is not None:
+        effect = fine.effects(
+            along.mean, fine.along_axis(along.width, along.weight, along.bin), along.bin
+        )
     variance = sums.variance(bins, ddof)
     heterogeneity = np.sqrt(variance)
-    # The curve, on the bins that it can be accumulated over.
-    here = accumulate.known_stretch(bins.weight)
-    pieces = pieces.stretch(here)
-    spread, width = heterogeneity[here], np.diff(pieces.edges)
-    curve = accumulate.accumulate(effect[here], width)
-    offset = 0.0
-    if centering == "mean":
-        offset = accumulate.mean_of_curve(curve, pieces)
-    elif centering == "integral":
-        offset = accumulate.integral_of_curve(curve, width, pieces.slope)
-    std, std_sum = accumulate.curve_std(spread, width), accumulate.curve_std_sum(spread, width)
+    curve, offset = _curve(pieces if along is None else _pieces(along), edges, centering)
+    # The spread, on the bins that the curve can be accumulated over.
+    known = np.isfinite(curve)
+    there = known[:-1] & known[1:]
+    spread, width = heterogeneity[there], np.diff(edges)[there]
+    std, std_sum = np.full((2, n_bins + 1), np.nan)
+    if known.any():
+        std[known] = accumulate.curve_std(spread, width)
+        std_sum[known] = accumulate.curve_std_sum(spread, width)
     estimates: dict[str, FloatArray | float] = {
         "effect": effect,
         "heterogeneity": heterogeneity,
@@ -914,9 +1001,9 @@ def _estimates(
         "weight_share": share,
         "x_mean": bins.x_mean,
         "edge_value": edges,
-        "curve": accumulate.at_edges(curve - offset, here, n_bins),
-        "curve_std": accumulate.at_edges(std, here, n_bins),
-        "curve_std_sum": accumulate.at_edges(std_sum, here, n_bins),
+        "curve": curve,
+        "curve_std": std,
+        "curve_std_sum": std_sum,
         "curve_offset": offset,
         "average_effect": float(np.nansum(share * bins.mean)),
         "heterogeneity_index": accumulate.heterogeneity_index(bins.m2, bins.weight, np.diff(edges)),
@@ -931,23 +1018,74 @@ def _estimates(
         estimates["heterogeneity_output"] = accumulate.heterogeneity_output(
             variance, x_variance, share
         )
+    if along is not None:
+        estimates |= {
+            "effect_rows": bins.mean,
+            "cell_value": along.edges,
+            "cell_effect": along.mean,
+            "cell_share": along.share,
+        }
+        if std_error_moments:
+            estimates |= {
+                "cell_heterogeneity": np.sqrt(along.variance),
+                "cell_n_effective": along.n_effective,
+                "cell_x_mean": along.x_mean,
+                "cell_x_variance": along.x_variance,
+                "cell_x_covariance": along.x_covariance,
+            }
     return estimates
 
 
-def _warn_of_empty_bins(
-    names: Sequence[str], estimates: Sequence[Estimates], *, honest: bool
-) -> None:
-    found = []
+def _pieces(cells: fine.Cells) -> accumulate.Pieces:
+    """Cells as the pieces of a curve."""
+    none = np.zeros(len(cells.mean))
+    return accumulate.Pieces(
+        cells.edges, cells.mean, none, cells.x_mean, cells.x_variance, cells.share
+    )
+
+
+def _curve(
+    pieces: accumulate.Pieces, edges: FloatArray, centering: str
+) -> tuple[FloatArray, float]:
+    """The centred curve at the edges of the bins, NaN where it is not known, and its offset."""
+    here = accumulate.known_stretch(pieces.share)
+    pieces = pieces.stretch(here)
+    width = np.diff(pieces.edges)
+    curve = accumulate.accumulate(pieces.mean + pieces.slope * pieces.away(), width)
+    offset = 0.0
+    if centering == "mean":
+        offset = accumulate.mean_of_curve(curve, pieces)
+    elif centering == "integral":
+        offset = accumulate.integral_of_curve(curve, width, pieces.slope)
+    return accumulate.curve_at(pieces.edges, curve - offset, pieces.slope, edges), offset
+
+
+def _warn_of_gaps(names: Sequence[str], estimates: Sequence[Estimates], *, honest: bool) -> None:
+    empty, gaps = [], []
     for name, row in zip(names, estimates, strict=True):
-        if row and np.isnan(row["effect"]).any():
-            empty = np.isnan(row["effect"])
-            found.append(f"{name!r} ({int(empty.sum())} of {len(empty)})")
-    if found:
+        if not row:
+            continue
+        without = np.isnan(row["effect"])
+        if without.any():
+            empty.append(f"{name!r} ({int(without.sum())} of {np.size(without)})")
+        elif np.isnan(row["curve"]).any():
+            cells, share = np.asarray(row["cell_value"]), np.asarray(row["cell_share"])
+            widest = max(np.flatnonzero(share == 0), key=lambda at: np.diff(cells)[at])
+            gaps.append(f"{name!r} (from {cells[widest]:.6g} to {cells[widest + 1]:.6g})")
+    if empty:
         better = " or a larger min_obs" if honest else ", QuantileBins or OptimalBins"
         warnings.warn(
-            f"Bins without rows: {', '.join(found)}. Their effects are NaN. No curve crosses them: "
-            f"it is given on the bins between gaps that have most rows, and NaN elsewhere. Use "
-            f"fewer bins{better}.",
+            f"Bins without rows: {', '.join(empty)}. Their effects are NaN. The curve cannot be "
+            f"accumulated across them: it is reported on the stretch with the most rows and is NaN "
+            f"elsewhere. Use fewer bins{better}.",
+            stacklevel=5,
+        )
+    if gaps:
+        warnings.warn(
+            f"No rows inside a bin: {', '.join(gaps)}. The curve cannot be accumulated across such "
+            f"a gap: it is reported on the stretch with the most rows and is NaN elsewhere. Where "
+            f"the model itself can be asked across the gap, use "
+            f"local_effects(model, X, method='finite_difference') or ale(model, X).",
             stacklevel=5,
         )
 
@@ -1038,8 +1176,17 @@ def effects_of(
     """
     n_bins = np.array([np.size(row["effect"]) if row else 0 for row in estimates])
     most = max(int(n_bins.max()), 1)
-    arrays = stacked([row or dict.fromkeys(names, np.nan) for row in estimates], most)
+    n_cells = max(
+        (np.size(row["cell_effect"]) for row in estimates if "cell_effect" in row), default=0
+    )
+    arrays = stacked(
+        [row or dict.fromkeys(names, np.nan) for row in estimates],
+        most,
+        cell=n_cells,
+        cell_edge=n_cells + 1,
+    )
     edges = arrays.pop("edge_value")
+    fine_edges = {"cell_value": arrays.pop("cell_value")} if "cell_value" in arrays else {}
     beyond = np.arange(most) >= n_bins[:, None]
     kinds = np.where(n_bins > 0, local["feature_kind"].values, "constant")
     facts = {**facts, "curve": {"centering": centering}}
@@ -1070,6 +1217,7 @@ def effects_of(
                 {"long_name": "right edge of the bin", "units": X_UNITS},
             ),
             "edge_value": variable("edge_value", edges),
+            **{name: variable(name, array) for name, array in fine_edges.items()},
         },
         {
             "method": method,
@@ -1156,11 +1304,7 @@ def predict(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> xr.
     at = x if isinstance(x, xr.DataArray) else xr.DataArray(np.asarray(x, dtype=np.float64))
     if not isinstance(x, xr.DataArray) and at.ndim == 1:
         at = xr.DataArray(at.values, dims="grid")
-    edges, curve = row["edge_value"].values, row["curve"].values
-    if len(edges):
-        values = accumulate.curve_at(edges, curve, slopes(row), at.values)
-    else:
-        values = np.full(at.shape, np.nan)
+    values = curve_of(row).at(at.values)
     out = xr.DataArray(values, dims=at.dims, coords=at.coords, name="curve")
     out.attrs = {**effect["curve"].attrs, "feature": name}
     if "x" not in out.coords:
