@@ -8,8 +8,10 @@ import os
 import pickle
 import platform
 import signal
+import sys
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
@@ -18,9 +20,8 @@ from importlib import import_module
 from itertools import islice
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
@@ -431,15 +432,22 @@ def _one(task: _Task, scenario: int, number: int) -> _Record:
     try:
         returned = task.replicate(dict(parameters), rng, task.context)
     except Exception as error:
-        return _Record(scenario, number, {}, _one_line(error))
+        return _Record(scenario, number, {}, one_line(error))
     where = f"replicate {number} of scenario {name!r} of study {task.study!r}"
     return _Record(scenario, number, _checked(returned, task.shapes, where), "")
 
 
-def _one_line(error: Exception) -> str:
-    """Type and message, without the null characters and lone surrogates that netCDF refuses."""
-    text = f"{type(error).__name__}: {error}".replace("\0", " ")
+def one_line(error: Exception) -> str:
+    """Type and message of an error, without what netCDF refuses: nulls and lone surrogates."""
+    # The text of a KeyError is the message in quotes.
+    message = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    text = f"{type(error).__name__}: {message}".replace("\0", " ")
     return " ".join(text.encode(errors="replace").decode().split())
+
+
+def print_warning(message: Warning | str, *_where: object) -> None:
+    """Show a warning as one line, above a bar if there is one: a ``warnings.showwarning``."""
+    tqdm.write(f"Warning: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _checked(returned: object, shapes: Mapping[str, tuple[int, ...]], where: str) -> Arrays:
@@ -545,8 +553,7 @@ def _in_processes(
                 connection.send(chunk)
             n_out = min(jobs, len(chunks))
             while n_out:
-                for connection in wait(connections):
-                    assert isinstance(connection, Connection)
+                for connection in cast("list[Connection]", wait(connections)):
                     answer = connection.recv()
                     if isinstance(answer, BaseException):
                         raise answer
@@ -567,7 +574,7 @@ def _workers(jobs: int) -> Iterator[list[Connection]]:
     They have nothing in common but one pipe each to this process: killing one harms nobody.
     """
     context = multiprocessing.get_context("spawn")
-    processes: list[BaseProcess] = []
+    processes = []
     connections: list[Connection] = []
     try:
         with _single_threaded_children():
@@ -637,6 +644,7 @@ def _single_threaded_children() -> Iterator[None]:
 def _serve(connection: Connection) -> None:
     """What a worker does: receive the task, then portions of it, and answer them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    warnings.showwarning = print_warning  # type: ignore[assignment]
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         task = pickle.loads(connection.recv_bytes())
