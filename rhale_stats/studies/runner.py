@@ -569,9 +569,9 @@ def _in_processes(
 
 @contextmanager
 def _workers(jobs: int) -> Iterator[list[Connection]]:
-    """New processes that work on what they are sent; killed at the end, whatever they do.
+    """New processes that work on what they are sent; killed if anything goes wrong.
 
-    They have nothing in common but one pipe each to this process: killing one harms nobody.
+    They share nothing, and each has a pipe of its own to this process: killing one harms nobody.
     """
     context = multiprocessing.get_context("spawn")
     processes = []
@@ -587,13 +587,17 @@ def _workers(jobs: int) -> Iterator[list[Connection]]:
                 there.close()
                 connections.append(here)
         yield connections
-    finally:
+    except BaseException:
+        # What still runs may take minutes, and would be thrown away.
         for process in processes:
             process.kill()
-        for process in processes:
-            process.join()
+        raise
+    finally:
+        # Those that are waiting end when nothing more can come.
         for connection in connections:
             connection.close()
+        for process in processes:
+            process.join()
 
 
 @contextmanager
@@ -645,6 +649,8 @@ def _serve(connection: Connection) -> None:
     """What a worker does: receive the task, then portions of it, and answer them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.showwarning = print_warning  # type: ignore[assignment]
+    # Bars of several processes are not kept apart by a semaphore, which would outlive the process.
+    tqdm.set_lock(threading.RLock())
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         task = pickle.loads(connection.recv_bytes())
