@@ -20,7 +20,7 @@ LOCKS = sys.platform != "win32"
 if LOCKS:
     import fcntl
 
-# Files of this process that are not yet in their place.
+# Files of this process that are not yet in their place, and its locks.
 _unfinished: set[Path] = set()
 
 
@@ -92,11 +92,12 @@ def locked(path: Path) -> Iterator[None]:
     lock = path.with_name(f"{path.name}.lock")
     path.parent.mkdir(parents=True, exist_ok=True)
     with _opened(lock, path) as file:
-        file.seek(0)
-        file.truncate()
-        file.write(f"{os.getpid()} on {socket.gethostname()}")
-        file.flush()
+        _unfinished.add(lock)
         try:
+            file.seek(0)
+            file.truncate()
+            file.write(f"{os.getpid()} on {socket.gethostname()}")
+            file.flush()
             for left in path.parent.iterdir():
                 if left.name.startswith(_part_of(path)):
                     left.unlink(missing_ok=True)
@@ -105,6 +106,7 @@ def locked(path: Path) -> Iterator[None]:
             # Before the lock is given up, so that nobody holds a lock on a file that is gone.
             with suppress(OSError):
                 lock.unlink(missing_ok=True)
+            _unfinished.discard(lock)
 
 
 def _opened(lock: Path, path: Path) -> IO[str]:

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 PATIENCE = 120
 SCRIPT = """
 import sys
+from pathlib import Path
 
 from rhale_stats import cli, studies
 from tests import commands
