@@ -18,9 +18,10 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
-from rhale_stats import models, surface_data
+from rhale_stats import models, probes, surface_data
 from rhale_stats.arrays import accumulate, binning
 from rhale_stats.arrays import cells as fine
+from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays.moments import Axis, Comoments, FloatArray, Moments, ResidualMoments
 from rhale_stats.bins import (
@@ -28,8 +29,10 @@ from rhale_stats.bins import (
     Candidates,
     Column,
     EqualWidthBins,
+    GivenBins,
     OptimalBins,
     Partition,
+    QuantileBins,
     cells_of,
     check_rule,
     describe,
@@ -52,8 +55,8 @@ from rhale_stats.schema import (
     is_categorical,
     level_names,
     level_text,
+    methods_of,
     one_feature,
-    position_of,
     refuse_categorical,
     software,
     stacked,
@@ -61,13 +64,14 @@ from rhale_stats.schema import (
     variable,
     with_outputs,
 )
-from rhale_stats.validate import as_weights, check_choice, check_finite
+from rhale_stats.validate import check_choice, check_finite
 
 MISSING = ("raise", "drop", "bin")
 METHODS = ("auto", "jacobian", "central_difference", "finite_difference")
 CENTERINGS = ("mean", "start", "integral")
-# Cells of the grid on which method="finite_difference" takes its differences.
-DIFFERENCE_CELLS = 100
+# Cells that finite differences are taken across by default: so many at most and at least, and so
+# many rows in each.
+MOST_CELLS, LEAST_CELLS, ROWS_OF_A_CELL = 40, 5, 25
 # Forms of a table: of arrays, of names, of numbers in place of names.
 ARRAY, FRAME, NUMBERED_FRAME = "array", "DataFrame", "DataFrame with numbered columns"
 # Seconds after which a progress bar appears.
@@ -192,65 +196,67 @@ def local_effects(
     table = models.as_table(X)
     check_choice("method", method, METHODS)
     check_choice("missing", missing, MISSING)
-    if method == "auto":
-        method = "central_difference" if jacobian is None else "jacobian"
-    if (method == "jacobian") != (jacobian is not None):
-        raise ValueError(
-            f"method={method!r} and jacobian={'None' if jacobian is None else '...'} contradict "
-            f"each other: pass a jacobian with method='jacobian' or 'auto', and none otherwise."
-        )
-    if bins is not None and method != "finite_difference":
-        raise ValueError(
-            f"bins are for the cells of method='finite_difference'; got method={method!r}. Pass "
-            f"them to rhale."
-        )
-    if method == "jacobian" and (output is not None or scale != "response"):
-        raise ValueError(
-            "output and scale select what a model answers; a jacobian is that of one output "
-            "already. Leave them out."
-        )
-    cells = EqualWidthBins(DIFFERENCE_CELLS) if bins is None else bins
-    check_rule(cells)
     check_choice("weight_kind", weight_kind, ("precision", "frequency"))
-    weight = None if weights is None else as_weights(weights, table.n_rows, weight_kind)
-    positions = positions_of(table, features)
+    if method == "auto" and jacobian is not None:
+        method = "jacobian"
+    _check_request(method, jacobian, bins, output, scale, missing)
+    weight = table.weights(weights, weight_kind)
+    positions = models.positions_of(table, features)
     x = np.empty((table.n_rows, len(positions)), order="F")
     for column, position in enumerate(positions):
         x[:, column] = models.check_column(table, position, missing=missing)
+    _check_weight(table, positions, x, weight)
+    used = ~np.isnan(x)
+    if weight is not None:
+        used &= (weight > 0)[:, None]
 
     names = [table.names[position] for position in positions]
-    if missing == "bin" and method == "jacobian":
-        raise ValueError(
-            "missing='bin' asks the model what missing values do; a jacobian does not say. Use "
-            "missing='drop', or pass the model without a jacobian."
-        )
     quotients, derivatives = None, {}
     if method == "jacobian":
         derivatives = models.jacobian_columns(jacobian, table, positions)
-    else:
+    if method != "jacobian" or model is not None:
         quotients = models.DifferenceQuotients(model, table, output, scale)
+        probes.check_answers(quotients)
+    if method == "jacobian" and quotients is not None:
+        probes.refuse_jacobian(probes.compared(quotients, positions, derivatives))
     bar = tqdm(
         positions,
         "local effects",
         unit="feature",
-        disable=not progress or quotients is None,
+        disable=not progress or method == "jacobian",
         delay=PROGRESS_DELAY,
     )
     found: list[models.Differences] = []
+    jumping: list[tuple[str, probes.Probe]] = []
     for column, position in enumerate(bar):
-        own = x[:, column]
-        there = ~np.isnan(own)
-        varies = np.nanmin(own) < np.nanmax(own)
-        if quotients is None:
-            one = models.Differences(derivatives[position][there, None], np.zeros(1))
-        elif not varies:
-            one = models.NO_DIFFERENCES  # a constant feature has no effect to estimate
-        elif method == "central_difference":
-            one = quotients.at(there).central(position)
+        there = ~np.isnan(x[:, column])
+        own = x[there, column]
+        varies = own.min() < own.max()
+        if not varies:
+            # A constant feature has no effect to estimate.
+            one = models.no_differences("central_difference" if method == "auto" else method)
+        elif method == "jacobian":
+            one = derivatives[position].at(there)
         else:
-            w = None if weight is None else weight[there]
-            ends = cell_ends(cells, names[column], own[there], w)
-            one = quotients.at(there).finite(position, *ends)
+            assert quotients is not None
+            how, probed = method, None
+            if method == "auto" and table.is_discrete(position):
+                how = "finite_difference"  # there is nothing between two levels
+            elif method != "finite_difference":
+                probed = probes.probe(quotients, position, used[:, column])
+                if probed.jumps.any():
+                    jumping.append((names[column], probed))
+                    how = "finite_difference" if method == "auto" else method
+            if how == "finite_difference":
+                w = None if weight is None else weight[there]
+                edges = difference_edges(bins, names[column], own, w)
+                one = quotients.at(there).finite(position, edges)
+            else:
+                assert probed is not None
+                if method != "auto":
+                    probes.refuse_useless(names[column], probed)
+                one = quotients.at(there).central(position)
+                one = probes.with_truncation(one, probed)
         if varies:
             check_finite(
                 one.local_effect.sum(axis=1),
@@ -259,6 +265,13 @@ def local_effects(
                 "See what the model returns at these rows.",
             )
         found.append(one)
+    if jumping:
+        then = (
+            "slopes across cells were taken. method='finite_difference' takes them without a probe."
+            if method == "auto"
+            else "central differences are not its effect. Use method='auto'."
+        )
+        warnings.warn(probes.jumps_text(jumping, then), probes.JumpWarning, stacklevel=2)
     absent = {}
     if quotients is not None and missing == "bin":
         absent = {
@@ -274,28 +287,87 @@ def local_effects(
         found,
         weight,
         weight_kind=weight_kind,
-        method=method,
-        outputs=None if quotients is None else quotients.outputs,
+        quotients=None if method == "jacobian" else quotients,
         absent=absent,
     )
 
 
-def cell_ends(
-    rule: BinRule, name: str, x: FloatArray, weight: FloatArray | None
-) -> tuple[FloatArray, FloatArray]:
-    """Lower and upper end of every row's cell, the arguments of math [2].
+def _check_request(
+    method: str,
+    jacobian: Any,
+    bins: BinRule | None,
+    output: models.OutputLabels,
+    scale: str,
+    missing: str,
+) -> None:
+    """Raise ``ValueError`` for arguments that contradict each other."""
+    if (method == "jacobian") != (jacobian is not None):
+        raise ValueError(
+            f"method={method!r} and jacobian={'None' if jacobian is None else '...'} contradict "
+            f"each other: pass a jacobian with method='jacobian' or 'auto', and none otherwise."
+        )
+    if bins is not None:
+        check_rule(bins)
+        if method not in ("auto", "finite_difference"):
+            raise ValueError(
+                f"bins are for the cells of finite differences; got method={method!r}. Pass them "
+                f"to rhale."
+            )
+    if method == "jacobian" and (output is not None or scale != "response"):
+        raise ValueError(
+            "output and scale select what a model answers; a jacobian is that of one output "
+            "already. Leave them out."
+        )
+    if missing == "bin" and method == "jacobian":
+        raise ValueError(
+            "missing='bin' asks the model what missing values do; a jacobian does not say. Use "
+            "missing='drop', or pass the model without a jacobian."
+        )
 
-    Cells are those that `rhale` makes of the rows with weight; others get the nearest.
+
+def _check_weight(
+    table: models.Table, positions: Sequence[int], x: FloatArray, weight: FloatArray | None
+) -> None:
+    """Raise ``ValueError`` where no row with a value of a feature has weight."""
+    if weight is None:
+        return
+    for column, position in enumerate(positions):
+        there = ~np.isnan(x[:, column])
+        if not (weight[there] > 0).any():
+            raise ValueError(
+                f"weights must not be zero in all rows that have a value of feature "
+                f"{table.names[position]!r}; {int(there.sum())} of {table.n_rows} rows have one. "
+                f"Leave the feature out: features=[...]."
+            )
+
+
+def difference_edges(
+    rule: BinRule | None, name: str, x: FloatArray, weight: FloatArray | None
+) -> FloatArray:
+    """Edges of the cells that slopes are taken across, math [2].
+
+    Cells are those of the rule, of the rows with weight. Where the rule chooses bins among its
+    cells, none of them is empty. Without a rule: from each distinct value to the next where these
+    are few, else cells of equal numbers of rows, 40 at most and with 25 rows or more.
     """
     counts = None if weight is None or (weight == weight.max()).all() else weight[weight > 0]
     own = x if weight is None else x[weight > 0]
     low, high = float(own.min()), float(own.max())
     if low == high:
-        return np.full_like(x, low), np.full_like(x, low)
+        return np.array([low])
+    if rule is None:
+        values = np.unique(own)
+        if len(values) <= MOST_CELLS + 1:
+            return values
+        n_cells = int(np.clip(len(own) // ROWS_OF_A_CELL, LEAST_CELLS, MOST_CELLS))
+        edges = binning.quantile_edges(own, n_cells, counts)
+        return np.concatenate([[low], edges[(edges > low) & (edges < high)], [high]])
     axis = rule.cells(Column(name, own, low, high, counts))
     edges = binning.bin_edges(axis, np.arange(len(axis)), low, high)
-    cell = np.clip(sums.cell_index(axis, x), 0, len(axis) - 1)
-    return edges[cell], edges[cell + 1]
+    if isinstance(rule, EqualWidthBins | QuantileBins | GivenBins):
+        return edges
+    cell = np.clip(np.searchsorted(edges, own, side="right") - 1, 0, len(edges) - 2)
+    return kernel.without_empty(edges, np.bincount(cell, minlength=len(edges) - 1))
 
 
 def labelled(
@@ -307,15 +379,15 @@ def labelled(
     weight: FloatArray | None,
     *,
     weight_kind: str,
-    method: str,
-    outputs: models.Outputs | None = None,
+    quotients: models.DifferenceQuotients | None = None,
     absent: Mapping[int, Mapping[str, FloatArray]] | None = None,
 ) -> xr.Dataset:
     """Local effects of some columns, at the rows that have a value, as `local_effects` returns."""
     names = [table.names[position] for position in positions]
     attrs = getattr(X, "attrs", {})
     units = unit_mapping(attrs)
-    labels = outputs.labels if outputs is not None else []
+    outputs = None if quotients is None else quotients.outputs
+    labels = [] if outputs is None else outputs.labels
     n_outputs = max(len(labels), 1)
     effect = np.full((n_outputs, len(positions), table.n_rows), np.nan)
     error = np.zeros((n_outputs, len(positions)))
@@ -331,6 +403,11 @@ def labelled(
             np.array([table.kind(p) for p in positions]),
         ),
         "feature_units": ("feature", np.array([units.get(name, "") for name in names])),
+        "local_effect_method": (
+            "feature",
+            np.array([one.method for one in found]),
+            {"long_name": "how local effects were taken"},
+        ),
         "feature_column": (
             "feature",
             np.array(positions),
@@ -339,7 +416,7 @@ def labelled(
     }
     index = getattr(X, "index", None)
     if isinstance(index, pd.Index) and index.nlevels == 1 and index.is_unique:
-        coordinates["obs"] = ("obs", index.to_numpy())
+        coordinates["obs"] = ("obs", _storable(index))
     else:
         coordinates["obs"] = ("obs", np.arange(table.n_rows))
     data: dict[str, Any] = {
@@ -351,6 +428,13 @@ def labelled(
         ),
         "local_effect_error": ((OUTPUT, "feature"), *variable("local_effect_error", error)[1:]),
     }
+    most = max((len(one.edges) for one in found if one.edges is not None), default=0)
+    if most:
+        edges = np.full((len(positions), most), np.nan)
+        for column, one in enumerate(found):
+            if one.edges is not None:
+                edges[column, : len(one.edges)] = one.edges
+        data["cell_value"] = variable("cell_value", edges)
     if missing.any():
         data["n_missing"] = variable("n_missing", missing.sum(axis=0))
     for name in next(iter(absent.values()), {}):
@@ -364,7 +448,9 @@ def labelled(
         data,
         coordinates,
         {
-            "local_effect_method": method,
+            "scale": "" if outputs is None else outputs.scale,
+            "output_label": "" if outputs is None else outputs.label,
+            "answer_precision": max(one.precision for one in found),
             "weight_kind": weight_kind if weight is not None else "none",
             "output_name": str(attrs.get("output_name", "output")),
             "output_units": str(attrs.get("output_units", "")),
@@ -377,6 +463,14 @@ def labelled(
     return with_outputs(out, labels, [] if outputs is None else outputs.names)
 
 
+def _storable(index: pd.Index[Any]) -> NDArray[Any]:
+    """Labels of rows as netCDF and Zarr can hold them: times in UTC, else numbers or text."""
+    if isinstance(index, pd.DatetimeIndex) and index.tz is not None:
+        index = index.tz_convert("UTC").tz_localize(None)
+    values = np.asarray(index.to_numpy())
+    return np.array([str(one) for one in values]) if values.dtype == object else values
+
+
 def _of_missing(
     quotients: models.DifferenceQuotients,
     position: int,
@@ -387,10 +481,11 @@ def _of_missing(
     """What it does to be missing, in the rows that are: against the median of the others."""
     gone = np.isnan(x)
     w = np.ones(len(x)) if weight is None else weight
-    reference = binning.quantile_edges(x[~gone & (w > 0)], 2, w[~gone & (w > 0)])[:2].max()
-    change, _ = quotients.at(gone).between(
-        position, np.full(gone.sum(), reference), np.full(gone.sum(), np.nan)
+    reference = np.quantile(
+        x[~gone], 0.5, method="inverted_cdf", weights=w[~gone] if weight is not None else None
     )
+    there = np.full(gone.sum(), reference)
+    change, _ = quotients.at(gone).between(position, *quotients.table.held(position, gone, there))
     w = w[gone]
     total, squares = w.sum(), (w if weight_kind == "frequency" else w**2).sum()
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -414,48 +509,6 @@ def _form(table: models.Table) -> str:
     if all(isinstance(label, int | np.integer) for label in table.data.columns):
         return NUMBERED_FRAME
     return "DataFrame with labels of its own"
-
-
-def positions_of(
-    table: models.Table, features: str | int | Sequence[str | int] | None
-) -> list[int]:
-    """Columns chosen by name or number; by default all numeric ones that are not discrete."""
-    everything = range(len(table.names))
-    if features is None:
-        text = [p for p in everything if not table.is_numeric(p)]
-        discrete = [p for p in everything if p not in text and table.is_discrete(p)]
-        chosen = [p for p in everything if p not in text and p not in discrete]
-        reasons = []
-        for left_out, why in ((text, "not numeric"), (discrete, "discrete")):
-            if left_out:
-                named = ", ".join(repr(table.names[p]) for p in left_out)
-                reasons.append(f"{named} ({why})")
-        if not chosen:
-            raise TypeError(
-                f"X must have at least one continuous numeric column; got {'; '.join(reasons)}. "
-                f"Name discrete columns in features= to take them all the same."
-            )
-        if reasons:
-            warnings.warn(
-                f"Left out: {'; '.join(reasons)}. Name discrete columns in features= to take them.",
-                stacklevel=3,
-            )
-        return chosen
-    asked = [features] if isinstance(features, str | int | np.integer) else list(features)
-    if not asked:
-        raise ValueError("features must name at least one column; got none.")
-    positions = []
-    for feature in asked:
-        position = position_of(feature, table.names)
-        if not table.is_numeric(position):
-            raise TypeError(
-                f"features must be numeric; column {table.names[position]!r} is not. Leave it out: "
-                f"the model still receives it."
-            )
-        if position in positions:
-            raise ValueError(f"features must be distinct; got {table.names[position]!r} twice.")
-        positions.append(position)
-    return positions
 
 
 @each_part
@@ -1203,6 +1256,7 @@ def effects_of(
             "feature": local["feature"],
             "feature_kind": ("feature", kinds),
             "feature_units": local["feature_units"],
+            "local_effect_method": ("feature", np.array(methods_of(local))),
             "n_bins": ("feature", n_bins, {"long_name": "number of bins"}),
             "bin": ("bin", np.arange(most), {"long_name": "bin"}),
             "edge": ("edge", np.arange(most + 1), {"long_name": "edge of a bin"}),
@@ -1225,7 +1279,6 @@ def effects_of(
             "bin_parameters": parameters,
             "closed": "left; the last bin on both sides",
             "centering": centering,
-            "local_effect_method": local.attrs.get("local_effect_method", "unknown"),
             "weight_kind": local.attrs.get("weight_kind", "none"),
             "output_name": local.attrs.get("output_name", "output"),
             "output_units": local.attrs.get("output_units", ""),

@@ -339,6 +339,26 @@ def feature_names(dataset: xr.Dataset) -> list[str]:
     return [str(name) for name in dataset["feature"].values]
 
 
+def methods_of(dataset: xr.Dataset) -> list[str]:
+    """How the local effects of each feature were taken.
+
+    Files of earlier versions say it once, for all features.
+    """
+    if "local_effect_method" in dataset.coords:
+        return [str(one) for one in np.atleast_1d(dataset["local_effect_method"].values)]
+    method = str(dataset.attrs.get("local_effect_method", "unknown"))
+    return [method] * dataset["feature"].size
+
+
+def method_text(dataset: xr.Dataset) -> str:
+    """The one method of all features, or how many features have which."""
+    methods = methods_of(dataset)
+    counts = {method: methods.count(method) for method in dict.fromkeys(methods)}
+    if len(counts) == 1:
+        return methods[0]
+    return "by feature: " + ", ".join(f"{n} {method}" for method, n in counts.items())
+
+
 def check_local(local: object) -> xr.Dataset:
     """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds local effects."""
     return _check_kind(local, "local", ("x", "local_effect"), "local_effects(model, X)")

@@ -36,6 +36,7 @@ from rhale_stats.schema import (
     is_categorical,
     kept_interval,
     level_names,
+    method_text,
     of_part,
     one_feature,
     position_of,
@@ -1070,7 +1071,7 @@ def _header(effect: xr.Dataset, title: str, body: SimpleTable) -> SimpleTable:
     if "region_rule" in effect.coords:
         title = f"{title}, where {effect['region_rule'].values}"
     cells = [
-        ["Rows:", f"{attrs['n_rows']}", "Local effects:", attrs["local_effect_method"]],
+        ["Rows:", f"{attrs['n_rows']}", "Local effects:", method_text(effect)],
         ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
     ]
     return _facts(cells, title, body)

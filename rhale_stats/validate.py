@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 # So many offending rows are named in a message.
@@ -85,8 +87,46 @@ def as_edges(edges: ArrayLike, what: str) -> NDArray[np.float64]:
     return array
 
 
-def as_weights(weights: ArrayLike, n_rows: int, kind: str) -> NDArray[np.float64]:
-    """Row weights as a new float array of length ``n_rows``, fit for their (valid) kind."""
+Aligned = TypeVar("Aligned", pd.Series, pd.DataFrame)
+
+
+def aligned(given: Aligned, index: pd.Index[Any], what: str) -> Aligned:
+    """What has a row for each label of an index, in the order of the index.
+
+    Raises
+    ------
+    ValueError
+        Its labels are others, or are not distinct and in another order.
+    """
+    if given.index.equals(index):
+        return given
+    if len(given) == len(index) and given.index.is_unique and index.is_unique:
+        place = given.index.get_indexer(index)
+        if (place >= 0).all():
+            return given.iloc[place]
+    raise ValueError(
+        f"{what} must have the index of X, in any order; got {len(given)} rows, of which "
+        f"{int(given.index.isin(index).sum())} have a label of X. Set its index, or pass "
+        f"an array (.to_numpy()), whose rows go by position."
+    )
+
+
+def as_weights(
+    weights: ArrayLike, n_rows: int, kind: str, index: pd.Index[Any] | None = None
+) -> NDArray[np.float64]:
+    """Row weights as a new float array of length ``n_rows``, fit for their (valid) kind.
+
+    A Series goes by the labels of ``index``, where there is one.
+    """
+    if index is not None and isinstance(weights, pd.Series):
+        weights = aligned(weights, index, "weights")
+    if np.ma.is_masked(weights):
+        raise ValueError(
+            "weights must be plain numbers; got a masked array, whose mask would be ignored. "
+            "Give masked rows the weight 0."
+        )
+    if np.iscomplexobj(weights):
+        raise TypeError("weights must be real numbers; got complex ones.")
     array = np.array(weights, dtype=np.float64)
     if array.shape != (n_rows,):
         raise ValueError(
