@@ -23,6 +23,7 @@ from rhale_stats.effects import (
     resolution,
 )
 from rhale_stats.h_statistics import is_h_statistics
+from rhale_stats.identity import check_same_output, row_labels
 from rhale_stats.inference import (
     ADJUSTMENTS,
     Clusters,
@@ -53,7 +54,7 @@ from rhale_stats.schema import (
     software,
 )
 from rhale_stats.surface_data import is_surface
-from rhale_stats.validate import check_choice, check_count, check_level
+from rhale_stats.validate import check_choice, check_count, check_level, row_codes
 
 NULLS = {
     "zero": "all effects are 0",
@@ -61,6 +62,8 @@ NULLS = {
     "homogeneous": "all rows have one effect in a bin",
 }
 
+# Local effects of pairs, and the effects that were made from them, by parameter.
+PAIRED = (("paired[0]", "a"), ("paired[1]", "b"))
 # Points of a comparison between two edges where a curve is bent.
 QUARTERS = np.array([0.25, 0.5, 0.75])
 
@@ -821,11 +824,15 @@ def _pairs(
     groups: ArrayLike | None,
 ) -> _Pairs:
     """Raise ``ValueError`` unless rows, weights and groups of both go together."""
-    sizes = [check_local(local).sizes["obs"] for local in paired]
+    paired = _local_pair(paired)
+    sizes = [local.sizes["obs"] for local in paired]
     if sizes[0] != sizes[1]:
         raise ValueError(
             f"paired must be local effects of the same rows; got {sizes[0]} and {sizes[1]} rows."
         )
+    _check_rows_of_pairs(paired)
+    for local, effect, names in zip(paired, effects, PAIRED, strict=True):
+        check_same_output(local, effect, names)
     used = [is_used_row(local, effect) for local, effect in zip(paired, effects, strict=True)]
     if groups is None:
         if any(is_grouped(effect) for effect in effects):
@@ -836,22 +843,50 @@ def _pairs(
             )
         unit, repeats, source = np.arange(sizes[0]), _multiplicity(paired), "pairs of rows"
     else:
-        given = np.asarray(groups)
-        if given.shape != (sizes[0],):
-            raise ValueError(
-                f"groups must have one entry for each of {sizes[0]} pairs; got shape {given.shape}."
-            )
-        names, unit = np.unique(given, return_inverse=True)
-        repeats = np.ones(len(names))
-        n_groups = len(np.unique(unit[used[0] | used[1]]))
+        either = used[0] | used[1]
+        code = row_codes(groups, row_labels(paired[0]), either, "groups", "pairs")
+        n_groups = int(code.max(initial=-1)) + 1
         if n_groups < 2:
             raise ValueError(f"groups must be at least two; got {n_groups}.")
+        # Rows that neither effect uses are of no group that counts.
+        unit = np.zeros(sizes[0], dtype=np.int64)
+        unit[either] = code
+        repeats = np.ones(n_groups)
         source = f"pairs of rows in {n_groups} groups"
     first, second = (
         Clusters(columns(local.isel(obs=rows)), local, unit[rows], len(repeats))
         for local, rows in zip(paired, used, strict=True)
     )
     return _Pairs((first, second), repeats, groups is not None, source)
+
+
+def _local_pair(paired: object) -> tuple[xr.Dataset, xr.Dataset]:
+    """The local effects of both sides; raise ``TypeError`` for something else than two."""
+    if not isinstance(paired, tuple | list) or len(paired) != 2:
+        raise TypeError(
+            f"paired must be two Datasets, the local effects of a and those of b; got "
+            f"{type(paired).__name__}."
+        )
+    first, second = (check_local(one, name) for one, (name, _) in zip(paired, PAIRED, strict=True))
+    return first, second
+
+
+def _check_rows_of_pairs(paired: tuple[xr.Dataset, xr.Dataset]) -> None:
+    """Raise ``ValueError`` where rows are named otherwise, or have other values of a feature."""
+    first, second = paired
+    advice = "Leave paired out if rows are independent of each other."
+    if not np.array_equal(first["obs"].values, second["obs"].values):
+        raise ValueError(
+            f"paired must be local effects of the same rows in the same order; their rows are "
+            f"named otherwise (obs). {advice}"
+        )
+    for name in set(feature_names(first)) & set(feature_names(second)):
+        x, other = (one["x"].values[:, feature_position(one, name)] for one in paired)
+        if not np.array_equal(x, other, equal_nan=True):
+            raise ValueError(
+                f"paired must be local effects of the same rows in the same order; feature "
+                f"{name!r} has other values in the two. {advice}"
+            )
 
 
 def _multiplicity(paired: tuple[xr.Dataset, xr.Dataset]) -> FloatArray:
@@ -879,8 +914,8 @@ def _paired_covariance(
     influences: list[tuple[influence.RowSums, influence.Loadings, bool, float]] = []
     of_groups: list[float | None] = []
     unknown = np.zeros(len(z), dtype=bool)
-    for side, row, fit in zip(pairs.sides, rows, fits, strict=True):
-        sums, units = _influences(side, row, fit)
+    for side, row, fit, names in zip(pairs.sides, rows, fits, PAIRED, strict=True):
+        sums, units = _influences(side, row, fit, names)
         n_units = float(pairs.repeats[units].sum())
         levels = is_categorical(row)
         n_rows = rows_of_feature(row) if levels else float(row["n_obs"].values[fit.here].sum())
@@ -908,11 +943,13 @@ def _paired_covariance(
     return covariance, of_groups
 
 
-def _influences(side: Clusters, row: xr.Dataset, fit: Fit) -> tuple[influence.RowSums, IntArray]:
+def _influences(
+    side: Clusters, row: xr.Dataset, fit: Fit, names: tuple[str, str]
+) -> tuple[influence.RowSums, IntArray]:
     """Influences of units on the stretch that has a curve, and which units have rows there."""
     position = feature_position(side.local, str(row["feature"].values))
     x, g = side.rows.x[position], side.rows.local_effect[position]
-    check_same_rows(row, x, side.rows)
+    check_same_rows(row, side.rows, position, *names)
     if is_categorical(row):
         return level_sums(row, side.rows, position, side.group, side.n_groups), np.unique(
             side.group

@@ -315,9 +315,9 @@ def feature_names(dataset: xr.Dataset) -> list[str]:
     return [str(name) for name in dataset["feature"].values]
 
 
-def check_local(local: object) -> xr.Dataset:
+def check_local(local: object, parameter: str = "local") -> xr.Dataset:
     """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds local effects."""
-    return _check_kind(local, "local", ("x", "local_effect"), "local_effects(model, X)")
+    return _check_kind(local, parameter, ("x", "local_effect"), "local_effects(model, X)")
 
 
 def check_effect(

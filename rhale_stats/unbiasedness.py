@@ -220,7 +220,7 @@ def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator)
     edges = row["edge_value"].values
     x = rows.x[position]
     name = str(row["feature"].values)
-    check_same_rows(row, x, rows)
+    check_same_rows(row, rows, position)
     _check_written_out(rows)
     ordered = bin_error.ordered_rows(
         edges,
@@ -523,7 +523,7 @@ def jump_check(
             )
         rows, number = own[name]
         x, g = rows.x[number], rows.local_effect[number]
-        check_same_rows(row, x, rows)
+        check_same_rows(row, rows, number)
         edges, there = row["edge_value"].values, ~np.isnan(given)
         # Rows left out of the estimate get bins as well: the model sees whole tables.
         k, here = bin_index(edges, given[there]), used[there]
