@@ -17,7 +17,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from statsmodels.iolib.summary import Summary
 
-from rhale_stats.identity import joint_fingerprints, row_labels
+from rhale_stats.identity import row_labels, with_joint_fingerprints
 from rhale_stats.schema import COUNTS, OUTPUT, PARTS, REGION, ROWS, feature_names, stack
 from rhale_stats.validate import of_rows
 
@@ -183,8 +183,7 @@ def by_feature(results: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Datase
     """
     for other in results:
         results = [_filled(result, other) for result in results]
-    joint = joint_fingerprints(results)
-    results = [result.assign_attrs(joint) for result in results]
+    results = with_joint_fingerprints(results)
     first = results[0]
     own = {name for name, one in first.variables.items() if "feature" in one.dims}
     single = {

@@ -31,7 +31,7 @@ from rhale_stats.effects import (
     labelled,
     own_columns,
 )
-from rhale_stats.identity import as_attribute, joint_fingerprints
+from rhale_stats.identity import as_attribute, with_joint_fingerprints
 from rhale_stats.schema import (
     MISSING_LEVEL,
     OUTPUT,
@@ -680,7 +680,8 @@ def joined(parts: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Dataset:
     weight = parts[0].get("weight")
     obs = parts[0].coords.get("obs")
     # One description for both: that of the features with an axis.
-    attrs = {**parts[1].attrs, **parts[0].attrs, **joint_fingerprints(parts)}
+    parts = with_joint_fingerprints(parts)
+    attrs = {**parts[1].attrs, **parts[0].attrs}
     out = by_feature(
         [part.drop_vars("weight", errors="ignore").assign_attrs(attrs) for part in parts], names
     )

@@ -37,6 +37,7 @@ from rhale_stats.by_part import each_part, features_by_rows, has_gaps, own_rows
 from rhale_stats.identity import (
     MODEL_FACTS,
     as_attribute,
+    check_same_output,
     fingerprint,
     fingerprint_of,
     row_coordinate,
@@ -774,7 +775,9 @@ class Rows(NamedTuple):
     def fingerprint(self, position: int) -> str:
         """What tells the rows and the local effects of one feature from others."""
         sides = () if self.sides is None else self.sides[position]
-        return fingerprint(self.x[position], self.weight, self.local_effect[position], *sides)
+        # Beside features with levels, those with an axis have no sides.
+        known = [side for side in sides if not np.isnan(side).all()]
+        return fingerprint(self.x[position], self.weight, self.local_effect[position], *known)
 
 
 def fingerprints(rows: Rows, names: Sequence[str], threads: int = 1) -> dict[str, str]:
@@ -841,6 +844,7 @@ def check_same_rows(
         return
     name = str(row["feature"].values)
     maker = f"{parameter} must be the Dataset that {of} was made from; "
+    check_finite(rows.local_effect[position], "Local effects", name, SELECT_ROWS)
     _check_counts(row, rows, position, parameter, maker)
     if known and not same_rows(found, known):
         raise ValueError(
@@ -852,6 +856,24 @@ def check_same_rows(
             f"{maker}it has the same rows, but other local effects of feature {name!r}: those of "
             f"another model, output or scale. Pass that Dataset."
         )
+
+
+def check_same_model(local: xr.Dataset, effect: xr.Dataset) -> None:
+    """Raise ``ValueError`` where the rows of the effect have other local effects; new rows pass."""
+    check_same_output(local, effect, ("local", "effect"))
+    if ROWS in effect and effect.sizes["obs"] != local.sizes["obs"]:
+        return
+    names = feature_names(effect)
+    own = own_columns(estimation_rows(local, effect), names)
+    for name in names:
+        check_no_other_model(one_feature(effect, name), *own[name])
+
+
+def check_no_other_model(row: xr.Dataset, rows: Rows, position: int) -> None:
+    """Raise ``ValueError`` where these are the rows of the effect, and its local effects are not."""
+    known = fingerprint_of(row)
+    if known and row.sizes["bin"] and same_rows(rows.fingerprint(position), known):
+        check_same_rows(row, rows, position)
 
 
 def _check_counts(row: xr.Dataset, rows: Rows, position: int, parameter: str, maker: str) -> None:

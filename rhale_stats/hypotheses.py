@@ -531,7 +531,7 @@ def compare(
             f"{', '.join(feature_names(b))}."
         )
     a, b = with_std_error(a), with_std_error(b)
-    pairs = None if paired is None else _pairs((a, b), paired, groups)
+    pairs = None if paired is None else _pairs((a, b), paired, groups, names)
     if pairs is None and groups is not None:
         raise ValueError(
             "groups must come with paired; got groups alone. Without pairs give them to the "
@@ -822,6 +822,7 @@ def _pairs(
     effects: tuple[xr.Dataset, xr.Dataset],
     paired: tuple[xr.Dataset, xr.Dataset],
     groups: ArrayLike | None,
+    names: list[str],
 ) -> _Pairs:
     """Raise ``ValueError`` unless rows, weights and groups of both go together."""
     paired = _local_pair(paired)
@@ -830,9 +831,8 @@ def _pairs(
         raise ValueError(
             f"paired must be local effects of the same rows; got {sizes[0]} and {sizes[1]} rows."
         )
-    _check_rows_of_pairs(paired)
-    for local, effect, names in zip(paired, effects, PAIRED, strict=True):
-        check_same_output(local, effect, names)
+    for local, effect, of in zip(paired, effects, PAIRED, strict=True):
+        check_same_output(local, effect, of)
     used = [is_used_row(local, effect) for local, effect in zip(paired, effects, strict=True)]
     if groups is None:
         if any(is_grouped(effect) for effect in effects):
@@ -857,6 +857,12 @@ def _pairs(
         Clusters(columns(local.isel(obs=rows)), local, unit[rows], len(repeats))
         for local, rows in zip(paired, used, strict=True)
     )
+    for side, effect, of in zip((first, second), effects, PAIRED, strict=True):
+        for name in names:
+            row = one_feature(effect, name)
+            if row.sizes["bin"]:
+                check_same_rows(row, side.rows, feature_position(side.local, name), *of)
+    _check_rows_of_pairs(paired)
     return _Pairs((first, second), repeats, groups is not None, source)
 
 
@@ -872,7 +878,10 @@ def _local_pair(paired: object) -> tuple[xr.Dataset, xr.Dataset]:
 
 
 def _check_rows_of_pairs(paired: tuple[xr.Dataset, xr.Dataset]) -> None:
-    """Raise ``ValueError`` where rows are named otherwise, or have other values of a feature."""
+    """Raise ``ValueError`` where rows are named otherwise, or have other values of every feature.
+
+    Some features may have changed between two measurements of the same rows.
+    """
     first, second = paired
     advice = "Leave paired out if rows are independent of each other."
     if not np.array_equal(first["obs"].values, second["obs"].values):
@@ -880,13 +889,13 @@ def _check_rows_of_pairs(paired: tuple[xr.Dataset, xr.Dataset]) -> None:
             f"paired must be local effects of the same rows in the same order; their rows are "
             f"named otherwise (obs). {advice}"
         )
-    for name in set(feature_names(first)) & set(feature_names(second)):
-        x, other = (one["x"].values[:, feature_position(one, name)] for one in paired)
-        if not np.array_equal(x, other, equal_nan=True):
-            raise ValueError(
-                f"paired must be local effects of the same rows in the same order; feature "
-                f"{name!r} has other values in the two. {advice}"
-            )
+    common = set(feature_names(first)) & set(feature_names(second))
+    x = [{name: one["x"].sel(feature=name).values for name in common} for one in paired]
+    if not any(np.array_equal(x[0][name], x[1][name], equal_nan=True) for name in common):
+        raise ValueError(
+            f"paired must be local effects of the same rows in the same order; these have other "
+            f"values of every feature. {advice}"
+        )
 
 
 def _multiplicity(paired: tuple[xr.Dataset, xr.Dataset]) -> FloatArray:
@@ -914,8 +923,8 @@ def _paired_covariance(
     influences: list[tuple[influence.RowSums, influence.Loadings, bool, float]] = []
     of_groups: list[float | None] = []
     unknown = np.zeros(len(z), dtype=bool)
-    for side, row, fit, names in zip(pairs.sides, rows, fits, PAIRED, strict=True):
-        sums, units = _influences(side, row, fit, names)
+    for side, row, fit in zip(pairs.sides, rows, fits, strict=True):
+        sums, units = _influences(side, row, fit)
         n_units = float(pairs.repeats[units].sum())
         levels = is_categorical(row)
         n_rows = rows_of_feature(row) if levels else float(row["n_obs"].values[fit.here].sum())
@@ -943,13 +952,10 @@ def _paired_covariance(
     return covariance, of_groups
 
 
-def _influences(
-    side: Clusters, row: xr.Dataset, fit: Fit, names: tuple[str, str]
-) -> tuple[influence.RowSums, IntArray]:
+def _influences(side: Clusters, row: xr.Dataset, fit: Fit) -> tuple[influence.RowSums, IntArray]:
     """Influences of units on the stretch that has a curve, and which units have rows there."""
     position = feature_position(side.local, str(row["feature"].values))
     x, g = side.rows.x[position], side.rows.local_effect[position]
-    check_same_rows(row, side.rows, position, *names)
     if is_categorical(row):
         return level_sums(row, side.rows, position, side.group, side.n_groups), np.unique(
             side.group

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.schema import OUTPUT, of_part
+from rhale_stats.schema import OUTPUT, PARTS, of_part
 
 # The attribute of an effect: what every feature was made from, as JSON.
 FINGERPRINT = "row_fingerprint"
@@ -42,7 +42,8 @@ def fingerprint(
     """
     of_rows = zlib.crc32(np.ascontiguousarray(x).data)
     if weight is not None:
-        of_rows = zlib.crc32(np.ascontiguousarray(weight).data, of_rows)
+        # Of weights their ratios count, which rounding moves where all are multiplied.
+        of_rows = zlib.crc32(weight.astype(np.float32).data, of_rows)
     of_effects = len(x)
     for values in local_effects:
         of_effects = zlib.crc32(np.ascontiguousarray(values).data, of_effects)
@@ -56,7 +57,7 @@ def same_rows(one: str, other: str) -> bool:
 
 def fingerprint_of(row: xr.Dataset) -> str:
     """That of one feature of a result; the empty text where it is not known."""
-    return _known(row).get(str(row["feature"].values), "")
+    return str(_parsed(row.attrs.get(FINGERPRINT)).get(str(row["feature"].values), ""))
 
 
 def as_attribute(of_features: Mapping[str, str]) -> dict[str, str]:
@@ -65,17 +66,31 @@ def as_attribute(of_features: Mapping[str, str]) -> dict[str, str]:
     return {FINGERPRINT: text} if len(text.encode()) <= MOST_TEXT else {}
 
 
-def joint_fingerprints(parts: Iterable[xr.Dataset]) -> dict[str, str]:
-    """The attribute of a result that is put together from others, of other features each."""
+def with_joint_fingerprints(parts: Sequence[xr.Dataset]) -> list[xr.Dataset]:
+    """Results of other features each, which all of them know the fingerprints of all.
+
+    Of several outputs or regions these are a coordinate, as `stack` makes it of attributes.
+    """
+    attrs = _joint([part.attrs.get(FINGERPRINT) for part in parts])
+    coords = {}
+    for dim in PARTS:
+        name = f"{dim}_{FINGERPRINT}"
+        if all(name in part.coords for part in parts):
+            each = zip(*(part[name].values for part in parts), strict=True)
+            coords[name] = (dim, np.array([_joint(texts)[FINGERPRINT] for texts in each]))
+    return [part.assign_attrs(attrs).assign_coords(coords) for part in parts]
+
+
+def _joint(texts: Sequence[object]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for part in parts:
-        found |= _known(part)
+    for text in texts:
+        found |= _parsed(text)
     return as_attribute(found) if found else {}
 
 
-def _known(result: xr.Dataset) -> dict[str, str]:
+def _parsed(text: object) -> dict[str, str]:
     try:
-        found = json.loads(str(result.attrs.get(FINGERPRINT, "{}")))
+        found = json.loads(str(text))
     except json.JSONDecodeError:
         return {}
     return found if isinstance(found, dict) else {}

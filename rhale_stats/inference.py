@@ -20,7 +20,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.by_part import each_part, own_rows
 from rhale_stats.effects import Rows, check_same_rows, columns, is_used_row
 from rhale_stats.h_statistics import is_h_statistics
-from rhale_stats.identity import check_same_output, row_labels
+from rhale_stats.identity import check_same_output, fingerprint_of, row_labels, same_rows
 from rhale_stats.profile_data import is_profile
 from rhale_stats.schema import (
     EFFECT_VARIABLES,
@@ -775,12 +775,38 @@ def check_boot(effect: xr.Dataset, boot: object, method: str) -> xr.Dataset:
     edges = boot["edge_value"].values, effect["edge_value"].values
     if not np.array_equal(*edges, equal_nan=True):
         raise ValueError("boot must be of the bins of effect; these have other edges.")
+    boot = of_part(boot)
+    _check_estimates(effect, boot)
     if method == "studentized" and "curve_se" not in boot:
         raise ValueError(
             "boot must hold standard errors for method 'studentized'; make it with "
             "bootstrap(..., studentize=True)."
         )
-    return of_part(boot)
+    return boot
+
+
+def _check_estimates(effect: xr.Dataset, boot: xr.Dataset) -> None:
+    """Raise ``ValueError`` where replicates are of other rows, another model or another curve."""
+    check_same_output(boot, effect, ("boot", "effect"))
+    for number, name in enumerate(feature_names(effect)):
+        own, other = (fingerprint_of(own_facts(one.isel(feature=number))) for one in (effect, boot))
+        if own and other and own != other:
+            rows = "of another model" if same_rows(own, other) else "of other rows"
+            raise ValueError(
+                f"boot must be of effect; its replicates of feature {name!r} are {rows}. Make it "
+                f"again: bootstrap(local, effect)."
+            )
+    centering = [str(one.attrs.get("centering", "")) for one in (effect, boot)]
+    if all(centering) and centering[0] != centering[1]:
+        raise ValueError(
+            f"boot must be of effect; its curves are centred by {centering[1]!r} and that of "
+            f"effect by {centering[0]!r}. Make it again: bootstrap(local, effect)."
+        )
+    if "debiased" in effect.attrs:
+        raise ValueError(
+            "boot must be of effect; this effect is from debias, and replicates have the "
+            "heterogeneity as it was before. Take confint(effect, boot) first, and debias then."
+        )
 
 
 def _bootstrap_intervals(row: xr.Dataset, boot: xr.Dataset, level: float, method: str) -> Estimates:

@@ -381,6 +381,7 @@ def with_outputs(dataset: xr.Dataset, labels: Sequence[Any], names: Sequence[str
             }
         )
     out = dataset.isel({OUTPUT: 0}, drop=True)
+    out.attrs["output_label"] = str(labels[0]) if names and names[0] else ""
     if names and names[0] and out.attrs["output_name"] == "output":
         out.attrs["output_name"] = names[0]
     return out

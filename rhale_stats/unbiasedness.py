@@ -35,6 +35,7 @@ from rhale_stats.effects import (
     own_columns,
     resolution,
 )
+from rhale_stats.identity import check_same_output, model_facts
 from rhale_stats.inference import ADJUSTMENTS, adjusted, std_error
 from rhale_stats.schema import (
     Estimates,
@@ -184,6 +185,7 @@ def check_unbiased(
             "keeps the check that it was made with."
         )
     effect = effect if "heterogeneity_se" in effect else std_error(effect)
+    check_same_output(local, effect, ("local", "effect"))
     names = feature_names(effect)
     own = own_columns(estimation_rows(local, effect), names)
     streams = np.random.default_rng(rng).spawn(len(names))
@@ -449,6 +451,7 @@ def jump_check(
     ----------
     model : callable, object with ``predict``, or statsmodels results
         As in `local_effects`. Called once a feature, with the rows at both edges below each other.
+        Of a classifier, or of several outputs, the scale and the output are those of ``local``.
     local, effect : Dataset
         Local effects, and what `rhale` made of them.
     X : DataFrame or array_like of shape (n_rows, n_columns), optional
@@ -469,7 +472,7 @@ def jump_check(
     ------
     ValueError
         ``X`` is needed, or is another table than that of ``local``; ``local`` is not what
-        ``effect`` was made from.
+        ``effect`` was made from, or does not know its scale and the model has several.
     KeyError
         A feature of ``effect`` is not in ``local``.
     ModelError
@@ -499,6 +502,7 @@ def jump_check(
     local, effect = check_local(local), check_effect(effect)
     refuse_categorical(effect, "jump_check")
     check_choice("adjust", adjust, ADJUSTMENTS)
+    check_same_output(local, effect, ("local", "effect"))
     table = models.as_table(_table(local) if X is None else X)
     if table.n_rows != local.sizes["obs"]:
         raise ValueError(
@@ -506,7 +510,7 @@ def jump_check(
         )
     used = is_used_row(local, effect)
     own = own_columns(estimation_rows(local, effect), feature_names(effect))
-    differences = models.DifferenceQuotients(model, table, single=True)
+    differences = models.DifferenceQuotients(model, table, *_asked(local, model), single=True)
     estimates: list[Estimates] = []
     for name in feature_names(effect):
         row = one_feature(effect, name)
@@ -546,6 +550,26 @@ JUMPS: dict[str, dict[str, str]] = {
     "jump_spread": {"estimator": "sd of f(right) - f(left) beyond that of local effect * width"},
     "jump_pvalue": {"null": "the derivative sees all that f does", "missing": NO_PVALUE},
 }
+
+
+def _asked(local: xr.Dataset, model: object) -> tuple[str | None, str]:
+    """Output and scale of the model that the local effects are of.
+
+    A model that is no classifier has one scale. Where the local effects do not say which of a
+    classifier's they are of, as those of a Jacobian, nobody knows.
+    """
+    facts = model_facts(local)
+    scale = str(facts.get("scale", ""))
+    if not scale:
+        if models.is_classifier(model):
+            raise ValueError(
+                "local must say on which scale of the classifier it is; this one does not, as it "
+                "is of a jacobian or of an older version. Pass the function whose derivatives it "
+                "holds as the model: jump_check(lambda X: clf.decision_function(X), local, effect),"
+                " or clf.predict_proba(X)[:, 1]."
+            )
+        scale = "response"
+    return str(facts.get("output_label", "")) or None, scale
 
 
 def _table(local: xr.Dataset) -> Any:
