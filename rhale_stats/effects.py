@@ -870,7 +870,7 @@ def check_same_model(local: xr.Dataset, effect: xr.Dataset) -> None:
 
 
 def check_no_other_model(row: xr.Dataset, rows: Rows, position: int) -> None:
-    """Raise ``ValueError`` where these are the rows of the effect, and its local effects are not."""
+    """Raise ``ValueError`` where the rows of the effect have other local effects."""
     known = fingerprint_of(row)
     if known and row.sizes["bin"] and same_rows(rows.fingerprint(position), known):
         check_same_rows(row, rows, position)

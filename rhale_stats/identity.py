@@ -43,7 +43,8 @@ def fingerprint(
     of_rows = zlib.crc32(np.ascontiguousarray(x).data)
     if weight is not None:
         # Of weights their ratios count, which rounding moves where all are multiplied.
-        of_rows = zlib.crc32(weight.astype(np.float32).data, of_rows)
+        with np.errstate(over="ignore"):
+            of_rows = zlib.crc32(weight.astype(np.float32).data, of_rows)
     of_effects = len(x)
     for values in local_effects:
         of_effects = zlib.crc32(np.ascontiguousarray(values).data, of_effects)

@@ -802,11 +802,6 @@ def _check_estimates(effect: xr.Dataset, boot: xr.Dataset) -> None:
             f"boot must be of effect; its curves are centred by {centering[1]!r} and that of "
             f"effect by {centering[0]!r}. Make it again: bootstrap(local, effect)."
         )
-    if "debiased" in effect.attrs:
-        raise ValueError(
-            "boot must be of effect; this effect is from debias, and replicates have the "
-            "heterogeneity as it was before. Take confint(effect, boot) first, and debias then."
-        )
 
 
 def _bootstrap_intervals(row: xr.Dataset, boot: xr.Dataset, level: float, method: str) -> Estimates:

@@ -26,6 +26,7 @@ from rhale_stats.effects import (
     ARRAY,
     FRAME,
     NUMBERED_FRAME,
+    STD_ERROR_MOMENTS,
     THREADS_FROM,
     Rows,
     check_same_rows,
@@ -35,7 +36,7 @@ from rhale_stats.effects import (
     own_columns,
     resolution,
 )
-from rhale_stats.identity import check_same_output, model_facts
+from rhale_stats.identity import check_same_output, fingerprint_of, model_facts
 from rhale_stats.inference import ADJUSTMENTS, adjusted, std_error
 from rhale_stats.schema import (
     Estimates,
@@ -348,13 +349,13 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
     Dataset
         ``check`` with ``heterogeneity`` = ``heterogeneity_within``, its standard error, and
         ``curve_std``, ``curve_std_sum``, ``heterogeneity_index`` and ``heterogeneity_output`` made
-        from it. The effects, the curve and their standard errors stay: the bin error is part of
-        how well a mean over the bin is known.
+        from it, without the intervals that these had. The effects, the curve, their standard errors
+        and intervals stay: the bin error is part of how well a mean over the bin is known.
 
     Raises
     ------
     ValueError
-        ``check`` is no check, or one of other bins.
+        ``check`` is no check, or one of other bins, rows or of another model.
     TypeError
         ``effect`` or ``check`` is no Dataset.
 
@@ -385,6 +386,13 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
             "check must be of the bins of effect; these have other edges or rows. Run "
             "check_unbiased(local, effect) again."
         )
+    for name in feature_names(check):
+        own, other = (fingerprint_of(one_feature(one, name)) for one in (effect, check))
+        if own and other and own != other:
+            raise ValueError(
+                f"check must be of effect; that of feature {name!r} is of other rows or of another "
+                f"model. Run check_unbiased(local, effect) again."
+            )
     rows = [_spread(one_feature(check, name)) for name in feature_names(check)]
     arrays = stacked(rows, check.sizes["bin"])
     arrays["heterogeneity"] = check["heterogeneity_within"].values
@@ -394,18 +402,9 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
         out[name].attrs["estimator"] = "differences of neighbouring rows, math [13]"
     target = check["heterogeneity_within"].attrs["long_name"]
     out["heterogeneity_se"].attrs["target"] = f"{target}, math [13]"
-    # Standard errors and intervals belong to the estimators that they were made for.
-    out = out.drop_vars(
-        [
-            "heterogeneity_ci",
-            "third_moment",
-            "fourth_moment",
-            "x_variance",
-            "x_covariance",
-            "line_moments",
-        ],
-        errors="ignore",
-    )
+    # Intervals, bands and moments belong to the estimators that they were made for.
+    of_replaced = {f"{name}{what}" for name in arrays for what in ("_ci", "_band")}
+    out = out.drop_vars([*of_replaced, *STD_ERROR_MOMENTS, "line_moments"], errors="ignore")
     out.attrs["debiased"] = "heterogeneity from differences of neighbouring rows, math [13]"
     return out
 
