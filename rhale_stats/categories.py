@@ -29,12 +29,15 @@ from rhale_stats.effects import (
     columns,
     effects_of,
     labelled,
+    own_columns,
 )
+from rhale_stats.identity import as_attribute, with_joint_fingerprints
 from rhale_stats.schema import (
     MISSING_LEVEL,
     OUTPUT,
     Estimates,
     check_local,
+    feature_names,
     level_text,
     position_of,
     variable,
@@ -583,6 +586,9 @@ def level_ale(local: xr.Dataset, *, centering: str = "mean") -> xr.Dataset:
         n_rows=int(np.sum(weighted > 0)),
         handed_on=("n_missing",),
     )
+    stepped = [name for name, row in zip(feature_names(local), rows, strict=True) if row]
+    own = own_columns(local, stepped).items()
+    effect.attrs |= as_attribute({name: its.fingerprint(at) for name, (its, at) in own})
     most, level = effect.sizes["edge"], local["level"].values
     # Some features of many may have fewer levels than the others.
     level = np.pad(level[:, :most], ((0, 0), (0, max(most - level.shape[1], 0))))
@@ -673,6 +679,7 @@ def joined(parts: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Dataset:
     weight = parts[0].get("weight")
     obs = parts[0].coords.get("obs")
     # One description for both: that of the features with an axis.
+    parts = with_joint_fingerprints(parts)
     attrs = {**parts[1].attrs, **parts[0].attrs}
     out = by_feature(
         [part.drop_vars("weight", errors="ignore").assign_attrs(attrs) for part in parts], names

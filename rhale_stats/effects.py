@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
@@ -40,6 +39,15 @@ from rhale_stats.bins import (
 )
 from rhale_stats.by_part import each_part, features_by_rows, has_gaps, own_rows
 from rhale_stats.curves import WEIGHTINGS, curve_of
+from rhale_stats.identity import (
+    MODEL_FACTS,
+    as_attribute,
+    check_same_output,
+    fingerprint,
+    fingerprint_of,
+    row_coordinate,
+    same_rows,
+)
 from rhale_stats.profile_data import evaluate, is_profile
 from rhale_stats.schema import (
     EFFECT_UNITS,
@@ -48,6 +56,7 @@ from rhale_stats.schema import (
     ROWS,
     X_UNITS,
     Estimates,
+    bin_means,
     check_effect,
     check_local,
     feature_names,
@@ -414,11 +423,7 @@ def labelled(
             {"long_name": "number of the column in the table"},
         ),
     }
-    index = getattr(X, "index", None)
-    if isinstance(index, pd.Index) and index.nlevels == 1 and index.is_unique:
-        coordinates["obs"] = ("obs", _storable(index))
-    else:
-        coordinates["obs"] = ("obs", np.arange(table.n_rows))
+    coordinates["obs"] = row_coordinate(X, table.n_rows)
     data: dict[str, Any] = {
         "x": (("obs", "feature"), x, {"long_name": "value of the feature", "units": X_UNITS}),
         "local_effect": (
@@ -461,14 +466,6 @@ def labelled(
         },
     )
     return with_outputs(out, labels, [] if outputs is None else outputs.names)
-
-
-def _storable(index: pd.Index[Any]) -> NDArray[Any]:
-    """Labels of rows as netCDF and Zarr can hold them: times in UTC, else numbers or text."""
-    if isinstance(index, pd.DatetimeIndex) and index.tz is not None:
-        index = index.tz_convert("UTC").tz_localize(None)
-    values = np.asarray(index.to_numpy())
-    return np.array([str(one) for one in values]) if values.dtype == object else values
 
 
 def _of_missing(
@@ -708,7 +705,7 @@ def rhale(
     estimates = map_features(second_pass, range(len(names)), threads)
     _warn_of_gaps(names, estimates, honest=honest)
     effect = _dataset(local, rule, centering, estimates, rows.n_rows)
-    effect.attrs |= {"weighting": weighting} | split
+    effect.attrs |= {"weighting": weighting} | split | fingerprints(rows, names, threads)
     losses = {number: found.losses for number, found in partitions.items()}
     effect = _with_losses(effect, losses)
     return _with_missing(effect) if "missing_effect" in effect else effect
@@ -903,6 +900,19 @@ class Rows(NamedTuple):
         """Number of local effects."""
         return self.n_rows * len(self.x)
 
+    def fingerprint(self, position: int) -> str:
+        """What tells the rows and the local effects of one feature from others."""
+        sides = () if self.sides is None else self.sides[position]
+        # Beside features with levels, those with an axis have no sides.
+        known = [side for side in sides if not np.isnan(side).all()]
+        return fingerprint(self.x[position], self.weight, self.local_effect[position], *known)
+
+
+def fingerprints(rows: Rows, names: Sequence[str], threads: int = 1) -> dict[str, str]:
+    """The attribute of an effect that tells what every feature of it was made from."""
+    found = map_features(rows.fingerprint, range(len(names)), threads)
+    return as_attribute(dict(zip(names, found, strict=True)))
+
 
 def columns(local: xr.Dataset) -> Rows:
     """Columns of the local effects; weights scaled to 1 at most and dropped where all are equal."""
@@ -952,9 +962,51 @@ def own_columns(local: xr.Dataset, names: Sequence[str]) -> dict[str, tuple[Rows
     return {name: found[feature_names(local)[feature_position(local, name)]] for name in names}
 
 
-def check_same_rows(row: xr.Dataset, x: FloatArray, rows: Rows) -> None:
+def check_same_rows(
+    row: xr.Dataset, rows: Rows, position: int, parameter: str = "local", of: str = "effect"
+) -> None:
+    """Raise ``ValueError`` unless the effect of one feature was made from these local effects."""
+    known = fingerprint_of(row)
+    found = rows.fingerprint(position) if known else ""
+    if known and found == known:
+        return
+    name = str(row["feature"].values)
+    maker = f"{parameter} must be the Dataset that {of} was made from; "
+    check_finite(rows.local_effect[position], "Local effects", name, SELECT_ROWS)
+    _check_counts(row, rows, position, parameter, maker)
+    if known and not same_rows(found, known):
+        raise ValueError(
+            f"{maker}its rows have other values of feature {name!r}, other weights or another "
+            f"order. Pass that Dataset."
+        )
+    if known or not _same_means(row, rows, position):
+        raise ValueError(
+            f"{maker}it has the same rows, but other local effects of feature {name!r}: those of "
+            f"another model, output or scale. Pass that Dataset."
+        )
+
+
+def check_same_model(local: xr.Dataset, effect: xr.Dataset) -> None:
+    """Raise ``ValueError`` where the rows of the effect have other local effects; new rows pass."""
+    check_same_output(local, effect, ("local", "effect"))
+    if ROWS in effect and effect.sizes["obs"] != local.sizes["obs"]:
+        return
+    names = feature_names(effect)
+    own = own_columns(estimation_rows(local, effect), names)
+    for name in names:
+        check_no_other_model(one_feature(effect, name), *own[name])
+
+
+def check_no_other_model(row: xr.Dataset, rows: Rows, position: int) -> None:
+    """Raise ``ValueError`` where the rows of the effect have other local effects."""
+    known = fingerprint_of(row)
+    if known and row.sizes["bin"] and same_rows(rows.fingerprint(position), known):
+        check_same_rows(row, rows, position)
+
+
+def _check_counts(row: xr.Dataset, rows: Rows, position: int, parameter: str, maker: str) -> None:
     """Raise ``ValueError`` unless the bins count and weigh these rows as the effect says."""
-    edges, name = row["edge_value"].values, str(row["feature"].values)
+    x, edges, name = rows.x[position], row["edge_value"].values, str(row["feature"].values)
     if is_categorical(row):
         code = x.astype(np.int64)
         own = np.bincount(code, rows.weight, len(edges))
@@ -965,8 +1017,8 @@ def check_same_rows(row: xr.Dataset, x: FloatArray, rows: Rows) -> None:
             or not np.allclose(own / own.sum(), row["level_share"].values, rtol=1e-9, atol=0)
         ):
             raise ValueError(
-                f"local must be the Dataset that effect was made from; the levels of feature "
-                f"{name!r} have other rows or weights in it. Pass that Dataset."
+                f"{maker}the levels of feature {name!r} have other rows or weights in it. Pass "
+                f"that Dataset."
             )
         return
     inside = bool(((x >= edges[0]) & (x <= edges[-1])).all())
@@ -975,20 +1027,40 @@ def check_same_rows(row: xr.Dataset, x: FloatArray, rows: Rows) -> None:
     counted = weight if rows.frequency else np.bincount(k, minlength=len(edges) - 1)
     if not inside or not np.array_equal(counted, row["n_obs"].values):
         raise ValueError(
-            f"local must be the Dataset that effect was made from; its bins of feature "
-            f"{name!r} have {int(row['n_obs'].sum())} rows, and in local "
-            f"{len(x)} rows fall into them otherwise. Pass that Dataset, or make the effect of "
-            f"this one with bins=GivenBins(edges)."
+            f"{maker}its bins of feature {name!r} have {int(row['n_obs'].sum())} rows, and in "
+            f"{parameter} {len(x)} rows fall into them otherwise. Pass that Dataset, or make the "
+            f"effect of this one with bins=GivenBins(edges)."
         )
     found, share = weight / weight.sum(), row["weight_share"].values
     # Sums differ by rounding; one weight of 10^6 that is 1 % larger is more.
     if not np.allclose(found, share, rtol=1e-9, atol=0):
         worst = int(np.argmax(np.abs(found - share)))
         raise ValueError(
-            f"local must have the weights that effect was made with; bin {worst} of feature "
+            f"{parameter} must have the weights that effect was made with; bin {worst} of feature "
             f"{name!r} has {share[worst]:.4g} of the weight in effect and {found[worst]:.4g} in "
-            f"local. Pass the Dataset that effect was made from."
+            f"{parameter}. Pass the Dataset that effect was made from."
         )
+
+
+def _same_means(row: xr.Dataset, rows: Rows, position: int) -> bool:
+    """Whether bins have these means: all that effects of earlier versions say of their rows."""
+    x, g, n_bins = rows.x[position], rows.local_effect[position], row.sizes["bin"]
+    w = np.ones(rows.n_rows) if rows.weight is None else rows.weight
+    if is_categorical(row):
+        assert rows.sides is not None, "checked with the counts"
+        code, (up, down) = x.astype(np.int64), rows.sides[position]
+        total, weight = np.zeros(n_bins), np.zeros(n_bins)
+        for step, change in ((code, up), (code - 1, down)):
+            there = (step >= 0) & (step < n_bins)
+            total += np.bincount(step[there], (w * change)[there], n_bins)
+            weight += np.bincount(step[there], w[there], n_bins)
+    else:
+        k = binning.bin_index(row["edge_value"].values, x)
+        total, weight = np.bincount(k, w * g, n_bins), np.bincount(k, w, n_bins)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = total / weight
+    size = float(np.abs(g).max(initial=0.0))
+    return bool(np.allclose(mean, bin_means(row), rtol=0, atol=1e-9 * size, equal_nan=True))
 
 
 def map_features(function: Callable[[S], T], items: Iterable[S], threads: int) -> list[T]:
@@ -1282,6 +1354,7 @@ def effects_of(
             "weight_kind": local.attrs.get("weight_kind", "none"),
             "output_name": local.attrs.get("output_name", "output"),
             "output_units": local.attrs.get("output_units", ""),
+            **{name: local.attrs[name] for name in MODEL_FACTS if name in local.attrs},
             "n_rows": n_rows,
             "software": software(),
         },

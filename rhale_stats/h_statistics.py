@@ -19,6 +19,7 @@ from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins import BinRule, QuantileBins, describe
 from rhale_stats.effects import MISSING, PROGRESS_DELAY, seed_of
+from rhale_stats.identity import row_coordinate
 from rhale_stats.schema import (
     OUTPUT,
     OUTPUT_UNITS,
@@ -238,7 +239,11 @@ def h_statistic(
         ],
         OUTPUT,
     )
-    out = out.assign_coords(row=("obs", rows, {"long_name": "number of the row", "units": "1"}))
+    dim, labels, about = row_coordinate(X, table.n_rows)
+    out = out.assign_coords(
+        obs=(dim, labels[rows], about),
+        row=("obs", rows, {"long_name": "number of the row", "units": "1"}),
+    )
     if weight is not None:
         out["weight"] = ("obs", w, {"long_name": "row weight", "units": "1"})
     attrs = getattr(X, "attrs", {})
@@ -830,9 +835,12 @@ def _gaps(
 
 
 def _fingerprint(table: models.Table, positions: list[int]) -> str:
-    """What tells tables apart: `compare` pairs the rows of one table only."""
+    """What tells tables apart, in whatever order features are named.
+
+    `compare` pairs the rows of one table only.
+    """
     digest = hashlib.blake2b(digest_size=16)
-    for position in positions:
+    for position in sorted(positions, key=lambda position: table.names[position]):
         column = (
             pd.Series(table.column(position))
             if table.is_numeric(position)

@@ -24,6 +24,7 @@ from rhale_stats.effects import (
     resolution,
 )
 from rhale_stats.h_statistics import is_h_statistics
+from rhale_stats.identity import check_same_output, row_labels
 from rhale_stats.inference import (
     ADJUSTMENTS,
     Clusters,
@@ -52,7 +53,7 @@ from rhale_stats.schema import (
     software,
 )
 from rhale_stats.surface_data import is_surface
-from rhale_stats.validate import check_choice, check_count, check_level
+from rhale_stats.validate import check_choice, check_count, check_level, row_codes
 
 NULLS = {
     "zero": "all effects are 0",
@@ -60,6 +61,8 @@ NULLS = {
     "homogeneous": "all rows have one effect in a bin",
 }
 
+# Local effects of pairs, and the effects that were made from them, by parameter.
+PAIRED = (("paired[0]", "a"), ("paired[1]", "b"))
 # Points of a comparison between two edges where a curve is bent.
 QUARTERS = np.array([0.25, 0.5, 0.75])
 
@@ -527,7 +530,7 @@ def compare(
             f"{', '.join(feature_names(b))}."
         )
     a, b = with_std_error(a), with_std_error(b)
-    pairs = None if paired is None else _pairs((a, b), paired, groups)
+    pairs = None if paired is None else _pairs((a, b), paired, groups, names)
     if pairs is None and groups is not None:
         raise ValueError(
             "groups must come with paired; got groups alone. Without pairs give them to the "
@@ -824,13 +827,17 @@ def _pairs(
     effects: tuple[xr.Dataset, xr.Dataset],
     paired: tuple[xr.Dataset, xr.Dataset],
     groups: ArrayLike | None,
+    names: list[str],
 ) -> _Pairs:
     """Raise ``ValueError`` unless rows, weights and groups of both go together."""
-    sizes = [check_local(local).sizes["obs"] for local in paired]
+    paired = _local_pair(paired)
+    sizes = [local.sizes["obs"] for local in paired]
     if sizes[0] != sizes[1]:
         raise ValueError(
             f"paired must be local effects of the same rows; got {sizes[0]} and {sizes[1]} rows."
         )
+    for local, effect, of in zip(paired, effects, PAIRED, strict=True):
+        check_same_output(local, effect, of)
     used = [is_used_row(local, effect) for local, effect in zip(paired, effects, strict=True)]
     if groups is None:
         if any(is_grouped(effect) for effect in effects):
@@ -841,22 +848,59 @@ def _pairs(
             )
         unit, repeats, source = np.arange(sizes[0]), _multiplicity(paired), "pairs of rows"
     else:
-        given = np.asarray(groups)
-        if given.shape != (sizes[0],):
-            raise ValueError(
-                f"groups must have one entry for each of {sizes[0]} pairs; got shape {given.shape}."
-            )
-        names, unit = np.unique(given, return_inverse=True)
-        repeats = np.ones(len(names))
-        n_groups = len(np.unique(unit[used[0] | used[1]]))
+        either = used[0] | used[1]
+        code = row_codes(groups, row_labels(paired[0]), either, "groups", "pairs")
+        n_groups = int(code.max(initial=-1)) + 1
         if n_groups < 2:
             raise ValueError(f"groups must be at least two; got {n_groups}.")
+        # Rows that neither effect uses are of no group that counts.
+        unit = np.zeros(sizes[0], dtype=np.int64)
+        unit[either] = code
+        repeats = np.ones(n_groups)
         source = f"pairs of rows in {n_groups} groups"
     first, second = (
         Clusters(columns(local.isel(obs=rows)), local, unit[rows], len(repeats))
         for local, rows in zip(paired, used, strict=True)
     )
+    for side, effect, of in zip((first, second), effects, PAIRED, strict=True):
+        for name in names:
+            row = one_feature(effect, name)
+            if row.sizes["bin"]:
+                check_same_rows(row, side.rows, feature_position(side.local, name), *of)
+    _check_rows_of_pairs(paired)
     return _Pairs((first, second), repeats, groups is not None, source)
+
+
+def _local_pair(paired: object) -> tuple[xr.Dataset, xr.Dataset]:
+    """The local effects of both sides; raise ``TypeError`` for something else than two."""
+    if not isinstance(paired, tuple | list) or len(paired) != 2:
+        raise TypeError(
+            f"paired must be two Datasets, the local effects of a and those of b; got "
+            f"{type(paired).__name__}."
+        )
+    first, second = (check_local(one, name) for one, (name, _) in zip(paired, PAIRED, strict=True))
+    return first, second
+
+
+def _check_rows_of_pairs(paired: tuple[xr.Dataset, xr.Dataset]) -> None:
+    """Raise ``ValueError`` where rows are named otherwise, or have other values of every feature.
+
+    Some features may have changed between two measurements of the same rows.
+    """
+    first, second = paired
+    advice = "Leave paired out if rows are independent of each other."
+    if not np.array_equal(first["obs"].values, second["obs"].values):
+        raise ValueError(
+            f"paired must be local effects of the same rows in the same order; their rows are "
+            f"named otherwise (obs). {advice}"
+        )
+    common = set(feature_names(first)) & set(feature_names(second))
+    x = [{name: one["x"].sel(feature=name).values for name in common} for one in paired]
+    if not any(np.array_equal(x[0][name], x[1][name], equal_nan=True) for name in common):
+        raise ValueError(
+            f"paired must be local effects of the same rows in the same order; these have other "
+            f"values of every feature. {advice}"
+        )
 
 
 def _multiplicity(paired: tuple[xr.Dataset, xr.Dataset]) -> FloatArray:
@@ -932,7 +976,6 @@ def _influences(
     """Influences of units on the stretch that has a curve, and which units have rows there."""
     position = feature_position(side.local, str(row["feature"].values))
     x, g = side.rows.x[position], side.rows.local_effect[position]
-    check_same_rows(row, x, side.rows)
     if is_categorical(row):
         return level_sums(row, side.rows, position, side.group, side.n_groups), np.unique(
             side.group

@@ -30,6 +30,7 @@ from rhale_stats.curves import (
 )
 from rhale_stats.effects import Rows, check_same_rows, columns, is_used_row
 from rhale_stats.h_statistics import is_h_statistics
+from rhale_stats.identity import check_same_output, fingerprint_of, row_labels, same_rows
 from rhale_stats.profile_data import is_profile
 from rhale_stats.schema import (
     EFFECT_VARIABLES,
@@ -48,7 +49,7 @@ from rhale_stats.schema import (
     stacked,
     variable,
 )
-from rhale_stats.validate import check_choice, check_count, check_level
+from rhale_stats.validate import check_choice, check_count, check_level, row_codes
 
 CURVE_TARGETS = {
     "mean": "curve centred at its mean over the population, math [26]",
@@ -164,6 +165,7 @@ def std_error(
     >>> effect["effect_se"].sel(feature="x0").round(2).values
     array([0.22, 0.22, 0.19, 0.19])
     """
+    _check_local_given(local)
     if second_order.is_surface(effect):
         if groups is not None:
             raise ValueError(
@@ -174,7 +176,7 @@ def std_error(
         return h_statistic_inference.std_error(effect, groups)
     if is_profile(effect):
         return profile_inference.std_error(effect, groups)
-    effect = check_effect(effect)
+    effect, local = check_effect(effect), None if local is None else check_local(local)
     if "debiased" in effect.attrs:
         raise ValueError(
             "effect must be what rhale returned; this one is from debias, which has its standard "
@@ -200,7 +202,7 @@ def std_error(
             raise ValueError(
                 "local must be given with groups: std_error(effect, local, groups=...)."
             )
-        clusters = Clusters.of(check_local(local), effect, groups)
+        clusters = Clusters.of(local, effect, groups)
         source = f"rows in {clusters.n_groups} groups"
         rows = [_of_groups(one_feature(effect, name), clusters, name) for name in names]
     facts = {"source": source, "kind": "central limit theorem"}
@@ -225,6 +227,15 @@ def std_error(
     out.attrs.pop("n_groups", None)
     out = out.drop_vars("feature_n_groups", errors="ignore")
     return out if levels else out.drop_vars(GROUP_COVARIANCES, errors="ignore")
+
+
+def _check_local_given(local: object) -> None:
+    """Raise ``TypeError`` where groups came in the place of the local effects."""
+    if local is not None and not isinstance(local, xr.Dataset):
+        raise TypeError(
+            f"local must be the Dataset that local_effects(model, X) returns; got "
+            f"{type(local).__name__}. Groups are named: std_error(effect, local, groups=...)."
+        )
 
 
 def has_covariance(row: xr.Dataset) -> bool:
@@ -377,23 +388,19 @@ class Clusters(NamedTuple):
     @classmethod
     def of(cls, local: xr.Dataset, effect: xr.Dataset, groups: ArrayLike) -> Clusters:
         """Raise ``ValueError`` unless there is a group for every row, and two at least."""
-        given = np.asarray(groups)
-        if given.shape != (local.sizes["obs"],):
-            raise ValueError(
-                f"groups must have one entry for each of {local.sizes['obs']} rows of local; got "
-                f"shape {given.shape}."
-            )
+        check_same_output(local, effect, ("local", "effect"))
         used = is_used_row(local, effect)
-        names, group = np.unique(given[used], return_inverse=True)
-        if len(names) < 2:
-            raise ValueError(f"groups must be at least two; got {len(names)}.")
-        return cls(columns(local.isel(obs=used)), local, group, len(names))
+        group = row_codes(groups, row_labels(local), used, "groups")
+        n_groups = int(group.max(initial=-1)) + 1
+        if n_groups < 2:
+            raise ValueError(f"groups must be at least two; got {n_groups}.")
+        return cls(columns(local.isel(obs=used)), local, group, n_groups)
 
     def influences(self, row: xr.Dataset, name: str) -> influence.RowSums:
         """Influences of the groups on all bins of one feature."""
         position = feature_position(self.local, name)
         x, g = self.rows.x[position], self.rows.local_effect[position]
-        check_same_rows(row, x, self.rows)
+        check_same_rows(row, self.rows, position)
         if is_categorical(row):
             return level_sums(row, self.rows, position, self.group, self.n_groups)
         cells = fine_of(row)
@@ -834,12 +841,33 @@ def check_boot(effect: xr.Dataset, boot: object, method: str) -> xr.Dataset:
     edges = boot["edge_value"].values, effect["edge_value"].values
     if not np.array_equal(*edges, equal_nan=True):
         raise ValueError("boot must be of the bins of effect; these have other edges.")
+    boot = of_part(boot)
+    _check_estimates(effect, boot)
     if method == "studentized" and "curve_se" not in boot:
         raise ValueError(
             "boot must hold standard errors for method 'studentized'; make it with "
             "bootstrap(..., studentize=True)."
         )
-    return of_part(boot)
+    return boot
+
+
+def _check_estimates(effect: xr.Dataset, boot: xr.Dataset) -> None:
+    """Raise ``ValueError`` where replicates are of other rows, another model or another curve."""
+    check_same_output(boot, effect, ("boot", "effect"))
+    for number, name in enumerate(feature_names(effect)):
+        own, other = (fingerprint_of(own_facts(one.isel(feature=number))) for one in (effect, boot))
+        if own and other and own != other:
+            rows = "of another model" if same_rows(own, other) else "of other rows"
+            raise ValueError(
+                f"boot must be of effect; its replicates of feature {name!r} are {rows}. Make it "
+                f"again: bootstrap(local, effect)."
+            )
+    centering = [str(one.attrs.get("centering", "")) for one in (effect, boot)]
+    if all(centering) and centering[0] != centering[1]:
+        raise ValueError(
+            f"boot must be of effect; its curves are centred by {centering[1]!r} and that of "
+            f"effect by {centering[0]!r}. Make it again: bootstrap(local, effect)."
+        )
 
 
 def _bootstrap_intervals(row: xr.Dataset, boot: xr.Dataset, level: float, method: str) -> Estimates:

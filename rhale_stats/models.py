@@ -328,6 +328,11 @@ class Outputs:
         self._choose(labels, what)
 
 
+def is_classifier(model: object) -> bool:
+    """Whether the model has more than one scale to answer on."""
+    return hasattr(model, "predict_proba") or hasattr(model, "decision_function")
+
+
 def _method_of(model: Model, scale: str) -> tuple[str, Callable[[Any], Any]]:
     """What of the model is called, by name."""
     if scale == "decision":

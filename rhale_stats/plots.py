@@ -29,7 +29,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.by_part import has_gaps
 from rhale_stats.category_plots import Ends, draw_levels, draw_shares
 from rhale_stats.curves import curve_of
-from rhale_stats.effects import estimation_rows
+from rhale_stats.effects import check_no_other_model, columns, estimation_rows
 from rhale_stats.inference import draws_of, std_error
 from rhale_stats.plot_tools import AVERAGE as AVERAGE
 from rhale_stats.plot_tools import HETEROGENEITY as HETEROGENEITY
@@ -1246,9 +1246,10 @@ def rows_of(local: xr.Dataset, row: xr.Dataset) -> RowsInBins | None:
         )
     if not row.sizes["bin"]:
         return None
-    column = local.isel(feature=feature_position(local, name))
+    at, there = feature_position(local, name), np.ones(local.sizes["obs"], dtype=bool)
     if has_gaps(local):
-        column = column.isel(obs=column["x"].notnull().values)
+        there = local["x"].isel(feature=at).notnull().values
+    column = local.isel(feature=at, obs=there)
     x, g = (np.asarray(column[name].values, dtype=np.float64) for name in ("x", "local_effect"))
     frequency = local.attrs.get("weight_kind") == "frequency"
     weight = np.ones(len(x))
@@ -1270,6 +1271,7 @@ def rows_of(local: xr.Dataset, row: xr.Dataset) -> RowsInBins | None:
             f"for feature {name!r}; got {outside} of {len(x)} rows outside. Pass the local effects "
             f"that effect was made from, or select the rows first: local.isel(obs=...)."
         )
+    check_no_other_model(row, columns(local.isel(feature=[at], obs=there)), 0)
     return RowsInBins(x, g, weight, frequency, bin_index(edges, x))
 
 

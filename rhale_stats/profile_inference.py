@@ -15,6 +15,7 @@ import xarray as xr
 from rhale_stats.arrays import intervals, resample
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.identity import check_boot_of
 from rhale_stats.profile_data import (
     METHOD_NAMES,
     check_profile,
@@ -155,7 +156,7 @@ def _check_boot(profile: xr.Dataset, boot: object, method: str) -> xr.Dataset:
             "boot must be of this profile; it has another grid or another centring. Make it again: "
             "bootstrap(ice, profile)."
         )
-    return boot
+    return check_boot_of(profile, boot, ["curve"], "bootstrap(ice, profile)")
 
 
 def confband(profile: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.Dataset:

@@ -24,6 +24,7 @@ from rhale_stats.arrays.binning import bin_edges, bin_index, quantile_edges
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins import BinRule, Column, EqualWidthBins, GivenBins, QuantileBins, describe
 from rhale_stats.effects import MISSING, PROGRESS_DELAY
+from rhale_stats.identity import row_coordinate
 from rhale_stats.profile_data import CENTERINGS, NOMINAL, VARIABLES, variable
 from rhale_stats.schema import (
     COUNTS,
@@ -814,12 +815,9 @@ class _Given:
 
     def with_rows(self, out: xr.Dataset, axes: Sequence[_Axis]) -> xr.Dataset:
         """The result with the values and weights of the rows, and their labels."""
-        index = getattr(self.X, "index", None)
-        labels = np.flatnonzero(self.present)
-        if isinstance(index, pd.Index) and index.nlevels == 1 and index.is_unique:
-            labels = index.to_numpy()[self.present]
+        dim, labels, about_rows = row_coordinate(self.X, self.table.n_rows)
         out = out.assign(x=variable("x", np.stack([axis.x for axis in axes]))).assign_coords(
-            obs=("obs", labels)
+            obs=(dim, labels[self.present], about_rows)
         )
         if self.weight is None:
             return out

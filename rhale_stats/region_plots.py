@@ -40,7 +40,7 @@ from rhale_stats.plots import (
     style,
     with_standard_errors,
 )
-from rhale_stats.regional import check_tree
+from rhale_stats.regional import check_rows_of_tree, check_tree
 from rhale_stats.schema import (
     ROWS,
     check_effect,
@@ -235,11 +235,7 @@ def _global(effect: object, name: str) -> xr.Dataset:
 
 def _local_of(local: object, tree: xr.Dataset) -> xr.Dataset:
     local = check_local(local)
-    if not np.array_equal(local["obs"].values, tree["obs"].values):
-        raise ValueError(
-            f"local must be the Dataset that the tree was made from; it has {local.sizes['obs']} "
-            f"rows and the tree {tree.sizes['obs']}, or they are named otherwise."
-        )
+    check_rows_of_tree(local, tree)
     return local
 
 

@@ -38,7 +38,13 @@ from rhale_stats.effects import (
     is_used_row,
     rhale,
 )
-from rhale_stats.h_statistics import is_h_statistics
+from rhale_stats.h_statistics import STATISTICS, is_h_statistics
+from rhale_stats.identity import (
+    OF_ESTIMATE,
+    check_same_output,
+    estimate_fingerprint,
+    row_labels,
+)
 from rhale_stats.inference import at_edges, fit_of, level_sums, on_effects
 from rhale_stats.profile_data import is_profile
 from rhale_stats.schema import (
@@ -57,7 +63,7 @@ from rhale_stats.schema import (
     variable,
 )
 from rhale_stats.sizes import SIZES
-from rhale_stats.validate import check_choice, check_count
+from rhale_stats.validate import check_choice, check_count, row_codes
 
 # Weights of this many bytes are held at once, by all threads together.
 CHUNK_BYTES = 1 << 28
@@ -197,14 +203,17 @@ def bootstrap(
         if is_h_statistics(local):
             drawn, units = _of_h_statistics(local, effect, scheme, *given, seeds)
             fixed, effect = {}, local
+            estimates = [name for name in STATISTICS if name in local]
         elif effect is not None and is_profile(effect):
             drawn, units = _of_profile(local, effect, scheme, *given, seeds)
-            fixed = {"grid": "fixed"}
+            fixed, estimates = {"grid": "fixed"}, ["curve"]
         else:
             drawn, units = _of_surface(local, effect, scheme, *given, seeds)
-            fixed, effect = {"bins": "fixed"}, local
+            fixed, effect, estimates = {"bins": "fixed"}, local, ["second_effect"]
+        fixed[OF_ESTIMATE] = estimate_fingerprint(effect, estimates)
     else:
         local, effect = check_local(local), check_effect(effect)
+        check_same_output(local, effect, ("local", "effect"))
         if "debiased" in effect.attrs:
             raise ValueError(
                 "effect must be what rhale or std_error returned; this one is debiased."
@@ -218,7 +227,11 @@ def bootstrap(
                 "rebin must be False with frequency weights: rows that are drawn again would count "
                 "as one. Repeat the rows instead, or take weight_kind='precision'."
             )
-        units = _units(rows, used, *given)
+        for name in feature_names(effect):
+            row = one_feature(effect, name)
+            if row.sizes["bin"]:
+                check_same_rows(row, rows, feature_position(local, name))
+        units = _units(rows, used, row_labels(local), *given)
         if rebin:
             some = local.isel(obs=used)
             drawn = _rebinned(some, effect, scheme, units, seeds, n_grid, progress=progress)
@@ -257,7 +270,7 @@ def _of_surface(
         )
     behind = second_order.Rows.of(surface)
     rows = Rows([], [], behind.weight, behind.frequency, len(behind.weight))
-    units = _units(rows, behind.used, groups, strata)
+    units = _units(rows, behind.used, row_labels(surface), groups, strata)
     return second_order.replicates(surface, behind, scheme, units, seeds), units
 
 
@@ -277,7 +290,11 @@ def _of_h_statistics(
     h_inference.check_answers(found)
     weight, frequency = h_inference.weight_and_kind(found)
     rows = Rows([], [], weight, frequency, len(weight))
-    units = _units(rows, h_inference.used_rows(found), groups, strata)
+    groups, strata = (
+        None if given is None else h_inference.by_row(given, name, found)
+        for given, name in ((groups, "groups"), (strata, "strata"))
+    )
+    units = _units(rows, h_inference.used_rows(found), None, groups, strata)
     return h_inference.replicates(found, scheme, units, seeds), units
 
 
@@ -294,7 +311,7 @@ def _of_profile(
     weight = ice["weight"].values if "weight" in ice else None
     n_rows = ice.sizes["obs"]
     rows = Rows([], [], weight, ice.attrs["weight_kind"] == "frequency", n_rows)
-    units = _units(rows, np.ones(n_rows, dtype=bool), groups, strata)
+    units = _units(rows, np.ones(n_rows, dtype=bool), row_labels(ice), groups, strata)
     return profile_inference.replicates(ice, profile, scheme, units, seeds), units
 
 
@@ -318,11 +335,16 @@ def _named(found: xr.Dataset | xr.DataArray, replicates: xr.Dataset) -> xr.Datas
 
 
 def _units(
-    rows: Rows, used: NDArray[np.bool_], groups: ArrayLike | None, strata: ArrayLike | None
+    rows: Rows,
+    used: NDArray[np.bool_],
+    labels: NDArray[Any] | None,
+    groups: ArrayLike | None,
+    strata: ArrayLike | None,
 ) -> resample.Units:
-    """What is drawn, from what a user said of all rows."""
+    """What is drawn, from what a user said of all rows, which have these labels."""
     group, stratum = (
-        _codes(given, name, used) for given, name in ((groups, "groups"), (strata, "strata"))
+        None if given is None else row_codes(given, labels, used, name)
+        for given, name in ((groups, "groups"), (strata, "strata"))
     )
     size = rows.weight if rows.frequency and rows.weight is not None else None
     n_units = rows.n_rows if group is None else int(group.max()) + 1
@@ -340,19 +362,6 @@ def _units(
                 )
         members = [np.flatnonzero(of_unit == code) for code in range(int(stratum.max()) + 1)]
     return resample.Units(group, members, size)
-
-
-def _codes(given: ArrayLike | None, name: str, used: NDArray[np.bool_]) -> IntArray | None:
-    """Numbers from 0 for labels of rows."""
-    if given is None:
-        return None
-    labels = np.asarray(given)
-    if labels.shape != used.shape:
-        raise ValueError(
-            f"{name} must have one entry for each of {len(used)} rows of local; got shape "
-            f"{labels.shape}."
-        )
-    return np.unique(labels[used], return_inverse=True)[1]
 
 
 class _Feature(NamedTuple):
@@ -397,7 +406,6 @@ def _fixed(
             features.append(None)
             continue
         x, g = rows.x[position], rows.local_effect[position]
-        check_same_rows(row, x, rows)
         pieces = pieces_of(row)
         if is_categorical(row):
             features.append(_feature_of_levels(row, pieces, rows, position))
@@ -875,7 +883,10 @@ def bootstrap_refit(
     check_count("n_grid", n_grid, 2)
     table = data if isinstance(data, pd.DataFrame) else np.asarray(data)
     n_rows = len(table)
-    group = _codes(groups, "groups", np.ones(n_rows, dtype=bool))
+    group = None
+    if groups is not None:
+        labels = table.index.to_numpy() if isinstance(table, pd.DataFrame) else None
+        group = row_codes(groups, labels, np.ones(n_rows, dtype=bool), "groups", "rows of data")
     whole = check_effect(fit(table), "what fit returns", "rhale(local)")
     names = feature_names(whole)
     grid = _grid(whole, n_grid)

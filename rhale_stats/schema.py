@@ -359,9 +359,9 @@ def method_text(dataset: xr.Dataset) -> str:
     return "by feature: " + ", ".join(f"{n} {method}" for method, n in counts.items())
 
 
-def check_local(local: object) -> xr.Dataset:
+def check_local(local: object, parameter: str = "local") -> xr.Dataset:
     """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds local effects."""
-    return _check_kind(local, "local", ("x", "local_effect"), "local_effects(model, X)")
+    return _check_kind(local, parameter, ("x", "local_effect"), "local_effects(model, X)")
 
 
 def check_effect(
@@ -425,6 +425,7 @@ def with_outputs(dataset: xr.Dataset, labels: Sequence[Any], names: Sequence[str
             }
         )
     out = dataset.isel({OUTPUT: 0}, drop=True)
+    out.attrs["output_label"] = str(labels[0]) if names and names[0] else ""
     if names and names[0] and out.attrs["output_name"] == "output":
         out.attrs["output_name"] = names[0]
     return out

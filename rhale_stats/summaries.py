@@ -21,6 +21,7 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.intervals import around, student
 from rhale_stats.by_part import each_part
 from rhale_stats.curves import curve_of, has_cells
+from rhale_stats.effects import check_same_model
 from rhale_stats.h_statistic_inference import is_h_difference
 from rhale_stats.h_statistics import is_h_statistics
 from rhale_stats.inference import bin_degrees, fit_of, row_degrees, std_error
@@ -321,6 +322,9 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
     ------
     KeyError
         A feature of ``effect`` is not in ``local``.
+    ValueError
+        ``local`` has the rows of ``effect``, but the local effects of another model, output or
+        scale.
 
     Examples
     --------
@@ -332,6 +336,7 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
     ['x0', 'x0.local_effect', 'x0.bin', 'x0.effect', 'x0.residual', 'x0.curve']
     """
     local, effect = check_local(local), check_effect(effect)
+    check_same_model(local, effect)
     columns: dict[str, object] = {}
     if "weight" in local:
         columns["weight"] = local["weight"].values
