@@ -253,8 +253,6 @@ def _correlated(row: xr.Dataset, null: str) -> tuple[float, float, float]:
     covariance = contrast @ (covariance + least**2 * np.eye(len(own))) @ contrast.T
     se = np.sqrt(np.diagonal(covariance))
     score = np.sign(value) * intervals.normal_score(value / se, degrees)
-    # Where the t tail underflows, a score is as large as it can be.
-    score = np.clip(score, -intervals.MOST, intervals.MOST)
     statistic = float(score @ np.linalg.pinv(covariance / np.outer(se, se), hermitian=True) @ score)
     return statistic, float(len(score)), float(stats.chi2.sf(statistic, len(score)))
 

@@ -754,3 +754,17 @@ def test_a_bin_whose_rows_happen_to_be_alike_counts_with_the_spread_of_the_other
     p = rs.wald_test(effect, adjust="none")["p_value"]
     # Bins of five rows with two values are no normal samples: no more than that is claimed.
     assert float((p < 1e-6).mean()) == 0
+
+
+def test_wald_statistics_of_ordinary_data_are_finite():
+    """code.md B7: |t| above 38 underflowed, and the statistic was inf."""
+    x = np.random.default_rng(0).uniform(-1, 1, (20_000, 2))
+    local = local_of(x, np.column_stack([2 + 4 * x[:, 1], 4 * x[:, 0]]))
+    effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(5)))
+    found = rs.wald_test(effect, "zero").isel(feature=0)
+    t = (effect["effect"] / effect["effect_se"]).isel(feature=0).values
+    assert t.max() > 38
+    # Wallace (1959) with thousands of degrees of freedom.
+    degrees = effect["n_obs"].isel(feature=0).values - 1
+    assert_allclose(found["statistic"], np.sum(degrees * np.log1p(t**2 / degrees)), rtol=1e-3)
+    assert float(found["p_value"]) == 0
