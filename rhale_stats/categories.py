@@ -30,6 +30,7 @@ from rhale_stats.effects import (
     effects_of,
     labelled,
 )
+from rhale_stats.parallel import ignoring
 from rhale_stats.schema import (
     MISSING_LEVEL,
     OUTPUT,
@@ -315,9 +316,8 @@ def _by_encoding(order: str, levels: _Levels, y: FloatArray, counts: IntArray | 
     # Text that is not a number, so that no encoder takes it for one.
     frame = pd.DataFrame({"level": pd.Series([f"level {one}" for one in code], dtype=object)})
     encoder = getattr(category_encoders, ENCODERS[order])(cols=["level"])
-    with warnings.catch_warnings():
-        # Its own, about an option of pandas that it sets.
-        warnings.filterwarnings("ignore", ".*no_silent_downcasting")
+    # Its own, about an option of pandas that it sets.
+    with ignoring(Warning, ".*no_silent_downcasting"):
         encoder.fit(frame, pd.Series(y, name="target"))
         encoded = encoder.transform(frame)["level"].to_numpy(dtype=np.float64)
     _, first = np.unique(code, return_index=True)
@@ -481,6 +481,12 @@ def _warn_of_unused(found: Sequence[_Levels]) -> None:
         warnings.warn(f"Levels without rows are left out: {', '.join(unused)}.", stacklevel=4)
 
 
+def _mean_of_known(up: FloatArray, down: FloatArray) -> FloatArray:
+    """Mean of both differences, or the one that there is at the first and the last level."""
+    both = np.where(np.isnan(up), down, up) + np.where(np.isnan(down), up, down)
+    return np.asarray(both / 2)
+
+
 def _labelled(
     X: Any,
     table: models.Table,
@@ -495,14 +501,12 @@ def _labelled(
 ) -> xr.Dataset:
     """The Dataset of `level_effects`."""
     present = ~np.isnan(x)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)
-        effects = [
-            models.Differences(np.nanmean([up, down], axis=0)[there], error)
-            if len(one.texts) > 1
-            else models.NO_DIFFERENCES
-            for one, (up, down, error), there in zip(levels, parts, present.T, strict=True)
-        ]
+    effects = [
+        models.Differences(_mean_of_known(up, down)[there], error)
+        if len(one.texts) > 1
+        else models.NO_DIFFERENCES
+        for one, (up, down, error), there in zip(levels, parts, present.T, strict=True)
+    ]
     out = labelled(
         X,
         table,

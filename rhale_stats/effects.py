@@ -6,7 +6,6 @@ arithmetic on what it returned.
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +34,7 @@ from rhale_stats.bins import (
     of_differences,
 )
 from rhale_stats.by_part import each_part, features_by_rows, has_gaps, own_rows
+from rhale_stats.parallel import cpus
 from rhale_stats.profile_data import evaluate, is_profile
 from rhale_stats.schema import (
     EFFECT_UNITS,
@@ -457,8 +457,6 @@ def positions_of(
     return positions
 
 
-@each_part
-@own_rows
 def rhale(
     local: xr.Dataset,
     *,
@@ -548,6 +546,32 @@ def rhale(
     >>> effect["n_obs"].sel(feature="x0").values
     array([110, 108, 142, 140])
     """
+    effect = quiet_rhale(
+        local,
+        bins=bins,
+        centering=centering,
+        std_error_moments=std_error_moments,
+        honest=honest,
+        honest_fraction=honest_fraction,
+        rng=seed_of(rng) if honest else None,
+    )
+    _warn_of_empty_bins(effect)
+    return effect
+
+
+@each_part
+@own_rows
+def quiet_rhale(
+    local: xr.Dataset,
+    bins: BinRule | None = None,
+    *,
+    centering: str = "mean",
+    std_error_moments: bool = True,
+    honest: bool = False,
+    honest_fraction: float = 0.5,
+    rng: int | None = None,
+) -> xr.Dataset:
+    """`rhale` where bins without rows are expected: without its warning."""
     local = check_local(local)
     refuse_categorical(local, "rhale")
     check_choice("centering", centering, CENTERINGS)
@@ -574,7 +598,7 @@ def rhale(
     else:
         rows = search = columns(local)
     halves = (search, rows) if honest else (rows,)
-    threads = 1 if rows.size < THREADS_FROM else (os.cpu_count() or 1)
+    threads = 1 if rows.size < THREADS_FROM else cpus()
     lines = make_lines(rule)
 
     def first_pass(position: int) -> _Cells:
@@ -628,7 +652,6 @@ def rhale(
     # Without the second pass over the rows there is nothing to share out.
     threads = threads if std_error_moments or lines else 1
     estimates = map_features(second_pass, range(len(names)), threads)
-    _warn_of_empty_bins(names, estimates, honest=honest)
     effect = _dataset(local, rule, centering, estimates, rows.n_rows)
     effect.attrs |= split
     losses = {number: found.losses for number, found in partitions.items()}
@@ -934,21 +957,31 @@ def _estimates(
     return estimates
 
 
-def _warn_of_empty_bins(
-    names: Sequence[str], estimates: Sequence[Estimates], *, honest: bool
-) -> None:
+def _warn_of_empty_bins(effect: xr.Dataset) -> None:
+    """Name the features of ``effect`` that have bins without rows, and how many of how many."""
+    empty = effect["effect"].isnull() & (effect["bin"] < effect["n_bins"])
+    n_empty, n_bins = xr.broadcast(empty.sum("bin"), effect["n_bins"])
     found = []
-    for name, row in zip(names, estimates, strict=True):
-        if row and np.isnan(row["effect"]).any():
-            empty = np.isnan(row["effect"])
-            found.append(f"{name!r} ({int(empty.sum())} of {len(empty)})")
+    for name in feature_names(effect):
+        # Of all outputs the one with most.
+        most, of = max(
+            zip(
+                n_empty.sel(feature=name).values.flat,
+                n_bins.sel(feature=name).values.flat,
+                strict=True,
+            )
+        )
+        if most:
+            found.append(f"{name!r} ({most} of {of})")
     if found:
-        better = " or a larger min_obs" if honest else ", QuantileBins or OptimalBins"
+        better = ", QuantileBins or OptimalBins"
+        if "honest_seed" in effect.attrs:
+            better = " or a larger min_obs"
         warnings.warn(
             f"Bins without rows: {', '.join(found)}. Their effects are NaN. No curve crosses them: "
             f"it is given on the bins between gaps that have most rows, and NaN elsewhere. Use "
             f"fewer bins{better}.",
-            stacklevel=5,
+            stacklevel=3,
         )
 
 

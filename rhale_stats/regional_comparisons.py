@@ -6,7 +6,6 @@ often the model is asked for it. `regions` never asks it.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,7 @@ from rhale_stats import models
 from rhale_stats.arrays import regions as search
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins import EqualWidthBins, GivenBins, describe
-from rhale_stats.effects import cell_ends, labelled, positions_of, rhale
+from rhale_stats.effects import cell_ends, labelled, positions_of, quiet_rhale
 from rhale_stats.region_search import LOSSES, Node, Settings
 from rhale_stats.regional import Work, tree_of, work_of
 from rhale_stats.schema import ROWS, X_UNITS, software
@@ -443,9 +442,7 @@ def _in_bins(local: xr.Dataset, tree: xr.Dataset, edges: FloatArray, *names: str
     """Variables of the effect in given bins, (node, ...): of the rows of every node."""
     found = []
     for at in _rows_of_nodes(tree):
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Bins without rows", UserWarning)
-            effect = rhale(local.isel(obs=at), bins=GivenBins(edges), std_error_moments=False)
+        effect = quiet_rhale(local.isel(obs=at), bins=GivenBins(edges), std_error_moments=False)
         found.append([effect[name].values[0] for name in names])
     return [np.array(each) for each in zip(*found, strict=True)]
 

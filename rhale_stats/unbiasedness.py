@@ -7,7 +7,6 @@ only where the truth is known. Differences of neighbouring rows show it everywhe
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +35,7 @@ from rhale_stats.effects import (
     resolution,
 )
 from rhale_stats.inference import ADJUSTMENTS, adjusted, std_error
+from rhale_stats.parallel import cpus
 from rhale_stats.schema import (
     Estimates,
     bin_means,
@@ -194,7 +194,7 @@ def check_unbiased(
             return dict.fromkeys(CHECKS, np.nan)
         return _check(row, *own[names[number]], streams[number])
 
-    threads = 1 if local["x"].size < THREADS_FROM else (os.cpu_count() or 1)
+    threads = 1 if local["x"].size < THREADS_FROM else cpus()
     arrays = stacked(map_features(of_feature, range(len(names)), threads), effect.sizes["bin"])
     decided: dict[str, str | float] = {"adjust": adjust, "significance": significance}
     pvalues = {
