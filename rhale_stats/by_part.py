@@ -7,6 +7,7 @@ are missing in some rows have rows of their own. A function that knows one part 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -39,16 +40,36 @@ def each_part(function: Callable[P, T]) -> Callable[P, T]:
                 call: Callable[..., Any] = over_parts
                 results = [
                     call(
-                        *(_at(value, dim, number) for value in args),
-                        **{name: _at(value, dim, number) for name, value in kwargs.items()},
+                        *(_at(value, dim, number) for value in some),
+                        **{name: _at(value, dim, number) for name, value in named.items()},
                     )
-                    for number in range(_size(whole, dim))
+                    for number, (some, named) in enumerate(
+                        _with_same_draws(args, kwargs, _size(whole, dim))
+                    )
                 ]
                 out: T = together(results, whole[0], dim)
                 return out
         return function(*args, **kwargs)
 
     return over_parts
+
+
+def _with_same_draws(
+    args: tuple[Any, ...], kwargs: dict[str, Any], n: int
+) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """Arguments of so many calls that draw the same random numbers, by a seed or by a Generator.
+
+    The first call has the Generator that was given, which moves on; the others have copies.
+    """
+
+    def copied(value: Any) -> Any:
+        return deepcopy(value) if isinstance(value, np.random.Generator) else value
+
+    others = [
+        (tuple(map(copied, args)), {name: copied(value) for name, value in kwargs.items()})
+        for _ in range(n - 1)
+    ]
+    return [(args, kwargs), *others]
 
 
 def _size(whole: Sequence[xr.Dataset], dim: str) -> int:
@@ -117,12 +138,15 @@ def own_rows(function: Callable[P, T]) -> Callable[P, T]:
         if local is None:
             return function(*args, **kwargs)
         call: Callable[..., Any] = function
+        groups = features_by_rows(local)
         results = [
             call(
-                *(_of_group(value, local, *group) for value in args),
-                **{name: _of_group(value, local, *group) for name, value in kwargs.items()},
+                *(_of_group(value, local, *group) for value in some),
+                **{name: _of_group(value, local, *group) for name, value in named.items()},
             )
-            for group in features_by_rows(local)
+            for group, (some, named) in zip(
+                groups, _with_same_draws(args, kwargs, len(groups)), strict=True
+            )
         ]
         joined: Any = by_feature(results, feature_names(local))
         return cast(T, joined)

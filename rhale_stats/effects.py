@@ -60,6 +60,7 @@ from rhale_stats.schema import (
     variable,
     with_outputs,
 )
+from rhale_stats.seeds import seed_of, source_of
 from rhale_stats.validate import as_weights, check_choice, check_finite
 
 MISSING = ("raise", "drop", "bin")
@@ -490,7 +491,8 @@ def rhale(
     honest_fraction : float, default 0.5
         Share of the rows on which edges are chosen.
     rng : Generator, int or None
-        Source of the random halves, or its seed; ``honest_seed`` in the attributes reproduces them.
+        Source of the random halves, or its seed. None draws anew; ``seed`` in the attributes of the
+        result reproduces them (-1 with a Generator).
 
     Returns
     -------
@@ -546,6 +548,7 @@ def rhale(
     >>> effect["n_obs"].sel(feature="x0").values
     array([110, 108, 142, 140])
     """
+    generator, seed = source_of(rng)
     effect = quiet_rhale(
         local,
         bins=bins,
@@ -553,10 +556,10 @@ def rhale(
         std_error_moments=std_error_moments,
         honest=honest,
         honest_fraction=honest_fraction,
-        rng=seed_of(rng) if honest else None,
+        rng=generator,
     )
     _warn_of_empty_bins(effect)
-    return effect
+    return effect.assign_attrs(seed=seed) if honest else effect
 
 
 @each_part
@@ -569,7 +572,7 @@ def quiet_rhale(
     std_error_moments: bool = True,
     honest: bool = False,
     honest_fraction: float = 0.5,
-    rng: int | None = None,
+    rng: np.random.Generator | int | None = None,
 ) -> xr.Dataset:
     """`rhale` where bins without rows are expected: without its warning."""
     local = check_local(local)
@@ -712,11 +715,6 @@ def is_used_row(local: xr.Dataset, effect: xr.Dataset) -> NDArray[np.bool_]:
     """Which of these have a weight, too. Shape (n_obs,)."""
     used = is_estimation_row(local, effect)
     return used & (local["weight"].values > 0) if "weight" in local else used
-
-
-def seed_of(rng: np.random.Generator | int | None) -> int:
-    """A number that reproduces what is drawn next, to be kept with the result."""
-    return int(np.random.default_rng(rng).integers(2**53))
 
 
 def _with_losses(effect: xr.Dataset, losses: Mapping[int, FloatArray | None]) -> xr.Dataset:

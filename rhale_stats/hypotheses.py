@@ -52,6 +52,7 @@ from rhale_stats.schema import (
     slopes,
     software,
 )
+from rhale_stats.seeds import seeded
 from rhale_stats.surface_data import is_surface
 from rhale_stats.validate import check_choice, check_count, check_level
 
@@ -397,6 +398,7 @@ def _noise_in_the_middle(row: xr.Dataset) -> accumulate.Noise:
     return accumulate.Noise(middle, noise.covariance + away * noise.slope, noise.slope)
 
 
+@seeded
 @each_part
 def compare(
     a: xr.Dataset,
@@ -406,7 +408,7 @@ def compare(
     groups: ArrayLike | None = None,
     level: float = 0.95,
     n_draws: int = 20_000,
-    rng: np.random.Generator | int | None = 0,
+    rng: np.random.Generator | int | None = None,
     adjust: str = "holm",
 ) -> xr.Dataset:
     r"""Difference of two curves with its band, and a test of no difference anywhere.
@@ -489,7 +491,7 @@ def compare(
     ...     X = np.random.default_rng(seed).uniform(-1, 1, (500, 2))
     ...     local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
     ...     effects.append(rs.rhale(local, bins=rs.EqualWidthBins(5)))
-    >>> rs.compare(*effects)["p_value"].round(1).values
+    >>> rs.compare(*effects, rng=0)["p_value"].round(1).values
     array([0.7, 0.4])
     """
     check_level(level)

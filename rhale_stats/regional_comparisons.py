@@ -22,6 +22,7 @@ from rhale_stats.effects import cell_ends, labelled, positions_of, quiet_rhale
 from rhale_stats.region_search import LOSSES, Node, Settings
 from rhale_stats.regional import Work, tree_of, work_of
 from rhale_stats.schema import ROWS, X_UNITS, software
+from rhale_stats.seeds import source_of
 from rhale_stats.shapley import BACKGROUND, given_column, shapley_values
 from rhale_stats.validate import as_weights, check_choice, check_count, check_finite
 
@@ -337,7 +338,7 @@ def regional_shap(
         max_depth, min_drop, min_share, n_thresholds, thresholds, test, level, n_permutations
     )
     given = _Given.of(X, feature, conditioning, weights, weight_kind)
-    generator = np.random.default_rng(rng)
+    generator, seed = source_of(rng)
     asked, how = None, "given"
     if shap_values is None:
         asked = models.DifferenceQuotients(model, given.table, single=True)
@@ -352,7 +353,8 @@ def regional_shap(
     curve, spread = _in_bins(local, tree, edges, "effect", "heterogeneity")
     middles = (edges[:-1] + edges[1:]) / 2
     out = _finished(tree, "regional_shap", "Shapley values", middles, curve, spread, asked)
-    return out.assign_attrs(shapley=how)
+    drawn = asked is not None or test is not None
+    return out.assign_attrs(shapley=how, **({"seed": seed} if drawn else {}))
 
 
 # --- what the three have in common ----------------------------------------------------------------

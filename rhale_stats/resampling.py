@@ -53,6 +53,7 @@ from rhale_stats.schema import (
     stacked,
     variable,
 )
+from rhale_stats.seeds import seeded
 from rhale_stats.sizes import SIZES
 from rhale_stats.validate import check_choice, check_count
 
@@ -68,6 +69,7 @@ PER_EDGE = ("curve", "curve_se")
 TOTALS = ("average_effect", "heterogeneity_index", "heterogeneity_output", *SIZES)
 
 
+@seeded
 @each_part
 @own_rows
 def bootstrap(
@@ -120,7 +122,9 @@ def bootstrap(
         Points of the grid with ``rebin``.
     rng : Generator, int or None
         Source of the weights, or its seed. Every replicate has a stream of its own: results depend
-        neither on the number of threads nor on the memory at hand.
+        neither on the number of threads nor on the memory at hand. Several outputs have the same
+        weights. None draws anew; ``seed`` in the attributes of the result reproduces it (-1 with a
+        Generator).
     progress : bool, default True
         Show a bar where it takes long.
 
@@ -764,6 +768,7 @@ def _bar(total: int, what: str = "bootstrap", *, progress: bool) -> tqdm[Any]:
     return tqdm(total=total, desc=what, delay=PROGRESS_DELAY, disable=not progress, leave=False)
 
 
+@seeded
 def bootstrap_refit(
     fit: Callable[[Any], xr.Dataset],
     data: Any,
@@ -797,7 +802,7 @@ def bootstrap_refit(
     jobs : int, optional
         Processes; by default as many as there are CPUs for this process.
     rng : Generator, int or None
-        Source of the rows, or its seed. Every replicate has a stream of its own.
+        Source of the rows, or its seed, as in `bootstrap`. Every replicate has a stream of its own.
     progress : bool, default True
         Show a bar where it takes long.
 
@@ -966,6 +971,7 @@ def _mapped(
         yield from pool.map(_run, streams, chunksize=max(1, len(streams) // (8 * jobs)))
 
 
+@seeded
 @each_part
 @own_rows
 def folds(
@@ -994,7 +1000,7 @@ def folds(
     n_grid : int, default 101
         Points of the grid on which the folds are compared, over the range of all rows.
     rng : Generator, int or None
-        Source of the folds, or its seed.
+        Source of the folds, or its seed, as in `bootstrap`.
     progress : bool, default True
         Show a bar where it takes long.
 

@@ -49,6 +49,7 @@ from rhale_stats.schema import (
     stacked,
     variable,
 )
+from rhale_stats.seeds import seeded
 from rhale_stats.validate import check_choice, check_significance
 
 # Forms of a table that local effects know well enough to make it again.
@@ -93,13 +94,14 @@ FACTS: dict[str, dict[str, str]] = {
 }
 
 
+@seeded
 @each_part
 def check_unbiased(
     local: xr.Dataset,
     effect: xr.Dataset,
     *,
     adjust: str = "holm",
-    rng: np.random.Generator | int | None = 0,
+    rng: np.random.Generator | int | None = None,
     significance: float = 0.05,
 ) -> xr.Dataset:
     r"""Check of Theorem 1, bin by bin: how much of the variance is heterogeneity, how much not.
@@ -115,8 +117,9 @@ def check_unbiased(
     adjust : str, default "holm"
         Adjustment of the p-values over all bins and features, a method of statsmodels'
         ``multipletests``, or "none".
-    rng : Generator, int or None, default 0
-        Orders rows with equal values of the feature, which have no order of their own.
+    rng : Generator, int or None
+        Orders rows with equal values of the feature, which have no order of their own. ``seed`` as
+        in `confband`.
     significance : float, default 0.05
         A bin is called biased where its adjusted p-value is below this.
 
