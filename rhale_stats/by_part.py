@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -45,16 +46,36 @@ def each_part(function: Callable[P, T]) -> Callable[P, T]:
                 call: Callable[..., Any] = over_parts
                 results = [
                     call(
-                        *(_at(value, dim, number) for value in args),
-                        **{name: _at(value, dim, number) for name, value in kwargs.items()},
+                        *(_at(value, dim, number) for value in some),
+                        **{name: _at(value, dim, number) for name, value in named.items()},
                     )
-                    for number in range(_size(whole, dim))
+                    for number, (some, named) in enumerate(
+                        _with_same_draws(args, kwargs, _size(whole, dim))
+                    )
                 ]
                 out: T = together(results, whole[0], dim)
                 return out
         return function(*args, **kwargs)
 
     return over_parts
+
+
+def _with_same_draws(
+    args: tuple[Any, ...], kwargs: dict[str, Any], n: int
+) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """Arguments of so many calls that draw the same random numbers, by a seed or by a Generator.
+
+    The first call has the Generator that was given, which moves on; the others have copies.
+    """
+
+    def copied(value: Any) -> Any:
+        return deepcopy(value) if isinstance(value, np.random.Generator) else value
+
+    others = [
+        (tuple(map(copied, args)), {name: copied(value) for name, value in kwargs.items()})
+        for _ in range(n - 1)
+    ]
+    return [(args, kwargs), *others]
 
 
 def _size(whole: Sequence[xr.Dataset], dim: str) -> int:
@@ -130,9 +151,12 @@ def own_rows(function: Callable[P, T]) -> Callable[P, T]:
             if named.get(name) is not None:
                 rows = of_rows(named[name], row_labels(local), local.sizes["obs"], name)
                 named[name] = xr.DataArray(np.asarray(rows), dims="obs")
+        groups = features_by_rows(local)
         results = [
-            call(**{name: _of_group(value, *group) for name, value in named.items()})
-            for group in features_by_rows(local)
+            call(**{name: _of_group(value, *group) for name, value in some.items()})
+            for group, (_, some) in zip(
+                groups, _with_same_draws((), named, len(groups)), strict=True
+            )
         ]
         joined: Any = by_feature(results, feature_names(local))
         return cast(T, joined)

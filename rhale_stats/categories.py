@@ -32,6 +32,7 @@ from rhale_stats.effects import (
     own_columns,
 )
 from rhale_stats.identity import as_attribute, with_joint_fingerprints
+from rhale_stats.parallel import ignoring
 from rhale_stats.schema import (
     MISSING_LEVEL,
     OUTPUT,
@@ -318,9 +319,8 @@ def _by_encoding(order: str, levels: _Levels, y: FloatArray, counts: IntArray | 
     # Text that is not a number, so that no encoder takes it for one.
     frame = pd.DataFrame({"level": pd.Series([f"level {one}" for one in code], dtype=object)})
     encoder = getattr(category_encoders, ENCODERS[order])(cols=["level"])
-    with warnings.catch_warnings():
-        # Its own, about an option of pandas that it sets.
-        warnings.filterwarnings("ignore", ".*no_silent_downcasting")
+    # Its own, about an option of pandas that it sets.
+    with ignoring(Warning, ".*no_silent_downcasting"):
         encoder.fit(frame, pd.Series(y, name="target"))
         encoded = encoder.transform(frame)["level"].to_numpy(dtype=np.float64)
     _, first = np.unique(code, return_index=True)
@@ -482,6 +482,12 @@ def _warn_of_unused(found: Sequence[_Levels]) -> None:
     unused = [f"{one.name!r} ({one.n_unused})" for one in found if one.n_unused]
     if unused:
         warnings.warn(f"Levels without rows are left out: {', '.join(unused)}.", stacklevel=4)
+
+
+def _mean_of_known(up: FloatArray, down: FloatArray) -> FloatArray:
+    """Mean of both differences, or the one that there is at the first and the last level."""
+    both = np.where(np.isnan(up), down, up) + np.where(np.isnan(down), up, down)
+    return np.asarray(both / 2)
 
 
 def _labelled(

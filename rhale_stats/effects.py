@@ -6,7 +6,6 @@ arithmetic on what it returned.
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -48,11 +47,13 @@ from rhale_stats.identity import (
     row_coordinate,
     same_rows,
 )
+from rhale_stats.parallel import cpus
 from rhale_stats.profile_data import evaluate, is_profile
 from rhale_stats.schema import (
     EFFECT_UNITS,
     LINE_MOMENTS,
     OUTPUT,
+    PARTS,
     ROWS,
     X_UNITS,
     Estimates,
@@ -73,6 +74,7 @@ from rhale_stats.schema import (
     variable,
     with_outputs,
 )
+from rhale_stats.seeds import seed_of, source_of
 from rhale_stats.validate import check_choice, check_finite
 
 MISSING = ("raise", "drop", "bin")
@@ -508,8 +510,6 @@ def _form(table: models.Table) -> str:
     return "DataFrame with labels of its own"
 
 
-@each_part
-@own_rows
 def rhale(
     local: xr.Dataset,
     *,
@@ -549,7 +549,8 @@ def rhale(
     honest_fraction : float, default 0.5
         Share of the rows on which edges are chosen.
     rng : Generator, int or None
-        Source of the random halves, or its seed; ``honest_seed`` in the attributes reproduces them.
+        Source of the random halves, or its seed. None draws anew; ``seed`` in the attributes of the
+        result reproduces them (-1 with a Generator).
 
     Returns
     -------
@@ -610,6 +611,35 @@ def rhale(
     >>> effect["n_obs"].sel(feature="x0").values
     array([110, 108, 142, 140])
     """
+    generator, seed = source_of(rng)
+    effect = quiet_rhale(
+        local,
+        bins=bins,
+        centering=centering,
+        weighting=weighting,
+        std_error_moments=std_error_moments,
+        honest=honest,
+        honest_fraction=honest_fraction,
+        rng=generator,
+    )
+    _warn_of_gaps(effect)
+    return effect.assign_attrs(seed=seed) if honest else effect
+
+
+@each_part
+@own_rows
+def quiet_rhale(
+    local: xr.Dataset,
+    bins: BinRule | None = None,
+    *,
+    centering: str = "mean",
+    weighting: str = "axis",
+    std_error_moments: bool = True,
+    honest: bool = False,
+    honest_fraction: float = 0.5,
+    rng: np.random.Generator | int | None = None,
+) -> xr.Dataset:
+    """`rhale` where bins without rows are expected: without its warning."""
     local = check_local(local)
     refuse_categorical(local, "rhale")
     check_choice("centering", centering, CENTERINGS)
@@ -635,7 +665,7 @@ def rhale(
     else:
         rows = search = columns(local)
     halves = (search, rows) if honest else (rows,)
-    threads = 1 if rows.size < THREADS_FROM else (os.cpu_count() or 1)
+    threads = 1 if rows.size < THREADS_FROM else cpus()
     lines = make_lines(rule)
     slopes_across = cell_edges(local)
 
@@ -703,7 +733,6 @@ def rhale(
     # Without the second pass over the rows there is nothing to share out.
     threads = threads if std_error_moments or lines or weighting == "axis" else 1
     estimates = map_features(second_pass, range(len(names)), threads)
-    _warn_of_gaps(names, estimates, honest=honest)
     effect = _dataset(local, rule, centering, estimates, rows.n_rows)
     effect.attrs |= {"weighting": weighting} | split | fingerprints(rows, names, threads)
     losses = {number: found.losses for number, found in partitions.items()}
@@ -764,11 +793,6 @@ def is_used_row(local: xr.Dataset, effect: xr.Dataset) -> NDArray[np.bool_]:
     """Which of these have a weight, too. Shape (n_obs,)."""
     used = is_estimation_row(local, effect)
     return used & (local["weight"].values > 0) if "weight" in local else used
-
-
-def seed_of(rng: np.random.Generator | int | None) -> int:
-    """A number that reproduces what is drawn next, to be kept with the result."""
-    return int(np.random.default_rng(rng).integers(2**53))
 
 
 def _with_losses(effect: xr.Dataset, losses: Mapping[int, FloatArray | None]) -> xr.Dataset:
@@ -1185,25 +1209,36 @@ def _curve(
     return accumulate.curve_at(pieces.edges, curve - offset, pieces.slope, edges), offset
 
 
-def _warn_of_gaps(names: Sequence[str], estimates: Sequence[Estimates], *, honest: bool) -> None:
-    empty, gaps = [], []
-    for name, row in zip(names, estimates, strict=True):
-        if not row:
-            continue
-        without = np.isnan(row["effect"])
-        if without.any():
-            empty.append(f"{name!r} ({int(without.sum())} of {np.size(without)})")
-        elif np.isnan(row["curve"]).any():
-            cells, share = np.asarray(row["cell_value"]), np.asarray(row["cell_share"])
-            widest = max(np.flatnonzero(share == 0), key=lambda at: np.diff(cells)[at])
-            gaps.append(f"{name!r} (from {cells[widest]:.6g} to {cells[widest + 1]:.6g})")
-    if empty:
-        better = " or a larger min_obs" if honest else ", QuantileBins or OptimalBins"
+def _warn_of_gaps(effect: xr.Dataset) -> None:
+    """Name the features whose curve cannot be accumulated all along their axis, and why."""
+    within = effect["bin"] < effect["n_bins"]
+    empty = effect["effect"].isnull() & within
+    n_empty, n_bins = xr.broadcast(empty.sum("bin"), effect["n_bins"])
+    unknown = (effect["curve"].isnull() & (effect["edge"] <= effect["n_bins"])).any("edge")
+    unknown = unknown & (effect["n_bins"] > 0)
+    bins, gaps = [], []
+    for name in feature_names(effect):
+        # Of all outputs the one with most.
+        most, of = max(
+            zip(
+                n_empty.sel(feature=name).values.flat,
+                n_bins.sel(feature=name).values.flat,
+                strict=True,
+            )
+        )
+        if most:
+            bins.append(f"{name!r} ({most} of {of})")
+        elif bool(unknown.sel(feature=name).any()):
+            gaps.append(f"{name!r} ({_widest_gap(effect.sel(feature=name))})")
+    if bins:
+        better = ", QuantileBins or OptimalBins"
+        if "honest_seed" in effect.attrs:
+            better = " or a larger min_obs"
         warnings.warn(
-            f"Bins without rows: {', '.join(empty)}. Their effects are NaN. The curve cannot be "
+            f"Bins without rows: {', '.join(bins)}. Their effects are NaN. The curve cannot be "
             f"accumulated across them: it is reported on the stretch with the most rows and is NaN "
             f"elsewhere. Use fewer bins{better}.",
-            stacklevel=5,
+            stacklevel=3,
         )
     if gaps:
         warnings.warn(
@@ -1211,8 +1246,19 @@ def _warn_of_gaps(names: Sequence[str], estimates: Sequence[Estimates], *, hones
             f"a gap: it is reported on the stretch with the most rows and is NaN elsewhere. Where "
             f"the model itself can be asked across the gap, use "
             f"local_effects(model, X, method='finite_difference') or ale(model, X).",
-            stacklevel=5,
+            stacklevel=3,
         )
+
+
+def _widest_gap(row: xr.Dataset) -> str:
+    """The widest cell without rows of one feature, in words."""
+    for dim in PARTS:
+        if dim in row["cell_share"].dims:
+            row = row.isel({dim: 0})
+    edges, share = row["cell_value"].values, row["cell_share"].values
+    width = np.where(share == 0, np.diff(edges), -np.inf)
+    widest = int(np.nanargmax(width))
+    return f"from {edges[widest]:.6g} to {edges[widest + 1]:.6g}"
 
 
 # What local effects know of rows without a value, and effects hand on.

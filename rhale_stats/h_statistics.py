@@ -18,7 +18,7 @@ from rhale_stats.arrays import h_statistics as arrays
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins import BinRule, QuantileBins, describe
-from rhale_stats.effects import MISSING, PROGRESS_DELAY, seed_of
+from rhale_stats.effects import MISSING, PROGRESS_DELAY
 from rhale_stats.identity import row_coordinate
 from rhale_stats.schema import (
     OUTPUT,
@@ -37,6 +37,7 @@ from rhale_stats.second_order import (
     order_of,
     second_differences,
 )
+from rhale_stats.seeds import number_of
 from rhale_stats.validate import check_choice, check_count, check_finite, first_rows
 
 METHOD = "H-statistics"
@@ -110,7 +111,7 @@ def h_statistic(
         Keep the answers of the model, for `bootstrap`: 8 n² bytes a feature, a pair and an output,
         in all 110 MB for 10 features, 45 pairs and 500 rows. With kind "pdp" only.
     rng : Generator, int or None
-        Source of the rows that are drawn, or its seed.
+        Source of the rows that are drawn, or its seed; ``row_seed`` reproduces them.
     progress : bool, default True
         Show a bar on work over two seconds.
 
@@ -865,6 +866,6 @@ def _rows_used(
     check_count("n_rows", n_rows, 2)
     if n_rows >= len(present):
         return present, -1
-    seed = seed_of(rng)
+    seed = number_of(rng)
     drawn = np.random.default_rng(seed).choice(len(present), n_rows, replace=False)
     return present[np.sort(drawn)], seed

@@ -49,6 +49,7 @@ from rhale_stats.schema import (
     stacked,
     variable,
 )
+from rhale_stats.seeds import seeded
 from rhale_stats.validate import check_choice, check_count, check_level, row_codes
 
 CURVE_TARGETS = {
@@ -961,13 +962,14 @@ def draws_of(boot: xr.Dataset, name: str) -> FloatArray:
     return draws.reshape(-1, *draws.shape[2:])
 
 
+@seeded
 @each_part
 def confband(
     effect: xr.Dataset,
     *,
     level: float = 0.95,
     n_draws: int = 20_000,
-    rng: np.random.Generator | int | None = 0,
+    rng: np.random.Generator | int | None = None,
 ) -> xr.Dataset:
     r"""Simultaneous bands: they hold the whole curve, and all effects of a feature, at once.
 
@@ -981,8 +983,9 @@ def confband(
     n_draws : int, default 20000
         Draws from the normal distribution of the errors: the quantile has a Monte-Carlo error of
         about 0.3 %.
-    rng : Generator, int or None, default 0
-        Source of the draws, or its seed.
+    rng : Generator, int or None
+        Source of the draws, or its seed. None draws anew; ``seed`` in the attributes of the result
+        reproduces it (-1 with a Generator).
 
     Returns
     -------

@@ -38,6 +38,7 @@ from rhale_stats.schema import (
     unit_mapping,
     with_outputs,
 )
+from rhale_stats.seeds import source_of
 from rhale_stats.shapley import BACKGROUND, given_column, shapley_values
 from rhale_stats.validate import (
     as_edges,
@@ -402,7 +403,7 @@ def shap_dependence(
     output: models.OutputLabels = None,
     scale: str = "response",
     missing: str = "raise",
-    rng: np.random.Generator | int | None = 0,
+    rng: np.random.Generator | int | None = None,
 ) -> xr.Dataset:
     r"""SHAP dependence: Shapley values of a feature against its value, and a spline through them.
 
@@ -424,8 +425,9 @@ def shap_dependence(
     missing : {"raise", "drop", "bin"}, default "raise"
         As in `pdp`: no curve takes rows without a value of its feature. With "bin"
         ``missing_curve`` is their mean Shapley value, and in categories they have a level.
-    rng : Generator, int or None, default 0
-        Draws the background, and permutations.
+    rng : Generator, int or None
+        Draws the background, and permutations. None draws anew; ``seed`` in the attributes of the
+        result reproduces it (-1 with a Generator).
 
     Returns
     -------
@@ -474,9 +476,10 @@ def shap_dependence(
     given = _Given.of(X, features, weights, weight_kind, missing)
     axes = given.axes(grid, n_grid, grid_kind)
     asked, how = None, "given"
+    generator, seed = source_of(rng)
     if shap_values is None:
         asked = models.DifferenceQuotients(model, given.table, output, scale)
-        each, how = shapley_values(asked, background, np.random.default_rng(rng), "shap_dependence")
+        each, how = shapley_values(asked, background, generator, "shap_dependence")
         values = [each[:, axis.position].T for axis in axes]
     else:
         if np.ndim(getattr(shap_values, "values", shap_values)) == 1 and len(axes) > 1:
@@ -497,6 +500,7 @@ def shap_dependence(
         grid_kind=grid_kind,
         shapley=how,
         n_background=_size(background, given.table.n_rows) if asked is not None else 0,
+        **({"seed": seed} if asked is not None else {}),
     )
 
 

@@ -30,7 +30,6 @@ from rhale_stats.effects import (
     columns,
     honest_split,
     rhale,
-    seed_of,
 )
 from rhale_stats.identity import (
     MODEL_FACTS,
@@ -61,6 +60,7 @@ from rhale_stats.schema import (
     software,
     stack,
 )
+from rhale_stats.seeds import seed_of, source_of
 from rhale_stats.splits import (
     THRESHOLDS,
     Candidates,
@@ -166,7 +166,8 @@ def regions(
         dearer, whose loss on held-out rows is within a standard error of the least, by
         cross-validation over so many folds. Not with honest trees.
     rng : Generator, int or None
-        Source of permutations, honest halves and folds, or its seed.
+        Source of permutations, honest halves and folds, or its seed. None draws anew; ``seed`` in
+        the attributes of the result reproduces them (-1 with a Generator).
 
     Returns
     -------
@@ -396,13 +397,16 @@ def work_of(
     if min_obs is not None:
         check_count("min_obs", min_obs, 1)
     least = max(n_rows // 20, 10) if min_obs is None else min_obs
-    generator = np.random.default_rng(rng)
-    search, judge, facts = np.arange(rows.n_rows), None, {}
+    generator, seed = source_of(rng)
+    search, judge = np.arange(rows.n_rows), None
+    facts: dict[str, Any] = {}
+    if settings.test is not None or n_folds is not None:
+        facts["seed"] = seed
     if settings.test == "honest":
-        seed = seed_of(generator)
-        chosen = honest_split(local.sizes["obs"], honest_fraction, seed)[present]
+        honest_seed = seed_of(generator)
+        chosen = honest_split(local.sizes["obs"], honest_fraction, honest_seed)[present]
         search, judge = np.flatnonzero(chosen), np.flatnonzero(~chosen)
-        facts = {"honest_fraction": float(honest_fraction), "honest_seed": seed}
+        facts |= {"honest_fraction": float(honest_fraction), "honest_seed": honest_seed}
         if min_obs is None:
             least = max(least // 2, 10)
     return Work(

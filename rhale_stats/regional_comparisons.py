@@ -6,7 +6,6 @@ often the model is asked for it. `regions` never asks it.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +18,11 @@ from rhale_stats import models
 from rhale_stats.arrays import regions as search
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins import EqualWidthBins, GivenBins, describe
-from rhale_stats.effects import difference_edges, labelled, rhale
+from rhale_stats.effects import difference_edges, labelled, quiet_rhale
 from rhale_stats.region_search import LOSSES, Node, Settings
 from rhale_stats.regional import Work, tree_of, work_of
 from rhale_stats.schema import ROWS, X_UNITS, software
+from rhale_stats.seeds import source_of
 from rhale_stats.shapley import BACKGROUND, given_column, shapley_values
 from rhale_stats.validate import check_choice, check_count, check_finite
 
@@ -338,7 +338,7 @@ def regional_shap(
         max_depth, min_drop, min_share, n_thresholds, thresholds, test, level, n_permutations
     )
     given = _Given.of(X, feature, conditioning, weights, weight_kind)
-    generator = np.random.default_rng(rng)
+    generator, seed = source_of(rng)
     asked, how = None, "given"
     if shap_values is None:
         asked = models.DifferenceQuotients(model, given.table, single=True)
@@ -353,7 +353,8 @@ def regional_shap(
     curve, spread = _in_bins(local, tree, edges, "effect", "heterogeneity")
     middles = (edges[:-1] + edges[1:]) / 2
     out = _finished(tree, "regional_shap", "Shapley values", middles, curve, spread, asked)
-    return out.assign_attrs(shapley=how)
+    drawn = asked is not None or test is not None
+    return out.assign_attrs(shapley=how, **({"seed": seed} if drawn else {}))
 
 
 # --- what the three have in common ----------------------------------------------------------------
@@ -445,9 +446,7 @@ def _in_bins(local: xr.Dataset, tree: xr.Dataset, edges: FloatArray, *names: str
     """Variables of the effect in given bins, (node, ...): of the rows of every node."""
     found = []
     for at in _rows_of_nodes(tree):
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Bins without rows", UserWarning)
-            effect = rhale(local.isel(obs=at), bins=GivenBins(edges), std_error_moments=False)
+        effect = quiet_rhale(local.isel(obs=at), bins=GivenBins(edges), std_error_moments=False)
         found.append([effect[name].values[0] for name in names])
     return [np.array(each) for each in zip(*found, strict=True)]
 

@@ -6,18 +6,15 @@ model is never asked again. All features and all statistics share the weights.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from rhale_stats import h_statistic_inference as h_inference
@@ -36,7 +33,7 @@ from rhale_stats.effects import (
     check_same_rows,
     columns,
     is_used_row,
-    rhale,
+    quiet_rhale,
 )
 from rhale_stats.h_statistics import STATISTICS, is_h_statistics
 from rhale_stats.identity import (
@@ -46,6 +43,7 @@ from rhale_stats.identity import (
     row_labels,
 )
 from rhale_stats.inference import at_edges, fit_of, level_sums, on_effects
+from rhale_stats.parallel import cpus, one_blas_thread
 from rhale_stats.profile_data import is_profile
 from rhale_stats.schema import (
     EFFECT_VARIABLES,
@@ -62,6 +60,7 @@ from rhale_stats.schema import (
     stacked,
     variable,
 )
+from rhale_stats.seeds import seeded
 from rhale_stats.sizes import SIZES
 from rhale_stats.validate import check_choice, check_count, row_codes
 
@@ -77,6 +76,7 @@ PER_EDGE = ("curve", "curve_se")
 TOTALS = ("average_effect", "heterogeneity_index", "heterogeneity_output", *SIZES)
 
 
+@seeded
 @each_part
 @own_rows
 def bootstrap(
@@ -129,7 +129,9 @@ def bootstrap(
         Points of the grid with ``rebin``.
     rng : Generator, int or None
         Source of the weights, or its seed. Every replicate has a stream of its own: results depend
-        neither on the number of threads nor on the memory at hand.
+        neither on the number of threads nor on the memory at hand. Several outputs have the same
+        weights. None draws anew; ``seed`` in the attributes of the result reproduces it (-1 with a
+        Generator).
     progress : bool, default True
         Show a bar where it takes long.
 
@@ -446,7 +448,7 @@ def _fixed(
                     out[name][at + tuple(slice(n) for n in values.shape[1:])] = values
         return len(streams)
 
-    threads = os.cpu_count() or 1
+    threads = cpus()
     # Threads come before draws: of these there are as many as one product of matrices likes.
     threads = int(np.clip(CHUNK_BYTES // (16 * rows.n_rows * resample.BLOCK), 1, threads))
     size = CHUNK_BYTES // (16 * rows.n_rows * threads)
@@ -455,7 +457,7 @@ def _fixed(
     firsts = range(0, len(seeds), size)
     # Small products on threads of ours: more threads in each of them would stand in their way.
     with (
-        threadpool_limits(1),
+        one_blas_thread,
         ThreadPoolExecutor(threads) as pool,
         _bar(len(seeds), progress=progress) as bar,
     ):
@@ -710,14 +712,10 @@ def _rebinned(
         for name, values in made.items():
             out[name][draw] = values
 
-    # Filters of warnings are of all threads together: set once, outside of them.
     with (
-        warnings.catch_warnings(),
-        ThreadPoolExecutor(os.cpu_count() or 1) as pool,
+        ThreadPoolExecutor(cpus()) as pool,
         _bar(len(seeds), progress=progress) as bar,
     ):
-        # Bins without rows are expected in replicates: they are NaN there.
-        warnings.filterwarnings("ignore", "Bins without rows", UserWarning)
         for _ in pool.map(replicate, range(len(seeds))):
             bar.update(1)
     described = {name: EFFECT_VARIABLES[name][1:] for name in out}
@@ -756,7 +754,7 @@ def _on_grid(
 ) -> dict[str, NDArray[Any]]:
     """One replicate with edges of its own, evaluated on the grids of the features."""
     kept = local.isel(obs=local["weight"].values > 0)
-    effect = rhale(
+    effect = quiet_rhale(
         kept, bins=rule, centering=centering, weighting=weighting, std_error_moments=False
     )
     shape = grid.shape
@@ -781,6 +779,8 @@ def _grid(effect: xr.Dataset, n_grid: int) -> FloatArray:
 def _evaluated(effect: xr.Dataset, grid: FloatArray) -> dict[str, FloatArray]:
     """Effect, heterogeneity and curve at points of (feature, grid); NaN outside the bins."""
     out = {name: np.full(grid.shape, np.nan) for name in ("effect", "heterogeneity", "curve")}
+    # Selecting a feature takes its time with every variable that there is.
+    effect = effect[[name for name in (*out, "slope") if name in effect]]
     for number in np.flatnonzero(effect["n_bins"].values):
         row, z = one_feature(effect, int(number)), grid[number]
         edges = row["edge_value"].values
@@ -804,12 +804,11 @@ def _in_chains(draws: xr.Dataset, chains: int) -> xr.Dataset:
     return out.transpose("chain", "draw", ...)
 
 
-def _bar(total: int, *, progress: bool) -> tqdm[Any]:
-    return tqdm(
-        total=total, desc="bootstrap", delay=PROGRESS_DELAY, disable=not progress, leave=False
-    )
+def _bar(total: int, what: str = "bootstrap", *, progress: bool) -> tqdm[Any]:
+    return tqdm(total=total, desc=what, delay=PROGRESS_DELAY, disable=not progress, leave=False)
 
 
+@seeded
 def bootstrap_refit(
     fit: Callable[[Any], xr.Dataset],
     data: Any,
@@ -828,8 +827,8 @@ def bootstrap_refit(
     ----------
     fit : callable
         Takes a table of rows like ``data`` and returns an effect: it fits the model, takes local
-        effects and makes `rhale` of them. It runs in other processes, so that it must be a function
-        of a module, not a lambda; with ``jobs=1`` anything will do.
+        effects and makes `rhale` of them. It runs in other processes; any function will do, a
+        lambda as well.
     data : DataFrame, or array_like of shape (n_rows, n_columns)
         All that ``fit`` needs, outcomes included.
     n_resamples : int, default 100
@@ -841,9 +840,9 @@ def bootstrap_refit(
     n_grid : int, default 101
         Points of the grid on which the curves are compared, over the range of the estimate.
     jobs : int, optional
-        Processes; by default as many as CPUs.
+        Processes; by default as many as there are CPUs for this process.
     rng : Generator, int or None
-        Source of the rows, or its seed. Every replicate has a stream of its own.
+        Source of the rows, or its seed, as in `bootstrap`. Every replicate has a stream of its own.
     progress : bool, default True
         Show a bar where it takes long.
 
@@ -894,7 +893,7 @@ def bootstrap_refit(
     streams = np.random.default_rng(rng).spawn(n_resamples)
     if jobs is not None:
         check_count("jobs", jobs, 1)
-    jobs = jobs or os.cpu_count() or 1
+    jobs = jobs or cpus()
     found: list[dict[str, NDArray[Any]] | str] = []
     with _bar(n_resamples, progress=progress) as bar:
         for one in _mapped(refit, streams, jobs):
@@ -1007,11 +1006,17 @@ def _mapped(
     if jobs == 1:
         yield from (refit(stream) for stream in streams)
         return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, initializer=_start, initargs=(refit,)) as pool:
+    # The executor behind joblib, which takes lambdas too; joblib itself would send the table with
+    # every replicate. Imported late: it takes a tenth of a second.
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    with ProcessPoolExecutor(jobs, initializer=_start, initargs=(refit,)) as pool:
         yield from pool.map(_run, streams, chunksize=max(1, len(streams) // (8 * jobs)))
 
 
+@seeded
+@each_part
+@own_rows
 def folds(
     local: xr.Dataset,
     *,
@@ -1021,6 +1026,7 @@ def folds(
     centering: str = "mean",
     n_grid: int = GRID,
     rng: np.random.Generator | int | None = None,
+    progress: bool = True,
 ) -> xr.Dataset:
     r"""Estimates on folds of the rows, and the standard error that their spread gives (math [28]).
 
@@ -1037,7 +1043,9 @@ def folds(
     n_grid : int, default 101
         Points of the grid on which the folds are compared, over the range of all rows.
     rng : Generator, int or None
-        Source of the folds, or its seed.
+        Source of the folds, or its seed, as in `bootstrap`.
+    progress : bool, default True
+        Show a bar where it takes long.
 
     Returns
     -------
@@ -1050,7 +1058,7 @@ def folds(
     Raises
     ------
     ValueError
-        Fewer rows than folds, or than the rule needs.
+        Fewer rows than folds, or fewer rows in a fold than the rule needs.
 
     Warns
     -----
@@ -1081,9 +1089,14 @@ def folds(
     check_count("n_folds", n_folds, 2)
     check_count("n_repeats", n_repeats, 1)
     check_count("n_grid", n_grid, 2)
+    if "weight" in local:
+        local = local.isel(obs=local["weight"].values > 0)
     n_obs = local.sizes["obs"]
     if n_obs < n_folds:
-        raise ValueError(f"n_folds must not exceed the number of rows; got {n_folds} for {n_obs}.")
+        raise ValueError(
+            f"n_folds must not exceed the number of rows; got {n_folds} for {n_obs} rows of "
+            f"{', '.join(map(repr, feature_names(local)))}."
+        )
     rule: BinRule = OptimalBins() if bins is None else bins
     x = local["x"].transpose("feature", "obs").values
     grid = np.linspace(x.min(axis=1), x.max(axis=1), n_grid).T
@@ -1091,26 +1104,22 @@ def folds(
     names = ("effect", "heterogeneity", "curve")
     out = {name: np.full((n_repeats, n_folds, *grid.shape), np.nan) for name in names}
     n_gaps = 0
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Bins without rows", UserWarning)
+    with _bar(n_repeats * n_folds, "folds", progress=progress) as bar:
         for repeat in range(n_repeats):
             order = generator.permutation(n_obs)
             for fold, rows in enumerate(np.array_split(order, n_folds)):
-                effect = rhale(
-                    local.isel(obs=np.sort(rows)),
-                    bins=rule,
-                    centering=centering,
-                    std_error_moments=False,
-                )
-                empty = (effect["n_obs"] == 0) & (effect["bin"] < effect["n_bins"])
-                n_gaps += bool(empty.any())
+                part = local.isel(obs=np.sort(rows))
+                effect = quiet_rhale(part, rule, centering=centering, std_error_moments=False)
+                beyond = effect["bin"].values >= effect["n_bins"].values[:, None]
+                n_gaps += bool(((effect["n_obs"].values == 0) & ~beyond).any())
                 for name, values in _evaluated(effect, grid).items():
                     out[name][repeat, fold] = values
+                bar.update(1)
     if n_gaps:
         warnings.warn(
             f"Bins without rows in {n_gaps} of {n_repeats * n_folds} folds: estimates are NaN "
             f"there, and with them means over folds. Use fewer bins, or fewer folds.",
-            stacklevel=2,
+            stacklevel=4,
         )
     variables: dict[str, Any] = {}
     for name, values in out.items():

@@ -89,8 +89,7 @@ def scores(value: FloatArray, se: FloatArray, degrees: FloatArray, least: float)
     se = np.maximum(se, least)
     with np.errstate(invalid="ignore", divide="ignore"):
         t = np.where(there, value / se, 0.0)
-    # Where the t tail underflows, a score is as large as it can be.
-    size = np.minimum(intervals.normal_score(t, np.maximum(degrees, 1e-3)), intervals.MOST)
+    size = intervals.normal_score(t, np.maximum(degrees, 1e-3))
     return np.asarray(np.where(there, np.sign(value) * size, 0.0))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats import models
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.parallel import ignoring, numpy_state_kept
 from rhale_stats.validate import check_count, check_finite
 
 # Rows that stand for all others where Shapley values leave a feature out.
@@ -44,9 +44,8 @@ def shapley_values(
 ) -> tuple[FloatArray, str]:
     """Shapley values of all columns, (row, column, output), and how they were computed."""
     try:
-        with warnings.catch_warnings():
-            # Its colour maps are made in a way that Matplotlib is about to drop.
-            warnings.simplefilter("ignore", PendingDeprecationWarning)
+        # Its colour maps are made in a way that Matplotlib is about to drop.
+        with ignoring(PendingDeprecationWarning):
             import shap
     except ImportError as error:
         raise ImportError(
@@ -71,17 +70,14 @@ def shapley_values(
         answer = asked.ask(codes.table(values))
         return answer if answer.shape[1] > 1 else answer[:, 0]
 
-    # It seeds NumPy's global generator.
-    state = np.random.get_state()  # noqa: NPY002
-    try:
+    # It seeds NumPy's global generator, and draws from it.
+    with numpy_state_kept():
         explainer = shap.Explainer(
             output,
             shap.maskers.Independent(codes.others, max_samples=others.n_rows),
             seed=int(rng.integers(2**31)),
         )
         found = explainer(codes.rows, silent=True)
-    finally:
-        np.random.set_state(state)  # noqa: NPY002
     values = np.asarray(found.values, dtype=np.float64)
     name = type(explainer).__name__
     return values.reshape(*codes.rows.shape, -1), ALGORITHMS.get(name, f"shap, {name}")

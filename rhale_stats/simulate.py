@@ -30,6 +30,7 @@ from rhale_stats.schema import (
     stacked,
     variable,
 )
+from rhale_stats.seeds import source_of
 from rhale_stats.validate import check_count
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -113,7 +114,8 @@ class Simulator:
         n : int
             Number of rows, at least 1.
         rng : Generator, int or None
-            Source of randomness, or its seed.
+            Source of randomness, or its seed. None draws anew; ``attrs["seed"]`` of the table
+            reproduces it (-1 with a Generator).
 
         Returns
         -------
@@ -126,8 +128,11 @@ class Simulator:
             ``n`` below 1.
         """
         check_count("n", n, 1)
-        drawn = self._draw(n, np.random.default_rng(rng))
-        return pd.DataFrame(dict(zip(self.columns, drawn, strict=True)))
+        generator, seed = source_of(rng)
+        drawn = self._draw(n, generator)
+        table = pd.DataFrame(dict(zip(self.columns, drawn, strict=True)))
+        table.attrs["seed"] = seed
+        return table
 
     def truth(self, effect: xr.Dataset) -> xr.Dataset:
         """Exact values of what ``effect`` estimates, on its own bins.

@@ -7,7 +7,6 @@ only where the truth is known. Differences of neighbouring rows show it everywhe
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +37,7 @@ from rhale_stats.effects import (
 )
 from rhale_stats.identity import check_same_output, fingerprint_of, model_facts
 from rhale_stats.inference import ADJUSTMENTS, adjusted, std_error
+from rhale_stats.parallel import cpus
 from rhale_stats.schema import (
     Estimates,
     bin_means,
@@ -51,6 +51,7 @@ from rhale_stats.schema import (
     stacked,
     variable,
 )
+from rhale_stats.seeds import seeded
 from rhale_stats.validate import check_choice, check_significance
 
 # Forms of a table that local effects know well enough to make it again.
@@ -95,13 +96,14 @@ FACTS: dict[str, dict[str, str]] = {
 }
 
 
+@seeded
 @each_part
 def check_unbiased(
     local: xr.Dataset,
     effect: xr.Dataset,
     *,
     adjust: str = "holm",
-    rng: np.random.Generator | int | None = 0,
+    rng: np.random.Generator | int | None = None,
     significance: float = 0.05,
 ) -> xr.Dataset:
     r"""Check of Theorem 1, bin by bin: how much of the variance is heterogeneity, how much not.
@@ -117,8 +119,9 @@ def check_unbiased(
     adjust : str, default "holm"
         Adjustment of the p-values over all bins and features, a method of statsmodels'
         ``multipletests``, or "none".
-    rng : Generator, int or None, default 0
-        Orders rows with equal values of the feature, which have no order of their own.
+    rng : Generator, int or None
+        Orders rows with equal values of the feature, which have no order of their own. ``seed`` as
+        in `confband`.
     significance : float, default 0.05
         A bin is called biased where its adjusted p-value is below this.
 
@@ -197,7 +200,7 @@ def check_unbiased(
             return dict.fromkeys(CHECKS, np.nan)
         return _check(row, *own[names[number]], streams[number])
 
-    threads = 1 if local["x"].size < THREADS_FROM else (os.cpu_count() or 1)
+    threads = 1 if local["x"].size < THREADS_FROM else cpus()
     arrays = stacked(map_features(of_feature, range(len(names)), threads), effect.sizes["bin"])
     decided: dict[str, str | float] = {"adjust": adjust, "significance": significance}
     pvalues = {

@@ -32,6 +32,7 @@ from tqdm import tqdm
 
 from rhale_stats import studies
 from rhale_stats.files import locked, write_netcdf
+from rhale_stats.parallel import cpus
 from rhale_stats.schema import software
 from rhale_stats.validate import check_count
 
@@ -348,7 +349,7 @@ def run(
     study = load(name, options)
     n_replicates = study.n_replicates if n_replicates is None else n_replicates
     check_count("n_replicates", n_replicates, 1)
-    jobs = _n_cpus() if jobs is None else jobs
+    jobs = cpus() if jobs is None else jobs
     check_count("jobs", jobs, 1)
     check_count("seed", seed, 0)
     if seed > LARGEST_SEED:
@@ -366,13 +367,6 @@ def run(
         file.save(results)
         _fill(results, _Task.of(study, seed, context), done, jobs, file, progress)
     return results
-
-
-def _n_cpus() -> int:
-    """CPUs that this process may use, where the system tells."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 # What is computed: one replicate, and a portion of them ------------------------------------------
