@@ -761,9 +761,12 @@ def check_boot(effect: xr.Dataset, boot: object, method: str) -> xr.Dataset:
             f"boot must be what bootstrap(local, effect) returned; got {type(boot).__name__}."
         )
     if "grid" in boot.dims:
+        refit = str(boot.attrs.get("source", "")).startswith("refit")
+        made = "comes from bootstrap_refit" if refit else "chose them again (rebin=True)"
         raise ValueError(
-            "boot must have the bins of effect; this one chose them again (rebin=True). Use "
-            "quantiles over (chain, draw), or bootstrap without rebin."
+            f"boot must have the bins of effect; this one {made}. For intervals take quantiles: "
+            f"boot['curve'].quantile([0.025, 0.975], ('chain', 'draw')); or use bootstrap without "
+            f"rebin."
         )
     edges = boot["edge_value"].values, effect["edge_value"].values
     if not np.array_equal(*edges, equal_nan=True):
