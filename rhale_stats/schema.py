@@ -12,7 +12,6 @@ beyond a feature's ``n_bins`` is NaN (``n_obs`` 0).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -45,7 +44,11 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "curve_std": (("feature", "edge"), "spread of the curve, independent bins", OUTPUT_UNITS),
     "curve_std_sum": (("feature", "edge"), "spread of the curve, comonotone bins", OUTPUT_UNITS),
     "curve_offset": (("feature",), "constant subtracted from the zero-start curve", OUTPUT_UNITS),
-    "heterogeneity_output": (("feature",), "heterogeneity of the output", OUTPUT_UNITS),
+    "heterogeneity_output": (
+        ("feature",),
+        "heterogeneity times the standard deviation of the feature",
+        OUTPUT_UNITS,
+    ),
     "heterogeneity_index": (
         ("feature",),
         "heterogeneity index",
@@ -152,12 +155,12 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     ),
     "density_bias": (
         ("feature", "bin"),
-        "bias of the average effect by rows crowding to one side of the bin",
+        "bias of the average effect where rows are denser on one side of the bin",
         EFFECT_UNITS,
     ),
     "density_bias_se": (
         ("feature", "bin"),
-        "standard error of the bias by crowding",
+        "standard error of the density bias",
         EFFECT_UNITS,
     ),
     "verdict": (("feature", "bin"), "what the check says of the bin", "1"),
@@ -264,8 +267,6 @@ REPLICATES_FOR = (
 )
 # Attributes that differ between features of different rows.
 OWN_FACTS = ("n_groups", "n_units", "n_strata")
-# Words in the source of a standard error that say that it holds the model, not the rows alone.
-MODEL_WORDS = ("parameters", "refit", "refits", "draws")
 # Dimensions in the order in which the package stores them; others follow.
 DIMS = (
     *("chain", "draw", "repeat", "fold", OUTPUT, REGION, "feature", "feature_other"),
@@ -298,20 +299,6 @@ def variable(
     """A variable of an effects Dataset with its dims, names, units and the estimator's facts."""
     dims, long_name, units = EFFECT_VARIABLES[name]
     return dims, values, {"long_name": long_name, "units": units, **facts}
-
-
-def holds_model(source: str) -> bool:
-    """Whether a standard error of this source says how well the model is known.
-
-    Only then do t and P answer a question about the model. A standard error of the rows alone says
-    how well this sample of rows determines an average of the model as it is given.
-    """
-    return not set(MODEL_WORDS).isdisjoint(re.findall(r"\w+", source))
-
-
-def uncertainty(source: str) -> str:
-    """Source of a standard error in words, for the head of a table."""
-    return source if holds_model(source) else f"{source} (model as given)"
 
 
 def in_order(dataset: xr.Dataset) -> xr.Dataset:
