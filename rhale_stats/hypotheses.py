@@ -67,6 +67,9 @@ NULLS = {
 FIXED_RULES = ("EqualWidthBins", "QuantileBins", "GivenBins")
 # Why there is no p-value.
 CONSTANT = "the feature is constant"
+APART = "no value of the feature is in the range of both"
+NO_ERROR = "the difference has no standard error at some points"
+EXACT = "both curves differ between samples by numerical error only, so there is no sampling error"
 FEW_GROUPS = "too few groups for that many effects: no degree of freedom is left"
 BIN_ERROR = (
     "the effect may change within the bins, which spreads local effects as well; pass the rows: "
@@ -554,16 +557,22 @@ def compare(
 
     Notes
     -----
-    A surface without main effects hangs on where the rows lie; that of two samples may differ for
-    this alone. Second differences of cells do not, if the others go with the two in the same way.
+    A centred surface depends on the joint distribution of the two features, so two samples can
+    differ for that reason alone. Second differences of cells do not, provided the other features
+    have the same conditional distribution given the two.
 
     Math [27] and [31]: the statistic is compared with the largest of as many normal errors with the
-    covariance of the difference. Models and bins are taken as given.
+    covariance of the difference. Models and bins are taken as given: a small p-value says that
+    these two models differ on average over the rows, not that refitted models would. It is NaN,
+    with a ``reason``, where the difference has no standard error.
 
     Between edges constant bins make the difference straight; linear ones make it, and its error, a
-    parabola. A straight line between quarters misses a sixteenth of what it bulges. The points
-    hang on edges alone: where the difference itself turns would be a place that it chose, with
-    which the test rejects somewhat more often (math [31]).
+    parabola. A straight line between quarters misses a sixteenth of its bulge. The evaluation
+    points depend on the bin edges only: data-driven points, such as the extremum of the estimated
+    difference, would inflate the type I error (math [31]).
+
+    Degrees of freedom are those of Welch and Satterthwaite at every point; of pairs the smaller of
+    the two curves'. Band and test take the smallest of all points.
 
     Pairs may have weights. Precision weights may differ between the two; frequencies count pairs
     and are the same in both, unless pairs are in groups. The influences of a pair, or the sums of a
@@ -626,7 +635,7 @@ def compare(
     for name, stream in zip(names, streams, strict=True):
         rows = one_feature(a, name), one_feature(b, name)
         if not (rows[0].sizes["bin"] and rows[1].sizes["bin"]):
-            found.append(_nothing())
+            found.append(_nothing(CONSTANT))
             continue
         _check_same_levels(rows)
         fits = fit_of(rows[0]), fit_of(rows[1])
@@ -634,7 +643,7 @@ def compare(
         if len(z):
             found.append(_difference(rows, fits, z, pairs, level, n_draws, stream))
         else:
-            found.append(_nothing())
+            found.append(_nothing(APART))
             apart.append(name)
     if apart:
         without = ", ".join(repr(name) for name in apart)
@@ -674,6 +683,7 @@ def _labelled(
         {
             "statistic": np.array([one.statistic for one in found]),
             "p_value": np.array([one.p_value for one in found]),
+            "reason": np.array([one.reason for one in found]),
         },
         adjust,
         null="no difference between the curves",
@@ -751,11 +761,12 @@ class _Difference(NamedTuple):
     difference_band: FloatArray
     statistic: float
     p_value: float
+    reason: str
 
 
-def _nothing() -> _Difference:
+def _nothing(reason: str) -> _Difference:
     none, bounds = np.full(0, np.nan), np.full((0, 2), np.nan)
-    return _Difference(none, none, none, bounds, bounds, np.nan, np.nan)
+    return _Difference(none, none, none, bounds, bounds, np.nan, np.nan, reason)
 
 
 def _independent(a: xr.Dataset, b: xr.Dataset) -> str:
@@ -791,44 +802,61 @@ def _difference(
     """One feature: the difference at points within the range of both."""
     values = [accumulate.curve_at(fit.pieces.edges, fit.curve, fit.pieces.slope, z) for fit in fits]
     if pairs is None:
-        covariance = _covariance(rows[0], fits[0], z) + _covariance(rows[1], fits[1], z)
+        parts = [_covariance(row, fit, z) for row, fit in zip(rows, fits, strict=True)]
+        covariance = parts[0] + parts[1]
         of_groups = [row.attrs.get("n_groups") for row in rows]
     else:
         covariance, of_groups = _paired_covariance(pairs, rows, fits, z)
-    degrees = min(
-        float(np.min(fit.curve_degrees(z), initial=np.inf)) if n_groups is None else n_groups - 1.0
+    own = [
+        fit.curve_degrees(z) if n_groups is None else np.full(len(z), n_groups - 1.0)
         for fit, n_groups in zip(fits, of_groups, strict=True)
+    ]
+    degrees = (
+        intervals.welch(np.diagonal(parts[0]), np.diagonal(parts[1]), *own)
+        if pairs is None
+        else np.minimum(*own)
     )
-    return _of_values(z, (values[0], values[1]), covariance, degrees, level, n_draws, rng)
+    least = sum(meaning.least_effect(row) for row in rows) * float(np.ptp(z))
+    return _of_values(z, (values[0], values[1]), covariance, degrees, level, n_draws, rng, least)
 
 
 def _of_values(
     z: FloatArray,
     values: tuple[FloatArray, FloatArray],
     covariance: FloatArray,
-    degrees: float,
+    degrees: FloatArray,
     level: float,
     n_draws: int,
     rng: np.random.Generator,
+    least: float = 0.0,
 ) -> _Difference:
-    """The difference of two curves at points, with the covariance of its error."""
+    """The difference of two curves at points, with the covariance of its error.
+
+    ``degrees`` are of freedom, at every point; band and test take the smallest of them. Up to
+    ``least`` there is nothing but numerical error.
+    """
     difference = values[0] - values[1]
     se = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    quantile = intervals.largest_deviation(covariance, level, degrees, n_draws, rng)
-    student = float(intervals.student(level, np.array([degrees]))[0])
+    fewest = float(np.min(degrees[degrees > 0], initial=np.inf))
+    quantile = intervals.largest_deviation(covariance, level, fewest, n_draws, rng)
     # Where nothing is estimated, as at the start, no difference is no deviation.
-    least = 1e-12 * np.abs(np.array(values)).max(initial=0.0)
+    least = max(least, 1e-12 * float(np.abs(np.array(values)).max(initial=0.0)))
     with np.errstate(invalid="ignore", divide="ignore"):
         scaled = np.where(np.abs(difference) <= least, 0.0, np.abs(difference) / se)
-    statistic = float(scaled.max())
+    statistic, reason = float(scaled.max()), ""
+    if np.isnan(statistic):
+        reason = NO_ERROR
+    elif statistic > 0 and (se <= least).all():
+        statistic, reason = float("nan"), EXACT
     return _Difference(
         z,
         difference,
         se,
-        intervals.around(difference, student * se),
+        intervals.around(difference, intervals.student(level, degrees) * se),
         intervals.around(difference, quantile * se),
         statistic,
-        intervals.largest_deviation_pvalue(covariance, statistic, degrees, n_draws, rng),
+        intervals.largest_deviation_pvalue(covariance, statistic, fewest, n_draws, rng),
+        reason,
     )
 
 
@@ -867,7 +895,7 @@ def _compare_profiles(
         found.append(
             _of_values(one.grid, one.values, one.covariance, one.degrees, level, n_draws, stream)
             if len(one.grid)
-            else _nothing()
+            else _nothing(CONSTANT)
         )
     source = "rows against rows, independent" if pairs is None else "pairs of rows"
     return _labelled(found, a, b, names, source, level, adjust)

@@ -67,6 +67,7 @@ ADJUSTMENTS = (
     "none",
 )
 SOURCE = "rows"
+BY_ERRORS = "standard errors, Student's t"
 # What is stored for groups; otherwise it follows from the bins.
 GROUP_COVARIANCES = (
     "effect_cov",
@@ -591,7 +592,8 @@ def confint(
     Dataset
         ``effect`` with ``effect_ci``, ``heterogeneity_ci`` (and ``slope_ci``) over (feature, bin,
         ci_bound), ``curve_ci`` over (feature, edge, ci_bound), ``average_effect_ci`` over
-        (feature, ci_bound), and with ``boot`` those of ``heterogeneity_index`` and
+        (feature, ci_bound), ``missing_effect_ci`` with ``missing="bin"`` (by standard errors,
+        whatever the method), and with ``boot`` those of ``heterogeneity_index`` and
         ``heterogeneity_output``, but for "studentized": these two have no standard error.
         ``ci_bound`` is "lower" and "upper". Each says its target, source, method, level and that it
         is pointwise.
@@ -653,7 +655,7 @@ def confint(
         rows = [
             _normal_intervals(one_feature(effect, name), level) for name in feature_names(effect)
         ]
-        how = "standard errors, Student's t"
+        how = BY_ERRORS
     else:
         if boot is None:
             raise ValueError(f"boot must be given for method {chosen!r}: bootstrap(local, effect).")
@@ -667,6 +669,11 @@ def confint(
         how = f"bootstrap, {chosen}"
         if chosen != "studentized":
             how += ", expanded to Student's t"
+    if "missing_effect_se" in effect:
+        rows = [
+            {**row, "missing_effect_ci": _missing_interval(effect.isel(feature=number), level)}
+            for number, row in enumerate(rows)
+        ]
     arrays = stacked(rows, effect.sizes["bin"], ci_bound=2)
     facts: dict[str, str | float] = {
         "method": how,
@@ -684,6 +691,9 @@ def confint(
         found[name] = variable(name, array, target=_target(effect, of), source=source, **facts)
     if chosen == "normal" and "n_groups" not in effect.attrs:
         found["heterogeneity_ci"][2]["method"] = "inversion of a test, math [24]"
+    if "missing_effect_ci" in found:
+        own = {"method": BY_ERRORS, "source": _source(effect, "missing_effect")}
+        found["missing_effect_ci"][2].update(own)
     return effect.assign(found).assign_coords(ci_bound=("ci_bound", ["lower", "upper"]))
 
 
@@ -733,6 +743,13 @@ def _normal_intervals(row: xr.Dataset, level: float) -> Estimates:
         row["average_effect"].values, of_average * row["average_effect_se"].values
     )
     return out
+
+
+def _missing_interval(row: xr.Dataset, level: float) -> FloatArray:
+    """Interval of what it does to be missing, from the rows that are."""
+    degrees = np.array(float(row["n_missing"]) - 1)
+    half = intervals.student(level, degrees) * row["missing_effect_se"].values
+    return intervals.around(row["missing_effect"].values, half)
 
 
 def bin_degrees(row: xr.Dataset) -> FloatArray:

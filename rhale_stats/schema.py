@@ -222,7 +222,7 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
 for _name in (
     "effect", "slope", "heterogeneity", "curve", "average_effect", "heterogeneity_index",
     "heterogeneity_output", "importance", "aled", "aler_min", "aler_max", "naled", "naler_min",
-    "naler_max",
+    "naler_max", "missing_effect",
 ):  # fmt: skip
     _dims, _long_name, _units = EFFECT_VARIABLES[_name]
     EFFECT_VARIABLES |= {

@@ -139,23 +139,21 @@ class Estimate(NamedTuple):
         return Estimate(
             self.surface - other.surface,
             self.covariance + other.covariance,
-            _welch(self.covariance, other.covariance, self.degrees, other.degrees),
+            intervals.welch(
+                np.diagonal(self.covariance),
+                np.diagonal(other.covariance),
+                self.degrees,
+                other.degrees,
+            ),
             self.mean - other.mean,
             self.cell_covariance + other.cell_covariance,
-            _welch(
-                self.cell_covariance, other.cell_covariance, self.cell_degrees, other.cell_degrees
+            intervals.welch(
+                np.diagonal(self.cell_covariance),
+                np.diagonal(other.cell_covariance),
+                self.cell_degrees,
+                other.cell_degrees,
             ),
         )
-
-
-def _welch(
-    a: FloatArray, b: FloatArray, degrees_a: FloatArray, degrees_b: FloatArray
-) -> FloatArray:
-    """Satterthwaite's degrees of freedom of sums of variances on the diagonals."""
-    first, second = np.diagonal(a), np.diagonal(b)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found = (first + second) ** 2 / (first**2 / degrees_a + second**2 / degrees_b)
-    return np.asarray(np.where(np.isnan(found), np.inf, found))
 
 
 def compared(

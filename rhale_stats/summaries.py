@@ -1383,7 +1383,16 @@ def _bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
         f"neighbouring rows. P: von Neumann test of no bin error, adjusted ({adjust}).",
     ]
     if feature is None:
-        heads = ["bins", "tested", "biased", "> std err", "share", "within", "smallest P", "curve bias"]
+        heads = [
+            "bins",
+            "tested",
+            "biased",
+            "> std err",
+            "share",
+            "within",
+            "smallest P",
+            "curve bias",
+        ]
         lines = []
         for name in feature_names(effect):
             row = one_feature(effect, name)
@@ -1410,9 +1419,9 @@ def _bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
             "biased: bins where P is below "
             f"{effect['verdict'].attrs['significance']:g}; > std err: where the bias also exceeds "
             "the standard error of the heterogeneity; share: of the variance along the axis that "
-            "is bin error. curve bias: the largest bias of the curve, in units of the output, from bins "
-            "whose rows are denser on the side where the effect is larger or smaller; bin error "
-            "alone does not bias the curve."
+            "is bin error. curve bias: the largest bias of the curve, in units of the output, from "
+            "bins whose rows are denser on the side where the effect is larger or smaller; bin "
+            "error alone does not bias the curve."
         )
         return SimpleTable(lines, heads, feature_names(effect), title, txt_fmt=fmt_params), notes
     heads = ["sigma2*", "within", "bin error", "std err", "share", "RVN", "P", "rank P"]

@@ -487,8 +487,15 @@ def test_groups_in_a_comparison():
     found = rs.compare(a, b)
     se = np.sqrt(a["curve_se"] ** 2 + rs.std_error(b)["curve_se"] ** 2)
     assert_allclose(found["difference_se"], se, rtol=1e-9)
+    # Welch and Satterthwaite at every point, code.md B20: more than those of the ten groups alone.
     ratio = np.diff(found["difference_ci"])[..., 0] / 2 / found["difference_se"]
-    assert_allclose(ratio, stats.t.ppf(0.975, 9), rtol=1e-9)
+    for number in range(3):
+        row = one_feature(rs.std_error(b), number)
+        own = fit_of(row).curve_degrees(row["edge_value"].values)
+        squares = a["curve_se"].values[number] ** 2, row["curve_se"].values ** 2
+        degrees = sum(squares) ** 2 / (squares[0] ** 2 / 9 + squares[1] ** 2 / own)
+        assert (degrees > 9).all()
+        assert_allclose(ratio[number], stats.t.ppf(0.975, degrees), rtol=1e-9)
     assert found.attrs["source"] == "rows in 10 groups against rows, independent"
 
 

@@ -272,10 +272,14 @@ class TestChecks:
     def test_source_of_honest_bins(self, waves):
         *_, local, _ = waves
         honest = rs.rhale(local, honest=True, rng=0)
-        assert "Bin edges were chosen on 500 other rows" in " ".join(str(rs.summary(honest)).split())
+        assert "Bin edges were chosen on 500 other rows" in " ".join(
+            str(rs.summary(honest)).split()
+        )
         for rule in (rs.BestEqualWidthBins(), rs.GreedyBins()):
             chosen = rs.rhale(local, bins=rule)
-            assert "Bin edges were chosen on the same rows" in " ".join(str(rs.summary(chosen)).split())
+            assert "Bin edges were chosen on the same rows" in " ".join(
+                str(rs.summary(chosen)).split()
+            )
 
 
 def test_a_dense_truth_has_no_standard_errors_to_show():
