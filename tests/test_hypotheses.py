@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg, stats
 
 import rhale_stats as rs
+from rhale_stats.inference import fit_of
 from rhale_stats.schema import one_feature
 from tests.test_adaptive import Lines
 

@@ -125,12 +125,32 @@ def test_band_is_plus_and_minus_the_comonotone_spread(effect):
 
 
 def test_interval_is_pointwise_95_percent(effect):
+    """That of `confint`, code.md B6."""
     effect = rs.std_error(effect)
     upper, _ = plot_effect(effect, "x0")
-    row = effect.sel(feature="x0")
+    row = rs.confint(effect).sel(feature="x0")
     drawn = [line.get_ydata() for line in dashed(upper)]
-    expected = stats.norm.interval(0.95, row["curve"], row["curve_se"])
-    np.testing.assert_allclose(drawn, expected, rtol=1e-12)  # two routes to one quantile
+    np.testing.assert_allclose(drawn, row["curve_ci"].T, rtol=1e-12)
+
+
+def test_pictures_and_tables_show_the_same_intervals_in_small_bins():
+    """code.md B6: four rows a bin, where 1.96 standard errors are half of Student's t."""
+    rng = np.random.default_rng(0)
+    x, g = np.linspace(0, 1, 24), rng.normal(0, 3, 24)
+    _, effect = given(x, g, np.linspace(0, 1, 7))
+    upper, lower = plot_effect(effect, 0)
+    table = rs.tidy(effect)
+    _, ends = bars(labelled(lower, "95 %"))
+    np.testing.assert_allclose(ends, table[["conf_low", "conf_high"]], rtol=1e-12)
+    known = rs.confint(effect)
+    drawn = [line.get_ydata() for line in dashed(upper)]
+    np.testing.assert_allclose(drawn, known["curve_ci"][0].T, rtol=1e-9)
+    half = np.diff(known["curve_ci"][0])[:, 0] / 2
+    assert (half > 2 * known["curve_se"].values[0]).all()
+    line = rs.glance(effect).iloc[0]
+    panel = plot_forest(effect)
+    spans = TestForest().spans(panel)
+    np.testing.assert_allclose(spans, [[line["conf_low"], line["conf_high"]]], rtol=1e-12)
 
 
 def test_missing_standard_errors_are_added(effect):
@@ -186,7 +206,7 @@ def test_bars_are_heterogeneity_and_interval_at_the_middle(effect):
     _, lower = plot_effect(effect, "x0")
     row = effect.sel(feature="x0")
     middle = (row["bin_left"] + row["bin_right"]) / 2
-    quantile = stats.norm.ppf(0.975)
+    quantile = stats.t.ppf(0.975, row["n_obs"] - 1)
     for label, half in (
         ("± heterogeneity", row["heterogeneity"]),
         ("95 %", quantile * row["effect_se"]),
@@ -1092,7 +1112,8 @@ class TestLinearBins:
             # Nothing is added where the bin is constant.
             assert ((x > edge[1]) & (x < edge[2])).sum() == 0
             assert ((x > edge[0]) & (x < edge[1])).sum() == plots.PARABOLA_PIECES - 1
-            half = stats.norm.ppf(0.975) * np.interp(x, edge, row["curve_se"])
+            at_edges = np.diff(rs.confint(effect)["curve_ci"][0])[:, 0] / 2
+            half = np.interp(x, edge, at_edges[: len(edge)])
             drawn = [line.get_ydata() for line in dashed(upper)]
             np.testing.assert_allclose(drawn, [curve - half, curve + half], rtol=1e-12, atol=1e-12)
             spread = np.interp(x, edge, row["curve_std_sum"])
@@ -1319,10 +1340,9 @@ class TestIntervalsAndBands:
 
     def test_a_band_alone_joins_intervals_of_standard_errors(self, effect):
         panel = plot_effect(rs.confband(effect), "x0")[0]
-        row = rs.std_error(effect).sel(feature="x0")
-        expected = stats.norm.interval(0.95, row["curve"], row["curve_se"])
+        row = rs.confint(effect).sel(feature="x0")
         drawn = [line.get_ydata() for line in dashed(panel)]
-        np.testing.assert_allclose(drawn, expected, rtol=1e-12)
+        np.testing.assert_allclose(drawn, row["curve_ci"].T, rtol=1e-12)
         assert len(thin(panel)) == 2
 
     def test_three_marks_differ_without_colour(self, known):
@@ -1435,9 +1455,9 @@ class TestForest:
         assert panel.get_ylim()[0] > panel.get_ylim()[1]
         row = effect.sel(feature=order)
         np.testing.assert_array_equal(self.points(panel)[:3, 0], row["average_effect"])
-        expected = stats.norm.interval(0.9, row["average_effect"], row["average_effect_se"])
+        expected = stats.t.interval(0.9, 299, row["average_effect"], row["average_effect_se"])
         np.testing.assert_allclose(self.spans(panel), np.transpose(expected), rtol=1e-12)
-        assert "90 % interval of each feature:\nnormal, of standard errors" in legend_of(
+        assert "90 % interval of each feature:\nstandard errors, Student's t" in legend_of(
             panel.figure
         )
         assert [text.get_text() for text in panel.texts] == ["no value"]
@@ -1478,7 +1498,7 @@ class TestForest:
 
     def test_units_are_those_of_the_numbers(self, effect, boot):
         panel = plot_forest(boot, "heterogeneity_output")
-        assert panel.get_xlabel() == "heterogeneity of the output [mmHg]"
+        assert panel.get_xlabel() == "heterogeneity times the standard deviation of the feature\n[mmHg]"
         panel = plot_forest(effect)
         assert panel.get_xlabel() == "average effect over the rows"
         assert "x0 [mmHg per mg]" in self.names(panel)
@@ -1493,7 +1513,7 @@ class TestForest:
             plot_forest(effect, ax="axes")
 
     def test_numbers_without_an_interval(self, effect):
-        with pytest.raises(ValueError, match="'heterogeneity_output' without one. Draw boot"):
+        with pytest.raises(ValueError, match="'heterogeneity_output' without one. Call confint"):
             plot_forest(effect, "heterogeneity_output")
         with pytest.raises(ValueError, match="'average_effect' without one"):
             plot_forest(effect.drop_vars("fourth_moment"))
@@ -1501,7 +1521,7 @@ class TestForest:
             plot_forest(rs.effect_sizes(effect), "importance")
 
     def test_something_else(self, effect, boot):
-        with pytest.raises(ValueError, match="'importance' is not in it. With .* holds none"):
+        with pytest.raises(ValueError, match="'importance' is not in it. With .* holds average_effect"):
             plot_forest(effect, "importance")
         with pytest.raises(ValueError, match="'curve' is over feature, edge"):
             plot_forest(effect, "curve")
