@@ -1102,7 +1102,7 @@ def plot_edges(
     ('x0', 'number of bins')
     """
     _check_result(boot, "boot", "bootstrap(local, effect, rebin=True)")
-    if not {"edge_frequency", "n_bins"} <= set(boot.data_vars):
+    if not {"edge_frequency", "n_bins"} <= set(boot.variables) or "draw" not in boot["n_bins"].dims:
         raise ValueError(
             "boot must have edges that were chosen again in every replicate; in this one they are "
             "fixed or not counted. Make it with bootstrap(local, effect, rebin=True)."

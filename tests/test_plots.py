@@ -1498,7 +1498,10 @@ class TestForest:
 
     def test_units_are_those_of_the_numbers(self, effect, boot):
         panel = plot_forest(boot, "heterogeneity_output")
-        assert panel.get_xlabel() == "heterogeneity times the standard deviation of the feature\n[mmHg]"
+        assert (
+            panel.get_xlabel()
+            == "heterogeneity times the standard deviation of the feature\n[mmHg]"
+        )
         panel = plot_forest(effect)
         assert panel.get_xlabel() == "average effect over the rows"
         assert "x0 [mmHg per mg]" in self.names(panel)
@@ -1521,7 +1524,9 @@ class TestForest:
             plot_forest(rs.effect_sizes(effect), "importance")
 
     def test_something_else(self, effect, boot):
-        with pytest.raises(ValueError, match="'importance' is not in it. With .* holds average_effect"):
+        with pytest.raises(
+            ValueError, match="'importance' is not in it. With .* holds average_effect"
+        ):
             plot_forest(effect, "importance")
         with pytest.raises(ValueError, match="'curve' is over feature, edge"):
             plot_forest(effect, "curve")
@@ -1672,6 +1677,37 @@ class TestArviZ:
                 mean = float(numbers[name].sel(feature=feature).mean())
                 found = float(table.loc[f"{name}[{feature}]", "mean"])
                 assert found == pytest.approx(mean, rel=0.1, abs=0.01)  # as it rounds them
+
+    def test_all_of_them(self, table):
+        """users.md: "Missing core dims"; what has no replicates is a coordinate."""
+        model = lambda X: X["x0"] * X["x1"] + X["x0"] ** 2  # noqa: E731
+        X = table[["x0", "x1"]]
+        local = rs.local_effects(model, X)
+        effect = rs.rhale(local, bins=rs.EqualWidthBins(3))
+        curves = rs.ice(model, X, n_grid=4)
+
+        def fit(rows):
+            return rs.rhale(rs.local_effects(model, rows), bins=rs.EqualWidthBins(2))
+
+        options = {"n_resamples": 40, "rng": 0, "progress": False}
+        boots = {
+            "fixed": rs.bootstrap(local, effect, **options),
+            "rebin": rs.bootstrap(local, effect, rebin=True, n_grid=5, **options),
+            "profile": rs.bootstrap(curves, curves, **options),
+            "refit": rs.bootstrap_refit(fit, X, n_grid=5, jobs=1, **options),
+        }
+        for name, boot in boots.items():
+            with warnings.catch_warnings():
+                # Replicates of what is known exactly do not vary.
+                warnings.simplefilter("ignore", RuntimeWarning)
+                means = arviz.summary(boot, round_to="none")["mean"]
+            for variable, draws in boot.data_vars.items():
+                expected = draws.mean(("chain", "draw"), skipna=False).values.ravel()
+                rows = [row for row in means.index if str(row).partition("[")[0] == variable]
+                np.testing.assert_allclose(means[rows], expected, rtol=1e-9, err_msg=name)
+        assert boots["refit"]["curve_estimate"].notnull().all()
+        known = rs.confint(effect, boots["fixed"], method="bca")
+        assert known["curve_ci"].notnull().all()
 
     def test_forest(self, boot):
         assert arviz.plot_forest(boot[["average_effect"]].sel(feature=["x0", "x1"])) is not None
