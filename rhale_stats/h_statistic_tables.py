@@ -20,6 +20,7 @@ STEMS = ("h2", "h")
 # Above this, by more than rounding, a share is none.
 WHOLE = 1 + 1e-9
 ABOVE_ONE = {
+    ALL: "the interactions vary more than the output, which main effects offset",
     OVERALL: "its interactions vary more than the output, which main effects offset",
     PAIR: "its joint effect varies less than its interaction, which main effects offset",
 }
@@ -112,7 +113,8 @@ def glance(found: xr.Dataset, level: float = 0.95) -> pd.DataFrame:
         **{name: attrs[name] for name in ("n_rows", "n_rows_total", "n_model_calls")},
         "n_model_rows": attrs["n_model_rows"],
     }
-    return pd.DataFrame([line])
+    frame = _shares(pd.DataFrame([line]), ALL)
+    return frame if frame["reason"].any() else frame.drop(columns="reason")
 
 
 def tidy_difference(compared: xr.Dataset) -> pd.DataFrame:

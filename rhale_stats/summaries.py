@@ -1027,7 +1027,9 @@ def _h_summary(found: xr.Dataset, feature: str | int | None, level: float) -> Su
     shares = bool(attrs["normalize"])
     # Two that interact with each other only differ by rounding.
     stem = "h2" if shares else "h"
-    place = np.round(-table[stem] / (np.abs(table[stem].max()) or 1.0), 9)
+    size = table[stem].fillna(np.inf) if shares else table[stem]
+    largest = size[np.isfinite(size)].max()
+    place = np.round(-size / (largest if largest > 0 else 1.0), 9)
     table = table.assign(place=place, pair=table["kind"] == h_statistic_tables.PAIR)
     table = table.sort_values(["pair", "place"], kind="stable")
     n_pairs = int(table["pair"].sum())

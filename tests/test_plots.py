@@ -1712,3 +1712,76 @@ class TestArviZ:
     def test_forest(self, boot):
         assert arviz.plot_forest(boot[["average_effect"]].sel(feature=["x0", "x1"])) is not None
         assert plt.get_fignums()
+
+
+def test_many_features_are_the_most_important(rng):
+    """users.md: 200 features were 67 lines of panels."""
+    X, weight = rng.normal(size=(60, 30)), rng.permutation(30) + 1.0
+    local = rs.local_effects(None, X, jacobian=np.tile(weight, (60, 1)))
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(1))
+    order = np.argsort(-rs.effect_sizes(effect)["importance"].values)
+    names = effect["feature"].values
+    panels = plot_effects(effect)
+    assert [panel.get_title() for panel in panels] == names[order[:24]].tolist()
+    note = panels[0].figure.get_supxlabel()
+    assert note == "the 24 most important of 30 features (max_features)"
+    panels = plot_effects(effect, max_features=2)
+    assert [panel.get_title() for panel in panels] == names[order[:2]].tolist()
+    # As many as are asked for by name, or have Axes.
+    assert len(plot_effects(effect, list(names), max_features=2)) == 30
+    _, axes = plt.subplots(5, 6)
+    assert len(plot_effects(effect, axes=axes)) == 30
+    panels = plot_effects(effect, max_features=30)
+    assert [panel.get_title() for panel in panels] == names.tolist()
+    assert panels[0].figure.get_supxlabel() == ""
+    bare = rs.rhale(local, bins=rs.EqualWidthBins(1), std_error_moments=False)
+    assert len(plot_effects(bare, max_features=3)) == 3
+    with pytest.raises(ValueError, match="max_features must be .*got 0"):
+        plot_effects(effect, max_features=0)
+    profile = rs.pdp(lambda X: X @ weight, X, n_grid=3)
+    largest = names[np.argsort(-profile["importance"].values)[:2]]
+    panels = plot_effects(profile, max_features=2)
+    assert [panel.get_xlabel() for panel in panels] == largest.tolist()
+    assert "2 most important of 30" in panels[0].figure.get_supxlabel()
+
+
+def test_a_forest_has_no_average_over_levels_without_an_order(rng):
+    """users.md 4."""
+    X = pd.DataFrame({"x": rng.uniform(size=90), "k": pd.Categorical(rng.choice(list("pqr"), 90))})
+    levels = {"p": 0.0, "q": 4.0, "r": 1.0}
+    effect = rs.ale(lambda X: X["x"] + X["k"].map(levels).astype(float), X)
+    for what in ("average_effect", "heterogeneity_output"):
+        shown = effect if what == "average_effect" else rs.effect_sizes(effect, _boot_of(effect, X))
+        panel = plot_forest(shown, what)
+        assert [label.get_text() for label in panel.get_yticklabels()] == ["x", "k"]
+        assert [text.get_text() for text in panel.texts] == ["levels without an order"]
+    assert not plot_forest(rs.effect_sizes(effect, _boot_of(effect, X)), "importance").texts
+
+
+def _boot_of(effect, X):
+    levels = {"p": 0.0, "q": 4.0, "r": 1.0}
+    local = rs.ale_local_effects(lambda X: X["x"] + X["k"].map(levels).astype(float), X)
+    return rs.bootstrap(local, effect, n_resamples=20, rng=0, progress=False)
+
+
+def test_the_interval_beside_the_axis_is_that_of_confint():
+    """code.md B6: of five rows without a value, Student's t has four degrees of freedom."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.uniform(size=60), "z": rng.normal(size=60)})
+    X.loc[:4, "x"] = np.nan
+    local = rs.local_effects(
+        lambda X: np.where(X["x"].isna(), X["z"], X["x"]), X, features="x", missing="bin"
+    )
+    effect = rs.std_error(rs.rhale(local))
+    known = rs.confint(effect)
+    se, value = float(effect["missing_effect_se"][0]), float(effect["missing_effect"][0])
+    expected = stats.t.interval(0.95, 4, value, se)
+    np.testing.assert_allclose(known["missing_effect_ci"][0], expected)
+    assert "Student" in known["missing_effect_ci"].attrs["method"]
+    upper, _ = plot_effect(effect, "x")
+    (line,) = [line for line in upper.lines if np.all(np.asarray(line.get_xdata()) == 1.03)][:1]
+    moved = float(effect["missing_curve"][0]) - value
+    np.testing.assert_allclose(line.get_ydata(), np.array(expected) + moved)
+    # Replicates of the rows say nothing of it.
+    boot = rs.bootstrap(local, effect, n_resamples=20, rng=0, progress=False)
+    np.testing.assert_allclose(rs.confint(effect, boot)["missing_effect_ci"][0], expected)
