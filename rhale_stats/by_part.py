@@ -7,6 +7,7 @@ are missing in some rows have rows of their own. A function that knows one part 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from functools import wraps
@@ -25,6 +26,8 @@ from rhale_stats.validate import of_rows
 # Arguments that say something of every row.
 ROW_ARGUMENTS = ("groups", "strata")
 
+# Of a note in print.
+NUMBER = re.compile(r"\[\d+\] ")
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -121,9 +124,11 @@ def together(results: Sequence[Any], of: xr.Dataset, dim: str) -> Any:
     if isinstance(first, Summary):
         out = Summary()
         out.tables = [table for result in results for table in result.tables]
-        # Notes that are the same in all parts are read once.
-        notes = dict.fromkeys(note for result in results for note in result.extra_txt.split("\n"))
-        out.add_extra_txt(list(notes))
+        # Notes that are the same in all parts are read once, and numbered anew.
+        lines = [line for result in results for line in result.extra_txt.split("\n")]
+        notes = list(dict.fromkeys(NUMBER.sub("", line) for line in lines if NUMBER.match(line)))
+        others = dict.fromkeys(line for line in lines if not NUMBER.match(line))
+        out.add_extra_txt([*others, *(f"[{at}] {note}" for at, note in enumerate(notes, start=1))])
         return out
     raise TypeError(f"results of {dim}s cannot be put together; got {type(first).__name__}.")
 

@@ -79,6 +79,7 @@ ADJUSTMENTS = (
 SOURCE = "rows"
 # Groups that residuals by groups are centred over.
 GROUPS_OF_BLOCK = 10
+BY_ERRORS = "standard errors, Student's t"
 # What is stored for groups; otherwise it follows from the bins.
 GROUP_COVARIANCES = (
     "cell_curve_cov",
@@ -661,7 +662,8 @@ def confint(
     Dataset
         ``effect`` with ``effect_ci``, ``heterogeneity_ci`` (and ``slope_ci``) over (feature, bin,
         ci_bound), ``curve_ci`` over (feature, edge, ci_bound), ``average_effect_ci`` over
-        (feature, ci_bound), and with ``boot`` those of ``heterogeneity_index`` and
+        (feature, ci_bound), ``missing_effect_ci`` with ``missing="bin"`` (by standard errors,
+        whatever the method), and with ``boot`` those of ``heterogeneity_index`` and
         ``heterogeneity_output``, but for "studentized": these two have no standard error.
         ``ci_bound`` is "lower" and "upper". Each says its target, source, method, level and that it
         is pointwise.
@@ -723,7 +725,7 @@ def confint(
         rows = [
             _normal_intervals(one_feature(effect, name), level) for name in feature_names(effect)
         ]
-        how = "standard errors, Student's t"
+        how = BY_ERRORS
     else:
         if boot is None:
             raise ValueError(f"boot must be given for method {chosen!r}: bootstrap(local, effect).")
@@ -737,6 +739,11 @@ def confint(
         how = f"bootstrap, {chosen}"
         if chosen != "studentized":
             how += ", expanded to Student's t"
+    if "missing_effect_se" in effect:
+        rows = [
+            {**row, "missing_effect_ci": _missing_interval(effect.isel(feature=number), level)}
+            for number, row in enumerate(rows)
+        ]
     arrays = stacked(rows, effect.sizes["bin"], ci_bound=2)
     facts: dict[str, str | float] = {
         "method": how,
@@ -754,6 +761,9 @@ def confint(
         found[name] = variable(name, array, target=_target(effect, of), source=source, **facts)
     if chosen == "normal" and "n_groups" not in effect.attrs:
         found["heterogeneity_ci"][2]["method"] = "inversion of a test, math [24]"
+    if "missing_effect_ci" in found:
+        own = {"method": BY_ERRORS, "source": _source(effect, "missing_effect")}
+        found["missing_effect_ci"][2].update(own)
     return effect.assign(found).assign_coords(ci_bound=("ci_bound", ["lower", "upper"]))
 
 
@@ -802,6 +812,13 @@ def _normal_intervals(row: xr.Dataset, level: float) -> Estimates:
     return out
 
 
+def _missing_interval(row: xr.Dataset, level: float) -> FloatArray:
+    """Interval of what it does to be missing, from the rows that are."""
+    degrees = np.array(float(row["n_missing"]) - 1)
+    half = intervals.student(level, degrees) * row["missing_effect_se"].values
+    return intervals.around(row["missing_effect"].values, half)
+
+
 def bin_degrees(row: xr.Dataset) -> FloatArray:
     """Degrees of freedom of the effects of one feature's bins, for Student's t."""
     n = row["n_effective"].values
@@ -835,9 +852,12 @@ def check_boot(effect: xr.Dataset, boot: object, method: str) -> xr.Dataset:
             f"boot must be what bootstrap(local, effect) returned; got {type(boot).__name__}."
         )
     if "grid" in boot.dims:
+        refit = str(boot.attrs.get("source", "")).startswith("refit")
+        made = "comes from bootstrap_refit" if refit else "chose them again (rebin=True)"
         raise ValueError(
-            "boot must have the bins of effect; this one chose them again (rebin=True). Use "
-            "quantiles over (chain, draw), or bootstrap without rebin."
+            f"boot must have the bins of effect; this one {made}. For intervals take quantiles: "
+            f"boot['curve'].quantile([0.025, 0.975], ('chain', 'draw')); or use bootstrap without "
+            f"rebin."
         )
     edges = boot["edge_value"].values, effect["edge_value"].values
     if not np.array_equal(*edges, equal_nan=True):

@@ -793,7 +793,11 @@ def _evaluated(effect: xr.Dataset, grid: FloatArray) -> dict[str, FloatArray]:
 
 
 def _in_chains(draws: xr.Dataset, chains: int) -> xr.Dataset:
-    """Replicates along ``draw`` as (chain, draw)."""
+    """Replicates along ``draw`` as (chain, draw); what has no replicates becomes a coordinate.
+
+    ArviZ takes every variable for draws.
+    """
+    draws = draws.set_coords([name for name in draws.data_vars if "draw" not in draws[name].dims])
     per_chain = draws.sizes["draw"] // chains
     number = np.arange(draws.sizes["draw"])
     index = pd.MultiIndex.from_arrays(

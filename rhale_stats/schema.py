@@ -44,7 +44,11 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "curve_std": (("feature", "edge"), "spread of the curve, independent bins", OUTPUT_UNITS),
     "curve_std_sum": (("feature", "edge"), "spread of the curve, comonotone bins", OUTPUT_UNITS),
     "curve_offset": (("feature",), "constant subtracted from the zero-start curve", OUTPUT_UNITS),
-    "heterogeneity_output": (("feature",), "heterogeneity of the output", OUTPUT_UNITS),
+    "heterogeneity_output": (
+        ("feature",),
+        "heterogeneity times the standard deviation of the feature",
+        OUTPUT_UNITS,
+    ),
     "heterogeneity_index": (
         ("feature",),
         "heterogeneity index",
@@ -165,12 +169,12 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     ),
     "density_bias": (
         ("feature", "bin"),
-        "bias of the average effect by rows crowding to one side of the bin",
+        "bias of the average effect where rows are denser on one side of the bin",
         EFFECT_UNITS,
     ),
     "density_bias_se": (
         ("feature", "bin"),
-        "standard error of the bias by crowding",
+        "standard error of the density bias",
         EFFECT_UNITS,
     ),
     "verdict": (("feature", "bin"), "what the check says of the bin", "1"),
@@ -242,7 +246,7 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
 for _name in (
     "effect", "slope", "heterogeneity", "curve", "average_effect", "heterogeneity_index",
     "heterogeneity_output", "importance", "aled", "aler_min", "aler_max", "naled", "naler_min",
-    "naler_max",
+    "naler_max", "missing_effect",
 ):  # fmt: skip
     _dims, _long_name, _units = EFFECT_VARIABLES[_name]
     EFFECT_VARIABLES |= {
@@ -278,8 +282,22 @@ TAKEN_BY = {
         *("plot_h_statistics", "to_datatree"),
     ),
 }
+# What takes replicates, without the bins of an effect and with them.
+REPLICATES_FOR = (
+    "They have no bins in common. For intervals take quantiles, as in "
+    "boot['curve'].quantile([0.025, 0.975], ('chain', 'draw')), or draw plot_forest(boot).",
+    "Pass the effect that they were made from, and the replicates beside it: "
+    "confint(effect, boot) or effect_sizes(effect, boot).",
+)
 # Attributes that differ between features of different rows.
 OWN_FACTS = ("n_groups", "n_units", "n_strata")
+# Dimensions in the order in which the package stores them; others follow.
+DIMS = (
+    *("chain", "draw", "repeat", "fold", OUTPUT, REGION, "feature", "feature_other"),
+    *("conditioning", "node", "pruning", "effect_method"),
+    *("bin", "bin_a", "bin_b", "edge", "edge_a", "edge_b", "grid", "grid_cell"),
+    *("bin_other", "edge_other", "grid_other", "ci_bound"),
+)
 # Products that ``line_moments`` holds: of d, the distance from ``x_mean``, and of the residual r.
 LINE_MOMENTS = ("d^3", "d^4", "d^2 r", "d^3 r", "d r^2", "d^2 r^2")
 # Sizes of bins: nothing is there, not something unknown, where a feature has no bin.
@@ -287,9 +305,11 @@ COUNTS = (
     *("n_obs", "n_effective", "weight_share"),
     *("n_level", "n_level_effective", "level_share"),
 )
+# A kind of feature whose levels have no order of their own.
+NOMINAL = "nominal"
 # Kinds of features that have levels in place of an axis; ``edge`` is then a level, ``bin`` the step
 # from one to the next.
-CATEGORICAL = ("nominal", "ordinal", "boolean")
+CATEGORICAL = (NOMINAL, "ordinal", "boolean")
 # The level of rows without a value, where they are to have one.
 MISSING_LEVEL = "missing"
 
@@ -303,6 +323,17 @@ def variable(
     """A variable of an effects Dataset with its dims, names, units and the estimator's facts."""
     dims, long_name, units = EFFECT_VARIABLES[name]
     return dims, values, {"long_name": long_name, "units": units, **facts}
+
+
+def in_order(dataset: xr.Dataset) -> xr.Dataset:
+    """The Dataset with its dimensions in the order of `DIMS`, however a user has turned it."""
+    place = {dim: number for number, dim in enumerate(DIMS)}
+    ordered = all(
+        [place.get(dim, len(DIMS)) for dim in one.dims]
+        == sorted(place.get(dim, len(DIMS)) for dim in one.dims)
+        for one in dataset.variables.values()
+    )
+    return dataset if ordered else dataset.transpose(*(d for d in DIMS if d in dataset.dims), ...)
 
 
 def software() -> str:
@@ -368,7 +399,20 @@ def check_effect(
     effect: object, parameter: str = "effect", maker: str = "rhale(local)"
 ) -> xr.Dataset:
     """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds effects."""
-    return _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
+    checked = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
+    if "draw" in checked.dims:
+        fixed = checked.attrs.get("bins") == "fixed"
+        refit = str(checked.attrs.get("source", "")).startswith("refit")
+        raise ValueError(
+            f"{parameter} must be the Dataset that {maker} returns; this one holds the replicates "
+            f"of {'bootstrap_refit' if refit else 'bootstrap'}. {REPLICATES_FOR[fixed]}"
+        )
+    if "fold" in checked.dims:
+        raise ValueError(
+            f"{parameter} must be the Dataset that {maker} returns; this one holds the estimates "
+            f"of folds. Their means and standard errors are in it: curve_mean, curve_se, ..."
+        )
+    return in_order(checked)
 
 
 def _check_kind(dataset: object, name: str, needed: tuple[str, ...], maker: str) -> xr.Dataset:
