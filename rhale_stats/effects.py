@@ -7,7 +7,6 @@ arithmetic on what it returned.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
@@ -60,7 +59,7 @@ from rhale_stats.schema import (
     variable,
     with_outputs,
 )
-from rhale_stats.validate import as_weights, check_choice, check_finite
+from rhale_stats.validate import as_weights, check_choice, check_finite, checked, warn
 
 MISSING = ("raise", "drop", "bin")
 METHODS = ("auto", "jacobian", "central_difference", "finite_difference")
@@ -79,6 +78,7 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 
+@checked
 def local_effects(
     model: models.Model,
     X: Any,
@@ -435,9 +435,8 @@ def positions_of(
                 f"Name discrete columns in features= to take them all the same."
             )
         if reasons:
-            warnings.warn(
-                f"Left out: {'; '.join(reasons)}. Name discrete columns in features= to take them.",
-                stacklevel=3,
+            warn(
+                f"Left out: {'; '.join(reasons)}. Name discrete columns in features= to take them."
             )
         return chosen
     asked = [features] if isinstance(features, str | int | np.integer) else list(features)
@@ -457,6 +456,7 @@ def positions_of(
     return positions
 
 
+@checked
 @each_part
 @own_rows
 def rhale(
@@ -944,11 +944,10 @@ def _warn_of_empty_bins(
             found.append(f"{name!r} ({int(empty.sum())} of {len(empty)})")
     if found:
         better = " or a larger min_obs" if honest else ", QuantileBins or OptimalBins"
-        warnings.warn(
+        warn(
             f"Bins without rows: {', '.join(found)}. Their effects are NaN. No curve crosses them: "
             f"it is given on the bins between gaps that have most rows, and NaN elsewhere. Use "
-            f"fewer bins{better}.",
-            stacklevel=5,
+            f"fewer bins{better}."
         )
 
 
@@ -1087,6 +1086,7 @@ def effects_of(
     )
 
 
+@checked
 @each_part
 def predict(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> xr.DataArray:
     """Evaluate the curve of one feature, NaN outside the range of the rows; or a surface of two.

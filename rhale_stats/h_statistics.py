@@ -36,7 +36,14 @@ from rhale_stats.second_order import (
     order_of,
     second_differences,
 )
-from rhale_stats.validate import as_weights, check_choice, check_count, check_finite, first_rows
+from rhale_stats.validate import (
+    as_weights,
+    check_choice,
+    check_count,
+    check_finite,
+    checked,
+    first_rows,
+)
 
 METHOD = "H-statistics"
 KINDS = ("pdp", "ale")
@@ -57,6 +64,7 @@ def is_h_statistics(results: object) -> bool:
     return isinstance(results, xr.Dataset) and results.attrs.get("method") == METHOD
 
 
+@checked
 def h_statistic(
     model: models.Model,
     X: Any,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -53,7 +52,7 @@ from rhale_stats.schema import (
     software,
 )
 from rhale_stats.surface_data import is_surface
-from rhale_stats.validate import check_choice, check_count, check_level
+from rhale_stats.validate import check_choice, check_count, check_level, checked, warn
 
 NULLS = {
     "zero": "all effects are 0",
@@ -65,6 +64,7 @@ NULLS = {
 QUARTERS = np.array([0.25, 0.5, 0.75])
 
 
+@checked
 @each_part
 def wald_test(effect: xr.Dataset, null: str = "zero", *, adjust: str = "holm") -> xr.Dataset:
     r"""Test of the effects of every feature.
@@ -297,6 +297,7 @@ def _homogeneous(row: xr.Dataset) -> tuple[float, float, float]:
     return largest, float(row.sizes["bin"]), 1.0 if largest <= 1 else 0.0
 
 
+@checked
 @each_part
 def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") -> xr.Dataset:
     r"""Test that the effect is smaller than ``delta`` everywhere: two one-sided tests in every bin.
@@ -399,6 +400,7 @@ def _noise_in_the_middle(row: xr.Dataset) -> accumulate.Noise:
     return accumulate.Noise(middle, noise.covariance + away * noise.slope, noise.slope)
 
 
+@checked
 @each_part
 def compare(
     a: xr.Dataset,
@@ -556,9 +558,7 @@ def compare(
                 f"a and b must overlap; got no value in both of {without}. Compare effects of rows "
                 f"that share a range."
             )
-        warnings.warn(
-            f"No value in both a and b: {without}. Their difference is NaN.", stacklevel=2
-        )
+        warn(f"No value in both a and b: {without}. Their difference is NaN.")
     source = _independent(a, b) if pairs is None else pairs.source
     return _labelled(found, a, b, names, source, level, adjust)
 

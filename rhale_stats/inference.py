@@ -40,7 +40,7 @@ from rhale_stats.schema import (
     stacked,
     variable,
 )
-from rhale_stats.validate import check_choice, check_count, check_level
+from rhale_stats.validate import check_choice, check_count, check_level, checked
 
 CURVE_TARGETS = {
     "mean": "curve centred at its mean over the population, math [26]",
@@ -77,6 +77,7 @@ GROUP_COVARIANCES = (
 )
 
 
+@checked
 @each_part
 @own_rows
 def std_error(
@@ -476,6 +477,7 @@ def _of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
         }
 
 
+@checked
 def vcov(
     effect: xr.Dataset, feature: str | int | None = None, *, of: str = "curve"
 ) -> xr.DataArray:
@@ -559,6 +561,7 @@ def vcov(
     )
 
 
+@checked
 @each_part
 def confint(
     effect: xr.Dataset,
@@ -861,6 +864,7 @@ def draws_of(boot: xr.Dataset, name: str) -> FloatArray:
     return draws.reshape(-1, *draws.shape[2:])
 
 
+@checked
 @each_part
 def confband(
     effect: xr.Dataset,

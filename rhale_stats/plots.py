@@ -58,7 +58,7 @@ from rhale_stats.schema import (
     with_units,
 )
 from rhale_stats.unbiasedness import BIASED, LARGE, TOO_FEW
-from rhale_stats.validate import check_count, check_finite, check_level
+from rhale_stats.validate import check_count, check_finite, check_level, checked
 
 # Level of intervals that are made here, of standard errors, and their half width in them.
 LEVEL = 0.95
@@ -131,6 +131,7 @@ ONE_BIN = "one bin in\nevery replicate"
 EDGE_SHARE = 0.2
 
 
+@checked
 def plot_effect(
     effect: xr.Dataset,
     feature: str | int,
@@ -272,6 +273,7 @@ def _plot_levels(
     return as_array(panels)
 
 
+@checked
 def plot_effects(
     effect: xr.Dataset,
     features: str | int | Sequence[str | int] | None = None,
@@ -367,6 +369,7 @@ def plot_effects(
     return as_array(panels)
 
 
+@checked
 def plot_bins(
     effect: xr.Dataset,
     local: xr.Dataset,
@@ -620,6 +623,7 @@ def _draw_loss(panel: Axes, row: xr.Dataset) -> None:
         _note(panel, f"{(~allowed).sum()} of {len(tried)} numbers of bins leave too few rows")
 
 
+@checked
 def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> Axes:
     """What the variance of the local effects is made of, bin by bin: heterogeneity and bin error.
 
@@ -751,6 +755,7 @@ def _draw_bias(panel: Axes, row: xr.Dataset) -> None:
     panel.margins(y=0.12)
 
 
+@checked
 def plot_forest(
     effect: xr.Dataset,
     what: str = "average_effect",
@@ -1000,6 +1005,7 @@ def _draw_forest(panel: Axes, forest: _Forest) -> None:
     panel.set_xlabel(textwrap.fill(forest.axis_label, 2 * LABEL_LENGTH), parse_math=False)
 
 
+@checked
 def plot_edges(
     boot: xr.Dataset,
     feature: str | int,
@@ -1098,6 +1104,7 @@ def _draw_numbers(panel: Axes, n_bins: FloatArray) -> None:
     _note(panel, f"{count.sum()} replicates")
 
 
+@checked
 def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = None) -> Axes:
     """Difference of two curves with its pointwise interval, its band, and the test of none.
 

@@ -6,7 +6,6 @@ than in all rows; `regional_rhale` estimates the effect in each. The model is ne
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -65,7 +64,7 @@ from rhale_stats.splits import (
     of_json,
     rule_text,
 )
-from rhale_stats.validate import check_choice, check_count, first_rows
+from rhale_stats.validate import check_choice, check_count, checked, first_rows, warn
 
 # Name -> (long_name, units) of what a tree says of its nodes.
 NODE_VARIABLES = {
@@ -88,6 +87,7 @@ NODE_VARIABLES = {
 }
 
 
+@checked
 def regions(
     local: xr.Dataset,
     feature: str | int,
@@ -219,6 +219,7 @@ def regions(
     return _tree(work, feature_position(work.local, feature), conditioning)
 
 
+@checked
 def all_regions(
     local: xr.Dataset,
     features: Sequence[str | int] | None = None,
@@ -531,6 +532,7 @@ def check_tree(tree: object) -> xr.Dataset:
     return tree
 
 
+@checked
 def regional_rhale(
     local: xr.Dataset,
     tree: xr.Dataset,
@@ -613,6 +615,7 @@ def regional_rhale(
     )
 
 
+@checked
 def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
     """Region of new rows.
 
@@ -676,10 +679,9 @@ def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
         found[rows] = np.where(region >= 0, region, found[rows])
     lost = found < 0
     if lost.any():
-        warnings.warn(
+        warn(
             f"No region for {int(lost.sum())} of {len(found)} rows, of missing values or levels "
-            f"that the tree never saw ({first_rows(lost)}). They are -1.",
-            stacklevel=2,
+            f"that the tree never saw ({first_rows(lost)}). They are -1."
         )
     return xr.DataArray(
         found,

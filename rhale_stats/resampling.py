@@ -56,7 +56,7 @@ from rhale_stats.schema import (
     variable,
 )
 from rhale_stats.sizes import SIZES
-from rhale_stats.validate import check_choice, check_count
+from rhale_stats.validate import check_choice, check_count, checked, warn
 
 # Weights of this many bytes are held at once, by all threads together.
 CHUNK_BYTES = 1 << 28
@@ -70,6 +70,7 @@ PER_EDGE = ("curve", "curve_se")
 TOTALS = ("average_effect", "heterogeneity_index", "heterogeneity_output", *SIZES)
 
 
+@checked
 @each_part
 @own_rows
 def bootstrap(
@@ -770,6 +771,7 @@ def _bar(total: int, *, progress: bool) -> tqdm[Any]:
     )
 
 
+@checked
 def bootstrap_refit(
     fit: Callable[[Any], xr.Dataset],
     data: Any,
@@ -969,6 +971,7 @@ def _mapped(
         yield from pool.map(_run, streams, chunksize=max(1, len(streams) // (8 * jobs)))
 
 
+@checked
 def folds(
     local: xr.Dataset,
     *,
@@ -1064,10 +1067,9 @@ def folds(
                 for name, values in _evaluated(effect, grid).items():
                     out[name][repeat, fold] = values
     if n_gaps:
-        warnings.warn(
+        warn(
             f"Bins without rows in {n_gaps} of {n_repeats * n_folds} folds: estimates are NaN "
-            f"there, and with them means over folds. Use fewer bins, or fewer folds.",
-            stacklevel=2,
+            f"there, and with them means over folds. Use fewer bins, or fewer folds."
         )
     variables: dict[str, Any] = {}
     for name, values in out.items():

@@ -39,7 +39,7 @@ from rhale_stats.schema import (
     unit_mapping,
     with_outputs,
 )
-from rhale_stats.validate import as_weights, check_choice, check_finite, first_rows
+from rhale_stats.validate import as_weights, check_choice, check_finite, checked, first_rows
 
 METHOD = "second-order ALE"
 CENTERINGS = ("ale", "start")
@@ -55,6 +55,7 @@ Rules = BinRule | tuple[BinRule, BinRule]
 Order = str | Sequence[Any] | Mapping[str, str | Sequence[Any]]
 
 
+@checked
 def ale2(
     model: models.Model,
     X: Any,

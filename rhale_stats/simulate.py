@@ -29,7 +29,7 @@ from rhale_stats.schema import (
     stacked,
     variable,
 )
-from rhale_stats.validate import check_count
+from rhale_stats.validate import check_count, checked
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Function: TypeAlias = Callable[[FloatArray], FloatArray]
@@ -704,6 +704,7 @@ class _Pieces:
         return np.add.reduceat(pieces, self.starts)
 
 
+@checked
 def dense_truth(
     model: Model,
     jacobian: Any,

@@ -43,7 +43,7 @@ from rhale_stats.schema import (
     with_units,
 )
 from rhale_stats.unbiasedness import FINE, LARGE, TESTED_ROWS, TOO_FEW, linear_bin_error
-from rhale_stats.validate import check_level
+from rhale_stats.validate import check_level, checked
 
 MOST_DIGITS = 17
 COLUMN_SEPARATOR = "   "
@@ -90,6 +90,7 @@ CHECKED = (
 )
 
 
+@checked
 @each_part
 def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     """Bin effects as a table, one row a feature and bin.
@@ -193,6 +194,7 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
+@checked
 @each_part
 def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     """One row a feature: average effect with its interval, heterogeneity, extent of the curve.
@@ -294,6 +296,7 @@ def _extent(row: xr.Dataset) -> tuple[float, float]:
     return float(np.nanmin(values)), float(np.nanmax(values))
 
 
+@checked
 @each_part
 def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
     """The rows with what was estimated for them, one row an observation.
@@ -364,6 +367,7 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
     return pd.DataFrame(columns, index=pd.Index(local["obs"].values, name="obs"))
 
 
+@checked
 @each_part
 def summary(
     effect: xr.Dataset, feature: str | int | None = None, *, level: float = 0.95

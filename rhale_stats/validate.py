@@ -1,14 +1,54 @@
-"""Checks of input. Every message says the parameter, what was expected, what came, what to do."""
+"""Checks of input. Every message says the parameter, what was expected, what came, what to do.
+
+A parameter means the same in every public function. `CHECKS` says of each what it may be, and
+`checked` applies the table where a user calls.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from functools import partial, wraps
+from inspect import signature
+from pathlib import Path
+from types import FrameType
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 # So many offending rows are named in a message.
 ROWS_NAMED = 5
+# A value of more characters than this is named by its type in a message.
+LONGEST_SHOWN = 80
+PACKAGE = str(Path(__file__).parent)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def warn(message: str) -> None:
+    """Warn at the user's line: that of the first caller outside the package."""
+    level = 1
+    caller: FrameType | None = sys._getframe()
+    while caller is not None and caller.f_code.co_filename.startswith(PACKAGE):
+        level, caller = level + 1, caller.f_back
+    warnings.warn(message, stacklevel=level)
+
+
+def shown(value: object) -> str:
+    """What came, for a message: the value where it is short, its type, the shape of an array."""
+    kind = type(value).__name__
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and not isinstance(value, np.generic):
+        return f"{kind} of shape {shape}"
+    scalar = value is None or isinstance(value, str | bytes | int | float | complex | np.generic)
+    if scalar or type(value) in (list, tuple):
+        text = repr(value)
+        if len(text) <= LONGEST_SHOWN:
+            return text if value is None else f"{text} of type {kind}"
+    return f"{kind} {value.__name__}" if isinstance(value, type) else f"a {kind}"
 
 
 def first_rows(bad: NDArray[np.bool_]) -> str:
@@ -33,9 +73,11 @@ def check_finite(values: NDArray[np.float64], what: str, feature: str, advice: s
 
 def check_choice(parameter: str, value: object, allowed: Sequence[str]) -> None:
     """Raise ``ValueError`` unless ``value`` is one of ``allowed``."""
-    if value not in allowed:
+    # Arrays and Datasets compare element by element.
+    if not (isinstance(value, str) and value in allowed):
         choices = ", ".join(repr(choice) for choice in allowed)
-        raise ValueError(f"{parameter} must be one of {choices}; got {value!r}.")
+        came = repr(value) if isinstance(value, str) else shown(value)
+        raise ValueError(f"{parameter} must be one of {choices}; got {came}.")
 
 
 def check_count(parameter: str, value: object, minimum: int) -> None:
@@ -48,21 +90,164 @@ def check_count(parameter: str, value: object, minimum: int) -> None:
         raise ValueError(f"{parameter} must be at least {minimum}; got {value}.")
 
 
-def check_level(level: float) -> None:
-    """Raise ``ValueError`` unless 0 < level < 1."""
-    if not 0 < level < 1:
-        raise ValueError(
-            f"level must lie strictly between 0 and 1, as in level=0.95; got {level!r}."
+def is_number(value: object) -> bool:
+    """Whether this is a real number; True and False are none, and neither is an array of one."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def check_number(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is a real number."""
+    if not is_number(value):
+        one = getattr(value, "shape", None) == () and not isinstance(value, np.generic)
+        raise TypeError(
+            f"{parameter} must be a number; got {shown(value)}."
+            f"{' Take its value: .item().' if one else ''}"
         )
+
+
+def check_share(parameter: str, value: Any, example: str) -> None:
+    """Raise unless ``value`` is a number strictly between 0 and 1."""
+    check_number(parameter, value)
+    if not 0 < value < 1:
+        raise ValueError(
+            f"{parameter} must lie strictly between 0 and 1, as in {parameter}={example}; "
+            f"got {value!r}."
+        )
+
+
+def check_level(level: float) -> None:
+    """Raise ``TypeError`` or ``ValueError`` unless 0 < level < 1."""
+    check_share("level", level, "0.95")
 
 
 def check_significance(significance: float) -> None:
-    """Raise ``ValueError`` unless 0 < significance < 1."""
-    if not 0 < significance < 1:
-        raise ValueError(
-            f"significance must lie strictly between 0 and 1, as in significance=0.05; "
-            f"got {significance!r}."
+    """Raise ``TypeError`` or ``ValueError`` unless 0 < significance < 1."""
+    check_share("significance", significance, "0.05")
+
+
+def check_flag(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{parameter} must be True or False; got {shown(value)}.")
+
+
+def check_rng(parameter: str, value: object) -> None:
+    """Raise unless ``value`` is a generator of random numbers, a seed, or None."""
+    if value is None or isinstance(value, np.random.Generator):
+        return
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(
+            f"{parameter} must be a seed (a whole number), a numpy.random.Generator, or None; "
+            f"got {shown(value)}."
         )
+    if value < 0:
+        raise ValueError(f"{parameter} must not be negative where it is a seed; got {value}.")
+
+
+def check_callable(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` can be called."""
+    if not callable(value):
+        raise TypeError(f"{parameter} must be a function; got {shown(value)}.")
+
+
+def check_feature(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` may name one feature."""
+    if isinstance(value, bool) or not isinstance(value, str | int | np.integer):
+        raise TypeError(
+            f"{parameter} must be the name or number of one feature; got {shown(value)}."
+        )
+
+
+def check_features(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is a feature or a sequence of features."""
+    several = is_listed(value)
+    for one in np.asarray(value, dtype=object) if several else [value]:
+        if isinstance(one, bool) or not isinstance(one, str | int | np.integer):
+            raise TypeError(
+                f"{parameter} must be names or numbers of columns; "
+                f"got {shown(one)}{' among them' if several else ''}."
+            )
+
+
+def check_column(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` may hold one entry a row.
+
+    Whether the entries fit, and how many they are, says the function itself.
+    """
+    if not is_listed(value):
+        raise TypeError(f"{parameter} must be an array with one entry a row; got {shown(value)}.")
+
+
+def is_listed(value: object) -> bool:
+    """Whether this is a list or an array of something, no text and no mapping."""
+    return (
+        hasattr(value, "__len__")
+        and hasattr(value, "__getitem__")
+        and not isinstance(value, str | bytes | Mapping)
+        and getattr(value, "shape", None) != ()
+    )
+
+
+def _at_least(minimum: int) -> Callable[[str, object], None]:
+    return partial(check_count, minimum=minimum)
+
+
+# What a parameter may be, in whatever public function it stands. The default of a function is
+# accepted besides, such as None. What differs between functions (choices, Datasets, bins, tables)
+# they check themselves.
+CHECKS: dict[str, Callable[[str, Any], None]] = {
+    "level": partial(check_share, example="0.95"),
+    "significance": partial(check_share, example="0.05"),
+    **dict.fromkeys(
+        ("delta", "discount", "factor", "honest_fraction", "min_drop", "min_share", "penalty"),
+        check_number,
+    ),
+    **dict.fromkeys(
+        (
+            *("chains", "jobs", "max_bins", "min_obs", "n_bins", "n_columns", "n_draws"),
+            *("n_permutations", "n_repeats", "n_resamples", "n_thresholds"),
+        ),
+        _at_least(1),
+    ),
+    **dict.fromkeys(("n_folds", "n_grid"), _at_least(2)),
+    **dict.fromkeys(("ddof", "degree", "max_depth"), _at_least(0)),
+    **dict.fromkeys(
+        (
+            *("contour", "honest", "keep_answers", "normalize", "pairwise", "progress", "rebin"),
+            *("refine", "std_error_moments", "studentize"),
+        ),
+        check_flag,
+    ),
+    "rng": check_rng,
+    "feature": check_feature,
+    **dict.fromkeys(("categorical", "features"), check_features),
+    **dict.fromkeys(("groups", "strata", "target", "weights", "y"), check_column),
+    **dict.fromkeys(("fit", "statistic"), check_callable),
+}
+
+
+def checked(function: F) -> F:
+    """The function behind a door at which arguments are checked by `CHECKS`."""
+    parameters = signature(function).parameters
+    names = list(parameters)
+    checks = {name: CHECKS[name] for name in names if name in CHECKS}
+
+    @wraps(function)
+    def door(*args: Any, **kwargs: Any) -> Any:
+        for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+            if name in checks and value is not parameters[name].default:
+                checks[name](name, value)
+        return function(*args, **kwargs)
+
+    return cast(F, door)
+
+
+def check_parameters(rule: Any) -> None:
+    """Check the parameters of a dataclass by `CHECKS`."""
+    for parameter in fields(rule):
+        value = getattr(rule, parameter.name)
+        if parameter.name in CHECKS and value is not parameter.default:
+            CHECKS[parameter.name](parameter.name, value)
 
 
 def as_edges(edges: ArrayLike, what: str) -> NDArray[np.float64]:
