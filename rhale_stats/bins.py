@@ -29,7 +29,7 @@ from rhale_stats.arrays.moments import (
     union,
     variance,
 )
-from rhale_stats.validate import as_edges, check_parameters
+from rhale_stats.validate import as_edges, check_parameters, is_number, shown
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def check_rule(rule: object) -> None:
     """Raise ``TypeError`` unless this is a rule for bins."""
     if isinstance(rule, type) or not isinstance(rule, BinRule):
         raise TypeError(
-            f"bins must be a rule such as OptimalBins() or EqualWidthBins(20); got {rule!r}. "
+            f"bins must be a rule such as OptimalBins() or EqualWidthBins(20); got {shown(rule)}. "
             f"Edges go into GivenBins(edges)."
         )
 
@@ -526,6 +526,10 @@ class AdaptiveBins:
         if self.degree not in (0, 1):
             raise ValueError(
                 f"degree must be 1 (constant and linear bins) or 0 (constant); got {self.degree!r}."
+            )
+        if self.penalty is not None and not is_number(self.penalty):
+            raise TypeError(
+                f"penalty must be a number, or None for 2 ln max_bins; got {shown(self.penalty)}."
             )
         if self.penalty is not None and not 0 <= self.penalty < np.inf:
             raise ValueError(

@@ -105,24 +105,21 @@ def check_number(parameter: str, value: object) -> None:
         )
 
 
-def check_share(parameter: str, value: Any, example: str) -> None:
+def check_share(parameter: str, value: Any) -> None:
     """Raise unless ``value`` is a number strictly between 0 and 1."""
     check_number(parameter, value)
     if not 0 < value < 1:
-        raise ValueError(
-            f"{parameter} must lie strictly between 0 and 1, as in {parameter}={example}; "
-            f"got {value!r}."
-        )
+        raise ValueError(f"{parameter} must lie strictly between 0 and 1; got {value!r}.")
 
 
 def check_level(level: float) -> None:
     """Raise ``TypeError`` or ``ValueError`` unless 0 < level < 1."""
-    check_share("level", level, "0.95")
+    check_share("level", level)
 
 
 def check_significance(significance: float) -> None:
     """Raise ``TypeError`` or ``ValueError`` unless 0 < significance < 1."""
-    check_share("significance", significance, "0.05")
+    check_share("significance", significance)
 
 
 def check_flag(parameter: str, value: object) -> None:
@@ -152,7 +149,7 @@ def check_callable(parameter: str, value: object) -> None:
 
 def check_feature(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` may name one feature."""
-    if isinstance(value, bool) or not isinstance(value, str | int | np.integer):
+    if not isinstance(value, str | int | np.integer):
         raise TypeError(
             f"{parameter} must be the name or number of one feature; got {shown(value)}."
         )
@@ -162,7 +159,7 @@ def check_features(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` is a feature or a sequence of features."""
     several = is_listed(value)
     for one in np.asarray(value, dtype=object) if several else [value]:
-        if isinstance(one, bool) or not isinstance(one, str | int | np.integer):
+        if not isinstance(one, str | int | np.integer):
             raise TypeError(
                 f"{parameter} must be names or numbers of columns; "
                 f"got {shown(one)}{' among them' if several else ''}."
@@ -196,10 +193,9 @@ def _at_least(minimum: int) -> Callable[[str, object], None]:
 # accepted besides, such as None. What differs between functions (choices, Datasets, bins, tables)
 # they check themselves.
 CHECKS: dict[str, Callable[[str, Any], None]] = {
-    "level": partial(check_share, example="0.95"),
-    "significance": partial(check_share, example="0.05"),
+    **dict.fromkeys(("level", "significance"), check_share),
     **dict.fromkeys(
-        ("delta", "discount", "factor", "honest_fraction", "min_drop", "min_share", "penalty"),
+        ("delta", "discount", "factor", "honest_fraction", "min_drop", "min_share"),
         check_number,
     ),
     **dict.fromkeys(
