@@ -269,6 +269,14 @@ CATEGORICAL = ("nominal", "ordinal", "boolean")
 # The level of rows without a value, where they are to have one.
 MISSING_LEVEL = "missing"
 
+# Order of the dimensions in every result; of local effects rows come first.
+DIMENSIONS = (
+    *("pair", "replicate", "chain", "repeat", "draw", "fold", "region", "effect_method", "output"),
+    *("feature", "bin_a", "edge_a", "cell", "cell_edge", "bin", "edge", "node", "n_bins_tried"),
+    *("conditioning", "feature_other", "pruning", "bin_b", "edge_b", "bin_other", "line_moment"),
+    *("edge_other", "grid", "obs", "grid_other", "ci_bound", "side_a", "obs_background", "side_b"),
+)
+
 Values: TypeAlias = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.str_]
 Estimates: TypeAlias = Mapping[str, NDArray[np.float64] | float]
 
@@ -311,7 +319,12 @@ def position_of(feature: str | int, names: list[str]) -> int:
 
 
 def feature_names(dataset: xr.Dataset) -> list[str]:
-    """Names along the ``feature`` dimension."""
+    """Names along the ``feature`` dimension; ``ValueError`` where there is none."""
+    if "feature" not in dataset.dims:
+        raise ValueError(
+            "Results must keep their dimension feature; here it is missing. Select with a list, as "
+            "in .sel(feature=['age']) or .isel(feature=[0])."
+        )
     return [str(name) for name in dataset["feature"].values]
 
 
@@ -384,6 +397,19 @@ def with_outputs(dataset: xr.Dataset, labels: Sequence[Any], names: Sequence[str
     if names and names[0] and out.attrs["output_name"] == "output":
         out.attrs["output_name"] = names[0]
     return out
+
+
+def in_order(dataset: xr.Dataset) -> xr.Dataset:
+    """The same with dimensions in their order, after `transpose` for instance."""
+    local = any(name in dataset for name in ("local_effect", "difference_up"))
+    order = ("obs", *DIMENSIONS) if local else DIMENSIONS
+    known = [dim for dim in dict.fromkeys(order) if dim in dataset.dims]
+    rank = {dim: number for number, dim in enumerate(known)}
+    for one in dataset.variables.values():
+        ranks = [rank[dim] for dim in one.dims if dim in rank]
+        if ranks != sorted(ranks):
+            return dataset.transpose(*known, ...)
+    return dataset
 
 
 def units_of(dataset: xr.Dataset, feature: str | int) -> str:

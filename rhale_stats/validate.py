@@ -13,17 +13,21 @@ from dataclasses import fields
 from functools import partial, wraps
 from inspect import signature
 from pathlib import Path
+from traceback import walk_tb
 from types import FrameType
 from typing import Any, TypeVar, cast
 
 import numpy as np
+import xarray as xr
 from numpy.typing import ArrayLike, NDArray
+
+from rhale_stats.schema import in_order
 
 # So many offending rows are named in a message.
 ROWS_NAMED = 5
 # A value of more characters than this is named by its type in a message.
 LONGEST_SHOWN = 80
-PACKAGE = str(Path(__file__).parent)
+PACKAGE, LABELS = (str(Path(file).parent) for file in (__file__, str(xr.__file__)))
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -223,19 +227,55 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
 
 
 def checked(function: F) -> F:
-    """The function behind a door at which arguments are checked by `CHECKS`."""
+    """The function behind a door at which arguments are checked by `CHECKS`.
+
+    Datasets may come with their dimensions in any order. Of one that lost a part that the function
+    needs, the error says so.
+    """
     parameters = signature(function).parameters
     names = list(parameters)
-    checks = {name: CHECKS[name] for name in names if name in CHECKS}
+
+    def admitted(name: str, value: Any) -> Any:
+        if name in CHECKS and name in parameters and value is not parameters[name].default:
+            CHECKS[name](name, value)
+        if isinstance(value, xr.Dataset):
+            return in_order(value)
+        if type(value) in (list, tuple) and any(isinstance(one, xr.Dataset) for one in value):
+            return type(value)(admitted("", one) for one in value)
+        return value
 
     @wraps(function)
     def door(*args: Any, **kwargs: Any) -> Any:
-        for name, value in (*zip(names, args, strict=False), *kwargs.items()):
-            if name in checks and value is not parameters[name].default:
-                checks[name](name, value)
-        return function(*args, **kwargs)
+        # What is too much is left for Python to say.
+        few = [admitted(name, value) for name, value in zip(names, args, strict=False)]
+        named = {name: admitted(name, value) for name, value in kwargs.items()}
+        try:
+            return function(*few, *args[len(few) :], **named)
+        except KeyError as error:
+            given = {**dict(zip(names, few, strict=False)), **named}
+            datasets = [name for name, value in given.items() if isinstance(value, xr.Dataset)]
+            lost = _lost_part(error)
+            if lost is None or not datasets:
+                raise
+            raise ValueError(
+                f"{' and '.join(datasets)} must be whole, as made by this package; {lost!r} is "
+                f"missing. Make it again, and keep all of its variables, coordinates, dimensions "
+                f"and attributes."
+            ) from error
 
     return cast(F, door)
+
+
+def _lost_part(error: KeyError) -> str | None:
+    """What was looked for in a Dataset in vain, by this package and not by a user's function."""
+    files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
+    if not all(file.startswith((PACKAGE, LABELS)) for file in files):
+        return None
+    cause: BaseException | None = error
+    while isinstance(cause, KeyError):
+        error, cause = cause, cause.__cause__ or cause.__context__
+    name = error.args[0] if error.args else None
+    return name if isinstance(name, str) and name.isidentifier() else None
 
 
 def check_parameters(rule: Any) -> None:
