@@ -658,7 +658,8 @@ def _estimates(local: xr.Dataset, centering: str) -> Estimates:
         "curve_cov": covariances.curve,
         "level_share": share,
         "n_level": n_level,
-        "n_level_effective": total**2 / squares,
+        # Nothing of a level without rows, which a selection may leave behind.
+        "n_level_effective": total**2 / np.where(squares > 0, squares, 1.0),
     }
 
 

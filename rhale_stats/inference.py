@@ -998,5 +998,7 @@ def adjusted(pvalues: FloatArray, method: str) -> FloatArray:
         values[order] = np.minimum(np.maximum.accumulate(dearer), 1.0)
         out[tested] = values
     else:
-        out[tested] = multipletests(out[tested], method=method)[1]
+        # Some take the logarithm of 1 less a p-value of 1.
+        with np.errstate(divide="ignore"):
+            out[tested] = multipletests(out[tested], method=method)[1]
     return out

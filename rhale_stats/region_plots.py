@@ -393,7 +393,8 @@ def plot_tree(tree: xr.Dataset, ax: Axes | None = None) -> Axes:
         name, units = str(tree["feature"].values), str(tree["feature_units"].values)
         title = f"Regions of the effect of {with_units(name, units)} on {output}"
         panel.set_title(title, parse_math=False)
-        kind = LOSS_NAMES[str(tree.attrs["loss_kind"])]
+        loss = str(tree.attrs["loss_kind"])
+        kind = LOSS_NAMES.get(loss, loss)
         panel.text(
             0.5,
             0,

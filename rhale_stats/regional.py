@@ -396,6 +396,12 @@ def work_of(
         seed = seed_of(generator)
         chosen = honest_split(local.sizes["obs"], honest_fraction, seed)[present]
         search, judge = np.flatnonzero(chosen), np.flatnonzero(~chosen)
+        if not (len(search) and len(judge)):
+            raise ValueError(
+                f"honest_fraction must leave rows on both sides; of {len(chosen)} rows with a "
+                f"value and a weight {len(search)} choose splits and {len(judge)} judge them. Use "
+                f"more rows, or another rng."
+            )
         facts = {"honest_fraction": float(honest_fraction), "honest_seed": seed}
         if min_obs is None:
             least = max(least // 2, 10)

@@ -378,7 +378,8 @@ def of_part(dataset: xr.Dataset) -> xr.Dataset:
         for dim in PARTS
         if dim in dataset.coords and dim not in dataset.dims
         for key, coordinate in dataset.coords.items()
-        if str(key).startswith(f"{dim}_") and key not in REGION_LABELS
+        # A fact of every feature stays a coordinate.
+        if str(key).startswith(f"{dim}_") and key not in REGION_LABELS and not coordinate.ndim
     }
     return dataset.assign_attrs(own) if own else dataset
 

@@ -234,21 +234,27 @@ def checked(function: F) -> F:
     """
     parameters = signature(function).parameters
     names = list(parameters)
+    checks = {name: CHECKS[name] for name in names if name in CHECKS}
 
     def admitted(name: str, value: Any) -> Any:
-        if name in CHECKS and name in parameters and value is not parameters[name].default:
-            CHECKS[name](name, value)
         if isinstance(value, xr.Dataset):
+            if value.sizes.get("feature") == 0:
+                raise ValueError(f"{name} must have at least one feature; got none.")
             return in_order(value)
         if type(value) in (list, tuple) and any(isinstance(one, xr.Dataset) for one in value):
-            return type(value)(admitted("", one) for one in value)
+            return type(value)(admitted(name, one) for one in value)
         return value
+
+    def check(name: str, value: Any) -> Any:
+        if name in checks and value is not parameters[name].default:
+            checks[name](name, value)
+        return admitted(name, value)
 
     @wraps(function)
     def door(*args: Any, **kwargs: Any) -> Any:
         # What is too much is left for Python to say.
-        few = [admitted(name, value) for name, value in zip(names, args, strict=False)]
-        named = {name: admitted(name, value) for name, value in kwargs.items()}
+        few = [check(name, value) for name, value in zip(names, args, strict=False)]
+        named = {name: check(name, value) for name, value in kwargs.items()}
         try:
             return function(*few, *args[len(few) :], **named)
         except KeyError as error:

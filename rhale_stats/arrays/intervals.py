@@ -39,7 +39,7 @@ def around(estimate: FloatArray, half: FloatArray) -> FloatArray:
 
 def log_scale(estimate: FloatArray, half: FloatArray) -> FloatArray:
     """The same on the log scale, for what is positive; 0 is known exactly."""
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         factor = np.where(estimate == 0, 1.0, np.exp(half / estimate))
     return np.stack([estimate / factor, estimate * factor], axis=-1)
 

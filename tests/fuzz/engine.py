@@ -469,7 +469,7 @@ def shapley(world: World) -> Any:
 
 
 def statistic(effect: xr.Dataset) -> xr.DataArray:
-    return effect["curve"].max("edge")
+    return effect["curve"].max("edge") if "curve" in effect else effect[next(iter(effect))]
 
 
 def points(world: World) -> Any:
