@@ -59,7 +59,7 @@ from rhale_stats.schema import (
     variable,
     with_outputs,
 )
-from rhale_stats.validate import as_weights, check_choice, check_finite, checked, warn
+from rhale_stats.validate import as_numbers, as_weights, check_choice, check_finite, checked, warn
 
 MISSING = ("raise", "drop", "bin")
 METHODS = ("auto", "jacobian", "central_difference", "finite_difference")
@@ -1153,7 +1153,8 @@ def predict(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> xr.
     if is_categorical(row):
         numbers = _level_numbers(row, labels)
         x = x.copy(data=numbers) if isinstance(x, xr.DataArray) else numbers
-    at = x if isinstance(x, xr.DataArray) else xr.DataArray(np.asarray(x, dtype=np.float64))
+    values = as_numbers(x.values if isinstance(x, xr.DataArray) else x, "x")
+    at = x.copy(data=values) if isinstance(x, xr.DataArray) else xr.DataArray(values)
     if not isinstance(x, xr.DataArray) and at.ndim == 1:
         at = xr.DataArray(at.values, dims="grid")
     edges, curve = row["edge_value"].values, row["curve"].values

@@ -525,6 +525,11 @@ def check_tree(tree: object) -> xr.Dataset:
         raise TypeError(
             f"tree must be the Dataset that regions(local, feature) returns; got {got}."
         )
+    if "node" not in tree.dims:
+        raise ValueError(
+            "tree must have all of its nodes; this one lacks the dimension node. Pass it as "
+            "regions returned it."
+        )
     if "feature" in tree.dims:
         if tree.sizes["feature"] > 1:
             names = ", ".join(repr(str(name)) for name in tree["feature"].values)

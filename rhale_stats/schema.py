@@ -319,12 +319,7 @@ def position_of(feature: str | int, names: list[str]) -> int:
 
 
 def feature_names(dataset: xr.Dataset) -> list[str]:
-    """Names along the ``feature`` dimension; ``ValueError`` where there is none."""
-    if "feature" not in dataset.dims:
-        raise ValueError(
-            "Results must keep their dimension feature; here it is missing. Select with a list, as "
-            "in .sel(feature=['age']) or .isel(feature=[0])."
-        )
+    """Names along the ``feature`` dimension."""
     return [str(name) for name in dataset["feature"].values]
 
 

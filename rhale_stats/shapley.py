@@ -77,6 +77,12 @@ def shapley_values(
                 f"model raised {type(error).__name__} on {len(values)} rows of X with columns of "
                 f"the background: {error}"
             ) from error
+        n_bad = np.count_nonzero(~np.isfinite(answer).all(axis=1))
+        if n_bad:
+            raise models.ModelError(
+                f"model must return finite numbers; got NaN or infinity in {n_bad} of "
+                f"{len(answer)} rows of X with columns of the background. {what} cannot average them."
+            )
         return answer if answer.shape[1] > 1 else answer[:, 0]
 
     # It seeds NumPy's global generator.

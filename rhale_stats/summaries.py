@@ -343,6 +343,11 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
         mean, curve = np.full(len(x), np.nan), np.full(len(x), np.nan)
         edges = row["edge_value"].values
         inside = np.zeros(len(x), dtype=bool)
+        if is_categorical(row) != is_categorical(rows):
+            raise ValueError(
+                f"local must be what effect was made from; feature {name!r} has levels in one of "
+                f"them and an axis in the other."
+            )
         if is_categorical(row):
             there = ~np.isnan(x)
             at = x[there].astype(np.int64)

@@ -189,6 +189,22 @@ def is_listed(value: object) -> bool:
     )
 
 
+def check_result(parameter: str, value: object) -> None:
+    """Raise ``ValueError`` where a result lost its dimension ``feature``.
+
+    That it is a Dataset, and of which kind, says the function itself.
+    """
+    if not isinstance(value, xr.Dataset):
+        return
+    # Of the trees of one feature it is the label.
+    if "feature" in value.coords and "feature" not in value.dims and "parent" not in value:
+        name = str(value["feature"].values)
+        raise ValueError(
+            f"{parameter} must keep its dimension feature; this one is of feature {name!r} without "
+            f"it. Select with a list: {parameter}.sel(feature=[{name!r}])."
+        )
+
+
 def _at_least(minimum: int) -> Callable[[str, object], None]:
     return partial(check_count, minimum=minimum)
 
@@ -223,6 +239,13 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     **dict.fromkeys(("categorical", "features"), check_features),
     **dict.fromkeys(("groups", "strata", "target", "weights", "y"), check_column),
     **dict.fromkeys(("fit", "statistic"), check_callable),
+    **dict.fromkeys(
+        (
+            *("a", "b", "boot", "check", "comparison", "effect", "found", "global_effect", "local"),
+            *("profile", "surface", "truth"),
+        ),
+        check_result,
+    ),
 }
 
 
@@ -238,8 +261,9 @@ def checked(function: F) -> F:
 
     def admitted(name: str, value: Any) -> Any:
         if isinstance(value, xr.Dataset):
-            if value.sizes.get("feature") == 0:
-                raise ValueError(f"{name} must have at least one feature; got none.")
+            for dim, what in (("feature", "feature"), ("obs", "row")):
+                if value.sizes.get(dim) == 0:
+                    raise ValueError(f"{name} must have at least one {what}; got none.")
             return in_order(value)
         if type(value) in (list, tuple) and any(isinstance(one, xr.Dataset) for one in value):
             return type(value)(admitted(name, one) for one in value)
@@ -292,9 +316,20 @@ def check_parameters(rule: Any) -> None:
             CHECKS[parameter.name](parameter.name, value)
 
 
+def as_numbers(values: Any, what: str) -> NDArray[np.float64]:
+    """A new float array of what a user gave; ``TypeError`` unless these are real numbers."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "biufO":
+            raise TypeError(f"numbers of dtype {array.dtype}")
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{what} must be numbers; got {shown(values)}.") from error
+
+
 def as_edges(edges: ArrayLike, what: str) -> NDArray[np.float64]:
     """Bin edges as a new float array; raise ``ValueError`` unless they strictly increase."""
-    array = np.array(edges, dtype=np.float64)
+    array = as_numbers(edges, what)
     if array.ndim != 1 or len(array) < 2:
         raise ValueError(
             f"{what} must be a one-dimensional sequence of at least two numbers; "
@@ -314,7 +349,7 @@ def as_edges(edges: ArrayLike, what: str) -> NDArray[np.float64]:
 
 def as_weights(weights: ArrayLike, n_rows: int, kind: str) -> NDArray[np.float64]:
     """Row weights as a new float array of length ``n_rows``, fit for their (valid) kind."""
-    array = np.array(weights, dtype=np.float64)
+    array = as_numbers(weights, "weights")
     if array.shape != (n_rows,):
         raise ValueError(
             f"weights must hold one number a row, shape ({n_rows},); got shape {array.shape}."
