@@ -209,7 +209,8 @@ def _filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
     for dim in PARTS:
         # The model was not asked for a feature that is constant, nor how many outputs it has.
         if dim in other.dims and dim not in dataset.dims:
-            each = [name for name in dataset.data_vars if dim in other.get(name, other[dim]).dims]
+            both = dataset.data_vars.keys() & other.data_vars.keys()
+            each = [name for name in both if dim in other[name].dims]
             whole = {name: dataset[name].expand_dims({dim: other.sizes[dim]}) for name in each}
             dataset = dataset.assign(whole)
     absent = [name for name in other.variables if name not in dataset.variables]

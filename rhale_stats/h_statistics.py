@@ -313,7 +313,8 @@ def _dataset(
 
     def of(upper: FloatArray, lower: FloatArray) -> tuple[FloatArray, FloatArray]:
         upper = np.where(upper > least, upper, 0.0)
-        return np.divide(upper, lower, out=np.zeros(upper.shape), where=upper > 0), np.sqrt(upper)
+        share = np.divide(upper, lower, out=np.zeros(upper.shape), where=(upper > 0) & (lower > 0))
+        return share, np.sqrt(upper)
 
     variance = found.variance[number]
     statistics: dict[str, tuple[tuple[str, ...], tuple[FloatArray, FloatArray], str]] = {

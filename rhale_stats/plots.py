@@ -47,6 +47,7 @@ from rhale_stats.schema import (
     EFFECT_VARIABLES,
     check_effect,
     check_local,
+    check_one_part,
     effect_at,
     feature_names,
     feature_position,
@@ -1164,6 +1165,7 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
             f"comparison must be the Dataset that compare(a, b) returns; this one has no "
             f"{', '.join(missing)}."
         )
+    check_one_part(comparison, "comparison")
     row = comparison.isel(feature=feature_position(comparison, feature))
     row = row.isel(grid=row["grid_value"].notnull().values)
     panels = None if ax is None else given_axes("ax", [ax], 1, "one")

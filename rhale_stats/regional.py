@@ -525,10 +525,15 @@ def check_tree(tree: object) -> xr.Dataset:
         raise TypeError(
             f"tree must be the Dataset that regions(local, feature) returns; got {got}."
         )
-    if "node" not in tree.dims:
+    lost = [
+        dim
+        for dim in ("node", *(tree["n_nodes"].dims if "n_nodes" in tree.coords else ()))
+        if dim not in tree.dims or dim not in ("node", "feature")
+    ]
+    if lost:
         raise ValueError(
-            "tree must have all of its nodes; this one lacks the dimension node. Pass it as "
-            "regions returned it."
+            f"tree must be as regions returned it, of one feature and all of its nodes; its "
+            f"dimensions are {', '.join(map(str, tree.dims))}."
         )
     if "feature" in tree.dims:
         if tree.sizes["feature"] > 1:

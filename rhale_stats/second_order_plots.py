@@ -378,7 +378,7 @@ def _draw_pairs(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool) -> N
     sns.heatmap(
         values,
         vmin=0,
-        vmax=1 if shares else None,
+        vmax=1 if shares or np.isnan(values).all() else None,
         cmap=sns.light_palette(HETEROGENEITY, as_cmap=True),
         annot=np.array(texts),
         fmt="",

@@ -81,7 +81,7 @@ def shapley_values(
         if n_bad:
             raise models.ModelError(
                 f"model must return finite numbers; got NaN or infinity in {n_bad} of "
-                f"{len(answer)} rows of X with columns of the background. {what} cannot average them."
+                f"{len(answer)} rows of X with columns of the background."
             )
         return answer if answer.shape[1] > 1 else answer[:, 0]
 

@@ -6,6 +6,7 @@ A parameter means the same in every public function. `CHECKS` says of each what 
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +29,8 @@ ROWS_NAMED = 5
 # A value of more characters than this is named by its type in a message.
 LONGEST_SHOWN = 80
 PACKAGE, LABELS = (str(Path(file).parent) for file in (__file__, str(xr.__file__)))
+# How xarray says that a Dataset lacks a dimension.
+NO_DIMENSION = re.compile(r"(?:Dimensions \{)?'(\w+)'\}? (?:do not exist|not found in array dim)")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -205,6 +208,18 @@ def check_result(parameter: str, value: object) -> None:
         )
 
 
+def check_results(parameter: str, value: object) -> None:
+    """Check each of several results."""
+    if not is_listed(value):
+        raise TypeError(f"{parameter} must be a sequence of Datasets; got {shown(value)}.")
+    for one in cast(Sequence[object], value):
+        if not isinstance(one, xr.Dataset):
+            raise TypeError(
+                f"{parameter} must be a sequence of Datasets; got {shown(one)} among them."
+            )
+        check_result(parameter, one)
+
+
 def _at_least(minimum: int) -> Callable[[str, object], None]:
     return partial(check_count, minimum=minimum)
 
@@ -239,6 +254,7 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     **dict.fromkeys(("categorical", "features"), check_features),
     **dict.fromkeys(("groups", "strata", "target", "weights", "y"), check_column),
     **dict.fromkeys(("fit", "statistic"), check_callable),
+    **dict.fromkeys(("paired", "results"), check_results),
     **dict.fromkeys(
         (
             *("a", "b", "boot", "check", "comparison", "effect", "found", "global_effect", "local"),
@@ -281,7 +297,7 @@ def checked(function: F) -> F:
         named = {name: check(name, value) for name, value in kwargs.items()}
         try:
             return function(*few, *args[len(few) :], **named)
-        except KeyError as error:
+        except (KeyError, ValueError) as error:
             given = {**dict(zip(names, few, strict=False)), **named}
             datasets = [name for name, value in given.items() if isinstance(value, xr.Dataset)]
             lost = _lost_part(error)
@@ -296,11 +312,17 @@ def checked(function: F) -> F:
     return cast(F, door)
 
 
-def _lost_part(error: KeyError) -> str | None:
-    """What was looked for in a Dataset in vain, by this package and not by a user's function."""
+def _lost_part(error: KeyError | ValueError) -> str | None:
+    """What was looked for in a Dataset in vain, by this package and not by a user's function.
+
+    A key, which is no sentence, or a dimension that xarray did not find.
+    """
     files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
     if not all(file.startswith((PACKAGE, LABELS)) for file in files):
         return None
+    if isinstance(error, ValueError):
+        found = NO_DIMENSION.match(str(error)) if files[-1].startswith(LABELS) else None
+        return found[1] if found else None
     cause: BaseException | None = error
     while isinstance(cause, KeyError):
         error, cause = cause, cause.__cause__ or cause.__context__

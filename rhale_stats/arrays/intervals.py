@@ -137,7 +137,9 @@ def _largest(
         z = rng.standard_normal((n, root.shape[1])) @ root.T
         largest[begin : begin + n] = np.abs(z).max(axis=1)
     if np.isfinite(degrees):
-        largest /= np.sqrt(rng.chisquare(degrees, n_draws) / degrees)
+        # With next to no degrees of freedom, some squares underflow.
+        squares = np.maximum(rng.chisquare(degrees, n_draws), np.finfo(np.float64).tiny)
+        largest /= np.sqrt(squares / degrees)
     return largest
 
 
