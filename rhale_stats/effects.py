@@ -75,7 +75,7 @@ from rhale_stats.schema import (
     with_outputs,
 )
 from rhale_stats.seeds import seed_of, source_of
-from rhale_stats.validate import check_choice, check_finite
+from rhale_stats.validate import as_numbers, check_choice, check_finite, checked, warn
 
 MISSING = ("raise", "drop", "bin")
 METHODS = ("auto", "jacobian", "central_difference", "finite_difference")
@@ -95,6 +95,7 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 
+@checked
 def local_effects(
     model: models.Model,
     X: Any,
@@ -510,6 +511,7 @@ def _form(table: models.Table) -> str:
     return "DataFrame with labels of its own"
 
 
+@checked
 def rhale(
     local: xr.Dataset,
     *,
@@ -1234,19 +1236,17 @@ def _warn_of_gaps(effect: xr.Dataset) -> None:
         better = ", QuantileBins or OptimalBins"
         if "honest_seed" in effect.attrs:
             better = " or a larger min_obs"
-        warnings.warn(
+        warn(
             f"Bins without rows: {', '.join(bins)}. Their effects are NaN. The curve cannot be "
             f"accumulated across them: it is reported on the stretch with the most rows and is NaN "
-            f"elsewhere. Use fewer bins{better}.",
-            stacklevel=3,
+            f"elsewhere. Use fewer bins{better}."
         )
     if gaps:
-        warnings.warn(
+        warn(
             f"No rows inside a bin: {', '.join(gaps)}. The curve cannot be accumulated across such "
             f"a gap: it is reported on the stretch with the most rows and is NaN elsewhere. Where "
             f"the model itself can be asked across the gap, use "
-            f"local_effects(model, X, method='finite_difference') or ale(model, X).",
-            stacklevel=3,
+            f"local_effects(model, X, method='finite_difference') or ale(model, X)."
         )
 
 
@@ -1407,6 +1407,7 @@ def effects_of(
     )
 
 
+@checked
 @each_part
 def predict(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> xr.DataArray:
     """Evaluate the curve of one feature, NaN outside the range of the rows; or a surface of two.
@@ -1473,7 +1474,8 @@ def predict(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> xr.
     if is_categorical(row):
         numbers = _level_numbers(row, labels)
         x = x.copy(data=numbers) if isinstance(x, xr.DataArray) else numbers
-    at = x if isinstance(x, xr.DataArray) else xr.DataArray(np.asarray(x, dtype=np.float64))
+    values = as_numbers(x.values if isinstance(x, xr.DataArray) else x, "x")
+    at = x.copy(data=values) if isinstance(x, xr.DataArray) else xr.DataArray(values)
     if not isinstance(x, xr.DataArray) and at.ndim == 1:
         at = xr.DataArray(at.values, dims="grid")
     values = curve_of(row).at(at.values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.offsets import predict_of
 from rhale_stats.schema import position_of
-from rhale_stats.validate import aligned, as_weights, check_choice, check_finite
+from rhale_stats.validate import aligned, as_weights, check_choice, check_finite, warn
 
 Model: TypeAlias = Any
 OutputLabels: TypeAlias = Any  # one label, a sequence of them, or None
@@ -762,9 +761,8 @@ def positions_of(table: Table, features: str | int | Sequence[str | int] | None)
                 f"Name discrete columns in features= to take them all the same."
             )
         if reasons:
-            warnings.warn(
-                f"Left out: {'; '.join(reasons)}. Name discrete columns in features= to take them.",
-                stacklevel=3,
+            warn(
+                f"Left out: {'; '.join(reasons)}. Name discrete columns in features= to take them."
             )
         return chosen
     asked = [features] if isinstance(features, str | int | np.integer) else list(features)

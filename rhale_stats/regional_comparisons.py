@@ -24,12 +24,13 @@ from rhale_stats.regional import Work, tree_of, work_of
 from rhale_stats.schema import ROWS, X_UNITS, software
 from rhale_stats.seeds import source_of
 from rhale_stats.shapley import BACKGROUND, given_column, shapley_values
-from rhale_stats.validate import check_choice, check_count, check_finite
+from rhale_stats.validate import check_choice, check_count, check_finite, checked
 
 # Units of losses in the output itself.
 SQUARED = "(output units)^2"
 
 
+@checked
 def regional_ale(
     model: models.Model,
     X: Any,
@@ -124,6 +125,7 @@ def regional_ale(
     return _finished(tree, "regional_ale", loss, edges, curve, spread, quotients)
 
 
+@checked
 def regional_pdp(
     model: models.Model,
     X: Any,
@@ -251,6 +253,7 @@ def regional_pdp(
     return out
 
 
+@checked
 def regional_shap(
     model: models.Model,
     X: Any,

@@ -291,13 +291,6 @@ REPLICATES_FOR = (
 )
 # Attributes that differ between features of different rows.
 OWN_FACTS = ("n_groups", "n_units", "n_strata")
-# Dimensions in the order in which the package stores them; others follow.
-DIMS = (
-    *("chain", "draw", "repeat", "fold", OUTPUT, REGION, "feature", "feature_other"),
-    *("conditioning", "node", "pruning", "effect_method"),
-    *("bin", "bin_a", "bin_b", "edge", "edge_a", "edge_b", "grid", "grid_cell"),
-    *("bin_other", "edge_other", "grid_other", "ci_bound"),
-)
 # Products that ``line_moments`` holds: of d, the distance from ``x_mean``, and of the residual r.
 LINE_MOMENTS = ("d^3", "d^4", "d^2 r", "d^3 r", "d r^2", "d^2 r^2")
 # Sizes of bins: nothing is there, not something unknown, where a feature has no bin.
@@ -313,6 +306,24 @@ CATEGORICAL = (NOMINAL, "ordinal", "boolean")
 # The level of rows without a value, where they are to have one.
 MISSING_LEVEL = "missing"
 
+# Order of the dimensions in every result; of local effects rows come first.
+DIMENSIONS = (
+    *("pair", "replicate", "chain", "repeat", "draw", "fold", "region", "effect_method", "output"),
+    *("feature", "bin_a", "edge_a", "cell", "cell_edge", "bin", "edge", "node", "n_bins_tried"),
+    *("conditioning", "feature_other", "pruning", "bin_b", "edge_b", "bin_other", "line_moment"),
+    *(
+        "edge_other",
+        "cell_edge_other",
+        "grid",
+        "obs",
+        "grid_other",
+        "ci_bound",
+        "side_a",
+        "obs_background",
+        "side_b",
+    ),
+)
+
 Values: TypeAlias = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.str_]
 Estimates: TypeAlias = Mapping[str, NDArray[np.float64] | float]
 
@@ -323,17 +334,6 @@ def variable(
     """A variable of an effects Dataset with its dims, names, units and the estimator's facts."""
     dims, long_name, units = EFFECT_VARIABLES[name]
     return dims, values, {"long_name": long_name, "units": units, **facts}
-
-
-def in_order(dataset: xr.Dataset) -> xr.Dataset:
-    """The Dataset with its dimensions in the order of `DIMS`, however a user has turned it."""
-    place = {dim: number for number, dim in enumerate(DIMS)}
-    ordered = all(
-        [place.get(dim, len(DIMS)) for dim in one.dims]
-        == sorted(place.get(dim, len(DIMS)) for dim in one.dims)
-        for one in dataset.variables.values()
-    )
-    return dataset if ordered else dataset.transpose(*(d for d in DIMS if d in dataset.dims), ...)
 
 
 def software() -> str:
@@ -453,7 +453,8 @@ def of_part(dataset: xr.Dataset) -> xr.Dataset:
         for dim in PARTS
         if dim in dataset.coords and dim not in dataset.dims
         for key, coordinate in dataset.coords.items()
-        if str(key).startswith(f"{dim}_") and key not in REGION_LABELS
+        # A fact of every feature stays a coordinate.
+        if str(key).startswith(f"{dim}_") and key not in REGION_LABELS and not coordinate.ndim
     }
     return dataset.assign_attrs(own) if own else dataset
 
@@ -473,6 +474,19 @@ def with_outputs(dataset: xr.Dataset, labels: Sequence[Any], names: Sequence[str
     if names and names[0] and out.attrs["output_name"] == "output":
         out.attrs["output_name"] = names[0]
     return out
+
+
+def in_order(dataset: xr.Dataset) -> xr.Dataset:
+    """The same with dimensions in their order, after `transpose` for instance."""
+    local = any(name in dataset for name in ("local_effect", "difference_up"))
+    order = ("obs", *DIMENSIONS) if local else DIMENSIONS
+    known = [dim for dim in dict.fromkeys(order) if dim in dataset.dims]
+    rank = {dim: number for number, dim in enumerate(known)}
+    for one in dataset.variables.values():
+        ranks = [rank[dim] for dim in one.dims if dim in rank]
+        if ranks != sorted(ranks):
+            return dataset.transpose(*known, ...)
+    return dataset
 
 
 def units_of(dataset: xr.Dataset, feature: str | int) -> str:

@@ -25,6 +25,7 @@ from rhale_stats.schema import (
     slopes,
     software,
 )
+from rhale_stats.validate import checked
 
 T = TypeVar("T", xr.Dataset, xr.DataArray)
 
@@ -41,6 +42,7 @@ SCORES = {
 }
 
 
+@checked
 @each_part
 def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
     r"""Mean absolute errors of an effect against a truth.
@@ -131,6 +133,7 @@ def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
     )
 
 
+@checked
 def mcse(samples: T, dim: str = "replicate") -> T:
     """Monte-Carlo standard error of the mean over ``dim``: standard deviation / sqrt(number).
 
