@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rhale_stats.arrays import local_effects as kernel
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.offsets import predict_of
 from rhale_stats.schema import position_of
 from rhale_stats.validate import aligned, as_weights, check_choice, check_finite, warn
@@ -393,7 +393,7 @@ def as_array(given: Any, what: str, error: type[Exception] = TypeError) -> NDArr
         given = given.cpu() if hasattr(given, "cpu") else given
     if np.ma.is_masked(given):
         raise error(
-            f"{what} plain numbers; got a masked array, {int(np.ma.count_masked(given))} of "
+            f"{what} plain numbers; got a masked array, {int(np.sum(np.ma.getmaskarray(given)))} of "
             f"{np.size(given)} masked. Fill it or drop these rows: its mask would be ignored."
         )
     array = np.asarray(given)
@@ -409,8 +409,11 @@ def _in_rows_order(
     answer: pd.Series[Any] | pd.DataFrame, index: pd.Index[Any]
 ) -> pd.Series[Any] | pd.DataFrame:
     """The answer in the order of the rows that the model was given, by their labels."""
+    what = "answer of the model"
     try:
-        return aligned(answer, index, "answer of the model")
+        if isinstance(answer, pd.Series):
+            return aligned(answer, index, what)
+        return aligned(answer, index, what)
     except ValueError as error:
         raise ModelError(str(error)) from error
 
@@ -497,8 +500,8 @@ class Differences:
     edges: FloatArray | None = None
     precision: float = float(np.finfo(np.float64).eps)
 
-    def at(self, rows: NDArray[np.bool_]) -> Differences:
-        """The same at some rows."""
+    def at(self, rows: NDArray[np.bool_] | IntArray) -> Differences:
+        """The same at some rows, by a mask or by their numbers."""
         return replace(self, local_effect=self.local_effect[rows])
 
 

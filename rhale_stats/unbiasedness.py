@@ -501,7 +501,7 @@ def jump_check(
     >>> import rhale_stats as rs
     >>> example = rs.simulate.OppositeGroups()
     >>> X = example.sample(500, rng=0)
-    >>> local = rs.local_effects(example.model, X, jacobian=example.jacobian)
+    >>> local = rs.local_effects(None, X, jacobian=example.jacobian)
     >>> effect = rs.rhale(local, bins=rs.EqualWidthBins(5))
     >>> check = rs.jump_check(example.model, local, effect)
     >>> check["jump_spread"].sel(feature="x3").round(1).values
