@@ -42,7 +42,7 @@ from rhale_stats.schema import (
     position_of,
     variable,
 )
-from rhale_stats.validate import as_weights, check_choice, check_finite, first_rows
+from rhale_stats.validate import check_choice, check_finite, first_rows
 
 # Encoders of `category_encoders`, by the order that they make.
 ENCODERS = {
@@ -363,7 +363,7 @@ def level_effects(
     ``named`` column is an error.
     """
     table = models.as_table(X)
-    weight = None if weights is None else as_weights(weights, table.n_rows, weight_kind)
+    weight = table.weights(weights, weight_kind)
     found = [_levels(table, position, weight, missing) for position in positions]
     for position, one in zip(positions, found, strict=True):
         if len(one.texts) < 2 and position in named:
@@ -501,9 +501,9 @@ def _labelled(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)
         effects = [
-            models.Differences(np.nanmean([up, down], axis=0)[there], error)
+            models.Differences(np.nanmean([up, down], axis=0)[there], error, "finite_difference")
             if len(one.texts) > 1
-            else models.NO_DIFFERENCES
+            else models.no_differences("finite_difference")
             for one, (up, down, error), there in zip(levels, parts, present.T, strict=True)
         ]
     out = labelled(
@@ -514,8 +514,7 @@ def _labelled(
         effects,
         weight,
         weight_kind=weight_kind,
-        method="finite_difference",
-        outputs=quotients.outputs,
+        quotients=quotients,
     )
     gone = np.array([int(table.series(position).isna().sum()) for position in positions])
     if "n_missing" in out:

@@ -37,7 +37,7 @@ from rhale_stats.second_order import (
     order_of,
     second_differences,
 )
-from rhale_stats.validate import as_weights, check_choice, check_count, check_finite, first_rows
+from rhale_stats.validate import check_choice, check_count, check_finite, first_rows
 
 METHOD = "H-statistics"
 KINDS = ("pdp", "ale")
@@ -197,7 +197,7 @@ def h_statistic(
             "bins and order are for kind='ale'; partial dependences have none. Leave them out."
         )
     positions = _positions(table, features)
-    weight = None if weights is None else as_weights(weights, table.n_rows, weight_kind)
+    weight = table.weights(weights, weight_kind)
     present = np.ones(table.n_rows, dtype=bool) if weight is None else weight > 0
     gaps = _gaps(table, positions, missing, kind, order, present)
     left = np.flatnonzero(present & ~gaps)
@@ -577,7 +577,7 @@ def _predictions(quotients: models.DifferenceQuotients) -> tuple[FloatArray, Flo
     answer = quotients.at_rows("rows used of X")
     _check_answers(answer)
     prediction = answer.astype(np.float64, copy=False)
-    rounding = ROUNDINGS * quotients.precision_of(answer) * np.abs(prediction).max(axis=0)
+    rounding = ROUNDINGS * quotients.precision * np.abs(prediction).max(axis=0)
     return prediction, np.asarray(rounding**2)
 
 

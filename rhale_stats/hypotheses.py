@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, stats
 
 from rhale_stats import h_statistic_inference, profile_inference, second_order_tests
@@ -16,6 +16,7 @@ from rhale_stats.arrays import accumulate, influence, intervals
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.by_part import each_part
+from rhale_stats.curves import fine_of, has_cells, line_moments_of, pieces_of
 from rhale_stats.effects import (
     check_same_rows,
     columns,
@@ -34,8 +35,6 @@ from rhale_stats.inference import (
     has_covariance,
     interpolation,
     level_sums,
-    line_moments_of,
-    pieces_of,
     rows_of_feature,
     with_std_error,
 )
@@ -206,21 +205,20 @@ def _test(
 
 def _sum_of_squares(row: xr.Dataset, null: str) -> tuple[float, float, float]:
     """Independent bins: sums of squares of normal scores."""
-    pieces, n = pieces_of(row), row["n_effective"].values
+    cells = fine_of(row)
     linear = slopes(row) != 0
-    degrees = n - 1 - linear
-    variance = row["heterogeneity"].values ** 2
+    variance, degrees = cells.variance, cells.degrees
     known = (degrees > 0) & (variance >= 0)
     if not known.any():
         return float("nan"), float("nan"), float("nan")
-    least = resolution(pieces.mean, float(row["local_effect_error"]))
-    # A few rows may happen to be alike: where other bins have a spread, theirs counts.
+    least = resolution(cells.pieces.mean, float(row["local_effect_error"]))
+    # A few rows may happen to be alike: where others have a spread, theirs counts.
     pooled = np.average(variance[known], weights=degrees[known])
-    variance = np.where(variance <= least**2, pooled, variance)
-    noise = accumulate.line_noise(variance, pieces, line_moments_of(row), n)
+    cells = cells._replace(variance=np.where(variance <= least**2, pooled, variance))
+    variance, degrees, effect = cells.effect_variance(), bin_degrees(row), row["effect"].values
+    known = (degrees > 0) & (variance >= 0)
     # A mean that is known exactly differs from 0 by more than rounding, or does not.
-    mean, se = pieces.mean[known], np.sqrt(noise.mean[known])
-    se = np.maximum(se, least)
+    mean, se = effect[known], np.maximum(np.sqrt(variance[known]), least)
     centre, df = 0.0, float(known.sum())
     if null == "constant":
         centre, df = float(np.average(mean, weights=(se.min() / se) ** 2)), df - 1
@@ -228,10 +226,11 @@ def _sum_of_squares(row: xr.Dataset, null: str) -> tuple[float, float, float]:
     sloped = known & linear
     if sloped.any():
         # The slope without what it shares with the mean.
+        noise = _noise_in_the_middle(row)
         shared = noise.covariance[sloped] / noise.mean[sloped]
-        slope = pieces.slope[sloped] - shared * (pieces.mean[sloped] - centre)
+        slope = slopes(row)[sloped] - shared * (effect[sloped] - centre)
         alone = noise.slope[sloped] - shared * noise.covariance[sloped]
-        width = np.diff(pieces.edges)[sloped]
+        width = np.diff(row["edge_value"].values)[sloped]
         alone = np.sqrt(np.maximum(alone, (least / width) ** 2))
         total += float(np.sum(intervals.normal_score(slope / alone, degrees[sloped]) ** 2))
         df += float(sloped.sum())
@@ -364,10 +363,8 @@ def _small(row: xr.Dataset, delta: float) -> tuple[float, float, float]:
     """The bin that is least surely small decides."""
     slope, half = slopes(row), np.diff(row["edge_value"].values) / 2
     linear = slope != 0
-    effect, n = row["effect"].values, row["n_effective"].values
-    degrees = n - 1 - linear
-    if "n_groups" in row.attrs:
-        degrees = np.full(len(n), float(row.attrs["n_groups"]) - 1)
+    effect, degrees = row["effect"].values, bin_degrees(row)
+    n = row["n_effective"].values
     least = resolution(effect, float(row["local_effect_error"]))
     se = [row["effect_se"].values]
     values = [effect]
@@ -398,8 +395,10 @@ def _noise_in_the_middle(row: xr.Dataset) -> accumulate.Noise:
         row["heterogeneity"].values ** 2, pieces, line_moments_of(row), row["n_effective"].values
     )
     away = pieces.away()
-    middle = noise.of(np.ones(len(away)), away)
-    return accumulate.Noise(middle, noise.covariance + away * noise.slope, noise.slope)
+    shared = noise.covariance + away * noise.slope
+    if "effect_slope_covariance" in row:
+        shared = row["effect_slope_covariance"].values
+    return accumulate.Noise(row["effect_se"].values ** 2, shared, noise.slope)
 
 
 @each_part
@@ -682,7 +681,9 @@ def _independent(a: xr.Dataset, b: xr.Dataset) -> str:
 
 def _grid(fits: tuple[Fit, Fit]) -> FloatArray:
     """Edges of both curves within the range of both, and quarters where one is bent; or nothing."""
-    edges = [fit.pieces.edges for fit in fits]
+    edges = [fit.edges for fit in fits]
+    if not all(map(len, edges)):
+        return np.full(0, np.nan)
     low, high = max(one[0] for one in edges), min(one[-1] for one in edges)
     if not low < high:
         return np.full(0, np.nan)
@@ -691,7 +692,8 @@ def _grid(fits: tuple[Fit, Fit]) -> FloatArray:
     width, middle = np.diff(z), (z[:-1] + z[1:]) / 2
     bent = np.zeros(len(width), dtype=bool)
     for fit in fits:
-        bent |= fit.pieces.slope[bin_index(fit.pieces.edges, middle)] != 0
+        inside = bin_index(fit.pieces.edges, z[:-1]) != bin_index(fit.pieces.edges, middle)
+        bent |= inside | (fit.pieces.slope[bin_index(fit.pieces.edges, middle)] != 0)
     return np.union1d(z, z[:-1][bent, None] + width[bent, None] * QUARTERS)
 
 
@@ -793,6 +795,9 @@ def _covariance(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
     """Covariance of a curve at points: of groups from that at edges, and of slopes."""
     if not has_covariance(row):
         return fit.covariance(z)
+    if has_cells(row):
+        weight = interpolation(fit.pieces.edges, z)
+        return np.asarray(weight @ row["cell_curve_cov"].values @ weight.T)
     edges = row["edge_value"].values
     weight = interpolation(edges, z)
     total = weight @ row["curve_cov"].values @ weight.T
@@ -924,18 +929,21 @@ def _paired_covariance(
     of_groups: list[float | None] = []
     unknown = np.zeros(len(z), dtype=bool)
     for side, row, fit in zip(pairs.sides, rows, fits, strict=True):
-        sums, units = _influences(side, row, fit)
+        sums, units = _influences(side, row, fit, grouped=pairs.grouped)
         n_units = float(pairs.repeats[units].sum())
         levels = is_categorical(row)
-        n_rows = rows_of_feature(row) if levels else float(row["n_obs"].values[fit.here].sum())
-        factor = influence.group_factor(n_units, n_rows, fit.pieces)
+        n_rows = rows_of_feature(row) if levels else _rows_of_curve(side, row, fit)
+        parts = np.unique(fit.cells.bin[fit.cells.here]) if pairs.grouped else fit.pieces.mean
+        n_parameters = len(parts) + int(np.sum(fit.pieces.slope != 0))
+        factor = influence.group_factor(n_units, n_rows, n_parameters)
         at = fit.loadings(z)
         influences.append((sums, at, fit.centering == "mean", factor**0.5))
         of_groups.append(n_units if pairs.grouped else None)
         # Without a residual to spare, or a group, there is no noise to see.
         blind = np.isnan(fit.noise.mean)
         if pairs.grouped:
-            blind |= sums.n_groups() <= 1 + (fit.pieces.slope != 0)
+            few = _groups_of_bins(sums, fit) <= 1 + (fit.pieces.slope != 0)
+            blind |= few
         unknown |= (at.level[:, blind] != 0).any(axis=1)
     covariance = np.zeros((len(z), len(z)))
     # A unit that stands for several moves what so many would, each its share.
@@ -952,7 +960,19 @@ def _paired_covariance(
     return covariance, of_groups
 
 
-def _influences(side: Clusters, row: xr.Dataset, fit: Fit) -> tuple[influence.RowSums, IntArray]:
+def _groups_of_bins(sums: influence.RowSums, fit: Fit) -> IntArray:
+    """Groups that have rows in the bin of every cell."""
+    if fit.of_levels is not None:
+        return sums.n_groups()
+    bin_of = fit.cells.bin[fit.cells.here]
+    held = sums.mean.tocoo()
+    pairs = np.unique(np.stack([bin_of[held.coords[1]], held.coords[0]]), axis=1)
+    return np.asarray(np.bincount(pairs[0], minlength=int(bin_of.max()) + 1)[bin_of])
+
+
+def _influences(
+    side: Clusters, row: xr.Dataset, fit: Fit, *, grouped: bool
+) -> tuple[influence.RowSums, IntArray]:
     """Influences of units on the stretch that has a curve, and which units have rows there."""
     position = feature_position(side.local, str(row["feature"].values))
     x, g = side.rows.x[position], side.rows.local_effect[position]
@@ -960,12 +980,28 @@ def _influences(side: Clusters, row: xr.Dataset, fit: Fit) -> tuple[influence.Ro
         return level_sums(row, side.rows, position, side.group, side.n_groups), np.unique(
             side.group
         )
-    k = bin_index(row["edge_value"].values, x) - fit.here.start
-    # Rows beyond a gap have no part in the curve.
-    there = (k >= 0) & (k < len(fit.curve) - 1)
+    there = _on_curve(x, fit)
+    k = bin_index(fit.pieces.edges, x[there])
     weight = None if side.rows.weight is None else side.rows.weight[there]
     unit = side.group[there]
-    sums = influence.row_sums(
-        fit.pieces, fit.curve, k[there], x[there], g[there], weight, unit, side.n_groups
-    )
+    pieces = fit.pieces
+    if grouped:
+        every = bin_index(fit.cells.pieces.edges, x)
+        pieces = pieces._replace(mean=side.centres(fit.cells, every, g)[fit.cells.here])
+    sums = influence.row_sums(pieces, fit.curve, k, x[there], g[there], weight, unit, side.n_groups)
     return sums, np.unique(unit)
+
+
+def _on_curve(x: FloatArray, fit: Fit) -> NDArray[np.bool_]:
+    """Rows that have a part in the curve: none beyond a gap."""
+    k = bin_index(fit.cells.pieces.edges, x)
+    return np.asarray((k >= fit.cells.here.start) & (k < fit.cells.here.stop))
+
+
+def _rows_of_curve(side: Clusters, row: xr.Dataset, fit: Fit) -> float:
+    """How many these are; frequencies count."""
+    position = feature_position(side.local, str(row["feature"].values))
+    there, rows = _on_curve(side.rows.x[position], fit), side.rows
+    if rows.frequency and rows.weight is not None:
+        return float(rows.weight[there].sum())
+    return float(there.sum())

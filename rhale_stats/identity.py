@@ -17,6 +17,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.schema import OUTPUT, PARTS, of_part
+from rhale_stats.validate import storable
 
 # The attribute of an effect: what every feature was made from, as JSON.
 FINGERPRINT = "row_fingerprint"
@@ -124,7 +125,7 @@ def row_coordinate(X: Any, n_rows: int) -> tuple[str, NDArray[Any], dict[str, st
     """The coordinate ``obs`` of a table's rows: its index where that names each row, or numbers."""
     index = getattr(X, "index", None)
     if isinstance(index, pd.Index) and index.nlevels == 1 and index.is_unique:
-        return "obs", index.to_numpy(), {}
+        return "obs", storable(index), {}
     return "obs", np.arange(n_rows), {"long_name": ROW_NUMBER}
 
 

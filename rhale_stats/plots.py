@@ -24,11 +24,11 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodF
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from rhale_stats.arrays.accumulate import curve_at
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.by_part import has_gaps
 from rhale_stats.category_plots import Ends, draw_levels, draw_shares
+from rhale_stats.curves import curve_of
 from rhale_stats.effects import check_no_other_model, columns, estimation_rows
 from rhale_stats.inference import draws_of, std_error
 from rhale_stats.plot_tools import AVERAGE as AVERAGE
@@ -1340,11 +1340,12 @@ class _Curve(NamedTuple):
 
 
 def _curve(row: xr.Dataset) -> _Curve:
-    """The curve at its edges, and in linear bins between them."""
-    edge, slope = row["edge_value"].values, slopes(row)
-    within = [np.linspace(edge[k], edge[k + 1], PARABOLA_PIECES + 1) for k in np.flatnonzero(slope)]
-    x = np.unique(np.concatenate([edge, *within]))
-    value = curve_at(edge, row["curve"].values, slope, x)
+    """The curve at the edges of its bins and cells, and in linear bins between them."""
+    edge, curve = row["edge_value"].values, curve_of(row)
+    ends, bent = curve.edges, np.flatnonzero(curve.slope)
+    within = [np.linspace(ends[k], ends[k + 1], PARABOLA_PIECES + 1) for k in bent]
+    x = np.unique(np.concatenate([edge, ends, *within]))
+    value = curve.at(x)
 
     def along(at_edges: FloatArray) -> FloatArray:
         return np.asarray(np.interp(x, edge, at_edges))

@@ -41,7 +41,6 @@ from rhale_stats.schema import (
 from rhale_stats.shapley import BACKGROUND, given_column, shapley_values
 from rhale_stats.validate import (
     as_edges,
-    as_weights,
     check_choice,
     check_count,
     check_finite,
@@ -551,7 +550,7 @@ class _Given:
         check_choice("missing", missing, MISSING)
         check_choice("weight_kind", weight_kind, ("precision", "frequency"))
         table = models.as_table(X)
-        weight = None if weights is None else as_weights(weights, table.n_rows, weight_kind)
+        weight = table.weights(weights, weight_kind)
         present = np.ones(table.n_rows, dtype=bool) if weight is None else weight > 0
         positions = _all_but_keys(table) if features is None else _named(table, features)
         if not present.all() and weight is not None:
@@ -697,8 +696,6 @@ class _Given:
             rows = slice(begin, min(begin + models.BATCH_ROWS, own.table.n_rows))
             some = own.at(np.arange(rows.start, rows.stop))
             curves, error = some.curves(axis.position, axis.values)
-            asked.n_calls, asked.n_rows = some.n_calls, some.n_rows
-            own.n_calls, own.n_rows = some.n_calls, some.n_rows
             # The largest output shows whether there is anything to look for.
             if not np.isfinite(error).all():
                 sums = np.zeros(own.table.n_rows)

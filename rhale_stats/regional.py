@@ -22,7 +22,6 @@ from rhale_stats.bins import (
     OptimalBins,
     check_rule,
     describe,
-    of_differences,
     rule_of,
 )
 from rhale_stats.effects import (
@@ -387,8 +386,6 @@ def work_of(
             )
     rule: BinRule = OptimalBins() if bins is None else bins
     check_rule(rule)
-    if local.attrs.get("local_effect_method") == "finite_difference":
-        rule = of_differences(rule)
     rows = columns(local)
     present = local["weight"].values > 0 if "weight" in local else np.ones(rows.n_rows, dtype=bool)
     n_rows = rows.n_rows

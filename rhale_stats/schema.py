@@ -83,7 +83,21 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
         "mean squared distance of the effect from its average over the bin",
         EFFECT_SQUARE_UNITS,
     ),
+    "effect_rows": (("feature", "bin"), "mean of the local effects of the rows", EFFECT_UNITS),
     "cell_effect": (("feature", "cell"), "average effect in the cell", EFFECT_UNITS),
+    "cell_share": (("feature", "cell"), "share of the total weight in the cell", "1"),
+    "cell_n_effective": (("feature", "cell"), "effective number of rows in the cell", "rows"),
+    "cell_x_mean": (("feature", "cell"), "mean of the feature in the cell", X_UNITS),
+    "cell_x_variance": (
+        ("feature", "cell"),
+        "variance of the feature in the cell",
+        "(feature units)^2",
+    ),
+    "cell_x_covariance": (
+        ("feature", "cell"),
+        "covariance of the feature with its local effects in the cell",
+        OUTPUT_UNITS,
+    ),
     "cell_value": (("feature", "cell_edge"), "position of the edge of a cell", X_UNITS),
     "cell_heterogeneity": (
         ("feature", "cell"),
@@ -186,6 +200,16 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "curve_cov": (
         ("feature", "edge", "edge_other"),
         "covariance of the curve",
+        "(output units)^2",
+    ),
+    "effect_slope_covariance": (
+        ("feature", "bin"),
+        "covariance of the average effect in the bin with its slope",
+        "(output units)^2 per feature unit^3",
+    ),
+    "cell_curve_cov": (
+        ("feature", "cell_edge", "cell_edge_other"),
+        "covariance of the curve at the edges of the cells",
         "(output units)^2",
     ),
     "slope_cov": (
@@ -338,6 +362,26 @@ def feature_names(dataset: xr.Dataset) -> list[str]:
             f".sel(feature=['x0'])."
         )
     return [str(name) for name in dataset["feature"].values]
+
+
+def methods_of(dataset: xr.Dataset) -> list[str]:
+    """How the local effects of each feature were taken.
+
+    Files of earlier versions say it once, for all features.
+    """
+    if "local_effect_method" in dataset.coords:
+        return [str(one) for one in np.atleast_1d(dataset["local_effect_method"].values)]
+    method = str(dataset.attrs.get("local_effect_method", "unknown"))
+    return [method] * dataset["feature"].size
+
+
+def method_text(dataset: xr.Dataset) -> str:
+    """The one method of all features, or how many features have which."""
+    methods = methods_of(dataset)
+    counts = {method: methods.count(method) for method in dict.fromkeys(methods)}
+    if len(counts) == 1:
+        return methods[0]
+    return "by feature: " + ", ".join(f"{n} {method}" for method, n in counts.items())
 
 
 def check_local(local: object, parameter: str = "local") -> xr.Dataset:
@@ -518,6 +562,10 @@ def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
     n_bins = int(counts.isel(feature=position) if "feature" in counts.dims else counts)
     bins, edges = slice(0, n_bins), slice(0, n_bins + 1 if n_bins else 0)
     cut = {"bin": bins, "bin_other": bins, "edge": edges, "edge_other": edges}
+    if "cell_edge" in dataset.dims:
+        n_cells = int(dataset["cell_value"].isel(feature=position).notnull().sum())
+        cells, cell_edges = slice(0, max(n_cells - 1, 0)), slice(0, n_cells)
+        cut |= {"cell": cells, "cell_edge": cell_edges, "cell_edge_other": cell_edges}
     # At once: every selection goes through all variables.
     return own_facts(
         dataset.isel(
@@ -584,7 +632,9 @@ def slopes(row: xr.Dataset) -> NDArray[np.float64]:
 
 
 def bin_means(row: xr.Dataset) -> NDArray[np.float64]:
-    """Mean of the local effects in every bin of one feature: where it is linear, at ``x_mean``."""
+    """Mean of the local effects of the rows in every bin of one feature: a line's at ``x_mean``."""
+    if "effect_rows" in row:
+        return np.asarray(row["effect_rows"].values)
     middle = (row["bin_left"].values + row["bin_right"].values) / 2
     away = np.where(slopes(row) == 0, 0.0, row["x_mean"].values - middle)
     return np.asarray(row["effect"].values + slopes(row) * away)

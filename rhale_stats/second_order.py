@@ -40,7 +40,7 @@ from rhale_stats.schema import (
     unit_mapping,
     with_outputs,
 )
-from rhale_stats.validate import as_weights, check_choice, check_finite, first_rows
+from rhale_stats.validate import check_choice, check_finite, first_rows
 
 METHOD = "second-order ALE"
 CENTERINGS = ("ale", "start")
@@ -164,7 +164,7 @@ def ale2(
     check_choice("weight_kind", weight_kind, ("precision", "frequency"))
     positions = _pair_of(features, table.names)
     rules = check_rules(bins)
-    weight = None if weights is None else as_weights(weights, table.n_rows, weight_kind)
+    weight = table.weights(weights, weight_kind)
     used = np.ones(table.n_rows, dtype=bool) if weight is None else weight > 0
     _check_order(order, table, positions)
     orders = [order_of(order, table, position) for position in positions]

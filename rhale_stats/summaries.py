@@ -16,10 +16,11 @@ from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 
 from rhale_stats import h_statistic_tables, profile_tables, second_order_tests
 from rhale_stats import second_order_inference as second_order
-from rhale_stats.arrays.accumulate import curve_at, turning_points
+from rhale_stats.arrays.accumulate import turning_points
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.intervals import around, student
 from rhale_stats.by_part import each_part
+from rhale_stats.curves import curve_of, has_cells
 from rhale_stats.effects import check_same_model
 from rhale_stats.h_statistic_inference import is_h_difference
 from rhale_stats.h_statistics import is_h_statistics
@@ -36,10 +37,10 @@ from rhale_stats.schema import (
     is_categorical,
     kept_interval,
     level_names,
+    method_text,
     of_part,
     one_feature,
     position_of,
-    slopes,
     units_of,
     with_units,
 )
@@ -287,11 +288,13 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
 
 def _extent(row: xr.Dataset) -> tuple[float, float]:
     """Smallest and largest value of the curve of one feature, wherever on the axis it has them."""
-    edges, curve, slope = row["edge_value"].values, row["curve"].values, slopes(row)
-    if np.isnan(curve).all():
+    curve = curve_of(row)
+    if np.isnan(curve.values).all():
         return np.nan, np.nan
-    turns = turning_points(edges, row["effect"].values, slope)
-    values = np.concatenate([curve, curve_at(edges, curve, slope, turns)])
+    turns = np.zeros(0)
+    if not has_cells(row):
+        turns = turning_points(curve.edges, row["effect"].values, curve.slope)
+    values = np.concatenate([curve.values, curve.at(turns)])
     return float(np.nanmin(values)), float(np.nanmax(values))
 
 
@@ -356,7 +359,7 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
             k = bin_index(edges, x)
             number[:] = k
             mean = np.where(inside, effect_at(row, x, k), np.nan)
-            curve = curve_at(edges, row["curve"].values, slopes(row), x)
+            curve = curve_of(row).at(x)
         number[~inside] = pd.NA
         columns |= {
             name: x,
@@ -1073,7 +1076,7 @@ def _header(effect: xr.Dataset, title: str, body: SimpleTable) -> SimpleTable:
     if "region_rule" in effect.coords:
         title = f"{title}, where {effect['region_rule'].values}"
     cells = [
-        ["Rows:", f"{attrs['n_rows']}", "Local effects:", attrs["local_effect_method"]],
+        ["Rows:", f"{attrs['n_rows']}", "Local effects:", method_text(effect)],
         ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
     ]
     return _facts(cells, title, body)

@@ -258,6 +258,9 @@ def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator)
         se = bin_error.bin_error_se(found, excess, weights)
     # The effect of a linear bin is that in its middle, wherever its rows are.
     away = np.where(slope == 0, x_mean - (edges[:-1] + edges[1:]) / 2, 0.0)
+    if "effect_rows" in row:
+        # Nor does an average along the axis depend on where the rows are.
+        away = np.zeros(len(away))
     return {
         "sigma2_star": variance,
         "heterogeneity_within": np.sqrt(found.variance),

@@ -88,8 +88,22 @@ def as_edges(edges: ArrayLike, what: str) -> NDArray[np.float64]:
     return array
 
 
-def as_weights(weights: ArrayLike, n_rows: int, kind: str) -> NDArray[np.float64]:
-    """Row weights as a new float array of length ``n_rows``, fit for their (valid) kind."""
+def as_weights(
+    weights: ArrayLike, n_rows: int, kind: str, index: pd.Index[Any] | None = None
+) -> NDArray[np.float64]:
+    """Row weights as a new float array of length ``n_rows``, fit for their (valid) kind.
+
+    A Series goes by the labels of ``index``, where there is one.
+    """
+    if index is not None and isinstance(weights, pd.Series):
+        weights = aligned(weights, index, "weights")
+    if np.ma.is_masked(weights):
+        raise ValueError(
+            "weights must be plain numbers; got a masked array, whose mask would be ignored. "
+            "Give masked rows the weight 0."
+        )
+    if np.iscomplexobj(weights):
+        raise TypeError("weights must be real numbers; got complex ones.")
     array = np.array(weights, dtype=np.float64)
     if array.shape != (n_rows,):
         raise ValueError(
@@ -113,6 +127,14 @@ def as_weights(weights: ArrayLike, n_rows: int, kind: str) -> NDArray[np.float64
     return array
 
 
+def storable(index: pd.Index[Any]) -> NDArray[Any]:
+    """Labels of rows as netCDF and Zarr can hold them: times in UTC, else numbers or text."""
+    if isinstance(index, pd.DatetimeIndex) and index.tz is not None:
+        index = index.tz_convert("UTC").tz_localize(None)
+    values = np.asarray(index.to_numpy())
+    return np.array([str(one) for one in values]) if values.dtype == object else values
+
+
 def aligned(values: Any, labels: NDArray[Any] | None, parameter: str) -> Any:
     """Values of rows in the order of the rows, whose ``labels`` those of pandas go by.
 
@@ -125,7 +147,7 @@ def aligned(values: Any, labels: NDArray[Any] | None, parameter: str) -> Any:
         values = values.to_series()
     if labels is None or not isinstance(values, pd.Series | pd.DataFrame):
         return values
-    own, rows = values.index, pd.Index(labels)
+    own, rows = pd.Index(storable(values.index)), pd.Index(storable(pd.Index(labels)))
     if len(own) != len(rows) or own.equals(rows):
         return values
     if own.is_unique and rows.is_unique:
