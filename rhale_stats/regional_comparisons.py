@@ -22,7 +22,7 @@ from rhale_stats.bins import EqualWidthBins, GivenBins, describe
 from rhale_stats.effects import difference_edges, labelled, rhale
 from rhale_stats.region_search import LOSSES, Node, Settings
 from rhale_stats.regional import Work, tree_of, work_of
-from rhale_stats.schema import ROWS, X_UNITS, software
+from rhale_stats.schema import ROWS, X_UNITS, one_feature, software
 from rhale_stats.shapley import BACKGROUND, given_column, shapley_values
 from rhale_stats.validate import check_choice, check_count, check_finite
 
@@ -76,8 +76,8 @@ def regional_ale(
     Dataset
         A tree as `regions` gives it, with ``curve`` (node, grid), the ALE curve (math [43]) of the
         rows of each node at the edges of the bins, ``grid_value`` (grid); mean 0 over these rows,
-        NaN beyond a bin without rows. ``curve_std`` is the spread that adds up from bin to bin
-        (math [9]). ``model_calls`` and ``model_rows`` in the attributes say how often the model
+        NaN beyond a bin without rows, and where the feature has one value in the node.
+        ``curve_std`` is the spread that adds up from bin to bin (math [9]). ``model_calls`` and ``model_rows`` in the attributes say how often the model
         was asked, and for how many rows in all.
 
     Raises
@@ -443,12 +443,22 @@ def _rows_of_nodes(tree: xr.Dataset) -> list[IntArray]:
 
 def _in_bins(local: xr.Dataset, tree: xr.Dataset, edges: FloatArray, *names: str) -> list[Any]:
     """Variables of the effect in given bins, (node, ...): of the rows of every node."""
-    found = []
+    found: list[list[FloatArray]] = []
+    sizes = {"bin": len(edges) - 1, "edge": len(edges)}
     for at in _rows_of_nodes(tree):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Bins without rows", UserWarning)
             effect = rhale(local.isel(obs=at), bins=GivenBins(edges), std_error_moments=False)
-        found.append([effect[name].values[0] for name in names])
+        # Bins that the rows of a node reach: none where the feature has one value in it.
+        row = one_feature(effect, 0)
+        first = (
+            int(np.argmin(np.abs(edges - row["edge_value"].values[0]))) if len(row["edge"]) else 0
+        )
+        found.append([])
+        for name in names:
+            values = np.full(sizes[str(row[name].dims[0])], np.nan)
+            values[first : first + row[name].size] = row[name].values
+            found[-1].append(values)
     return [np.array(each) for each in zip(*found, strict=True)]
 
 
