@@ -77,8 +77,9 @@ def regional_ale(
         A tree as `regions` gives it, with ``curve`` (node, grid), the ALE curve (math [43]) of the
         rows of each node at the edges of the bins, ``grid_value`` (grid); mean 0 over these rows,
         NaN beyond a bin without rows, and where the feature has one value in the node.
-        ``curve_std`` is the spread that adds up from bin to bin (math [9]). ``model_calls`` and ``model_rows`` in the attributes say how often the model
-        was asked, and for how many rows in all.
+        ``curve_std`` is the spread that adds up from bin to bin (math [9]). ``model_calls`` and
+        ``model_rows`` in the attributes say how often the model was asked, and for how many rows
+        in all.
 
     Raises
     ------
@@ -448,12 +449,13 @@ def _in_bins(local: xr.Dataset, tree: xr.Dataset, edges: FloatArray, *names: str
     for at in _rows_of_nodes(tree):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Bins without rows", UserWarning)
-            effect = rhale(local.isel(obs=at), bins=GivenBins(edges), std_error_moments=False)
+            effect = rhale(
+                local.isel(obs=at), bins=GivenBins(edges), weighting="rows", std_error_moments=False
+            )
         # Bins that the rows of a node reach: none where the feature has one value in it.
         row = one_feature(effect, 0)
-        first = (
-            int(np.argmin(np.abs(edges - row["edge_value"].values[0]))) if len(row["edge"]) else 0
-        )
+        begin = row["edge_value"].values[:1]
+        first = int(np.argmin(np.abs(edges - begin))) if len(begin) else 0
         found.append([])
         for name in names:
             values = np.full(sizes[str(row[name].dims[0])], np.nan)
