@@ -393,8 +393,8 @@ def as_array(given: Any, what: str, error: type[Exception] = TypeError) -> NDArr
         given = given.cpu() if hasattr(given, "cpu") else given
     if np.ma.is_masked(given):
         raise error(
-            f"{what} plain numbers; got a masked array, {int(np.sum(np.ma.getmaskarray(given)))} of "
-            f"{np.size(given)} masked. Fill it or drop these rows: its mask would be ignored."
+            f"{what} plain numbers; got a masked array, "
+            f"{int(np.sum(np.ma.getmaskarray(given)))} of {np.size(given)} masked. Fill it or drop these rows: its mask would be ignored."
         )
     array = np.asarray(given)
     if np.iscomplexobj(array):

@@ -18,6 +18,7 @@ from rhale_stats.curves import curve_of
 from rhale_stats.schema import (
     EFFECT_UNITS,
     OUTPUT_UNITS,
+    check_curves,
     check_effect,
     feature_names,
     one_feature,
@@ -100,7 +101,7 @@ def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
     """
     effect, truth = (
         check_effect(effect),
-        check_effect(truth, "truth", "simulator.truth(effect) or dense_truth"),
+        check_curves(truth, "truth", "simulator.truth(effect) or dense_truth"),
     )
     if "replicate" in effect.dims:
         each = []

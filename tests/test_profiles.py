@@ -211,7 +211,11 @@ def test_m_plot_is_a_mean_in_bins(X):
 def test_shapley_values_of_an_additive_model():
     X = np.random.default_rng(0).normal(size=(40, 2))
     found = rs.shap_dependence(
-        lambda X: 2 * X[:, 0] - X[:, 1], X, background=X, centering="none", n_grid=9,
+        lambda X: 2 * X[:, 0] - X[:, 1],
+        X,
+        background=X,
+        centering="none",
+        n_grid=9,
         rng=0,
     )
     exact = (X - X.mean(axis=0)) * [2, -1]
