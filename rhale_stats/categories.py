@@ -42,7 +42,7 @@ from rhale_stats.schema import (
     position_of,
     variable,
 )
-from rhale_stats.validate import check_choice, check_finite, first_rows
+from rhale_stats.validate import aligned, check_choice, check_finite, first_rows
 
 # Encoders of `category_encoders`, by the order that they make.
 ENCODERS = {
@@ -435,7 +435,7 @@ def _target(
             )
         check_finite(answer[:, 0], "Output", table.names[position], "See what the model returns.")
         return np.asarray(answer[:, 0])
-    y: FloatArray = np.asarray(target, dtype=np.float64)
+    y: FloatArray = np.asarray(aligned(target, table.index, "target"), dtype=np.float64)
     if y.shape != (table.n_rows,) or not np.isfinite(y).all():
         what = f"shape {y.shape}" if y.shape != (table.n_rows,) else "values that are not finite"
         raise ValueError(

@@ -413,8 +413,8 @@ def check_curves(effect: object, parameter: str, maker: str) -> xr.Dataset:
         _check_dims(found[name], parameter, dims)
     if not found.sizes["feature"]:
         raise ValueError(f"{parameter} must have at least one feature; got none.")
-    dims = [dim for dim in found["effect"].dims if dim in ("feature", "bin")]
-    found = found if dims == ["feature", "bin"] else found.transpose(*_order(found))
+    if [dim for dim in found["effect"].dims if dim in ("feature", "bin")] != ["feature", "bin"]:
+        found = found.transpose(*_order(found))
     _check_bins(found, parameter)
     return found
 
