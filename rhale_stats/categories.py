@@ -43,7 +43,7 @@ from rhale_stats.schema import (
     position_of,
     variable,
 )
-from rhale_stats.validate import check_choice, check_finite, first_rows, warn
+from rhale_stats.validate import aligned, check_choice, check_finite, first_rows, warn
 
 # Encoders of `category_encoders`, by the order that they make.
 ENCODERS = {
@@ -433,7 +433,7 @@ def _target(
             )
         check_finite(answer[:, 0], "Output", table.names[position], "See what the model returns.")
         return np.asarray(answer[:, 0])
-    y: FloatArray = np.asarray(target, dtype=np.float64)
+    y: FloatArray = np.asarray(aligned(target, table.index, "target"), dtype=np.float64)
     if y.shape != (table.n_rows,) or not np.isfinite(y).all():
         what = f"shape {y.shape}" if y.shape != (table.n_rows,) else "values that are not finite"
         raise ValueError(

@@ -1120,7 +1120,7 @@ def _check_counts(row: xr.Dataset, rows: Rows, position: int, parameter: str, ma
         return
     inside = bool(((x >= edges[0]) & (x <= edges[-1])).all())
     k = binning.bin_index(edges, x)
-    weight = np.bincount(k, rows.weight, len(edges) - 1)
+    weight: NDArray[Any] = np.bincount(k, rows.weight, len(edges) - 1)
     counted = weight if rows.frequency else np.bincount(k, minlength=len(edges) - 1)
     if not inside or not np.array_equal(counted, row["n_obs"].values):
         raise ValueError(

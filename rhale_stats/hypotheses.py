@@ -627,6 +627,7 @@ def compare(
             f"a and b must have a feature in common; got {', '.join(feature_names(a))} and "
             f"{', '.join(feature_names(b))}."
         )
+    check_same_output(a, b, ("a", "b"), facts=("scale",))
     a, b = with_std_error(a), with_std_error(b)
     pairs = None if paired is None else _pairs((a, b), paired, groups, names)
     if pairs is None and groups is not None:

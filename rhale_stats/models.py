@@ -394,7 +394,8 @@ def as_array(given: Any, what: str, error: type[Exception] = TypeError) -> NDArr
     if np.ma.is_masked(given):
         raise error(
             f"{what} plain numbers; got a masked array, "
-            f"{int(np.sum(np.ma.getmaskarray(given)))} of {np.size(given)} masked. Fill it or drop these rows: its mask would be ignored."
+            f"{int(np.sum(np.ma.getmaskarray(given)))} of {np.size(given)} masked. Fill it or drop "
+            f"these rows: its mask would be ignored."
         )
     array = np.asarray(given)
     if np.iscomplexobj(array):

@@ -417,7 +417,7 @@ def storable(index: pd.Index[Any]) -> NDArray[Any]:
     return np.array([str(one) for one in values]) if values.dtype == object else values
 
 
-def aligned(values: Any, labels: NDArray[Any] | None, parameter: str) -> Any:
+def aligned(values: Any, labels: NDArray[Any] | pd.Index[Any] | None, parameter: str) -> Any:
     """Values of rows in the order of the rows, whose ``labels`` those of pandas go by.
 
     Raises
