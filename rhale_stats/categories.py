@@ -29,18 +29,21 @@ from rhale_stats.effects import (
     columns,
     effects_of,
     labelled,
+    own_columns,
 )
+from rhale_stats.identity import as_attribute, with_joint_fingerprints
 from rhale_stats.parallel import ignoring
 from rhale_stats.schema import (
     MISSING_LEVEL,
     OUTPUT,
     Estimates,
     check_local,
+    feature_names,
     level_text,
     position_of,
     variable,
 )
-from rhale_stats.validate import as_weights, check_choice, check_finite, first_rows
+from rhale_stats.validate import check_choice, check_finite, first_rows
 
 # Encoders of `category_encoders`, by the order that they make.
 ENCODERS = {
@@ -360,7 +363,7 @@ def level_effects(
     ``named`` column is an error.
     """
     table = models.as_table(X)
-    weight = None if weights is None else as_weights(weights, table.n_rows, weight_kind)
+    weight = table.weights(weights, weight_kind)
     found = [_levels(table, position, weight, missing) for position in positions]
     for position, one in zip(positions, found, strict=True):
         if len(one.texts) < 2 and position in named:
@@ -501,12 +504,14 @@ def _labelled(
 ) -> xr.Dataset:
     """The Dataset of `level_effects`."""
     present = ~np.isnan(x)
-    effects = [
-        models.Differences(_mean_of_known(up, down)[there], error)
-        if len(one.texts) > 1
-        else models.NO_DIFFERENCES
-        for one, (up, down, error), there in zip(levels, parts, present.T, strict=True)
-    ]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)
+        effects = [
+            models.Differences(np.nanmean([up, down], axis=0)[there], error, "finite_difference")
+            if len(one.texts) > 1
+            else models.no_differences("finite_difference")
+            for one, (up, down, error), there in zip(levels, parts, present.T, strict=True)
+        ]
     out = labelled(
         X,
         table,
@@ -515,8 +520,7 @@ def _labelled(
         effects,
         weight,
         weight_kind=weight_kind,
-        method="finite_difference",
-        outputs=quotients.outputs,
+        quotients=quotients,
     )
     gone = np.array([int(table.series(position).isna().sum()) for position in positions])
     if "n_missing" in out:
@@ -588,6 +592,9 @@ def level_ale(local: xr.Dataset, *, centering: str = "mean") -> xr.Dataset:
         n_rows=int(np.sum(weighted > 0)),
         handed_on=("n_missing",),
     )
+    stepped = [name for name, row in zip(feature_names(local), rows, strict=True) if row]
+    own = own_columns(local, stepped).items()
+    effect.attrs |= as_attribute({name: its.fingerprint(at) for name, (its, at) in own})
     most, level = effect.sizes["edge"], local["level"].values
     # Some features of many may have fewer levels than the others.
     level = np.pad(level[:, :most], ((0, 0), (0, max(most - level.shape[1], 0))))
@@ -678,6 +685,7 @@ def joined(parts: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Dataset:
     weight = parts[0].get("weight")
     obs = parts[0].coords.get("obs")
     # One description for both: that of the features with an axis.
+    parts = with_joint_fingerprints(parts)
     attrs = {**parts[1].attrs, **parts[0].attrs}
     out = by_feature(
         [part.drop_vars("weight", errors="ignore").assign_attrs(attrs) for part in parts], names

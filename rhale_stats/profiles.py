@@ -24,6 +24,7 @@ from rhale_stats.arrays.binning import bin_edges, bin_index, quantile_edges
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins import BinRule, Column, EqualWidthBins, GivenBins, QuantileBins, describe
 from rhale_stats.effects import MISSING, PROGRESS_DELAY
+from rhale_stats.identity import row_coordinate
 from rhale_stats.profile_data import CENTERINGS, NOMINAL, VARIABLES, variable
 from rhale_stats.schema import (
     COUNTS,
@@ -41,7 +42,6 @@ from rhale_stats.seeds import source_of
 from rhale_stats.shapley import BACKGROUND, given_column, shapley_values
 from rhale_stats.validate import (
     as_edges,
-    as_weights,
     check_choice,
     check_count,
     check_finite,
@@ -554,7 +554,7 @@ class _Given:
         check_choice("missing", missing, MISSING)
         check_choice("weight_kind", weight_kind, ("precision", "frequency"))
         table = models.as_table(X)
-        weight = None if weights is None else as_weights(weights, table.n_rows, weight_kind)
+        weight = table.weights(weights, weight_kind)
         present = np.ones(table.n_rows, dtype=bool) if weight is None else weight > 0
         positions = _all_but_keys(table) if features is None else _named(table, features)
         if not present.all() and weight is not None:
@@ -700,8 +700,6 @@ class _Given:
             rows = slice(begin, min(begin + models.BATCH_ROWS, own.table.n_rows))
             some = own.at(np.arange(rows.start, rows.stop))
             curves, error = some.curves(axis.position, axis.values)
-            asked.n_calls, asked.n_rows = some.n_calls, some.n_rows
-            own.n_calls, own.n_rows = some.n_calls, some.n_rows
             # The largest output shows whether there is anything to look for.
             if not np.isfinite(error).all():
                 sums = np.zeros(own.table.n_rows)
@@ -821,12 +819,9 @@ class _Given:
 
     def with_rows(self, out: xr.Dataset, axes: Sequence[_Axis]) -> xr.Dataset:
         """The result with the values and weights of the rows, and their labels."""
-        index = getattr(self.X, "index", None)
-        labels = np.flatnonzero(self.present)
-        if isinstance(index, pd.Index) and index.nlevels == 1 and index.is_unique:
-            labels = index.to_numpy()[self.present]
+        dim, labels, about_rows = row_coordinate(self.X, self.table.n_rows)
         out = out.assign(x=variable("x", np.stack([axis.x for axis in axes]))).assign_coords(
-            obs=("obs", labels)
+            obs=(dim, labels[self.present], about_rows)
         )
         if self.weight is None:
             return out

@@ -22,7 +22,6 @@ from rhale_stats.bins import (
     OptimalBins,
     check_rule,
     describe,
-    of_differences,
     rule_of,
 )
 from rhale_stats.effects import (
@@ -31,6 +30,14 @@ from rhale_stats.effects import (
     columns,
     honest_split,
     rhale,
+)
+from rhale_stats.identity import (
+    MODEL_FACTS,
+    as_attribute,
+    check_same_output,
+    fingerprint_of,
+    same_rows,
+    with_joint_fingerprints,
 )
 from rhale_stats.pruning import ROOT_ALONE, as_variables, cut_back, pruned, weakest_links
 from rhale_stats.region_search import (
@@ -288,7 +295,9 @@ def all_regions(
     trees = [_tree(work, position, conditioning) for position in bar]
     n_nodes = [tree.sizes["node"] for tree in trees]
     out = stack(
-        [tree.drop_vars(["feature", "feature_units"]) for tree in trees], "feature", integer=-1
+        with_joint_fingerprints([tree.drop_vars(["feature", "feature_units"]) for tree in trees]),
+        "feature",
+        integer=-1,
     )
     units = work.local["feature_units"].values
     return out.assign_coords(
@@ -378,8 +387,6 @@ def work_of(
             )
     rule: BinRule = OptimalBins() if bins is None else bins
     check_rule(rule)
-    if local.attrs.get("local_effect_method") == "finite_difference":
-        rule = of_differences(rule)
     rows = columns(local)
     if n_folds is not None and n_folds > rows.n_rows:
         raise ValueError(
@@ -499,6 +506,8 @@ def tree_of(
         },
         {
             "method": "regions",
+            **as_attribute({name: work.rows.fingerprint(position)}),
+            **{fact: local.attrs[fact] for fact in MODEL_FACTS if fact in local.attrs},
             "conditioning": ", ".join(one.name for one in conditioning),
             "max_depth": settings.max_depth,
             "min_obs": work.min_obs,
@@ -539,6 +548,33 @@ def check_tree(tree: object) -> xr.Dataset:
     if "n_nodes" in tree.coords:
         tree = tree.isel(node=slice(0, int(tree["n_nodes"])))
     return tree
+
+
+def check_rows_of_tree(local: xr.Dataset, tree: xr.Dataset) -> None:
+    """Raise ``ValueError`` unless the tree was made from these rows, and local effects if any."""
+    name = str(tree["feature"].values)
+    if not np.array_equal(local["obs"].values, tree["obs"].values):
+        raise ValueError(
+            f"local must be the Dataset that the tree was made from; it has {local.sizes['obs']} "
+            f"rows and the tree {tree.sizes['obs']}, or they are named otherwise."
+        )
+    check_same_output(local, tree, ("local", "tree"))
+    known = fingerprint_of(tree)
+    if not known or name not in feature_names(local):
+        return
+    found = columns(local.isel(feature=[feature_position(local, name)])).fingerprint(0)
+    if not same_rows(found, known):
+        raise ValueError(
+            f"local must have the rows that the tree was made from; they have other values of "
+            f"feature {name!r}, other weights or another order. Pass that Dataset."
+        )
+    if found != known and tree.attrs["method"] == "regions":
+        raise ValueError(
+            f"local must be the Dataset that the tree was made from; it has the same rows, but "
+            f"other local effects of feature {name!r}: those of another model, output or scale. "
+            f"Pass that Dataset, or take the rows of a region by hand: "
+            f"rhale(local.isel(obs=np.flatnonzero(tree.region_of_row == 0)))."
+        )
 
 
 def regional_rhale(
@@ -594,11 +630,7 @@ def regional_rhale(
     """
     local, tree = check_local(local), check_tree(tree)
     name = str(tree["feature"].values)
-    if not np.array_equal(local["obs"].values, tree["obs"].values):
-        raise ValueError(
-            f"local must be the Dataset that the tree was made from; it has {local.sizes['obs']} "
-            f"rows and the tree {tree.sizes['obs']}, or they are named otherwise."
-        )
+    check_rows_of_tree(local, tree)
     if bins is None and "bin_rule" in tree.attrs:
         bins = rule_of(str(tree.attrs["bin_rule"]), str(tree.attrs["bin_parameters"]))
     own = local.isel(feature=[feature_position(local, name)])

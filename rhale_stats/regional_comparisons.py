@@ -18,13 +18,13 @@ from rhale_stats import models
 from rhale_stats.arrays import regions as search
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins import EqualWidthBins, GivenBins, describe
-from rhale_stats.effects import cell_ends, labelled, positions_of, quiet_rhale
+from rhale_stats.effects import difference_edges, labelled, quiet_rhale
 from rhale_stats.region_search import LOSSES, Node, Settings
 from rhale_stats.regional import Work, tree_of, work_of
 from rhale_stats.schema import ROWS, X_UNITS, software
 from rhale_stats.seeds import source_of
 from rhale_stats.shapley import BACKGROUND, given_column, shapley_values
-from rhale_stats.validate import as_weights, check_choice, check_count, check_finite
+from rhale_stats.validate import check_choice, check_count, check_finite
 
 # Units of losses in the output itself.
 SQUARED = "(output units)^2"
@@ -113,11 +113,11 @@ def regional_ale(
         models.DifferenceQuotients(model, given.table, single=True),
         EqualWidthBins(n_bins),
     )
-    found = models.NO_DIFFERENCES
+    found = models.no_differences("finite_difference")
     if given.varies:
-        ends = cell_ends(bins, given.name, given.x, given.weight)
-        found = quotients.finite(given.position, *ends)
-    local = given.local(found, "finite_difference")
+        edges = difference_edges(bins, given.name, given.x, given.weight)
+        found = quotients.finite(given.position, edges)
+    local = given.local(found, quotients)
     work = work_of(local, bins, settings, loss, min_obs, honest_fraction, None, rng)
     tree, edges = _binned_tree(work, given, loss, LOSSES[loss])
     curve, spread = _in_bins(local, tree, edges, "curve", "curve_std_sum")
@@ -212,7 +212,7 @@ def regional_pdp(
     )
     given = _Given.of(X, feature, conditioning, weights, weight_kind)
     # Curves take the place of local effects, of which there are none.
-    local = given.local(models.NO_DIFFERENCES, "none")
+    local = given.local(models.no_differences("none"))
     work = work_of(local, None, settings, "index", min_obs, honest_fraction, None, rng)
     quotients = models.DifferenceQuotients(model, given.table, single=True)
     grid = np.unique(given.x)
@@ -346,7 +346,7 @@ def regional_shap(
         values = np.ascontiguousarray(each[:, given.position, 0])
     else:
         values = given_column(shap_values, given.table, given.position)
-    local = given.local(models.Differences(values[:, None], np.zeros(1)), "shapley")
+    local = given.local(models.Differences(values[:, None], np.zeros(1), "shapley"))
     rule = EqualWidthBins(n_bins)
     work = work_of(local, rule, settings, "index", min_obs, honest_fraction, None, generator)
     tree, edges = _binned_tree(work, given, "variance", SQUARED)
@@ -382,9 +382,9 @@ class _Given:
         weight_kind: str,
     ) -> _Given:
         table = models.as_table(X)
-        (position,) = positions_of(table, [feature])
+        (position,) = models.positions_of(table, [feature])
         check_choice("weight_kind", weight_kind, ("precision", "frequency"))
-        weight = None if weights is None else as_weights(weights, table.n_rows, weight_kind)
+        weight = table.weights(weights, weight_kind)
         x = models.check_column(table, position)
         if conditioning is None:
             if len(table.names) == 1:
@@ -405,7 +405,9 @@ class _Given:
         """Whether there is an effect to be found."""
         return bool(self.x.min() < self.x.max())
 
-    def local(self, found: models.Differences, method: str) -> xr.Dataset:
+    def local(
+        self, found: models.Differences, quotients: models.DifferenceQuotients | None = None
+    ) -> xr.Dataset:
         """Numbers of all rows as local effects of the feature."""
         return labelled(
             self.X,
@@ -415,7 +417,7 @@ class _Given:
             [found],
             self.weight,
             weight_kind=self.weight_kind,
-            method=method,
+            quotients=quotients,
         )
 
 

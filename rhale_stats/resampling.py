@@ -21,10 +21,12 @@ from rhale_stats import h_statistic_inference as h_inference
 from rhale_stats import profile_inference
 from rhale_stats import second_order_inference as second_order
 from rhale_stats.arrays import accumulate, categories, influence, resample
+from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins import BinRule, OptimalBins, rule_of
 from rhale_stats.by_part import each_part, own_rows
+from rhale_stats.curves import Fine, curve_of, fine_of, has_cells, pieces_of
 from rhale_stats.effects import (
     PROGRESS_DELAY,
     Rows,
@@ -33,8 +35,14 @@ from rhale_stats.effects import (
     is_used_row,
     quiet_rhale,
 )
-from rhale_stats.h_statistics import is_h_statistics
-from rhale_stats.inference import fit_of, level_sums, pieces_of
+from rhale_stats.h_statistics import STATISTICS, is_h_statistics
+from rhale_stats.identity import (
+    OF_ESTIMATE,
+    check_same_output,
+    estimate_fingerprint,
+    row_labels,
+)
+from rhale_stats.inference import at_edges, fit_of, level_sums, on_effects
 from rhale_stats.parallel import cpus, one_blas_thread
 from rhale_stats.profile_data import is_profile
 from rhale_stats.schema import (
@@ -48,14 +56,13 @@ from rhale_stats.schema import (
     is_categorical,
     one_feature,
     refuse_categorical,
-    slopes,
     software,
     stacked,
     variable,
 )
 from rhale_stats.seeds import seeded
 from rhale_stats.sizes import SIZES
-from rhale_stats.validate import check_choice, check_count
+from rhale_stats.validate import check_choice, check_count, row_codes
 
 # Weights of this many bytes are held at once, by all threads together.
 CHUNK_BYTES = 1 << 28
@@ -198,14 +205,17 @@ def bootstrap(
         if is_h_statistics(local):
             drawn, units = _of_h_statistics(local, effect, scheme, *given, seeds)
             fixed, effect = {}, local
+            estimates = [name for name in STATISTICS if name in local]
         elif effect is not None and is_profile(effect):
             drawn, units = _of_profile(local, effect, scheme, *given, seeds)
-            fixed = {"grid": "fixed"}
+            fixed, estimates = {"grid": "fixed"}, ["curve"]
         else:
             drawn, units = _of_surface(local, effect, scheme, *given, seeds)
-            fixed, effect = {"bins": "fixed"}, local
+            fixed, effect, estimates = {"bins": "fixed"}, local, ["second_effect"]
+        fixed[OF_ESTIMATE] = estimate_fingerprint(effect, estimates)
     else:
         local, effect = check_local(local), check_effect(effect)
+        check_same_output(local, effect, ("local", "effect"))
         if "debiased" in effect.attrs:
             raise ValueError(
                 "effect must be what rhale or std_error returned; this one is debiased."
@@ -219,7 +229,11 @@ def bootstrap(
                 "rebin must be False with frequency weights: rows that are drawn again would count "
                 "as one. Repeat the rows instead, or take weight_kind='precision'."
             )
-        units = _units(rows, used, *given)
+        for name in feature_names(effect):
+            row = one_feature(effect, name)
+            if row.sizes["bin"]:
+                check_same_rows(row, rows, feature_position(local, name))
+        units = _units(rows, used, row_labels(local), *given)
         if rebin:
             some = local.isel(obs=used)
             drawn = _rebinned(some, effect, scheme, units, seeds, n_grid, progress=progress)
@@ -258,7 +272,7 @@ def _of_surface(
         )
     behind = second_order.Rows.of(surface)
     rows = Rows([], [], behind.weight, behind.frequency, len(behind.weight))
-    units = _units(rows, behind.used, groups, strata)
+    units = _units(rows, behind.used, row_labels(surface), groups, strata)
     return second_order.replicates(surface, behind, scheme, units, seeds), units
 
 
@@ -278,7 +292,11 @@ def _of_h_statistics(
     h_inference.check_answers(found)
     weight, frequency = h_inference.weight_and_kind(found)
     rows = Rows([], [], weight, frequency, len(weight))
-    units = _units(rows, h_inference.used_rows(found), groups, strata)
+    groups, strata = (
+        None if given is None else h_inference.by_row(given, name, found)
+        for given, name in ((groups, "groups"), (strata, "strata"))
+    )
+    units = _units(rows, h_inference.used_rows(found), None, groups, strata)
     return h_inference.replicates(found, scheme, units, seeds), units
 
 
@@ -295,7 +313,7 @@ def _of_profile(
     weight = ice["weight"].values if "weight" in ice else None
     n_rows = ice.sizes["obs"]
     rows = Rows([], [], weight, ice.attrs["weight_kind"] == "frequency", n_rows)
-    units = _units(rows, np.ones(n_rows, dtype=bool), groups, strata)
+    units = _units(rows, np.ones(n_rows, dtype=bool), row_labels(ice), groups, strata)
     return profile_inference.replicates(ice, profile, scheme, units, seeds), units
 
 
@@ -319,11 +337,16 @@ def _named(found: xr.Dataset | xr.DataArray, replicates: xr.Dataset) -> xr.Datas
 
 
 def _units(
-    rows: Rows, used: NDArray[np.bool_], groups: ArrayLike | None, strata: ArrayLike | None
+    rows: Rows,
+    used: NDArray[np.bool_],
+    labels: NDArray[Any] | None,
+    groups: ArrayLike | None,
+    strata: ArrayLike | None,
 ) -> resample.Units:
-    """What is drawn, from what a user said of all rows."""
+    """What is drawn, from what a user said of all rows, which have these labels."""
     group, stratum = (
-        _codes(given, name, used) for given, name in ((groups, "groups"), (strata, "strata"))
+        None if given is None else row_codes(given, labels, used, name)
+        for given, name in ((groups, "groups"), (strata, "strata"))
     )
     size = rows.weight if rows.frequency and rows.weight is not None else None
     n_units = rows.n_rows if group is None else int(group.max()) + 1
@@ -343,26 +366,18 @@ def _units(
     return resample.Units(group, members, size)
 
 
-def _codes(given: ArrayLike | None, name: str, used: NDArray[np.bool_]) -> IntArray | None:
-    """Numbers from 0 for labels of rows."""
-    if given is None:
-        return None
-    labels = np.asarray(given)
-    if labels.shape != used.shape:
-        raise ValueError(
-            f"{name} must have one entry for each of {len(used)} rows of local; got shape "
-            f"{labels.shape}."
-        )
-    return np.unique(labels[used], return_inverse=True)[1]
-
-
 class _Feature(NamedTuple):
-    """One feature with its rows in order, ready to be weighted."""
+    """One feature with its rows in order, ready to be weighted.
+
+    ``terms`` are those of its bins, ``of_cells`` those of the cells of its curve where there are
+    any; ``cells`` are the bins themselves where there are none.
+    """
 
     row: xr.Dataset
     pieces: accumulate.Pieces
-    here: slice
+    cells: Fine
     terms: resample.Terms
+    of_cells: resample.Terms | None = None
     # Of a feature with levels: rows by their level.
     at_levels: resample.Terms | None = None
 
@@ -393,7 +408,6 @@ def _fixed(
             features.append(None)
             continue
         x, g = rows.x[position], rows.local_effect[position]
-        check_same_rows(row, x, rows)
         pieces = pieces_of(row)
         if is_categorical(row):
             features.append(_feature_of_levels(row, pieces, rows, position))
@@ -402,7 +416,14 @@ def _fixed(
         made = resample.terms(
             pieces, k, x, g, rows.weight, frequency=rows.frequency, standard_errors=studentize
         )
-        features.append(_Feature(row, pieces, accumulate.known_stretch(pieces.share), made))
+        cells, of_cells = fine_of(row), None
+        if has_cells(row):
+            k = bin_index(cells.pieces.edges, x)
+            of_cells = resample.terms(
+                cells.pieces, k, x, g, rows.weight, frequency=rows.frequency,
+                standard_errors=studentize,
+            )  # fmt: skip
+        features.append(_Feature(row, pieces, cells, made, of_cells))
     names = [*PER_BIN, *PER_EDGE, *TOTALS, "average_effect_se", "curve_mean", "n_empty"]
     if not studentize:
         names = [name for name in names if not name.endswith("_se")]
@@ -477,7 +498,7 @@ def _feature_of_levels(
     levels = accumulate.Pieces(none, none, none, none, none, none)
     at_levels = ordered(code, np.arange(rows.n_rows), np.zeros(rows.n_rows), levels)
     made = ordered(of.step, of.row, of.difference, pieces)
-    return _Feature(row, pieces, slice(0, row.sizes["bin"]), made, at_levels)
+    return _Feature(row, pieces, fine_of(row), made, at_levels=at_levels)
 
 
 def _level_replicates(
@@ -515,38 +536,54 @@ def _replicates(
     """Estimates of one feature under every column of weights, (draw, ...)."""
     if feature.at_levels is not None:
         return _level_replicates(feature, feature.at_levels, weight, centering)
-    n_bins = len(feature.pieces.mean)
+    n_bins, cells = len(feature.pieces.mean), feature.cells
+    bin_edges = feature.pieces.edges
     sums = resample.replicate_sums(feature.terms, weight)
     found = resample.replicates(feature.pieces, sums, centering)
-    on_curve, pieces = found, feature.pieces
-    if (feature.here.start, feature.here.stop) != (0, n_bins):
-        pieces = pieces.stretch(feature.here)
-        on_curve = resample.replicates(pieces, sums[:, feature.here], centering)
+    on_cells, of_cells = found, feature.terms
+    if feature.of_cells is not None:
+        of_cells = feature.of_cells
+        sums = resample.replicate_sums(of_cells, weight)
+        on_cells = resample.replicates(cells.pieces, sums, centering, keep=cells.variance)
+    on_curve, pieces = on_cells, cells.pieces
+    if (cells.here.start, cells.here.stop) != (0, len(cells.bin)):
+        pieces = pieces.stretch(cells.here)
+        keep = None if feature.of_cells is None else cells.variance[cells.here]
+        on_curve = resample.replicates(pieces, sums[:, cells.here], centering, keep=keep)
+    # Edges of bins on the stretch that has a curve, and which of its cells' edges they are.
+    there = (bin_edges >= pieces.edges[0]) & (bin_edges <= pieces.edges[-1])
+    at = np.searchsorted(pieces.edges, bin_edges[there])
     curve = np.full((len(sums), n_bins + 1), np.nan)
-    there = slice(feature.here.start, feature.here.stop + 1)
-    curve[:, there] = on_curve.curve
-    width = np.diff(feature.pieces.edges)
+    curve[:, there] = on_curve.curve[:, at]
+    width = np.diff(bin_edges)
+    level, _ = cells.loading
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = np.sqrt(found.variance)
+        effect = found.effect
+        if feature.of_cells is not None:
+            effect = kernel.effects(on_cells.mean, level, cells.bin)
+            effect = np.where(np.isnan(found.mean), np.nan, effect)
         out = {
-            "effect": found.effect,
+            "effect": effect,
             "slope": np.where(feature.pieces.slope != 0, found.slope, 0.0 * found.effect),
             "heterogeneity": spread,
             "curve": curve,
             "average_effect": np.nansum(found.share * found.mean, axis=1),
             "heterogeneity_index": np.nansum(width * found.residual, axis=1),
             "heterogeneity_output": _output(found),
-            "n_empty": np.isnan(found.effect).sum(axis=1).astype(np.float64),
+            "n_empty": np.isnan(effect).sum(axis=1).astype(np.float64),
             "curve_mean": on_curve.mean_of_curve(pieces.edges),
             **on_curve.sizes(pieces.edges)._asdict(),
         }
         if studentize and found.fourth_moment is not None:
-            out["effect_se"] = np.sqrt(found.variance / found.n_effective)
+            noise = np.where(level > 0, level**2 * on_cells.variance / on_cells.n_effective, 0.0)
+            starts = np.flatnonzero(np.diff(cells.bin, prepend=-1))
+            out["effect_se"] = np.sqrt(np.add.reduceat(noise, starts, axis=1))
             out["heterogeneity_se"] = accumulate.heterogeneity_se(
                 found.variance, found.fourth_moment, found.n_effective
             )
             curve_se = np.full_like(curve, np.nan)
-            curve_se[:, there] = on_curve.curve_se(pieces.edges, centering)
+            curve_se[:, there] = on_curve.curve_se(pieces.edges, centering)[:, at]
             out["curve_se"] = curve_se
             out["average_effect_se"] = found.average_effect_se()
     return out
@@ -595,32 +632,32 @@ def _accelerations(
             )
             continue
         x, g = rows.x[position], rows.local_effect[position]
-        pieces = pieces_of(row)
-        k = bin_index(row["edge_value"].values, x)
-        weight = rows.weight
-        sums = influence.row_sums(pieces, row["curve"].values, k, x, g, weight, unit, n_units)
-        away = np.nan_to_num(pieces.away())
-        of_effect = sums.mean + sums.slope.multiply(away[None, :]).tocsr()
-        of_variance = sums.variance
-        here, centering = accumulate.known_stretch(pieces.share), str(row.attrs["centering"])
-        there = slice(here.start, here.stop + 1)
-        if len(pieces.share) != here.stop - here.start:
+        fit, weight = fit_of(row), rows.weight
+        every, curve = fit.cells.pieces, curve_of(row).at(fit.cells.pieces.edges)
+        k = bin_index(every.edges, x)
+        sums = influence.row_sums(every, curve, k, x, g, weight, unit, n_units)
+        of_effect, of_variance = on_effects(sums, fit.cells), sums.variance
+        if has_cells(row):
+            bins = pieces_of(row)
+            at_bins = bin_index(bins.edges, x)
+            of_variance = influence.row_sums(
+                bins, np.zeros(len(bins.edges)), at_bins, x, g, weight, unit, n_units
+            ).variance
+        here, centering, pieces = fit.cells.here, fit.centering, fit.pieces
+        if len(every.share) != here.stop - here.start:
             inside = (k >= here.start) & (k < here.stop)
-            pieces, k, x, g = pieces.stretch(here), k[inside] - here.start, x[inside], g[inside]
+            k, x, g = k[inside] - here.start, x[inside], g[inside]
             weight = None if weight is None else weight[inside]
-            sums = influence.row_sums(
-                pieces, row["curve"].values[there], k, x, g, weight, unit[inside], n_units
-            )
-        at = influence.loadings(pieces, pieces.edges, centering)
-        second, third = np.zeros((2, len(pieces.edges)))
+            sums = influence.row_sums(pieces, fit.curve, k, x, g, weight, unit[inside], n_units)
+        at = fit.loadings(fit.edges)
+        second, third = np.zeros((2, len(fit.edges)))
         for begin in range(0, n_units, influence.BLOCK_ROWS):
             part = slice(begin, begin + influence.BLOCK_ROWS)
             moved = sums.of_curve(at, population=centering == "mean", rows=part)
             one = size[part, None]
             second += np.sum(moved**2 / one, axis=0)
             third += np.sum(moved**3 / one**2, axis=0)
-        curve = np.full(row.sizes["edge"], np.nan)
-        curve[there] = _acceleration(second, third)
+        curve = at_edges(_acceleration(second, third), fit)
         found.append(
             {
                 "effect_acceleration": _acceleration(*_powers(of_effect, size)),
@@ -656,6 +693,7 @@ def _rebinned(
     check_count("n_grid", n_grid, 2)
     rule = rule_of(str(effect.attrs["bin_rule"]), str(effect.attrs["bin_parameters"]))
     centering = str(effect.attrs["centering"])
+    weighting = str(effect.attrs.get("weighting", "rows"))
     names = feature_names(effect)
     local = local.isel(feature=[feature_position(local, name) for name in names])
     grid = _grid(effect, n_grid)
@@ -668,7 +706,7 @@ def _rebinned(
     def replicate(draw: int) -> None:
         weight = base * resample.draw_weights(scheme, units, seeds[draw])
         sample = local.assign(weight=("obs", weight)).assign_attrs(weight_kind="precision")
-        made = _on_grid(sample, rule, centering, grid)
+        made = _on_grid(sample, rule, centering, weighting, grid)
         n_bins[draw] = made.pop("n_bins")
         hits[draw] = made.pop("hits")
         for name, values in made.items():
@@ -712,11 +750,13 @@ def _rebinned(
 
 
 def _on_grid(
-    local: xr.Dataset, rule: BinRule, centering: str, grid: FloatArray
+    local: xr.Dataset, rule: BinRule, centering: str, weighting: str, grid: FloatArray
 ) -> dict[str, NDArray[Any]]:
     """One replicate with edges of its own, evaluated on the grids of the features."""
     kept = local.isel(obs=local["weight"].values > 0)
-    effect = quiet_rhale(kept, bins=rule, centering=centering, std_error_moments=False)
+    effect = quiet_rhale(
+        kept, bins=rule, centering=centering, weighting=weighting, std_error_moments=False
+    )
     shape = grid.shape
     out: dict[str, NDArray[Any]] = _evaluated(effect, grid)
     out["hits"] = np.zeros((shape[0], shape[1] - 1), dtype=bool)
@@ -748,12 +788,16 @@ def _evaluated(effect: xr.Dataset, grid: FloatArray) -> dict[str, FloatArray]:
         k = bin_index(edges, z)
         out["effect"][number] = np.where(inside, effect_at(row, z, k), np.nan)
         out["heterogeneity"][number] = np.where(inside, row["heterogeneity"].values[k], np.nan)
-        out["curve"][number] = accumulate.curve_at(edges, row["curve"].values, slopes(row), z)
+        out["curve"][number] = curve_of(row).at(z)
     return out
 
 
 def _in_chains(draws: xr.Dataset, chains: int) -> xr.Dataset:
-    """Replicates along ``draw`` as (chain, draw)."""
+    """Replicates along ``draw`` as (chain, draw); what has no replicates becomes a coordinate.
+
+    ArviZ takes every variable for draws.
+    """
+    draws = draws.set_coords([name for name in draws.data_vars if "draw" not in draws[name].dims])
     per_chain = draws.sizes["draw"] // chains
     number = np.arange(draws.sizes["draw"])
     index = pd.MultiIndex.from_arrays(
@@ -842,7 +886,10 @@ def bootstrap_refit(
     check_count("n_grid", n_grid, 2)
     table = data if isinstance(data, pd.DataFrame) else np.asarray(data)
     n_rows = len(table)
-    group = _codes(groups, "groups", np.ones(n_rows, dtype=bool))
+    group = None
+    if groups is not None:
+        labels = table.index.to_numpy() if isinstance(table, pd.DataFrame) else None
+        group = row_codes(groups, labels, np.ones(n_rows, dtype=bool), "groups", "rows of data")
     whole = check_effect(fit(table), "what fit returns", "rhale(local)")
     names = feature_names(whole)
     grid = _grid(whole, n_grid)

@@ -44,7 +44,11 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "curve_std": (("feature", "edge"), "spread of the curve, independent bins", OUTPUT_UNITS),
     "curve_std_sum": (("feature", "edge"), "spread of the curve, comonotone bins", OUTPUT_UNITS),
     "curve_offset": (("feature",), "constant subtracted from the zero-start curve", OUTPUT_UNITS),
-    "heterogeneity_output": (("feature",), "heterogeneity of the output", OUTPUT_UNITS),
+    "heterogeneity_output": (
+        ("feature",),
+        "heterogeneity times the standard deviation of the feature",
+        OUTPUT_UNITS,
+    ),
     "heterogeneity_index": (
         ("feature",),
         "heterogeneity index",
@@ -83,7 +87,21 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
         "mean squared distance of the effect from its average over the bin",
         EFFECT_SQUARE_UNITS,
     ),
+    "effect_rows": (("feature", "bin"), "mean of the local effects of the rows", EFFECT_UNITS),
     "cell_effect": (("feature", "cell"), "average effect in the cell", EFFECT_UNITS),
+    "cell_share": (("feature", "cell"), "share of the total weight in the cell", "1"),
+    "cell_n_effective": (("feature", "cell"), "effective number of rows in the cell", "rows"),
+    "cell_x_mean": (("feature", "cell"), "mean of the feature in the cell", X_UNITS),
+    "cell_x_variance": (
+        ("feature", "cell"),
+        "variance of the feature in the cell",
+        "(feature units)^2",
+    ),
+    "cell_x_covariance": (
+        ("feature", "cell"),
+        "covariance of the feature with its local effects in the cell",
+        OUTPUT_UNITS,
+    ),
     "cell_value": (("feature", "cell_edge"), "position of the edge of a cell", X_UNITS),
     "cell_heterogeneity": (
         ("feature", "cell"),
@@ -151,12 +169,12 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     ),
     "density_bias": (
         ("feature", "bin"),
-        "bias of the average effect by rows crowding to one side of the bin",
+        "bias of the average effect where rows are denser on one side of the bin",
         EFFECT_UNITS,
     ),
     "density_bias_se": (
         ("feature", "bin"),
-        "standard error of the bias by crowding",
+        "standard error of the density bias",
         EFFECT_UNITS,
     ),
     "verdict": (("feature", "bin"), "what the check says of the bin", "1"),
@@ -186,6 +204,16 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "curve_cov": (
         ("feature", "edge", "edge_other"),
         "covariance of the curve",
+        "(output units)^2",
+    ),
+    "effect_slope_covariance": (
+        ("feature", "bin"),
+        "covariance of the average effect in the bin with its slope",
+        "(output units)^2 per feature unit^3",
+    ),
+    "cell_curve_cov": (
+        ("feature", "cell_edge", "cell_edge_other"),
+        "covariance of the curve at the edges of the cells",
         "(output units)^2",
     ),
     "slope_cov": (
@@ -218,7 +246,7 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
 for _name in (
     "effect", "slope", "heterogeneity", "curve", "average_effect", "heterogeneity_index",
     "heterogeneity_output", "importance", "aled", "aler_min", "aler_max", "naled", "naler_min",
-    "naler_max",
+    "naler_max", "missing_effect",
 ):  # fmt: skip
     _dims, _long_name, _units = EFFECT_VARIABLES[_name]
     EFFECT_VARIABLES |= {
@@ -254,8 +282,22 @@ TAKEN_BY = {
         *("plot_h_statistics", "to_datatree"),
     ),
 }
+# What takes replicates, without the bins of an effect and with them.
+REPLICATES_FOR = (
+    "They have no bins in common. For intervals take quantiles, as in "
+    "boot['curve'].quantile([0.025, 0.975], ('chain', 'draw')), or draw plot_forest(boot).",
+    "Pass the effect that they were made from, and the replicates beside it: "
+    "confint(effect, boot) or effect_sizes(effect, boot).",
+)
 # Attributes that differ between features of different rows.
 OWN_FACTS = ("n_groups", "n_units", "n_strata")
+# Dimensions in the order in which the package stores them; others follow.
+DIMS = (
+    *("chain", "draw", "repeat", "fold", OUTPUT, REGION, "feature", "feature_other"),
+    *("conditioning", "node", "pruning", "effect_method"),
+    *("bin", "bin_a", "bin_b", "edge", "edge_a", "edge_b", "grid", "grid_cell"),
+    *("bin_other", "edge_other", "grid_other", "ci_bound"),
+)
 # Products that ``line_moments`` holds: of d, the distance from ``x_mean``, and of the residual r.
 LINE_MOMENTS = ("d^3", "d^4", "d^2 r", "d^3 r", "d r^2", "d^2 r^2")
 # Sizes of bins: nothing is there, not something unknown, where a feature has no bin.
@@ -263,9 +305,11 @@ COUNTS = (
     *("n_obs", "n_effective", "weight_share"),
     *("n_level", "n_level_effective", "level_share"),
 )
+# A kind of feature whose levels have no order of their own.
+NOMINAL = "nominal"
 # Kinds of features that have levels in place of an axis; ``edge`` is then a level, ``bin`` the step
 # from one to the next.
-CATEGORICAL = ("nominal", "ordinal", "boolean")
+CATEGORICAL = (NOMINAL, "ordinal", "boolean")
 # The level of rows without a value, where they are to have one.
 MISSING_LEVEL = "missing"
 
@@ -279,6 +323,17 @@ def variable(
     """A variable of an effects Dataset with its dims, names, units and the estimator's facts."""
     dims, long_name, units = EFFECT_VARIABLES[name]
     return dims, values, {"long_name": long_name, "units": units, **facts}
+
+
+def in_order(dataset: xr.Dataset) -> xr.Dataset:
+    """The Dataset with its dimensions in the order of `DIMS`, however a user has turned it."""
+    place = {dim: number for number, dim in enumerate(DIMS)}
+    ordered = all(
+        [place.get(dim, len(DIMS)) for dim in one.dims]
+        == sorted(place.get(dim, len(DIMS)) for dim in one.dims)
+        for one in dataset.variables.values()
+    )
+    return dataset if ordered else dataset.transpose(*(d for d in DIMS if d in dataset.dims), ...)
 
 
 def software() -> str:
@@ -315,16 +370,49 @@ def feature_names(dataset: xr.Dataset) -> list[str]:
     return [str(name) for name in dataset["feature"].values]
 
 
-def check_local(local: object) -> xr.Dataset:
+def methods_of(dataset: xr.Dataset) -> list[str]:
+    """How the local effects of each feature were taken.
+
+    Files of earlier versions say it once, for all features.
+    """
+    if "local_effect_method" in dataset.coords:
+        return [str(one) for one in np.atleast_1d(dataset["local_effect_method"].values)]
+    method = str(dataset.attrs.get("local_effect_method", "unknown"))
+    return [method] * dataset["feature"].size
+
+
+def method_text(dataset: xr.Dataset) -> str:
+    """The one method of all features, or how many features have which."""
+    methods = methods_of(dataset)
+    counts = {method: methods.count(method) for method in dict.fromkeys(methods)}
+    if len(counts) == 1:
+        return methods[0]
+    return "by feature: " + ", ".join(f"{n} {method}" for method, n in counts.items())
+
+
+def check_local(local: object, parameter: str = "local") -> xr.Dataset:
     """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds local effects."""
-    return _check_kind(local, "local", ("x", "local_effect"), "local_effects(model, X)")
+    return _check_kind(local, parameter, ("x", "local_effect"), "local_effects(model, X)")
 
 
 def check_effect(
     effect: object, parameter: str = "effect", maker: str = "rhale(local)"
 ) -> xr.Dataset:
     """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds effects."""
-    return _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
+    checked = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
+    if "draw" in checked.dims:
+        fixed = checked.attrs.get("bins") == "fixed"
+        refit = str(checked.attrs.get("source", "")).startswith("refit")
+        raise ValueError(
+            f"{parameter} must be the Dataset that {maker} returns; this one holds the replicates "
+            f"of {'bootstrap_refit' if refit else 'bootstrap'}. {REPLICATES_FOR[fixed]}"
+        )
+    if "fold" in checked.dims:
+        raise ValueError(
+            f"{parameter} must be the Dataset that {maker} returns; this one holds the estimates "
+            f"of folds. Their means and standard errors are in it: curve_mean, curve_se, ..."
+        )
+    return in_order(checked)
 
 
 def _check_kind(dataset: object, name: str, needed: tuple[str, ...], maker: str) -> xr.Dataset:
@@ -381,6 +469,7 @@ def with_outputs(dataset: xr.Dataset, labels: Sequence[Any], names: Sequence[str
             }
         )
     out = dataset.isel({OUTPUT: 0}, drop=True)
+    out.attrs["output_label"] = str(labels[0]) if names and names[0] else ""
     if names and names[0] and out.attrs["output_name"] == "output":
         out.attrs["output_name"] = names[0]
     return out
@@ -405,6 +494,10 @@ def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
     n_bins = int(counts.isel(feature=position) if "feature" in counts.dims else counts)
     bins, edges = slice(0, n_bins), slice(0, n_bins + 1 if n_bins else 0)
     cut = {"bin": bins, "bin_other": bins, "edge": edges, "edge_other": edges}
+    if "cell_edge" in dataset.dims:
+        n_cells = int(dataset["cell_value"].isel(feature=position).notnull().sum())
+        cells, cell_edges = slice(0, max(n_cells - 1, 0)), slice(0, n_cells)
+        cut |= {"cell": cells, "cell_edge": cell_edges, "cell_edge_other": cell_edges}
     # At once: every selection goes through all variables.
     return own_facts(
         dataset.isel(
@@ -471,7 +564,9 @@ def slopes(row: xr.Dataset) -> NDArray[np.float64]:
 
 
 def bin_means(row: xr.Dataset) -> NDArray[np.float64]:
-    """Mean of the local effects in every bin of one feature: where it is linear, at ``x_mean``."""
+    """Mean of the local effects of the rows in every bin of one feature: a line's at ``x_mean``."""
+    if "effect_rows" in row:
+        return np.asarray(row["effect_rows"].values)
     middle = (row["bin_left"].values + row["bin_right"].values) / 2
     away = np.where(slopes(row) == 0, 0.0, row["x_mean"].values - middle)
     return np.asarray(row["effect"].values + slopes(row) * away)

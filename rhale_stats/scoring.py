@@ -11,9 +11,10 @@ from typing import TypeVar
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arrays import accumulate, overlap
+from rhale_stats.arrays import overlap
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.by_part import each_part
+from rhale_stats.curves import curve_of
 from rhale_stats.schema import (
     EFFECT_UNITS,
     OUTPUT_UNITS,
@@ -194,7 +195,7 @@ def _scores(row: xr.Dataset, truth: xr.Dataset) -> dict[str, float]:
     largest, average = overlap.curve_distance(
         grid,
         _true_curve(row, truth, cells, grid),
-        accumulate.curve_at(edges, row["curve"].values, slope, grid),
+        curve_of(row).at(grid),
     )
     return {
         "L_mu": float(np.mean(np.abs(mean - effect))),
@@ -253,8 +254,9 @@ def _true_curve(
     """The true curve at grid points, centred as that of the effect is."""
     curve = overlap.accumulated_at(cells, grid)
     edges = row["edge_value"].values
-    here = accumulate.known_stretch(row["weight_share"].values)
-    start, end = edges[here.start], edges[here.stop]
+    own_curve = curve_of(row)
+    known = own_curve.edges[np.isfinite(own_curve.values)]
+    start, end = known[0], known[-1]
     centering = str(row.attrs["centering"])
     if "cell_effect" in truth:
         own = truth["edge_value"].values

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 # So many offending rows are named in a message.
@@ -85,8 +88,22 @@ def as_edges(edges: ArrayLike, what: str) -> NDArray[np.float64]:
     return array
 
 
-def as_weights(weights: ArrayLike, n_rows: int, kind: str) -> NDArray[np.float64]:
-    """Row weights as a new float array of length ``n_rows``, fit for their (valid) kind."""
+def as_weights(
+    weights: ArrayLike, n_rows: int, kind: str, index: pd.Index[Any] | None = None
+) -> NDArray[np.float64]:
+    """Row weights as a new float array of length ``n_rows``, fit for their (valid) kind.
+
+    A Series goes by the labels of ``index``, where there is one.
+    """
+    if index is not None and isinstance(weights, pd.Series):
+        weights = aligned(weights, index, "weights")
+    if np.ma.is_masked(weights):
+        raise ValueError(
+            "weights must be plain numbers; got a masked array, whose mask would be ignored. "
+            "Give masked rows the weight 0."
+        )
+    if np.iscomplexobj(weights):
+        raise TypeError("weights must be real numbers; got complex ones.")
     array = np.array(weights, dtype=np.float64)
     if array.shape != (n_rows,):
         raise ValueError(
@@ -108,3 +125,84 @@ def as_weights(weights: ArrayLike, n_rows: int, kind: str) -> NDArray[np.float64
     if not (array > 0).any():
         raise ValueError("weights must not all be zero.")
     return array
+
+
+def storable(index: pd.Index[Any]) -> NDArray[Any]:
+    """Labels of rows as netCDF and Zarr can hold them: times in UTC, else numbers or text."""
+    if isinstance(index, pd.DatetimeIndex) and index.tz is not None:
+        index = index.tz_convert("UTC").tz_localize(None)
+    values = np.asarray(index.to_numpy())
+    return np.array([str(one) for one in values]) if values.dtype == object else values
+
+
+def aligned(values: Any, labels: NDArray[Any] | None, parameter: str) -> Any:
+    """Values of rows in the order of the rows, whose ``labels`` those of pandas go by.
+
+    Raises
+    ------
+    ValueError
+        As many values as rows, under other labels.
+    """
+    if isinstance(values, xr.DataArray) and values.ndim == 1 and values.dims[0] in values.coords:
+        values = values.to_series()
+    if labels is None or not isinstance(values, pd.Series | pd.DataFrame):
+        return values
+    own, rows = pd.Index(storable(values.index)), pd.Index(storable(pd.Index(labels)))
+    if len(own) != len(rows) or own.equals(rows):
+        return values
+    if own.is_unique and rows.is_unique:
+        at = own.get_indexer(rows)
+        if (at >= 0).all():
+            return values.iloc[at]
+    raise ValueError(
+        f"{parameter} must have the index of the rows, in any order; its index has other labels: "
+        f"{_first_labels(own)} where the rows have {_first_labels(rows)}. Give it the index of X, "
+        f"or pass {parameter}.to_numpy() if its order is that of the rows."
+    )
+
+
+def _first_labels(index: pd.Index) -> str:
+    listed = ", ".join(repr(label) for label in index[:3].tolist())
+    return listed + (", ..." if len(index) > 3 else "")
+
+
+def row_codes(
+    values: Any,
+    labels: NDArray[Any] | None,
+    used: NDArray[np.bool_],
+    parameter: str,
+    rows: str = "rows of local",
+) -> NDArray[np.int64]:
+    """Numbers from 0 for what is said of every row (its group, its stratum), for the rows used.
+
+    ``labels`` are those of all rows; None where rows have none, and values go by position.
+    """
+    found = of_rows(values, labels, len(used), parameter, rows)
+    given = np.asarray(found)
+    missing = np.asarray(pd.isna(given)) & used
+    if isinstance(found, np.ma.MaskedArray):
+        missing |= np.ma.getmaskarray(found) & used
+    if missing.any():
+        raise ValueError(
+            f"{parameter} must have an entry for every row that is used; got {int(missing.sum())} "
+            f"missing (first rows: {first_rows(missing)}). Give these rows an entry, or leave them "
+            f"out of local: local.isel(obs=...)."
+        )
+    return np.asarray(pd.factorize(given[used], sort=True)[0], dtype=np.int64)
+
+
+def of_rows(
+    values: Any,
+    labels: NDArray[Any] | None,
+    n_rows: int,
+    parameter: str,
+    rows: str = "rows of local",
+) -> Any:
+    """Values in the order of the rows, one each; else ``ValueError``."""
+    found = aligned(values, labels, parameter)
+    if np.shape(found) != (n_rows,):
+        raise ValueError(
+            f"{parameter} must have one entry for each of {n_rows} {rows}; got shape "
+            f"{np.shape(found)}."
+        )
+    return found

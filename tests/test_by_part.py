@@ -262,6 +262,9 @@ def test_features_of_own_rows_keep_what_is_said_of_these(with_gaps, feature, nam
     )
     joint = OF_OWN_ROWS[name](local, effect, groups, boot).sel(feature=[feature])
     for variable in alone.data_vars:
+        if alone[variable].dtype.kind == "U":
+            assert joint[variable].values.tolist() == alone[variable].values.tolist()
+            continue
         assert_allclose(joint[variable], alone[variable], rtol=1e-12, err_msg=str(variable))
 
 

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg, stats
 
 import rhale_stats as rs
+from rhale_stats.inference import fit_of
 from rhale_stats.schema import one_feature
 from tests.test_adaptive import Lines
 
@@ -90,7 +91,26 @@ def test_linear_bins_have_a_slope_to_test():
     # Slope 3, of which the mean effect, 0, says nothing.
     assert one_feature(effect, 1)["slope"] == 0
     assert_array_equal([test["df"].values[1] for test in found], [1, 0])
-    assert found[1]["p_value"].values[1] == 1
+    # A single constant bin has nothing to be unequal to.
+    assert np.isnan(found[1]["p_value"].values[1])
+    assert found[1]["reason"].values.tolist() == [
+        "",
+        "a single bin: no degree of freedom is left",
+    ]
+
+
+def test_a_p_value_needs_a_degree_of_freedom():
+    """One bin, whatever the standard errors are of."""
+    x, g = table()
+    effect = effect_of(x, g, rs.EqualWidthBins(1))
+    grouped = rs.std_error(effect, local_of(x, g), groups=np.arange(N) // 10)
+    for one in (effect, grouped):
+        found = rs.wald_test(one, "constant")
+        assert np.isnan(found["p_value"]).all()
+        assert np.isnan(found["statistic"]).all()
+        assert_array_equal(found["df"], 0)
+        assert "a single bin" in rs.summary(found).as_text()
+        assert (rs.wald_test(one)["df"] == 1).all()
 
 
 def test_homogeneous_effects_are_no_question_of_chance():
@@ -98,13 +118,66 @@ def test_homogeneous_effects_are_no_question_of_chance():
     g = np.column_stack([np.full(N, 3.0), np.full(N, 3.0), np.full(N, 0.0)])
     g[7, 1] += 1e-9
     found = rs.wald_test(effect_of(x, g), "homogeneous")
-    assert_array_equal(found["p_value"], [1, 0, 1])
+    assert_array_equal(found["p_value"], [1, np.nan, 1])
     bare = effect_of(x, g, std_error_moments=False)
-    assert_array_equal(rs.wald_test(bare, "homogeneous")["p_value"], [1, 0, 1])
-    # Central differences err; the error is not a spread.
-    local = rs.local_effects(lambda X: np.exp(X[:, 0] + 0 * X[:, 1]) + X[:, 1], x[:, :2])
-    found = rs.wald_test(rs.rhale(local, bins=rs.GivenBins(EDGES)), "homogeneous")
-    assert_array_equal(found["p_value"], [0, 1])
+    assert_array_equal(rs.wald_test(bare, "homogeneous")["p_value"], [1, np.nan, 1])
+
+
+@pytest.mark.parametrize(
+    "additive",
+    [
+        lambda x: np.exp(x),
+        lambda x: np.sin(9 * x),
+        lambda x: np.abs(x - 0.2),
+        lambda x: np.maximum(x, 0.3) ** 2,
+    ],
+)
+def test_bin_error_is_no_heterogeneity(additive):
+    """What the effect does along a bin says nothing of rows that differ: issue, homogeneous."""
+    x, _ = table()
+    x = x[:, :2]
+    local = rs.local_effects(lambda X: additive(X[:, 0]) + X[:, 1], x)
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    assert float(effect["heterogeneity"][0].max()) > 0.01
+    alone = rs.wald_test(effect, "homogeneous")
+    assert_array_equal(alone["p_value"], [np.nan, 1])
+    assert "local=local" in str(alone["reason"].values[0])
+    assert "local=local" in rs.summary(alone).as_text()
+    found = rs.wald_test(effect, "homogeneous", local=local)
+    assert float(found["p_value"][0]) > 0.4
+    # Beside it, rows that do differ, by less than the effect moves in a bin.
+    mixed = rs.local_effects(lambda X: additive(X[:, 0]) + 2 * X[:, 0] * X[:, 1], x)
+    found = rs.wald_test(rs.rhale(mixed, bins=rs.GivenBins(EDGES)), "homogeneous", local=mixed)
+    assert (found["p_value"].values < 1e-4).all()
+
+
+def test_homogeneity_within_bins_has_its_size():
+    """Where rows do not differ, as they cannot be told apart from a jump, it does not reject."""
+    rng = np.random.default_rng(0)
+    pvalues = []
+    for _ in range(100):
+        x = rng.uniform(-1, 1, (60, 1))
+        jump, wave = rng.uniform(-1, 1), rng.uniform(0, 5)
+        g = 3 * (x > jump) + np.cos(wave * x)
+        effect = effect_of(x, g, rs.EqualWidthBins(2))
+        pvalues.append(
+            float(rs.wald_test(effect, "homogeneous", local=local_of(x, g))["p_value"][0])
+        )
+    assert np.mean(np.array(pvalues) < 0.05) <= 0.05
+
+
+def test_homogeneity_asks_for_the_rows_of_the_effect():
+    x, g = table()
+    effect, local = effect_of(x, g), local_of(x, g)
+    with pytest.raises(ValueError, match="local must be None but for null 'homogeneous'"):
+        rs.wald_test(effect, "zero", local=local)
+    with pytest.raises(ValueError, match="rows"):
+        rs.wald_test(effect, "homogeneous", local=local.isel(obs=slice(100)))
+    # Slopes across the cells that are the bins, and steps between levels, need no rows.
+    cells = rs.ale(lambda X: np.exp(X[:, 0]) + X[:, 1] ** 2, x[:, :2])
+    assert_array_equal(rs.wald_test(cells, "homogeneous")["p_value"], [1, 1])
+    cells = rs.ale(lambda X: np.exp(X[:, 0]) * X[:, 1] ** 2, x[:, :2])
+    assert_array_equal(rs.wald_test(cells, "homogeneous")["p_value"], [0, 0])
 
 
 def test_effects_that_are_known_exactly():
@@ -114,8 +187,29 @@ def test_effects_that_are_known_exactly():
         effect, local_of(x, np.tile([3.0, 0.0, 3.0], (N, 1))), groups=np.arange(N) // 10
     )
     for one in (effect, grouped):
-        assert_allclose(rs.wald_test(one)["p_value"], [0, 1, 0], atol=1e-12)
-        assert (rs.wald_test(one, "constant")["p_value"] > 0.9).all()
+        for null in ("zero", "constant"):
+            found = rs.wald_test(one, null)
+            assert np.isnan(found["p_value"]).all()
+            assert np.isnan(found["statistic"]).all()
+            assert [text.split(",")[0] for text in found["reason"].values] == [
+                "the local effects differ by their numerical error only",
+                "0 up to the numerical error of the local effects",
+                "the local effects differ by their numerical error only",
+            ]
+
+
+def test_the_rounding_of_a_model_is_not_tested():
+    """users.md 2: a linear model had t = 5.9e10."""
+    x, _ = table()
+    for scale in (1e-3, 1.0, 1e5):
+        model = lambda X, scale=scale: scale * (1.17 * X[:, 0] + 3) + 0 * X[:, 1]  # noqa: E731
+        effect = rs.rhale(rs.local_effects(model, x[:, :2]), bins=rs.EqualWidthBins(3))
+        for null in ("zero", "constant"):
+            assert np.isnan(rs.wald_test(effect, null)["p_value"]).all()
+        table_ = rs.tidy(effect)
+        assert (table_["std_error"] == 0).all()
+        assert (table_.loc[table_["term"] == "x1", "estimate"] == 0).all()
+        assert (table_["reason"] != "").all()
 
 
 def test_groups_by_hand():
@@ -394,8 +488,15 @@ def test_groups_in_a_comparison():
     found = rs.compare(a, b, rng=0)
     se = np.sqrt(a["curve_se"] ** 2 + rs.std_error(b)["curve_se"] ** 2)
     assert_allclose(found["difference_se"], se, rtol=1e-9)
+    # Welch and Satterthwaite at every point, code.md B20: more than those of the ten groups alone.
     ratio = np.diff(found["difference_ci"])[..., 0] / 2 / found["difference_se"]
-    assert_allclose(ratio, stats.t.ppf(0.975, 9), rtol=1e-9)
+    for number in range(3):
+        row = one_feature(rs.std_error(b), number)
+        own = fit_of(row).curve_degrees(row["edge_value"].values)
+        squares = a["curve_se"].values[number] ** 2, row["curve_se"].values ** 2
+        degrees = sum(squares) ** 2 / (squares[0] ** 2 / 9 + squares[1] ** 2 / own)
+        assert (degrees > 9).all()
+        assert_allclose(ratio[number], stats.t.ppf(0.975, degrees), rtol=1e-9)
     assert found.attrs["source"] == "rows in 10 groups against rows, independent"
 
 

@@ -569,7 +569,7 @@ def test_tables(found):
     assert "Model asked for rows:" in text
     text = str(rs.summary(rs.confband(found, rng=0), "k"))
     assert "Partial dependence: effect of k on output" in text
-    assert "curve_band: 0.95, simultaneous over the axis" in text
+    assert "In the result: curve_band (0.95, simultaneous over the axis" in text
 
 
 def test_predict_between_the_points(found):

@@ -44,6 +44,17 @@ def normal_score(t: FloatArray, degrees: FloatArray) -> FloatArray:
     return np.asarray(np.where(tail < LEAST_TAIL, beyond, exact))
 
 
+def welch(
+    variance_a: FloatArray, variance_b: FloatArray, degrees_a: FloatArray, degrees_b: FloatArray
+) -> FloatArray:
+    """Degrees of freedom of sums of two independent variances (Welch 1938, Satterthwaite 1946)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        squares = variance_a**2 / degrees_a + variance_b**2 / degrees_b
+        found = (variance_a + variance_b) ** 2 / squares
+    # Where nothing varies there is nothing to be unsure of.
+    return np.asarray(np.where(np.isnan(found), np.inf, found))
+
+
 def around(estimate: FloatArray, half: FloatArray) -> FloatArray:
     """Estimate minus and plus a half-width."""
     return np.stack([estimate - half, estimate + half], axis=-1)
