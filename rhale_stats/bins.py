@@ -231,7 +231,7 @@ def rule_of(name: str, parameters: str) -> BinRule:
 def _as_text(value: object) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {_as_text(edges)}" for key, edges in value.items()) + "}"
-    if isinstance(value, np.ndarray):
+    if isinstance(value, tuple):
         return "[" + ", ".join(f"{edge:.6g}" for edge in value) + "]"
     return str(value)
 
@@ -328,31 +328,37 @@ class GivenBins:
     --------
     >>> import rhale_stats as rs
     >>> rs.GivenBins([0, 0.25, 0.5, 1])
-    GivenBins(edges=array([0.  , 0.25, 0.5 , 1.  ]))
+    GivenBins(edges=(0.0, 0.25, 0.5, 1.0))
     """
 
-    edges: FloatArray | dict[str, FloatArray]
+    # Tuples, so that equal rules are equal, and a rule may be the key of a mapping.
+    edges: tuple[float, ...] | dict[str, tuple[float, ...]]
 
     def __init__(self, edges: ArrayLike | Mapping[str, ArrayLike]) -> None:
         if isinstance(edges, Mapping):
-            checked: FloatArray | dict[str, FloatArray] = {
-                str(name): as_edges(given, f"edges of feature {name!r}")
+            checked: tuple[float, ...] | dict[str, tuple[float, ...]] = {
+                str(name): tuple(as_edges(given, f"edges of feature {name!r}").tolist())
                 for name, given in edges.items()
             }
         else:
-            checked = as_edges(edges, "edges")
+            checked = tuple(as_edges(edges, "edges").tolist())
         object.__setattr__(self, "edges", checked)
+
+    def __hash__(self) -> int:
+        if isinstance(self.edges, dict):
+            return hash(frozenset(self.edges.items()))
+        return hash(self.edges)
 
     def edges_of(self, name: str) -> FloatArray:
         """Edges of one feature; ``KeyError`` where there are none for it."""
         if not isinstance(self.edges, dict):
-            return self.edges
+            return np.array(self.edges)
         if name not in self.edges:
             raise KeyError(
                 f"edges must have an entry for every feature; got none for {name!r} "
                 f"(there are entries for {', '.join(map(repr, self.edges))})."
             )
-        return self.edges[name]
+        return np.array(self.edges[name])
 
     def cells(self, column: Column) -> Axis:
         """The given cells, refused where rows lie outside them."""

@@ -38,7 +38,7 @@ from rhale_stats.identity import (
     same_rows,
     with_joint_fingerprints,
 )
-from rhale_stats.pruning import as_variables, cut_back, pruned, weakest_links
+from rhale_stats.pruning import ROOT_ALONE, as_variables, cut_back, pruned, weakest_links
 from rhale_stats.region_search import (
     LOSSES,
     TESTS,
@@ -389,6 +389,10 @@ def work_of(
     rule: BinRule = OptimalBins() if bins is None else bins
     check_rule(rule)
     rows = columns(local)
+    if n_folds is not None and n_folds > rows.n_rows:
+        raise ValueError(
+            f"n_folds must not exceed the number of rows; got {n_folds} for {rows.n_rows}."
+        )
     present = local["weight"].values > 0 if "weight" in local else np.ones(rows.n_rows, dtype=bool)
     n_rows = rows.n_rows
     if rows.weight is not None:
@@ -449,6 +453,8 @@ def tree_of(
             n_rows = float(work.rows.weight.sum())
         nodes = [Grown(-1, (), n_rows, 1.0, np.nan, Verdict())]
         leaves = {0: np.arange(work.rows.n_rows)}
+        if work.n_folds is not None:
+            pruning = as_variables(ROOT_ALONE, loss_units)
     else:
         tree = Tree(problem, conditioning, settings, work.rng, work.of_root)
         tree.grow(work.search, work.judge)

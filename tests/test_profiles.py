@@ -1199,3 +1199,22 @@ def test_intervals_and_bands_hold_the_population_curve():
     # Monte-Carlo error of a share of 0.95 in 1000 runs: 0.007.
     assert np.abs(inside.mean(axis=0) - 0.95).max() < 0.03
     assert abs(all_of_it.mean() - 0.95) < 0.03
+
+
+def test_heterogeneity_of_m_plots_leaves_out_bins_of_one_row():
+    """code.md B17: it was NaN with them; `rhale` leaves them out."""
+    x = np.concatenate([np.linspace(0, 0.9, 10), [2.5]])
+    y = np.concatenate([np.tile([1.0, -1.0], 5), [7.0]])
+    edges = rs.GivenBins([0, 0.45, 1, 2, 3])
+    found = rs.m_plot(lambda X: X[:, 1], np.column_stack([x, y]), features=0, bins=edges)
+    share = np.array([5, 5]) / 10
+    spread = np.array([y[:5].std(ddof=1), y[5:10].std(ddof=1)])
+    expected = np.sqrt(share @ spread**2)
+    assert float(found["heterogeneity_output"][0]) == pytest.approx(expected, rel=1e-12)
+    draws = rs.bootstrap(found, n_resamples=40, rng=0)["heterogeneity_output"]
+    there = rs.bootstrap(found, n_resamples=40, rng=0)["curve_std"].notnull().any("grid")
+    np.testing.assert_array_equal(draws.notnull(), there)
+    alone = rs.m_plot(
+        lambda X: X[:, 1], np.array([[0.0, 1], [1, 2]]), features=0, bins=rs.EqualWidthBins(2)
+    )
+    assert np.isnan(alone["heterogeneity_output"]).all()
