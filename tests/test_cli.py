@@ -175,13 +175,14 @@ def test_data_without_a_complete_row(tmp_path, capsys):
     assert "DATA must have rows without missing values in y, x; " in capsys.readouterr().err
 
 
-def test_infinite_values_are_told(data, capsys):
+def test_infinite_values_are_counted(data, capsys):
     frame = pd.read_csv(data)
-    frame.loc[0, "time spent"] = np.inf
+    frame.loc[:1, "time spent"] = np.inf
     frame.to_csv(data, index=False)
     arguments = ["fit", str(data), "--formula", FORMULA, "--no-progress", "--out", str(data.parent)]
     assert cli.main(arguments) == 2
-    assert "--formula must give finite numbers in every row of DATA" in capsys.readouterr().err
+    assert "--formula must give finite numbers in every row; " in (error := capsys.readouterr().err)
+    assert "in 2 of 298 rows. Remove these rows from DATA" in error
 
 
 def test_errors_of_the_computation_are_a_line(data, tmp_path, capsys, monkeypatch):
@@ -337,7 +338,7 @@ def test_a_full_disk_leaves_earlier_results(data, tmp_path, capsys):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert ended == 1
     error = capsys.readouterr().err
-    message = "rhale-stats: The results could not be saved in .*: File too large. Files .* --out.\n"
+    message = "rhale-stats: The results could not be saved in .*: File too large. Existing files .* --out.\n"
     assert re.fullmatch(message, error), error
     assert {file: file.read_bytes() for file in out.iterdir()} == before
 
@@ -356,7 +357,7 @@ def test_folders_in_the_place_of_files_are_found_before_the_fit(data, tmp_path, 
     (tmp_path / "rhale-effects.nc").mkdir()
     arguments = ["fit", str(data), "--formula", "y ~ age", "--out", str(tmp_path), "--no-progress"]
     assert cli.main(arguments) == 2
-    assert "rhale-effects.nc is a folder, where a file is" in capsys.readouterr().err
+    assert "rhale-effects.nc is a folder; a file of this name" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
