@@ -222,7 +222,7 @@ def _parser() -> argparse.ArgumentParser:
     fit.add_argument(
         "--family",
         choices=sorted(FAMILIES),
-        help=f"distribution of the outcome (default: {DEFAULT_FAMILY})",
+        help=f"of the outcome (default: {DEFAULT_FAMILY})",
     )
     fit.add_argument(
         "--features",
@@ -238,27 +238,21 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_study(study: argparse.ArgumentParser) -> None:
-    study.add_argument(
-        "name", metavar="NAME", nargs="?", help="name of the study; --list prints all"
-    )
+    study.add_argument("name", metavar="NAME", nargs="?", help="one of those in --list")
     study.add_argument("--list", action="store_true", help="print the names of all studies")
-    study.add_argument(
-        "--quick", action="store_true", help="few or small simulations, as a first check"
-    )
+    study.add_argument("--quick", action="store_true", help="fewer or smaller simulations")
     study.add_argument(
         "--replicates",
         type=int,
         metavar="N",
-        help="replicates of each scenario (default: by study)",
+        help="per scenario (default: by study)",
     )
     study.add_argument(
         "--jobs", type=int, metavar="N", help="number of processes (default: number of CPUs)"
     )
     study.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
     study.add_argument("--settings", metavar="S", help="variant of the study, if it has variants")
-    study.add_argument(
-        "--data", type=Path, metavar="PATH", help="data file, if the study reads one"
-    )
+    study.add_argument("--data", type=Path, metavar="PATH", help="data, if the study reads a file")
     _add_common(study)
 
 
