@@ -77,9 +77,7 @@ def check_folder(folder: Path, names: Iterable[str]) -> None:
         pass
     for name in names:
         if (folder / name).is_dir():
-            raise IsADirectoryError(
-                f"{folder / name} is a folder; a file of this name is to be written"
-            )
+            raise IsADirectoryError(f"{folder / name} is a folder, not a file")
 
 
 @contextmanager

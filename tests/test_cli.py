@@ -338,7 +338,9 @@ def test_a_full_disk_leaves_earlier_results(data, tmp_path, capsys):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert ended == 1
     error = capsys.readouterr().err
-    message = "rhale-stats: The results could not be saved in .*: File too large. Existing files .* --out.\n"
+    message = (
+        "rhale-stats: The results could not be saved in .*: File too large. Existing .* --out.\n"
+    )
     assert re.fullmatch(message, error), error
     assert {file: file.read_bytes() for file in out.iterdir()} == before
 
@@ -357,7 +359,7 @@ def test_folders_in_the_place_of_files_are_found_before_the_fit(data, tmp_path, 
     (tmp_path / "rhale-effects.nc").mkdir()
     arguments = ["fit", str(data), "--formula", "y ~ age", "--out", str(tmp_path), "--no-progress"]
     assert cli.main(arguments) == 2
-    assert "rhale-effects.nc is a folder; a file of this name" in capsys.readouterr().err
+    assert "rhale-effects.nc is a folder, not a file" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
