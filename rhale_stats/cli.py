@@ -304,7 +304,7 @@ def _fit(arguments: argparse.Namespace) -> None:
             f"has none. Leave columns that are mostly empty out of the formula."
         )
     # Columns that the formula does not use have no effect to show.
-    data = data[used]
+    data = pd.DataFrame({name: _plain(data[name]) for name in used})
     family = arguments.family or DEFAULT_FAMILY
     if arguments.family is None:
         others = ", ".join(name for name in sorted(FAMILIES) if name != DEFAULT_FAMILY)
@@ -403,11 +403,9 @@ class Formula:
 
     def _evaluated(self, data: pd.DataFrame) -> tuple[Any, list[NDArray[np.float64]]]:
         """What patsy knows of both sides, and their matrices, without rows that are NaN."""
-        # pandas' own type of text is not known to all versions of patsy.
-        plain = data.astype({name: object for name in data if _is_text(data[name])})
         environment = patsy.EvalEnvironment([{"np": np}])
-        designs = patsy.incr_dbuilders(self.description, lambda: iter([plain]), environment)
-        matrices = patsy.build_design_matrices(designs, plain, NA_action="drop")
+        designs = patsy.incr_dbuilders(self.description, lambda: iter([data]), environment)
+        matrices = patsy.build_design_matrices(designs, data, NA_action="drop")
         return designs, [np.asarray(matrix) for matrix in matrices]
 
     def _check_outcome(self, left: Any, outcome: NDArray[np.float64], family: str) -> None:
@@ -460,6 +458,8 @@ def _features(
         position = table.names.index(name)
         if name in categorical or not table.is_numeric(position):
             unfit[name] = f"{name} (categorical)"
+        elif data[name].nunique() == 1:
+            unfit[name] = f"{name} (constant)"
         elif table.is_discrete(position):
             discrete[name] = f"{name} ({data[name].nunique()} distinct values)"
     numeric = [name for name in regressors if name not in unfit]
@@ -467,7 +467,7 @@ def _features(
         wrong = [name for name in asked if name not in numeric]
         if wrong:
             raise UsageError(
-                f"--features must be numeric regressors of the formula, which are "
+                f"--features must be numeric regressors of the formula that vary, which are "
                 f"{', '.join(numeric) or 'none'}; got {', '.join(wrong)}."
             )
         return list(dict.fromkeys(asked))
@@ -480,8 +480,13 @@ def _features(
     return [name for name in numeric if name not in discrete]
 
 
-def _is_text(column: pd.Series[Any]) -> bool:
-    return isinstance(column.dtype, pd.StringDtype)
+def _plain(column: pd.Series[Any]) -> pd.Series[Any]:
+    """A column without missing values in a type that patsy knows, as nullable ones are not."""
+    if isinstance(column.dtype, np.dtype | pd.CategoricalDtype):
+        return column
+    values = column.to_numpy()
+    # With the type given, for pandas would make its own texts of texts.
+    return pd.Series(values, index=column.index, dtype=values.dtype)
 
 
 def _listed(data: pd.DataFrame) -> str:

@@ -31,6 +31,7 @@ def data(rng, tmp_path):
     frame["day"] = rng.integers(1, 30, 300)
     frame["kids"] = rng.integers(0, 3, 300)
     frame["df"] = rng.normal(size=300)
+    frame["one"] = 1.0
     path = tmp_path / "data.csv"
     frame.to_csv(path, index=False)
     return path
@@ -109,6 +110,10 @@ def test_fit_on_parquet_and_chosen_features(data, tmp_path, capsys):
         ),
         ({"--formula": "y ~ kids"}, "--formula must have .*kids .3 distinct.*: --features kids"),
         ({"--formula": "y ~ C(kids)"}, "--formula must have a continuous regressor.*kids .categor"),
+        (
+            {"--formula": "y ~ one"},
+            "--formula must have a continuous regressor; got one .const",
+        ),
         ({"--formula": "sex ~ age"}, r"--formula must have an outcome of numbers; sex .*np.where"),
         (
             {"--formula": "y ~ df + np.log(df * 0)"},
@@ -246,6 +251,20 @@ def test_features_are_the_continuous_regressors_of_the_formula(
         assert "left out" not in out
     else:
         assert f"\nFeatures left out: {left_out}.\n" in out
+
+
+def test_types_that_may_hold_missing_values(data, tmp_path):
+    pytest.importorskip("pyarrow")
+    frame = pd.read_csv(data)
+    frame["old"] = (frame["age"] > 40).astype("boolean").mask(frame.index == 0)
+    frame["day"] = frame["day"].astype("Int64")
+    frame["df"] = frame["df"].astype("double[pyarrow]")
+    frame.to_parquet(tmp_path / "data.parquet")
+    arguments = ["fit", str(tmp_path / "data.parquet"), "--formula", "y ~ old + day + df + sex"]
+    assert cli.main([*arguments, "--out", str(tmp_path), "--no-progress"]) == 0
+    with xr.open_dataset(tmp_path / "rhale-effects.nc") as effect:
+        assert effect["feature"].values.tolist() == ["day", "df"]
+        assert effect.attrs["n_rows"] == 299
 
 
 def test_discrete_regressors_can_be_asked_for(data, tmp_path):
