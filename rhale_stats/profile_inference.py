@@ -87,7 +87,7 @@ def confint(
 ) -> xr.Dataset:
     """``curve_ci`` by standard errors and Student's t, or by replicates."""
     profile = with_errors(profile)
-    chosen = method or ("normal" if boot is None else "percentile")
+    chosen = ("normal" if boot is None else "percentile") if method is None else method
     check_choice("method", chosen, ("normal", *METHODS))
     names = feature_names(profile)
     rows = [one_profile(profile, name) for name in names]

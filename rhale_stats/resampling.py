@@ -56,7 +56,7 @@ from rhale_stats.schema import (
     variable,
 )
 from rhale_stats.sizes import SIZES
-from rhale_stats.validate import check_choice, check_count, checked, warn
+from rhale_stats.validate import check_choice, check_count, checked, shown, warn
 
 # Weights of this many bytes are held at once, by all threads together.
 CHUNK_BYTES = 1 << 28
@@ -311,6 +311,11 @@ def _check_resamples(n_resamples: int, chains: int) -> None:
 
 def _named(found: xr.Dataset | xr.DataArray, replicates: xr.Dataset) -> xr.Dataset:
     """What a user's statistic returned; an array keeps the name of what it was made from."""
+    if not isinstance(found, xr.Dataset | xr.DataArray):
+        raise TypeError(
+            f"statistic must return a Dataset or a DataArray of the replicates it is given; got "
+            f"{shown(found)}."
+        )
     if isinstance(found, xr.Dataset):
         return found
     own = found.name is not None and found.name not in replicates
