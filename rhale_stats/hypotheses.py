@@ -366,7 +366,7 @@ def _homogeneous(row: xr.Dataset, own: tuple[Rows, int] | None) -> _Wald:
         return _Wald(reason=BIN_ERROR)
     rows, position = own
     x, g = rows.x[position], rows.local_effect[position]
-    check_same_rows(row, x, rows)
+    check_same_rows(row, rows, position)
     ordered = bin_error.ordered_rows(
         row["edge_value"].values, x, g, None, frequency=False, rng=np.random.default_rng(0)
     )

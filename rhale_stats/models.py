@@ -412,9 +412,8 @@ def _in_rows_order(
     """The answer in the order of the rows that the model was given, by their labels."""
     what = "answer of the model"
     try:
-        if isinstance(answer, pd.Series):
-            return aligned(answer, index, what)
-        return aligned(answer, index, what)
+        found: pd.Series[Any] | pd.DataFrame = aligned(answer, np.asarray(index), what)
+        return found
     except ValueError as error:
         raise ModelError(str(error)) from error
 
@@ -461,7 +460,7 @@ def jacobian_columns(
                 f"feature; got {len(given)} rows, and no column for {absent}."
             )
         if table.index is not None:
-            given = aligned(given, table.index, "jacobian")
+            given = aligned(given, np.asarray(table.index), "jacobian")
         columns = [as_array(given[table.names[p]], "jacobian must hold") for p in positions]
     else:
         array = as_array(given, "jacobian must hold")

@@ -1072,8 +1072,8 @@ def _h_summary(found: xr.Dataset, feature: str | int | None, level: float) -> Su
         columns = [name for stem in ("h2", "h") for name in (stem, *(f"{stem}_{e}" for e in ends))]
     above = table["reason"] if "reason" in table else pd.Series("", table.index)
     lines = [
-        [ABOVE_ONE if name == "h2" and above[at] else _number(line[name]) for name in columns]
-        for at, line in table.iterrows()
+        [ABOVE_ONE if name == "h2" and reason else _number(line[name]) for name in columns]
+        for reason, (_, line) in zip(above, table.iterrows(), strict=True)
     ]
     output = with_units(attrs["output_name"], attrs["output_units"])
     notes = [
