@@ -695,7 +695,7 @@ def _labelled(
         centering=str(a.attrs["centering"]),
     )
     facts: dict[str, str | float] = {"units": OUTPUT_UNITS, "target": "difference of the curves"}
-    interval = {**facts, "ci_prob": level, "ci_kind": "confidence"}
+    interval = {**facts, "source": source, "ci_prob": level, "ci_kind": "confidence"}
     of_two = {
         f"region_of_{side}": str(one["region_rule"].values)
         for side, one in (("a", a), ("b", b))
