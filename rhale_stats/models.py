@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.offsets import predict_of
 from rhale_stats.schema import position_of
-from rhale_stats.validate import aligned, as_weights, check_choice, check_finite
+from rhale_stats.validate import aligned, as_weights, check_choice, check_finite, warn
 
 Model: TypeAlias = Any
 OutputLabels: TypeAlias = Any  # one label, a sequence of them, or None
@@ -330,6 +329,11 @@ class Outputs:
         self._choose(labels, what)
 
 
+def is_classifier(model: object) -> bool:
+    """Whether the model has more than one scale to answer on."""
+    return hasattr(model, "predict_proba") or hasattr(model, "decision_function")
+
+
 def _method_of(model: Model, scale: str) -> tuple[str, Callable[[Any], Any]]:
     """What of the model is called, by name."""
     if scale == "decision":
@@ -391,8 +395,9 @@ def as_array(given: Any, what: str, error: type[Exception] = TypeError) -> NDArr
         given = given.cpu() if hasattr(given, "cpu") else given
     if np.ma.is_masked(given):
         raise error(
-            f"{what} plain numbers; got a masked array, {int(np.ma.getmaskarray(given).sum())} of "
-            f"{np.size(given)} masked. Fill it or drop these rows: its mask would be ignored."
+            f"{what} plain numbers; got a masked array, "
+            f"{int(np.sum(np.ma.getmaskarray(given)))} of {np.size(given)} masked. Fill it or drop "
+            f"these rows: its mask would be ignored."
         )
     array = np.asarray(given)
     if np.iscomplexobj(array):
@@ -409,9 +414,8 @@ def _in_rows_order(
     """The answer in the order of the rows that the model was given, by their labels."""
     what = "answer of the model"
     try:
-        if isinstance(answer, pd.Series):
-            return aligned(answer, index, what)
-        return aligned(answer, index, what)
+        found: pd.Series[Any] | pd.DataFrame = aligned(answer, np.asarray(index), what)
+        return found
     except ValueError as error:
         raise ModelError(str(error)) from error
 
@@ -458,7 +462,7 @@ def jacobian_columns(
                 f"feature; got {len(given)} rows, and no column for {absent}."
             )
         if table.index is not None:
-            given = aligned(given, table.index, "jacobian")
+            given = aligned(given, np.asarray(table.index), "jacobian")
         columns = [as_array(given[table.names[p]], "jacobian must hold") for p in positions]
     else:
         array = as_array(given, "jacobian must hold")
@@ -762,9 +766,8 @@ def positions_of(table: Table, features: str | int | Sequence[str | int] | None)
                 f"Name discrete columns in features= to take them all the same."
             )
         if reasons:
-            warnings.warn(
-                f"Left out: {'; '.join(reasons)}. Name discrete columns in features= to take them.",
-                stacklevel=3,
+            warn(
+                f"Left out: {'; '.join(reasons)}. Name discrete columns in features= to take them."
             )
         return chosen
     asked = [features] if isinstance(features, str | int | np.integer) else list(features)

@@ -31,7 +31,7 @@ from rhale_stats.plot_tools import (
 )
 from rhale_stats.profile_data import check_profile, is_nominal, one_profile
 from rhale_stats.schema import OUTPUT, feature_names, feature_position, units_of, with_units
-from rhale_stats.validate import check_count
+from rhale_stats.validate import check_count, checked
 
 # More curves or points than these would merge.
 CURVES_DRAWN, POINTS_DRAWN = 200, 3000
@@ -51,6 +51,7 @@ ERRORS_SHOWN = 20
 LINES = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1, 1, 1, 1, 1)))
 
 
+@checked
 def plot_profile(
     profile: xr.Dataset,
     feature: str | int,
@@ -59,8 +60,8 @@ def plot_profile(
     """One feature of a profile: the curve with its spread and its errors, and the rows behind it.
 
     Partial dependence has its ICE curves behind it where `ice` kept them, SHAP dependence the
-    Shapley values. At the foot stand the places of the rows: the darker the more. Categories are
-    bars with the share of their rows.
+    Shapley values. Ticks along the axis show where the rows are, darker where there are more.
+    Categories are bars with the share of their rows.
 
     Parameters
     ----------
@@ -86,11 +87,11 @@ def plot_profile(
 
     Notes
     -----
-    The filled band is plus and minus ``curve_std``, how much rows differ; dashed is plus and minus
-    one standard error, or the interval of `confint`, and thin the band of `confband`. With
-    ``missing="bin"`` the mark beside the axis is ``missing_curve``, with its standard error. Of
-    more than 200 ICE curves 200 are drawn, of rows at equal distances in the table; of more than
-    3000 points 3000. The legend says so.
+    The filled band is plus and minus ``curve_std``, how much rows differ. Dashed lines are plus and
+    minus one standard error, or the interval of `confint`; thin lines are the band of `confband`.
+    All of these treat the model as given. With ``missing="bin"`` the mark beside the axis is
+    ``missing_curve``, with its standard error. At most 200 ICE curves are drawn, of rows at equal
+    distances in the table, and at most 3000 points; the legend says so.
 
     Examples
     --------
@@ -385,6 +386,7 @@ def _levels(row: xr.Dataset) -> list[str]:
     ]
 
 
+@checked
 def plot_methods(comparison: xr.Dataset, ax: Axes | None = None) -> Axes:
     """Curves of one feature by several methods in one picture.
 

@@ -38,9 +38,9 @@ from rhale_stats.plots import (
     rows_of,
     say_constant,
     style,
-    with_standard_errors,
+    with_intervals,
 )
-from rhale_stats.regional import check_tree
+from rhale_stats.regional import check_rows_of_tree, check_tree
 from rhale_stats.schema import (
     ROWS,
     check_effect,
@@ -52,7 +52,7 @@ from rhale_stats.schema import (
 )
 from rhale_stats.splits import ROOT_RULE
 from rhale_stats.summaries import LOSS_NAMES, loss_text, loss_units, rejected
-from rhale_stats.validate import check_level
+from rhale_stats.validate import check_level, checked
 
 # Longer rules are broken, in titles of panels and in boxes of a tree.
 TITLE_LENGTH, BOX_LENGTH = 28, 24
@@ -63,6 +63,7 @@ BOX_SIZE = (1.8, 1.2)
 NOT_ALLOWED = "–"
 
 
+@checked
 def plot_regions(
     tree: xr.Dataset,
     effect: xr.Dataset,
@@ -83,8 +84,8 @@ def plot_regions(
         What `regions` returned, of one feature.
     effect : Dataset
         What `regional_rhale` made of the tree, or what `std_error`, `confint` or `confband` made
-        of that. Without intervals of `confint` they are those of ``curve_se``; where it is missing
-        `std_error` adds it, and where that is impossible there are no intervals.
+        of that. `confint` adds its intervals where they are missing; where it cannot there are
+        none.
     global_effect : Dataset, optional
         What `rhale` and the others returned, for the effect in all rows.
     local : Dataset, optional
@@ -112,10 +113,11 @@ def plot_regions(
     Notes
     -----
     Every curve is centred as ``effect`` says, by default at its mean over the rows of its region:
-    panels compare shapes and spreads, not levels. A curve ends where the rows of its region do.
+    panels compare shapes and spreads, not levels. A curve ends where the rows of its region end.
 
-    The rows and the loss of all rows are those of the root of the tree, so of an honest tree those
-    that judged it; a ``global_effect`` of another number of rows has its own number, and no loss.
+    The number of rows and the loss of the panel of all rows are those of the root of the tree; of
+    an honest tree these are the rows that tested its splits. A ``global_effect`` of another number
+    of rows shows its own number, and no loss.
 
     References
     ----------
@@ -173,7 +175,7 @@ class _Drawn(NamedTuple):
 
 def _everywhere(tree: xr.Dataset, effect: object, local: object) -> _Drawn:
     """The panel of all rows."""
-    whole = with_standard_errors(_global(effect, str(tree["feature"].values)))
+    whole = with_intervals(_global(effect, str(tree["feature"].values)))
     row = one_feature(whole, 0)
     rows = None
     if local is not None:
@@ -187,7 +189,7 @@ def _everywhere(tree: xr.Dataset, effect: object, local: object) -> _Drawn:
 def _one_region(tree: xr.Dataset, leaf: xr.Dataset, effect: xr.Dataset, local: object) -> _Drawn:
     """The panel of a region."""
     effect = check_effect(effect, "effect", "regional_rhale(local, tree)")
-    row = one_feature(with_standard_errors(effect), str(tree["feature"].values))
+    row = one_feature(with_intervals(effect), str(tree["feature"].values))
     rows = None
     if local is not None:
         there = np.flatnonzero(tree[ROWS].values == int(leaf["region"]))
@@ -235,11 +237,7 @@ def _global(effect: object, name: str) -> xr.Dataset:
 
 def _local_of(local: object, tree: xr.Dataset) -> xr.Dataset:
     local = check_local(local)
-    if not np.array_equal(local["obs"].values, tree["obs"].values):
-        raise ValueError(
-            f"local must be the Dataset that the tree was made from; it has {local.sizes['obs']} "
-            f"rows and the tree {tree.sizes['obs']}, or they are named otherwise."
-        )
+    check_rows_of_tree(local, tree)
     return local
 
 
@@ -327,19 +325,20 @@ def _one_scale(panels: list[Axes], rows: list[xr.Dataset]) -> None:
 # --- the tree -------------------------------------------------------------------------------------
 
 
+@checked
 def plot_tree(tree: xr.Dataset, ax: Axes | None = None) -> Axes:
     """The splits of a tree as boxes, all rows above and the regions below.
 
-    A box has the condition that its rows meet, their number and the loss; a node that was split
-    the relative drop of the loss by that and the p-value, a region its number and the best split
-    that was not made. The bluer a box, the more of the loss of all rows it has.
+    A box shows the condition that its rows meet, their number and the loss. A node that was split
+    also shows the relative drop of the loss by the split and its p-value; a region shows its number
+    and the best split that was not made. A darker box holds more of the loss of all rows.
 
     Parameters
     ----------
     tree : Dataset
         What `regions` returned, of one feature.
     ax : Axes, optional
-        By default that of a new figure. About two inches a region are good to read.
+        By default that of a new figure. About two inches a region are readable.
 
     Returns
     -------
@@ -391,7 +390,8 @@ def plot_tree(tree: xr.Dataset, ax: Axes | None = None) -> Axes:
         name, units = str(tree["feature"].values), str(tree["feature_units"].values)
         title = f"Regions of the effect of {with_units(name, units)} on {output}"
         panel.set_title(title, parse_math=False)
-        kind = LOSS_NAMES[str(tree.attrs["loss_kind"])]
+        loss = str(tree.attrs["loss_kind"])
+        kind = LOSS_NAMES.get(loss, loss)
         panel.text(
             0.5,
             0,
@@ -474,13 +474,13 @@ def _percent(share: float) -> str:
 # --- interactions ---------------------------------------------------------------------------------
 
 
+@checked
 def plot_interactions(found: xr.Dataset, ax: Axes | None = None, *, level: float = 0.05) -> Axes:
-    """Heat map of how much of the loss of every feature the best split of every column takes away.
+    """Heat map of the share of the loss of every feature that the best split of a column removes.
 
-    A line is a feature, with its loss beside the name; of a loss near 0 even much is little. A
-    star marks drops that are more than chance: the adjusted p-value is at most ``level``. The
-    field of a feature with itself is empty, and so, with a dash, that of a pair without any split
-    that leaves rows enough.
+    A line is a feature, with its loss beside the name; of a loss near 0 even a large share is
+    little. A star marks drops whose adjusted p-value is at most ``level``. The field of a feature
+    with itself is empty; a dash marks pairs without a split that leaves enough rows on both sides.
 
     Parameters
     ----------
