@@ -350,20 +350,6 @@ def variable(
     return dims, values, {"long_name": long_name, "units": units, **facts}
 
 
-<<<<<<< HEAD
-=======
-def _place(dim: Hashable) -> int:
-    return DIMS.index(dim) if dim in DIMS else len(DIMS)
-
-
-def in_order(dataset: xr.Dataset) -> xr.Dataset:
-    """The Dataset with its dimensions in the order of `DIMS`, however a user has turned it."""
-    places = [[_place(dim) for dim in one.dims] for one in dataset.variables.values()]
-    ordered = all(place == sorted(place) for place in places)
-    return dataset if ordered else dataset.transpose(*(d for d in DIMS if d in dataset.dims), ...)
-
-
->>>>>>> h2
 def software() -> str:
     """Name and version of the package, as stored in every result."""
     return f"rhale_stats {__version__}"

@@ -1076,13 +1076,8 @@ def _h_summary(found: xr.Dataset, feature: str | int | None, level: float) -> Su
         columns = [name for stem in ("h2", "h") for name in (stem, *(f"{stem}_{e}" for e in ends))]
     above = _reasons(table)
     lines = [
-<<<<<<< HEAD
         [ABOVE_ONE if name == "h2" and reason else _number(line[name]) for name in columns]
         for reason, (_, line) in zip(above, table.iterrows(), strict=True)
-=======
-        [ABOVE_ONE if name == "h2" and why else _number(line[name]) for name in columns]
-        for why, (_, line) in zip(above, table.iterrows(), strict=True)
->>>>>>> h2
     ]
     output = with_units(attrs["output_name"], attrs["output_units"])
     notes = [
