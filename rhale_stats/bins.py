@@ -29,7 +29,7 @@ from rhale_stats.arrays.moments import (
     union,
     variance,
 )
-from rhale_stats.validate import as_edges, check_count
+from rhale_stats.validate import as_edges, check_parameters, is_number, shown
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def check_rule(rule: object) -> None:
     """Raise ``TypeError`` unless this is a rule for bins."""
     if isinstance(rule, type) or not isinstance(rule, BinRule):
         raise TypeError(
-            f"bins must be a rule such as OptimalBins() or EqualWidthBins(20); got {rule!r}. "
+            f"bins must be a rule such as OptimalBins() or EqualWidthBins(20); got {shown(rule)}. "
             f"Edges go into GivenBins(edges)."
         )
 
@@ -278,7 +278,7 @@ class EqualWidthBins:
     n_bins: int
 
     def __post_init__(self) -> None:
-        check_count("n_bins", self.n_bins, 1)
+        check_parameters(self)
 
     def cells(self, column: Column) -> Axis:
         """``n_bins`` equal cells from the smallest to the largest value."""
@@ -311,7 +311,7 @@ class QuantileBins:
     n_bins: int
 
     def __post_init__(self) -> None:
-        check_count("n_bins", self.n_bins, 1)
+        check_parameters(self)
 
     def cells(self, column: Column) -> Axis:
         """Cells between the distinct quantiles, out to the ends of the axis."""
@@ -422,9 +422,7 @@ class OptimalBins:
     ddof: int = 1
 
     def __post_init__(self) -> None:
-        check_count("max_bins", self.max_bins, 1)
-        if self.min_obs is not None:
-            check_count("min_obs", self.min_obs, 1)
+        check_parameters(self)
         _check_discount(self.discount)
         _check_ddof(self.ddof)
 
@@ -517,8 +515,7 @@ class GreedyBins:
     ddof: int = 1
 
     def __post_init__(self) -> None:
-        check_count("max_bins", self.max_bins, 1)
-        check_count("min_obs", self.min_obs, 1)
+        check_parameters(self)
         _check_discount(self.discount)
         if not 1 <= self.factor < np.inf:
             raise ValueError(
@@ -608,22 +605,20 @@ class AdaptiveBins:
     refine: bool = True
 
     def __post_init__(self) -> None:
-        check_count("max_bins", self.max_bins, 1)
+        check_parameters(self)
         if self.degree not in (0, 1):
             raise ValueError(
                 f"degree must be 1 (constant and linear bins) or 0 (constant); got {self.degree!r}."
             )
-        if self.penalty is not None and not isinstance(self.penalty, int | float | np.number):
+        if self.penalty is not None and not is_number(self.penalty):
             raise TypeError(
-                f"penalty must be a number, or None for 2 ln max_bins; got {self.penalty!r} of "
-                f"type {type(self.penalty).__name__}."
+                f"penalty must be a number, or None for 2 ln max_bins; got {shown(self.penalty)}."
             )
         if self.penalty is not None and not 0 <= self.penalty < np.inf:
             raise ValueError(
                 f"penalty must be at least 0 and finite, or None for 2 ln max_bins; "
                 f"got {self.penalty!r}."
             )
-        check_count("min_obs", self.min_obs, 1)
 
     def cells(self, column: Column) -> Axis:
         """The fine grid: ten cells to one of ``max_bins`` equal cells, or one."""
@@ -692,8 +687,7 @@ class BestEqualWidthBins:
     discount: float = 0.2
 
     def __post_init__(self) -> None:
-        check_count("max_bins", self.max_bins, 1)
-        check_count("min_obs", self.min_obs, 1)
+        check_parameters(self)
         _check_discount(self.discount)
 
     def cells(self, column: Column) -> Axis:

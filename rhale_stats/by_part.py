@@ -242,6 +242,13 @@ def _filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
         values = np.full([sizes[dim] for dim in like.dims], missing, dtype=like.dtype)
         return like.dims, values, like.attrs
 
+    for dim in PARTS:
+        # The model was not asked for a feature that is constant, nor how many outputs it has.
+        if dim in other.dims and dim not in dataset.dims:
+            both = dataset.data_vars.keys() & other.data_vars.keys()
+            each = [name for name in both if dim in other[name].dims]
+            whole = {name: dataset[name].expand_dims({dim: other.sizes[dim]}) for name in each}
+            dataset = dataset.assign(whole)
     absent = [name for name in other.variables if name not in dataset.variables]
     own = {name: nothing(name) for name in absent if name not in other.dims}
     data = {name: one for name, one in own.items() if name in other.data_vars}

@@ -43,7 +43,7 @@ from rhale_stats.schema import (
     position_of,
     variable,
 )
-from rhale_stats.validate import check_choice, check_finite, first_rows
+from rhale_stats.validate import aligned, check_choice, check_finite, first_rows, warn
 
 # Encoders of `category_encoders`, by the order that they make.
 ENCODERS = {
@@ -97,10 +97,9 @@ def split_features(
         discrete = [p for p in numeric if table.is_discrete(p)]
         if discrete:
             columns = ", ".join(repr(table.names[p]) for p in discrete)
-            warnings.warn(
+            warn(
                 f"Left out: {columns} (discrete numbers). Name them in categorical= to take their "
-                f"values as levels, or in features= to take them as numbers.",
-                stacklevel=4,
+                f"values as levels, or in features= to take them as numbers."
             )
             chosen = [p for p in chosen if p not in discrete]
     levels = [p for p in chosen if p in named or not table.is_numeric(p)]
@@ -109,10 +108,9 @@ def split_features(
         keys = [p for p in levels if p not in named and table.is_key(p)]
         if keys:
             columns = ", ".join(repr(table.names[p]) for p in keys)
-            warnings.warn(
+            warn(
                 f"Left out: {columns} (more than one level for every two rows). Name them in "
-                f"features= to take them all the same.",
-                stacklevel=4,
+                f"features= to take them all the same."
             )
             chosen, levels = ([p for p in one if p not in keys] for one in (chosen, levels))
     if not chosen:
@@ -435,7 +433,7 @@ def _target(
             )
         check_finite(answer[:, 0], "Output", table.names[position], "See what the model returns.")
         return np.asarray(answer[:, 0])
-    y: FloatArray = np.asarray(target, dtype=np.float64)
+    y: FloatArray = np.asarray(aligned(target, table.index, "target"), dtype=np.float64)
     if y.shape != (table.n_rows,) or not np.isfinite(y).all():
         what = f"shape {y.shape}" if y.shape != (table.n_rows,) else "values that are not finite"
         raise ValueError(
@@ -481,7 +479,7 @@ def _differences(
 def _warn_of_unused(found: Sequence[_Levels]) -> None:
     unused = [f"{one.name!r} ({one.n_unused})" for one in found if one.n_unused]
     if unused:
-        warnings.warn(f"Levels without rows are left out: {', '.join(unused)}.", stacklevel=4)
+        warn(f"Levels without rows are left out: {', '.join(unused)}.")
 
 
 def _mean_of_known(up: FloatArray, down: FloatArray) -> FloatArray:
@@ -671,7 +669,8 @@ def _estimates(local: xr.Dataset, centering: str) -> Estimates:
         "curve_cov": covariances.curve,
         "level_share": share,
         "n_level": n_level,
-        "n_level_effective": total**2 / squares,
+        # Nothing of a level without rows, which a selection may leave behind.
+        "n_level_effective": total**2 / np.where(squares > 0, squares, 1.0),
     }
 
 

@@ -16,7 +16,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -79,7 +79,7 @@ DETAILED_FEATURES = 4
 # What a shell expects of a program that Ctrl-C ended: 128 and the number of the signal.
 INTERRUPTED = 130
 INTERRUPTED_LINE = f"\n{PROGRAM}: interrupted.\n".encode()
-# What is interrupted may clean up for so long.
+# Time that the main thread has to clean up after Ctrl-C.
 GRACE_SECONDS = 1.5
 LIKE = "--formula must look like 'y ~ x1 + x2'"
 # So many columns are named in a message.
@@ -121,7 +121,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     with _ended_by_interruptions():
         status = _main(sys.argv[1:])
     if status == INTERRUPTED:
-        # Threads of libraries that are still computing would be waited for.
+        with suppress(OSError):
+            sys.stdout.flush()
+        # Without waiting for threads of libraries that are still computing.
         os._exit(status)
     return status
 
@@ -137,7 +139,7 @@ def _main(argv: Sequence[str]) -> int:
     except KeyboardInterrupt as interruption:
         return _ended(INTERRUPTED, " ".join(["interrupted.", *map(str, interruption.args)]))
     except BrokenPipeError:
-        # Who read the output wants no more of it, as `head` does. Python would try once more.
+        # The reader of the output, such as `head`, has closed it. Python would write once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except UsageError as error:
@@ -155,16 +157,17 @@ def _ended(status: int, message: str) -> int:
 
 @contextmanager
 def _ended_by_interruptions() -> Iterator[None]:
-    """Have Ctrl-C end this process soon, also where a library does not let it through.
+    """Make Ctrl-C end this process soon, even inside a library that does not react to it.
 
-    Python sees Ctrl-C when the main thread is between two of its own steps: a decomposition of a
-    large matrix may keep it from there for minutes. A thread is told at once and waits a little.
+    Python handles a signal between two of its own instructions. The decomposition of a large
+    matrix is one instruction and can take minutes. A second thread is therefore told of the signal
+    at once. It gives the main thread a moment to clean up, then it ends the process.
     """
     told, tell = socket.socketpair()
     tell.setblocking(False)
     over = threading.Event()
     watch = threading.Thread(target=_end_if_interrupted, args=(told, over), daemon=True)
-    # Also where a shell that started it in the background had Ctrl-C ignored.
+    # A shell may have started this process with Ctrl-C ignored, as in the background.
     handler_before = signal.signal(signal.SIGINT, _interrupt_once)
     told_before = signal.set_wakeup_fd(tell.fileno(), warn_on_full_buffer=False)
     watch.start()
@@ -180,13 +183,13 @@ def _ended_by_interruptions() -> Iterator[None]:
 
 
 def _interrupt_once(_number: int, _frame: FrameType | None) -> NoReturn:
-    """Interrupt what runs, but not what is cleaned up after that."""
+    """Interrupt the computation, but not the cleaning up that follows."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def _end_if_interrupted(told: socket.socket, over: threading.Event) -> None:
-    """Wait for the number of a signal; if it is that of Ctrl-C, end the process unless it ends."""
+    """Wait for a signal; if it is Ctrl-C and the main thread does not end, end the process."""
     while (number := told.recv(1)) and number[0] != signal.SIGINT:
         pass
     if number and not over.wait(GRACE_SECONDS):
@@ -217,7 +220,9 @@ def _parser() -> argparse.ArgumentParser:
         "code: do not use a formula from a source that you do not trust",
     )
     fit.add_argument(
-        "--family", choices=sorted(FAMILIES), help=f"of the outcome (default: {DEFAULT_FAMILY})"
+        "--family",
+        choices=sorted(FAMILIES),
+        help=f"of the outcome (default: {DEFAULT_FAMILY})",
     )
     fit.add_argument(
         "--features",
@@ -233,18 +238,21 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_study(study: argparse.ArgumentParser) -> None:
-    study.add_argument("name", metavar="NAME", nargs="?", help="which one; see --list")
+    study.add_argument("name", metavar="NAME", nargs="?", help="one of those in --list")
     study.add_argument("--list", action="store_true", help="print the names of all studies")
-    study.add_argument("--quick", action="store_true", help="small, to see that it works")
+    study.add_argument("--quick", action="store_true", help="fewer or smaller simulations")
     study.add_argument(
-        "--replicates", type=int, metavar="N", help="of each scenario (default: the study's own)"
+        "--replicates",
+        type=int,
+        metavar="N",
+        help="per scenario (default: by study)",
     )
     study.add_argument(
-        "--jobs", type=int, metavar="N", help="processes (default: the number of CPUs)"
+        "--jobs", type=int, metavar="N", help="number of processes (default: number of CPUs)"
     )
-    study.add_argument("--seed", type=int, default=0, metavar="N", help="default: 0")
-    study.add_argument("--settings", metavar="S", help="variant, of a study that has variants")
-    study.add_argument("--data", type=Path, metavar="PATH", help="file, for a study that reads one")
+    study.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
+    study.add_argument("--settings", metavar="S", help="variant of the study, if it has variants")
+    study.add_argument("--data", type=Path, metavar="PATH", help="data, if the study reads a file")
     _add_common(study)
 
 
@@ -296,7 +304,7 @@ def _fit(arguments: argparse.Namespace) -> None:
             f"has none. Leave columns that are mostly empty out of the formula."
         )
     # Columns that the formula does not use have no effect to show.
-    data = data[used]
+    data = pd.DataFrame({name: _plain(data[name]) for name in used})
     family = arguments.family or DEFAULT_FAMILY
     if arguments.family is None:
         others = ", ".join(name for name in sorted(FAMILIES) if name != DEFAULT_FAMILY)
@@ -366,27 +374,39 @@ class Formula:
         UsageError
             The formula cannot be evaluated, or its outcome is not one of the family's.
         """
-        environment = patsy.EvalEnvironment([{"np": np}])
         try:
-            # pandas' own type of text is not known to all versions of patsy.
-            plain = data.astype({name: object for name in data if _is_text(data[name])})
-            left, right = patsy.incr_dbuilders(self.description, lambda: iter([plain]), environment)
-            (outcome,) = patsy.build_design_matrices([left], plain, NA_action="raise")
+            # What is not finite is counted below.
+            with np.errstate(all="ignore"):
+                (left, right), sides = self._evaluated(data)
         except Exception as error:
             raise UsageError(
                 f"--formula must be made of columns, functions of patsy, and functions of NumPy "
                 f"as np; {self.text!r} could not be evaluated: {_said(error)}. The columns "
                 f"are {_listed(data)}."
             ) from error
-        self._check_outcome(left, np.asarray(outcome), family)
+        n_finite = int(np.logical_and.reduce([np.isfinite(side).all(1) for side in sides]).sum())
+        if n_finite < len(data):
+            raise UsageError(
+                f"--formula must give finite numbers in every row; {self.text!r} does not in "
+                f"{len(data) - n_finite} of {len(data)} rows. Remove these rows from DATA, or "
+                f"change the formula (a logarithm needs positive numbers)."
+            )
+        self._check_outcome(left, sides[0], family)
         levels = [
             factor
             for factor, info in right.factor_infos.items()
             if info.type == "categorical"
-            # A comparison has both values wherever its column goes, and other levels do not.
+            # A comparison such as I(age > 30) can be evaluated at any value of its column.
             and not all(isinstance(level, bool | np.bool_) for level in info.categories)
         ]
         return set(_named(levels, data))
+
+    def _evaluated(self, data: pd.DataFrame) -> tuple[Any, list[NDArray[np.float64]]]:
+        """What patsy knows of both sides, and their matrices, without rows that are NaN."""
+        environment = patsy.EvalEnvironment([{"np": np}])
+        designs = patsy.incr_dbuilders(self.description, lambda: iter([data]), environment)
+        matrices = patsy.build_design_matrices(designs, data, NA_action="drop")
+        return designs, [np.asarray(matrix) for matrix in matrices]
 
     def _check_outcome(self, left: Any, outcome: NDArray[np.float64], family: str) -> None:
         texts = [f for f, info in left.factor_infos.items() if info.type == "categorical"]
@@ -396,9 +416,9 @@ class Formula:
                 f"false. For the probability of one of two values, write "
                 f"'np.where({texts[0].code} == value, 1, 0) ~ ...' with --family binomial."
             )
-        what, fits = RANGES.get(family, ("finite numbers", np.isfinite))
+        what, fits = RANGES.get(family, ("numbers", np.isfinite))
         # Two columns are the successes and the failures of binomial outcomes.
-        if outcome.shape[1] == 1 and not (np.isfinite(outcome) & fits(outcome)).all():
+        if outcome.shape[1] == 1 and not fits(outcome).all():
             raise UsageError(
                 f"--family {family} needs an outcome of {what}; {self.outcome} has values from "
                 f"{outcome.min():g} to {outcome.max():g}. Choose another family, or check DATA."
@@ -438,6 +458,8 @@ def _features(
         position = table.names.index(name)
         if name in categorical or not table.is_numeric(position):
             unfit[name] = f"{name} (categorical)"
+        elif data[name].nunique() == 1:
+            unfit[name] = f"{name} (constant)"
         elif table.is_discrete(position):
             discrete[name] = f"{name} ({data[name].nunique()} distinct values)"
     numeric = [name for name in regressors if name not in unfit]
@@ -445,24 +467,26 @@ def _features(
         wrong = [name for name in asked if name not in numeric]
         if wrong:
             raise UsageError(
-                f"--features must be numeric regressors of the formula, which are "
+                f"--features must be numeric regressors of the formula that vary, which are "
                 f"{', '.join(numeric) or 'none'}; got {', '.join(wrong)}."
             )
         return list(dict.fromkeys(asked))
     left_out = ", ".join([*unfit.values(), *discrete.values()])
     remedy = f" To include them: --features {' '.join(numeric)}." if discrete else ""
     if len(numeric) == len(discrete):
-        raise UsageError(
-            f"--formula must have a continuous regressor, whose effect is to be shown; got "
-            f"{left_out}.{remedy}"
-        )
+        raise UsageError(f"--formula must have a continuous regressor; got {left_out}.{remedy}")
     if left_out:
         print(f"Features left out: {left_out}.{remedy}")
     return [name for name in numeric if name not in discrete]
 
 
-def _is_text(column: pd.Series[Any]) -> bool:
-    return isinstance(column.dtype, pd.StringDtype)
+def _plain(column: pd.Series[Any]) -> pd.Series[Any]:
+    """A column without missing values in a type that patsy knows, as nullable ones are not."""
+    if isinstance(column.dtype, np.dtype | pd.CategoricalDtype):
+        return column
+    values = column.to_numpy()
+    # With the type given, for pandas would make its own texts of texts.
+    return pd.Series(values, index=column.index, dtype=values.dtype)
 
 
 def _listed(data: pd.DataFrame) -> str:
@@ -595,15 +619,7 @@ def _run(
 
 def _fit_glm(data: pd.DataFrame, formula: str, family: str) -> Any:
     try:
-        model = smf.glm(formula, data, family=FAMILIES[family](), missing="raise")
-    except Exception as error:
-        raise UsageError(
-            f"--formula must give finite numbers in every row of DATA; {formula!r}: "
-            f"{_said(error)}. Take rows out of DATA for which it does not, such as those with a "
-            f"logarithm of 0."
-        ) from error
-    try:
-        return model.fit()
+        return smf.glm(formula, data, family=FAMILIES[family](), missing="raise").fit()
     except Exception as error:
         raise FailureError(
             f"statsmodels could not fit {formula!r} with family {family}: {_said(error)}. Try a "
@@ -619,8 +635,8 @@ def _save(effect: xr.Dataset, figure: Figure, out: Path) -> None:
             write_netcdf(effect, out / NETCDF_NAME)
     except OSError as error:
         raise FailureError(
-            f"The results could not be saved in {out}: {error.strerror or error}. Files that were "
-            f"there are as before. Free some space, or choose another folder with --out."
+            f"The results could not be saved in {out}: {error.strerror or error}. Existing "
+            f"files are unchanged. Free some space, or choose another folder with --out."
         ) from error
     finally:
         plt.close(figure)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -75,7 +76,7 @@ from rhale_stats.schema import (
     with_outputs,
 )
 from rhale_stats.seeds import seed_of, source_of
-from rhale_stats.validate import check_choice, check_finite
+from rhale_stats.validate import as_numbers, check_choice, check_finite, checked, warn
 
 MISSING = ("raise", "drop", "bin")
 METHODS = ("auto", "jacobian", "central_difference", "finite_difference")
@@ -95,6 +96,7 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 
+@checked
 def local_effects(
     model: models.Model,
     X: Any,
@@ -117,31 +119,40 @@ def local_effects(
     Parameters
     ----------
     model : callable, object with ``predict``, classifier, or statsmodels results
-        Called with whole tables in the form of ``X``, never row by row, at most twice a feature.
-        Returns one number a row, or a column for each of several outputs; of a classifier its
-        probabilities are taken, see ``scale``. May be None when ``jacobian`` is given.
+        Called with whole tables in the form of ``X``, never row by row: for two versions of its
+        rows a feature, and before that for at most 10,000 rows a feature (see Notes). Returns one
+        number a row, or a column for each of several outputs; of a classifier its probabilities
+        are taken, see ``scale``. Labels are refused. It must answer the same to the same rows.
+        Offset and exposure of a statsmodels model are used, see Notes. May be None when
+        ``jacobian`` is given.
     X : DataFrame or array_like of shape (n_rows, n_columns)
         Rows at which effects are taken. A formula model needs a DataFrame with all its columns.
         Units are read from ``X.attrs["units"]``, a mapping from column to unit; name and unit of
         the output from ``X.attrs["output_name"]`` and ``X.attrs["output_units"]``.
     jacobian : callable or array_like of shape (n_rows, n_columns), optional
         Derivatives of the output with respect to every column, or a function of ``X`` that
-        returns them. A DataFrame needs the columns of ``features`` only.
+        returns them. A DataFrame needs the columns of ``features`` only. Where ``model`` is given
+        too, both are compared as by `check_jacobian`, and derivatives that differ are refused.
     features : name, number, or sequence of them, optional
         Columns to take. By default all that are numeric and not discrete; a warning names the
         others. A column of numbers is discrete when it has at most 12 distinct values, two rows
         each on average. Named columns are taken as they are, if they are numeric.
     weights : array_like of shape (n_rows,), optional
-        Row weights, math [6]. Rows of weight zero count as absent.
+        Row weights, math [6]. Rows of weight zero count as absent. A Series goes by the index of
+        ``X``.
     weight_kind : {"precision", "frequency"}, default "precision"
         Survey and precision weights, or counts of repeated rows.
     method : {"auto", "jacobian", "central_difference", "finite_difference"}, default "auto"
-        "auto" takes ``jacobian`` where given and else central differences. "finite_difference"
-        takes the slope across the row's cell (math [2]), and so sees the jumps of trees. Rows that
-        thin out inside a bin weigh a jump by where they are: use bins narrow enough.
+        "auto" takes derivatives, by ``jacobian`` where given and else by central differences, of
+        every feature with which the output does not jump. Of the others, as of all features of
+        trees, forests and nearest neighbours, it takes slopes across cells (math [2]), and says so
+        in one `JumpWarning`; of discrete columns as well, between whose levels there is nothing.
+        "finite_difference" takes slopes across cells of all features. "central_difference" and
+        "jacobian" refuse derivatives that are zero where the output moves.
     bins : bin rule, optional
-        Whose cells "finite_difference" takes slopes across: the rule that `rhale` is to have.
-        100 equal cells by default.
+        Binning rule that defines the cells for slopes. By default they go from each distinct value
+        to the next where there are at most 41, and hold equal numbers of rows otherwise, 40 cells
+        at most and 25 rows or more in each.
     output : label, or sequence of labels, optional
         Which of several outputs: of a classifier a class, else the name or number of a column. By
         default all of them, and the second of two classes. More than one are a dimension
@@ -161,34 +172,62 @@ def local_effects(
     -------
     Dataset
         ``x``, ``local_effect`` of dims (obs, feature), one contiguous column a feature;
-        ``local_effect_error`` (feature), the size of differences that rounding alone can make;
+        ``local_effect_error`` (feature), the numerical error that all but 1 % of the local effects
+        stay below, of rounding and of the length of the step; ``cell_value`` (feature, cell_edge),
+        the edges of the cells that slopes were taken across, where there are any;
         ``weight`` (obs) where given. Where values are missing ``n_missing`` (feature), and with
         ``missing="bin"`` also ``missing_effect``, ``missing_effect_se``, ``missing_spread`` and
         ``missing_reference``. With several outputs ``local_effect`` and what else is of an output
         have the dimension ``output`` in front. Coordinates ``feature``,
-        ``feature_kind``, ``feature_units``, ``feature_column``, and ``obs``.
+        ``feature_kind``, ``feature_units``, ``feature_column``, ``local_effect_method`` (feature),
+        and ``obs``. Attributes ``scale``, ``output_label`` and ``answer_precision``, the unit of
+        rounding of the answers.
 
     Raises
     ------
     ValueError
         Missing or infinite values in ``X`` or in local effects, no rows, repeated column names, a
-        Jacobian of another shape, unusable weights, a model without a useful derivative, a scale
-        that the model does not have.
+        Jacobian of another shape or one that differs from the model, unusable weights, a scale
+        that the model does not have; labels in place of numbers; an offset that is not known for
+        these rows; with ``method="central_difference"`` a model without a useful derivative.
     KeyError
         Unknown feature or output.
     TypeError
         No numeric feature, or a model that cannot be called.
     ModelError
-        The model raised, or returned something else than numbers for every row.
+        The model raised, returned something else than numbers for every row, or answered the same
+        rows differently.
+
+    Warns
+    -----
+    JumpWarning
+        The output jumps with some features.
+    UserWarning
+        Columns that are left out.
 
     Notes
     -----
-    The step of central differences is chosen for every feature from its standard deviation s and
-    the precision eps in which the model answers: h = s (A eps)^(1/3) with A = max(1, max|x|/s).
-    The error, relative to how the output varies over s, is about (A eps)^(2/3): 4e-11 in double
-    precision, 2e-5 for models in single precision, 2e-6 for time stamps of 1.7e9 with a spread
-    of 100. Arguments are kept within the observed range, so that rows within h of its ends get
-    one-sided differences, with an error of order h.
+    *Steps.* The step of central differences is chosen for every feature from its scale s (the
+    interquartile range over 1.349) and the precision eps in which the model answers: at a row
+    h = s (A eps)^(1/3) with A = max(1, abs(x)/s). The error, relative to how the output varies over
+    s, is about (A eps)^(2/3): 4e-11 in double precision, 2e-5 for models in single precision, 2e-6
+    for time stamps of 1.7e9 with a spread of 100. Arguments are kept within the observed range, so
+    that rows within h of its ends get one-sided differences, with an error of order h.
+
+    *Probe.* Of each feature at most 1,000 rows are looked at, evenly over its quantiles. The change
+    of the output across a window around each row (1 % of the rows) is compared with the derivative
+    times the width. Where the two differ, windows are cut into 4,096 pieces where the change stands
+    out: a jump remains, the change of a steep curve or at a kink vanishes. The output jumps if
+    jumps make more than 0.1 % of its change with the feature (of all windows, or of those without
+    the outer 1 % of rows at each end), or if derivatives by half the step differ by more than 5 %
+    (root mean squares, beyond rounding). A rise within less than 1/4,096 of a window counts as a
+    jump. With several outputs a feature jumps if one of them does. Precision is that of the type of
+    the answers, of the coarser type that holds all of them (models that compute in single
+    precision), or what noise in third differences shows.
+
+    *Offsets.* ``predict`` of statsmodels leaves out offset and exposure for new rows. They are
+    computed from the column of ``X`` that they were made from, as it is or by its logarithm, or
+    are those of the rows of the fit where ``X`` is the table of the fit; else the model is refused.
 
     References
     ----------
@@ -208,81 +247,32 @@ def local_effects(
     check_choice("method", method, METHODS)
     check_choice("missing", missing, MISSING)
     check_choice("weight_kind", weight_kind, ("precision", "frequency"))
-    if method == "auto" and jacobian is not None:
-        method = "jacobian"
-    _check_request(method, jacobian, bins, output, scale, missing)
+    derivative = "central_difference" if jacobian is None else "jacobian"
+    kind = derivative if method == "auto" else method
+    _check_request(model, method, kind, jacobian, bins, output, scale, missing)
     weight = table.weights(weights, weight_kind)
     positions = models.positions_of(table, features)
     x = np.empty((table.n_rows, len(positions)), order="F")
     for column, position in enumerate(positions):
         x[:, column] = models.check_column(table, position, missing=missing)
     _check_weight(table, positions, x, weight)
-    used = ~np.isnan(x)
-    if weight is not None:
-        used &= (weight > 0)[:, None]
 
-    names = [table.names[position] for position in positions]
-    quotients, derivatives = None, {}
-    if method == "jacobian":
+    derivatives, quotients = {}, None
+    if kind == "jacobian":
         derivatives = models.jacobian_columns(jacobian, table, positions)
-    if method != "jacobian" or model is not None:
+    if model is not None or kind != "jacobian":
         quotients = models.DifferenceQuotients(model, table, output, scale)
         probes.check_answers(quotients)
-    if method == "jacobian" and quotients is not None:
-        probes.refuse_jacobian(probes.compared(quotients, positions, derivatives))
+    request = _Request(table, kind, method == "auto", bins, weight, quotients, derivatives)
     bar = tqdm(
         positions,
         "local effects",
         unit="feature",
-        disable=not progress or method == "jacobian",
+        disable=not progress or quotients is None,
         delay=PROGRESS_DELAY,
     )
-    found: list[models.Differences] = []
-    jumping: list[tuple[str, probes.Probe]] = []
-    for column, position in enumerate(bar):
-        there = ~np.isnan(x[:, column])
-        own = x[there, column]
-        varies = own.min() < own.max()
-        if not varies:
-            # A constant feature has no effect to estimate.
-            one = models.no_differences("central_difference" if method == "auto" else method)
-        elif method == "jacobian":
-            one = derivatives[position].at(there)
-        else:
-            assert quotients is not None
-            how, probed = method, None
-            if method == "auto" and table.is_discrete(position):
-                how = "finite_difference"  # there is nothing between two levels
-            elif method != "finite_difference":
-                probed = probes.probe(quotients, position, used[:, column])
-                if probed.jumps.any():
-                    jumping.append((names[column], probed))
-                    how = "finite_difference" if method == "auto" else method
-            if how == "finite_difference":
-                w = None if weight is None else weight[there]
-                edges = difference_edges(bins, names[column], own, w)
-                one = quotients.at(there).finite(position, edges)
-            else:
-                assert probed is not None
-                if method != "auto":
-                    probes.refuse_useless(names[column], probed)
-                one = quotients.at(there).central(position)
-                one = probes.with_truncation(one, probed)
-        if varies:
-            check_finite(
-                one.local_effect.sum(axis=1),
-                "Local effects",
-                names[column],
-                "See what the model returns at these rows.",
-            )
-        found.append(one)
-    if jumping:
-        then = (
-            "slopes across cells were taken. method='finite_difference' takes them without a probe."
-            if method == "auto"
-            else "central differences are not its effect. Use method='auto'."
-        )
-        warnings.warn(probes.jumps_text(jumping, then), probes.JumpWarning, stacklevel=2)
+    found = [request.feature(position, x[:, column]) for column, position in enumerate(bar)]
+    request.conclude()
     absent = {}
     if quotients is not None and missing == "bin":
         absent = {
@@ -298,13 +288,95 @@ def local_effects(
         found,
         weight,
         weight_kind=weight_kind,
-        quotients=None if method == "jacobian" else quotients,
+        quotients=quotients,
         absent=absent,
     )
 
 
+@dataclass(frozen=True)
+class _Request:
+    """How local effects are to be taken, and what was found of the model meanwhile.
+
+    ``kind`` is the method wanted; with ``auto`` slopes across cells stand in for derivatives that
+    do not hold.
+    """
+
+    table: models.Table
+    kind: str
+    auto: bool
+    bins: BinRule | None
+    weight: FloatArray | None
+    quotients: models.DifferenceQuotients | None
+    derivatives: Mapping[int, models.Differences]
+    jumping: list[tuple[str, probes.Probe]] = field(default_factory=list)
+    differing: list[tuple[str, float]] = field(default_factory=list)
+
+    def feature(self, position: int, x: FloatArray) -> models.Differences:
+        """Local effects of one feature, at the rows that have a value."""
+        there, name = ~np.isnan(x), self.table.names[position]
+        own = x[there]
+        if own.min() == own.max():
+            return models.no_differences(self.kind)  # there is no effect to estimate
+        kind, probed = self._kind(position, there)
+        if kind == "jacobian":
+            found = self.derivatives[position].at(there)
+        else:
+            assert self.quotients is not None
+            quotients = self.quotients.at(there)
+            if kind == "finite_difference":
+                weight = None if self.weight is None else self.weight[there]
+                found = quotients.finite(position, difference_edges(self.bins, name, own, weight))
+            else:
+                found = quotients.central(position)
+        if kind == "central_difference" and probed is not None:
+            found = replace(found, error=found.error + probed.truncation)
+        check_finite(
+            found.local_effect.sum(axis=1),
+            "Local effects",
+            name,
+            "See what the model returns at these rows.",
+        )
+        return found
+
+    def _kind(self, position: int, there: NDArray[np.bool_]) -> tuple[str, probes.Probe | None]:
+        """How local effects of one feature are taken, and what the probe said."""
+        if self.quotients is None or self.kind == "finite_difference":
+            return self.kind, None
+        if self.auto and self.kind == "central_difference" and self.table.is_discrete(position):
+            return "finite_difference", None  # there is nothing between two levels
+        name, used = self.table.names[position], there
+        if self.weight is not None:
+            used = there & (self.weight > 0)
+        found = probes.probe(self.quotients, position, used)
+        if found.jumps.any():
+            if not self.auto:
+                probes.refuse_useless(name, found)
+            self.jumping.append((name, found))
+            return "finite_difference" if self.auto else self.kind, found
+        if self.kind == "jacobian":
+            deviation, agrees = probes.deviation(found, self.derivatives[position].at(found.rows))
+            if not agrees:
+                self.differing.append((name, deviation))
+        return self.kind, found
+
+    def conclude(self) -> None:
+        """Refuse a Jacobian that is not that of the model; warn of jumps, once."""
+        if self.differing:
+            probes.refuse_jacobian(self.differing)
+        if self.jumping:
+            then = f"method={self.kind!r} does not see them. Use method='auto'."
+            if self.auto:
+                then = (
+                    "slopes across cells were taken. "
+                    "method='finite_difference' takes them without a probe."
+                )
+            warnings.warn(probes.jumps_text(self.jumping, then), probes.JumpWarning, stacklevel=3)
+
+
 def _check_request(
+    model: models.Model,
     method: str,
+    kind: str,
     jacobian: Any,
     bins: BinRule | None,
     output: models.OutputLabels,
@@ -312,24 +384,24 @@ def _check_request(
     missing: str,
 ) -> None:
     """Raise ``ValueError`` for arguments that contradict each other."""
-    if (method == "jacobian") != (jacobian is not None):
+    if (kind == "jacobian") != (jacobian is not None):
         raise ValueError(
             f"method={method!r} and jacobian={'None' if jacobian is None else '...'} contradict "
             f"each other: pass a jacobian with method='jacobian' or 'auto', and none otherwise."
         )
     if bins is not None:
         check_rule(bins)
-        if method not in ("auto", "finite_difference"):
+        if method not in ("auto", "finite_difference") or model is None:
             raise ValueError(
-                f"bins are for the cells of finite differences; got method={method!r}. Pass them "
-                f"to rhale."
+                f"bins are for the cells of finite differences of a model; got method={method!r} "
+                f"and {'no model' if model is None else 'a model'}. Pass them to rhale."
             )
-    if method == "jacobian" and (output is not None or scale != "response"):
+    if model is None and (output is not None or scale != "response"):
         raise ValueError(
             "output and scale select what a model answers; a jacobian is that of one output "
             "already. Leave them out."
         )
-    if missing == "bin" and method == "jacobian":
+    if missing == "bin" and kind == "jacobian":
         raise ValueError(
             "missing='bin' asks the model what missing values do; a jacobian does not say. Use "
             "missing='drop', or pass the model without a jacobian."
@@ -510,6 +582,7 @@ def _form(table: models.Table) -> str:
     return "DataFrame with labels of its own"
 
 
+@checked
 def rhale(
     local: xr.Dataset,
     *,
@@ -1047,7 +1120,7 @@ def _check_counts(row: xr.Dataset, rows: Rows, position: int, parameter: str, ma
         return
     inside = bool(((x >= edges[0]) & (x <= edges[-1])).all())
     k = binning.bin_index(edges, x)
-    weight = np.bincount(k, rows.weight, len(edges) - 1)
+    weight: NDArray[Any] = np.bincount(k, rows.weight, len(edges) - 1)
     counted = weight if rows.frequency else np.bincount(k, minlength=len(edges) - 1)
     if not inside or not np.array_equal(counted, row["n_obs"].values):
         raise ValueError(
@@ -1234,19 +1307,17 @@ def _warn_of_gaps(effect: xr.Dataset) -> None:
         better = ", QuantileBins or OptimalBins"
         if "honest_seed" in effect.attrs:
             better = " or a larger min_obs"
-        warnings.warn(
+        warn(
             f"Bins without rows: {', '.join(bins)}. Their effects are NaN. The curve cannot be "
             f"accumulated across them: it is reported on the stretch with the most rows and is NaN "
-            f"elsewhere. Use fewer bins{better}.",
-            stacklevel=3,
+            f"elsewhere. Use fewer bins{better}."
         )
     if gaps:
-        warnings.warn(
+        warn(
             f"No rows inside a bin: {', '.join(gaps)}. The curve cannot be accumulated across such "
             f"a gap: it is reported on the stretch with the most rows and is NaN elsewhere. Where "
             f"the model itself can be asked across the gap, use "
-            f"local_effects(model, X, method='finite_difference') or ale(model, X).",
-            stacklevel=3,
+            f"local_effects(model, X, method='finite_difference') or ale(model, X)."
         )
 
 
@@ -1407,6 +1478,7 @@ def effects_of(
     )
 
 
+@checked
 @each_part
 def predict(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> xr.DataArray:
     """Evaluate the curve of one feature, NaN outside the range of the rows; or a surface of two.
@@ -1473,7 +1545,8 @@ def predict(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> xr.
     if is_categorical(row):
         numbers = _level_numbers(row, labels)
         x = x.copy(data=numbers) if isinstance(x, xr.DataArray) else numbers
-    at = x if isinstance(x, xr.DataArray) else xr.DataArray(np.asarray(x, dtype=np.float64))
+    values = as_numbers(x.values if isinstance(x, xr.DataArray) else x, "x")
+    at = x.copy(data=values) if isinstance(x, xr.DataArray) else xr.DataArray(values)
     if not isinstance(x, xr.DataArray) and at.ndim == 1:
         at = xr.DataArray(at.values, dims="grid")
     values = curve_of(row).at(at.values)

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside their place, and moved into it at the end."""
+"""Files are written completely or not at all: beside their place, then moved into it."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class LockedError(RuntimeError):
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Name of a file to write, which takes the place of ``path`` if all goes well.
+    """Name of a temporary file, which replaces ``path`` at the end of the block.
 
-    It is in the same folder, ends like ``path`` and has the number of this process in its name.
-    Whatever goes wrong, it is removed, and ``path`` is as it was.
+    It is in the same folder, has the suffix of ``path`` and the number of this process in its
+    name. If the block raises, it is removed and ``path`` is unchanged.
     """
     path = Path(os.path.realpath(path))
     unfinished = path.with_name(f"{_part_of(path)}{os.getpid()}{path.suffix}")
@@ -47,12 +47,12 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 def _part_of(path: Path) -> str:
-    """First part of the names of unfinished files that are to be ``path``."""
+    """Common beginning of the names of unfinished versions of ``path``."""
     return f"{path.name}.part-"
 
 
 def discard_unfinished() -> None:
-    """Remove what this process has begun to write, before it ends without further ado."""
+    """Remove the unfinished files and the locks of this process, which is about to end."""
     for path in list(_unfinished):
         with suppress(OSError):
             path.unlink(missing_ok=True)
@@ -61,7 +61,7 @@ def discard_unfinished() -> None:
 def write_netcdf(dataset: xr.Dataset, path: Path) -> None:
     """Write a Dataset as netCDF, whole or not at all.
 
-    It is made in memory: where a disk is full, HDF5 ends in errors that nobody can catch.
+    The bytes are made in memory: on a full disk HDF5 raises errors that cannot be caught.
     """
     buffer = io.BytesIO()
     with h5netcdf.File(buffer, "w") as file:
@@ -77,16 +77,16 @@ def check_folder(folder: Path, names: Iterable[str]) -> None:
         pass
     for name in names:
         if (folder / name).is_dir():
-            raise IsADirectoryError(f"{folder / name} is a folder, where a file is to be written")
+            raise IsADirectoryError(f"{folder / name} is a folder, not a file")
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Keep other processes from writing ``path``; raise `LockedError` if one does.
+    """Prevent other processes from writing ``path``; raise `LockedError` if one does already.
 
-    The lock is a file beside it, which is gone afterwards, and free at once if this process is
-    killed. Unfinished files of processes that were killed are removed. Where the file system or
-    the operating system has no locks, nothing is locked.
+    The lock is a file beside ``path``, removed at the end of the block. If this process is killed,
+    the operating system releases the lock. Unfinished files of killed processes are removed. If the
+    file system or the operating system has no locks, nothing is locked.
     """
     path = Path(os.path.realpath(path))
     lock = path.with_name(f"{path.name}.lock")
@@ -103,7 +103,7 @@ def locked(path: Path) -> Iterator[None]:
                     left.unlink(missing_ok=True)
             yield
         finally:
-            # Before the lock is given up, so that nobody holds a lock on a file that is gone.
+            # Removed while it is still locked; `_opened` notices that it is gone.
             with suppress(OSError):
                 lock.unlink(missing_ok=True)
             _unfinished.discard(lock)
@@ -120,7 +120,7 @@ def _opened(lock: Path, path: Path) -> IO[str]:
         except BaseException:
             file.close()
             raise
-        # Its last holder removed it in between, so others would lock another file.
+        # The previous holder has removed it since: a lock on it would exclude nobody.
         file.close()
 
 
@@ -134,11 +134,11 @@ def _take(file: IO[str], path: Path) -> None:
         file.seek(0)
         holder = file.read() or "that has just begun"
         raise LockedError(
-            f"{path} must not be in use by another process; process {holder} writes it now. "
+            f"{path} must not be in use by another process; process {holder} is writing it. "
             f"Wait until it has ended, or choose another folder."
         ) from None
     except OSError:
-        # A file system without locks.
+        # The file system has no locks.
         return
 
 

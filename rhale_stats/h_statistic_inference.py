@@ -21,7 +21,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.h_statistics import OTHER, SOURCE, STATISTICS, is_h_statistics, se_variable
 from rhale_stats.identity import check_boot_of, row_labels
 from rhale_stats.schema import feature_names, software
-from rhale_stats.validate import aligned, check_choice, of_rows, row_codes
+from rhale_stats.validate import aligned, check_choice, of_rows, row_codes, storable
 
 METHOD = "difference of H-statistics"
 METHODS = ("normal", "percentile", "basic")
@@ -74,14 +74,14 @@ def by_row(values: Any, parameter: str, *used: xr.Dataset) -> Any:
     """What is said of all rows of the table, in their order: a Series goes by its labels."""
     n_total = int(used[0].attrs["n_rows_total"])
     values = of_rows(values, None, n_total, parameter, "rows of X")
-    labels = [row_labels(one) for one in used]
-    if not isinstance(values, pd.Series) or any(one is None for one in labels):
+    labels = [labels for one in used if (labels := row_labels(one)) is not None]
+    if not isinstance(values, pd.Series) or len(labels) < len(used):
         return values
     rows = np.concatenate([one["row"].values for one in used])
     rows, first = np.unique(rows, return_index=True)
-    of_used = np.concatenate(labels)[first]
+    of_used: NDArray[Any] = np.concatenate(labels)[first]
     found = values.to_numpy(copy=True)
-    own = aligned(values[values.index.isin(of_used)], of_used, parameter)
+    own = aligned(values[pd.Index(storable(values.index)).isin(of_used)], of_used, parameter)
     found[rows] = of_rows(own, None, len(rows), parameter, "rows of X")
     return found
 

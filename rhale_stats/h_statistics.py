@@ -38,7 +38,13 @@ from rhale_stats.second_order import (
     second_differences,
 )
 from rhale_stats.seeds import number_of
-from rhale_stats.validate import check_choice, check_count, check_finite, first_rows
+from rhale_stats.validate import (
+    check_choice,
+    check_count,
+    check_finite,
+    checked,
+    first_rows,
+)
 
 METHOD = "H-statistics"
 KINDS = ("pdp", "ale")
@@ -59,6 +65,7 @@ def is_h_statistics(results: object) -> bool:
     return isinstance(results, xr.Dataset) and results.attrs.get("method") == METHOD
 
 
+@checked
 def h_statistic(
     model: models.Model,
     X: Any,
@@ -311,7 +318,8 @@ def _dataset(
 
     def of(upper: FloatArray, lower: FloatArray) -> tuple[FloatArray, FloatArray]:
         upper = np.where(upper > least, upper, 0.0)
-        return np.divide(upper, lower, out=np.zeros(upper.shape), where=upper > 0), np.sqrt(upper)
+        share = np.divide(upper, lower, out=np.zeros(upper.shape), where=(upper > 0) & (lower > 0))
+        return share, np.sqrt(upper)
 
     variance = found.variance[number]
     statistics: dict[str, tuple[tuple[str, ...], tuple[FloatArray, FloatArray], str]] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -57,7 +56,7 @@ from rhale_stats.schema import (
 )
 from rhale_stats.seeds import seeded
 from rhale_stats.surface_data import is_surface
-from rhale_stats.validate import check_choice, check_count, check_level, row_codes
+from rhale_stats.validate import check_choice, check_count, check_level, checked, row_codes, warn
 
 NULLS = {
     "zero": "all effects are 0",
@@ -83,6 +82,7 @@ PAIRED = (("paired[0]", "a"), ("paired[1]", "b"))
 QUARTERS = np.array([0.25, 0.5, 0.75])
 
 
+@checked
 @each_part
 def wald_test(
     effect: xr.Dataset,
@@ -389,6 +389,7 @@ def _bins_are_cells(row: xr.Dataset) -> bool:
     return np.array_equal(cells[np.isfinite(cells)], row["edge_value"].values)
 
 
+@checked
 @each_part
 def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") -> xr.Dataset:
     r"""Test that the effect is smaller than ``delta`` everywhere: two one-sided tests in every bin.
@@ -490,6 +491,7 @@ def _noise_in_the_middle(row: xr.Dataset) -> accumulate.Noise:
     return accumulate.Noise(row["effect_se"].values ** 2, shared, noise.slope)
 
 
+@checked
 @seeded
 @each_part
 def compare(
@@ -625,6 +627,7 @@ def compare(
             f"a and b must have a feature in common; got {', '.join(feature_names(a))} and "
             f"{', '.join(feature_names(b))}."
         )
+    check_same_output(a, b, ("a", "b"), facts=("scale",))
     a, b = with_std_error(a), with_std_error(b)
     pairs = None if paired is None else _pairs((a, b), paired, groups, names)
     if pairs is None and groups is not None:
@@ -654,9 +657,7 @@ def compare(
                 f"a and b must overlap; got no value in both of {without}. Compare effects of rows "
                 f"that share a range."
             )
-        warnings.warn(
-            f"No value in both a and b: {without}. Their difference is NaN.", stacklevel=2
-        )
+        warn(f"No value in both a and b: {without}. Their difference is NaN.")
     source = _independent(a, b) if pairs is None else pairs.source
     return _labelled(found, a, b, names, source, level, adjust)
 

@@ -143,10 +143,16 @@ def model_facts(dataset: xr.Dataset) -> dict[str, Any]:
     return facts
 
 
-def check_same_output(a: xr.Dataset, b: xr.Dataset, names: tuple[str, str]) -> None:
+def check_same_output(
+    a: xr.Dataset,
+    b: xr.Dataset,
+    names: tuple[str, str],
+    facts: Sequence[str] = ("output_label", "scale"),
+) -> None:
     """Raise ``ValueError`` where two results are of different outputs or scales of a model."""
     first, second = model_facts(a), model_facts(b)
-    for fact, text in (("output_label", "output"), ("scale", "scale")):
+    for fact in facts:
+        text = fact.removesuffix("_label")
         known = first.get(fact, ""), second.get(fact, "")
         if all(known) and known[0] != known[1]:
             raise ValueError(

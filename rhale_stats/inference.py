@@ -50,7 +50,7 @@ from rhale_stats.schema import (
     variable,
 )
 from rhale_stats.seeds import seeded
-from rhale_stats.validate import check_choice, check_count, check_level, row_codes
+from rhale_stats.validate import check_choice, check_count, check_level, checked, row_codes
 
 CURVE_TARGETS = {
     "mean": "curve centred at its mean over the population, math [26]",
@@ -91,6 +91,7 @@ GROUP_COVARIANCES = (
 )
 
 
+@checked
 @each_part
 @own_rows
 def std_error(
@@ -548,6 +549,7 @@ def on_effects(sums: influence.RowSums, cells: Fine) -> sparse.csr_array:
     return sparse.csr_array(sums.mean @ of_mean + sums.slope @ of_slope)
 
 
+@checked
 def vcov(
     effect: xr.Dataset, feature: str | int | None = None, *, of: str = "curve"
 ) -> xr.DataArray:
@@ -630,6 +632,7 @@ def vcov(
     )
 
 
+@checked
 @each_part
 def confint(
     effect: xr.Dataset,
@@ -982,6 +985,7 @@ def draws_of(boot: xr.Dataset, name: str) -> FloatArray:
     return draws.reshape(-1, *draws.shape[2:])
 
 
+@checked
 @seeded
 @each_part
 def confband(
@@ -1116,5 +1120,7 @@ def adjusted(pvalues: FloatArray, method: str) -> FloatArray:
         values[order] = np.minimum(np.maximum.accumulate(dearer), 1.0)
         out[tested] = values
     else:
-        out[tested] = multipletests(out[tested], method=method)[1]
+        # Some take the logarithm of 1 less a p-value of 1.
+        with np.errstate(divide="ignore"):
+            out[tested] = multipletests(out[tested], method=method)[1]
     return out

@@ -26,9 +26,10 @@ from rhale_stats.regional import NODE_VARIABLES, work_of
 from rhale_stats.schema import feature_names, software
 from rhale_stats.seeds import source_of
 from rhale_stats.splits import conditioning_columns, sides_of
-from rhale_stats.validate import check_choice, check_count
+from rhale_stats.validate import check_choice, check_count, checked
 
 
+@checked
 def interaction_matrix(
     local: xr.Dataset,
     *,

@@ -30,6 +30,7 @@ from rhale_stats.schema import (
     software,
     units_of,
 )
+from rhale_stats.validate import checked
 
 SPREADS = {
     "pdp": "standard deviation of the centred ICE curves",
@@ -43,6 +44,7 @@ N_POINTS = 101
 LOCAL_EFFECTS = {"finite_difference": "ALE", "ale": "ALE"}
 
 
+@checked
 def compare_methods(
     results: Sequence[xr.Dataset],
     feature: str | int,

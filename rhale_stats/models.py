@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -13,10 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rhale_stats.arrays import local_effects as kernel
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.offsets import predict_of
 from rhale_stats.schema import position_of
-from rhale_stats.validate import aligned, as_weights, check_choice, check_finite
+from rhale_stats.validate import aligned, as_weights, check_choice, check_finite, warn
 
 Model: TypeAlias = Any
 OutputLabels: TypeAlias = Any  # one label, a sequence of them, or None
@@ -394,8 +393,9 @@ def as_array(given: Any, what: str, error: type[Exception] = TypeError) -> NDArr
         given = given.cpu() if hasattr(given, "cpu") else given
     if np.ma.is_masked(given):
         raise error(
-            f"{what} plain numbers; got a masked array, {int(np.ma.count_masked(given))} of "
-            f"{np.size(given)} masked. Fill it or drop these rows: its mask would be ignored."
+            f"{what} plain numbers; got a masked array, "
+            f"{int(np.sum(np.ma.getmaskarray(given)))} of {np.size(given)} masked. Fill it or drop "
+            f"these rows: its mask would be ignored."
         )
     array = np.asarray(given)
     if np.iscomplexobj(array):
@@ -410,8 +410,11 @@ def _in_rows_order(
     answer: pd.Series[Any] | pd.DataFrame, index: pd.Index[Any]
 ) -> pd.Series[Any] | pd.DataFrame:
     """The answer in the order of the rows that the model was given, by their labels."""
+    what = "answer of the model"
     try:
-        return aligned(answer, index, "answer of the model")
+        if isinstance(answer, pd.Series):
+            return aligned(answer, index, what)
+        return aligned(answer, index, what)
     except ValueError as error:
         raise ModelError(str(error)) from error
 
@@ -498,8 +501,8 @@ class Differences:
     edges: FloatArray | None = None
     precision: float = float(np.finfo(np.float64).eps)
 
-    def at(self, rows: NDArray[np.bool_]) -> Differences:
-        """The same at some rows."""
+    def at(self, rows: NDArray[np.bool_] | IntArray) -> Differences:
+        """The same at some rows, by a mask or by their numbers."""
         return replace(self, local_effect=self.local_effect[rows])
 
 
@@ -762,9 +765,8 @@ def positions_of(table: Table, features: str | int | Sequence[str | int] | None)
                 f"Name discrete columns in features= to take them all the same."
             )
         if reasons:
-            warnings.warn(
-                f"Left out: {'; '.join(reasons)}. Name discrete columns in features= to take them.",
-                stacklevel=3,
+            warn(
+                f"Left out: {'; '.join(reasons)}. Name discrete columns in features= to take them."
             )
         return chosen
     asked = [features] if isinstance(features, str | int | np.integer) else list(features)

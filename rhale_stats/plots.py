@@ -47,6 +47,7 @@ from rhale_stats.schema import (
     EFFECT_VARIABLES,
     check_effect,
     check_local,
+    check_one_part,
     effect_at,
     feature_names,
     feature_position,
@@ -60,7 +61,7 @@ from rhale_stats.schema import (
 )
 from rhale_stats.sizes import sizes_of
 from rhale_stats.unbiasedness import BIASED, LARGE, TOO_FEW
-from rhale_stats.validate import check_count, check_finite, check_level
+from rhale_stats.validate import check_count, check_finite, check_level, checked
 
 # Level of the intervals of `confint` where an effect comes without.
 LEVEL = 0.95
@@ -136,6 +137,7 @@ ONE_BIN = "one bin in\nevery replicate"
 EDGE_SHARE = 0.2
 
 
+@checked
 def plot_effect(
     effect: xr.Dataset,
     feature: str | int,
@@ -278,6 +280,7 @@ def _plot_levels(
     return as_array(panels)
 
 
+@checked
 def plot_effects(
     effect: xr.Dataset,
     features: str | int | Sequence[str | int] | None = None,
@@ -413,6 +416,7 @@ def _say_limited(panels: Sequence[Axes] | NDArray[np.object_], effect: xr.Datase
     )
 
 
+@checked
 def plot_bins(
     effect: xr.Dataset,
     local: xr.Dataset,
@@ -665,6 +669,7 @@ def _draw_loss(panel: Axes, row: xr.Dataset) -> None:
         _note(panel, f"{(~allowed).sum()} of {len(tried)} numbers of bins leave too few rows")
 
 
+@checked
 def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> Axes:
     """What the variance of the local effects is made of, bin by bin: heterogeneity and bin error.
 
@@ -796,6 +801,7 @@ def _draw_bias(panel: Axes, row: xr.Dataset) -> None:
     panel.margins(y=0.12)
 
 
+@checked
 def plot_forest(
     effect: xr.Dataset,
     what: str = "average_effect",
@@ -1051,6 +1057,7 @@ def _draw_forest(panel: Axes, forest: _Forest) -> None:
     panel.set_xlabel(textwrap.fill(forest.axis_label, 2 * LABEL_LENGTH), parse_math=False)
 
 
+@checked
 def plot_edges(
     boot: xr.Dataset,
     feature: str | int,
@@ -1149,6 +1156,7 @@ def _draw_numbers(panel: Axes, n_bins: FloatArray) -> None:
     _note(panel, f"{count.sum()} replicates")
 
 
+@checked
 def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = None) -> Axes:
     """Difference of two curves with its pointwise interval, its band, and the test of none.
 
@@ -1208,6 +1216,7 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
             f"comparison must be the Dataset that compare(a, b) returns; this one has no "
             f"{', '.join(missing)}."
         )
+    check_one_part(comparison, "comparison")
     row = comparison.isel(feature=feature_position(comparison, feature))
     row = row.isel(grid=row["grid_value"].notnull().values)
     panels = None if ax is None else given_axes("ax", [ax], 1, "one")

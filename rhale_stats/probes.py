@@ -9,7 +9,7 @@ rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -407,57 +407,50 @@ def compared(
             lines.append((0.0, 0.0, False, True))
             continue
         found = probe(quotients, position, there)
-        if len(found.jumps) > 1:
-            raise ValueError(
-                f"output must choose the one that jacobian is of; the model has "
-                f"{', '.join(map(str, quotients.outputs.labels))}. Use check_jacobian(..., "
-                f"output=...), or pass a model of one output, as in lambda X: model(X)[:, 0]."
-            )
-        lines.append(_compared(found, given[position].at(found.rows)))
-    deviation, missed, jumps, agrees = (np.array(column) for column in zip(*lines, strict=True))
+        jumps = bool(found.jumps.any())
+        off, same = deviation(found, given[position].at(found.rows))
+        lines.append((off, float(found.missed.max()), jumps, same and not jumps))
+    columns = [np.array(column) for column in zip(*lines, strict=True)]
     return xr.Dataset(
         {
-            "deviation": ("feature", deviation, {"long_name": "relative deviation", "units": "1"}),
+            "deviation": ("feature", columns[0], {"long_name": "relative deviation", "units": "1"}),
             "missed": (
                 "feature",
-                missed,
+                columns[1],
                 {"long_name": "share of the change that derivatives miss", "units": "1"},
             ),
-            "jumps": ("feature", jumps, {"long_name": "the output jumps with the feature"}),
-            "agrees": ("feature", agrees, {"long_name": "the Jacobian agrees with the model"}),
+            "jumps": ("feature", columns[2], {"long_name": "the output jumps with the feature"}),
+            "agrees": ("feature", columns[3], {"long_name": "the Jacobian agrees with the model"}),
         },
         {"feature": [table.names[p] for p in positions]},
     )
 
 
-def _compared(found: Probe, jacobian: Differences) -> tuple[float, float, bool, bool]:
+def deviation(found: Probe, jacobian: Differences) -> tuple[float, bool]:
+    """Of a Jacobian from central differences: relative root mean square, and whether it is small.
+
+    Raises
+    ------
+    ValueError
+        The model has several outputs, and none was chosen.
+    """
     own = found.derivative.local_effect
-    change = sums.rms(own - jacobian.local_effect)
-    deviation = float(sums.share(change, np.maximum(sums.rms(own), 0.0))[0])
-    error = found.derivative.error + found.truncation + jacobian.error
-    same = deviation <= JACOBIAN_SHARE or bool(change[0] <= error[0])
-    jumps = bool(found.jumps[0])
-    return deviation, float(found.missed[0]), jumps, same and not jumps
-
-
-def refuse_jacobian(check: xr.Dataset) -> None:
-    """Raise ``ValueError`` with the features whose derivatives do not agree with the model."""
-    bad = check.isel(feature=~check["agrees"].values)
-    if bad.sizes["feature"]:
-        said = [
-            f"{str(name)!r} ({'the output jumps' if jumps else f'off by {deviation:.2g}'})"
-            for name, jumps, deviation in zip(
-                bad["feature"].values, bad["jumps"].values, bad["deviation"].values, strict=True
-            )
-        ]
+    if own.shape[1] > 1:
         raise ValueError(
-            f"jacobian must agree with the model; it does not for {', '.join(said)}. Gradients of "
-            f"trees, of rounded and of quantised outputs are zero or miss jumps, and so are those "
-            f"of another output or scale. Leave jacobian out, which takes slopes across cells "
-            f"where the output jumps; or pass model=None to take it unchecked."
+            f"output must choose the one that jacobian is of; the model has {own.shape[1]}. Use "
+            f"output=..., or pass a model of one output, as in lambda X: model(X)[:, 0]."
         )
+    change = sums.rms(own - jacobian.local_effect)
+    share = float(sums.share(change, sums.rms(own))[0])
+    error = found.derivative.error + found.truncation + jacobian.error
+    return share, share <= JACOBIAN_SHARE or bool(change[0] <= error[0])
 
 
-def with_truncation(one: Differences, found: Probe) -> Differences:
-    """Central differences whose error holds that of their step."""
-    return replace(one, error=one.error + found.truncation)
+def refuse_jacobian(differing: Sequence[tuple[str, float]]) -> None:
+    """Raise ``ValueError`` with the features whose derivatives do not agree with the model."""
+    said = ", ".join(f"{name!r} (by {off:.2g} of their size)" for name, off in differing)
+    raise ValueError(
+        f"jacobian must agree with the model; it differs from central differences for {said}. It "
+        f"may be that of another output or scale, or of other columns. See check_jacobian; leave "
+        f"jacobian out, or pass model=None to take it unchecked."
+    )

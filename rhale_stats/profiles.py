@@ -6,7 +6,6 @@ M-plot takes the effects of correlated features along, and Shapley values share 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -45,7 +44,9 @@ from rhale_stats.validate import (
     check_choice,
     check_count,
     check_finite,
+    checked,
     first_rows,
+    warn,
 )
 
 GRID_KINDS = ("quantile", "equal_width")
@@ -57,6 +58,7 @@ SPREAD_BINS = 20
 Grid = ArrayLike | Mapping[str, ArrayLike] | None
 
 
+@checked
 def pdp(
     model: models.Model,
     X: Any,
@@ -166,6 +168,7 @@ def pdp(
     return out.assign_attrs(grid_kind=grid_kind)
 
 
+@checked
 def ice(
     model: models.Model,
     X: Any,
@@ -275,6 +278,7 @@ def ice(
     return out
 
 
+@checked
 def m_plot(
     model: models.Model,
     X: Any,
@@ -387,6 +391,7 @@ def m_plot(
     )
 
 
+@checked
 def shap_dependence(
     model: models.Model,
     X: Any,
@@ -866,10 +871,9 @@ def _all_but_keys(table: models.Table) -> list[int]:
             f"than one level for every two rows, or dates. Name columns in features=."
         )
     if left_out:
-        warnings.warn(
+        warn(
             f"Left out: {', '.join(left_out)} (more than one level for every two rows, or dates). "
-            f"Name columns of levels in features= to take them all the same.",
-            stacklevel=4,
+            f"Name columns of levels in features= to take them all the same."
         )
     return chosen
 

@@ -6,7 +6,6 @@ than in all rows; `regional_rhale` estimates the effect in each. The model is ne
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -72,7 +71,7 @@ from rhale_stats.splits import (
     of_json,
     rule_text,
 )
-from rhale_stats.validate import check_choice, check_count, first_rows
+from rhale_stats.validate import check_choice, check_count, checked, first_rows, warn
 
 # Name -> (long_name, units) of what a tree says of its nodes.
 NODE_VARIABLES = {
@@ -95,6 +94,7 @@ NODE_VARIABLES = {
 }
 
 
+@checked
 def regions(
     local: xr.Dataset,
     feature: str | int,
@@ -227,6 +227,7 @@ def regions(
     return _tree(work, feature_position(work.local, feature), conditioning)
 
 
+@checked
 def all_regions(
     local: xr.Dataset,
     features: Sequence[str | int] | None = None,
@@ -410,6 +411,12 @@ def work_of(
         honest_seed = seed_of(generator)
         chosen = honest_split(local.sizes["obs"], honest_fraction, honest_seed)[present]
         search, judge = np.flatnonzero(chosen), np.flatnonzero(~chosen)
+        if not (len(search) and len(judge)):
+            raise ValueError(
+                f"honest_fraction must leave rows on both sides; of {len(chosen)} rows with a "
+                f"value and a weight {len(search)} choose splits and {len(judge)} judge them. Use "
+                f"more rows, or another rng."
+            )
         facts |= {"honest_fraction": float(honest_fraction), "honest_seed": honest_seed}
         if min_obs is None:
             least = max(least // 2, 10)
@@ -537,6 +544,16 @@ def check_tree(tree: object) -> xr.Dataset:
         raise TypeError(
             f"tree must be the Dataset that regions(local, feature) returns; got {got}."
         )
+    lost = [
+        dim
+        for dim in ("node", *(tree["n_nodes"].dims if "n_nodes" in tree.coords else ()))
+        if dim not in tree.dims or dim not in ("node", "feature")
+    ]
+    if lost:
+        raise ValueError(
+            f"tree must be as regions returned it, of one feature and all of its nodes; its "
+            f"dimensions are {', '.join(map(str, tree.dims))}."
+        )
     if "feature" in tree.dims:
         if tree.sizes["feature"] > 1:
             names = ", ".join(repr(str(name)) for name in tree["feature"].values)
@@ -577,6 +594,7 @@ def check_rows_of_tree(local: xr.Dataset, tree: xr.Dataset) -> None:
         )
 
 
+@checked
 def regional_rhale(
     local: xr.Dataset,
     tree: xr.Dataset,
@@ -655,6 +673,7 @@ def regional_rhale(
     )
 
 
+@checked
 def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
     """Region of new rows.
 
@@ -718,10 +737,9 @@ def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
         found[rows] = np.where(region >= 0, region, found[rows])
     lost = found < 0
     if lost.any():
-        warnings.warn(
+        warn(
             f"No region for {int(lost.sum())} of {len(found)} rows, of missing values or levels "
-            f"that the tree never saw ({first_rows(lost)}). They are -1.",
-            stacklevel=2,
+            f"that the tree never saw ({first_rows(lost)}). They are -1."
         )
     return xr.DataArray(
         found,

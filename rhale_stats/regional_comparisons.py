@@ -21,15 +21,16 @@ from rhale_stats.bins import EqualWidthBins, GivenBins, describe
 from rhale_stats.effects import difference_edges, labelled, quiet_rhale
 from rhale_stats.region_search import LOSSES, Node, Settings
 from rhale_stats.regional import Work, tree_of, work_of
-from rhale_stats.schema import ROWS, X_UNITS, software
+from rhale_stats.schema import ROWS, X_UNITS, one_feature, software
 from rhale_stats.seeds import source_of
 from rhale_stats.shapley import BACKGROUND, given_column, shapley_values
-from rhale_stats.validate import check_choice, check_count, check_finite
+from rhale_stats.validate import check_choice, check_count, check_finite, checked
 
 # Units of losses in the output itself.
 SQUARED = "(output units)^2"
 
 
+@checked
 def regional_ale(
     model: models.Model,
     X: Any,
@@ -76,9 +77,10 @@ def regional_ale(
     Dataset
         A tree as `regions` gives it, with ``curve`` (node, grid), the ALE curve (math [43]) of the
         rows of each node at the edges of the bins, ``grid_value`` (grid); mean 0 over these rows,
-        NaN beyond a bin without rows. ``curve_std`` is the spread that adds up from bin to bin
-        (math [9]). ``model_calls`` and ``model_rows`` in the attributes say how often the model
-        was asked, and for how many rows in all.
+        NaN beyond a bin without rows, and where the feature has one value in the node.
+        ``curve_std`` is the spread that adds up from bin to bin (math [9]). ``model_calls`` and
+        ``model_rows`` in the attributes say how often the model was asked, and for how many rows
+        in all.
 
     Raises
     ------
@@ -124,6 +126,7 @@ def regional_ale(
     return _finished(tree, "regional_ale", loss, edges, curve, spread, quotients)
 
 
+@checked
 def regional_pdp(
     model: models.Model,
     X: Any,
@@ -251,6 +254,7 @@ def regional_pdp(
     return out
 
 
+@checked
 def regional_shap(
     model: models.Model,
     X: Any,
@@ -444,10 +448,21 @@ def _rows_of_nodes(tree: xr.Dataset) -> list[IntArray]:
 
 def _in_bins(local: xr.Dataset, tree: xr.Dataset, edges: FloatArray, *names: str) -> list[Any]:
     """Variables of the effect in given bins, (node, ...): of the rows of every node."""
-    found = []
+    found: list[list[FloatArray]] = []
+    sizes = {"bin": len(edges) - 1, "edge": len(edges)}
     for at in _rows_of_nodes(tree):
-        effect = quiet_rhale(local.isel(obs=at), bins=GivenBins(edges), std_error_moments=False)
-        found.append([effect[name].values[0] for name in names])
+        effect = quiet_rhale(
+            local.isel(obs=at), bins=GivenBins(edges), weighting="rows", std_error_moments=False
+        )
+        # Bins that the rows of a node reach: none where the feature has one value in it.
+        row = one_feature(effect, 0)
+        begin = row["edge_value"].values[:1]
+        first = int(np.argmin(np.abs(edges - begin))) if len(begin) else 0
+        found.append([])
+        for name in names:
+            values = np.full(sizes[str(row[name].dims[0])], np.nan)
+            values[first : first + row[name].size] = row[name].values
+            found[-1].append(values)
     return [np.array(each) for each in zip(*found, strict=True)]
 
 

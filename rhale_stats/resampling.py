@@ -6,7 +6,6 @@ model is never asked again. All features and all statistics share the weights.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -62,7 +61,7 @@ from rhale_stats.schema import (
 )
 from rhale_stats.seeds import seeded
 from rhale_stats.sizes import SIZES
-from rhale_stats.validate import check_choice, check_count, row_codes
+from rhale_stats.validate import check_choice, check_count, checked, row_codes, warn
 
 # Weights of this many bytes are held at once, by all threads together.
 CHUNK_BYTES = 1 << 28
@@ -76,6 +75,7 @@ PER_EDGE = ("curve", "curve_se")
 TOTALS = ("average_effect", "heterogeneity_index", "heterogeneity_output", *SIZES)
 
 
+@checked
 @seeded
 @each_part
 @own_rows
@@ -818,6 +818,7 @@ def _bar(total: int, what: str = "bootstrap", *, progress: bool) -> tqdm[Any]:
     return tqdm(total=total, desc=what, delay=PROGRESS_DELAY, disable=not progress, leave=False)
 
 
+@checked
 @seeded
 def bootstrap_refit(
     fit: Callable[[Any], xr.Dataset],
@@ -1024,6 +1025,7 @@ def _mapped(
         yield from pool.map(_run, streams, chunksize=max(1, len(streams) // (8 * jobs)))
 
 
+@checked
 @seeded
 @each_part
 @own_rows
@@ -1126,10 +1128,9 @@ def folds(
                     out[name][repeat, fold] = values
                 bar.update(1)
     if n_gaps:
-        warnings.warn(
+        warn(
             f"Bins without rows in {n_gaps} of {n_repeats * n_folds} folds: estimates are NaN "
-            f"there, and with them means over folds. Use fewer bins, or fewer folds.",
-            stacklevel=4,
+            f"there, and with them means over folds. Use fewer bins, or fewer folds."
         )
     variables: dict[str, Any] = {}
     for name, values in out.items():

@@ -18,6 +18,7 @@ from rhale_stats.curves import curve_of
 from rhale_stats.schema import (
     EFFECT_UNITS,
     OUTPUT_UNITS,
+    check_curves,
     check_effect,
     feature_names,
     one_feature,
@@ -25,6 +26,7 @@ from rhale_stats.schema import (
     slopes,
     software,
 )
+from rhale_stats.validate import checked
 
 T = TypeVar("T", xr.Dataset, xr.DataArray)
 
@@ -41,6 +43,7 @@ SCORES = {
 }
 
 
+@checked
 @each_part
 def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
     r"""Mean absolute errors of an effect against a truth.
@@ -98,7 +101,7 @@ def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
     """
     effect, truth = (
         check_effect(effect),
-        check_effect(truth, "truth", "simulator.truth(effect) or dense_truth"),
+        check_curves(truth, "truth", "simulator.truth(effect) or dense_truth"),
     )
     if "replicate" in effect.dims:
         each = []
@@ -131,6 +134,7 @@ def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
     )
 
 
+@checked
 def mcse(samples: T, dim: str = "replicate") -> T:
     """Monte-Carlo standard error of the mean over ``dim``: standard deviation / sqrt(number).
 

@@ -40,7 +40,7 @@ from rhale_stats.schema import (
     unit_mapping,
     with_outputs,
 )
-from rhale_stats.validate import check_choice, check_finite, first_rows
+from rhale_stats.validate import check_choice, check_finite, checked, first_rows
 
 METHOD = "second-order ALE"
 CENTERINGS = ("ale", "start")
@@ -56,6 +56,7 @@ Rules = BinRule | tuple[BinRule, BinRule]
 Order = str | Sequence[Any] | Mapping[str, str | Sequence[Any]]
 
 
+@checked
 def ale2(
     model: models.Model,
     X: Any,

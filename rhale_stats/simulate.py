@@ -31,7 +31,7 @@ from rhale_stats.schema import (
     variable,
 )
 from rhale_stats.seeds import source_of
-from rhale_stats.validate import check_count
+from rhale_stats.validate import check_count, checked
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Function: TypeAlias = Callable[[FloatArray], FloatArray]
@@ -715,6 +715,7 @@ class _Pieces:
         return np.add.reduceat(pieces, self.starts)
 
 
+@checked
 def dense_truth(
     model: Model,
     jacobian: Any,
@@ -767,9 +768,11 @@ def dense_truth(
     """
     local = local_effects(model, X, jacobian=jacobian, features=features)
     truth = rhale(local, bins=EqualWidthBins(n_bins), centering=centering, std_error_moments=False)
-    noise = (
-        truth["heterogeneity"] / np.sqrt(truth["n_effective"].where(truth["n_obs"] > 0))
-    ).values
-    truth["effect_se"] = variable("effect_se", noise, source="rows", kind="central limit theorem")
+    noise = truth["heterogeneity"] / np.sqrt(truth["n_effective"].where(truth["n_obs"] > 0))
+    _, values, facts = variable(
+        "effect_se", noise.values, source="rows", kind="central limit theorem"
+    )
+    # The dimensions of several outputs too.
+    truth["effect_se"] = noise.dims, values, facts
     truth.attrs["method"] = "dense truth"
     return truth

@@ -21,7 +21,7 @@ from rhale_stats.schema import (
     stacked,
     variable,
 )
-from rhale_stats.validate import check_level
+from rhale_stats.validate import check_level, checked
 
 SIZES = Sizes._fields
 NORMALISED = ("naled", "naler_min", "naler_max")
@@ -60,6 +60,7 @@ def _centre(row: xr.Dataset) -> float:
     return accumulate.mean_of_curve(fit.curve, fit.pieces)
 
 
+@checked
 @each_part
 def effect_sizes(
     effect: xr.Dataset,

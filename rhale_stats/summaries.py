@@ -46,7 +46,7 @@ from rhale_stats.schema import (
     with_units,
 )
 from rhale_stats.unbiasedness import FINE, LARGE, TESTED_ROWS, TOO_FEW, linear_bin_error
-from rhale_stats.validate import check_level
+from rhale_stats.validate import check_level, checked
 
 MOST_DIGITS = 17
 COLUMN_SEPARATOR = "   "
@@ -100,6 +100,7 @@ CHECKED = (
 )
 
 
+@checked
 @each_part
 def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     """Bin effects as a table, one row a feature and bin.
@@ -229,6 +230,7 @@ def _turned(results: Any) -> Any:
     return of_part(in_order(results)) if isinstance(results, xr.Dataset) else results
 
 
+@checked
 @each_part
 def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     """One row a feature: average effect with its interval, heterogeneity, extent of the curve.
@@ -349,6 +351,7 @@ def _extent(row: xr.Dataset) -> tuple[float, float]:
     return float(np.nanmin(values)), float(np.nanmax(values))
 
 
+@checked
 @each_part
 def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
     """The rows with what was estimated for them, one row an observation.
@@ -399,6 +402,11 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
         mean, curve = np.full(len(x), np.nan), np.full(len(x), np.nan)
         edges = row["edge_value"].values
         inside = np.zeros(len(x), dtype=bool)
+        if is_categorical(row) != is_categorical(rows):
+            raise ValueError(
+                f"local must be what effect was made from; feature {name!r} has levels in one of "
+                f"them and an axis in the other."
+            )
         if is_categorical(row):
             there = ~np.isnan(x)
             at = x[there].astype(np.int64)
@@ -423,6 +431,7 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
     return pd.DataFrame(columns, index=pd.Index(local["obs"].values, name="obs"))
 
 
+@checked
 @each_part
 def summary(
     effect: xr.Dataset, feature: str | int | None = None, *, level: float = 0.95

@@ -52,7 +52,7 @@ from rhale_stats.schema import (
     variable,
 )
 from rhale_stats.seeds import seeded
-from rhale_stats.validate import check_choice, check_significance
+from rhale_stats.validate import check_choice, check_significance, checked
 
 # Forms of a table that local effects know well enough to make it again.
 TABLES = (ARRAY, FRAME, NUMBERED_FRAME)
@@ -96,6 +96,7 @@ FACTS: dict[str, dict[str, str]] = {
 }
 
 
+@checked
 @seeded
 @each_part
 def check_unbiased(
@@ -339,6 +340,7 @@ def linear_bin_error(effect: xr.Dataset, *, significance: float) -> xr.DataArray
     return effect["effect"].copy(data=large)
 
 
+@checked
 @each_part
 def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
     r"""Heterogeneity without the bin error: from differences of neighbouring rows.
@@ -436,6 +438,7 @@ def _spread(row: xr.Dataset) -> Estimates:
     }
 
 
+@checked
 @each_part
 def jump_check(
     model: models.Model,
@@ -498,7 +501,7 @@ def jump_check(
     >>> import rhale_stats as rs
     >>> example = rs.simulate.OppositeGroups()
     >>> X = example.sample(500, rng=0)
-    >>> local = rs.local_effects(example.model, X, jacobian=example.jacobian)
+    >>> local = rs.local_effects(None, X, jacobian=example.jacobian)
     >>> effect = rs.rhale(local, bins=rs.EqualWidthBins(5))
     >>> check = rs.jump_check(example.model, local, effect)
     >>> check["jump_spread"].sel(feature="x3").round(1).values

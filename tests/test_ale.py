@@ -366,7 +366,7 @@ def test_missing_values_that_cannot_be_left_out(X, gaps):
 
 
 def test_cells_are_for_finite_differences_only(X):
-    with pytest.raises(ValueError, match="bins are for the cells of finite differences; got"):
+    with pytest.raises(ValueError, match="cells of finite differences of a model; got"):
         rs.local_effects(product, X, method="central_difference", bins=rs.EqualWidthBins(4))
     with pytest.raises(ValueError, match="weights must hold one number a row"):
         rs.ale(product, X, weights=np.ones(3))

@@ -31,6 +31,7 @@ def data(rng, tmp_path):
     frame["day"] = rng.integers(1, 30, 300)
     frame["kids"] = rng.integers(0, 3, 300)
     frame["df"] = rng.normal(size=300)
+    frame["one"] = 1.0
     path = tmp_path / "data.csv"
     frame.to_csv(path, index=False)
     return path
@@ -109,6 +110,10 @@ def test_fit_on_parquet_and_chosen_features(data, tmp_path, capsys):
         ),
         ({"--formula": "y ~ kids"}, "--formula must have .*kids .3 distinct.*: --features kids"),
         ({"--formula": "y ~ C(kids)"}, "--formula must have a continuous regressor.*kids .categor"),
+        (
+            {"--formula": "y ~ one"},
+            "--formula must have a continuous regressor; got one .const",
+        ),
         ({"--formula": "sex ~ age"}, r"--formula must have an outcome of numbers; sex .*np.where"),
         (
             {"--formula": "y ~ df + np.log(df * 0)"},
@@ -175,13 +180,14 @@ def test_data_without_a_complete_row(tmp_path, capsys):
     assert "DATA must have rows without missing values in y, x; " in capsys.readouterr().err
 
 
-def test_infinite_values_are_told(data, capsys):
+def test_infinite_values_are_counted(data, capsys):
     frame = pd.read_csv(data)
-    frame.loc[0, "time spent"] = np.inf
+    frame.loc[:1, "time spent"] = np.inf
     frame.to_csv(data, index=False)
     arguments = ["fit", str(data), "--formula", FORMULA, "--no-progress", "--out", str(data.parent)]
     assert cli.main(arguments) == 2
-    assert "--formula must give finite numbers in every row of DATA" in capsys.readouterr().err
+    assert "--formula must give finite numbers in every row; " in (error := capsys.readouterr().err)
+    assert "in 2 of 298 rows. Remove these rows from DATA" in error
 
 
 def test_errors_of_the_computation_are_a_line(data, tmp_path, capsys, monkeypatch):
@@ -245,6 +251,20 @@ def test_features_are_the_continuous_regressors_of_the_formula(
         assert "left out" not in out
     else:
         assert f"\nFeatures left out: {left_out}.\n" in out
+
+
+def test_types_that_may_hold_missing_values(data, tmp_path):
+    pytest.importorskip("pyarrow")
+    frame = pd.read_csv(data)
+    frame["old"] = (frame["age"] > 40).astype("boolean").mask(frame.index == 0)
+    frame["day"] = frame["day"].astype("Int64")
+    frame["df"] = frame["df"].astype("double[pyarrow]")
+    frame.to_parquet(tmp_path / "data.parquet")
+    arguments = ["fit", str(tmp_path / "data.parquet"), "--formula", "y ~ old + day + df + sex"]
+    assert cli.main([*arguments, "--out", str(tmp_path), "--no-progress"]) == 0
+    with xr.open_dataset(tmp_path / "rhale-effects.nc") as effect:
+        assert effect["feature"].values.tolist() == ["day", "df"]
+        assert effect.attrs["n_rows"] == 299
 
 
 def test_discrete_regressors_can_be_asked_for(data, tmp_path):
@@ -337,7 +357,9 @@ def test_a_full_disk_leaves_earlier_results(data, tmp_path, capsys):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert ended == 1
     error = capsys.readouterr().err
-    message = "rhale-stats: The results could not be saved in .*: File too large. Files .* --out.\n"
+    message = (
+        "rhale-stats: The results could not be saved in .*: File too large. Existing .* --out.\n"
+    )
     assert re.fullmatch(message, error), error
     assert {file: file.read_bytes() for file in out.iterdir()} == before
 
@@ -356,7 +378,7 @@ def test_folders_in_the_place_of_files_are_found_before_the_fit(data, tmp_path, 
     (tmp_path / "rhale-effects.nc").mkdir()
     arguments = ["fit", str(data), "--formula", "y ~ age", "--out", str(tmp_path), "--no-progress"]
     assert cli.main(arguments) == 2
-    assert "rhale-effects.nc is a folder, where a file is" in capsys.readouterr().err
+    assert "rhale-effects.nc is a folder, not a file" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")

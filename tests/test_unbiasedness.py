@@ -720,7 +720,7 @@ def test_eq_1_jumps_where_it_jumps():
     """math [48]: up for half of the rows, down for the others, so that the mean sees nothing."""
     example = simulate.OppositeGroups()
     X = example.sample(1000, rng=0)
-    local = rs.local_effects(example.model, X, jacobian=example.jacobian)
+    local = rs.local_effects(None, X, jacobian=example.jacobian)
     check = rs.jump_check(example.model, local, rs.rhale(local, bins=rs.EqualWidthBins(5)))
     flagged = check["jump_pvalue_adjusted"] < 0.05
     assert flagged.values.tolist() == [[False] * 5, [False] * 5, [False, False, True, False, False]]
@@ -745,7 +745,7 @@ def test_a_step_is_seen_by_its_mean(rng):
         return (X[:, 0] > 0).astype(float)
 
     X = rng.uniform(-1, 1, (200, 1))
-    local = rs.local_effects(step, X, jacobian=np.zeros((200, 1)))
+    local = rs.local_effects(None, X, jacobian=np.zeros((200, 1)))
     effect = rs.rhale(local, bins=rs.GivenBins([-1, -0.5, 0.25, 1]))
     check = rs.jump_check(step, local, effect).isel(feature=0)
     assert check["jump"].values.tolist() == [0, 1, 0]
@@ -907,7 +907,7 @@ def test_rows_of_weight_zero_see_no_jump(rng, kind):
 def test_honest_jumps_are_of_the_half_that_estimates(rng):
     example = simulate.OppositeGroups()
     X = example.sample(600, rng=0)
-    local = rs.local_effects(example.model, X, jacobian=example.jacobian)
+    local = rs.local_effects(None, X, jacobian=example.jacobian)
     effect = rs.rhale(local, bins=rs.EqualWidthBins(5), honest=True, rng=1)
     check = rs.jump_check(example.model, local, effect)
     rest = local.isel(obs=~honest_split(600, 0.5, effect.attrs["honest_seed"]))

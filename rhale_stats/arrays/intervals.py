@@ -62,7 +62,7 @@ def around(estimate: FloatArray, half: FloatArray) -> FloatArray:
 
 def log_scale(estimate: FloatArray, half: FloatArray) -> FloatArray:
     """The same on the log scale, for what is positive; 0 is known exactly."""
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         factor = np.where(estimate == 0, 1.0, np.exp(half / estimate))
     return np.stack([estimate / factor, estimate * factor], axis=-1)
 
@@ -160,7 +160,9 @@ def _largest(
         z = rng.standard_normal((n, root.shape[1])) @ root.T
         largest[begin : begin + n] = np.abs(z).max(axis=1)
     if np.isfinite(degrees):
-        largest /= np.sqrt(rng.chisquare(degrees, n_draws) / degrees)
+        # With next to no degrees of freedom, some squares underflow.
+        squares = np.maximum(rng.chisquare(degrees, n_draws), np.finfo(np.float64).tiny)
+        largest /= np.sqrt(squares / degrees)
     return largest
 
 

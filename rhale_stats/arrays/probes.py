@@ -89,7 +89,8 @@ def whole_change(
         return np.asarray(np.abs(change).sum(axis=0))
     curve = np.vstack([np.zeros((1, slope.shape[1])), np.cumsum(steps, axis=0)])
     overlap = width.sum() / span
-    return np.minimum(np.abs(change).sum(axis=0), SWINGS * overlap * np.ptp(curve, axis=0))
+    swings = SWINGS * overlap * np.ptp(curve, axis=0)
+    return np.asarray(np.minimum(np.abs(change).sum(axis=0), swings))
 
 
 def sampled(size: FloatArray, n: int) -> IntArray:
@@ -101,7 +102,7 @@ def sampled(size: FloatArray, n: int) -> IntArray:
     if not total[-1] > 0:
         return np.zeros(0, dtype=np.intp)
     marks = (np.arange(n) + 0.5) / n * total[-1]
-    return np.minimum(np.searchsorted(total, marks), len(size) - 1)
+    return np.asarray(np.minimum(np.searchsorted(total, marks), len(size) - 1))
 
 
 def jump_of(increments: FloatArray) -> tuple[IntArray, FloatArray]:

@@ -68,7 +68,7 @@ def study(options: Options) -> Study:
     over = ("setting", "kind")
     return Study(
         name="regional-timing",
-        title="How long regions take",
+        title="Computing time of regional effects",
         source="RegionalRHALE, section 3.1, Figures 3 and 4",
         claim="The time of r-RHALE grows much more slowly with the layers of a network than that "
         "of r-ALE and r-PDP (20 layers: under 15 s, 1 min and 4 min a feature). At the largest N "

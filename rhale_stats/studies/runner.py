@@ -359,7 +359,7 @@ def run(
     if (results["done"].values[:, :n_replicates] == 1).all():
         return results
     with nullcontext() if file.path is None else locked(file.path):
-        # Again, for another process may have gone on with it in the meantime.
+        # Read again: another process may have written the file in the meantime.
         results = _begun(study, options, seed, n_replicates, file.path)
         done = results["done"].values[:, :n_replicates]
         context = None if study.prepare is None else study.prepare(options)
@@ -565,7 +565,7 @@ def _in_processes(
 def _workers(jobs: int) -> Iterator[list[Connection]]:
     """New processes that work on what they are sent; killed if anything goes wrong.
 
-    They share nothing, and each has a pipe of its own to this process: killing one harms nobody.
+    Each has a pipe of its own to this process and they share nothing, so that killing is safe.
     """
     context = multiprocessing.get_context("spawn")
     processes = []
@@ -587,7 +587,7 @@ def _workers(jobs: int) -> Iterator[list[Connection]]:
             process.kill()
         raise
     finally:
-        # Those that are waiting end when nothing more can come.
+        # A worker that waits for the next portion ends when its pipe is closed.
         for connection in connections:
             connection.close()
         for process in processes:
@@ -596,14 +596,14 @@ def _workers(jobs: int) -> Iterator[list[Connection]]:
 
 @contextmanager
 def _interruptions_wait() -> Iterator[None]:
-    """Let Ctrl-C wait, in this process until the end of the block, in those it starts for ever.
+    """Hold Ctrl-C back until the end of the block, and for ever in processes started inside.
 
-    Ctrl-C reaches all processes of a terminal; those that work are ended by their parent.
+    Ctrl-C reaches all processes of a terminal. Workers must ignore it: their parent ends them.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    # Started with the first process, it would let signals through again.
+    # The first process would start it, and starting it lets signals through again.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -643,7 +643,7 @@ def _serve(connection: Connection) -> None:
     """What a worker does: receive the task, then portions of it, and answer them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.showwarning = print_warning  # type: ignore[assignment]
-    # Bars of several processes are not kept apart by a semaphore, which would outlive the process.
+    # tqdm's own lock is a semaphore of the system, which would outlive a killed process.
     tqdm.set_lock(threading.RLock())
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:

@@ -39,7 +39,7 @@ def study(options: Options) -> Study:
     no_variants(options)
     return Study(
         name="trust",
-        title="Can the plot be trusted?",
+        title="Standard errors with too few and too many bins",
         source="note of June 2021, section 2, Figures 1 to 3",
         claim="K = 3 is too coarse, K = 5 matches the function, K = 20 and 100 are noisy with 100 "
         "rows. With 10,000 rows the standard error gives accurate regions for K = 5, 20 and 100, "
