@@ -17,6 +17,13 @@ from rhale_stats.validate import check_level
 # What a line of `tidy` is of.
 OVERALL, PAIR, ALL = "overall", "pair", "all"
 STEMS = ("h2", "h")
+# Above this, by more than rounding, a share is none.
+WHOLE = 1 + 1e-9
+ABOVE_ONE = {
+    ALL: "the interactions vary more than the output, which main effects offset",
+    OVERALL: "its interactions vary more than the output, which main effects offset",
+    PAIR: "its joint effect varies less than its interaction, which main effects offset",
+}
 
 
 def _pairs(found: xr.Dataset) -> tuple[NDArray[np.int64], list[str]]:
@@ -42,6 +49,19 @@ def with_intervals(found: xr.Dataset, level: float) -> xr.Dataset:
     return confint(found, None, level=level, method="normal")
 
 
+def share(value: Any) -> Any:
+    """A share of a variance; NaN where it is more than the whole, and so no share."""
+    return np.where(value > WHOLE, np.nan, value)[()]
+
+
+def _shares(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
+    """Without shares of more than the whole, and why."""
+    above = frame["h2"] > WHOLE
+    ends = [name for name in frame if str(name).startswith("h2")]
+    frame.loc[above, ends] = np.nan
+    return frame.assign(reason=np.where(above, ABOVE_ONE[kind], ""))
+
+
 def _columns(found: xr.Dataset, suffix: str) -> list[tuple[str, str, int | None]]:
     """Columns of the table: their name, the variable that is in them, and which bound."""
     out: list[tuple[str, str, int | None]] = [(stem, f"{stem}{suffix}", None) for stem in STEMS]
@@ -65,15 +85,18 @@ def tidy(found: xr.Dataset, level: float = 0.95) -> pd.DataFrame:
         return np.asarray((given if bound is None else given.isel(ci_bound=bound)).values)
 
     columns = {name: values(of, end) for name, of, end in _columns(found, "_overall")}
-    frames = [pd.DataFrame({"term": feature_names(found), "kind": OVERALL, **columns})]
+    frame = pd.DataFrame({"term": feature_names(found), "kind": OVERALL, **columns})
+    frames = [_shares(frame, OVERALL)]
     if "h2_pairwise" in found:
         at, terms = _pairs(found)
         found = found.transpose("feature", OTHER, ...)
         columns = {
             name: values(of, end)[at[0], at[1]] for name, of, end in _columns(found, "_pairwise")
         }
-        frames.append(pd.DataFrame({"term": terms, "kind": PAIR, **columns}))
-    return pd.concat(frames, ignore_index=True)
+        frame = pd.DataFrame({"term": terms, "kind": PAIR, **columns})
+        frames.append(_shares(frame, PAIR))
+    out = pd.concat(frames, ignore_index=True)
+    return out if (out["reason"] != "").any() else out.drop(columns="reason")
 
 
 def glance(found: xr.Dataset, level: float = 0.95) -> pd.DataFrame:
@@ -90,7 +113,8 @@ def glance(found: xr.Dataset, level: float = 0.95) -> pd.DataFrame:
         **{name: attrs[name] for name in ("n_rows", "n_rows_total", "n_model_calls")},
         "n_model_rows": attrs["n_model_rows"],
     }
-    return pd.DataFrame([line])
+    frame = _shares(pd.DataFrame([line]), ALL)
+    return frame if frame["reason"].any() else frame.drop(columns="reason")
 
 
 def tidy_difference(compared: xr.Dataset) -> pd.DataFrame:

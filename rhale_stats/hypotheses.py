@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, stats
 
-from rhale_stats import h_statistic_inference, profile_inference, second_order_tests
-from rhale_stats.arrays import accumulate, influence, intervals
+from rhale_stats import h_statistic_inference, meaning, profile_inference, second_order_tests
+from rhale_stats.arrays import accumulate, bin_error, influence, intervals
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.by_part import each_part
+from rhale_stats.curves import fine_of, has_cells, line_moments_of, pieces_of
 from rhale_stats.effects import (
+    Rows,
     check_same_rows,
     columns,
+    estimation_rows,
     is_used_row,
+    own_columns,
     resolution,
 )
 from rhale_stats.h_statistics import is_h_statistics
+from rhale_stats.identity import check_same_output, row_labels
 from rhale_stats.inference import (
     ADJUSTMENTS,
     Clusters,
@@ -32,8 +37,6 @@ from rhale_stats.inference import (
     has_covariance,
     interpolation,
     level_sums,
-    line_moments_of,
-    pieces_of,
     rows_of_feature,
     with_std_error,
 )
@@ -51,22 +54,43 @@ from rhale_stats.schema import (
     slopes,
     software,
 )
+from rhale_stats.seeds import seeded
 from rhale_stats.surface_data import is_surface
-from rhale_stats.validate import check_choice, check_count, check_level, checked, warn
+from rhale_stats.validate import check_choice, check_count, check_level, checked, row_codes, warn
 
 NULLS = {
     "zero": "all effects are 0",
     "constant": "all effects are equal",
-    "homogeneous": "all rows have one effect in a bin",
+    "homogeneous": "all rows have the same effect at a value of the feature",
 }
+# Rules whose cells are the bins.
+FIXED_RULES = ("EqualWidthBins", "QuantileBins", "GivenBins")
+# Why there is no p-value.
+CONSTANT = "the feature is constant"
+APART = "no value of the feature is in the range of both"
+NO_ERROR = "the difference has no standard error at some points"
+EXACT = "both curves differ between samples by numerical error only, so there is no sampling error"
+FEW_GROUPS = "too few groups for that many effects: no degree of freedom is left"
+BIN_ERROR = (
+    "the effect may change within the bins, which spreads local effects as well; pass the rows: "
+    "wald_test(effect, 'homogeneous', local=local)"
+)
 
+# Local effects of pairs, and the effects that were made from them, by parameter.
+PAIRED = (("paired[0]", "a"), ("paired[1]", "b"))
 # Points of a comparison between two edges where a curve is bent.
 QUARTERS = np.array([0.25, 0.5, 0.75])
 
 
 @checked
 @each_part
-def wald_test(effect: xr.Dataset, null: str = "zero", *, adjust: str = "holm") -> xr.Dataset:
+def wald_test(
+    effect: xr.Dataset,
+    null: str = "zero",
+    *,
+    adjust: str = "holm",
+    local: xr.Dataset | None = None,
+) -> xr.Dataset:
     r"""Test of the effects of every feature.
 
     Parameters
@@ -75,47 +99,61 @@ def wald_test(effect: xr.Dataset, null: str = "zero", *, adjust: str = "holm") -
         What `rhale` or `std_error` returned; where that was given groups, they are respected. Or
         `ale2`.
     null : {"zero", "constant", "homogeneous"}
-        Nothing happens: the effects of all bins (and slopes in them) are 0. A straight line: all
-        are equal, and without slopes. An additive model: local effects do not differ within a bin.
-        Of a surface "zero" is no interaction of the two on average, all second differences 0, and
-        "homogeneous" none that hangs on other features; "constant" is for effects.
+        "zero": the effects of all bins, and slopes in them, are 0. "constant": all effects are
+        equal and without slopes, a straight line. "homogeneous": all rows have the same effect at a
+        given value of the feature, as in an additive model. Of a surface "zero" is no interaction
+        on average (all second differences are 0) and "homogeneous" none that depends on other
+        features; "constant" is for effects.
     adjust : str, default "holm"
         Adjustment of the p-values over features, as in `check_unbiased`.
+    local : Dataset, optional
+        What ``effect`` was made from, for "homogeneous": within a bin, local effects also differ
+        because the effect itself changes along the bin, and only the rows can tell the two apart.
 
     Returns
     -------
     Dataset
-        Over (feature): ``statistic``, ``df``, ``p_value``, ``p_value_adjusted``; the null is in
-        the attributes. NaN for a constant feature. `tidy` and `summary` take it. Of a surface one
-        feature, "a:b".
+        Over (feature): ``statistic``, ``df``, ``p_value``, ``p_value_adjusted`` and ``reason``,
+        which says why a p-value is NaN and is empty otherwise; the null and the source of
+        uncertainty are in the attributes. `tidy` and `summary` take it. Of a surface one feature,
+        "a:b".
 
     Raises
     ------
     ValueError
-        Unknown ``null`` or ``adjust``; an effect without the moments of standard errors.
+        Unknown ``null`` or ``adjust``; an effect without the moments of standard errors; ``local``
+        with another null, or one that ``effect`` was not made from.
 
     Notes
     -----
-    Of a surface "zero" is about the means of second differences in the cells: the sum of their
-    squares, times the weight of their rows, against what rows give that change their signs at
-    random. A chi-square with the mean and variance of that stands for it (Brunner, Dette and Munk
-    1997); ``df`` is no whole number. Normal scores would reject far too often in cells of a few
-    rows, which surfaces have. Cells of one row are left out. Rejection at 5 % by simulation is in
-    math [59]. Second differences that are 0 up to rounding in all rows, as in an additive model,
-    have p-value 1; where no cell has two that are not, it is NaN.
+    A p-value is about the sampling of rows: the model is taken as given. It is NaN, with a reason,
+    where no degree of freedom is left (a single bin cannot be unequal), where local effects differ
+    by their numerical error only, and of "constant" where levels have no order of their own.
 
     "zero": each effect over its standard error is brought from Student's t to the normal
     distribution with the same p-value; the sum of squares is chi-squared with as many degrees of
     freedom as there are bins, and slopes. The plain Wald statistic is too large in small bins: with
-    20 bins of 25 rows it rejects 8 % at 5 %. A bin without any spread counts with that of the
-    others. "constant": the same of deviations from the weighted mean (Alexander and Govern 1994), a
+    20 bins of 25 rows it rejects 8 % at 5 %. A bin without any spread takes that of the other bins.
+    "constant": the same of deviations from the weighted mean (Alexander and Govern 1994), with one
     degree of freedom less. With groups the Wald statistic of effects and slopes is compared with F,
-    with a degree of freedom less than groups; with 200 rows in 40 groups and two linear bins of
+    with one degree of freedom less than groups; with 200 rows in 40 groups and two linear bins of
     four it rejects 8 % at 5 %, with 1000 rows in 100 groups 5 %.
 
-    "homogeneous" is no question of chance: any spread beyond rounding refutes it. The statistic is
-    the largest heterogeneity over what rounding makes, the p-value 1 or 0. An effect that moves
-    inside a bin is a spread, too: after `debias` this is not the case.
+    "homogeneous": where no bin has a spread beyond numerical error the p-value is 1. Steps between
+    levels, and slopes across cells that are the bins, have no spread but that of the rows: any
+    refutes the null, and the p-value is 0. Elsewhere rows are put in order of the feature, in
+    triples of neighbours. The two differences within a triple have a mean product of minus the
+    variance of local effects at a value of the feature; an effect that changes smoothly along the
+    feature, or jumps, does not make it negative. ``statistic`` is Student's t of that mean,
+    ``p_value`` its upper tail and ``df`` the number of triples less one.
+
+    Of a surface "zero" is about the means of second differences in the cells: the sum of their
+    squares, times the weight of their rows, is compared with its distribution when rows change
+    their signs at random, by a chi-square with the same mean and variance (Brunner, Dette and Munk
+    1997); ``df`` need not be a whole number. Normal scores would reject far too often in cells of a
+    few rows, which surfaces have. Cells of one row are left out. Rejection at 5 % by simulation is
+    in math [59]. Second differences that are 0 up to rounding in all rows, as in an additive model,
+    are not tested.
 
     References
     ----------
@@ -134,6 +172,11 @@ def wald_test(effect: xr.Dataset, null: str = "zero", *, adjust: str = "holm") -
     """
     check_choice("null", null, tuple(NULLS))
     check_choice("adjust", adjust, ADJUSTMENTS)
+    if local is not None and (null != "homogeneous" or is_surface(effect)):
+        raise ValueError(
+            f"local must be None but for null 'homogeneous' of effects in bins; got local with "
+            f"null {null!r}{' of a surface' if is_surface(effect) else ''}. Leave it out."
+        )
     if is_surface(effect):
         return _test(
             second_order_tests.of_pair(effect),
@@ -144,25 +187,18 @@ def wald_test(effect: xr.Dataset, null: str = "zero", *, adjust: str = "holm") -
             test=f"wald_test, null {null!r}",
         )
     effect = check_effect(effect)
-    if null != "homogeneous":
+    names = feature_names(effect)
+    if null == "homogeneous":
+        own = (
+            {} if local is None else own_columns(estimation_rows(check_local(local), effect), names)
+        )
+        rows = [_homogeneous(one_feature(effect, name), own.get(name)) for name in names]
+    else:
         effect = with_std_error(effect)
-    rows = []
-    for number in range(effect.sizes["feature"]):
-        row = one_feature(effect, number)
-        if not row.sizes["bin"]:
-            rows.append((np.nan, np.nan, np.nan))
-        elif null == "homogeneous":
-            rows.append(_homogeneous(row))
-        elif "n_groups" in row.attrs:
-            rows.append(_grouped(row, null))
-        elif is_categorical(row):
-            rows.append(_correlated(row, null))
-        else:
-            rows.append(_sum_of_squares(row, null))
-    statistic, df, pvalue = np.array(rows).T
+        rows = [_equal(one_feature(effect, name), null) for name in names]
     return _test(
         effect,
-        {"statistic": statistic, "df": df, "p_value": pvalue},
+        _by_name(rows),
         adjust,
         null=NULLS[null],
         source=str(effect["effect_se"].attrs["source"]) if "effect_se" in effect else "rows",
@@ -170,21 +206,54 @@ def wald_test(effect: xr.Dataset, null: str = "zero", *, adjust: str = "holm") -
     )
 
 
+class _Wald(NamedTuple):
+    """A test of one feature, or why there is none."""
+
+    statistic: float = float("nan")
+    df: float = float("nan")
+    p_value: float = float("nan")
+    reason: str = ""
+
+
+def _by_name(rows: Sequence[_Wald]) -> dict[str, Any]:
+    """Tests of all features, as arrays by name."""
+    return {name: np.array(values) for name, *values in zip(_Wald._fields, *rows, strict=True)}
+
+
+def _equal(row: xr.Dataset, null: str) -> _Wald:
+    """All effects of one feature are 0, or equal."""
+    if not row.sizes["bin"]:
+        return _Wald(reason=CONSTANT)
+    if null == "constant":
+        if meaning.is_unordered(row):
+            return _Wald(reason=meaning.ORDER)
+        if row.sizes["bin"] == 1 and not slopes(row).any():
+            return _Wald(df=0.0, reason=meaning.ONE_BIN)
+    if reason := meaning.of_effects(row):
+        return _Wald(reason=reason)
+    if "n_groups" in row.attrs:
+        return _grouped(row, null)
+    return _correlated(row, null) if is_categorical(row) else _sum_of_squares(row, null)
+
+
 def _test(
-    effect: xr.Dataset, values: dict[str, FloatArray], adjust: str, **facts: str | float
+    effect: xr.Dataset, values: dict[str, Any], adjust: str, **facts: str | float
 ) -> xr.Dataset:
-    """Results of a test, over features."""
+    """Results of a test, over features; ``reason`` says why there is no p-value."""
     names = {
         "statistic": "test statistic",
         "df": "degrees of freedom",
         "p_value": "p-value",
         "p_value_adjusted": "p-value, adjusted over features",
+        "reason": "why there is no p-value",
     }
+    nothing = np.full(len(values["p_value"]), "")
+    values = {"reason": nothing} | values
     values = values | {"p_value_adjusted": adjusted(values["p_value"], adjust)}
     return xr.Dataset(
         {
-            name: ("feature", array, {"long_name": names.get(name, name), "units": "1"})
-            for name, array in values.items()
+            name: ("feature", values[name], {"long_name": names.get(name, name), "units": "1"})
+            for name in (*(name for name in values if name != "reason"), "reason")
         },
         {"feature": effect["feature"], "feature_kind": effect["feature_kind"]},
         {
@@ -201,23 +270,22 @@ def _test(
     )
 
 
-def _sum_of_squares(row: xr.Dataset, null: str) -> tuple[float, float, float]:
+def _sum_of_squares(row: xr.Dataset, null: str) -> _Wald:
     """Independent bins: sums of squares of normal scores."""
-    pieces, n = pieces_of(row), row["n_effective"].values
+    cells = fine_of(row)
     linear = slopes(row) != 0
-    degrees = n - 1 - linear
-    variance = row["heterogeneity"].values ** 2
+    variance, degrees = cells.variance, cells.degrees
     known = (degrees > 0) & (variance >= 0)
     if not known.any():
-        return float("nan"), float("nan"), float("nan")
-    least = resolution(pieces.mean, float(row["local_effect_error"]))
-    # A few rows may happen to be alike: where other bins have a spread, theirs counts.
+        return _Wald(reason=meaning.NO_ROWS)
+    least = resolution(cells.pieces.mean, float(row["local_effect_error"]))
+    # A few rows may happen to be alike: where others have a spread, theirs counts.
     pooled = np.average(variance[known], weights=degrees[known])
-    variance = np.where(variance <= least**2, pooled, variance)
-    noise = accumulate.line_noise(variance, pieces, line_moments_of(row), n)
+    cells = cells._replace(variance=np.where(variance <= least**2, pooled, variance))
+    variance, degrees, effect = cells.effect_variance(), bin_degrees(row), row["effect"].values
+    known = (degrees > 0) & (variance >= 0)
     # A mean that is known exactly differs from 0 by more than rounding, or does not.
-    mean, se = pieces.mean[known], np.sqrt(noise.mean[known])
-    se = np.maximum(se, least)
+    mean, se = effect[known], np.maximum(np.sqrt(variance[known]), least)
     centre, df = 0.0, float(known.sum())
     if null == "constant":
         centre, df = float(np.average(mean, weights=(se.min() / se) ** 2)), df - 1
@@ -225,26 +293,25 @@ def _sum_of_squares(row: xr.Dataset, null: str) -> tuple[float, float, float]:
     sloped = known & linear
     if sloped.any():
         # The slope without what it shares with the mean.
+        noise = _noise_in_the_middle(row)
         shared = noise.covariance[sloped] / noise.mean[sloped]
-        slope = pieces.slope[sloped] - shared * (pieces.mean[sloped] - centre)
+        slope = slopes(row)[sloped] - shared * (effect[sloped] - centre)
         alone = noise.slope[sloped] - shared * noise.covariance[sloped]
-        width = np.diff(pieces.edges)[sloped]
+        width = np.diff(row["edge_value"].values)[sloped]
         alone = np.sqrt(np.maximum(alone, (least / width) ** 2))
         total += float(np.sum(intervals.normal_score(slope / alone, degrees[sloped]) ** 2))
         df += float(sloped.sum())
     if df <= 0:
-        return 0.0, 0.0, 1.0
-    return total, df, float(stats.chi2.sf(total, df))
+        return _Wald(df=0.0, reason=meaning.NO_ROWS)
+    return _Wald(total, df, float(stats.chi2.sf(total, df)))
 
 
-def _correlated(row: xr.Dataset, null: str) -> tuple[float, float, float]:
+def _correlated(row: xr.Dataset, null: str) -> _Wald:
     """Steps between levels, which share rows: normal scores with their correlation."""
     value, covariance = row["effect"].values, row["effect_cov"].values
     contrast = np.eye(len(value))
     if null == "constant":
         contrast = np.diff(contrast, axis=0)
-    if not len(contrast):
-        return 0.0, 0.0, 1.0
     least = resolution(value, float(row["local_effect_error"]))
     own = np.diagonal(covariance) + least**2
     # Satterthwaite's degrees of freedom, as if steps were independent.
@@ -253,13 +320,11 @@ def _correlated(row: xr.Dataset, null: str) -> tuple[float, float, float]:
     covariance = contrast @ (covariance + least**2 * np.eye(len(own))) @ contrast.T
     se = np.sqrt(np.diagonal(covariance))
     score = np.sign(value) * intervals.normal_score(value / se, degrees)
-    # Where the t tail underflows, a score is as large as it can be.
-    score = np.clip(score, -intervals.MOST, intervals.MOST)
     statistic = float(score @ np.linalg.pinv(covariance / np.outer(se, se), hermitian=True) @ score)
-    return statistic, float(len(score)), float(stats.chi2.sf(statistic, len(score)))
+    return _Wald(statistic, float(len(score)), float(stats.chi2.sf(statistic, len(score))))
 
 
-def _grouped(row: xr.Dataset, null: str) -> tuple[float, float, float]:
+def _grouped(row: xr.Dataset, null: str) -> _Wald:
     """Groups of rows: Wald statistic over its degrees of freedom, compared with F."""
     value, covariance = row["effect"].values, row["effect_cov"].values
     contrast = np.eye(len(value))
@@ -279,22 +344,49 @@ def _grouped(row: xr.Dataset, null: str) -> tuple[float, float, float]:
     covariance = covariance + least**2 * np.eye(len(value))
     value, covariance = contrast @ value, contrast @ covariance @ contrast.T
     df = float(len(value))
-    if not df:
-        return 0.0, 0.0, 1.0
     statistic = float(value @ np.linalg.pinv(covariance, hermitian=True) @ value)
     of_groups = float(row.attrs["n_groups"]) - 1
     # Hotelling's correction: the covariance has fewer degrees of freedom than its size asks for.
     left = of_groups - df + 1
     if left <= 0:
-        return statistic, df, float("nan")
-    return statistic, df, float(stats.f.sf(statistic * left / (of_groups * df), df, left))
+        return _Wald(statistic, df, reason=FEW_GROUPS)
+    return _Wald(statistic, df, float(stats.f.sf(statistic * left / (of_groups * df), df, left)))
 
 
-def _homogeneous(row: xr.Dataset) -> tuple[float, float, float]:
-    """Spread over rounding."""
-    least = resolution(row["effect"].values, float(row["local_effect_error"]))
+def _homogeneous(row: xr.Dataset, own: tuple[Rows, int] | None) -> _Wald:
+    """Whether rows at a value of the feature differ; ``own``: their columns, and which is it."""
+    if not row.sizes["bin"]:
+        return _Wald(reason=CONSTANT)
+    least = meaning.least_effect(row)
     largest = float(np.nanmax(row["heterogeneity"].values, initial=0.0)) / least
-    return largest, float(row.sizes["bin"]), 1.0 if largest <= 1 else 0.0
+    if largest <= 1 or is_categorical(row) or _bins_are_cells(row):
+        # Nothing but rows makes a spread here.
+        return _Wald(largest, float(row.sizes["bin"]), 1.0 if largest <= 1 else 0.0)
+    if own is None:
+        return _Wald(reason=BIN_ERROR)
+    rows, position = own
+    x, g = rows.x[position], rows.local_effect[position]
+    check_same_rows(row, x, rows)
+    ordered = bin_error.ordered_rows(
+        row["edge_value"].values, x, g, None, frequency=False, rng=np.random.default_rng(0)
+    )
+    product = bin_error.neighbour_products(ordered.g, least)
+    if len(product) < 2:
+        return _Wald(reason=meaning.NO_ROWS)
+    variance, df = -float(product.mean()), float(len(product) - 1)
+    if variance <= least**2:
+        return _Wald(0.0, df, 1.0)
+    statistic = variance / float(product.std(ddof=1) / np.sqrt(len(product)))
+    return _Wald(statistic, df, float(stats.t.sf(statistic, df)))
+
+
+def _bins_are_cells(row: xr.Dataset) -> bool:
+    """Whether the bins of one feature are those that finite differences were taken across."""
+    of_ale = row.attrs.get("method") == "ale" and row.attrs.get("bin_rule") in FIXED_RULES
+    if "cell_value" not in row:
+        return of_ale
+    cells = row["cell_value"].values
+    return np.array_equal(cells[np.isfinite(cells)], row["edge_value"].values)
 
 
 @checked
@@ -346,11 +438,10 @@ def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") 
     rows = []
     for number in range(effect.sizes["feature"]):
         row = one_feature(effect, number)
-        rows.append(_small(row, delta) if row.sizes["bin"] else (np.nan, np.nan, np.nan))
-    statistic, df, pvalue = np.array(rows).T
+        rows.append(_small(row, delta) if row.sizes["bin"] else _Wald(reason=CONSTANT))
     return _test(
         effect,
-        {"statistic": statistic, "df": df, "p_value": pvalue},
+        _by_name(rows),
         adjust,
         null=f"some effect is {delta:g} or more, or -{delta:g} or less",
         source=str(effect["effect_se"].attrs["source"]),
@@ -358,14 +449,12 @@ def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") 
     )
 
 
-def _small(row: xr.Dataset, delta: float) -> tuple[float, float, float]:
+def _small(row: xr.Dataset, delta: float) -> _Wald:
     """The bin that is least surely small decides."""
     slope, half = slopes(row), np.diff(row["edge_value"].values) / 2
     linear = slope != 0
-    effect, n = row["effect"].values, row["n_effective"].values
-    degrees = n - 1 - linear
-    if "n_groups" in row.attrs:
-        degrees = np.full(len(n), float(row.attrs["n_groups"]) - 1)
+    effect, degrees = row["effect"].values, bin_degrees(row)
+    n = row["n_effective"].values
     least = resolution(effect, float(row["local_effect_error"]))
     se = [row["effect_se"].values]
     values = [effect]
@@ -378,12 +467,12 @@ def _small(row: xr.Dataset, delta: float) -> tuple[float, float, float]:
     distance = np.asarray(np.minimum(delta - value, delta + value) / error)
     pvalue = np.asarray(stats.t.sf(distance, np.broadcast_to(degrees, distance.shape)))
     if np.isnan(pvalue).all():
-        return float("nan"), float("nan"), float("nan")
+        return _Wald(reason=meaning.NO_ROWS)
     # A bin without a standard error may hold anything.
     if np.isnan(pvalue).any():
-        return float("nan"), float("nan"), 1.0
+        return _Wald(p_value=1.0)
     place, k = np.unravel_index(int(np.argmax(pvalue)), pvalue.shape)
-    return float(distance[place, k]), float(degrees[k]), float(pvalue[place, k])
+    return _Wald(float(distance[place, k]), float(degrees[k]), float(pvalue[place, k]))
 
 
 def _noise_in_the_middle(row: xr.Dataset) -> accumulate.Noise:
@@ -396,11 +485,14 @@ def _noise_in_the_middle(row: xr.Dataset) -> accumulate.Noise:
         row["heterogeneity"].values ** 2, pieces, line_moments_of(row), row["n_effective"].values
     )
     away = pieces.away()
-    middle = noise.of(np.ones(len(away)), away)
-    return accumulate.Noise(middle, noise.covariance + away * noise.slope, noise.slope)
+    shared = noise.covariance + away * noise.slope
+    if "effect_slope_covariance" in row:
+        shared = row["effect_slope_covariance"].values
+    return accumulate.Noise(row["effect_se"].values ** 2, shared, noise.slope)
 
 
 @checked
+@seeded
 @each_part
 def compare(
     a: xr.Dataset,
@@ -410,7 +502,7 @@ def compare(
     groups: ArrayLike | None = None,
     level: float = 0.95,
     n_draws: int = 20_000,
-    rng: np.random.Generator | int | None = 0,
+    rng: np.random.Generator | int | None = None,
     adjust: str = "holm",
 ) -> xr.Dataset:
     r"""Difference of two curves with its band, and a test of no difference anywhere.
@@ -469,16 +561,22 @@ def compare(
 
     Notes
     -----
-    A surface without main effects hangs on where the rows lie; that of two samples may differ for
-    this alone. Second differences of cells do not, if the others go with the two in the same way.
+    A centred surface depends on the joint distribution of the two features, so two samples can
+    differ for that reason alone. Second differences of cells do not, provided the other features
+    have the same conditional distribution given the two.
 
     Math [27] and [31]: the statistic is compared with the largest of as many normal errors with the
-    covariance of the difference. Models and bins are taken as given.
+    covariance of the difference. Models and bins are taken as given: a small p-value says that
+    these two models differ on average over the rows, not that refitted models would. It is NaN,
+    with a ``reason``, where the difference has no standard error.
 
     Between edges constant bins make the difference straight; linear ones make it, and its error, a
-    parabola. A straight line between quarters misses a sixteenth of what it bulges. The points
-    hang on edges alone: where the difference itself turns would be a place that it chose, with
-    which the test rejects somewhat more often (math [31]).
+    parabola. A straight line between quarters misses a sixteenth of its bulge. The evaluation
+    points depend on the bin edges only: data-driven points, such as the extremum of the estimated
+    difference, would inflate the type I error (math [31]).
+
+    Degrees of freedom are those of Welch and Satterthwaite at every point; of pairs the smaller of
+    the two curves'. Band and test take the smallest of all points.
 
     Pairs may have weights. Precision weights may differ between the two; frequencies count pairs
     and are the same in both, unless pairs are in groups. The influences of a pair, or the sums of a
@@ -493,7 +591,7 @@ def compare(
     ...     X = np.random.default_rng(seed).uniform(-1, 1, (500, 2))
     ...     local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
     ...     effects.append(rs.rhale(local, bins=rs.EqualWidthBins(5)))
-    >>> rs.compare(*effects)["p_value"].round(1).values
+    >>> rs.compare(*effects, rng=0)["p_value"].round(1).values
     array([0.7, 0.4])
     """
     check_level(level)
@@ -529,8 +627,9 @@ def compare(
             f"a and b must have a feature in common; got {', '.join(feature_names(a))} and "
             f"{', '.join(feature_names(b))}."
         )
+    check_same_output(a, b, ("a", "b"), facts=("scale",))
     a, b = with_std_error(a), with_std_error(b)
-    pairs = None if paired is None else _pairs((a, b), paired, groups)
+    pairs = None if paired is None else _pairs((a, b), paired, groups, names)
     if pairs is None and groups is not None:
         raise ValueError(
             "groups must come with paired; got groups alone. Without pairs give them to the "
@@ -541,7 +640,7 @@ def compare(
     for name, stream in zip(names, streams, strict=True):
         rows = one_feature(a, name), one_feature(b, name)
         if not (rows[0].sizes["bin"] and rows[1].sizes["bin"]):
-            found.append(_nothing())
+            found.append(_nothing(CONSTANT))
             continue
         _check_same_levels(rows)
         fits = fit_of(rows[0]), fit_of(rows[1])
@@ -549,7 +648,7 @@ def compare(
         if len(z):
             found.append(_difference(rows, fits, z, pairs, level, n_draws, stream))
         else:
-            found.append(_nothing())
+            found.append(_nothing(APART))
             apart.append(name)
     if apart:
         without = ", ".join(repr(name) for name in apart)
@@ -587,6 +686,7 @@ def _labelled(
         {
             "statistic": np.array([one.statistic for one in found]),
             "p_value": np.array([one.p_value for one in found]),
+            "reason": np.array([one.reason for one in found]),
         },
         adjust,
         null="no difference between the curves",
@@ -664,11 +764,12 @@ class _Difference(NamedTuple):
     difference_band: FloatArray
     statistic: float
     p_value: float
+    reason: str
 
 
-def _nothing() -> _Difference:
+def _nothing(reason: str) -> _Difference:
     none, bounds = np.full(0, np.nan), np.full((0, 2), np.nan)
-    return _Difference(none, none, none, bounds, bounds, np.nan, np.nan)
+    return _Difference(none, none, none, bounds, bounds, np.nan, np.nan, reason)
 
 
 def _independent(a: xr.Dataset, b: xr.Dataset) -> str:
@@ -679,7 +780,9 @@ def _independent(a: xr.Dataset, b: xr.Dataset) -> str:
 
 def _grid(fits: tuple[Fit, Fit]) -> FloatArray:
     """Edges of both curves within the range of both, and quarters where one is bent; or nothing."""
-    edges = [fit.pieces.edges for fit in fits]
+    edges = [fit.edges for fit in fits]
+    if not all(map(len, edges)):
+        return np.full(0, np.nan)
     low, high = max(one[0] for one in edges), min(one[-1] for one in edges)
     if not low < high:
         return np.full(0, np.nan)
@@ -688,7 +791,8 @@ def _grid(fits: tuple[Fit, Fit]) -> FloatArray:
     width, middle = np.diff(z), (z[:-1] + z[1:]) / 2
     bent = np.zeros(len(width), dtype=bool)
     for fit in fits:
-        bent |= fit.pieces.slope[bin_index(fit.pieces.edges, middle)] != 0
+        inside = bin_index(fit.pieces.edges, z[:-1]) != bin_index(fit.pieces.edges, middle)
+        bent |= inside | (fit.pieces.slope[bin_index(fit.pieces.edges, middle)] != 0)
     return np.union1d(z, z[:-1][bent, None] + width[bent, None] * QUARTERS)
 
 
@@ -704,44 +808,61 @@ def _difference(
     """One feature: the difference at points within the range of both."""
     values = [accumulate.curve_at(fit.pieces.edges, fit.curve, fit.pieces.slope, z) for fit in fits]
     if pairs is None:
-        covariance = _covariance(rows[0], fits[0], z) + _covariance(rows[1], fits[1], z)
+        parts = [_covariance(row, fit, z) for row, fit in zip(rows, fits, strict=True)]
+        covariance = parts[0] + parts[1]
         of_groups = [row.attrs.get("n_groups") for row in rows]
     else:
         covariance, of_groups = _paired_covariance(pairs, rows, fits, z)
-    degrees = min(
-        float(np.min(fit.curve_degrees(z), initial=np.inf)) if n_groups is None else n_groups - 1.0
+    own = [
+        fit.curve_degrees(z) if n_groups is None else np.full(len(z), n_groups - 1.0)
         for fit, n_groups in zip(fits, of_groups, strict=True)
+    ]
+    degrees = (
+        intervals.welch(np.diagonal(parts[0]), np.diagonal(parts[1]), *own)
+        if pairs is None
+        else np.minimum(*own)
     )
-    return _of_values(z, (values[0], values[1]), covariance, degrees, level, n_draws, rng)
+    least = sum(meaning.least_effect(row) for row in rows) * float(np.ptp(z))
+    return _of_values(z, (values[0], values[1]), covariance, degrees, level, n_draws, rng, least)
 
 
 def _of_values(
     z: FloatArray,
     values: tuple[FloatArray, FloatArray],
     covariance: FloatArray,
-    degrees: float,
+    degrees: FloatArray,
     level: float,
     n_draws: int,
     rng: np.random.Generator,
+    least: float = 0.0,
 ) -> _Difference:
-    """The difference of two curves at points, with the covariance of its error."""
+    """The difference of two curves at points, with the covariance of its error.
+
+    ``degrees`` are of freedom, at every point; band and test take the smallest of them. Up to
+    ``least`` there is nothing but numerical error.
+    """
     difference = values[0] - values[1]
     se = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    quantile = intervals.largest_deviation(covariance, level, degrees, n_draws, rng)
-    student = float(intervals.student(level, np.array([degrees]))[0])
+    fewest = float(np.min(degrees[degrees > 0], initial=np.inf))
+    quantile = intervals.largest_deviation(covariance, level, fewest, n_draws, rng)
     # Where nothing is estimated, as at the start, no difference is no deviation.
-    least = 1e-12 * np.abs(np.array(values)).max(initial=0.0)
+    least = max(least, 1e-12 * float(np.abs(np.array(values)).max(initial=0.0)))
     with np.errstate(invalid="ignore", divide="ignore"):
         scaled = np.where(np.abs(difference) <= least, 0.0, np.abs(difference) / se)
-    statistic = float(scaled.max())
+    statistic, reason = float(scaled.max()), ""
+    if np.isnan(statistic):
+        reason = NO_ERROR
+    elif statistic > 0 and (se <= least).all():
+        statistic, reason = float("nan"), EXACT
     return _Difference(
         z,
         difference,
         se,
-        intervals.around(difference, student * se),
+        intervals.around(difference, intervals.student(level, degrees) * se),
         intervals.around(difference, quantile * se),
         statistic,
-        intervals.largest_deviation_pvalue(covariance, statistic, degrees, n_draws, rng),
+        intervals.largest_deviation_pvalue(covariance, statistic, fewest, n_draws, rng),
+        reason,
     )
 
 
@@ -780,7 +901,7 @@ def _compare_profiles(
         found.append(
             _of_values(one.grid, one.values, one.covariance, one.degrees, level, n_draws, stream)
             if len(one.grid)
-            else _nothing()
+            else _nothing(CONSTANT)
         )
     source = "rows against rows, independent" if pairs is None else "pairs of rows"
     return _labelled(found, a, b, names, source, level, adjust)
@@ -790,6 +911,9 @@ def _covariance(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
     """Covariance of a curve at points: of groups from that at edges, and of slopes."""
     if not has_covariance(row):
         return fit.covariance(z)
+    if has_cells(row):
+        weight = interpolation(fit.pieces.edges, z)
+        return np.asarray(weight @ row["cell_curve_cov"].values @ weight.T)
     edges = row["edge_value"].values
     weight = interpolation(edges, z)
     total = weight @ row["curve_cov"].values @ weight.T
@@ -819,13 +943,17 @@ def _pairs(
     effects: tuple[xr.Dataset, xr.Dataset],
     paired: tuple[xr.Dataset, xr.Dataset],
     groups: ArrayLike | None,
+    names: list[str],
 ) -> _Pairs:
     """Raise ``ValueError`` unless rows, weights and groups of both go together."""
-    sizes = [check_local(local).sizes["obs"] for local in paired]
+    paired = _local_pair(paired)
+    sizes = [local.sizes["obs"] for local in paired]
     if sizes[0] != sizes[1]:
         raise ValueError(
             f"paired must be local effects of the same rows; got {sizes[0]} and {sizes[1]} rows."
         )
+    for local, effect, of in zip(paired, effects, PAIRED, strict=True):
+        check_same_output(local, effect, of)
     used = [is_used_row(local, effect) for local, effect in zip(paired, effects, strict=True)]
     if groups is None:
         if any(is_grouped(effect) for effect in effects):
@@ -836,22 +964,59 @@ def _pairs(
             )
         unit, repeats, source = np.arange(sizes[0]), _multiplicity(paired), "pairs of rows"
     else:
-        given = np.asarray(groups)
-        if given.shape != (sizes[0],):
-            raise ValueError(
-                f"groups must have one entry for each of {sizes[0]} pairs; got shape {given.shape}."
-            )
-        names, unit = np.unique(given, return_inverse=True)
-        repeats = np.ones(len(names))
-        n_groups = len(np.unique(unit[used[0] | used[1]]))
+        either = used[0] | used[1]
+        code = row_codes(groups, row_labels(paired[0]), either, "groups", "pairs")
+        n_groups = int(code.max(initial=-1)) + 1
         if n_groups < 2:
             raise ValueError(f"groups must be at least two; got {n_groups}.")
+        # Rows that neither effect uses are of no group that counts.
+        unit = np.zeros(sizes[0], dtype=np.int64)
+        unit[either] = code
+        repeats = np.ones(n_groups)
         source = f"pairs of rows in {n_groups} groups"
     first, second = (
         Clusters(columns(local.isel(obs=rows)), local, unit[rows], len(repeats))
         for local, rows in zip(paired, used, strict=True)
     )
+    for side, effect, of in zip((first, second), effects, PAIRED, strict=True):
+        for name in names:
+            row = one_feature(effect, name)
+            if row.sizes["bin"]:
+                check_same_rows(row, side.rows, feature_position(side.local, name), *of)
+    _check_rows_of_pairs(paired)
     return _Pairs((first, second), repeats, groups is not None, source)
+
+
+def _local_pair(paired: object) -> tuple[xr.Dataset, xr.Dataset]:
+    """The local effects of both sides; raise ``TypeError`` for something else than two."""
+    if not isinstance(paired, tuple | list) or len(paired) != 2:
+        raise TypeError(
+            f"paired must be two Datasets, the local effects of a and those of b; got "
+            f"{type(paired).__name__}."
+        )
+    first, second = (check_local(one, name) for one, (name, _) in zip(paired, PAIRED, strict=True))
+    return first, second
+
+
+def _check_rows_of_pairs(paired: tuple[xr.Dataset, xr.Dataset]) -> None:
+    """Raise ``ValueError`` where rows are named otherwise, or have other values of every feature.
+
+    Some features may have changed between two measurements of the same rows.
+    """
+    first, second = paired
+    advice = "Leave paired out if rows are independent of each other."
+    if not np.array_equal(first["obs"].values, second["obs"].values):
+        raise ValueError(
+            f"paired must be local effects of the same rows in the same order; their rows are "
+            f"named otherwise (obs). {advice}"
+        )
+    common = set(feature_names(first)) & set(feature_names(second))
+    x = [{name: one["x"].sel(feature=name).values for name in common} for one in paired]
+    if not any(np.array_equal(x[0][name], x[1][name], equal_nan=True) for name in common):
+        raise ValueError(
+            f"paired must be local effects of the same rows in the same order; these have other "
+            f"values of every feature. {advice}"
+        )
 
 
 def _multiplicity(paired: tuple[xr.Dataset, xr.Dataset]) -> FloatArray:
@@ -880,18 +1045,21 @@ def _paired_covariance(
     of_groups: list[float | None] = []
     unknown = np.zeros(len(z), dtype=bool)
     for side, row, fit in zip(pairs.sides, rows, fits, strict=True):
-        sums, units = _influences(side, row, fit)
+        sums, units = _influences(side, row, fit, grouped=pairs.grouped)
         n_units = float(pairs.repeats[units].sum())
         levels = is_categorical(row)
-        n_rows = rows_of_feature(row) if levels else float(row["n_obs"].values[fit.here].sum())
-        factor = influence.group_factor(n_units, n_rows, fit.pieces)
+        n_rows = rows_of_feature(row) if levels else _rows_of_curve(side, row, fit)
+        parts = np.unique(fit.cells.bin[fit.cells.here]) if pairs.grouped else fit.pieces.mean
+        n_parameters = len(parts) + int(np.sum(fit.pieces.slope != 0))
+        factor = influence.group_factor(n_units, n_rows, n_parameters)
         at = fit.loadings(z)
         influences.append((sums, at, fit.centering == "mean", factor**0.5))
         of_groups.append(n_units if pairs.grouped else None)
         # Without a residual to spare, or a group, there is no noise to see.
         blind = np.isnan(fit.noise.mean)
         if pairs.grouped:
-            blind |= sums.n_groups() <= 1 + (fit.pieces.slope != 0)
+            few = _groups_of_bins(sums, fit) <= 1 + (fit.pieces.slope != 0)
+            blind |= few
         unknown |= (at.level[:, blind] != 0).any(axis=1)
     covariance = np.zeros((len(z), len(z)))
     # A unit that stands for several moves what so many would, each its share.
@@ -908,21 +1076,48 @@ def _paired_covariance(
     return covariance, of_groups
 
 
-def _influences(side: Clusters, row: xr.Dataset, fit: Fit) -> tuple[influence.RowSums, IntArray]:
+def _groups_of_bins(sums: influence.RowSums, fit: Fit) -> IntArray:
+    """Groups that have rows in the bin of every cell."""
+    if fit.of_levels is not None:
+        return sums.n_groups()
+    bin_of = fit.cells.bin[fit.cells.here]
+    held = sums.mean.tocoo()
+    pairs = np.unique(np.stack([bin_of[held.coords[1]], held.coords[0]]), axis=1)
+    return np.asarray(np.bincount(pairs[0], minlength=int(bin_of.max()) + 1)[bin_of])
+
+
+def _influences(
+    side: Clusters, row: xr.Dataset, fit: Fit, *, grouped: bool
+) -> tuple[influence.RowSums, IntArray]:
     """Influences of units on the stretch that has a curve, and which units have rows there."""
     position = feature_position(side.local, str(row["feature"].values))
     x, g = side.rows.x[position], side.rows.local_effect[position]
-    check_same_rows(row, x, side.rows)
     if is_categorical(row):
         return level_sums(row, side.rows, position, side.group, side.n_groups), np.unique(
             side.group
         )
-    k = bin_index(row["edge_value"].values, x) - fit.here.start
-    # Rows beyond a gap have no part in the curve.
-    there = (k >= 0) & (k < len(fit.curve) - 1)
+    there = _on_curve(x, fit)
+    k = bin_index(fit.pieces.edges, x[there])
     weight = None if side.rows.weight is None else side.rows.weight[there]
     unit = side.group[there]
-    sums = influence.row_sums(
-        fit.pieces, fit.curve, k[there], x[there], g[there], weight, unit, side.n_groups
-    )
+    pieces = fit.pieces
+    if grouped:
+        every = bin_index(fit.cells.pieces.edges, x)
+        pieces = pieces._replace(mean=side.centres(fit.cells, every, g)[fit.cells.here])
+    sums = influence.row_sums(pieces, fit.curve, k, x[there], g[there], weight, unit, side.n_groups)
     return sums, np.unique(unit)
+
+
+def _on_curve(x: FloatArray, fit: Fit) -> NDArray[np.bool_]:
+    """Rows that have a part in the curve: none beyond a gap."""
+    k = bin_index(fit.cells.pieces.edges, x)
+    return np.asarray((k >= fit.cells.here.start) & (k < fit.cells.here.stop))
+
+
+def _rows_of_curve(side: Clusters, row: xr.Dataset, fit: Fit) -> float:
+    """How many these are; frequencies count."""
+    position = feature_position(side.local, str(row["feature"].values))
+    there, rows = _on_curve(side.rows.x[position], fit), side.rows
+    if rows.frequency and rows.weight is not None:
+        return float(rows.weight[there].sum())
+    return float(there.sum())

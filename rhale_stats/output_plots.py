@@ -19,7 +19,7 @@ from rhale_stats.plots import (
     output_label,
     say_constant,
     style,
-    with_standard_errors,
+    with_intervals,
 )
 from rhale_stats.profile_data import check_profile, is_profile
 from rhale_stats.profile_plots import plot_profile_outputs
@@ -97,7 +97,7 @@ def plot_outputs(
     if is_profile(effect):
         return plot_profile_outputs(effect, feature, n_columns=n_columns, axes=axes)
     parts = [
-        with_standard_errors(check_effect(effect.isel({OUTPUT: number})))
+        with_intervals(check_effect(effect.isel({OUTPUT: number})))
         for number in range(effect.sizes[OUTPUT])
     ]
     rows = [one_feature(part, feature) for part in parts]

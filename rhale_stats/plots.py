@@ -22,15 +22,15 @@ from matplotlib.colors import to_rgba
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
-from rhale_stats.arrays.accumulate import curve_at
+from rhale_stats import meaning
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.by_part import has_gaps
 from rhale_stats.category_plots import Ends, draw_levels, draw_shares
-from rhale_stats.effects import estimation_rows
-from rhale_stats.inference import draws_of, std_error
+from rhale_stats.curves import curve_of
+from rhale_stats.effects import check_no_other_model, columns, estimation_rows
+from rhale_stats.inference import confint, draws_of
 from rhale_stats.plot_tools import AVERAGE as AVERAGE
 from rhale_stats.plot_tools import HETEROGENEITY as HETEROGENEITY
 from rhale_stats.plot_tools import HETEROGENEITY_FILL as HETEROGENEITY_FILL
@@ -41,7 +41,7 @@ from rhale_stats.plot_tools import as_array as as_array
 from rhale_stats.plot_tools import given_axes as given_axes
 from rhale_stats.plot_tools import output_label as output_label
 from rhale_stats.plot_tools import style as style
-from rhale_stats.profile_data import is_profile
+from rhale_stats.profile_data import check_profile, is_profile
 from rhale_stats.profile_plots import plot_profile, plot_profiles
 from rhale_stats.schema import (
     EFFECT_VARIABLES,
@@ -51,6 +51,7 @@ from rhale_stats.schema import (
     effect_at,
     feature_names,
     feature_position,
+    in_order,
     is_categorical,
     one_feature,
     refuse_categorical,
@@ -58,13 +59,14 @@ from rhale_stats.schema import (
     units_of,
     with_units,
 )
+from rhale_stats.sizes import sizes_of
 from rhale_stats.unbiasedness import BIASED, LARGE, TOO_FEW
 from rhale_stats.validate import check_count, check_finite, check_level, checked
 
-# Level of intervals that are made here, of standard errors, and their half width in them.
+# Level of the intervals of `confint` where an effect comes without.
 LEVEL = 0.95
-HALF_WIDTH = float(ndtri((1 + LEVEL) / 2))
-
+# So many features are drawn together, the largest.
+MOST_FEATURES = 24
 
 # A curve in a linear bin is drawn as so many straight pieces.
 PARABOLA_PIECES = 32
@@ -103,6 +105,9 @@ POINTS_DRAWN = 3000
 DENSITY_CELLS = 80  # along the axis
 # Area of a point, in points squared: of the usual one, and of the one with most weight at most.
 POINT_AREA, LARGEST_POINT = (2.5, 14.0), 100.0
+# Numbers a feature that depend on the order of its levels, and what stands in their place.
+OF_THE_ORDER = ("average_effect", "heterogeneity_index", "heterogeneity_output")
+NO_VALUE, UNORDERED = "no value", "levels without an order"
 # Those of the pictures of sizes and of differences.
 ESTIMATE, REPLICATES, CHAIN = "estimate", "median of the replicates", "median of a chain"
 EACH = "interval of each feature:"
@@ -153,9 +158,8 @@ def plot_effect(
     ----------
     effect : Dataset
         What `rhale`, `std_error`, `confint` or `confband` returned, or a profile such as `pdp`,
-        which `plot_profile` draws. Without intervals of
-        `confint` they are those of ``curve_se``; where it is missing `std_error` adds it, and where
-        that is impossible there are no intervals.
+        which `plot_profile` draws. `confint` adds its intervals where they are missing; where
+        it cannot there are none.
     feature : str or int
         Name or number of the feature.
     local : Dataset, optional
@@ -185,16 +189,16 @@ def plot_effect(
     intervals and bands of the average do. Of these a pointwise one holds the curve at a given point
     in 95 % of samples, a simultaneous one all of the curve at once.
 
-    Between edges half-widths are straight lines. For the heterogeneity this is exact; intervals of
-    standard errors are never too narrow by it where the bin is constant, because a standard error
-    is convex where the curve is linear. In a linear bin it is an interpolation, and may be too
-    narrow between the edges, by 1.96 ``slope_se`` width^2 / 8 at most, where 1.96 is the quantile.
+    Between edges half-widths are straight lines. For the heterogeneity this is exact. Where the bin
+    is constant, intervals of standard errors are never too narrow between the edges, because a
+    standard error is convex where the curve is linear. In a linear bin they may be, by t
+    ``slope_se`` width^2 / 8 at most, where t is the quantile of `confint`.
 
     A violin is a kernel density estimate from the smallest to the largest local effect of its
-    bin, with Silverman's bandwidth, scaled to the bin's width: its area means nothing. Where the
-    longest tails would leave nothing to see of the bins, the panel holds the central 99 % of the
-    local effects, and a note says how many are off the scale. The rug is the darker the more
-    rows there are, and becomes a strip where its ticks would merge.
+    bin, with Silverman's bandwidth, scaled to the bin's width: its area means nothing. Where long
+    tails would hide the bins, the panel shows the central 99 % of the local effects, and a note
+    says how many are off the scale. The rug is darker where there are more rows, and becomes a
+    strip where its ticks would merge.
 
     In a linear bin the violin is that of the residuals, whose spread is the heterogeneity, and
     follows the line: every local effect is moved along the slope to the middle of the bin.
@@ -202,8 +206,8 @@ def plot_effect(
     Of a categorical feature the upper panel has a bar for every level, with the interval and band
     as whiskers, and the lower one the share of its rows, with their number; ``local`` adds nothing.
 
-    With ``missing="bin"`` rows without a value stand beside the axis: on the curve where the
-    median does, moved by what it does to be missing, with a 95 % interval of that.
+    With ``missing="bin"`` a mark beside the axis shows the rows without a value: the curve at the
+    median plus the effect of a missing value, with the interval of that effect.
 
     A bin without rows leaves a gap. A figure has one legend, above its panels; in one of your own
     ``layout="constrained"`` makes room for it.
@@ -227,8 +231,10 @@ def plot_effect(
     """
     if is_profile(effect):
         return plot_profile(effect, feature, ax)
-    effect = with_standard_errors(check_effect(effect))
-    row = one_feature(effect, feature)
+    effect = check_effect(effect)
+    # The others are not drawn.
+    effect = with_intervals(effect.isel(feature=[feature_position(effect, feature)]))
+    row = one_feature(effect, 0)
     rows = None
     if local is not None:
         rows = rows_of(estimation_rows(check_local(local), effect), row)
@@ -280,6 +286,7 @@ def plot_effects(
     features: str | int | Sequence[str | int] | None = None,
     *,
     n_columns: int = 3,
+    max_features: int = MOST_FEATURES,
     axes: Sequence[Axes] | NDArray[np.object_] | None = None,
 ) -> NDArray[np.object_]:
     """Curves of all features on a grid, with one y scale.
@@ -292,13 +299,16 @@ def plot_effects(
     ----------
     effect : Dataset
         What `rhale`, `std_error`, `confint` or `confband` returned, or a profile such as `pdp`,
-        which `plot_profile` draws. Without intervals of
-        `confint` they are those of ``curve_se``; where it is missing `std_error` adds it, and where
-        that is impossible there are no intervals.
+        which `plot_profile` draws. `confint` adds its intervals where they are missing; where
+        it cannot there are none.
     features : name, number, or sequence of them, optional
-        Features to draw, in this order. By default all.
+        Features to draw, in this order. By default all, or the ``max_features`` largest.
     n_columns : int, default 3
         Panels a line of a new figure.
+    max_features : int, default 24
+        Where ``features`` are not named and there are more of them, those with the largest
+        importance are drawn, the largest first: the standard deviation of the curve over the rows.
+        A note on the figure says so.
     axes : sequence of Axes, optional
         One a feature. By default those of a new figure.
 
@@ -314,7 +324,8 @@ def plot_effects(
     TypeError
         ``effect`` is something else, or ``axes`` are no Axes.
     ValueError
-        Another number of Axes than of features, no feature, ``n_columns`` below 1.
+        Another number of Axes than of features, no feature, ``n_columns`` or ``max_features`` below
+        1.
 
     References
     ----------
@@ -332,9 +343,17 @@ def plot_effects(
     ['x0', 'x1']
     """
     check_count("n_columns", n_columns, 1)
-    if is_profile(effect):
-        return plot_profiles(effect, features, n_columns=n_columns, axes=axes)
-    effect = with_standard_errors(check_effect(effect))
+    check_count("max_features", max_features, 1)
+    profile = is_profile(effect)
+    effect = check_profile(effect) if profile else check_effect(effect)
+    limited = features is None and axes is None and effect.sizes["feature"] > max_features
+    if limited:
+        features = _largest(effect, max_features)
+    if profile:
+        drawn = plot_profiles(effect, features, n_columns=n_columns, axes=axes)
+        if limited:
+            _say_limited(drawn, effect)
+        return drawn
     if features is None:
         features = feature_names(effect)
     elif isinstance(features, str | int | np.integer):
@@ -342,7 +361,8 @@ def plot_effects(
     positions = [feature_position(effect, feature) for feature in features]
     if not positions:
         raise ValueError("features must name at least one feature; got none.")
-    rows = [one_feature(effect, position) for position in positions]
+    shown = with_intervals(effect.isel(feature=positions))
+    rows = [one_feature(shown, number) for number in range(len(positions))]
     panels = None
     if axes is not None:
         panels = given_axes("axes", axes, len(rows), "one a feature")
@@ -366,8 +386,34 @@ def plot_effects(
         if own:
             size = panels[0].yaxis.label.get_fontsize()
             panels[0].figure.supylabel(output_label(effect), fontsize=size, parse_math=False)
+        if limited:
+            _say_limited(panels, effect)
         draw_legend(panels)
     return as_array(panels)
+
+
+def _largest(effect: xr.Dataset, most: int) -> list[str]:
+    """Features whose curves vary most over the rows; without moments, over their edges."""
+    if "importance" in effect:
+        size = effect["importance"].values
+    else:
+        rows = [one_feature(effect, number) for number in range(effect.sizes["feature"])]
+        size = np.array(
+            [
+                sizes_of(row)["importance"] if "x_variance" in row else float(row["curve"].std())
+                for row in rows
+            ]
+        )
+    order = np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")
+    return [feature_names(effect)[position] for position in order[:most]]
+
+
+def _say_limited(panels: Sequence[Axes] | NDArray[np.object_], effect: xr.Dataset) -> None:
+    """Below a figure, that not all features are drawn."""
+    panels[0].figure.supxlabel(
+        f"the {len(panels)} most important of {effect.sizes['feature']} features (max_features)",
+        fontsize="small",
+    )
 
 
 @checked
@@ -379,10 +425,10 @@ def plot_bins(
 ) -> NDArray[np.object_]:
     """Local effects of the rows against the feature, with its bins and what they estimate.
 
-    Vertical lines are the edges, the others the effect of every bin, sloped where it is linear,
-    with a band of plus and minus its heterogeneity. Bins that fit have points on both sides of
-    their line all along. Where numbers of bins were compared, a second panel shows the loss of
-    each, with the chosen one.
+    Vertical lines are the edges. The other lines are the effect of every bin, sloped where it is
+    linear, with a band of plus and minus its heterogeneity. Where bins fit well, points lie on both
+    sides of their line all along it. Where numbers of bins were compared, a second panel shows the
+    loss of each, with the chosen one.
 
     Parameters
     ----------
@@ -414,10 +460,9 @@ def plot_bins(
     Notes
     -----
     Every row is drawn. Up to 3000 are points, whose area is the weight where rows have weights;
-    more are hexagonal cells, the darker the more rows or weight they hold. Where the longest tails
-    would leave nothing to see of the bins, the panel holds the central 99 % of the local effects,
-    and a note says how many are off the scale. A bin without rows has edges only, one of a single
-    row no band.
+    more are hexagonal cells, darker where they hold more rows or weight. Where long tails would
+    hide the bins, the panel shows the central 99 % of the local effects, and a note says how many
+    are off the scale. A bin without rows has edges only, one of a single row no band.
 
     Numbers of bins that were not allowed, because a bin had too few rows, have no loss; a note says
     how many there are.
@@ -793,14 +838,15 @@ def plot_forest(
 
     Notes
     -----
-    Intervals are ``what_ci``, else plus and minus a normal quantile of ``what_se``. From replicates
-    they are quantiles over all chains, around the median; faint marks below are the medians of
-    the single chains, which agree where there are replicates enough. Replicates of a size that
-    cannot be negative lie too high (see `effect_sizes`, whose intervals are corrected for that).
+    Intervals are those of `confint`: its own where ``effect`` has them at this level. From
+    replicates they are quantiles over all chains, around the median; faint marks below are the
+    medians of the single chains, which agree where there are enough replicates. Replicates of a
+    size that cannot be negative lie too high (see `effect_sizes`, whose intervals are corrected for
+    that).
 
     Features are sorted by absolute value. Effects per unit of a feature can be compared only where
-    features have one unit; other units stand beside the names. Features without a value, such as
-    constant ones, are below all others.
+    features have one unit; other units stand beside the names. Features without a value are below
+    all others: constant ones, and in averages those whose levels have no order of their own.
 
     Examples
     --------
@@ -830,13 +876,15 @@ def plot_forest(
 class _Forest(NamedTuple):
     """Numbers with their intervals (end, feature), and from replicates (chain, feature).
 
-    Features are sorted. ``made`` says of what the intervals are.
+    Features are sorted. ``nothing`` says why a feature has no number, where it has none, and
+    ``made`` of what the intervals are.
     """
 
     names: list[str]
     point: FloatArray
     interval: FloatArray
     chains: FloatArray | None
+    nothing: list[str]
     axis_label: str
     level: float
     made: str
@@ -849,8 +897,9 @@ def _forest(effect: object, what: str, level: float) -> _Forest:
             f"effect must be a Dataset that rhale, effect_sizes or bootstrap returned; got "
             f"{type(effect).__name__}."
         )
-    if what == "average_effect" and "heterogeneity" in effect and "draw" not in effect.dims:
-        effect = with_standard_errors(effect)
+    effect = in_order(effect)
+    if f"{what}_ci" not in effect and "fourth_moment" in effect:
+        effect = confint(effect, level=level)
     values = _per_feature(effect, what)
     chains = None
     if "draw" in values.dims:
@@ -870,6 +919,8 @@ def _forest(effect: object, what: str, level: float) -> _Forest:
         interval, made = _interval_of(effect, what, level)
     if "feature_kind" in effect.coords:
         point = np.where(effect["feature_kind"].values == "constant", np.nan, point)
+    unordered = meaning.is_unordered(effect) & (what in OF_THE_ORDER)
+    point = np.where(unordered, np.nan, point)
     interval = np.where(np.isnan(point), np.nan, interval)
     order = np.argsort(-np.abs(point), kind="stable")  # NaN comes last
     names, axis_label = _forest_labels(effect, values, what)
@@ -877,7 +928,8 @@ def _forest(effect: object, what: str, level: float) -> _Forest:
         [names[position] for position in order],
         point[order],
         interval[:, order],
-        None if chains is None else chains[:, order],
+        None if chains is None else np.where(unordered, np.nan, chains)[:, order],
+        [UNORDERED if unordered[position] else NO_VALUE for position in order],
         axis_label,
         level,
         made,
@@ -910,25 +962,24 @@ def _per_feature(effect: xr.Dataset, what: str) -> xr.DataArray:
 
 
 def _interval_of(effect: xr.Dataset, what: str, level: float) -> tuple[FloatArray, str]:
-    """Interval that a Dataset has or that its standard error makes, and how it was made."""
+    """Interval that a Dataset has, or that `confint` makes at this level, and how it was made."""
     other = None
     if f"{what}_ci" in effect:
-        found = effect[f"{what}_ci"]
-        other = float(found.attrs.get("ci_prob", LEVEL))
+        other = float(effect[f"{what}_ci"].attrs["ci_prob"])
+        if not np.isclose(other, level) and "fourth_moment" in effect:
+            again = confint(effect, level=level)
+            if f"{what}_ci" in again and np.isclose(again[f"{what}_ci"].attrs["ci_prob"], level):
+                effect, other = again, level
         if np.isclose(other, level):
+            found = effect[f"{what}_ci"]
             return _ends(found), str(found.attrs.get("method", "confidence interval"))
-    if f"{what}_se" in effect:
-        half = float(ndtri((1 + level) / 2)) * effect[f"{what}_se"].values
-        value = np.asarray(effect[what].values, dtype=np.float64)
-        return np.stack([value - half, value + half]), "normal, of standard errors"
-    if other is not None:
         raise ValueError(
             f"level must be {other:g}, that of the intervals of {what!r} in effect; got {level:g}. "
             f"Make them again with that level, or draw the bootstrap itself."
         )
     raise ValueError(
-        f"what must have an interval; effect holds {what!r} without one. Draw boot = "
-        f"bootstrap(local, effect), or effect_sizes(effect, boot)."
+        f"what must have an interval; effect holds {what!r} without one. Call confint(effect), or "
+        f"draw boot = bootstrap(local, effect), or effect_sizes(effect, boot)."
     )
 
 
@@ -990,10 +1041,10 @@ def _draw_forest(panel: Axes, forest: _Forest) -> None:
         zorder=3,
         label=ESTIMATE if forest.chains is None else REPLICATES,
     )
-    for nothing in place[np.isnan(forest.point)]:
+    for number in np.flatnonzero(np.isnan(forest.point)):
         panel.annotate(
-            "no value",
-            (0.5, nothing),
+            forest.nothing[number],
+            (0.5, place[number]),
             xycoords=("axes fraction", "data"),
             ha="center",
             va="center",
@@ -1015,8 +1066,8 @@ def plot_edges(
     """How well the edges of one feature are known: where replicates put them, and how many.
 
     The first panel shows, for every cell of the grid, the share of replicates with an edge in it;
-    the second how many replicates have so many bins. Edges that the data fix are narrow peaks
-    that come near 1.
+    the second how many replicates have so many bins. Edges that the data determine well are narrow
+    peaks near 1.
 
     Parameters
     ----------
@@ -1043,8 +1094,8 @@ def plot_edges(
 
     Notes
     -----
-    The ends of the axis are no edges here. Finer grids have lower bars: a cell holds an edge of
-    fewer replicates.
+    The ends of the axis do not count as edges here. Finer grids have lower bars, since each cell
+    holds an edge of fewer replicates.
 
     Examples
     --------
@@ -1058,7 +1109,7 @@ def plot_edges(
     ('x0', 'number of bins')
     """
     _check_result(boot, "boot", "bootstrap(local, effect, rebin=True)")
-    if not {"edge_frequency", "n_bins"} <= set(boot.data_vars):
+    if not {"edge_frequency", "n_bins"} <= set(boot.variables) or "draw" not in boot["n_bins"].dims:
         raise ValueError(
             "boot must have edges that were chosen again in every replicate; in this one they are "
             "fixed or not counted. Make it with bootstrap(local, effect, rebin=True)."
@@ -1133,9 +1184,9 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
 
     Notes
     -----
-    Dashed lines hold the difference at a given point, thin ones all of it at once: where zero
-    leaves the latter the curves differ. Between the points of the comparison lines are straight:
-    in linear bins they miss a sixteenth of what the difference bulges.
+    Dashed lines are pointwise intervals, thin lines a simultaneous band: where zero is outside the
+    band the curves differ. Between the points of the comparison lines are straight; in linear bins
+    they miss a sixteenth of the bulge of the difference.
 
     Examples
     --------
@@ -1146,7 +1197,7 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
     ...     X = np.random.default_rng(seed).uniform(-1, 1, (500, 2))
     ...     local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
     ...     effects.append(rs.rhale(local, bins=rs.EqualWidthBins(5)))
-    >>> rs.plot_compare(rs.compare(*effects), "x0").texts[0].get_text()
+    >>> rs.plot_compare(rs.compare(*effects, rng=0), "x0").texts[0].get_text()
     'no difference between the curves: p = 0.73, adjusted (holm) 0.74'
     """
     _check_result(comparison, "comparison", "compare(a, b)")
@@ -1237,11 +1288,11 @@ class RowsInBins(NamedTuple):
     bin: IntArray
 
 
-def with_standard_errors(effect: xr.Dataset) -> xr.Dataset:
-    """The effect with standard errors, where it has what they are made of."""
-    if "curve_se" in effect or "fourth_moment" not in effect:
+def with_intervals(effect: xr.Dataset, level: float = LEVEL) -> xr.Dataset:
+    """The effect with its intervals, or those of `confint` where it has what they are made of."""
+    if "curve_ci" in effect or "fourth_moment" not in effect:
         return effect
-    return std_error(effect)
+    return confint(effect, level=level)
 
 
 def rows_of(local: xr.Dataset, row: xr.Dataset) -> RowsInBins | None:
@@ -1255,9 +1306,10 @@ def rows_of(local: xr.Dataset, row: xr.Dataset) -> RowsInBins | None:
         )
     if not row.sizes["bin"]:
         return None
-    column = local.isel(feature=feature_position(local, name))
+    at, there = feature_position(local, name), np.ones(local.sizes["obs"], dtype=bool)
     if has_gaps(local):
-        column = column.isel(obs=column["x"].notnull().values)
+        there = local["x"].isel(feature=at).notnull().values
+    column = local.isel(feature=at, obs=there)
     x, g = (np.asarray(column[name].values, dtype=np.float64) for name in ("x", "local_effect"))
     frequency = local.attrs.get("weight_kind") == "frequency"
     weight = np.ones(len(x))
@@ -1279,6 +1331,7 @@ def rows_of(local: xr.Dataset, row: xr.Dataset) -> RowsInBins | None:
             f"for feature {name!r}; got {outside} of {len(x)} rows outside. Pass the local effects "
             f"that effect was made from, or select the rows first: local.isel(obs=...)."
         )
+    check_no_other_model(row, columns(local.isel(feature=[at], obs=there)), 0)
     return RowsInBins(x, g, weight, frequency, bin_index(edges, x))
 
 
@@ -1347,11 +1400,12 @@ class _Curve(NamedTuple):
 
 
 def _curve(row: xr.Dataset) -> _Curve:
-    """The curve at its edges, and in linear bins between them."""
-    edge, slope = row["edge_value"].values, slopes(row)
-    within = [np.linspace(edge[k], edge[k + 1], PARABOLA_PIECES + 1) for k in np.flatnonzero(slope)]
-    x = np.unique(np.concatenate([edge, *within]))
-    value = curve_at(edge, row["curve"].values, slope, x)
+    """The curve at the edges of its bins and cells, and in linear bins between them."""
+    edge, curve = row["edge_value"].values, curve_of(row)
+    ends, bent = curve.edges, np.flatnonzero(curve.slope)
+    within = [np.linspace(ends[k], ends[k + 1], PARABOLA_PIECES + 1) for k in bent]
+    x = np.unique(np.concatenate([edge, ends, *within]))
+    value = curve.at(x)
 
     def along(at_edges: FloatArray) -> FloatArray:
         return np.asarray(np.interp(x, edge, at_edges))
@@ -1365,9 +1419,6 @@ def _curve(row: xr.Dataset) -> _Curve:
     interval = band = None
     if "curve_ci" in row:
         interval = between(_ends(row["curve_ci"]))
-    elif "curve_se" in row:
-        half = HALF_WIDTH * along(row["curve_se"].values)
-        interval = np.stack([value - half, value + half])
     if "curve_band" in row:
         band = between(_ends(row["curve_band"]))
     return _Curve(x, value, spread, interval, band)
@@ -1384,8 +1435,7 @@ def draw_curve(panel: Axes, row: xr.Dataset) -> None:
     if is_categorical(row):
         whiskers = band_of = None
         if interval is not None:
-            of = row["curve_ci" if "curve_ci" in row else "curve_se"]
-            whiskers = Ends(interval, _interval_label(of))
+            whiskers = Ends(interval, _interval_label(row["curve_ci"]))
         if band is not None:
             band_of = Ends(band, f"{_percent(row['curve_band'])} {CURVE_BAND}")
         colours = {"line": AVERAGE, "uncertainty": UNCERTAINTY}
@@ -1403,8 +1453,7 @@ def draw_curve(panel: Axes, row: xr.Dataset) -> None:
         label=BAND,
     )
     if interval is not None:
-        of = row["curve_ci" if "curve_ci" in row else "curve_se"]
-        _draw_interval(panel, x, interval, of)
+        _draw_interval(panel, x, interval, row["curve_ci"])
     if band is not None:
         _draw_band(panel, x, band, row["curve_band"])
     _draw_missing(panel, row)
@@ -1414,7 +1463,9 @@ def _missing(row: xr.Dataset) -> FloatArray | None:
     """Ends of the interval of rows without a value, their middle between them."""
     if "missing_curve" not in row or np.isnan(row["missing_curve"]):
         return None
-    half = np.nan_to_num(HALF_WIDTH * float(row["missing_effect_se"]))
+    half = 0.0
+    if "missing_effect_ci" in row:
+        half = float(np.nan_to_num(np.ptp(row["missing_effect_ci"].values) / 2))
     return np.asarray(float(row["missing_curve"]) + half * np.array([-1.0, 0.0, 1.0]))
 
 
@@ -1454,8 +1505,8 @@ def _draw_band(panel: Axes, x: FloatArray, ends: FloatArray, of: xr.DataArray) -
 
 
 def _percent(of: xr.DataArray) -> str:
-    """Level of an interval, or of those that are made of a standard error."""
-    return f"{100 * float(of.attrs.get('ci_prob', LEVEL)):g} %"
+    """Level of an interval."""
+    return f"{100 * float(of.attrs['ci_prob']):g} %"
 
 
 def _draw_bins(panel: Axes, row: xr.Dataset) -> None:
@@ -1483,22 +1534,16 @@ def _draw_bins(panel: Axes, row: xr.Dataset) -> None:
         label=BIN_SPREAD,
     )
     thick = np.clip(0.3 * room, 1.4, 3.0)
-    interval = None
     if "effect_ci" in row:
-        of, interval = row["effect_ci"], _ends(row["effect_ci"])
-    elif "effect_se" in row:
-        of, half = row["effect_se"], HALF_WIDTH * row["effect_se"].values
-        interval = np.stack([mean - half, mean + half])
-    if interval is not None:
         panel.errorbar(
             middle,
-            *_bar(interval),
+            *_bar(_ends(row["effect_ci"])),
             fmt="none",
             ecolor=UNCERTAINTY,
             elinewidth=thick,
             capsize=0,
             zorder=5,
-            label=f"{_percent(of)} {BIN_INTERVAL}",
+            label=f"{_percent(row['effect_ci'])} {BIN_INTERVAL}",
         )
     if "effect_band" in row:
         panel.errorbar(

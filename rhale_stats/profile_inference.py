@@ -11,10 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from rhale_stats.arrays import intervals, resample
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.identity import check_boot_of
 from rhale_stats.profile_data import (
     METHOD_NAMES,
     check_profile,
@@ -75,6 +77,12 @@ def degrees_of(row: xr.Dataset) -> FloatArray:
     return np.array(np.broadcast_to(degrees, row.sizes["grid"]))
 
 
+def _least_degrees(row: xr.Dataset, at: NDArray[np.bool_] | slice = slice(None)) -> float:
+    """Those of the point known worst; a point without a standard error has none to count."""
+    degrees = degrees_of(row)[at]
+    return float(np.min(degrees[degrees > 0], initial=np.inf))
+
+
 def _padded(each: Sequence[FloatArray], n_grid: int) -> FloatArray:
     out = np.full((len(each), n_grid, *each[0].shape[1:]), np.nan)
     for number, one in enumerate(each):
@@ -123,6 +131,8 @@ def _of_replicates(row: xr.Dataset, boot: xr.Dataset, level: float, method: str)
     """Ends of the intervals of one feature, expanded as those of effects are."""
     one = own_facts(boot.isel(feature=feature_position(boot, str(row["feature"].values))))
     n_grid = row.sizes["grid"]
+    if not n_grid:
+        return np.full((0, 2), np.nan)  # a constant feature has no curve
     draws = one["curve"].transpose("chain", "draw", "grid").values[..., :n_grid]
     degrees = degrees_of(row)
     n = degrees + 1
@@ -155,7 +165,7 @@ def _check_boot(profile: xr.Dataset, boot: object, method: str) -> xr.Dataset:
             "boot must be of this profile; it has another grid or another centring. Make it again: "
             "bootstrap(ice, profile)."
         )
-    return boot
+    return check_boot_of(profile, boot, ["curve"], "bootstrap(ice, profile)")
 
 
 def confband(profile: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.Dataset:
@@ -165,7 +175,7 @@ def confband(profile: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
     ends = []
     for number, stream in enumerate(streams):
         row = one_profile(profile, number)
-        degrees = float(np.min(degrees_of(row), initial=np.inf))
+        degrees = _least_degrees(row)
         quantile = intervals.largest_deviation(
             row["curve_cov"].values, level, degrees, n_draws, stream
         )
@@ -365,7 +375,13 @@ class Compared(NamedTuple):
     grid: FloatArray
     values: tuple[FloatArray, FloatArray]
     covariance: FloatArray
-    degrees: float
+    degrees: FloatArray
+
+
+def _welch(rows: tuple[xr.Dataset, xr.Dataset]) -> FloatArray:
+    """Degrees of freedom of the difference of two profiles that are independent."""
+    variances = [row["curve_se"].values ** 2 for row in rows]
+    return intervals.welch(*variances, *map(degrees_of, rows))
 
 
 def compared(
@@ -385,13 +401,13 @@ def compared(
     values = rows[0]["curve"].values, rows[1]["curve"].values
     if pairs is None:
         found = rows[0]["curve_cov"].values + rows[1]["curve_cov"].values
-        degrees = min(float(np.min(degrees_of(row), initial=np.inf)) for row in rows)
-        return Compared(grids[0], values, found, degrees)
+        return Compared(grids[0], values, found, _welch(rows))
     behind = rows_behind if a.attrs["method"] in KEPT else curves_of
     sides = [behind(one, name) for one in pairs]
     moved = [_influences(one, str(a.attrs["centering"])) for one in sides]
     error = kernel.sample(moved[0] - moved[1], sides[0].weight, frequency=sides[0].frequency)
-    return Compared(grids[0], values, error.covariance / error.n_effective, error.n_effective - 1)
+    degrees = np.full(len(grids[0]), float(error.n_effective) - 1)
+    return Compared(grids[0], values, error.covariance / error.n_effective, degrees)
 
 
 def _compared_bins(
@@ -409,9 +425,12 @@ def _compared_bins(
             f"bins=GivenBins of the same edges, and of the same levels."
         )
     known = np.all([np.isfinite(row["curve"].values) for row in rows], axis=0)
+    if not known.any():
+        nothing = np.zeros(0)
+        return Compared(nothing, (nothing, nothing), np.zeros((0, 0)), np.inf)
     grid = np.mean([row["grid_value"].values for row in rows], axis=0)[known]
     values = rows[0]["curve"].values[known], rows[1]["curve"].values[known]
-    degrees = min(float(np.min(degrees_of(row)[known], initial=np.inf)) for row in rows)
+    degrees = _welch(rows)
     covariance = rows[0]["curve_cov"].values + rows[1]["curve_cov"].values
     if pairs is not None:
         a, b = (rows_behind(one, name) for one in pairs)
@@ -424,7 +443,8 @@ def _compared_bins(
             )
         apart = a.means(a.values - b.values)
         covariance = kernel.bin_curve(apart, a.grid, str(pairs[0].attrs["centering"])).covariance
-    return Compared(grid, values, covariance[np.ix_(known, known)], degrees)
+        degrees = np.minimum(*map(degrees_of, rows))
+    return Compared(grid, values, covariance[np.ix_(known, known)], degrees[known])
 
 
 def check_pairs(

@@ -38,9 +38,9 @@ from rhale_stats.plots import (
     rows_of,
     say_constant,
     style,
-    with_standard_errors,
+    with_intervals,
 )
-from rhale_stats.regional import check_tree
+from rhale_stats.regional import check_rows_of_tree, check_tree
 from rhale_stats.schema import (
     ROWS,
     check_effect,
@@ -174,7 +174,7 @@ class _Drawn(NamedTuple):
 
 def _everywhere(tree: xr.Dataset, effect: object, local: object) -> _Drawn:
     """The panel of all rows."""
-    whole = with_standard_errors(_global(effect, str(tree["feature"].values)))
+    whole = with_intervals(_global(effect, str(tree["feature"].values)))
     row = one_feature(whole, 0)
     rows = None
     if local is not None:
@@ -188,7 +188,7 @@ def _everywhere(tree: xr.Dataset, effect: object, local: object) -> _Drawn:
 def _one_region(tree: xr.Dataset, leaf: xr.Dataset, effect: xr.Dataset, local: object) -> _Drawn:
     """The panel of a region."""
     effect = check_effect(effect, "effect", "regional_rhale(local, tree)")
-    row = one_feature(with_standard_errors(effect), str(tree["feature"].values))
+    row = one_feature(with_intervals(effect), str(tree["feature"].values))
     rows = None
     if local is not None:
         there = np.flatnonzero(tree[ROWS].values == int(leaf["region"]))
@@ -236,11 +236,7 @@ def _global(effect: object, name: str) -> xr.Dataset:
 
 def _local_of(local: object, tree: xr.Dataset) -> xr.Dataset:
     local = check_local(local)
-    if not np.array_equal(local["obs"].values, tree["obs"].values):
-        raise ValueError(
-            f"local must be the Dataset that the tree was made from; it has {local.sizes['obs']} "
-            f"rows and the tree {tree.sizes['obs']}, or they are named otherwise."
-        )
+    check_rows_of_tree(local, tree)
     return local
 
 

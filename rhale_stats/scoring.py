@@ -11,12 +11,14 @@ from typing import TypeVar
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arrays import accumulate, overlap
+from rhale_stats.arrays import overlap
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.by_part import each_part
+from rhale_stats.curves import curve_of
 from rhale_stats.schema import (
     EFFECT_UNITS,
     OUTPUT_UNITS,
+    check_curves,
     check_effect,
     feature_names,
     one_feature,
@@ -99,7 +101,7 @@ def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
     """
     effect, truth = (
         check_effect(effect),
-        check_effect(truth, "truth", "simulator.truth(effect) or dense_truth"),
+        check_curves(truth, "truth", "simulator.truth(effect) or dense_truth"),
     )
     if "replicate" in effect.dims:
         each = []
@@ -197,7 +199,7 @@ def _scores(row: xr.Dataset, truth: xr.Dataset) -> dict[str, float]:
     largest, average = overlap.curve_distance(
         grid,
         _true_curve(row, truth, cells, grid),
-        accumulate.curve_at(edges, row["curve"].values, slope, grid),
+        curve_of(row).at(grid),
     )
     return {
         "L_mu": float(np.mean(np.abs(mean - effect))),
@@ -256,8 +258,9 @@ def _true_curve(
     """The true curve at grid points, centred as that of the effect is."""
     curve = overlap.accumulated_at(cells, grid)
     edges = row["edge_value"].values
-    here = accumulate.known_stretch(row["weight_share"].values)
-    start, end = edges[here.start], edges[here.stop]
+    own_curve = curve_of(row)
+    known = own_curve.edges[np.isfinite(own_curve.values)]
+    start, end = known[0], known[-1]
     centering = str(row.attrs["centering"])
     if "cell_effect" in truth:
         own = truth["edge_value"].values

@@ -19,6 +19,7 @@ from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 
+from rhale_stats import meaning
 from rhale_stats.arrays import resample
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.intervals import around, largest_deviation, student
@@ -319,10 +320,12 @@ def confint(
     ):
         estimate = surface[name].values
         if chosen == "normal":
-            degrees = surface["n_effective"].values - 1 if name == "second_effect" else np.inf
-            half = student(level, np.broadcast_to(degrees, estimate.shape)) * surface[se].values
-            ends = np.stack([estimate - half, estimate + half], axis=-1)
-            how = "standard errors, " + ("Student's t" if name == "second_effect" else "normal")
+            degrees = surface["n_effective"].values - 1
+            if name == "surface":
+                influence = Rows.of(surface).influence(surface)
+                degrees = kernel.surface_degrees(influence, surface[se].values ** 2)
+            ends = around(estimate, student(level, degrees) * surface[se].values)
+            how = "standard errors, Student's t"
         else:
             ends = _quantiles(surface, boot, name, level)
             if chosen == "basic":
@@ -390,15 +393,16 @@ def tidy(surface: xr.Dataset, *, level: float) -> pd.DataFrame:
     )
     ends = kept_interval(surface, "second_effect", level)
     in_cells = around(estimate, student(level, n - 1) * se) if ends is None else ends[at_a, at_b]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        statistic = estimate / se
-        p_value = 2 * stats.t.sf(np.abs(statistic), n - 1)
+    tested = {}
+    if meaning.holds_model(str(surface["effect_se"].attrs["source"])):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            statistic = np.where(se > rounding(surface), estimate / se, np.nan)
+        tested = {"statistic": statistic, "p_value": 2 * stats.t.sf(np.abs(statistic), n - 1)}
     return frame.assign(
         n_obs=surface["n_obs"].values[at_a, at_b],
         estimate=estimate,
         std_error=se,
-        statistic=statistic,
-        p_value=p_value,
+        **tested,
         conf_low=in_cells[:, 0],
         conf_high=in_cells[:, 1],
         heterogeneity=surface["heterogeneity"].values[at_a, at_b],
@@ -488,19 +492,24 @@ def summary(surface: xr.Dataset, *, level: float) -> Summary:
         ["Rows:", str(attrs["n_rows"]), "Cells:", str(n_cells)],
         ["Weights:", attrs["weight_kind"], "without rows:", str(attrs["n_empty"])],
         ["Centring:", attrs["centering"], "Spread over rows:", f"{size(surface):.4g}"],
+        [
+            *("Uncertainty:", meaning.uncertainty(str(found["surface_se"].attrs["source"]))),
+            *("", ""),
+        ],
     ]
     notes = [
         f"Bins of {attrs['feature_a']}: {attrs['bins_a']}. Of {attrs['feature_b']}: "
         f"{attrs['bins_b']}.",
         f"The {len(chosen)} corners of cells where the surface is farthest from 0. Spread over "
         f"rows: the standard deviation of the surface, in units of the output.",
-        f"Source of variance: {SOURCE}; the model is taken as it is. Intervals are pointwise.",
+        f"Standard errors treat the model and the cells as fixed. Intervals: pointwise, "
+        f"{found['surface_ci'].attrs['method'].removeprefix('standard errors, ')}.",
     ]
     if attrs["n_filled"]:
         share = attrs["n_filled"] / n_cells
         notes.append(
-            f"{attrs['n_filled']} of {n_cells} cells ({100 * share:.0f} %) have no rows: behind "
-            f"them the surface takes the nearest cell's second difference."
+            f"{attrs['n_filled']} of {n_cells} cells ({100 * share:.0f} %) have no rows: the "
+            f"surface takes the second difference of the nearest cell there."
         )
     n_borrowed = int(found["surface_se"].attrs["n_borrowed"])
     if n_borrowed:

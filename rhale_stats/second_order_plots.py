@@ -17,6 +17,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
+from rhale_stats.h_statistic_tables import WHOLE
 from rhale_stats.plots import (
     ERRORS_SHOWN,
     HETEROGENEITY,
@@ -40,6 +41,8 @@ HATCH, UNKNOWN = "////", "0.92"
 # Rows of the rug along each axis at most.
 RUG_ROWS = 400
 CONTOURS = 6
+# In place of a share of more than the whole, and its colour.
+OVER, DARK = "> 100 %", "#01324f"
 ALL = "rows in all fields"
 # Points along a numeric feature.
 FINE = 301
@@ -256,8 +259,10 @@ def plot_h_statistics(
     """H-statistics: bars of the features, and a heat map of the pairs.
 
     Shown are shares of variances, or with ``h_statistic(..., normalize=False)`` sizes in units of
-    the output. Features are in the order of their bars. Shares of pairs are of different variances:
-    a large one may be of little. Sizes compare.
+    the output. Features are in the order of their bars. Shares of pairs are of different variances,
+    so that a large one can be a share of little; sizes can be compared. Where the joint effect of a
+    pair varies less than its interaction, because main effects offset this, there is no share: the
+    field says "> 100 %" and is dark, beyond the end of the scale. A bar ends in an arrow at 100 %.
 
     Parameters
     ----------
@@ -341,15 +346,28 @@ def _draw_bars(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool) -> No
     places = np.arange(len(names))
     name = f"{stem}_overall"
     values = found[name].values
+    above = shares & (values > WHOLE)
+    values = np.where(above, 1.0, values)
     panel.barh(places, values, color=HETEROGENEITY, height=0.7)
+    for place in places[above]:
+        panel.annotate(
+            OVER,
+            (1.0, place),
+            (4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize="small",
+            annotation_clip=False,
+        )
     label = ""
     if f"{name}_ci" in found:
         ends = found[f"{name}_ci"]
         off = np.abs(ends.transpose("ci_bound", "feature").values - values)
-        label = f"lines: {ends.attrs['ci_prob']:.0%} intervals"
+        label = f"lines: {ends.attrs['ci_prob']:.0%} intervals (model as given)"
     elif f"{name}_se" in found:
-        off, label = found[f"{name}_se"].values, "lines: standard errors"
+        off, label = found[f"{name}_se"].values, "lines: standard errors (model as given)"
     if label:
+        off = np.where(above, np.nan, off)
         panel.errorbar(values, places, xerr=off, fmt="none", ecolor=UNCERTAINTY, lw=1.4, capsize=2)
     panel.set_yticks(places, names, parse_math=False)
     panel.invert_yaxis()
@@ -360,7 +378,7 @@ def _draw_bars(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool) -> No
     what = "share of the variance of the output" if shares else _size_label(found)
     panel.set_xlabel(f"{what}\n{label}" if label else what)
     total = float(found[stem])
-    text = f"{100 * total:.3g} %" if shares else f"{total:.3g}"
+    text = _share(total) if shares else f"{total:.3g}"
     title = f"Interactions with all others\nall interactions: {text}"
     panel.set_title(title, parse_math=False, fontsize="medium")
 
@@ -369,9 +387,12 @@ def _draw_pairs(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool) -> N
     values = found[f"{stem}_pairwise"].values
     names = list(map(str, found["feature"].values))
     texts = [
-        ["" if np.isnan(one) else f"{100 * one:.0f} %" if shares else f"{one:.2g}" for one in line]
+        ["" if np.isnan(one) else _share(one) if shares else f"{one:.2g}" for one in line]
         for line in values
     ]
+    over = bool(shares and np.nanmax(values, initial=0.0) > WHOLE)
+    colours = sns.light_palette(HETEROGENEITY, as_cmap=True)
+    colours = colours.with_extremes(over=DARK)
     # Each pair once: below the diagonal.
     hidden = np.isnan(values) | np.triu(np.ones(values.shape, dtype=bool))
     scale = {"label": "share of the variance of the pair" if shares else _size_label(found)}
@@ -379,12 +400,16 @@ def _draw_pairs(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool) -> N
         values,
         vmin=0,
         vmax=1 if shares or np.isnan(values).all() else None,
-        cmap=sns.light_palette(HETEROGENEITY, as_cmap=True),
+        cmap=colours,
         annot=np.array(texts),
         fmt="",
         mask=hidden,
         linewidths=1.0,
-        cbar_kws={**scale, **({"format": PercentFormatter(1.0)} if shares else {})},
+        cbar_kws={
+            **scale,
+            **({"format": PercentFormatter(1.0)} if shares else {}),
+            "extend": "max" if over else "neither",
+        },
         ax=panel,
     )
     places = np.arange(len(names)) + 0.5
@@ -399,3 +424,10 @@ def _draw_pairs(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool) -> N
     kind = "partial dependence" if attrs["h_kind"] == "pdp" else "accumulated local effects"
     rows = f"{attrs['n_rows']} of {attrs['n_rows_total']} rows"
     panel.set_title(f"Interactions of pairs\n{kind}, {rows}", parse_math=False, fontsize="medium")
+    if over:
+        panel.set_xlabel(f"{OVER}: the joint effect varies less\nthan the interaction in it")
+
+
+def _share(value: float) -> str:
+    """A share of a variance; of more than the whole there is none."""
+    return OVER if value > WHOLE else f"{100 * value:.3g} %"

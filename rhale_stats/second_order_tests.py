@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import xarray as xr
+from numpy.typing import NDArray
 from scipy import stats
 
+from rhale_stats import meaning
 from rhale_stats.arrays import intervals
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.moments import FloatArray
@@ -30,6 +32,7 @@ NULLS = {
     "zero": "no interaction on average: all mean second differences are 0",
     "homogeneous": "all rows have one second difference in a cell",
 }
+ADDITIVE = "the second differences are 0 up to their numerical error"
 KEPT_ATTRS = ("feature_a", "feature_b", "kind_a", "kind_b", "units_a", "units_b")
 
 
@@ -50,8 +53,8 @@ def of_pair(surface: xr.Dataset) -> xr.Dataset:
 # --- no interaction -------------------------------------------------------------------------------
 
 
-def wald(surface: xr.Dataset, null: str) -> dict[str, FloatArray]:
-    """`wald_test` of a surface: statistic, degrees of freedom and p-value, of one pair each."""
+def wald(surface: xr.Dataset, null: str) -> dict[str, NDArray[Any]]:
+    """`wald_test` of a surface: statistic, degrees of freedom, p-value, reason; of one pair."""
     if null not in NULLS:
         raise ValueError(
             f"null must be one of {', '.join(map(repr, NULLS))} for a surface; got {null!r}. "
@@ -65,21 +68,21 @@ def wald(surface: xr.Dataset, null: str) -> dict[str, FloatArray]:
     if null == "homogeneous":
         known = np.isfinite(spread)
         largest = float(spread[known].max(initial=0.0)) / least
-        found = (largest, float(known.sum()), 1.0 if largest <= 1 else 0.0)
+        found = (largest, float(known.sum()), 1.0 if largest <= 1 else 0.0, "")
     else:
         # What is 0 up to rounding is 0.
         delta = np.where(np.abs(rows.delta) <= least, 0.0, rows.delta)
         statistic, df = kernel.sign_test(
             len(mean), rows.cell, delta, rows.weight, frequency=rows.frequency
         )
-        p_value = float(stats.chi2.sf(statistic, df)) if df > 0 else 1.0
-        if df == 0 and (delta != 0).any():
+        found = (statistic, df, float(stats.chi2.sf(statistic, df)), "")
+        if df <= 0:
             # One row a cell: its sign says nothing.
-            statistic = p_value = float("nan")
-        found = (statistic, df, p_value)
+            reason = meaning.NO_ROWS if (delta != 0).any() else ADDITIVE
+            found = (float("nan"), 0.0, float("nan"), reason)
     return {
         name: np.array([one])
-        for name, one in zip(("statistic", "df", "p_value"), found, strict=True)
+        for name, one in zip(("statistic", "df", "p_value", "reason"), found, strict=True)
     }
 
 
@@ -89,8 +92,7 @@ def scores(value: FloatArray, se: FloatArray, degrees: FloatArray, least: float)
     se = np.maximum(se, least)
     with np.errstate(invalid="ignore", divide="ignore"):
         t = np.where(there, value / se, 0.0)
-    # Where the t tail underflows, a score is as large as it can be.
-    size = np.minimum(intervals.normal_score(t, np.maximum(degrees, 1e-3)), intervals.MOST)
+    size = intervals.normal_score(t, np.maximum(degrees, 1e-3))
     return np.asarray(np.where(there, np.sign(value) * size, 0.0))
 
 
@@ -136,23 +138,21 @@ class Estimate(NamedTuple):
         return Estimate(
             self.surface - other.surface,
             self.covariance + other.covariance,
-            _welch(self.covariance, other.covariance, self.degrees, other.degrees),
+            intervals.welch(
+                np.diagonal(self.covariance),
+                np.diagonal(other.covariance),
+                self.degrees,
+                other.degrees,
+            ),
             self.mean - other.mean,
             self.cell_covariance + other.cell_covariance,
-            _welch(
-                self.cell_covariance, other.cell_covariance, self.cell_degrees, other.cell_degrees
+            intervals.welch(
+                np.diagonal(self.cell_covariance),
+                np.diagonal(other.cell_covariance),
+                self.cell_degrees,
+                other.cell_degrees,
             ),
         )
-
-
-def _welch(
-    a: FloatArray, b: FloatArray, degrees_a: FloatArray, degrees_b: FloatArray
-) -> FloatArray:
-    """Satterthwaite's degrees of freedom of sums of variances on the diagonals."""
-    first, second = np.diagonal(a), np.diagonal(b)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found = (first + second) ** 2 / (first**2 / degrees_a + second**2 / degrees_b)
-    return np.asarray(np.where(np.isnan(found), np.inf, found))
 
 
 def compared(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats import models
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.validate import check_count, check_finite
+from rhale_stats.parallel import ignoring, numpy_state_kept
+from rhale_stats.validate import aligned, check_count, check_finite
 
 # Rows that stand for all others where Shapley values leave a feature out.
 BACKGROUND = 100
@@ -24,6 +24,7 @@ ALGORITHMS = {
 
 def given_column(shap_values: Any, table: models.Table, position: int) -> FloatArray:
     """Shapley values of one column, (row,), from what was given for it or for all."""
+    shap_values = aligned(shap_values, table.index, "shap_values")
     values = np.asarray(getattr(shap_values, "values", shap_values), dtype=np.float64)
     n_rows, n_columns = table.n_rows, len(table.names)
     if values.shape not in ((n_rows,), (n_rows, n_columns)):
@@ -44,9 +45,8 @@ def shapley_values(
 ) -> tuple[FloatArray, str]:
     """Shapley values of all columns, (row, column, output), and how they were computed."""
     try:
-        with warnings.catch_warnings():
-            # Its colour maps are made in a way that Matplotlib is about to drop.
-            warnings.simplefilter("ignore", PendingDeprecationWarning)
+        # Its colour maps are made in a way that Matplotlib is about to drop.
+        with ignoring(PendingDeprecationWarning):
             import shap
     except ImportError as error:
         raise ImportError(
@@ -85,9 +85,8 @@ def shapley_values(
             )
         return answer if answer.shape[1] > 1 else answer[:, 0]
 
-    # It seeds NumPy's global generator.
-    state = np.random.get_state()  # noqa: NPY002
-    try:
+    # It seeds NumPy's global generator, and draws from it.
+    with numpy_state_kept():
         masker = shap.maskers.Independent(codes.others, max_samples=others.n_rows)
         # The library takes values within 1e-5 of each other for the same.
         masker.invariants = codes.same
@@ -100,8 +99,6 @@ def shapley_values(
             found = found.reshape(rows.sum(), len(table.names), -1)
         else:
             found = np.zeros((0, len(table.names), asked.at_rows().shape[1]))
-    finally:
-        np.random.set_state(state)  # noqa: NPY002
     values = np.zeros((table.n_rows, *found.shape[1:]))
     values[rows] = found
     return values, ALGORITHMS.get(name, f"shap, {name}")

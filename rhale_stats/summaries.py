@@ -14,12 +14,14 @@ from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 
-from rhale_stats import h_statistic_tables, profile_tables, second_order_tests
+from rhale_stats import h_statistic_tables, meaning, profile_tables, second_order_tests
 from rhale_stats import second_order_inference as second_order
-from rhale_stats.arrays.accumulate import curve_at, turning_points
+from rhale_stats.arrays.accumulate import turning_points
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.intervals import around, student
 from rhale_stats.by_part import each_part
+from rhale_stats.curves import curve_of, has_cells
+from rhale_stats.effects import check_same_model
 from rhale_stats.h_statistic_inference import is_h_difference
 from rhale_stats.h_statistics import is_h_statistics
 from rhale_stats.inference import bin_degrees, fit_of, row_degrees, std_error
@@ -32,13 +34,14 @@ from rhale_stats.schema import (
     effect_at,
     feature_names,
     feature_position,
+    in_order,
     is_categorical,
     kept_interval,
     level_names,
+    method_text,
     of_part,
     one_feature,
     position_of,
-    slopes,
     units_of,
     with_units,
 )
@@ -49,8 +52,13 @@ MOST_DIGITS = 17
 COLUMN_SEPARATOR = "   "
 # At which a bin is called biased where `check_unbiased` did not say, and a jump a jump.
 SIGNIFICANCE = 0.05
-# Rules that choose edges by the local effects.
+# Rules that choose edges by the local effects, and what that does to standard errors.
 SEARCHED = ("AdaptiveBins", "OptimalBins", "GreedyBins", "BestEqualWidthBins")
+CHOSEN_BINS = (
+    "Bin edges were chosen on the same rows, which makes intervals of bin effects too narrow: "
+    "honest=True removes this."
+)
+FIXED = "Standard errors treat the model and the bin edges as fixed."
 # What `_kind` calls trees of regions, and the drops of all pairs of columns.
 REGIONS, INTERACTIONS = "regions", "interaction matrix"
 # Losses of trees in words.
@@ -60,6 +68,8 @@ LOSS_NAMES = {"index": "heterogeneity index", "output": "heterogeneity of the ou
 BELOW_DROP, ABOVE_LEVEL, UNCONFIRMED, PRUNED = "drop", "level", "unconfirmed", "pruned"
 # How levels were put in order, where the name alone would not say it.
 ORDERS = {"given": "as given", "as_is": "of the categories or the alphabet"}
+# In place of a share of more than the whole.
+ABOVE_ONE = "> 1"
 # So many pairs of H-statistics are printed.
 MOST_PAIRS = 15
 # Before a node in print, once for every split above it.
@@ -110,13 +120,12 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     -------
     DataFrame
         Columns ``term``, ``bin``, ``bin_left``, ``bin_right``, ``n_obs``, ``estimate``,
-        ``std_error``, ``statistic``, ``p_value`` (of no effect in the bin, two-sided),
-        ``conf_low``, ``conf_high``, ``heterogeneity``, ``heterogeneity_se``; ``slope`` and
-        ``slope_se`` from a rule that makes linear bins, and what `check_unbiased` and `jump_check`
-        found. With categorical features ``level_from`` and ``level_to`` of a step, empty for
-        others. A constant feature has no bins and so no rows. Of a comparison: its points, with
-        ``conf_low``, ``conf_high`` and the band; of another test the columns of `glance`; of sizes
-        a line a size.
+        ``std_error``, ``conf_low``, ``conf_high``, ``heterogeneity``, ``heterogeneity_se``;
+        ``slope`` and ``slope_se`` from a rule that makes linear bins, and what `check_unbiased` and
+        `jump_check` found. With categorical features ``level_from`` and ``level_to`` of a step,
+        empty for others. A constant feature has no bins and so no rows. Of a comparison: its
+        points, with ``conf_low``, ``conf_high`` and the band; of another test the columns of
+        `glance`; of sizes a line a size.
 
         Of regions a line a node: ``term``, ``node``, ``parent``, ``depth``, ``rule``, ``n_obs``,
         ``weight_share``, ``loss``, ``loss_drop`` (by the split that was made), ``best_split`` and
@@ -130,6 +139,12 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         Of profiles such as `pdp` a line a point of the grid: ``term``, ``x`` and, of categories,
         ``level``, ``weight_share``, ``estimate`` (the curve), ``std_error``, ``conf_low``,
         ``conf_high`` and ``spread``.
+
+        Two columns are there only where they have something to say. ``statistic`` and ``p_value``
+        (of no effect in the bin, two-sided) come with standard errors that hold the model: those
+        of the rows alone say nothing of how well the model is known. ``reason`` says why a value
+        is 0 or missing, where some value is: what is smaller than the numerical error of the local
+        effects is 0, and the share of a pair of H-statistics above 1 is missing.
 
     Raises
     ------
@@ -150,6 +165,7 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     2   x1    0    256      0.48       0.14
     3   x1    1    244      0.08       0.15
     """
+    effect = _turned(effect)
     if second_order.is_surface(effect):
         return second_order.tidy(effect, level=level)
     if is_profile(effect):
@@ -183,15 +199,35 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
             texts = level_names(row) if is_categorical(row) else [""] * row.sizes["edge"]
             frame.insert(4, "level_from", texts[:-1])
             frame.insert(5, "level_to", texts[1:])
-        intervals = _wald_columns(row, "effect", level, bin_degrees(row))
+        reasons = meaning.of_bins(row)
+        intervals = _wald_columns(row, "effect", level, bin_degrees(row), reasons)
         lines = {name: row[name].values for name in ("slope", "slope_se") if name in row}
+        alike = meaning.is_alike(row)
         spread = {
-            "heterogeneity": row["heterogeneity"].values,
-            "heterogeneity_se": row["heterogeneity_se"].values,
+            name: np.where(alike, 0.0, row[name].values)
+            for name in ("heterogeneity", "heterogeneity_se")
         }
         checked = {check: row[check].values for check in CHECKED if check in row}
-        frames.append(frame.assign(**intervals, **spread, **lines, **checked))
-    return pd.concat(frames, ignore_index=True)
+        frames.append(frame.assign(**intervals, **spread, **lines, **checked, reason=reasons))
+    return _spoken(pd.concat(frames, ignore_index=True))
+
+
+def _spoken(table: pd.DataFrame) -> pd.DataFrame:
+    """Without columns that have nothing to say in any line."""
+    silent = [
+        name
+        for name, nothing in (
+            *((name, table[name].isna()) for name in ("statistic", "p_value") if name in table),
+            *((name, table[name] == "") for name in ("reason",) if name in table),
+        )
+        if nothing.all()
+    ]
+    return table.drop(columns=silent)
+
+
+def _turned(results: Any) -> Any:
+    """Results with their dimensions in order, of one output or region with its own attributes."""
+    return of_part(in_order(results)) if isinstance(results, xr.Dataset) else results
 
 
 @checked
@@ -211,11 +247,14 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     -------
     DataFrame
         Columns ``term``, ``kind``, ``n_bins``, ``n_obs``, ``estimate`` (mean of the local effects
-        over the rows), ``std_error``, ``statistic``, ``p_value``, ``conf_low``, ``conf_high``,
-        ``heterogeneity`` (root mean square over rows of the bins' standard deviations),
-        ``heterogeneity_output`` and ``heterogeneity_index`` (math [10]), ``curve_min``,
-        ``curve_max``. NaN for a constant feature. Of a test: ``term``, ``statistic``, perhaps
-        ``df``, ``p_value``, ``p_value_adjusted``.
+        over the rows), ``std_error``, ``conf_low``, ``conf_high``, ``heterogeneity`` (root mean
+        square over rows of the bins' standard deviations), ``heterogeneity_output`` and
+        ``heterogeneity_index`` (math [10]), ``curve_min``, ``curve_max``; ``statistic``,
+        ``p_value`` and ``reason`` where they have something to say, as in `tidy`. NaN for a
+        constant feature. Of a nominal feature, whose levels have no order of their own, what
+        depends on their order is NaN: average, its error, ``heterogeneity_output`` and
+        ``heterogeneity_index``. Of a test: ``term``, ``statistic``, perhaps ``df``, ``p_value``,
+        ``p_value_adjusted``, and ``reason`` where some p-value is missing.
 
         Of regions: ``term``, ``n_regions``, ``n_obs``, ``loss`` of all rows, ``loss_left`` (mean
         over the regions, by their weight), ``loss_drop`` from one to the other, ``first_split``,
@@ -251,6 +290,7 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     0   x0       1      1.98           2.27
     1   x1       1      0.29           2.28
     """
+    effect = _turned(effect)
     if second_order.is_surface(effect):
         check_level(level)
         return second_order.glance(effect)
@@ -263,36 +303,51 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     if _kind(effect) == REGIONS:
         return pd.DataFrame([_glance_tree(tree) for tree in _trees(effect)])
     effect = _with_std_error(effect)
+    rows = [one_feature(effect, name) for name in feature_names(effect)]
+    reasons = [meaning.of_average(row) for row in rows]
+    degrees = np.array([row_degrees(row) for row in rows])
+    columns = _wald_columns(effect, "average_effect", level, degrees, reasons)
     share = effect["weight_share"].where(effect["heterogeneity"].notnull())
-    mean_square = (share * effect["heterogeneity"] ** 2).sum("bin", min_count=1) / share.sum("bin")
+    alike = np.array([meaning.is_alike(row)[: row.sizes["bin"]].all() for row in rows])
+    squares = (share * effect["heterogeneity"] ** 2).sum("bin", min_count=1) / share.sum("bin")
+    extent = np.array([_extent(row) for row in rows])
+    columns |= {
+        name: np.where(alike & np.isfinite(values), 0.0, values)
+        for name, values in (
+            ("heterogeneity", np.sqrt(squares.values)),
+            ("heterogeneity_output", effect["heterogeneity_output"].values),
+            ("heterogeneity_index", effect["heterogeneity_index"].values),
+        )
+    }
+    unordered = meaning.is_unordered(effect)
+    for name in (*_WALD, "heterogeneity_output", "heterogeneity_index"):
+        columns[name] = np.where(unordered, np.nan, columns[name])
     frame = pd.DataFrame(
         {
             "term": feature_names(effect),
             "kind": effect["feature_kind"].values.astype(str),
             "n_bins": effect["n_bins"].values,
             "n_obs": effect["n_obs"].sum("bin").values,
+            **columns,
+            "curve_min": extent[:, 0],
+            "curve_max": extent[:, 1],
+            "reason": reasons,
         }
     )
-    degrees = np.array([row_degrees(one_feature(effect, name)) for name in feature_names(effect)])
-    intervals = _wald_columns(effect, "average_effect", level, degrees)
-    extent = np.array([_extent(one_feature(effect, name)) for name in feature_names(effect)])
-    return frame.assign(
-        **intervals,
-        heterogeneity=np.sqrt(mean_square.values),
-        heterogeneity_output=effect["heterogeneity_output"].values,
-        heterogeneity_index=effect["heterogeneity_index"].values,
-        curve_min=extent[:, 0],
-        curve_max=extent[:, 1],
-    )
+    return _spoken(frame)
 
 
 def _extent(row: xr.Dataset) -> tuple[float, float]:
     """Smallest and largest value of the curve of one feature, wherever on the axis it has them."""
-    edges, curve, slope = row["edge_value"].values, row["curve"].values, slopes(row)
-    if np.isnan(curve).all():
+    curve = curve_of(row)
+    if np.isnan(curve.values).all():
         return np.nan, np.nan
-    turns = turning_points(edges, row["effect"].values, slope)
-    values = np.concatenate([curve, curve_at(edges, curve, slope, turns)])
+    if meaning.of_effects(row) == meaning.ZERO:
+        return 0.0, 0.0
+    turns = np.zeros(0)
+    if not has_cells(row):
+        turns = turning_points(curve.edges, row["effect"].values, curve.slope)
+    values = np.concatenate([curve.values, curve.at(turns)])
     return float(np.nanmin(values)), float(np.nanmax(values))
 
 
@@ -314,13 +369,16 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
         ``f.local_effect``, ``f.bin``, ``f.effect`` (of the bin; at the value where that is
         linear), ``f.residual`` (local effect minus effect) and ``f.curve`` at the value;
         ``weight`` where there is one. Of a categorical feature ``f`` is the level and
-        ``f.local_effect`` the mean of the differences to its neighbours; a row is in no one step,
-        so that bin, effect and residual are missing.
+        ``f.local_effect`` the mean of the differences to its neighbours; a row belongs to no single
+        step, so that bin, effect and residual are missing.
 
     Raises
     ------
     KeyError
         A feature of ``effect`` is not in ``local``.
+    ValueError
+        ``local`` has the rows of ``effect``, but the local effects of another model, output or
+        scale.
 
     Examples
     --------
@@ -332,6 +390,7 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
     ['x0', 'x0.local_effect', 'x0.bin', 'x0.effect', 'x0.residual', 'x0.curve']
     """
     local, effect = check_local(local), check_effect(effect)
+    check_same_model(local, effect)
     columns: dict[str, object] = {}
     if "weight" in local:
         columns["weight"] = local["weight"].values
@@ -359,7 +418,7 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
             k = bin_index(edges, x)
             number[:] = k
             mean = np.where(inside, effect_at(row, x, k), np.nan)
-            curve = curve_at(edges, row["curve"].values, slopes(row), x)
+            curve = curve_of(row).at(x)
         number[~inside] = pd.NA
         columns |= {
             name: x,
@@ -379,9 +438,13 @@ def summary(
 ) -> Summary:
     """Printed table: a line a feature, or a line a bin of one feature; of regions the tree.
 
-    What `check_unbiased` and `jump_check` found is shown below it, where they were run. A warning
-    names the features whose heterogeneity is biased in some bin by more than its standard error;
-    without a check it knows of the part of the bias that is linear in the feature.
+    The head says which uncertainty the standard errors hold. t and P are printed only where that
+    includes the model; tests such as `wald_test` treat the model as given and print their P. At
+    most five notes follow.
+
+    What `check_unbiased` and `jump_check` found is shown below the table, where they were run. A
+    warning names the features whose heterogeneity is biased in some bin by more than its standard
+    error; without a check only the part of the bias that is linear in the feature is known.
 
     Of regions there is a line a node, indented below the one that it is part of: rows, loss, the
     best split with the relative drop of the loss that it brings and its p-value, and what became
@@ -431,6 +494,7 @@ def summary(
     |  x3 > 0                    247          0                                      region 1
     =========================================================================================
     """
+    effect = _turned(effect)
     if second_order.is_surface(effect):
         return second_order.summary(effect, level=level)
     if is_profile(effect):
@@ -439,8 +503,10 @@ def summary(
         return _h_summary(effect, feature, level)
     if is_h_difference(effect):
         return _h_difference_summary(effect)
-    if _kind(effect) in ("test", "effect sizes"):
-        return _other_summary(effect)
+    if _kind(effect) == "test":
+        return _test_summary(effect)
+    if _kind(effect) == "effect sizes":
+        return _sizes_summary(effect)
     if _kind(effect) == REGIONS:
         return _regions_summary(effect, feature)
     if _kind(effect) == INTERACTIONS:
@@ -452,32 +518,61 @@ def summary(
     bounds = [f"[{tail:.3g}", f"{1 - tail:.3g}]"]
     if feature is None:
         title = f"{_method(effect)}: effects on {_output(effect)}"
-        body, notes = _feature_table(effect, bounds, level)
+        body, meanings, reasons = _feature_table(effect, bounds, level)
     else:
         name = feature_names(effect)[feature_position(effect, feature)]
         of = with_units(name, units_of(effect, name))
         title = f"{_method(effect)}: effect of {of} on {_output(effect)}"
-        body, notes = _bin_table(effect, name, bounds, level)
-    smry = Summary()
-    smry.tables = [_header(effect, title, body), body]
+        body, meanings, reasons = _bin_table(effect, name, bounds, level)
+    of_error = "average_effect" if feature is None else "effect"
+    tables = [_header(effect, title, body, _source(effect, of_error)), body]
     if feature is not None and is_categorical(one_feature(effect, feature)):
         row = one_feature(effect, feature)
-        smry.tables.append(_level_table(row, level))
-        notes += [
-            "A step goes from one level to the next, over the rows of both: a row may be in two, "
-            "and standard errors know that. Below, the accumulated effect at every level.",
-            f"Order of the levels: {_order(row)}; its choice is in no standard error.",
+        tables.append(_level_table(row, level))
+        meanings += [
+            "Each effect is the mean difference between two neighbouring levels over the rows of "
+            "both; a row can enter two effects, and standard errors account for this.",
+            f"Level order: {_order(row)}; standard errors do not include the choice of order.",
         ]
+    checks = []
     for check, table in (("verdict", _bias_table), ("jump", _jump_table)):
         if check in effect:
             extra, extra_notes = table(effect, feature)
-            smry.tables.append(extra)
-            notes.extend(extra_notes)
-    notes.extend(_interval_notes(effect))
-    notes.extend(_warnings(effect, feature))
-    notes.insert(0, f"Bins: {effect.attrs['bin_rule']}({effect.attrs['bin_parameters']}).")
-    smry.add_extra_txt(["Notes:", *(f"[{i}] {note}" for i, note in enumerate(notes, start=1))])
+            tables.append(extra)
+            checks += extra_notes
+    notes = [
+        [_bins_note(effect.attrs)],
+        meanings,
+        [*_error_notes(effect, of_error, level), *_interval_notes(effect)],
+        checks,
+        [*reasons, *_warnings(effect, feature)],
+    ]
+    return _printed(tables, notes)
+
+
+def _printed(
+    tables: list[SimpleTable], notes: list[list[str]], words: tuple[str, ...] = ()
+) -> Summary:
+    """Tables with numbered notes, each of the sentences on one subject."""
+    smry = Summary()
+    smry.tables = tables
+    texts = [" ".join(sentences) for sentences in notes if sentences]
+    numbered = (f"[{number}] {text}" for number, text in enumerate(texts, start=1))
+    smry.add_extra_txt([*words, "Notes:", *numbered])
     return smry
+
+
+def _bins_note(attrs: dict[Hashable, Any]) -> str:
+    return f"Bins: {attrs['bin_rule']}({attrs['bin_parameters']})."
+
+
+def _because(names: list[str], reasons: list[str]) -> list[str]:
+    """Reasons, each with the lines that it is given for."""
+    of: dict[str, list[str]] = {}
+    for name, reason in zip(names, reasons, strict=True):
+        if reason:
+            of.setdefault(reason, []).append(name)
+    return [f"{', '.join(lines)}: {reason}." for reason, lines in of.items()]
 
 
 def _method(effect: xr.Dataset) -> str:
@@ -491,7 +586,11 @@ def _kind(results: object) -> str:
 
 
 def _glance_test(test: xr.Dataset) -> pd.DataFrame:
-    names = [name for name in ("statistic", "df", "p_value", "p_value_adjusted") if name in test]
+    names = [
+        name
+        for name in ("statistic", "df", "p_value", "p_value_adjusted", "reason")
+        if name in test and not (name == "reason" and (test[name] == "").all())
+    ]
     return pd.DataFrame(
         {"term": feature_names(test), **{name: test[name].values for name in names}}
     )
@@ -545,46 +644,61 @@ def _tidy_sizes(sizes: xr.Dataset) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def _other_summary(results: xr.Dataset) -> Summary:
-    """A test, a line a feature; sizes of effects, a line a size."""
-    attrs = results.attrs
-    if _kind(results) == "test":
-        table = _glance_test(results)
-        heads = [str(name) for name in table.columns if name != "term"]
-        rows = [
-            [
-                _pvalue(line[name]) if name.startswith("p_") else _number(line[name])
-                for name in heads
-            ]
-            for _, line in table.iterrows()
+def _test_summary(test: xr.Dataset) -> Summary:
+    """A test, a line a feature."""
+    attrs, table = test.attrs, _glance_test(test)
+    heads = {
+        "statistic": "statistic",
+        "df": "df",
+        "p_value": "P",
+        "p_value_adjusted": f"P, adjusted ({attrs['adjust']})",
+    }
+    heads = {name: head for name, head in heads.items() if name in table}
+    lines = [[_cell(line, name) for name in heads] for _, line in table.iterrows()]
+    cells = [
+        ["Rows:", f"{attrs['n_rows']}", "Bins:", str(attrs["bin_rule"])],
+        ["Uncertainty:", meaning.uncertainty(str(attrs["source"])), "", ""],
+    ]
+    intervals = [
+        f"{name}: {test[name].attrs['ci_prob']:.3g}, {test[name].attrs['kind']}."
+        for name in ("difference_ci", "difference_band")
+        if name in test
+    ]
+    reasons = table["reason"].tolist() if "reason" in table else [""] * len(table)
+    notes = [
+        [_bins_note(attrs)],
+        [f"Null hypothesis: {attrs['null']}."],
+        intervals,
+        _because(table["term"].tolist(), reasons),
+    ]
+    title = f"Test on {attrs['output_name']}: {attrs['test']}"
+    stubs = table["term"].tolist()
+    return _printed(_with_facts(cells, title, lines, list(heads.values()), stubs), notes)
+
+
+def _sizes_summary(sizes: xr.Dataset) -> Summary:
+    """Sizes of effects, a line a size."""
+    attrs, table = sizes.attrs, _tidy_sizes(sizes)
+    heads = [str(name) for name in table.columns if name not in ("term", "size")]
+    lines = [[_number(line[name]) for name in heads] for _, line in table.iterrows()]
+    stubs = [f"{line['term']}: {line['size']}" for _, line in table.iterrows()]
+    notes = [
+        [_bins_note(attrs)],
+        [
+            "importance: standard deviation of the curve over the rows; aled: mean distance of the "
+            "curve from its mean; aler: its lowest and highest value; heterogeneity_output: "
+            "standard deviation of local effects times that of the feature."
+        ],
+    ]
+    intervals = [str(name) for name in sizes.data_vars if str(name).endswith("_ci")]
+    if intervals:
+        facts = sizes[intervals[0]].attrs
+        notes += [
+            ["corrected: the estimate less the mean error of the replicates."],
+            [f"Intervals: {facts['ci_prob']:.3g}, {facts['method']}; the model is as given."],
         ]
-        names = {
-            "p_value": "P",
-            "p_value_adjusted": f"P, adjusted ({attrs['adjust']})",
-        }
-        heads, stubs = [names.get(head, head) for head in heads], table["term"].tolist()
-        title = f"Test on {attrs['output_name']}: {attrs['test']}"
-        notes = [f"Null: {attrs['null']}. Source of variance: {attrs['source']}."]
-        for name in ("difference_ci", "difference_band"):
-            if name in results:
-                facts = results[name].attrs
-                notes.append(f"{name}: {facts['ci_prob']:.3g}, {facts['kind']}.")
-    else:
-        table = _tidy_sizes(results)
-        heads = [str(name) for name in table.columns if name not in ("term", "size")]
-        rows = [[_number(line[name]) for name in heads] for _, line in table.iterrows()]
-        stubs = [f"{line['term']}: {line['size']}" for _, line in table.iterrows()]
-        title = f"Sizes of the effects on {attrs['output_name']}"
-        notes = ["corrected: less the mean error of the replicates."] if len(heads) > 1 else []
-        intervals = [str(name) for name in results.data_vars if str(name).endswith("_ci")]
-        if intervals:
-            facts = results[intervals[0]].attrs
-            notes.append(f"Intervals: {facts['ci_prob']:.3g}, {facts['method']}.")
-    smry = Summary()
-    smry.tables = [SimpleTable(rows, heads, stubs, title, txt_fmt=fmt_params)]
-    notes.insert(0, f"Bins: {attrs['bin_rule']}({attrs['bin_parameters']}).")
-    smry.add_extra_txt(["Notes:", *(f"[{i}] {note}" for i, note in enumerate(notes, start=1))])
-    return smry
+    title = f"Sizes of the effects on {attrs['output_name']}"
+    return _printed([SimpleTable(lines, heads, stubs, title, txt_fmt=fmt_params)], notes)
 
 
 # --- regions and interactions ---------------------------------------------------------------------
@@ -685,34 +799,35 @@ def _regions_summary(trees: xr.Dataset, feature: str | int | None) -> Summary:
     if alone:
         of = with_units(str(every[0]["feature"].values), str(every[0]["feature_units"].values))
         title = f"Regions: effect of {of} on {output}"
-    smry = Summary()
-    smry.tables = _with_facts(_region_facts(every), title, lines, heads, stubs, "rrrrrl")
+    tables = _with_facts(_region_facts(every), title, lines, heads, stubs, "rrrrrl")
     attrs = trees.attrs
     notes = [
-        f"Bins, chosen again in every node: {attrs['bin_rule']}({attrs['bin_parameters']}).",
-        "loss: heterogeneity that is left in the bins of the node; best split: its left side; "
-        "drop: the part of the loss that the split takes away, over both sides.",
-        _region_test_note(attrs),
+        [f"Bins, chosen again in every node: {attrs['bin_rule']}({attrs['bin_parameters']})."],
+        [
+            "loss: heterogeneity that is left in the bins of the node; best split: its left side; "
+            "drop: the part of the loss that the split removes, over both sides."
+        ],
+        [_region_test_note(attrs)],
     ]
     if any((tree["best"] == "").any() for tree in every):
         notes.append(
-            "Where no best split stands none was looked for: "
-            f"{_count(attrs['max_depth'], 'split')} above already, less than "
-            f"{_setting(attrs['min_share'])} of the variance left in bins, or no two sides with "
-            f"rows enough."
+            [
+                f"Empty best split: no split was tried (maximum depth of {attrs['max_depth']}, "
+                f"less than {_setting(attrs['min_share'])} of the variance left within bins, or "
+                f"fewer than {attrs['min_obs']} rows on one side)."
+            ]
         )
-    if trees.attrs.get("n_folds", 0):
+    if attrs.get("n_folds", 0):
         notes.append(
-            "Pruned: of the trees that are ever the cheapest as regions become dearer this is the "
-            "smallest whose loss on held-out rows is within a standard error of the least, in "
-            f"{attrs['n_folds']} folds."
+            [
+                "Pruned: minimal cost-complexity pruning with the one-standard-error rule, "
+                f"{attrs['n_folds']}-fold cross-validation."
+            ]
         )
         if alone:
-            smry.tables.append(_pruning_table(every[0]))
-    words = [_no_regions(every[0]), ""] if alone and every[0].sizes["node"] == 1 else []
-    numbered = (f"[{i}] {note}" for i, note in enumerate(notes, start=1))
-    smry.add_extra_txt([*words, "Notes:", *numbered])
-    return smry
+            tables.append(_pruning_table(every[0]))
+    words = (_no_regions(every[0]), "") if alone and every[0].sizes["node"] == 1 else ()
+    return _printed(tables, notes, words)
 
 
 def loss_text(loss: float) -> str:
@@ -791,13 +906,13 @@ def _no_regions(tree: xr.Dataset) -> str:
     if np.isnan(float(root["loss"])):
         return text + "the feature does not vary."
     if not _text(root, "best"):
-        return text + "no split was looked for (see the notes)."
+        return text + "no split was tried (see the notes)."
     drop = _drop(float(root["best_drop"]))
     text += f"the best split, {_text(root, 'best')}, would lower the loss by {drop}, "
     why = {
-        BELOW_DROP: f"less than the {_setting(tree.attrs['min_drop'])} that were asked for.",
-        ABOVE_LEVEL: f"as chance does too often (P {_pvalue(float(root['pvalue']))}).",
-        UNCONFIRMED: "but not enough on the rows that it was not found on.",
+        BELOW_DROP: f"less than the required {_setting(tree.attrs['min_drop'])}.",
+        ABOVE_LEVEL: f"which is not significant (P {_pvalue(float(root['pvalue']))}).",
+        UNCONFIRMED: "but not by enough on the other half of the rows.",
         PRUNED: "but not by more than a standard error on held-out rows.",
     }
     return text + why[rejected(root)]
@@ -843,24 +958,25 @@ def loss_units(results: xr.Dataset, feature_units: str) -> str:
 
 
 def _region_test_note(attrs: dict[Hashable, Any]) -> str:
-    """What P means, and what was asked of a split."""
-    asked = f"A split was made where its drop is at least {_setting(attrs['min_drop'])}"
+    """What P means, and what was required of a split."""
+    required = f"A split was made where its drop is at least {_setting(attrs['min_drop'])}"
     if attrs["test"] == "none":
         return (
-            f"{asked}. There was no test: splits are found in noise, too (see "
-            f'regions(..., test="permutation")).'
+            f"{required}. There was no test, and splits are found in noise as well: see "
+            f'regions(..., test="permutation").'
         )
     text = (
-        f"{asked} and P at most {attrs['level']:g}. P: of no better split than by chance, from up "
-        f"to {attrs['n_permutations']} permutations"
+        f"{required} and P at most {attrs['level']:g}. P: permutation p-value (at most "
+        f"{attrs['n_permutations']} permutations) of the hypothesis that no column conditions the "
+        f"effect"
     )
     if attrs["test"] == "honest":
         return (
             f"{text}. Splits are found on {_setting(attrs['honest_fraction'])} of the rows; rows, "
-            f"loss and P are of the others, and so are drops of splits that were made. Not "
-            f"confirmed: there the split takes too little away."
+            f"loss, P and drops of splits that were made are of the other rows. Not confirmed: on "
+            f"these the split removes too little."
         )
-    return f"{text}, all columns and thresholds searched again."
+    return f"{text}; each permutation repeats the whole search."
 
 
 def _interactions_summary(found: xr.Dataset) -> Summary:
@@ -895,24 +1011,27 @@ def _interactions_summary(found: xr.Dataset) -> Summary:
         ],
     ]
     notes = [
-        f"Bins, chosen again on both sides: {attrs['bin_rule']}({attrs['bin_parameters']}).",
-        "A line: how much of the loss, the heterogeneity in the bins of a feature, the best split "
-        "of every column takes away. Of a loss near 0 even much is little. Blank: the feature "
-        f"itself, or no split leaves {attrs['min_obs']} rows on both sides.",
+        [f"Bins, chosen again on both sides: {attrs['bin_rule']}({attrs['bin_parameters']})."],
+        [
+            "A line: the share of the loss, which is the heterogeneity in the bins of the feature, "
+            "that the best split of every column removes. Of a loss near 0 even a large share is "
+            "little. Blank: the feature itself, or no split leaves "
+            f"{attrs['min_obs']} rows on both sides."
+        ],
     ]
     if tested:
         codes = ", ".join(f"{mark} P ≤ {bound:g}" for bound, mark in STARS)
         adjust = found["pvalue_adjusted"].attrs["adjust"]
         notes.append(
-            f"{codes}: of no better split of the column than by chance, from "
-            f"{attrs['n_permutations']} permutations, adjusted ({adjust}) for all pairs."
+            [
+                f"{codes}: permutation p-value of the hypothesis that the column does not "
+                f"condition the effect, from {attrs['n_permutations']} permutations, adjusted "
+                f"({adjust}) for all pairs."
+            ]
         )
     else:
-        notes.append("There was no test: a drop may be chance (see n_permutations).")
-    smry = Summary()
-    smry.tables = _with_facts(cells, title, lines, heads, names.tolist())
-    smry.add_extra_txt(["Notes:", *(f"[{i}] {note}" for i, note in enumerate(notes, start=1))])
-    return smry
+        notes.append(["There was no test: a drop may be due to chance (see n_permutations)."])
+    return _printed(_with_facts(cells, title, lines, heads, names.tolist()), notes)
 
 
 def _h_summary(found: xr.Dataset, feature: str | int | None, level: float) -> Summary:
@@ -925,7 +1044,9 @@ def _h_summary(found: xr.Dataset, feature: str | int | None, level: float) -> Su
     shares = bool(attrs["normalize"])
     # Two that interact with each other only differ by rounding.
     stem = "h2" if shares else "h"
-    place = np.round(-table[stem] / (np.abs(table[stem].max()) or 1.0), 9)
+    size = table[stem].fillna(np.inf) if shares else table[stem]
+    largest = size[np.isfinite(size)].max()
+    place = np.round(-size / (largest if largest > 0 else 1.0), 9)
     table = table.assign(place=place, pair=table["kind"] == h_statistic_tables.PAIR)
     table = table.sort_values(["pair", "place"], kind="stable")
     n_pairs = int(table["pair"].sum())
@@ -934,10 +1055,11 @@ def _h_summary(found: xr.Dataset, feature: str | int | None, level: float) -> Su
     rows = str(attrs["n_rows"])
     if attrs["n_rows"] < attrs["n_rows_total"]:
         rows = f"{rows} of {attrs['n_rows_total']}"
+    all_h2 = h_statistic_tables.share(found["h2"].item())
     cells = [
         ["Rows:", rows, "Computed from:", kind],
         ["Weights:", attrs["weight_kind"], "Sorted by:", "share" if shares else "size"],
-        ["Model calls:", str(attrs["n_model_calls"]), "All, H²:", f"{found['h2'].item():.4g}"],
+        ["Model calls:", str(attrs["n_model_calls"]), "All, H²:", _share(all_h2)],
         ["Model rows:", str(attrs["n_model_rows"]), "All, size:", f"{found['h'].item():.4g}"],
     ]
     heads, columns = ["H²", "size"], ["h2", "h"]
@@ -948,36 +1070,50 @@ def _h_summary(found: xr.Dataset, feature: str | int | None, level: float) -> Su
         heads = ["H²", "std err", *bounds, "size", "std err", *bounds]
         ends = ("std_error", "conf_low", "conf_high")
         columns = [name for stem in ("h2", "h") for name in (stem, *(f"{stem}_{e}" for e in ends))]
-    lines = [[_number(line[name]) for name in columns] for _, line in table.iterrows()]
+    above = table["reason"] if "reason" in table else pd.Series("", table.index)
+    lines = [
+        [ABOVE_ONE if name == "h2" and above[at] else _number(line[name]) for name in columns]
+        for at, line in table.iterrows()
+    ]
     output = with_units(attrs["output_name"], attrs["output_units"])
     notes = [
-        "H²: of all and of a feature the share of the variance of the output, of a pair that of "
-        "the variance of their joint effect. size: square root of the numerator, in units of the "
-        "output; sizes of pairs compare, their shares do not.",
+        [
+            "H²: of all and of a feature the share of the variance of the output, of a pair that "
+            "of the variance of their joint effect. size: square root of the numerator, in units "
+            "of the output. Sizes of pairs can be compared, their shares cannot."
+        ],
+        _because(table["term"].tolist(), above.tolist()),
     ]
     if errors:
-        notes.append(
-            f"Standard errors: sampling of {found['h2_se'].attrs['source']}; the model is taken as "
-            f"it is. Intervals: pointwise, {_how(found, 'h2', level)}. They say how large an "
-            f"interaction is, not whether there is one."
+        cells.append(
+            ["Uncertainty:", meaning.uncertainty(str(found["h2_se"].attrs["source"])), "", ""]
         )
+        notes.append(
+            [
+                f"Intervals: pointwise, {_how(found, 'h2', level)}. They say how large an "
+                f"interaction is, not whether there is one."
+            ]
+        )
+    about_rows = []
     if attrs["n_rows_missing"]:
-        notes.append(f"{attrs['n_rows_missing']} rows without a value were left out.")
+        about_rows.append(f"{attrs['n_rows_missing']} rows without a value were left out.")
     if attrs["row_seed"] >= 0:
-        notes.append(f"Rows were drawn at random; seed {attrs['row_seed']}.")
+        about_rows.append(f"Rows were drawn at random; seed {attrs['row_seed']}.")
+    about_pairs = []
     if n_pairs > MOST_PAIRS:
-        notes.append(f"The {MOST_PAIRS} largest of {n_pairs} pairs; tidy has all of them.")
+        about_pairs.append(f"The {MOST_PAIRS} largest of {n_pairs} pairs; tidy has all of them.")
     if not pairwise_there:
-        notes.append("There are no pairs; see pairwise.")
+        about_pairs.append("There are no pairs; see pairwise.")
     if attrs["h_kind"] == "ale":
-        notes.append(f"Bins: {attrs['bin_rule']}({attrs['bin_parameters']}).")
-    smry = Summary()
-    smry.tables = _with_facts(
-        cells, f"H-statistics: interactions in {output}", lines, heads,
-        table["term"].tolist(),
-    )  # fmt: skip
-    smry.add_extra_txt(["Notes:", *(f"[{i}] {note}" for i, note in enumerate(notes, start=1))])
-    return smry
+        about_pairs.append(_bins_note(attrs))
+    notes += [about_rows, about_pairs]
+    title = f"H-statistics: interactions in {output}"
+    return _printed(_with_facts(cells, title, lines, heads, table["term"].tolist()), notes)
+
+
+def _share(value: float) -> str:
+    """A share of a variance in print."""
+    return ABOVE_ONE if np.isnan(value) else f"{value:.4g}"
 
 
 def _h_difference_summary(compared: xr.Dataset) -> Summary:
@@ -992,16 +1128,15 @@ def _h_difference_summary(compared: xr.Dataset) -> Summary:
     text = {"h2": "H²", "h": "size"}
     stubs = [f"{text[line['statistic']]}, {line['term']}" for _, line in table.iterrows()]
     title = f"H-statistics: difference on {with_units(attrs['output_name'], attrs['output_units'])}"
-    smry = Summary()
-    smry.tables = [SimpleTable(lines, heads, stubs, title, txt_fmt=fmt_params)]
     level = compared["h2_difference_ci"].attrs["ci_prob"]
     notes = [
-        f"Source of variance: {attrs['source']}; the models are taken as they are. Intervals: "
-        f"{level:.3g}, pointwise, Student's t.",
-        f"P, adj.: adjusted ({attrs['adjust']}) over features, or over pairs, of one statistic.",
+        [
+            f"Uncertainty: {meaning.uncertainty(str(attrs['source']))}. Intervals: {level:.3g}, "
+            f"pointwise, Student's t."
+        ],
+        [f"P, adj.: adjusted ({attrs['adjust']}) over features, or over pairs, of one statistic."],
     ]
-    smry.add_extra_txt(["Notes:", *(f"[{i}] {note}" for i, note in enumerate(notes, start=1))])
-    return smry
+    return _printed([SimpleTable(lines, heads, stubs, title, txt_fmt=fmt_params)], notes)
 
 
 def _stars(pvalue: float) -> str:
@@ -1013,7 +1148,8 @@ def _profile_summary(profile: xr.Dataset, feature: str | int | None, level: floa
     profile = check_profile(profile)
     attrs = profile.attrs
     title = METHOD_NAMES[str(attrs["method"])]
-    notes = [f"Curves: {profile['curve'].attrs['estimator'].partition(', math')[0]}."]
+    meanings = [f"Curves: {profile['curve'].attrs['estimator'].partition(', math')[0]}."]
+    errors = []
     if feature is None:
         title = f"{title}: effects on {_output(profile)}"
         table = profile_tables.glance(profile)
@@ -1026,7 +1162,7 @@ def _profile_summary(profile: xr.Dataset, feature: str | int | None, level: floa
             for _, line in table.iterrows()
         ]
         stubs = table["term"].tolist()
-        notes += [
+        meanings += [
             "importance: standard deviation of the curve over the rows; heterog.: root mean square "
             "of the spread about it. Both are in units of the output."
         ]
@@ -1047,38 +1183,41 @@ def _profile_summary(profile: xr.Dataset, feature: str | int | None, level: floa
         ] or [["constant"] + [""] * (len(heads) - 1)]
         at = table["level"] if "level" in table else table["x"].map(_number)
         stubs = at.tolist() or [name]
-        notes += ["share: rows at the point, those between two points by their nearness."]
+        meanings += ["share: rows at the point; those between two points count for both."]
         if known:
-            notes += [
-                "Standard errors: sampling of rows; the model and the grid are taken as given. "
+            errors += [
+                "Standard errors treat the model and the grid as fixed. "
                 f"Intervals: pointwise, {_how(profile, 'curve', level)}."
             ]
     cells = [
         ["Rows:", f"{attrs['n_rows']}", "Model asked for rows:", f"{attrs['model_rows']}"],
         ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
     ]
+    if "curve_se" in profile:
+        source = str(profile["curve_se"].attrs["source"])
+        cells.append(["Uncertainty:", meaning.uncertainty(source), "", ""])
     if "shapley" in attrs:
-        notes += [f"Shapley values: {attrs['shapley']}; {attrs['n_background']} background rows."]
+        meanings += [
+            f"Shapley values: {attrs['shapley']}; {attrs['n_background']} background rows."
+        ]
     if "smoothing" in profile:
-        notes += ["Standard errors take the smoothing and the Shapley values as given."]
-    notes += _interval_notes(profile)
-    smry = Summary()
-    smry.tables = _with_facts(cells, title, lines, heads, stubs)
-    smry.add_extra_txt(["Notes:", *(f"[{i}] {note}" for i, note in enumerate(notes, start=1))])
-    return smry
+        errors += ["Standard errors treat the smoothing and the Shapley values as fixed."]
+    notes = [meanings, errors, _interval_notes(profile)]
+    return _printed(_with_facts(cells, title, lines, heads, stubs), notes)
 
 
 # --- effects --------------------------------------------------------------------------------------
 
 
-def _header(effect: xr.Dataset, title: str, body: SimpleTable) -> SimpleTable:
+def _header(effect: xr.Dataset, title: str, body: SimpleTable, source: str) -> SimpleTable:
     """Facts above the table, as wide as the table."""
     attrs = effect.attrs
     if "region_rule" in effect.coords:
         title = f"{title}, where {effect['region_rule'].values}"
     cells = [
-        ["Rows:", f"{attrs['n_rows']}", "Local effects:", attrs["local_effect_method"]],
+        ["Rows:", f"{attrs['n_rows']}", "Local effects:", method_text(effect)],
         ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
+        ["Uncertainty:", meaning.uncertainty(source), "", ""],
     ]
     return _facts(cells, title, body)
 
@@ -1123,9 +1262,11 @@ def _facts(cells: list[list[str]], title: str, body: SimpleTable) -> SimpleTable
 
 def _feature_table(
     effect: xr.Dataset, bounds: list[str], level: float
-) -> tuple[SimpleTable, list[str]]:
+) -> tuple[SimpleTable, list[str], list[str]]:
+    """A line a feature; what its columns mean, and why some are blank or 0."""
     table = glance(effect, level=level)
-    heads = ["bins", "avg effect", "std err", "t", "P>|t|", *bounds, "heterog.", "H", "curve range"]
+    wald = _wald_heads(table, "avg effect", bounds)
+    heads = ["bins", *wald.values(), "heterog.", "H", "curve range"]
     rows = []
     for _, line in table.iterrows():
         if line["kind"] == "constant":
@@ -1134,48 +1275,58 @@ def _feature_table(
         rows.append(
             [
                 str(line["n_bins"]),
-                *_wald_cells(line),
+                *(_cell(line, name) for name in wald),
                 _number(line["heterogeneity"]),
                 _number(line["heterogeneity_output"]),
                 _number(line["curve_max"] - line["curve_min"]),
             ]
         )
-    notes = [
+    meanings = [
         "avg effect: mean of the local effects over all rows. heterog.: root mean square of the "
-        "standard deviations of local effects in the bins.",
-        "H: heterogeneity times the standard deviation of the feature, in units of the output, "
-        "comparable between features.",
-        _source_note(effect, "average_effect", level),
+        "standard deviations of local effects in the bins. H: heterog. times the standard "
+        "deviation of the feature, to compare features; it is not a part of the variance of the "
+        "output, and can be larger.",
     ]
+    reasons = table["reason"].tolist() if "reason" in table else [""] * len(table)
     body = SimpleTable(rows, heads, table["term"].tolist(), txt_fmt=fmt_params)
-    return body, notes
+    return body, meanings, _because(table["term"].tolist(), reasons)
 
 
 def _bin_table(
     effect: xr.Dataset, name: str, bounds: list[str], level: float
-) -> tuple[SimpleTable, list[str]]:
+) -> tuple[SimpleTable, list[str], list[str]]:
+    """A line a bin; what its columns mean, and why some are 0."""
+    row = one_feature(effect, name)
     table = tidy(effect.sel(feature=[name]), level=level)
-    heads = ["rows", "effect", "std err", "t", "P>|t|", *bounds, "heterog.", "std err"]
+    wald = _wald_heads(table, "effect", bounds)
+    heads = ["rows", *wald.values(), "heterog.", "std err"]
     numbers = ["heterogeneity", "heterogeneity_se"]
-    notes = [
+    meanings = [
         "effect: mean of the local effects of the rows in the bin; heterog.: their standard "
         "deviation.",
-        _source_note(effect, "effect", level),
     ]
     if "slope" in table and table["slope"].any():
         heads += ["slope", "std err"]
         numbers += ["slope", "slope_se"]
-        notes[0] += (
-            " Where there is a slope, effect: that in the middle of the bin; heterog.: the "
+        meanings += [
+            "Where there is a slope, effect: that in the middle of the bin; heterog.: the "
             "standard deviation about the line."
-        )
+        ]
     rows = [
-        [str(line["n_obs"]), *_wald_cells(line), *(_number(line[name]) for name in numbers)]
+        [
+            str(line["n_obs"]),
+            *(_cell(line, column) for column in wald),
+            *(_number(line[number]) for number in numbers),
+        ]
         for _, line in table.iterrows()
     ]
+    reasons = meaning.of_bins(row)
     if not rows:
-        rows, notes = [["constant"] + [""] * (len(heads) - 1)], ["The feature does not vary."]
-    return SimpleTable(rows, heads, _labels(one_feature(effect, name)), txt_fmt=fmt_params), notes
+        rows, meanings = [["constant"] + [""] * (len(heads) - 1)], ["The feature does not vary."]
+    body = SimpleTable(rows, heads, _labels(row), txt_fmt=fmt_params)
+    if len(set(reasons)) == 1:
+        return body, meanings, _because(["all bins"], reasons[:1])
+    return body, meanings, _because(_labels(row)[: len(reasons)], reasons)
 
 
 def _order(row: xr.Dataset) -> str:
@@ -1210,27 +1361,25 @@ def _how(of: xr.Dataset, name: str, level: float) -> str:
     return str(of[f"{name}_ci"].attrs["method"]).removeprefix("standard errors, ")
 
 
-def _source_note(effect: xr.Dataset, name: str, level: float) -> str:
-    source = str(effect["effect_se"].attrs.get("source", "rows"))
-    note = f"Standard errors: sampling of {source}; the model and the bins are taken as given"
+def _error_notes(effect: xr.Dataset, name: str, level: float) -> list[str]:
+    """What standard errors treat as fixed, and how intervals are made of them."""
+    notes = [FIXED]
     if "honest_seed" in effect.attrs:
-        note += f" (bins chosen on {effect.attrs['n_rows_edges']} other rows)"
+        notes += [f"Bin edges were chosen on {effect.attrs['n_rows_edges']} other rows."]
     elif effect.attrs["bin_rule"] in SEARCHED:
-        note += " (bins chosen on these rows make them somewhat too small)"
-    return f"{note}. Intervals: pointwise, {_how(effect, name, level)}."
+        notes += [CHOSEN_BINS]
+    return [*notes, f"Intervals: pointwise, {_how(effect, name, level)}."]
 
 
 def _interval_notes(effect: xr.Dataset) -> list[str]:
-    """What each interval and band in the data is of, by which method, at which level."""
-    notes = []
+    """Intervals and bands in the data: at which level, of what, by which method."""
+    alike: dict[str, list[str]] = {}
     for name in effect.data_vars:
         if str(name).endswith(("_ci", "_band")):
             facts = effect[name].attrs
-            notes.append(
-                f"{name}: {facts['ci_prob']:.3g}, {facts['kind']}, {facts['method']}; target: "
-                f"{facts['target']}; source of variance: {facts['source']}."
-            )
-    return notes
+            how = f"{facts['ci_prob']:.3g}, {facts['kind']}, {facts['method']}; {facts['source']}"
+            alike.setdefault(how, []).append(str(name))
+    return [f"In the result: {', '.join(names)} ({how})." for how, names in alike.items()]
 
 
 def _bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTable, list[str]]:
@@ -1238,18 +1387,27 @@ def _bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
     title = "Bias of the heterogeneity"
     adjust = effect["bin_error_pvalue_adjusted"].attrs["adjust"]
     notes = [
-        "bin error: how far the effect moves inside a bin, which the variance of the local effects "
-        "contains; within: their standard deviation without it, from differences of neighbouring "
-        f"rows. P: von Neumann test of no bin error, adjusted ({adjust}).",
+        "bin error: variance of the mean effect within the bin, which is included in the variance "
+        "of local effects; within: their standard deviation without it, from differences of "
+        f"neighbouring rows. P: von Neumann test of no bin error, adjusted ({adjust}).",
     ]
     if feature is None:
-        heads = ["bins", "tested", "biased", "> std err", "share", "within", "smallest P"]
+        heads = [
+            "bins",
+            "tested",
+            "biased",
+            "> std err",
+            "share",
+            "within",
+            "smallest P",
+            "curve bias",
+        ]
         lines = []
         for name in feature_names(effect):
             row = one_feature(effect, name)
             verdict, share = row["verdict"].values, row["weight_share"].values
             biased = ~np.isin(verdict, [FINE, TOO_FEW])
-            within = row["heterogeneity_within"].values
+            within = np.where(meaning.is_alike(row), 0.0, row["heterogeneity_within"].values)
             known = np.isfinite(within)
             pvalue = row["bin_error_pvalue_adjusted"].values
             lines.append(
@@ -1263,17 +1421,20 @@ def _bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
                     if known.any()
                     else "",
                     _pvalue(np.nanmin(pvalue)) if np.isfinite(pvalue).any() else "",
+                    _number(_curve_bias(row)),
                 ]
             )
         notes.append(
             "biased: bins where P is below "
             f"{effect['verdict'].attrs['significance']:g}; > std err: where the bias also exceeds "
-            "the heterogeneity's standard error; share: of the variance along the axis that is "
-            "bin error."
+            "the standard error of the heterogeneity; share: of the variance along the axis that "
+            "is bin error. curve bias: the largest bias of the curve, in units of the output, from "
+            "bins whose rows are denser on the side where the effect is larger or smaller; bin "
+            "error alone does not bias the curve."
         )
         return SimpleTable(lines, heads, feature_names(effect), title, txt_fmt=fmt_params), notes
     heads = ["sigma2*", "within", "bin error", "std err", "share", "RVN", "P", "rank P"]
-    heads += ["crowding", "std err", "verdict"]
+    heads += ["density bias", "std err", "verdict"]
     row = one_feature(effect, feature)
     lines = [
         [
@@ -1292,10 +1453,22 @@ def _bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
         for line in (row.isel(bin=k) for k in range(row.sizes["bin"]))
     ]
     notes.append(
-        "sigma2*: variance of the local effects; crowding: bias of the effect by rows that crowd "
-        f"to one side of the bin. Bins of fewer than {TESTED_ROWS} rows are not tested."
+        "sigma2*: variance of the local effects; density bias: bias of the effect, and of the "
+        "curve per unit of the feature, where rows are denser on one side of the bin; bin error "
+        f"alone does not bias the curve. Bins of fewer than {TESTED_ROWS} rows are not tested."
     )
     return SimpleTable(lines, heads, _labels(row), title, txt_fmt=fmt_params), notes
+
+
+def _curve_bias(row: xr.Dataset) -> float:
+    """The largest bias of the zero-start curve of one feature, from denser sides of its bins."""
+    if row.attrs.get("weighting", "rows") != "rows":
+        # Averages along the axis do not depend on where the rows are.
+        return 0.0
+    of_bins = np.where(meaning.is_alike(row), 0.0, row["density_bias"].values)
+    steps = of_bins * np.diff(row["edge_value"].values)
+    known = np.isfinite(steps)
+    return float(np.abs(np.cumsum(steps[known])).max()) if known.any() else np.nan
 
 
 def _jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTable, list[str]]:
@@ -1303,9 +1476,9 @@ def _jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
     title = "What derivatives miss"
     adjust = effect["jump_pvalue_adjusted"].attrs["adjust"]
     notes = [
-        "jump: mean change of the output across a bin that local effects miss; spread: their "
-        f"standard deviation between rows. P: adjusted ({adjust}). Where P is small, take narrower "
-        'bins or local_effects(..., method="finite_difference").'
+        "jump: mean change of the output across a bin that the local effects miss; spread: "
+        f"its standard deviation between rows. P: adjusted ({adjust}). Where P is small, use "
+        'narrower bins or local_effects(..., method="finite_difference").'
     ]
     heads = ["jump", "std err", "spread", "P"]
     values = ("jump", "jump_se", "jump_spread")
@@ -1347,7 +1520,7 @@ def _jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
 def _warnings(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     """What a reader must not miss: heterogeneity biased by more than its standard error."""
     if "debiased" in effect.attrs:
-        return ["heterog. is free of bin error: it is that within, from neighbouring rows."]
+        return ["heterog. is free of bin error: it is from differences of neighbouring rows."]
     if "verdict" in effect:
         large = (effect["verdict"] == LARGE).values
     elif "x_covariance" in effect:
@@ -1361,9 +1534,9 @@ def _warnings(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     counts = zip(feature_names(effect), large.sum(axis=1), effect["n_bins"].values, strict=True)
     named = ", ".join(f"{name} ({count} of {bins} bins)" for name, count, bins in counts if count)
     return [
-        f"Warning: the effect moves inside bins of {named}, and biases their heterogeneity upwards "
-        f"by more than its standard error. Use narrower bins, or "
-        f"debias(effect, check_unbiased(local, effect))."
+        f"Warning: the effect changes within bins of {named}: their heterogeneity is biased "
+        f"upwards by more than its standard error. Use narrower bins, or debias(effect, "
+        f"check_unbiased(local, effect)); the check also gives the bias of the curve."
     ]
 
 
@@ -1406,35 +1579,55 @@ def _edge_text(edge: float, decimals: int) -> str:
     return np.format_float_positional(edge, max(decimals, 0), trim="-")
 
 
+# Columns of an estimate with its error.
+_WALD = ("estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high")
+
+
 def _wald_columns(
-    of: xr.Dataset, name: str, level: float, degrees: np.ndarray
-) -> dict[str, np.ndarray]:
+    of: xr.Dataset, name: str, level: float, degrees: np.ndarray, reasons: list[str]
+) -> dict[str, Any]:
+    """An estimate with its error; t and P where that holds the model, and there is one to test."""
     check_level(level)
     estimate, se = of[name].values, of[f"{name}_se"].values
     ends = kept_interval(of, name, level)
     if ends is None:
         ends = around(estimate, student(level, degrees) * se)
+    zero, alike = (np.array([one == why for one in reasons], dtype=bool) for why in _EXACT)
+    estimate = np.where(zero, 0.0, estimate)
+    se = np.where(zero | alike, 0.0, se)
+    ends = np.where((zero | alike)[:, None], estimate[:, None], ends)
+    tested = ~(zero | alike) & meaning.holds_model(_source(of, name))
     with np.errstate(invalid="ignore", divide="ignore"):
-        statistic = estimate / se
+        statistic = np.where(tested, estimate / se, np.nan)
     return {
         "estimate": estimate,
         "std_error": se,
         "statistic": statistic,
         "p_value": 2 * stats.t.sf(np.abs(statistic), degrees),
-        "conf_low": ends[..., 0],
-        "conf_high": ends[..., 1],
+        "conf_low": ends[:, 0],
+        "conf_high": ends[:, 1],
     }
 
 
-def _wald_cells(line: pd.Series) -> list[str]:
-    return [
-        _number(line["estimate"]),
-        _number(line["std_error"]),
-        _statistic(line["statistic"]),
-        _pvalue(line["p_value"]),
-        _number(line["conf_low"]),
-        _number(line["conf_high"]),
-    ]
+# Reasons for which an estimate or its error is 0.
+_EXACT = (meaning.ZERO, meaning.ALIKE)
+
+
+def _source(of: xr.Dataset, name: str) -> str:
+    """What a standard error is of."""
+    return str(of[f"{name}_se"].attrs.get("source", "rows"))
+
+
+def _wald_heads(table: pd.DataFrame, name: str, bounds: list[str]) -> dict[str, str]:
+    """Columns of an estimate with its error, and how they are called in print."""
+    heads = dict(zip(_WALD, (name, "std err", "t", "P>|t|", *bounds), strict=True))
+    return {column: head for column, head in heads.items() if column in table}
+
+
+def _cell(line: pd.Series, column: str) -> str:
+    """A number as it is printed."""
+    forms = {"statistic": _statistic, "p_value": _pvalue, "p_value_adjusted": _pvalue}
+    return forms.get(column, _number)(line[column])
 
 
 def _number(value: float) -> str:

@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Any, TypeVar, cast
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
@@ -35,13 +36,13 @@ NO_DIMENSION = re.compile(r"(?:Dimensions \{)?'(\w+)'\}? (?:do not exist|not fou
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def warn(message: str) -> None:
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the user's line: that of the first caller outside the package."""
     level = 1
     caller: FrameType | None = sys._getframe()
     while caller is not None and caller.f_code.co_filename.startswith(PACKAGE):
         level, caller = level + 1, caller.f_back
-    warnings.warn(message, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
 
 
 def shown(value: object) -> str:
@@ -139,11 +140,11 @@ def check_rng(parameter: str, value: object) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(
-            f"{parameter} must be a seed (a whole number), a numpy.random.Generator, or None; "
+            f"{parameter} must be a numpy Generator, a whole number as its seed, or None; "
             f"got {shown(value)}."
         )
     if value < 0:
-        raise ValueError(f"{parameter} must not be negative where it is a seed; got {value}.")
+        raise ValueError(f"{parameter} must be at least 0 where it is a seed; got {value}.")
 
 
 def check_callable(parameter: str, value: object) -> None:
@@ -152,7 +153,7 @@ def check_callable(parameter: str, value: object) -> None:
         raise TypeError(f"{parameter} must be a function; got {shown(value)}.")
 
 
-def check_jacobian(parameter: str, value: object) -> None:
+def check_derivatives(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` is a function or may be a table of derivatives."""
     if not callable(value):
         _check_listed(parameter, value, "a function of X or a derivative for each row and column")
@@ -288,7 +289,7 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     "method": check_text,
     "output": check_labels,
     **dict.fromkeys(("X", "data"), check_table),
-    "jacobian": check_jacobian,
+    "jacobian": check_derivatives,
     "feature": check_feature,
     **dict.fromkeys(("categorical", "features"), check_features),
     **dict.fromkeys(("groups", "strata", "target", "weights", "y"), check_column),
@@ -408,8 +409,22 @@ def as_edges(edges: ArrayLike, what: str) -> NDArray[np.float64]:
     return array
 
 
-def as_weights(weights: ArrayLike, n_rows: int, kind: str) -> NDArray[np.float64]:
-    """Row weights as a new float array of length ``n_rows``, fit for their (valid) kind."""
+def as_weights(
+    weights: ArrayLike, n_rows: int, kind: str, index: pd.Index[Any] | None = None
+) -> NDArray[np.float64]:
+    """Row weights as a new float array of length ``n_rows``, fit for their (valid) kind.
+
+    A Series goes by the labels of ``index``, where there is one.
+    """
+    if index is not None and isinstance(weights, pd.Series):
+        weights = aligned(weights, np.asarray(index), "weights")
+    if np.ma.is_masked(weights):
+        raise ValueError(
+            "weights must be plain numbers; got a masked array, whose mask would be ignored. "
+            "Give masked rows the weight 0."
+        )
+    if np.iscomplexobj(weights):
+        raise TypeError("weights must be real numbers; got complex ones.")
     array = as_numbers(weights, "weights")
     if array.shape != (n_rows,):
         raise ValueError(
@@ -431,3 +446,84 @@ def as_weights(weights: ArrayLike, n_rows: int, kind: str) -> NDArray[np.float64
     if not (array > 0).any():
         raise ValueError("weights must not all be zero.")
     return array
+
+
+def storable(index: pd.Index[Any]) -> NDArray[Any]:
+    """Labels of rows as netCDF and Zarr can hold them: times in UTC, else numbers or text."""
+    if isinstance(index, pd.DatetimeIndex) and index.tz is not None:
+        index = index.tz_convert("UTC").tz_localize(None)
+    values = np.asarray(index.to_numpy())
+    return np.array([str(one) for one in values]) if values.dtype == object else values
+
+
+def aligned(values: Any, labels: NDArray[Any] | pd.Index[Any] | None, parameter: str) -> Any:
+    """Values of rows in the order of the rows, whose ``labels`` those of pandas go by.
+
+    Raises
+    ------
+    ValueError
+        As many values as rows, under other labels.
+    """
+    if isinstance(values, xr.DataArray) and values.ndim == 1 and values.dims[0] in values.coords:
+        values = values.to_series()
+    if labels is None or not isinstance(values, pd.Series | pd.DataFrame):
+        return values
+    own, rows = pd.Index(storable(values.index)), pd.Index(storable(pd.Index(labels)))
+    if len(own) != len(rows) or own.equals(rows):
+        return values
+    if own.is_unique and rows.is_unique:
+        at = own.get_indexer(rows)
+        if (at >= 0).all():
+            return values.iloc[at]
+    raise ValueError(
+        f"{parameter} must have the index of the rows, in any order; its index has other labels: "
+        f"{_first_labels(own)} where the rows have {_first_labels(rows)}. Give it the index of X, "
+        f"or pass {parameter}.to_numpy() if its order is that of the rows."
+    )
+
+
+def _first_labels(index: pd.Index) -> str:
+    listed = ", ".join(repr(label) for label in index[:3].tolist())
+    return listed + (", ..." if len(index) > 3 else "")
+
+
+def row_codes(
+    values: Any,
+    labels: NDArray[Any] | None,
+    used: NDArray[np.bool_],
+    parameter: str,
+    rows: str = "rows of local",
+) -> NDArray[np.int64]:
+    """Numbers from 0 for what is said of every row (its group, its stratum), for the rows used.
+
+    ``labels`` are those of all rows; None where rows have none, and values go by position.
+    """
+    found = of_rows(values, labels, len(used), parameter, rows)
+    given = np.asarray(found)
+    missing = np.asarray(pd.isna(given)) & used
+    if isinstance(found, np.ma.MaskedArray):
+        missing |= np.ma.getmaskarray(found) & used
+    if missing.any():
+        raise ValueError(
+            f"{parameter} must have an entry for every row that is used; got {int(missing.sum())} "
+            f"missing (first rows: {first_rows(missing)}). Give these rows an entry, or leave them "
+            f"out of local: local.isel(obs=...)."
+        )
+    return np.asarray(pd.factorize(given[used], sort=True)[0], dtype=np.int64)
+
+
+def of_rows(
+    values: Any,
+    labels: NDArray[Any] | None,
+    n_rows: int,
+    parameter: str,
+    rows: str = "rows of local",
+) -> Any:
+    """Values in the order of the rows, one each; else ``ValueError``."""
+    found = aligned(values, labels, parameter)
+    if np.shape(found) != (n_rows,):
+        raise ValueError(
+            f"{parameter} must have one entry for each of {n_rows} {rows}; got shape "
+            f"{np.shape(found)}."
+        )
+    return found

@@ -125,12 +125,32 @@ def test_band_is_plus_and_minus_the_comonotone_spread(effect):
 
 
 def test_interval_is_pointwise_95_percent(effect):
+    """That of `confint`, code.md B6."""
     effect = rs.std_error(effect)
     upper, _ = plot_effect(effect, "x0")
-    row = effect.sel(feature="x0")
+    row = rs.confint(effect).sel(feature="x0")
     drawn = [line.get_ydata() for line in dashed(upper)]
-    expected = stats.norm.interval(0.95, row["curve"], row["curve_se"])
-    np.testing.assert_allclose(drawn, expected, rtol=1e-12)  # two routes to one quantile
+    np.testing.assert_allclose(drawn, row["curve_ci"].T, rtol=1e-12)
+
+
+def test_pictures_and_tables_show_the_same_intervals_in_small_bins():
+    """code.md B6: four rows a bin, where 1.96 standard errors are half of Student's t."""
+    rng = np.random.default_rng(0)
+    x, g = np.linspace(0, 1, 24), rng.normal(0, 3, 24)
+    _, effect = given(x, g, np.linspace(0, 1, 7))
+    upper, lower = plot_effect(effect, 0)
+    table = rs.tidy(effect)
+    _, ends = bars(labelled(lower, "95 %"))
+    np.testing.assert_allclose(ends, table[["conf_low", "conf_high"]], rtol=1e-12)
+    known = rs.confint(effect)
+    drawn = [line.get_ydata() for line in dashed(upper)]
+    np.testing.assert_allclose(drawn, known["curve_ci"][0].T, rtol=1e-9)
+    half = np.diff(known["curve_ci"][0])[:, 0] / 2
+    assert (half > 2 * known["curve_se"].values[0]).all()
+    line = rs.glance(effect).iloc[0]
+    panel = plot_forest(effect)
+    spans = TestForest().spans(panel)
+    np.testing.assert_allclose(spans, [[line["conf_low"], line["conf_high"]]], rtol=1e-12)
 
 
 def test_missing_standard_errors_are_added(effect):
@@ -186,7 +206,7 @@ def test_bars_are_heterogeneity_and_interval_at_the_middle(effect):
     _, lower = plot_effect(effect, "x0")
     row = effect.sel(feature="x0")
     middle = (row["bin_left"] + row["bin_right"]) / 2
-    quantile = stats.norm.ppf(0.975)
+    quantile = stats.t.ppf(0.975, row["n_obs"] - 1)
     for label, half in (
         ("± heterogeneity", row["heterogeneity"]),
         ("95 %", quantile * row["effect_se"]),
@@ -1092,7 +1112,8 @@ class TestLinearBins:
             # Nothing is added where the bin is constant.
             assert ((x > edge[1]) & (x < edge[2])).sum() == 0
             assert ((x > edge[0]) & (x < edge[1])).sum() == plots.PARABOLA_PIECES - 1
-            half = stats.norm.ppf(0.975) * np.interp(x, edge, row["curve_se"])
+            at_edges = np.diff(rs.confint(effect)["curve_ci"][0])[:, 0] / 2
+            half = np.interp(x, edge, at_edges[: len(edge)])
             drawn = [line.get_ydata() for line in dashed(upper)]
             np.testing.assert_allclose(drawn, [curve - half, curve + half], rtol=1e-12, atol=1e-12)
             spread = np.interp(x, edge, row["curve_std_sum"])
@@ -1172,7 +1193,7 @@ class TestLinearBins:
         panel.figure.draw_without_rendering()
 
     def test_bias_of_linear_bins_is_about_the_line(self, local, effect):
-        check = rs.check_unbiased(local, effect)
+        check = rs.check_unbiased(local, effect, rng=0)
         ax = plots.plot_bias(check, 1)
         (total,) = labelled(ax, "their sum").get_segments()
         assert total[0, 1] == pytest.approx(float(effect["heterogeneity"][1, 0]) ** 2)
@@ -1184,7 +1205,7 @@ class TestBias:
 
     @pytest.fixture
     def check(self, local, effect):
-        return rs.check_unbiased(local, effect)
+        return rs.check_unbiased(local, effect, rng=0)
 
     def test_bars_are_the_parts_of_the_variance(self, check):
         ax = plots.plot_bias(check, "x0")
@@ -1291,7 +1312,7 @@ class TestIntervalsAndBands:
 
     @pytest.fixture
     def known(self, effect):
-        return rs.confband(rs.confint(effect, level=0.8), level=0.9)
+        return rs.confband(rs.confint(effect, level=0.8), level=0.9, rng=0)
 
     def test_curve_has_its_interval_and_its_band(self, known):
         row = known.sel(feature="x0")
@@ -1318,11 +1339,10 @@ class TestIntervalsAndBands:
         assert caps.lines[2][0].get_linewidth()[0] < thick.lines[2][0].get_linewidth()[0]
 
     def test_a_band_alone_joins_intervals_of_standard_errors(self, effect):
-        panel = plot_effect(rs.confband(effect), "x0")[0]
-        row = rs.std_error(effect).sel(feature="x0")
-        expected = stats.norm.interval(0.95, row["curve"], row["curve_se"])
+        panel = plot_effect(rs.confband(effect, rng=0), "x0")[0]
+        row = rs.confint(effect).sel(feature="x0")
         drawn = [line.get_ydata() for line in dashed(panel)]
-        np.testing.assert_allclose(drawn, expected, rtol=1e-12)
+        np.testing.assert_allclose(drawn, row["curve_ci"].T, rtol=1e-12)
         assert len(thin(panel)) == 2
 
     def test_three_marks_differ_without_colour(self, known):
@@ -1356,7 +1376,7 @@ class TestIntervalsAndBands:
         x = rng.uniform(0, 1, (300, 1))
         g = 20 * x - 4 + rng.normal(0, 0.4, (300, 1))
         local = rs.local_effects(None, x, jacobian=g)
-        known = rs.confband(rs.confint(rs.rhale(local, bins=rs.AdaptiveBins())))
+        known = rs.confband(rs.confint(rs.rhale(local, bins=rs.AdaptiveBins())), rng=0)
         row = rs.schema.one_feature(known, 0)
         assert (row["slope"].values != 0).all()
         panel = plot_effect(known, 0)[0]
@@ -1388,7 +1408,7 @@ class TestIntervalsAndBands:
             assert not panel.lines
         x = np.array([0.0, 0.1, 0.2, 0.7, 0.8, 1.0])
         _, gap = given(x, [1.0, 2, 3, 4, 5, 6], [0, 0.25, 0.5, 1], centering="start")
-        upper, lower = plot_effect(rs.confband(gap), 0)
+        upper, lower = plot_effect(rs.confband(gap, rng=0), 0)
         for label in ("95 % interval", "95 % band"):
             assert bars(labelled(lower, label))[0].tolist() == [0.125, 0.75]
         assert np.isnan(thin(upper)).any(axis=0).tolist() == [False, False, True, True]
@@ -1435,9 +1455,9 @@ class TestForest:
         assert panel.get_ylim()[0] > panel.get_ylim()[1]
         row = effect.sel(feature=order)
         np.testing.assert_array_equal(self.points(panel)[:3, 0], row["average_effect"])
-        expected = stats.norm.interval(0.9, row["average_effect"], row["average_effect_se"])
+        expected = stats.t.interval(0.9, 299, row["average_effect"], row["average_effect_se"])
         np.testing.assert_allclose(self.spans(panel), np.transpose(expected), rtol=1e-12)
-        assert "90 % interval of each feature:\nnormal, of standard errors" in legend_of(
+        assert "90 % interval of each feature:\nstandard errors, Student's t" in legend_of(
             panel.figure
         )
         assert [text.get_text() for text in panel.texts] == ["no value"]
@@ -1478,7 +1498,10 @@ class TestForest:
 
     def test_units_are_those_of_the_numbers(self, effect, boot):
         panel = plot_forest(boot, "heterogeneity_output")
-        assert panel.get_xlabel() == "heterogeneity of the output [mmHg]"
+        assert (
+            panel.get_xlabel()
+            == "heterogeneity times the standard deviation of the feature\n[mmHg]"
+        )
         panel = plot_forest(effect)
         assert panel.get_xlabel() == "average effect over the rows"
         assert "x0 [mmHg per mg]" in self.names(panel)
@@ -1493,7 +1516,7 @@ class TestForest:
             plot_forest(effect, ax="axes")
 
     def test_numbers_without_an_interval(self, effect):
-        with pytest.raises(ValueError, match="'heterogeneity_output' without one. Draw boot"):
+        with pytest.raises(ValueError, match="'heterogeneity_output' without one. Call confint"):
             plot_forest(effect, "heterogeneity_output")
         with pytest.raises(ValueError, match="'average_effect' without one"):
             plot_forest(effect.drop_vars("fourth_moment"))
@@ -1501,7 +1524,9 @@ class TestForest:
             plot_forest(rs.effect_sizes(effect), "importance")
 
     def test_something_else(self, effect, boot):
-        with pytest.raises(ValueError, match="'importance' is not in it. With .* holds none"):
+        with pytest.raises(
+            ValueError, match="'importance' is not in it. With .* holds average_effect"
+        ):
             plot_forest(effect, "importance")
         with pytest.raises(ValueError, match="'curve' is over feature, edge"):
             plot_forest(effect, "curve")
@@ -1573,7 +1598,7 @@ class TestCompare:
             np.random.default_rng(5).uniform(0, 1, (200, 3)), columns=["x0", "x1", "x2"]
         ).assign(flat=7.0)
         other = rs.local_effects(model, table, features=["x0", "x1", "x2", "flat"])
-        return rs.compare(effect, rs.rhale(other, bins=rs.EqualWidthBins(3)), level=0.9)
+        return rs.compare(effect, rs.rhale(other, bins=rs.EqualWidthBins(3)), level=0.9, rng=0)
 
     def test_difference_has_its_interval_and_its_band(self, comparison):
         panel = plot_compare(comparison, "x0")
@@ -1628,8 +1653,8 @@ class TestCompare:
 
 
 def test_new_pictures_leave_inputs_and_style_alone(effect, boot):
-    known = rs.confband(rs.confint(effect))
-    comparison = rs.compare(effect, effect)
+    known = rs.confband(rs.confint(effect), rng=0)
+    comparison = rs.compare(effect, effect, rng=0)
     before = dict(mpl.rcParams)
     copies = [dataset.copy(deep=True) for dataset in (known, boot, comparison)]
     plot_effect(known, "x0")
@@ -1653,6 +1678,110 @@ class TestArviZ:
                 found = float(table.loc[f"{name}[{feature}]", "mean"])
                 assert found == pytest.approx(mean, rel=0.1, abs=0.01)  # as it rounds them
 
+    def test_all_of_them(self, table):
+        """users.md: "Missing core dims"; what has no replicates is a coordinate."""
+        model = lambda X: X["x0"] * X["x1"] + X["x0"] ** 2  # noqa: E731
+        X = table[["x0", "x1"]]
+        local = rs.local_effects(model, X)
+        effect = rs.rhale(local, bins=rs.EqualWidthBins(3))
+        curves = rs.ice(model, X, n_grid=4)
+
+        def fit(rows):
+            return rs.rhale(rs.local_effects(model, rows), bins=rs.EqualWidthBins(2))
+
+        options = {"n_resamples": 40, "rng": 0, "progress": False}
+        boots = {
+            "fixed": rs.bootstrap(local, effect, **options),
+            "rebin": rs.bootstrap(local, effect, rebin=True, n_grid=5, **options),
+            "profile": rs.bootstrap(curves, curves, **options),
+            "refit": rs.bootstrap_refit(fit, X, n_grid=5, jobs=1, **options),
+        }
+        for name, boot in boots.items():
+            with warnings.catch_warnings():
+                # Replicates of what is known exactly do not vary.
+                warnings.simplefilter("ignore", RuntimeWarning)
+                means = arviz.summary(boot, round_to="none")["mean"]
+            for variable, draws in boot.data_vars.items():
+                expected = draws.mean(("chain", "draw"), skipna=False).values.ravel()
+                rows = [row for row in means.index if str(row).partition("[")[0] == variable]
+                np.testing.assert_allclose(means[rows], expected, rtol=1e-9, err_msg=name)
+        assert boots["refit"]["curve_estimate"].notnull().all()
+        known = rs.confint(effect, boots["fixed"], method="bca")
+        assert known["curve_ci"].notnull().all()
+
     def test_forest(self, boot):
         assert arviz.plot_forest(boot[["average_effect"]].sel(feature=["x0", "x1"])) is not None
         assert plt.get_fignums()
+
+
+def test_many_features_are_the_most_important(rng):
+    """users.md: 200 features were 67 lines of panels."""
+    X, weight = rng.normal(size=(60, 30)), rng.permutation(30) + 1.0
+    local = rs.local_effects(None, X, jacobian=np.tile(weight, (60, 1)))
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(1))
+    order = np.argsort(-rs.effect_sizes(effect)["importance"].values)
+    names = effect["feature"].values
+    panels = plot_effects(effect)
+    assert [panel.get_title() for panel in panels] == names[order[:24]].tolist()
+    note = panels[0].figure.get_supxlabel()
+    assert note == "the 24 most important of 30 features (max_features)"
+    panels = plot_effects(effect, max_features=2)
+    assert [panel.get_title() for panel in panels] == names[order[:2]].tolist()
+    # As many as are asked for by name, or have Axes.
+    assert len(plot_effects(effect, list(names), max_features=2)) == 30
+    _, axes = plt.subplots(5, 6)
+    assert len(plot_effects(effect, axes=axes)) == 30
+    panels = plot_effects(effect, max_features=30)
+    assert [panel.get_title() for panel in panels] == names.tolist()
+    assert panels[0].figure.get_supxlabel() == ""
+    bare = rs.rhale(local, bins=rs.EqualWidthBins(1), std_error_moments=False)
+    assert len(plot_effects(bare, max_features=3)) == 3
+    with pytest.raises(ValueError, match="max_features must be .*got 0"):
+        plot_effects(effect, max_features=0)
+    profile = rs.pdp(lambda X: X @ weight, X, n_grid=3)
+    largest = names[np.argsort(-profile["importance"].values)[:2]]
+    panels = plot_effects(profile, max_features=2)
+    assert [panel.get_xlabel() for panel in panels] == largest.tolist()
+    assert "2 most important of 30" in panels[0].figure.get_supxlabel()
+
+
+def test_a_forest_has_no_average_over_levels_without_an_order(rng):
+    """users.md 4."""
+    X = pd.DataFrame({"x": rng.uniform(size=90), "k": pd.Categorical(rng.choice(list("pqr"), 90))})
+    levels = {"p": 0.0, "q": 4.0, "r": 1.0}
+    effect = rs.ale(lambda X: X["x"] + X["k"].map(levels).astype(float), X)
+    for what in ("average_effect", "heterogeneity_output"):
+        shown = effect if what == "average_effect" else rs.effect_sizes(effect, _boot_of(effect, X))
+        panel = plot_forest(shown, what)
+        assert [label.get_text() for label in panel.get_yticklabels()] == ["x", "k"]
+        assert [text.get_text() for text in panel.texts] == ["levels without an order"]
+    assert not plot_forest(rs.effect_sizes(effect, _boot_of(effect, X)), "importance").texts
+
+
+def _boot_of(effect, X):
+    levels = {"p": 0.0, "q": 4.0, "r": 1.0}
+    local = rs.ale_local_effects(lambda X: X["x"] + X["k"].map(levels).astype(float), X)
+    return rs.bootstrap(local, effect, n_resamples=20, rng=0, progress=False)
+
+
+def test_the_interval_beside_the_axis_is_that_of_confint():
+    """code.md B6: of five rows without a value, Student's t has four degrees of freedom."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.uniform(size=60), "z": rng.normal(size=60)})
+    X.loc[:4, "x"] = np.nan
+    local = rs.local_effects(
+        lambda X: np.where(X["x"].isna(), X["z"], X["x"]), X, features="x", missing="bin"
+    )
+    effect = rs.std_error(rs.rhale(local))
+    known = rs.confint(effect)
+    se, value = float(effect["missing_effect_se"][0]), float(effect["missing_effect"][0])
+    expected = stats.t.interval(0.95, 4, value, se)
+    np.testing.assert_allclose(known["missing_effect_ci"][0], expected)
+    assert "Student" in known["missing_effect_ci"].attrs["method"]
+    upper, _ = plot_effect(effect, "x")
+    (line,) = [line for line in upper.lines if np.all(np.asarray(line.get_xdata()) == 1.03)][:1]
+    moved = float(effect["missing_curve"][0]) - value
+    np.testing.assert_allclose(line.get_ydata(), np.array(expected) + moved)
+    # Replicates of the rows say nothing of it.
+    boot = rs.bootstrap(local, effect, n_resamples=20, rng=0, progress=False)
+    np.testing.assert_allclose(rs.confint(effect, boot)["missing_effect_ci"][0], expected)

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 import rhale_stats as rs
+from rhale_stats import second_order_inference as second_order
 from rhale_stats.arrays.second_order import edges_of
 
 
@@ -110,8 +111,10 @@ def test_bootstrap_of_frequencies_groups_and_statistics(surface, rng):
 
 def test_intervals(surface):
     normal = rs.confint(surface, level=0.9)
-    half = stats.norm.ppf(0.95) * normal["surface_se"]
-    expected = normal["surface"] + half
+    # code.md B20: degrees of freedom as in the band, not the normal quantile.
+    degrees = second_order.noise_of(normal, second_order.Rows.of(normal)).degrees
+    expected = normal["surface"] + stats.t.ppf(0.95, degrees) * normal["surface_se"]
+    assert degrees.min() < 30
     np.testing.assert_allclose(normal["surface_ci"].sel(ci_bound="upper"), expected)
     n = normal["n_obs"].values
     expected = normal["second_effect"] - stats.t.ppf(0.95, n - 1) * normal["effect_se"]

@@ -105,3 +105,30 @@ def test_h_statistics_without_pairs_and_on_given_axes(frame):
         rs.plot_h_statistics(found.drop_vars("h2_overall"))
     with pytest.raises(TypeError, match="got NoneType"):
         rs.plot_h_statistics(None)
+
+
+def test_a_share_of_more_than_the_whole_is_drawn_so(rng):
+    """users.md 5: 227 % on an axis that ends at 100."""
+    X = rng.normal(size=(100, 3))
+    X[:, 1] = 0.95 * X[:, 0] + 0.3 * X[:, 1]
+
+    def model(X):
+        return X[:, 0] * X[:, 1] - (X[:, 0] ** 2 + X[:, 1] ** 2) / 2 + 0.1 * X[:, 1] * X[:, 2]
+
+    found = rs.h_statistic(model, X)
+    assert float(found["h2_pairwise"][0, 1]) > 1.5
+    bars, pairs = rs.plot_h_statistics(found)
+    texts = [text.get_text() for text in pairs.texts]
+    assert texts.count("> 100 %") == 1
+    assert not any(text.startswith("2") and text.endswith("%") for text in texts)
+    (colours,) = [panel for panel in bars.figure.axes if panel not in (bars, pairs)]
+    assert colours.get_ylim() == (0.0, 1.0)
+    assert pairs.collections[0].colorbar.extend == "max"
+    assert "the joint effect varies less" in pairs.get_xlabel()
+    assert bars.get_xlim()[1] <= 1.1
+    above = int((found["h2_overall"] > 1).sum())
+    assert [text.get_text() for text in bars.texts].count("> 100 %") == above
+    small = rs.h_statistic(lambda X: X[:, 0] * X[:, 2] + X[:, 0], X)
+    _, pairs = rs.plot_h_statistics(small)
+    assert pairs.collections[0].colorbar.extend == "neither"
+    assert pairs.get_xlabel() == ""

@@ -36,9 +36,6 @@ def test_tidy_is_the_dataset_in_rows(effect):
     assert row["estimate"] == float(with_se["effect"])
     assert row["std_error"] == float(with_se["effect_se"])
     assert row["n_obs"] == int(with_se["n_obs"])
-    z = row["estimate"] / row["std_error"]
-    assert row["statistic"] == pytest.approx(z)
-    assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(z), row["n_obs"] - 1))
     low, high = stats.t.interval(0.9, row["n_obs"] - 1, row["estimate"], row["std_error"])
     assert (row["conf_low"], row["conf_high"]) == pytest.approx((low, high))
     pd.testing.assert_frame_equal(table, rs.tidy(rs.std_error(effect), level=0.9))
@@ -103,7 +100,7 @@ def test_summary_prints_a_line_a_feature(effect):
     assert constant.split() == ["constant", "0", "constant"]
     widths = {len(row) for row in text.splitlines() if row.startswith("=")}
     assert len(widths) == 1
-    assert "chosen on these rows" not in text
+    assert "chosen on the same rows" not in text
 
 
 def test_summary_of_one_feature_prints_a_line_a_bin(effect):
@@ -117,7 +114,9 @@ def test_summary_of_one_feature_prints_a_line_a_bin(effect):
 
 
 def test_summary_says_that_bins_were_chosen(local):
-    assert "chosen on these rows" in str(rs.summary(rs.rhale(local)))
+    text = str(rs.summary(rs.rhale(local)))
+    assert "Standard errors treat the model and the bin edges as fixed." in text
+    assert "Bin edges were chosen on the same rows" in text
 
 
 def test_summary_of_a_constant_feature(effect):
@@ -187,7 +186,7 @@ class TestChecks:
 
     def test_tidy_has_the_columns_of_the_check(self, waves):
         _, _, local, effect = waves
-        check = rs.check_unbiased(local, effect)
+        check = rs.check_unbiased(local, effect, rng=0)
         table = rs.tidy(check)
         row = table[table["term"] == "x2"].iloc[1]
         assert row["bin_error"] == float(check["bin_error"].sel(feature="x2", bin=1))
@@ -196,7 +195,7 @@ class TestChecks:
 
     def test_summary_of_a_check(self, waves):
         _, _, local, effect = waves
-        check = rs.check_unbiased(local, effect)
+        check = rs.check_unbiased(local, effect, rng=0)
         text = str(rs.summary(check))
         assert "Bias of the heterogeneity" in text
         line = next(
@@ -209,7 +208,7 @@ class TestChecks:
 
     def test_summary_of_the_bins_of_a_check(self, waves):
         _, _, local, effect = waves
-        check = rs.check_unbiased(local, effect, adjust="fdr_bh")
+        check = rs.check_unbiased(local, effect, adjust="fdr_bh", rng=0)
         text = str(rs.summary(check, "x1")).partition("Bias of the")[2]
         lines = [line for line in text.splitlines() if line.startswith("[0")]
         assert len(lines) == 3
@@ -222,7 +221,7 @@ class TestChecks:
         """The linear part of the bin error needs no rows."""
         _, _, local, effect = waves
         text = " ".join(str(rs.summary(effect)).split())
-        assert "Warning: the effect moves inside bins of x1 (3 of 3 bins)," in text
+        assert "Warning: the effect changes within bins of x1 (3 of 3 bins):" in text
         assert "debias(effect, check_unbiased(local, effect))" in text
         narrow = rs.rhale(local.sel(feature=["x2"]), bins=rs.EqualWidthBins(3))
         assert "Warning" not in str(rs.summary(narrow))
@@ -238,13 +237,13 @@ class TestChecks:
 
     def test_warning_counts_what_the_check_says(self, waves):
         _, _, local, effect = waves
-        check = rs.check_unbiased(local, effect)
+        check = rs.check_unbiased(local, effect, rng=0)
         large = int((check["verdict"].sel(feature="x1") == "bias larger than standard error").sum())
         assert f"x1 ({large} of 3 bins)" in " ".join(str(rs.summary(check)).split())
 
     def test_debiased(self, waves):
         _, _, local, effect = waves
-        better = rs.debias(effect, rs.check_unbiased(local, effect))
+        better = rs.debias(effect, rs.check_unbiased(local, effect, rng=0))
         text = " ".join(str(rs.summary(better)).split())
         assert "Warning" not in text
         assert "heterog. is free of bin error" in text
@@ -266,17 +265,21 @@ class TestChecks:
         model, frame, *_ = waves
         local = rs.local_effects(model, frame, features=["x1", "flat"])
         effect = rs.rhale(local, bins=rs.EqualWidthBins(3))
-        found = rs.jump_check(model, local, rs.check_unbiased(local, effect), frame)
+        found = rs.jump_check(model, local, rs.check_unbiased(local, effect, rng=0), frame)
         assert "constant" in str(rs.summary(found))
         assert "The feature does not vary" in str(rs.summary(found, "flat"))
 
     def test_source_of_honest_bins(self, waves):
         *_, local, _ = waves
         honest = rs.rhale(local, honest=True, rng=0)
-        assert "bins chosen on 500 other rows" in " ".join(str(rs.summary(honest)).split())
+        assert "Bin edges were chosen on 500 other rows" in " ".join(
+            str(rs.summary(honest)).split()
+        )
         for rule in (rs.BestEqualWidthBins(), rs.GreedyBins()):
             chosen = rs.rhale(local, bins=rule)
-            assert "bins chosen on these rows" in " ".join(str(rs.summary(chosen)).split())
+            assert "Bin edges were chosen on the same rows" in " ".join(
+                str(rs.summary(chosen)).split()
+            )
 
 
 def test_a_dense_truth_has_no_standard_errors_to_show():
@@ -364,20 +367,21 @@ class TestRegions:
         notes = " ".join(text.partition("Notes:")[2].split())
         assert "[1] Bins, chosen again in every node: OptimalBins(max_bins=100," in notes
         assert "at least 10% and P at most 0.05" in notes
-        assert "from up to 39 permutations, all columns and thresholds searched again" in notes
+        assert "permutation p-value (at most 39 permutations)" in notes
+        assert "each permutation repeats the whole search" in notes
         assert len({len(line) for line in text.splitlines() if line.startswith("==")}) == 1
 
     def test_without_a_test(self, rows):
         text = str(rs.summary(rs.regions(rows, "x1", loss="output", thresholds="exact")))
         assert "heterogeneity of the output" in text
         assert "every value" in text
-        assert "There was no test: splits are found in noise, too" in text
+        assert "There was no test, and splits are found in noise as well" in text
 
     def test_units_that_are_not_known(self, rows):
         text = str(rs.summary(rs.regions(rows, "x2", max_depth=0)))
         assert "(mmHg)^2 per feature unit" in text
-        assert "The effect of x2 has no regions: no split was looked for (see the notes)." in text
-        assert "Where no best split stands none was looked for: 0 splits above already" in text
+        assert "The effect of x2 has no regions: no split was tried (see the notes)." in text
+        assert "Empty best split: no split was tried (maximum depth of 0, less than 5%" in text
 
     def test_a_tree_without_splits_says_so(self, rows):
         tree = rs.regions(rows, "x2", min_drop=0.6)
@@ -387,7 +391,7 @@ class TestRegions:
         best, drop = str(tree["best"].values[0]), float(tree["best_drop"][0])
         assert (
             f"The effect of x2 has no regions: the best split, {best}, would lower the loss by "
-            f"{drop:.1%}, less than the 60% that were asked for." in str(rs.summary(tree))
+            f"{drop:.1%}, less than the required 60%." in str(rs.summary(tree))
         )
 
     def test_a_split_that_is_chance_says_so(self, rows):
@@ -395,7 +399,7 @@ class TestRegions:
         (line,) = self.nodes(tree)
         assert line.rstrip().endswith("no split: P > 0.05")
         p = float(tree["pvalue"][0])
-        assert f"as chance does too often (P {p:.3f})." in str(rs.summary(tree))
+        assert f"which is not significant (P {p:.3f})." in str(rs.summary(tree))
 
     def test_a_constant_feature(self, rows):
         tree = rs.regions(rows, "flat")
@@ -431,7 +435,7 @@ class TestRegions:
         tree = rs.regions(rows, "x1", test="honest", n_permutations=39, rng=0)
         text = " ".join(str(rs.summary(tree)).split())
         assert "Test: honest, level 0.05" in text
-        assert "Splits are found on 50% of the rows; rows, loss and P are of the others" in text
+        assert "Splits are found on 50% of the rows; rows, loss, P and drops" in text
         assert self.nodes(tree)[0].split()[2] == "200"
         assert rs.glance(tree)["n_obs"][0] == 200
         assert rs.tidy(tree)["n_obs"][0] == 200
@@ -443,15 +447,15 @@ class TestRegions:
             honest = node.assign(pvalue=("node", [pvalue])).assign_attrs(test="honest")
             honest.attrs["honest_fraction"] = 0.5
             assert self.nodes(honest)[0].rstrip().endswith("no split: not confirmed")
-            assert "but not enough on the rows that it was not found on." in str(rs.summary(honest))
+            assert "but not by enough on the other half of the rows." in str(rs.summary(honest))
 
     def test_pruned_trees(self, rows):
         tree = rs.regions(rows, "x1", n_folds=3, min_drop=0.01, rng=0)
         text = str(rs.summary(tree))
         assert tree.sizes["node"] == 3
         assert text.count(": pruned") == 2
-        assert "Pruned: of the trees" in text
-        assert "in 3 folds." in text
+        assert "Pruned: minimal cost-complexity pruning" in text
+        assert "3-fold cross-validation." in text
         table = text.partition("Pruning")[2].partition("Notes")[0]
         (chosen,) = [line for line in table.splitlines() if "chosen" in line]
         at = int(np.flatnonzero(tree["pruning_n_regions"] == 2)[0])
@@ -569,7 +573,7 @@ class TestInteractions:
         untested = found.copy(deep=True).assign_attrs(n_permutations=0)
         untested["pvalue_adjusted"][:] = np.nan
         text = str(rs.summary(untested))
-        assert "There was no test: a drop may be chance" in text
+        assert "There was no test: a drop may be due to chance" in text
         assert "Permutations: none" in " ".join(text.split())
         assert not any("%*" in line for line in text.splitlines())
 
@@ -611,7 +615,9 @@ def test_tables_show_the_intervals_that_are_there():
     pd.testing.assert_frame_equal(other, rs.tidy(effect, level=0.9))
     assert "Intervals: pointwise, Student's t." in rs.summary(found, level=0.9).as_text()
     # Standard errors of something else take them away.
-    grouped = rs.std_error(rs.confband(found, n_draws=100), local, groups=np.arange(200) // 2)
+    grouped = rs.std_error(
+        rs.confband(found, n_draws=100, rng=0), local, groups=np.arange(200) // 2
+    )
     assert not [name for name in grouped.data_vars if str(name).endswith(("_ci", "_band"))]
 
     curves = rs.ice(model, X, n_grid=5)
@@ -629,3 +635,367 @@ def test_tables_show_the_intervals_that_are_there():
     table = rs.tidy(shares)[["h2_conf_low", "h2_conf_high"]].to_numpy()
     np.testing.assert_array_equal(table[:2], ends)
     assert "bootstrap, basic" in rs.summary(shares).as_text()
+
+
+# --- what a number means --------------------------------------------------------------------------
+
+
+def _three(n=400, seed=0):
+    """A table with an axis, a two-valued number, levels without an order and with one."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"a": rng.uniform(-1, 1, n), "b": rng.uniform(-1, 1, n)})
+    X["nominal"] = pd.Categorical(rng.choice(list("pqr"), n))
+    X["ordinal"] = pd.Categorical(rng.choice(["low", "mid", "high"], n), ["low", "mid", "high"])
+    X["ordinal"] = X["ordinal"].cat.as_ordered()
+    X["flag"] = rng.random(n) < 0.4
+    return X
+
+
+def _wide(X):
+    """Effects of all kinds of features, and one that is 0 in all rows."""
+    level = X["nominal"].map({"p": 0.0, "q": 5.0, "r": 1.0}).astype(float)
+    rank = X["ordinal"].cat.codes
+    return X["a"] ** 2 + X["a"] * X["b"] + level * (1 + X["b"]) + rank * X["a"] + X["flag"] * X["b"]
+
+
+class TestModelAsGiven:
+    """issue 15: t and P only with a standard error that holds the model."""
+
+    def test_no_t_and_no_p_of_rows_alone(self, effect, local):
+        grouped = rs.std_error(effect, local, groups=np.arange(400) // 10)
+        for one, head in ((effect, "rows"), (grouped, "rows in 40 groups")):
+            for table in (rs.tidy(one), rs.glance(one)):
+                assert not {"statistic", "p_value"} & set(table.columns)
+                assert {"std_error", "conf_low", "conf_high"} <= set(table.columns)
+            for feature in (None, "age"):
+                text = rs.summary(one, feature).as_text()
+                assert "P>|t|" not in text
+                assert f"Uncertainty: {head} (model as given)" in " ".join(text.split())
+                assert "std err" in text
+                assert "[0.025" in text
+
+    def test_t_and_p_return_with_the_model(self, effect):
+        """As std_error with the parameters of the model will say of itself."""
+        for source in ("rows and parameters", "parameters", "refits"):
+            known = rs.std_error(effect)
+            for name in ("effect_se", "average_effect_se"):
+                known[name].attrs["source"] = source
+            row = rs.tidy(known).iloc[0]
+            assert row["statistic"] == pytest.approx(row["estimate"] / row["std_error"])
+            p = 2 * stats.t.sf(abs(row["statistic"]), row["n_obs"] - 1)
+            assert row["p_value"] == pytest.approx(p)
+            line = rs.glance(known).iloc[0]
+            p = 2 * stats.t.sf(abs(line["statistic"]), 399)
+            assert line["p_value"] == pytest.approx(p)
+            text = " ".join(rs.summary(known).as_text().split())
+            assert "P>|t|" in text
+            assert f"Uncertainty: {source} " in text
+            assert "model as given" not in text
+
+    def test_noise_is_not_significant(self):
+        """users.md 2: a logit of pure noise had P < .05 for every feature."""
+        rng = np.random.default_rng(1)
+        X, weight = rng.normal(size=(300, 3)), rng.normal(0, 0.1, 3)
+        local = rs.local_effects(lambda X: 1 / (1 + np.exp(-(X @ weight))), X)
+        assert "P" not in rs.summary(rs.rhale(local)).as_text().split()
+        assert "p_value" not in rs.glance(rs.rhale(local))
+
+    def test_surfaces_and_profiles(self):
+        X = np.random.default_rng(2).uniform(-1, 1, (200, 3))
+        model = lambda X: np.exp(X[:, 0]) * X[:, 1] * X[:, 2]  # noqa: E731
+        surface = rs.ale2(model, X, (0, 1), bins=rs.EqualWidthBins(2))
+        assert not {"statistic", "p_value"} & set(rs.tidy(surface).columns)
+        surface = rs.std_error(surface)
+        surface["effect_se"].attrs["source"] = "rows and parameters"
+        table = rs.tidy(surface)
+        np.testing.assert_allclose(table["statistic"], table["estimate"] / table["std_error"])
+        for one in (surface, rs.pdp(model, X), rs.m_plot(model, X), rs.h_statistic(model, X)):
+            text = " ".join(rs.summary(one).as_text().split())
+            assert "Uncertainty: rows (model as given)" in text
+
+    def test_tests_say_which_uncertainty(self, effect, local):
+        grouped = rs.std_error(effect, local, groups=np.arange(400) // 10)
+        for test, source in (
+            (rs.wald_test(effect), "rows"),
+            (rs.wald_test(grouped), "rows in 40 groups"),
+            (rs.equivalence_test(effect, 1.0), "rows"),
+            (rs.compare(effect, effect, paired=(local, local)), "pairs of rows"),
+        ):
+            text = " ".join(rs.summary(test).as_text().split())
+            assert f"Uncertainty: {source} (model as given)" in text
+            assert " P " in text
+
+
+class TestReasons:
+    """issue 15: NaN or 0, and a reason, in place of what has no meaning."""
+
+    @pytest.fixture(scope="class", name="ale")
+    @staticmethod
+    def _ale():
+        return rs.ale(_wide, _three(), bins=rs.QuantileBins(4))
+
+    def test_an_average_over_levels_without_an_order_is_none(self, ale):
+        table = rs.glance(ale).set_index("term")
+        gone = ["estimate", "std_error", "conf_low", "conf_high", "heterogeneity_output"]
+        assert table.loc["nominal", gone].isna().all()
+        assert "no order of their own" in table.loc["nominal", "reason"]
+        kept = ["a", "ordinal", "flag"]
+        assert table.loc[kept, gone].notna().all(axis=None)
+        assert (table.loc[kept, "reason"] == "").all()
+        # What does not depend on the order stays: the curve, and each step by the names of both.
+        assert table.loc["nominal", "curve_max"] > table.loc["nominal", "curve_min"]
+        steps = rs.tidy(ale).query("term == 'nominal'")
+        assert steps["estimate"].notna().all()
+        text = rs.summary(ale).as_text()
+        line = next(line for line in text.splitlines() if line.startswith("nominal"))
+        assert len(line.split()) == 4
+        assert "nominal: the levels have no order of their own" in text
+
+    def test_average_of_a_nominal_feature_does_not_depend_on_a_choice(self):
+        """users.md 4: 2.565 or .091 for the same curve."""
+        X = _three()
+        lines = [
+            rs.glance(rs.ale(_wide, X, order={"nominal": list(order)}))
+            .set_index("term")
+            .loc["nominal"]
+            for order in ("pqr", "qpr", "rqp")
+        ]
+        numbers = ["estimate", "std_error", "conf_low", "conf_high"]
+        assert pd.DataFrame(lines)[numbers].isna().all(axis=None)
+
+    def test_what_is_smaller_than_the_numerical_error_is_0(self):
+        """users.md 2: t = 5.9e10 of a straight line."""
+        X = np.random.default_rng(3).uniform(-1, 1, (300, 3))
+        local = rs.local_effects(lambda X: 1.17 * X[:, 0] + X[:, 2] ** 2 + 1000, X)
+        effect = rs.rhale(local, bins=rs.EqualWidthBins(2))
+        table, bins = rs.glance(effect).set_index("term"), rs.tidy(effect).set_index("term")
+        assert table.loc["x0", "estimate"] == pytest.approx(1.17)
+        assert (table.loc["x0", ["std_error", "heterogeneity"]] == 0).all()
+        assert "numerical error only" in table.loc["x0", "reason"]
+        nothing = ["estimate", "std_error", "conf_low", "conf_high", "heterogeneity"]
+        assert (table.loc["x1", [*nothing, "curve_min", "curve_max"]] == 0).all()
+        assert "0 up to the numerical error" in table.loc["x1", "reason"]
+        assert (bins.loc["x1", nothing] == 0).all(axis=None)
+        assert (bins.loc["x0", ["std_error", "heterogeneity", "heterogeneity_se"]] == 0).all(
+            axis=None
+        )
+        assert (table.loc["x2", "reason"], set(bins.loc["x2", "reason"])) == ("", {""})
+        assert table.loc["x2", "std_error"] > 0
+        text = rs.summary(effect).as_text()
+        assert "x0: the local effects differ by their numerical error only" in text
+        assert "all bins: 0 up to the numerical error" in rs.summary(effect, "x1").as_text()
+
+    def test_a_mean_of_exactly_0_keeps_its_error(self):
+        """Rows that differ, and cancel: that is not numerical error."""
+        x = np.linspace(0, 1, 40)[:, None]
+        g = np.tile([-1.0, 1.0], 20)[:, None]
+        local = rs.local_effects(None, x, jacobian=g)
+        line = rs.glance(rs.rhale(local, bins=rs.EqualWidthBins(1))).iloc[0]
+        assert abs(line["estimate"]) < 1e-15
+        assert line["std_error"] == pytest.approx(1 / np.sqrt(39))
+        assert "reason" not in line.index
+
+    def test_with_the_model_what_is_rounding_is_not_tested(self):
+        X = np.random.default_rng(3).uniform(-1, 1, (300, 2))
+        effect = rs.std_error(rs.rhale(rs.local_effects(lambda X: 3 * X[:, 0] + X[:, 1] ** 2, X)))
+        for name in ("effect_se", "average_effect_se"):
+            effect[name].attrs["source"] = "rows and parameters"
+        table = rs.glance(effect).set_index("term")
+        assert np.isnan(table.loc["x0", ["statistic", "p_value"]].astype(float)).all()
+        assert table.loc["x1", ["statistic", "p_value"]].notna().all()
+
+    def test_a_share_of_more_than_the_whole_is_none(self):
+        """users.md 5: an H² of 227 %."""
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(120, 3))
+        X[:, 1] = 0.95 * X[:, 0] + 0.3 * X[:, 1]
+
+        def model(X):
+            return X[:, 0] * X[:, 1] - (X[:, 0] ** 2 + X[:, 1] ** 2) / 2 + 0.1 * X[:, 1] * X[:, 2]
+
+        found = rs.h_statistic(model, X)
+        assert float(found["h2_pairwise"][0, 1]) > 1.5
+        table = rs.tidy(found).set_index("term")
+        assert np.isnan(table.loc["x0:x1", "h2"])
+        assert "joint effect varies less than its interaction" in table.loc["x0:x1", "reason"]
+        assert table.loc["x0:x1", "h"] == pytest.approx(float(found["h_pairwise"][0, 1]))
+        assert table.loc["x1:x2", "h2"] == pytest.approx(float(found["h2_pairwise"][1, 2]))
+        text = rs.summary(found).as_text()
+        line = next(line for line in text.splitlines() if line.startswith("x0:x1"))
+        assert line.split()[1:3] == [">", "1"]
+        assert "x0:x1: its joint effect varies less" in text
+        (one,) = rs.glance(found).to_dict("records")
+        assert np.isnan(one["h2"]) == (float(found["h2"]) > 1)
+
+    def test_the_bias_of_the_curve_is_said(self, waves):
+        """Not that of the heterogeneity alone."""
+        *_, local, effect = waves
+        check = rs.check_unbiased(local, effect)
+        text = rs.summary(check).as_text()
+        part = text.partition("Bias of the")[2]
+        assert "curve bias" in part
+        line = next(line for line in part.splitlines() if line.startswith("x1"))
+        row = check.sel(feature="x1")
+        steps = (row["density_bias"] * (row["bin_right"] - row["bin_left"])).values
+        assert line.split()[-1] == f"{np.abs(np.cumsum(steps)).max():.4g}"
+        assert "bin error alone does not bias the curve" in text
+
+
+def _cells(text):
+    """Words of every line, but for rules across the table."""
+    return [line.split() for line in text.splitlines() if line.strip("=- ")]
+
+
+class TestSeveralOutputs:
+    """users.md, reliability.md 11: KeyError 'output_name'."""
+
+    @pytest.fixture(scope="class", name="made")
+    @staticmethod
+    def _made():
+        X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+
+        def model(X):
+            one = np.exp(np.column_stack([X[:, 0] * X[:, 1], X[:, 0], X[:, 1] ** 2]))
+            return one / one.sum(axis=1, keepdims=True)
+
+        local = rs.local_effects(model, X)
+        effect = rs.rhale(local, bins=rs.EqualWidthBins(3))
+        boot = rs.bootstrap(local, effect, n_resamples=40, rng=0, progress=False)
+        surface = rs.ale2(model, X, (0, 1), bins=rs.EqualWidthBins(2))
+        shares = rs.h_statistic(model, X, n_rows=40, rng=0)
+        return {
+            "wald_test": rs.wald_test(effect),
+            "homogeneous": rs.wald_test(effect, "homogeneous", local=local),
+            "equivalence_test": rs.equivalence_test(effect, 1.0),
+            "compare": rs.compare(effect, effect),
+            "effect_sizes": rs.effect_sizes(effect),
+            "effect_sizes, boot": rs.effect_sizes(effect, boot),
+            "test of surfaces": rs.wald_test(surface),
+            "surfaces": rs.compare(surface, surface),
+            "shares": rs.compare(shares, shares),
+            "effects": rs.confband(rs.confint(effect)),
+            "check": rs.check_unbiased(local, effect),
+        }
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            *("wald_test", "homogeneous", "equivalence_test", "compare", "effect_sizes"),
+            *("effect_sizes, boot", "test of surfaces", "surfaces", "shares", "effects", "check"),
+        ],
+    )
+    def test_tables(self, made, name):
+        results = made[name]
+        text = rs.summary(results).as_text()
+        for number in range(3):
+            one = rs.summary(results.isel(output=number))
+            for table in one.tables:
+                for line in _cells(table.as_text()):
+                    assert line in _cells(text)
+        # Notes are those of all, numbered anew.
+        assert text.count("Notes:") == 1
+        numbers = [line.partition("]")[0] for line in text.splitlines() if line.startswith("[")]
+        notes = [int(one[1:]) for one in numbers if one[1:].isdigit()]
+        assert notes == list(range(1, len(notes) + 1))
+        table = rs.tidy(results)
+        assert table["output"].unique().tolist() == made["effects"]["output"].values.tolist()
+
+
+class TestReplicatesAreNoEffect:
+    """users.md: "made by std_error_moments=False" was untrue."""
+
+    @pytest.fixture(scope="class", name="refit")
+    @staticmethod
+    def _refit():
+        X = np.random.default_rng(0).uniform(-1, 1, (80, 2))
+
+        def fit(rows):
+            return rs.rhale(rs.local_effects(lambda X: X[:, 0] * X[:, 1], rows))
+
+        boot = rs.bootstrap_refit(fit, X, n_resamples=8, chains=2, n_grid=5, jobs=1, rng=0)
+        return fit(X), boot
+
+    @pytest.mark.parametrize(
+        "function",
+        [
+            *(rs.summary, rs.tidy, rs.glance, rs.confint, rs.effect_sizes, rs.std_error),
+            *(rs.plot_effects, rs.wald_test, rs.confband),
+        ],
+    )
+    def test_says_what_it_is(self, refit, function):
+        expected = r"holds the replicates of bootstrap_refit\. .*quantile.*plot_forest\(boot\)"
+        with pytest.raises(ValueError, match=expected):
+            function(refit[1])
+
+    def test_beside_an_effect(self, refit):
+        effect, boot = refit
+        for function in (rs.confint, rs.effect_sizes):
+            with pytest.raises(ValueError, match="this one comes from bootstrap_refit"):
+                function(effect, boot)
+        assert rs.plot_forest(boot) is not None
+
+    def test_replicates_with_bins(self, local, effect):
+        boot = rs.bootstrap(local, effect, n_resamples=8, rng=0, progress=False)
+        with pytest.raises(
+            ValueError, match=r"replicates of bootstrap\. .*confint\(effect, boot\)"
+        ):
+            rs.summary(boot)
+        again = rs.bootstrap(local, effect, n_resamples=8, rebin=True, rng=0, progress=False)
+        with pytest.raises(ValueError, match="chose them again"):
+            rs.confint(effect, again)
+
+
+def test_tables_do_not_depend_on_the_order_of_dimensions(waves):
+    """reliability.md 21: summary(e.transpose())."""
+    model, frame, local, effect = waves
+    X = frame[["x1", "x2"]]
+    boot = rs.bootstrap(local, effect, n_resamples=40, rng=0, progress=False)
+    results = {
+        "effect": effect,
+        "intervals": rs.confband(rs.confint(effect)),
+        "check": rs.check_unbiased(local, effect),
+        "groups": rs.std_error(effect, local, groups=np.arange(1000) // 10),
+        "levels": rs.ale(_wide, _three(200), bins=rs.QuantileBins(3)),
+        "test": rs.wald_test(effect),
+        "compare": rs.compare(effect, effect),
+        "sizes": rs.effect_sizes(effect, boot),
+        "pdp": rs.confint(rs.pdp(model, X, n_grid=4)),
+        "ice": rs.ice(model, X, n_grid=4),
+        "m_plot": rs.m_plot(model, X),
+        "tree": rs.regions(local, "x1"),
+        "trees": rs.all_regions(local, progress=False),
+        "matrix": rs.interaction_matrix(local, n_permutations=0, progress=False),
+        "surface": rs.confint(rs.ale2(model, X, ("x1", "x2"), bins=rs.EqualWidthBins(3))),
+        "shares": rs.confint(rs.h_statistic(model, X, n_rows=30, rng=0)),
+    }
+    for name, one in results.items():
+        turned = one.transpose()
+        assert rs.summary(turned).as_text() == rs.summary(one).as_text(), name
+        pd.testing.assert_frame_equal(rs.tidy(turned), rs.tidy(one))
+        if name not in ("compare", "sizes", "matrix"):
+            pd.testing.assert_frame_equal(rs.glance(turned), rs.glance(one))
+    pd.testing.assert_frame_equal(
+        rs.augment(local.transpose(), effect.transpose()), rs.augment(local, effect)
+    )
+    for function in (rs.confint, rs.confband, rs.wald_test, rs.effect_sizes):
+        xr.testing.assert_identical(function(effect.transpose()), function(effect))
+
+
+def test_a_summary_has_at_most_five_notes(waves):
+    model, frame, local, effect = waves
+    rich = rs.jump_check(model, local, rs.check_unbiased(local, effect), frame)
+    rich = rs.confband(rs.confint(rich))
+    ale = rs.confband(rs.confint(rs.ale(_wide, _three(), bins=rs.QuantileBins(4))))
+    tree = rs.regions(local, "x1", n_folds=3, min_drop=0.01, rng=0, max_depth=1)
+    X = frame[["x1", "x2"]]
+    shares = rs.h_statistic(model, X, n_rows=30, rng=0, kind="ale")
+    for one, feature in (
+        *((rich, None), (rich, "x1"), (ale, None), (ale, "nominal"), (tree, None)),
+        *((shares, None), (rs.pdp(model, X, n_grid=5), None), (rs.wald_test(ale), None)),
+        (rs.ale2(model, X, ("x1", "x2")), None),
+    ):
+        text = rs.summary(one) if feature is None else rs.summary(one, feature)
+        notes = text.as_text().partition("Notes:")[2].strip().splitlines()
+        assert 1 <= len(notes) <= 5
+        for word in ("hangs on", "crowd", "know ", "dearer", "these rows"):
+            assert word not in text.as_text()

@@ -88,6 +88,16 @@ def differences(rows: OrderedRows, mean: FloatArray) -> Differences:
         )
 
 
+def neighbour_products(g: FloatArray, least: float) -> FloatArray:
+    """Products of the two differences within triples of neighbours, of local effects in order of x.
+
+    Their mean is minus the variance at a value of x. A smooth effect adds a square of its slope,
+    and a jump next to nothing: neither makes it negative. Differences up to ``least`` are none.
+    """
+    steps = np.diff(g[: len(g) // 3 * 3].reshape(-1, 3), axis=1)
+    return np.asarray(np.prod(np.where(np.abs(steps) <= least, 0.0, steps), axis=1))
+
+
 class PairWeights(NamedTuple):
     """Sums per bin of squared weights: 1 / n, 1 / n, 1 / n and 0 about, where rows weigh alike.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from rhale_stats.arrays.moments import FloatArray
 
@@ -13,8 +13,8 @@ METHODS = ("percentile", "basic", "bca", "studentized")
 OFFSETS = 401
 # The least share of the variance of squares that the mean leaves, in squared variances.
 LEAST_SPREAD = 0.02
-# Largest normal score: the tail beyond has no number.
-MOST = 38.0
+# Log of a tail that floating point still holds; beyond it scores are approximated.
+LEAST_TAIL = -700.0
 # Draws of the largest deviation are made so many at a time.
 CHUNK = 4096
 
@@ -27,9 +27,32 @@ def student(level: float, degrees: FloatArray) -> FloatArray:
 
 
 def normal_score(t: FloatArray, degrees: FloatArray) -> FloatArray:
-    """Standard normal value with the two-sided p-value of Student's t."""
-    tail = stats.t.logsf(np.abs(t), degrees)
-    return np.asarray(stats.norm.isf(np.exp(tail)))
+    """Standard normal value with the two-sided p-value of Student's t.
+
+    Where the tail underflows, the approximation of Wallace (1959) takes over. It is about 1 % too
+    small with 20 degrees of freedom, 0.1 % with 200, and less with more. With fewer than 20 no tail
+    underflows below t = 1e15.
+    """
+    t, degrees = np.broadcast_arrays(np.abs(t), degrees)
+    tail = np.asarray(stats.t.logsf(t, degrees))
+    exact = np.abs(special.ndtri_exp(np.maximum(tail, LEAST_TAIL)))
+    with np.errstate(invalid="ignore", over="ignore"):
+        # log(1 + t^2 / v) without the square, which may overflow.
+        logarithm = 2 * np.log(np.hypot(1.0, t / np.sqrt(degrees)))
+        wallace = (8 * degrees + 1) / (8 * degrees + 3) * np.sqrt(degrees * logarithm)
+    beyond = np.where(np.isinf(degrees), t, np.maximum(wallace, exact))
+    return np.asarray(np.where(tail < LEAST_TAIL, beyond, exact))
+
+
+def welch(
+    variance_a: FloatArray, variance_b: FloatArray, degrees_a: FloatArray, degrees_b: FloatArray
+) -> FloatArray:
+    """Degrees of freedom of sums of two independent variances (Welch 1938, Satterthwaite 1946)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        squares = variance_a**2 / degrees_a + variance_b**2 / degrees_b
+        found = (variance_a + variance_b) ** 2 / squares
+    # Where nothing varies there is nothing to be unsure of.
+    return np.asarray(np.where(np.isnan(found), np.inf, found))
 
 
 def around(estimate: FloatArray, half: FloatArray) -> FloatArray:

@@ -45,7 +45,7 @@ def study(options: Options) -> Study:
     sizes = (100,) if options.quick else (100, 1000)
     return Study(
         name="example-1",
-        title="An average effect of zero that is made of two opposite ones",
+        title="An average effect of zero made of two opposite effects",
         source="RHALE, Eq. 1, Figures 1 and 2",
         claim="With N = 100, K = 20 bins of one width give significant errors in the effect of x2 "
         "and in its heterogeneity, whose truth is 0 and 5. RHALE makes a single bin and estimates "

@@ -51,7 +51,7 @@ def study(options: Options) -> Study:
     no_variants(options)
     return Study(
         name="pdp-ice",
-        title="PDP and ICE where features are correlated",
+        title="PDP and ICE with correlated features",
         source="RHALE, section 4.1, Figures 5 and 6 (math [50]); f = x1 x2 is this package's own",
         claim="With x2 almost equal to x1 a PDP misses the effects of both, and ICE shows "
         "heterogeneity that is not there; RHALE finds average and heterogeneity, and makes three "

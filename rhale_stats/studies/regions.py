@@ -106,7 +106,7 @@ def study(options: Options) -> Study:
     ]
     return Study(
         name="regions",
-        title="Regions that are there, and regions that are not",
+        title="Regions: type I error and power of the search",
         source="math [37] to [39] and [53]; RegionalRHALE, section 3.2; the claims are this "
         "package's own",
         claim="Without a test, splits are found where nothing conditions an effect, above all with "

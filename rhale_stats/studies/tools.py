@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +15,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from rhale_stats.bins import BinRule
-from rhale_stats.effects import local_effects, rhale
+from rhale_stats.effects import local_effects
+from rhale_stats.effects import quiet_rhale as quiet_rhale
 from rhale_stats.scoring import mae
 from rhale_stats.simulate import Simulator
 from rhale_stats.studies.runner import Options, Output
@@ -49,13 +49,6 @@ def no_data(options: Options) -> None:
 def local_of(example: Simulator, X: pd.DataFrame, features: str | None = "x1") -> xr.Dataset:
     """Local effects by the simulator's own derivatives."""
     return local_effects(None, X, jacobian=example.jacobian, features=features)
-
-
-def quiet_rhale(local: xr.Dataset, bins: BinRule, **arguments: Any) -> xr.Dataset:
-    """`rhale` where bins without rows are expected, and counted by the study."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Bins without rows", UserWarning)
-        return rhale(local, bins=bins, **arguments)
 
 
 def only(effect: xr.Dataset, name: str) -> NDArray[np.float64]:
