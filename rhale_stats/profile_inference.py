@@ -427,7 +427,7 @@ def _compared_bins(
     known = np.all([np.isfinite(row["curve"].values) for row in rows], axis=0)
     if not known.any():
         nothing = np.zeros(0)
-        return Compared(nothing, (nothing, nothing), np.zeros((0, 0)), np.inf)
+        return Compared(nothing, (nothing, nothing), np.zeros((0, 0)), nothing)
     grid = np.mean([row["grid_value"].values for row in rows], axis=0)[known]
     values = rows[0]["curve"].values[known], rows[1]["curve"].values[known]
     degrees = _welch(rows)

@@ -23,7 +23,7 @@ from rhale_stats.arrays import accumulate, categories, influence, resample
 from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.bins import BinRule, OptimalBins, rule_of
+from rhale_stats.bins import DEFAULT_BINS, BinRule, rule_of
 from rhale_stats.by_part import each_part, own_rows
 from rhale_stats.curves import Fine, curve_of, fine_of, has_cells, pieces_of
 from rhale_stats.effects import (
@@ -399,9 +399,11 @@ def _fixed(
     progress: bool,
 ) -> xr.Dataset:
     """Replicates in the bins of ``effect``, over (draw, feature, ...)."""
-    if studentize and "slope" in effect and bool((effect["slope"] != 0).any()):
+    linear = "slope" in effect and bool((effect["slope"] != 0).any())
+    if studentize and linear and "cell_effect" not in effect:
         raise ValueError(
-            "studentize must be False with linear bins, whose replicates have no standard errors. "
+            "studentize must be False with linear bins and weighting='rows', whose replicates have "
+            "no standard errors. "
             "Use confint(effect, boot, method='bca')."
         )
     centering = str(effect.attrs["centering"])
@@ -544,7 +546,7 @@ def _replicates(
     n_bins, cells = len(feature.pieces.mean), feature.cells
     bin_edges = feature.pieces.edges
     sums = resample.replicate_sums(feature.terms, weight)
-    found = resample.replicates(feature.pieces, sums, centering)
+    found = resample.replicates(feature.pieces, sums, centering, places=not studentize)
     on_cells, of_cells = found, feature.terms
     if feature.of_cells is not None:
         of_cells = feature.of_cells
@@ -1108,7 +1110,7 @@ def folds(
             f"n_folds must not exceed the number of rows; got {n_folds} for {n_obs} rows of "
             f"{', '.join(map(repr, feature_names(local)))}."
         )
-    rule: BinRule = OptimalBins() if bins is None else bins
+    rule: BinRule = DEFAULT_BINS if bins is None else bins
     x = local["x"].transpose("feature", "obs").values
     grid = np.linspace(x.min(axis=1), x.max(axis=1), n_grid).T
     generator = np.random.default_rng(rng)
