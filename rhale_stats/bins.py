@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ast import literal_eval
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -226,6 +226,15 @@ def rule_of(name: str, parameters: str) -> BinRule:
         parameter, text = entry.split("=")
         given[parameter] = None if text == defaults[parameter] else literal_eval(text)
     return kind(**given)
+
+
+def for_share_of_rows(rule: BinRule, share: float) -> BinRule:
+    """The same rule for the same rows where each counts for a ``share`` of a row."""
+    min_obs = getattr(rule, "min_obs", None)
+    if min_obs is None:
+        return rule
+    fewer = max(round(min_obs * share), 1)
+    return replace(rule, min_obs=fewer)  # type: ignore[type-var]
 
 
 def _as_text(value: object) -> str:

@@ -6,7 +6,6 @@ arithmetic on what it returned.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -370,7 +369,7 @@ class _Request:
                     "slopes across cells were taken. "
                     "method='finite_difference' takes them without a probe."
                 )
-            warnings.warn(probes.jumps_text(self.jumping, then), probes.JumpWarning, stacklevel=3)
+            warn(probes.jumps_text(self.jumping, then), probes.JumpWarning)
 
 
 def _check_request(

@@ -23,7 +23,7 @@ from rhale_stats.arrays import accumulate, categories, influence, resample
 from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.bins import DEFAULT_BINS, BinRule, rule_of
+from rhale_stats.bins import DEFAULT_BINS, BinRule, for_share_of_rows, rule_of
 from rhale_stats.by_part import each_part, own_rows
 from rhale_stats.curves import Fine, curve_of, fine_of, has_cells, pieces_of
 from rhale_stats.effects import (
@@ -713,7 +713,8 @@ def _rebinned(
     def replicate(draw: int) -> None:
         weight = base * resample.draw_weights(scheme, units, seeds[draw])
         sample = local.assign(weight=("obs", weight)).assign_attrs(weight_kind="precision")
-        made = _on_grid(sample, rule, centering, weighting, grid)
+        own_rule = for_share_of_rows(rule, _n_effective(weight) / _n_effective(base))
+        made = _on_grid(sample, own_rule, centering, weighting, grid)
         n_bins[draw] = made.pop("n_bins")
         hits[draw] = made.pop("hits")
         for name, values in made.items():
@@ -754,6 +755,11 @@ def _rebinned(
             "grid_value": (("feature", "grid"), grid, {"long_name": "point of the grid"}),
         },
     )
+
+
+def _n_effective(weight: FloatArray) -> float:
+    """Kish's number of rows: with rows drawn again about half of them."""
+    return float(weight.sum() ** 2 / np.sum(weight**2))
 
 
 def _on_grid(
@@ -1037,6 +1043,7 @@ def folds(
     n_folds: int = 5,
     n_repeats: int = 1,
     centering: str = "mean",
+    weighting: str = "axis",
     n_grid: int = GRID,
     rng: np.random.Generator | int | None = None,
     progress: bool = True,
@@ -1047,7 +1054,7 @@ def folds(
     ----------
     local : Dataset
         What `local_effects` returned.
-    bins, centering
+    bins, centering, weighting
         As in `rhale`; bins are chosen in every fold by itself.
     n_folds : int, default 5
         Folds, at least 2, of about equal numbers of rows.
@@ -1122,7 +1129,9 @@ def folds(
             order = generator.permutation(n_obs)
             for fold, rows in enumerate(np.array_split(order, n_folds)):
                 part = local.isel(obs=np.sort(rows))
-                effect = quiet_rhale(part, rule, centering=centering, std_error_moments=False)
+                effect = quiet_rhale(
+                    part, rule, centering=centering, weighting=weighting, std_error_moments=False
+                )
                 beyond = effect["bin"].values >= effect["n_bins"].values[:, None]
                 n_gaps += bool(((effect["n_obs"].values == 0) & ~beyond).any())
                 for name, values in _evaluated(effect, grid).items():

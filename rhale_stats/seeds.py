@@ -9,6 +9,8 @@ from typing import Any, ParamSpec, cast
 import numpy as np
 import xarray as xr
 
+from rhale_stats.validate import check_rng
+
 P = ParamSpec("P")
 # Seeds that are drawn: netCDF and every double hold them exactly.
 SEEDS = 2**53
@@ -22,13 +24,7 @@ def source_of(rng: np.random.Generator | int | None) -> tuple[np.random.Generato
         return rng, NO_SEED
     if rng is None:
         rng = seed_of(rng)
-    if isinstance(rng, bool) or not isinstance(rng, int | np.integer):
-        raise TypeError(
-            f"rng must be a numpy Generator, a whole number as its seed, or None; got {rng!r} of "
-            f"type {type(rng).__name__}."
-        )
-    if rng < 0:
-        raise ValueError(f"rng must be at least 0 where it is a seed; got {rng}.")
+    check_rng("rng", rng)
     return np.random.default_rng(rng), int(rng)
 
 

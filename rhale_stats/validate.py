@@ -36,13 +36,13 @@ NO_DIMENSION = re.compile(r"(?:Dimensions \{)?'(\w+)'\}? (?:do not exist|not fou
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def warn(message: str) -> None:
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the user's line: that of the first caller outside the package."""
     level = 1
     caller: FrameType | None = sys._getframe()
     while caller is not None and caller.f_code.co_filename.startswith(PACKAGE):
         level, caller = level + 1, caller.f_back
-    warnings.warn(message, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
 
 
 def shown(value: object) -> str:
@@ -140,11 +140,11 @@ def check_rng(parameter: str, value: object) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(
-            f"{parameter} must be a seed (a whole number), a numpy.random.Generator, or None; "
+            f"{parameter} must be a numpy Generator, a whole number as its seed, or None; "
             f"got {shown(value)}."
         )
     if value < 0:
-        raise ValueError(f"{parameter} must not be negative where it is a seed; got {value}.")
+        raise ValueError(f"{parameter} must be at least 0 where it is a seed; got {value}.")
 
 
 def check_callable(parameter: str, value: object) -> None:
@@ -153,7 +153,7 @@ def check_callable(parameter: str, value: object) -> None:
         raise TypeError(f"{parameter} must be a function; got {shown(value)}.")
 
 
-def check_jacobian(parameter: str, value: object) -> None:
+def check_derivatives(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` is a function or may be a table of derivatives."""
     if not callable(value):
         _check_listed(parameter, value, "a function of X or a derivative for each row and column")
@@ -289,7 +289,7 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     "method": check_text,
     "output": check_labels,
     **dict.fromkeys(("X", "data"), check_table),
-    "jacobian": check_jacobian,
+    "jacobian": check_derivatives,
     "feature": check_feature,
     **dict.fromkeys(("categorical", "features"), check_features),
     **dict.fromkeys(("groups", "strata", "target", "weights", "y"), check_column),

@@ -713,3 +713,25 @@ def test_folds_show_a_bar(monkeypatch, capsys):
     assert "folds" in capsys.readouterr().err
     rs.folds(local, bins=rs.EqualWidthBins(1), n_folds=5, rng=1, progress=False)
     assert not capsys.readouterr().err
+
+
+def test_replicates_with_edges_of_their_own_keep_the_least_rows_of_the_rule():
+    """code.md B12: a row drawn again halves the effective rows, and min_obs was twice as strict."""
+    example = rs.simulate.PiecewiseLinear(sd=0.5)
+    X = example.sample(1000, rng=0)
+    local = rs.local_effects(None, X, jacobian=example.jacobian, features="x1")
+
+    def numbers(rule):
+        effect = rs.rhale(local, bins=rule)
+        options = {"n_resamples": 24, "rebin": True, "rng": 0, "progress": False}
+        boot = rs.bootstrap(local, effect, **options)
+        return float(effect["n_bins"][0]), boot["n_bins"].values
+
+    # The same rule by its default, a twentieth of the rows, and by their number.
+    by_share, drawn_by_share = numbers(rs.OptimalBins())
+    by_number, drawn_by_number = numbers(rs.OptimalBins(min_obs=50))
+    assert by_share == by_number
+    assert abs(drawn_by_number - drawn_by_share).mean() < 0.25
+    # The largest number of bins that min_obs leaves.
+    most, drawn = numbers(rs.BestEqualWidthBins(min_obs=10))
+    assert drawn.mean() > 0.75 * most
