@@ -19,6 +19,8 @@ REACH = 0.005
 # Windows apart from this share of the rows at each end are judged by themselves, too: coded
 # values and heavy tails would outweigh them.
 OUTER = 0.01
+# A gap between rows is at least this share of the range of the inner ones.
+GAP = 0.1
 # Pieces that a window is cut into, again and again.
 PIECES, CUTS = 16, 3
 # Swings over the range of the curve that count.
@@ -53,6 +55,16 @@ def strata(n: int) -> list[NDArray[np.bool_]]:
     at = np.arange(n)
     outer = max(1, round(OUTER * n))
     return [np.ones(n, dtype=np.bool_), (at >= outer) & (at < n - outer)]
+
+
+def across_gaps(x: FloatArray, left: FloatArray, right: FloatArray) -> NDArray[np.bool_]:
+    """Which inner windows are mostly one gap between rows, and no narrow one; x ascends."""
+    gaps = np.append(np.diff(x), 0.0)
+    ends = np.column_stack([np.searchsorted(x, left, side="right") - 1, np.searchsorted(x, right)])
+    widest = np.maximum.reduceat(gaps, ends.ravel())[::2]
+    inner = strata(len(x))[-1]
+    span = np.ptp(x[inner]) if inner.any() else 0.0
+    return np.asarray(inner & (widest > (right - left) / 2) & (widest > GAP * span))
 
 
 def unexplained(
