@@ -140,7 +140,7 @@ def probe(quotients: DifferenceQuotients, position: int, used: NDArray[np.bool_]
     derivative = looked.derivative.local_effect
     size = np.abs(looked.change)
     missed = np.minimum(looked.missed, size)
-    inner = sums.strata(len(size))[-1]
+    inner = sums.inner(len(size), sums.BESIDE)
     across = sums.across_gaps(looked.x, looked.left, looked.right)
     jumps = (share > JUMP_SHARE) | (step > STEP_SHARE)
     # Rounding makes differences as well, where the output hardly moves.
@@ -179,7 +179,7 @@ class _Look:
     @property
     def rounding(self) -> FloatArray:
         """What rounding may make of a change, of every output."""
-        return self.derivative.precision * np.abs(self.at_left).max(axis=0)
+        return np.asarray(self.derivative.precision * np.abs(self.at_left).max(axis=0))
 
     @property
     def missed(self) -> FloatArray:

@@ -332,7 +332,7 @@ def _has_effect(results: xr.Dataset) -> xr.DataArray:
 def _factor(results: xr.Dataset) -> xr.DataArray:
     """By how much ranges differ, at least 1; NaN of features without an effect."""
     ratio = results["range_rhale"] / results["range_ale"]
-    return np.maximum(ratio, 1 / ratio).where(_has_effect(results))
+    return ratio.where(ratio >= 1, 1 / ratio).where(_has_effect(results))
 
 
 def _same(results: xr.Dataset) -> xr.DataArray:
