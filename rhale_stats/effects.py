@@ -264,7 +264,8 @@ def local_effects(
     if model is not None or kind != "jacobian":
         quotients = models.DifferenceQuotients(model, table, output, scale)
         probes.check_answers(quotients)
-    request = _Request(table, kind, method == "auto", bins, weight, quotients, derivatives)
+    counted = weight_kind == "frequency"
+    request = _Request(table, kind, method == "auto", bins, weight, counted, quotients, derivatives)
     bar = tqdm(
         positions,
         "local effects",
@@ -307,6 +308,7 @@ class _Request:
     auto: bool
     bins: BinRule | None
     weight: FloatArray | None
+    counted: bool
     quotients: models.DifferenceQuotients | None
     derivatives: Mapping[int, models.Differences]
     jumping: list[tuple[str, probes.Probe]] = field(default_factory=list)
@@ -326,7 +328,8 @@ class _Request:
             quotients = self.quotients.at(there)
             if kind == "finite_difference":
                 weight = None if self.weight is None else self.weight[there]
-                found = quotients.finite(position, difference_edges(self.bins, name, own, weight))
+                edges = difference_edges(self.bins, name, own, weight, counted=self.counted)
+                found = quotients.finite(position, edges)
             else:
                 found = quotients.central(position)
         if kind == "central_difference" and probed is not None:
@@ -426,7 +429,12 @@ def _check_weight(
 
 
 def difference_edges(
-    rule: BinRule | None, name: str, x: FloatArray, weight: FloatArray | None
+    rule: BinRule | None,
+    name: str,
+    x: FloatArray,
+    weight: FloatArray | None,
+    *,
+    counted: bool = False,
 ) -> FloatArray:
     """Edges of the cells that slopes are taken across, math [2].
 
@@ -441,10 +449,13 @@ def difference_edges(
     if low == high:
         return np.array([low])
     if rule is None:
-        values, n_rows = np.unique(own, return_counts=True)
-        if len(values) <= MOST_CELLS + 1 and n_rows.min() >= ROWS_OF_A_CELL:
+        values, of_row = np.unique(own, return_inverse=True)
+        # Rows that are counted stand for as many alike.
+        repeats = np.ones(len(own)) if weight is None or not counted else weight[weight > 0]
+        enough = np.bincount(of_row, repeats).min() >= ROWS_OF_A_CELL
+        if len(values) <= MOST_CELLS + 1 and enough:
             return values
-        n_cells = int(np.clip(len(own) // ROWS_OF_A_CELL, LEAST_CELLS, MOST_CELLS))
+        n_cells = int(np.clip(repeats.sum() // ROWS_OF_A_CELL, LEAST_CELLS, MOST_CELLS))
         edges = binning.quantile_edges(own, n_cells, counts)
         return np.concatenate([[low], edges[(edges > low) & (edges < high)], [high]])
     axis = rule.cells(Column(name, own, low, high, counts))
