@@ -39,6 +39,7 @@ from rhale_stats.plots import (
     plot_effects,
     plot_forest,
 )
+from rhale_stats.probes import JumpWarning, check_jacobian
 from rhale_stats.profile_plots import plot_methods, plot_profile
 from rhale_stats.profiles import ice, m_plot, pdp, shap_dependence
 from rhale_stats.region_plots import plot_interactions, plot_regions, plot_tree
@@ -59,6 +60,7 @@ __all__ = [
     "EqualWidthBins",
     "GivenBins",
     "GreedyBins",
+    "JumpWarning",
     "ModelError",
     "OptimalBins",
     "QuantileBins",
@@ -72,6 +74,7 @@ __all__ = [
     "augment",
     "bootstrap",
     "bootstrap_refit",
+    "check_jacobian",
     "check_unbiased",
     "compare",
     "compare_methods",

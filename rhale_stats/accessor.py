@@ -63,7 +63,7 @@ class RhaleAccessor:
         *,
         level: float = 0.95,
         n_draws: int = 20_000,
-        rng: np.random.Generator | int | None = 0,
+        rng: np.random.Generator | int | None = None,
     ) -> xr.Dataset:
         """See `rhale_stats.confband`."""
         return inference.confband(self._dataset, level=level, n_draws=n_draws, rng=rng)
@@ -125,7 +125,7 @@ class RhaleAccessor:
         groups: ArrayLike | None = None,
         level: float = 0.95,
         n_draws: int = 20_000,
-        rng: np.random.Generator | int | None = 0,
+        rng: np.random.Generator | int | None = None,
         adjust: str = "holm",
     ) -> xr.Dataset:
         """See `rhale_stats.compare`."""
@@ -145,7 +145,7 @@ class RhaleAccessor:
         local: xr.Dataset,
         *,
         adjust: str = "holm",
-        rng: np.random.Generator | int | None = 0,
+        rng: np.random.Generator | int | None = None,
         significance: float = 0.05,
     ) -> xr.Dataset:
         """See `rhale_stats.check_unbiased`."""

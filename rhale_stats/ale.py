@@ -33,12 +33,13 @@ from rhale_stats.effects import (
     rhale,
 )
 from rhale_stats.schema import categorical_features, feature_names
-from rhale_stats.validate import check_choice
+from rhale_stats.validate import check_choice, checked
 
 # Bins of ALE, and of DALE, by default.
 ALE_BINS, DALE_BINS = 40, 20
 
 
+@checked
 def ale(
     model: models.Model,
     X: Any,
@@ -163,6 +164,7 @@ def ale(
     )
 
 
+@checked
 def ale_local_effects(
     model: models.Model,
     X: Any,
@@ -331,6 +333,7 @@ def _local_effects(
     return joined(parts, names)
 
 
+@checked
 def ale_from_local(
     local: xr.Dataset,
     *,
@@ -389,6 +392,7 @@ def ale_from_local(
     return joined(parts, feature_names(local)).assign_attrs(method="ale")
 
 
+@checked
 def dale(
     local: xr.Dataset,
     n_bins: int = DALE_BINS,
@@ -435,6 +439,7 @@ def dale(
         local,
         bins=EqualWidthBins(n_bins),
         centering=centering,
+        weighting="rows",
         std_error_moments=std_error_moments,
     )
     return effect.assign_attrs(method="dale")

@@ -29,7 +29,7 @@ from rhale_stats.arrays.moments import (
     union,
     variance,
 )
-from rhale_stats.validate import as_edges, check_count
+from rhale_stats.validate import as_edges, check_parameters, is_number, shown
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,8 @@ class Column:
     """One feature as a rule sees it: its values, its range, its weights if rows count double.
 
     ``low`` and ``high`` are the ends of the axis; with honest bins, values near them may be among
-    the rows that the rule does not see.
+    the rows that the rule does not see. ``cells`` are the edges of the cells that local effects are
+    slopes across (math [2]): bins are unions of them. None where local effects are derivatives.
     """
 
     name: str
@@ -45,13 +46,15 @@ class Column:
     low: float
     high: float
     counts: FloatArray | None
+    cells: FloatArray | None = None
 
 
 @dataclass(frozen=True)
 class Candidates:
     """The moments of one feature's cells, from which a rule chooses edges.
 
-    ``comoments`` are there for rules that `make_lines`.
+    ``comoments`` are there for rules that `make_lines`; ``edges`` are those of the cells where
+    these are not the rule's own, but those that local effects are slopes across.
     """
 
     name: str
@@ -60,6 +63,15 @@ class Candidates:
     high: float
     resolution: float
     comoments: Comoments | None = None
+    edges: FloatArray | None = None
+
+    @property
+    def width(self) -> FloatArray:
+        """Widths of the cells: equal ones, unless they were given."""
+        if self.edges is not None:
+            return np.diff(self.edges)
+        n_cells = len(self.moments.weight)
+        return np.full(n_cells, (self.high - self.low) / n_cells)
 
 
 class Partition(NamedTuple):
@@ -89,7 +101,7 @@ def check_rule(rule: object) -> None:
     """Raise ``TypeError`` unless this is a rule for bins."""
     if isinstance(rule, type) or not isinstance(rule, BinRule):
         raise TypeError(
-            f"bins must be a rule such as OptimalBins() or EqualWidthBins(20); got {rule!r}. "
+            f"bins must be a rule such as OptimalBins() or EqualWidthBins(20); got {shown(rule)}. "
             f"Edges go into GivenBins(edges)."
         )
 
@@ -99,12 +111,52 @@ def make_lines(rule: BinRule) -> bool:
     return int(getattr(rule, "degree", 0)) > 0
 
 
-def of_differences(rule: BinRule) -> BinRule:
-    """The rule for slopes across its own cells, math [2]: no edge inside a cell.
+def cells_of(rule: BinRule, column: Column) -> Axis:
+    """The finest cells of one feature: those of the rule, or of the slopes (math [2]).
 
-    Cells finer than bins may be would see noise only.
+    No edge of a bin lies inside a cell that a slope was taken across. Rules that search join such
+    cells; of others every edge is moved to the nearest one of a cell, and `GivenBins`, whose edges
+    are to be kept, are refused where they are not among them.
+
+    Raises
+    ------
+    ValueError
+        Given edges that are none of the cells.
     """
-    return replace(rule, refine=False) if isinstance(rule, AdaptiveBins) else rule
+    if column.cells is None:
+        return rule.cells(column)
+    if isinstance(rule, OptimalBins | GreedyBins | AdaptiveBins | BestEqualWidthBins):
+        return binning.variable_axis(column.cells)
+    if isinstance(rule, GivenBins):
+        return binning.variable_axis(_given_among(rule.edges_of(column.name), column))
+    wanted = np.asarray(rule.cells(column).edges)[1:-1]
+    nearest = column.cells[_nearest(column.cells, wanted)]
+    return binning.variable_axis(np.union1d(nearest, column.cells[[0, -1]]))
+
+
+def _nearest(edges: FloatArray, wanted: FloatArray) -> IntArray:
+    """Numbers of the edges that lie nearest."""
+    middle = (edges[:-1] + edges[1:]) / 2
+    return np.searchsorted(middle, wanted)
+
+
+def _given_among(edges: FloatArray, column: Column) -> FloatArray:
+    """Given edges as those of the cells that they are, up to rounding."""
+    assert column.cells is not None
+    cells = column.cells
+    inner = edges[(edges > cells[0]) & (edges < cells[-1])]
+    nearest = cells[_nearest(cells, inner)]
+    off = np.abs(nearest - inner) > 1e-9 * (cells[-1] - cells[0])
+    beyond = [end for end in (edges[0] - cells[0], cells[-1] - edges[-1]) if end > 0]
+    if off.any() or (beyond and max(beyond) > 1e-9 * (cells[-1] - cells[0])):
+        at = float(inner[off][0]) if off.any() else float(edges[0])
+        raise ValueError(
+            f"edges must be edges of the cells that the slopes of feature {column.name!r} were "
+            f"taken across; {at:.6g} is not among their {len(cells)}, the nearest is "
+            f"{cells[_nearest(cells, np.array([at]))[0]]:.6g}. Take local effects with these bins: "
+            f"local_effects(model, X, bins=GivenBins(edges)), or ale(model, X, bins=...)."
+        )
+    return np.union1d(nearest, cells[[0, -1]])
 
 
 def starts_of(
@@ -116,6 +168,7 @@ def starts_of(
     low: float,
     high: float,
     resolution: float,
+    edges: FloatArray | None = None,
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
     """Bins of many problems on one axis: which cells, (problem, cell), begin one, and a linear one.
 
@@ -125,14 +178,15 @@ def starts_of(
     if isinstance(rule, EqualWidthBins | QuantileBins | GivenBins):
         return np.ones(shape, dtype=bool), None
     if isinstance(rule, OptimalBins):
-        each = np.full(len(cells.weight), high - low), np.full(len(cells.weight), resolution)
-        return rule.starts(cells, *each), None
+        width = np.full(shape[1], (high - low) / shape[1]) if edges is None else np.diff(edges)
+        each = np.full(len(cells.weight), resolution)
+        return rule.starts(cells, np.broadcast_to(width, shape), each), None
     starts, linear = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
     candidates = []
     for number in range(len(starts)):
         own = Moments(*(part[number] for part in cells))
         products = None if comoments is None else Comoments(*(part[number] for part in comoments))
-        candidates.append(Candidates(name, own, low, high, resolution, products))
+        candidates.append(Candidates(name, own, low, high, resolution, products, edges))
     for number, found in enumerate(rule.choose(candidates)):
         starts[number, found.starts] = True
         if found.linear is not None:
@@ -174,10 +228,19 @@ def rule_of(name: str, parameters: str) -> BinRule:
     return kind(**given)
 
 
+def for_share_of_rows(rule: BinRule, share: float) -> BinRule:
+    """The same rule for the same rows where each counts for a ``share`` of a row."""
+    min_obs = getattr(rule, "min_obs", None)
+    if min_obs is None:
+        return rule
+    fewer = max(round(min_obs * share), 1)
+    return replace(rule, min_obs=fewer)  # type: ignore[type-var]
+
+
 def _as_text(value: object) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {_as_text(edges)}" for key, edges in value.items()) + "}"
-    if isinstance(value, np.ndarray):
+    if isinstance(value, tuple):
         return "[" + ", ".join(f"{edge:.6g}" for edge in value) + "]"
     return str(value)
 
@@ -215,7 +278,7 @@ class EqualWidthBins:
     n_bins: int
 
     def __post_init__(self) -> None:
-        check_count("n_bins", self.n_bins, 1)
+        check_parameters(self)
 
     def cells(self, column: Column) -> Axis:
         """``n_bins`` equal cells from the smallest to the largest value."""
@@ -248,7 +311,7 @@ class QuantileBins:
     n_bins: int
 
     def __post_init__(self) -> None:
-        check_count("n_bins", self.n_bins, 1)
+        check_parameters(self)
 
     def cells(self, column: Column) -> Axis:
         """Cells between the distinct quantiles, out to the ends of the axis."""
@@ -274,32 +337,41 @@ class GivenBins:
     --------
     >>> import rhale_stats as rs
     >>> rs.GivenBins([0, 0.25, 0.5, 1])
-    GivenBins(edges=array([0.  , 0.25, 0.5 , 1.  ]))
+    GivenBins(edges=(0.0, 0.25, 0.5, 1.0))
     """
 
-    edges: FloatArray | dict[str, FloatArray]
+    # Tuples, so that equal rules are equal, and a rule may be the key of a mapping.
+    edges: tuple[float, ...] | dict[str, tuple[float, ...]]
 
     def __init__(self, edges: ArrayLike | Mapping[str, ArrayLike]) -> None:
         if isinstance(edges, Mapping):
-            checked: FloatArray | dict[str, FloatArray] = {
-                str(name): as_edges(given, f"edges of feature {name!r}")
+            checked: tuple[float, ...] | dict[str, tuple[float, ...]] = {
+                str(name): tuple(as_edges(given, f"edges of feature {name!r}").tolist())
                 for name, given in edges.items()
             }
         else:
-            checked = as_edges(edges, "edges")
+            checked = tuple(as_edges(edges, "edges").tolist())
         object.__setattr__(self, "edges", checked)
+
+    def __hash__(self) -> int:
+        if isinstance(self.edges, dict):
+            return hash(frozenset(self.edges.items()))
+        return hash(self.edges)
+
+    def edges_of(self, name: str) -> FloatArray:
+        """Edges of one feature; ``KeyError`` where there are none for it."""
+        if not isinstance(self.edges, dict):
+            return np.array(self.edges)
+        if name not in self.edges:
+            raise KeyError(
+                f"edges must have an entry for every feature; got none for {name!r} "
+                f"(there are entries for {', '.join(map(repr, self.edges))})."
+            )
+        return np.array(self.edges[name])
 
     def cells(self, column: Column) -> Axis:
         """The given cells, refused where rows lie outside them."""
-        if isinstance(self.edges, dict):
-            if column.name not in self.edges:
-                raise KeyError(
-                    f"edges must have an entry for every feature; got none for {column.name!r} "
-                    f"(there are entries for {', '.join(map(repr, self.edges))})."
-                )
-            edges = self.edges[column.name]
-        else:
-            edges = self.edges
+        edges = self.edges_of(column.name)
         if column.low < edges[0] or column.high > edges[-1]:
             outside = int(((column.x < edges[0]) | (column.x > edges[-1])).sum())
             raise ValueError(
@@ -350,9 +422,7 @@ class OptimalBins:
     ddof: int = 1
 
     def __post_init__(self) -> None:
-        check_count("max_bins", self.max_bins, 1)
-        if self.min_obs is not None:
-            check_count("min_obs", self.min_obs, 1)
+        check_parameters(self)
         _check_discount(self.discount)
         _check_ddof(self.ddof)
 
@@ -362,22 +432,33 @@ class OptimalBins:
 
     def choose(self, candidates: Sequence[Candidates]) -> list[Partition]:
         """The best partition of every feature."""
-        if not candidates:
-            return []
-        stacked = Moments(
-            *(np.stack(part) for part in zip(*(c.moments for c in candidates), strict=True))
-        )
-        for candidate, needed in zip(candidates, self._least_rows(stacked), strict=True):
-            check_enough_rows(candidate, needed)
-        span = np.array([candidate.high - candidate.low for candidate in candidates])
-        resolution = np.array([candidate.resolution for candidate in candidates])
-        return [Partition(np.flatnonzero(row)) for row in self.starts(stacked, span, resolution)]
+        # Features with as many cells are one stack of problems.
+        lengths = [len(candidate.moments.weight) for candidate in candidates]
+        chosen: dict[int, Partition] = {}
+        for length in dict.fromkeys(lengths):
+            members = [number for number, own in enumerate(lengths) if own == length]
+            some = [candidates[number] for number in members]
+            stacked = Moments(
+                *(np.stack(part) for part in zip(*(c.moments for c in some), strict=True))
+            )
+            for candidate, needed in zip(some, self._least_rows(stacked), strict=True):
+                check_enough_rows(candidate, needed)
+            width = np.stack([candidate.width for candidate in some])
+            resolution = np.array([candidate.resolution for candidate in some])
+            starts = self.starts(stacked, width, resolution)
+            chosen |= {
+                number: Partition(np.flatnonzero(row))
+                for number, row in zip(members, starts, strict=True)
+            }
+        return [chosen[number] for number in range(len(candidates))]
 
-    def starts(self, cells: Moments, span: FloatArray, resolution: FloatArray) -> NDArray[np.bool_]:
-        """Which cells begin a bin, (problem, cell), for problems of these lengths of axis."""
+    def starts(
+        self, cells: Moments, width: FloatArray, resolution: FloatArray
+    ) -> NDArray[np.bool_]:
+        """Which cells of these widths begin a bin, all (problem, cell)."""
         return binning.optimal_starts(
             cells,
-            np.repeat(span[:, None] / self.max_bins, self.max_bins, axis=1),
+            width,
             min_obs=self._least_rows(cells),
             discount=self.discount,
             ddof=self.ddof,
@@ -434,8 +515,7 @@ class GreedyBins:
     ddof: int = 1
 
     def __post_init__(self) -> None:
-        check_count("max_bins", self.max_bins, 1)
-        check_count("min_obs", self.min_obs, 1)
+        check_parameters(self)
         _check_discount(self.discount)
         if not 1 <= self.factor < np.inf:
             raise ValueError(
@@ -525,22 +605,20 @@ class AdaptiveBins:
     refine: bool = True
 
     def __post_init__(self) -> None:
-        check_count("max_bins", self.max_bins, 1)
+        check_parameters(self)
         if self.degree not in (0, 1):
             raise ValueError(
                 f"degree must be 1 (constant and linear bins) or 0 (constant); got {self.degree!r}."
             )
-        if self.penalty is not None and not isinstance(self.penalty, int | float | np.number):
+        if self.penalty is not None and not is_number(self.penalty):
             raise TypeError(
-                f"penalty must be a number, or None for 2 ln max_bins; got {self.penalty!r} of "
-                f"type {type(self.penalty).__name__}."
+                f"penalty must be a number, or None for 2 ln max_bins; got {shown(self.penalty)}."
             )
         if self.penalty is not None and not 0 <= self.penalty < np.inf:
             raise ValueError(
                 f"penalty must be at least 0 and finite, or None for 2 ln max_bins; "
                 f"got {self.penalty!r}."
             )
-        check_count("min_obs", self.min_obs, 1)
 
     def cells(self, column: Column) -> Axis:
         """The fine grid: ten cells to one of ``max_bins`` equal cells, or one."""
@@ -559,7 +637,9 @@ class AdaptiveBins:
                 risk=self._risk(),
                 min_obs=self.min_obs,
                 resolution=candidate.resolution,
-                fine=self._fine,
+                # Slopes across cells show nothing inside a cell.
+                fine=self._fine if candidate.edges is None else 1,
+                edges=candidate.edges,
             )
             chosen.append(Partition(starts, linear if self.degree else None))
         return chosen
@@ -607,8 +687,7 @@ class BestEqualWidthBins:
     discount: float = 0.2
 
     def __post_init__(self) -> None:
-        check_count("max_bins", self.max_bins, 1)
-        check_count("min_obs", self.min_obs, 1)
+        check_parameters(self)
         _check_discount(self.discount)
 
     def cells(self, column: Column) -> Axis:
@@ -628,19 +707,31 @@ class BestEqualWidthBins:
         span = candidate.high - candidate.low
         tie = binning.TIE * losses[0] + span * candidate.resolution
         n_bins = 1 + int(np.argmax(losses <= losses.min() + tie))
-        return Partition(self._starts(n_bins), losses=losses)
+        return Partition(self._starts(candidate, n_bins), losses=losses)
 
     def _loss(self, candidate: Candidates, n_bins: int) -> float:
-        bins = merge(candidate.moments, self._starts(n_bins))
+        starts = self._starts(candidate, n_bins)
+        bins = merge(candidate.moments, starts)
         if not (n_effective(bins) >= max(self.min_obs, 2) * (1 - 1e-12)).all():
             return np.inf
-        width = (candidate.high - candidate.low) / n_bins
+        span = candidate.high - candidate.low
+        width = np.full(n_bins, span / n_bins)
+        if candidate.edges is not None:
+            width = np.diff(np.append(candidate.edges[starts], candidate.high))
         share = bins.weight / bins.weight.sum()
         spread = np.sqrt(variance(bins, 1))
-        return float(width * np.sum(spread * (1 - self.discount * share)))
+        return float(np.sum(width * spread * (1 - self.discount * share)))
 
-    def _starts(self, n_bins: int) -> IntArray:
-        return np.searchsorted(_fractions(self.max_bins), np.arange(n_bins) / n_bins)
+    def _starts(self, candidate: Candidates, n_bins: int) -> IntArray:
+        if candidate.edges is None:
+            return np.searchsorted(_fractions(self.max_bins), np.arange(n_bins) / n_bins)
+        wanted = candidate.low + np.arange(n_bins) / n_bins * (candidate.high - candidate.low)
+        nearest = _nearest(candidate.edges, wanted)
+        return np.unique(np.minimum(nearest, len(candidate.edges) - 2))
+
+
+# The default of `rhale`, by the study ``weighting``; the paper's is OptimalBins().
+DEFAULT_BINS: BinRule = AdaptiveBins()
 
 
 @lru_cache(maxsize=8)

@@ -6,8 +6,10 @@ are missing in some rows have rows of their own. A function that knows one part 
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from functools import wraps
 from itertools import zip_longest
 from typing import Any, ParamSpec, TypeVar, cast
@@ -18,7 +20,12 @@ import xarray as xr
 from numpy.typing import NDArray
 from statsmodels.iolib.summary import Summary
 
+from rhale_stats.identity import row_labels, with_joint_fingerprints
 from rhale_stats.schema import COUNTS, OUTPUT, PARTS, REGION, ROWS, feature_names, stack
+from rhale_stats.validate import of_rows
+
+# Arguments that say something of every row.
+ROW_ARGUMENTS = ("groups", "strata")
 
 # Of a note in print.
 NUMBER = re.compile(r"\[\d+\] ")
@@ -43,16 +50,36 @@ def each_part(function: Callable[P, T]) -> Callable[P, T]:
                 call: Callable[..., Any] = over_parts
                 results = [
                     call(
-                        *(_at(value, dim, number) for value in args),
-                        **{name: _at(value, dim, number) for name, value in kwargs.items()},
+                        *(_at(value, dim, number) for value in some),
+                        **{name: _at(value, dim, number) for name, value in named.items()},
                     )
-                    for number in range(_size(whole, dim))
+                    for number, (some, named) in enumerate(
+                        _with_same_draws(args, kwargs, _size(whole, dim))
+                    )
                 ]
                 out: T = together(results, whole[0], dim)
                 return out
         return function(*args, **kwargs)
 
     return over_parts
+
+
+def _with_same_draws(
+    args: tuple[Any, ...], kwargs: dict[str, Any], n: int
+) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """Arguments of so many calls that draw the same random numbers, by a seed or by a Generator.
+
+    The first call has the Generator that was given, which moves on; the others have copies.
+    """
+
+    def copied(value: Any) -> Any:
+        return deepcopy(value) if isinstance(value, np.random.Generator) else value
+
+    others = [
+        (tuple(map(copied, args)), {name: copied(value) for name, value in kwargs.items()})
+        for _ in range(n - 1)
+    ]
+    return [(args, kwargs), *others]
 
 
 def _size(whole: Sequence[xr.Dataset], dim: str) -> int:
@@ -126,8 +153,10 @@ def _joint_notes(each: Sequence[Sequence[str]], names: Sequence[str]) -> list[st
 def own_rows(function: Callable[P, T]) -> Callable[P, T]:
     """Let a function of local effects give every feature the rows that have a value of it.
 
-    It is called once for all features of the same rows, and must not look across features.
+    It is called once for all features of the same rows, and must not look across features. Of its
+    arguments Datasets and those named in ``ROW_ARGUMENTS`` have rows.
     """
+    signature = inspect.signature(function)
 
     @wraps(function)
     def over_rows(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -136,12 +165,17 @@ def own_rows(function: Callable[P, T]) -> Callable[P, T]:
         if local is None:
             return function(*args, **kwargs)
         call: Callable[..., Any] = function
+        named = signature.bind(*args, **kwargs).arguments
+        for name in ROW_ARGUMENTS:
+            if named.get(name) is not None:
+                rows = of_rows(named[name], row_labels(local), local.sizes["obs"], name)
+                named[name] = xr.DataArray(np.asarray(rows), dims="obs")
+        groups = features_by_rows(local)
         results = [
-            call(
-                *(_of_group(value, local, *group) for value in args),
-                **{name: _of_group(value, local, *group) for name, value in kwargs.items()},
+            call(**{name: _of_group(value, *group) for name, value in some.items()})
+            for group, (_, some) in zip(
+                groups, _with_same_draws((), named, len(groups)), strict=True
             )
-            for group in features_by_rows(local)
         ]
         joined: Any = by_feature(results, feature_names(local))
         return cast(T, joined)
@@ -177,16 +211,12 @@ def features_by_rows(local: xr.Dataset) -> list[tuple[list[str], NDArray[np.bool
     return list(groups.values())
 
 
-def _of_group(value: Any, local: xr.Dataset, names: list[str], rows: NDArray[np.bool_]) -> Any:
+def _of_group(value: Any, names: list[str], rows: NDArray[np.bool_]) -> Any:
     """Features and rows of a group, of whatever has them."""
-    if isinstance(value, xr.Dataset):
-        if "feature" in value.dims:
-            value = value.isel(feature=np.isin(value["feature"].values, names))
-        return value.isel(obs=rows) if "obs" in value.dims else value
-    of_rows = isinstance(value, pd.DataFrame | pd.Series | np.ndarray | list | tuple)
-    if not of_rows or len(value) != local.sizes["obs"]:
-        return value
-    return value[rows] if hasattr(value, "shape") else np.asarray(value)[rows]
+    if isinstance(value, xr.Dataset) and "feature" in value.dims:
+        value = value.isel(feature=np.isin(value["feature"].values, names))
+    of_obs = isinstance(value, xr.Dataset | xr.DataArray) and "obs" in value.dims
+    return value.isel(obs=rows) if of_obs else value
 
 
 def by_feature(results: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Dataset:
@@ -196,6 +226,7 @@ def by_feature(results: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Datase
     """
     for other in results:
         results = [_filled(result, other) for result in results]
+    results = with_joint_fingerprints(results)
     first = results[0]
     own = {name for name, one in first.variables.items() if "feature" in one.dims}
     single = {
@@ -225,6 +256,13 @@ def _filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
         values = np.full([sizes[dim] for dim in like.dims], missing, dtype=like.dtype)
         return like.dims, values, like.attrs
 
+    for dim in PARTS:
+        # The model was not asked for a feature that is constant, nor how many outputs it has.
+        if dim in other.dims and dim not in dataset.dims:
+            both = dataset.data_vars.keys() & other.data_vars.keys()
+            each = [name for name in both if dim in other[name].dims]
+            whole = {name: dataset[name].expand_dims({dim: other.sizes[dim]}) for name in each}
+            dataset = dataset.assign(whole)
     absent = [name for name in other.variables if name not in dataset.variables]
     own = {name: nothing(name) for name in absent if name not in other.dims}
     data = {name: one for name, one in own.items() if name in other.data_vars}

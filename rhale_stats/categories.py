@@ -29,17 +29,21 @@ from rhale_stats.effects import (
     columns,
     effects_of,
     labelled,
+    own_columns,
 )
+from rhale_stats.identity import as_attribute, with_joint_fingerprints
+from rhale_stats.parallel import ignoring
 from rhale_stats.schema import (
     MISSING_LEVEL,
     OUTPUT,
     Estimates,
     check_local,
+    feature_names,
     level_text,
     position_of,
     variable,
 )
-from rhale_stats.validate import as_weights, check_choice, check_finite, first_rows
+from rhale_stats.validate import aligned, check_choice, check_finite, first_rows, warn
 
 # Encoders of `category_encoders`, by the order that they make.
 ENCODERS = {
@@ -93,10 +97,9 @@ def split_features(
         discrete = [p for p in numeric if table.is_discrete(p)]
         if discrete:
             columns = ", ".join(repr(table.names[p]) for p in discrete)
-            warnings.warn(
+            warn(
                 f"Left out: {columns} (discrete numbers). Name them in categorical= to take their "
-                f"values as levels, or in features= to take them as numbers.",
-                stacklevel=4,
+                f"values as levels, or in features= to take them as numbers."
             )
             chosen = [p for p in chosen if p not in discrete]
     levels = [p for p in chosen if p in named or not table.is_numeric(p)]
@@ -105,10 +108,9 @@ def split_features(
         keys = [p for p in levels if p not in named and table.is_key(p)]
         if keys:
             columns = ", ".join(repr(table.names[p]) for p in keys)
-            warnings.warn(
+            warn(
                 f"Left out: {columns} (more than one level for every two rows). Name them in "
-                f"features= to take them all the same.",
-                stacklevel=4,
+                f"features= to take them all the same."
             )
             chosen, levels = ([p for p in one if p not in keys] for one in (chosen, levels))
     if not chosen:
@@ -315,9 +317,8 @@ def _by_encoding(order: str, levels: _Levels, y: FloatArray, counts: IntArray | 
     # Text that is not a number, so that no encoder takes it for one.
     frame = pd.DataFrame({"level": pd.Series([f"level {one}" for one in code], dtype=object)})
     encoder = getattr(category_encoders, ENCODERS[order])(cols=["level"])
-    with warnings.catch_warnings():
-        # Its own, about an option of pandas that it sets.
-        warnings.filterwarnings("ignore", ".*no_silent_downcasting")
+    # Its own, about an option of pandas that it sets.
+    with ignoring(Warning, ".*no_silent_downcasting"):
         encoder.fit(frame, pd.Series(y, name="target"))
         encoded = encoder.transform(frame)["level"].to_numpy(dtype=np.float64)
     _, first = np.unique(code, return_index=True)
@@ -360,7 +361,7 @@ def level_effects(
     ``named`` column is an error.
     """
     table = models.as_table(X)
-    weight = None if weights is None else as_weights(weights, table.n_rows, weight_kind)
+    weight = table.weights(weights, weight_kind)
     found = [_levels(table, position, weight, missing) for position in positions]
     for position, one in zip(positions, found, strict=True):
         if len(one.texts) < 2 and position in named:
@@ -432,7 +433,7 @@ def _target(
             )
         check_finite(answer[:, 0], "Output", table.names[position], "See what the model returns.")
         return np.asarray(answer[:, 0])
-    y: FloatArray = np.asarray(target, dtype=np.float64)
+    y: FloatArray = np.asarray(aligned(target, table.index, "target"), dtype=np.float64)
     if y.shape != (table.n_rows,) or not np.isfinite(y).all():
         what = f"shape {y.shape}" if y.shape != (table.n_rows,) else "values that are not finite"
         raise ValueError(
@@ -478,7 +479,13 @@ def _differences(
 def _warn_of_unused(found: Sequence[_Levels]) -> None:
     unused = [f"{one.name!r} ({one.n_unused})" for one in found if one.n_unused]
     if unused:
-        warnings.warn(f"Levels without rows are left out: {', '.join(unused)}.", stacklevel=4)
+        warn(f"Levels without rows are left out: {', '.join(unused)}.")
+
+
+def _mean_of_known(up: FloatArray, down: FloatArray) -> FloatArray:
+    """Mean of both differences, or the one that there is at the first and the last level."""
+    both = np.where(np.isnan(up), down, up) + np.where(np.isnan(down), up, down)
+    return np.asarray(both / 2)
 
 
 def _labelled(
@@ -498,9 +505,9 @@ def _labelled(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)
         effects = [
-            models.Differences(np.nanmean([up, down], axis=0)[there], error)
+            models.Differences(np.nanmean([up, down], axis=0)[there], error, "finite_difference")
             if len(one.texts) > 1
-            else models.NO_DIFFERENCES
+            else models.no_differences("finite_difference")
             for one, (up, down, error), there in zip(levels, parts, present.T, strict=True)
         ]
     out = labelled(
@@ -511,8 +518,7 @@ def _labelled(
         effects,
         weight,
         weight_kind=weight_kind,
-        method="finite_difference",
-        outputs=quotients.outputs,
+        quotients=quotients,
     )
     gone = np.array([int(table.series(position).isna().sum()) for position in positions])
     if "n_missing" in out:
@@ -584,6 +590,9 @@ def level_ale(local: xr.Dataset, *, centering: str = "mean") -> xr.Dataset:
         n_rows=int(np.sum(weighted > 0)),
         handed_on=("n_missing",),
     )
+    stepped = [name for name, row in zip(feature_names(local), rows, strict=True) if row]
+    own = own_columns(local, stepped).items()
+    effect.attrs |= as_attribute({name: its.fingerprint(at) for name, (its, at) in own})
     most, level = effect.sizes["edge"], local["level"].values
     # Some features of many may have fewer levels than the others.
     level = np.pad(level[:, :most], ((0, 0), (0, max(most - level.shape[1], 0))))
@@ -660,7 +669,8 @@ def _estimates(local: xr.Dataset, centering: str) -> Estimates:
         "curve_cov": covariances.curve,
         "level_share": share,
         "n_level": n_level,
-        "n_level_effective": total**2 / squares,
+        # Nothing of a level without rows, which a selection may leave behind.
+        "n_level_effective": total**2 / np.where(squares > 0, squares, 1.0),
     }
 
 
@@ -674,6 +684,7 @@ def joined(parts: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Dataset:
     weight = parts[0].get("weight")
     obs = parts[0].coords.get("obs")
     # One description for both: that of the features with an axis.
+    parts = with_joint_fingerprints(parts)
     attrs = {**parts[1].attrs, **parts[0].attrs}
     out = by_feature(
         [part.drop_vars("weight", errors="ignore").assign_attrs(attrs) for part in parts], names

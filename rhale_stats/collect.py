@@ -7,8 +7,10 @@ from collections.abc import Mapping
 import xarray as xr
 
 from rhale_stats.schema import software
+from rhale_stats.validate import checked
 
 
+@checked
 def to_datatree(
     local: xr.Dataset | None = None, effect: xr.Dataset | None = None, **results: xr.Dataset
 ) -> xr.DataTree:

@@ -6,43 +6,58 @@ arithmetic on what it returned.
 
 from __future__ import annotations
 
-import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
-from rhale_stats import models, surface_data
+from rhale_stats import models, probes, surface_data
 from rhale_stats.arrays import accumulate, binning
+from rhale_stats.arrays import cells as fine
+from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays.moments import Axis, Comoments, FloatArray, Moments, ResidualMoments
 from rhale_stats.bins import (
+    DEFAULT_BINS,
     BinRule,
     Candidates,
     Column,
     EqualWidthBins,
-    OptimalBins,
+    GivenBins,
     Partition,
+    QuantileBins,
+    cells_of,
     check_rule,
     describe,
     make_lines,
-    of_differences,
 )
 from rhale_stats.by_part import each_part, features_by_rows, has_gaps, own_rows
+from rhale_stats.curves import WEIGHTINGS, curve_of
+from rhale_stats.identity import (
+    MODEL_FACTS,
+    as_attribute,
+    check_same_output,
+    fingerprint,
+    fingerprint_of,
+    row_coordinate,
+    same_rows,
+)
+from rhale_stats.parallel import cpus
 from rhale_stats.profile_data import evaluate, is_profile
 from rhale_stats.schema import (
     EFFECT_UNITS,
     LINE_MOMENTS,
     OUTPUT,
+    PARTS,
     ROWS,
     X_UNITS,
     Estimates,
+    bin_means,
     check_effect,
     check_local,
     feature_names,
@@ -50,23 +65,24 @@ from rhale_stats.schema import (
     is_categorical,
     level_names,
     level_text,
+    methods_of,
     one_feature,
-    position_of,
     refuse_categorical,
-    slopes,
     software,
     stacked,
     unit_mapping,
     variable,
     with_outputs,
 )
-from rhale_stats.validate import as_weights, check_choice, check_finite
+from rhale_stats.seeds import seed_of, source_of
+from rhale_stats.validate import as_numbers, check_choice, check_finite, checked, warn
 
 MISSING = ("raise", "drop", "bin")
 METHODS = ("auto", "jacobian", "central_difference", "finite_difference")
 CENTERINGS = ("mean", "start", "integral")
-# Cells of the grid on which method="finite_difference" takes its differences.
-DIFFERENCE_CELLS = 100
+# Cells that finite differences are taken across by default: so many at most and at least, and so
+# many rows in each.
+MOST_CELLS, LEAST_CELLS, ROWS_OF_A_CELL = 40, 5, 25
 # Forms of a table: of arrays, of names, of numbers in place of names.
 ARRAY, FRAME, NUMBERED_FRAME = "array", "DataFrame", "DataFrame with numbered columns"
 # Seconds after which a progress bar appears.
@@ -79,6 +95,7 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 
+@checked
 def local_effects(
     model: models.Model,
     X: Any,
@@ -101,31 +118,40 @@ def local_effects(
     Parameters
     ----------
     model : callable, object with ``predict``, classifier, or statsmodels results
-        Called with whole tables in the form of ``X``, never row by row, at most twice a feature.
-        Returns one number a row, or a column for each of several outputs; of a classifier its
-        probabilities are taken, see ``scale``. May be None when ``jacobian`` is given.
+        Called with whole tables in the form of ``X``, never row by row: for two versions of its
+        rows a feature, and before that for at most 10,000 rows a feature (see Notes). Returns one
+        number a row, or a column for each of several outputs; of a classifier its probabilities
+        are taken, see ``scale``. Labels are refused. It must answer the same to the same rows.
+        Offset and exposure of a statsmodels model are used, see Notes. May be None when
+        ``jacobian`` is given.
     X : DataFrame or array_like of shape (n_rows, n_columns)
         Rows at which effects are taken. A formula model needs a DataFrame with all its columns.
         Units are read from ``X.attrs["units"]``, a mapping from column to unit; name and unit of
         the output from ``X.attrs["output_name"]`` and ``X.attrs["output_units"]``.
     jacobian : callable or array_like of shape (n_rows, n_columns), optional
         Derivatives of the output with respect to every column, or a function of ``X`` that
-        returns them. A DataFrame needs the columns of ``features`` only.
+        returns them. A DataFrame needs the columns of ``features`` only. Where ``model`` is given
+        too, both are compared as by `check_jacobian`, and derivatives that differ are refused.
     features : name, number, or sequence of them, optional
         Columns to take. By default all that are numeric and not discrete; a warning names the
         others. A column of numbers is discrete when it has at most 12 distinct values, two rows
         each on average. Named columns are taken as they are, if they are numeric.
     weights : array_like of shape (n_rows,), optional
-        Row weights, math [6]. Rows of weight zero count as absent.
+        Row weights, math [6]. Rows of weight zero count as absent. A Series goes by the index of
+        ``X``.
     weight_kind : {"precision", "frequency"}, default "precision"
         Survey and precision weights, or counts of repeated rows.
     method : {"auto", "jacobian", "central_difference", "finite_difference"}, default "auto"
-        "auto" takes ``jacobian`` where given and else central differences. "finite_difference"
-        takes the slope across the row's cell (math [2]), and so sees the jumps of trees. Rows that
-        thin out inside a bin weigh a jump by where they are: use bins narrow enough.
+        "auto" takes derivatives, by ``jacobian`` where given and else by central differences, of
+        every feature with which the output does not jump. Of the others, as of all features of
+        trees, forests and nearest neighbours, it takes slopes across cells (math [2]), and says so
+        in one `JumpWarning`; of discrete columns as well, between whose levels there is nothing.
+        "finite_difference" takes slopes across cells of all features. "central_difference" and
+        "jacobian" refuse derivatives that are zero where the output moves.
     bins : bin rule, optional
-        Whose cells "finite_difference" takes slopes across: the rule that `rhale` is to have.
-        100 equal cells by default.
+        Binning rule that defines the cells for slopes. By default they go from each distinct value
+        to the next where there are at most 41, and hold equal numbers of rows otherwise, 40 cells
+        at most and 25 rows or more in each.
     output : label, or sequence of labels, optional
         Which of several outputs: of a classifier a class, else the name or number of a column. By
         default all of them, and the second of two classes. More than one are a dimension
@@ -145,34 +171,62 @@ def local_effects(
     -------
     Dataset
         ``x``, ``local_effect`` of dims (obs, feature), one contiguous column a feature;
-        ``local_effect_error`` (feature), the size of differences that rounding alone can make;
+        ``local_effect_error`` (feature), the numerical error that all but 1 % of the local effects
+        stay below, of rounding and of the length of the step; ``cell_value`` (feature, cell_edge),
+        the edges of the cells that slopes were taken across, where there are any;
         ``weight`` (obs) where given. Where values are missing ``n_missing`` (feature), and with
         ``missing="bin"`` also ``missing_effect``, ``missing_effect_se``, ``missing_spread`` and
         ``missing_reference``. With several outputs ``local_effect`` and what else is of an output
         have the dimension ``output`` in front. Coordinates ``feature``,
-        ``feature_kind``, ``feature_units``, ``feature_column``, and ``obs``.
+        ``feature_kind``, ``feature_units``, ``feature_column``, ``local_effect_method`` (feature),
+        and ``obs``. Attributes ``scale``, ``output_label`` and ``answer_precision``, the unit of
+        rounding of the answers.
 
     Raises
     ------
     ValueError
         Missing or infinite values in ``X`` or in local effects, no rows, repeated column names, a
-        Jacobian of another shape, unusable weights, a model without a useful derivative, a scale
-        that the model does not have.
+        Jacobian of another shape or one that differs from the model, unusable weights, a scale
+        that the model does not have; labels in place of numbers; an offset that is not known for
+        these rows; with ``method="central_difference"`` a model without a useful derivative.
     KeyError
         Unknown feature or output.
     TypeError
         No numeric feature, or a model that cannot be called.
     ModelError
-        The model raised, or returned something else than numbers for every row.
+        The model raised, returned something else than numbers for every row, or answered the same
+        rows differently.
+
+    Warns
+    -----
+    JumpWarning
+        The output jumps with some features.
+    UserWarning
+        Columns that are left out.
 
     Notes
     -----
-    The step of central differences is chosen for every feature from its standard deviation s and
-    the precision eps in which the model answers: h = s (A eps)^(1/3) with A = max(1, max|x|/s).
-    The error, relative to how the output varies over s, is about (A eps)^(2/3): 4e-11 in double
-    precision, 2e-5 for models in single precision, 2e-6 for time stamps of 1.7e9 with a spread
-    of 100. Arguments are kept within the observed range, so that rows within h of its ends get
-    one-sided differences, with an error of order h.
+    *Steps.* The step of central differences is chosen for every feature from its scale s (the
+    interquartile range over 1.349) and the precision eps in which the model answers: at a row
+    h = s (A eps)^(1/3) with A = max(1, abs(x)/s). The error, relative to how the output varies over
+    s, is about (A eps)^(2/3): 4e-11 in double precision, 2e-5 for models in single precision, 2e-6
+    for time stamps of 1.7e9 with a spread of 100. Arguments are kept within the observed range, so
+    that rows within h of its ends get one-sided differences, with an error of order h.
+
+    *Probe.* Of each feature at most 1,000 rows are looked at, evenly over its quantiles. The change
+    of the output across a window around each row (1 % of the rows) is compared with the derivative
+    times the width. Where the two differ, windows are cut into 4,096 pieces where the change stands
+    out: a jump remains, the change of a steep curve or at a kink vanishes. The output jumps if
+    jumps make more than 0.1 % of its change with the feature (of all windows, or of those without
+    the outer 1 % of rows at each end), or if derivatives by half the step differ by more than 5 %
+    (root mean squares, beyond rounding). A rise within less than 1/4,096 of a window counts as a
+    jump. With several outputs a feature jumps if one of them does. Precision is that of the type of
+    the answers, of the coarser type that holds all of them (models that compute in single
+    precision), or what noise in third differences shows.
+
+    *Offsets.* ``predict`` of statsmodels leaves out offset and exposure for new rows. They are
+    computed from the column of ``X`` that they were made from, as it is or by its logarithm, or
+    are those of the rows of the fit where ``X`` is the table of the fit; else the model is refused.
 
     References
     ----------
@@ -191,43 +245,24 @@ def local_effects(
     table = models.as_table(X)
     check_choice("method", method, METHODS)
     check_choice("missing", missing, MISSING)
-    if method == "auto":
-        method = "central_difference" if jacobian is None else "jacobian"
-    if (method == "jacobian") != (jacobian is not None):
-        raise ValueError(
-            f"method={method!r} and jacobian={'None' if jacobian is None else '...'} contradict "
-            f"each other: pass a jacobian with method='jacobian' or 'auto', and none otherwise."
-        )
-    if bins is not None and method != "finite_difference":
-        raise ValueError(
-            f"bins are for the cells of method='finite_difference'; got method={method!r}. Pass "
-            f"them to rhale."
-        )
-    if method == "jacobian" and (output is not None or scale != "response"):
-        raise ValueError(
-            "output and scale select what a model answers; a jacobian is that of one output "
-            "already. Leave them out."
-        )
-    cells = EqualWidthBins(DIFFERENCE_CELLS) if bins is None else bins
-    check_rule(cells)
     check_choice("weight_kind", weight_kind, ("precision", "frequency"))
-    weight = None if weights is None else as_weights(weights, table.n_rows, weight_kind)
-    positions = positions_of(table, features)
+    derivative = "central_difference" if jacobian is None else "jacobian"
+    kind = derivative if method == "auto" else method
+    _check_request(model, method, kind, jacobian, bins, output, scale, missing)
+    weight = table.weights(weights, weight_kind)
+    positions = models.positions_of(table, features)
     x = np.empty((table.n_rows, len(positions)), order="F")
     for column, position in enumerate(positions):
         x[:, column] = models.check_column(table, position, missing=missing)
+    _check_weight(table, positions, x, weight)
 
-    names = [table.names[position] for position in positions]
-    if missing == "bin" and method == "jacobian":
-        raise ValueError(
-            "missing='bin' asks the model what missing values do; a jacobian does not say. Use "
-            "missing='drop', or pass the model without a jacobian."
-        )
-    quotients, derivatives = None, {}
-    if method == "jacobian":
+    derivatives, quotients = {}, None
+    if kind == "jacobian":
         derivatives = models.jacobian_columns(jacobian, table, positions)
-    else:
+    if model is not None or kind != "jacobian":
         quotients = models.DifferenceQuotients(model, table, output, scale)
+        probes.check_answers(quotients)
+    request = _Request(table, kind, method == "auto", bins, weight, quotients, derivatives)
     bar = tqdm(
         positions,
         "local effects",
@@ -235,29 +270,8 @@ def local_effects(
         disable=not progress or quotients is None,
         delay=PROGRESS_DELAY,
     )
-    found: list[models.Differences] = []
-    for column, position in enumerate(bar):
-        own = x[:, column]
-        there = ~np.isnan(own)
-        varies = np.nanmin(own) < np.nanmax(own)
-        if quotients is None:
-            one = models.Differences(derivatives[position][there, None], np.zeros(1))
-        elif not varies:
-            one = models.NO_DIFFERENCES  # a constant feature has no effect to estimate
-        elif method == "central_difference":
-            one = quotients.at(there).central(position)
-        else:
-            w = None if weight is None else weight[there]
-            ends = cell_ends(cells, names[column], own[there], w)
-            one = quotients.at(there).finite(position, *ends)
-        if varies:
-            check_finite(
-                one.local_effect.sum(axis=1),
-                "Local effects",
-                names[column],
-                "See what the model returns at these rows.",
-            )
-        found.append(one)
+    found = [request.feature(position, x[:, column]) for column, position in enumerate(bar)]
+    request.conclude()
     absent = {}
     if quotients is not None and missing == "bin":
         absent = {
@@ -273,28 +287,169 @@ def local_effects(
         found,
         weight,
         weight_kind=weight_kind,
-        method=method,
-        outputs=None if quotients is None else quotients.outputs,
+        quotients=quotients,
         absent=absent,
     )
 
 
-def cell_ends(
-    rule: BinRule, name: str, x: FloatArray, weight: FloatArray | None
-) -> tuple[FloatArray, FloatArray]:
-    """Lower and upper end of every row's cell, the arguments of math [2].
+@dataclass(frozen=True)
+class _Request:
+    """How local effects are to be taken, and what was found of the model meanwhile.
 
-    Cells are those that `rhale` makes of the rows with weight; others get the nearest.
+    ``kind`` is the method wanted; with ``auto`` slopes across cells stand in for derivatives that
+    do not hold.
+    """
+
+    table: models.Table
+    kind: str
+    auto: bool
+    bins: BinRule | None
+    weight: FloatArray | None
+    quotients: models.DifferenceQuotients | None
+    derivatives: Mapping[int, models.Differences]
+    jumping: list[tuple[str, probes.Probe]] = field(default_factory=list)
+    differing: list[tuple[str, float]] = field(default_factory=list)
+
+    def feature(self, position: int, x: FloatArray) -> models.Differences:
+        """Local effects of one feature, at the rows that have a value."""
+        there, name = ~np.isnan(x), self.table.names[position]
+        own = x[there]
+        if own.min() == own.max():
+            return models.no_differences(self.kind)  # there is no effect to estimate
+        kind, probed = self._kind(position, there)
+        if kind == "jacobian":
+            found = self.derivatives[position].at(there)
+        else:
+            assert self.quotients is not None
+            quotients = self.quotients.at(there)
+            if kind == "finite_difference":
+                weight = None if self.weight is None else self.weight[there]
+                found = quotients.finite(position, difference_edges(self.bins, name, own, weight))
+            else:
+                found = quotients.central(position)
+        if kind == "central_difference" and probed is not None:
+            found = replace(found, error=found.error + probed.truncation)
+        check_finite(
+            found.local_effect.sum(axis=1),
+            "Local effects",
+            name,
+            "See what the model returns at these rows.",
+        )
+        return found
+
+    def _kind(self, position: int, there: NDArray[np.bool_]) -> tuple[str, probes.Probe | None]:
+        """How local effects of one feature are taken, and what the probe said."""
+        if self.quotients is None or self.kind == "finite_difference":
+            return self.kind, None
+        if self.auto and self.kind == "central_difference" and self.table.is_discrete(position):
+            return "finite_difference", None  # there is nothing between two levels
+        name, used = self.table.names[position], there
+        if self.weight is not None:
+            used = there & (self.weight > 0)
+        found = probes.probe(self.quotients, position, used)
+        if found.jumps.any():
+            if not self.auto:
+                probes.refuse_useless(name, found)
+            self.jumping.append((name, found))
+            return "finite_difference" if self.auto else self.kind, found
+        if self.kind == "jacobian":
+            deviation, agrees = probes.deviation(found, self.derivatives[position].at(found.rows))
+            if not agrees:
+                self.differing.append((name, deviation))
+        return self.kind, found
+
+    def conclude(self) -> None:
+        """Refuse a Jacobian that is not that of the model; warn of jumps, once."""
+        if self.differing:
+            probes.refuse_jacobian(self.differing)
+        if self.jumping:
+            then = f"method={self.kind!r} does not see them. Use method='auto'."
+            if self.auto:
+                then = (
+                    "slopes across cells were taken. "
+                    "method='finite_difference' takes them without a probe."
+                )
+            warn(probes.jumps_text(self.jumping, then), probes.JumpWarning)
+
+
+def _check_request(
+    model: models.Model,
+    method: str,
+    kind: str,
+    jacobian: Any,
+    bins: BinRule | None,
+    output: models.OutputLabels,
+    scale: str,
+    missing: str,
+) -> None:
+    """Raise ``ValueError`` for arguments that contradict each other."""
+    if (kind == "jacobian") != (jacobian is not None):
+        raise ValueError(
+            f"method={method!r} and jacobian={'None' if jacobian is None else '...'} contradict "
+            f"each other: pass a jacobian with method='jacobian' or 'auto', and none otherwise."
+        )
+    if bins is not None:
+        check_rule(bins)
+        if method not in ("auto", "finite_difference") or model is None:
+            raise ValueError(
+                f"bins are for the cells of finite differences of a model; got method={method!r} "
+                f"and {'no model' if model is None else 'a model'}. Pass them to rhale."
+            )
+    if model is None and (output is not None or scale != "response"):
+        raise ValueError(
+            "output and scale select what a model answers; a jacobian is that of one output "
+            "already. Leave them out."
+        )
+    if missing == "bin" and kind == "jacobian":
+        raise ValueError(
+            "missing='bin' asks the model what missing values do; a jacobian does not say. Use "
+            "missing='drop', or pass the model without a jacobian."
+        )
+
+
+def _check_weight(
+    table: models.Table, positions: Sequence[int], x: FloatArray, weight: FloatArray | None
+) -> None:
+    """Raise ``ValueError`` where no row with a value of a feature has weight."""
+    if weight is None:
+        return
+    for column, position in enumerate(positions):
+        there = ~np.isnan(x[:, column])
+        if not (weight[there] > 0).any():
+            raise ValueError(
+                f"weights must not be zero in all rows that have a value of feature "
+                f"{table.names[position]!r}; {int(there.sum())} of {table.n_rows} rows have one. "
+                f"Leave the feature out: features=[...]."
+            )
+
+
+def difference_edges(
+    rule: BinRule | None, name: str, x: FloatArray, weight: FloatArray | None
+) -> FloatArray:
+    """Edges of the cells that slopes are taken across, math [2].
+
+    Cells are those of the rule, of the rows with weight. Where the rule chooses bins among its
+    cells, none of them is empty. Without a rule: from each distinct value to the next where these
+    are few, else cells of equal numbers of rows, 40 at most and with 25 rows or more.
     """
     counts = None if weight is None or (weight == weight.max()).all() else weight[weight > 0]
     own = x if weight is None else x[weight > 0]
     low, high = float(own.min()), float(own.max())
     if low == high:
-        return np.full_like(x, low), np.full_like(x, low)
-    axis = of_differences(rule).cells(Column(name, own, low, high, counts))
+        return np.array([low])
+    if rule is None:
+        values = np.unique(own)
+        if len(values) <= MOST_CELLS + 1:
+            return values
+        n_cells = int(np.clip(len(own) // ROWS_OF_A_CELL, LEAST_CELLS, MOST_CELLS))
+        edges = binning.quantile_edges(own, n_cells, counts)
+        return np.concatenate([[low], edges[(edges > low) & (edges < high)], [high]])
+    axis = rule.cells(Column(name, own, low, high, counts))
     edges = binning.bin_edges(axis, np.arange(len(axis)), low, high)
-    cell = np.clip(sums.cell_index(axis, x), 0, len(axis) - 1)
-    return edges[cell], edges[cell + 1]
+    if isinstance(rule, EqualWidthBins | QuantileBins | GivenBins):
+        return edges
+    cell = np.clip(np.searchsorted(edges, own, side="right") - 1, 0, len(edges) - 2)
+    return kernel.without_empty(edges, np.bincount(cell, minlength=len(edges) - 1))
 
 
 def labelled(
@@ -306,15 +461,15 @@ def labelled(
     weight: FloatArray | None,
     *,
     weight_kind: str,
-    method: str,
-    outputs: models.Outputs | None = None,
+    quotients: models.DifferenceQuotients | None = None,
     absent: Mapping[int, Mapping[str, FloatArray]] | None = None,
 ) -> xr.Dataset:
     """Local effects of some columns, at the rows that have a value, as `local_effects` returns."""
     names = [table.names[position] for position in positions]
     attrs = getattr(X, "attrs", {})
     units = unit_mapping(attrs)
-    labels = outputs.labels if outputs is not None else []
+    outputs = None if quotients is None else quotients.outputs
+    labels = [] if outputs is None else outputs.labels
     n_outputs = max(len(labels), 1)
     effect = np.full((n_outputs, len(positions), table.n_rows), np.nan)
     error = np.zeros((n_outputs, len(positions)))
@@ -330,17 +485,18 @@ def labelled(
             np.array([table.kind(p) for p in positions]),
         ),
         "feature_units": ("feature", np.array([units.get(name, "") for name in names])),
+        "local_effect_method": (
+            "feature",
+            np.array([one.method for one in found]),
+            {"long_name": "how local effects were taken"},
+        ),
         "feature_column": (
             "feature",
             np.array(positions),
             {"long_name": "number of the column in the table"},
         ),
     }
-    index = getattr(X, "index", None)
-    if isinstance(index, pd.Index) and index.nlevels == 1 and index.is_unique:
-        coordinates["obs"] = ("obs", index.to_numpy())
-    else:
-        coordinates["obs"] = ("obs", np.arange(table.n_rows))
+    coordinates["obs"] = row_coordinate(X, table.n_rows)
     data: dict[str, Any] = {
         "x": (("obs", "feature"), x, {"long_name": "value of the feature", "units": X_UNITS}),
         "local_effect": (
@@ -350,6 +506,13 @@ def labelled(
         ),
         "local_effect_error": ((OUTPUT, "feature"), *variable("local_effect_error", error)[1:]),
     }
+    most = max((len(one.edges) for one in found if one.edges is not None), default=0)
+    if most:
+        edges = np.full((len(positions), most), np.nan)
+        for column, one in enumerate(found):
+            if one.edges is not None:
+                edges[column, : len(one.edges)] = one.edges
+        data["cell_value"] = variable("cell_value", edges)
     if missing.any():
         data["n_missing"] = variable("n_missing", missing.sum(axis=0))
     for name in next(iter(absent.values()), {}):
@@ -363,7 +526,9 @@ def labelled(
         data,
         coordinates,
         {
-            "local_effect_method": method,
+            "scale": "" if outputs is None else outputs.scale,
+            "output_label": "" if outputs is None else outputs.label,
+            "answer_precision": max(one.precision for one in found),
             "weight_kind": weight_kind if weight is not None else "none",
             "output_name": str(attrs.get("output_name", "output")),
             "output_units": str(attrs.get("output_units", "")),
@@ -386,10 +551,11 @@ def _of_missing(
     """What it does to be missing, in the rows that are: against the median of the others."""
     gone = np.isnan(x)
     w = np.ones(len(x)) if weight is None else weight
-    reference = binning.quantile_edges(x[~gone & (w > 0)], 2, w[~gone & (w > 0)])[:2].max()
-    change, _ = quotients.at(gone).between(
-        position, np.full(gone.sum(), reference), np.full(gone.sum(), np.nan)
+    reference = np.quantile(
+        x[~gone], 0.5, method="inverted_cdf", weights=w[~gone] if weight is not None else None
     )
+    there = np.full(gone.sum(), reference)
+    change, _ = quotients.at(gone).between(position, *quotients.table.held(position, gone, there))
     w = w[gone]
     total, squares = w.sum(), (w if weight_kind == "frequency" else w**2).sum()
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -415,55 +581,13 @@ def _form(table: models.Table) -> str:
     return "DataFrame with labels of its own"
 
 
-def positions_of(
-    table: models.Table, features: str | int | Sequence[str | int] | None
-) -> list[int]:
-    """Columns chosen by name or number; by default all numeric ones that are not discrete."""
-    everything = range(len(table.names))
-    if features is None:
-        text = [p for p in everything if not table.is_numeric(p)]
-        discrete = [p for p in everything if p not in text and table.is_discrete(p)]
-        chosen = [p for p in everything if p not in text and p not in discrete]
-        reasons = []
-        for left_out, why in ((text, "not numeric"), (discrete, "discrete")):
-            if left_out:
-                named = ", ".join(repr(table.names[p]) for p in left_out)
-                reasons.append(f"{named} ({why})")
-        if not chosen:
-            raise TypeError(
-                f"X must have at least one continuous numeric column; got {'; '.join(reasons)}. "
-                f"Name discrete columns in features= to take them all the same."
-            )
-        if reasons:
-            warnings.warn(
-                f"Left out: {'; '.join(reasons)}. Name discrete columns in features= to take them.",
-                stacklevel=3,
-            )
-        return chosen
-    asked = [features] if isinstance(features, str | int | np.integer) else list(features)
-    if not asked:
-        raise ValueError("features must name at least one column; got none.")
-    positions = []
-    for feature in asked:
-        position = position_of(feature, table.names)
-        if not table.is_numeric(position):
-            raise TypeError(
-                f"features must be numeric; column {table.names[position]!r} is not. Leave it out: "
-                f"the model still receives it."
-            )
-        if position in positions:
-            raise ValueError(f"features must be distinct; got {table.names[position]!r} twice.")
-        positions.append(position)
-    return positions
-
-
-@each_part
-@own_rows
+@checked
 def rhale(
     local: xr.Dataset,
     *,
     bins: BinRule | None = None,
     centering: str = "mean",
+    weighting: str = "axis",
     std_error_moments: bool = True,
     honest: bool = False,
     honest_fraction: float = 0.5,
@@ -476,12 +600,17 @@ def rhale(
     local : Dataset
         What `local_effects` returned.
     bins : bin rule, optional
-        `OptimalBins` (the default: the paper's), `AdaptiveBins` (fewer and better ones, constant
-        or linear), `GreedyBins`, `EqualWidthBins`, `BestEqualWidthBins`, `QuantileBins`,
+        `AdaptiveBins` (the default: as few as the data allow, constant or linear), `OptimalBins`
+        (the paper's), `GreedyBins`, `EqualWidthBins`, `BestEqualWidthBins`, `QuantileBins`,
         `GivenBins`.
     centering : {"mean", "start", "integral"}, default "mean"
         Where the curve is zero: on average over the rows (the convention of ALE), at the left
         end, or on average over the axis (math [8]). ``curve_offset`` keeps the constant.
+    weighting : {"axis", "rows"}, default "axis"
+        What the effect of a bin is. "axis": the average of mu(z) along the axis (math [12]), by
+        fine cells; the curve is accumulated from these and does not depend on the bins. "rows":
+        the mean over the rows of the bin, which the paper writes (math [5]). The two differ where
+        rows crowd at one end of a bin in which the effect moves; the curve by rows is then biased.
     std_error_moments : bool, default True
         Take the moments of higher order that `std_error` needs for the heterogeneity and for a
         curve centred at its mean. They need a second pass over the rows.
@@ -492,7 +621,8 @@ def rhale(
     honest_fraction : float, default 0.5
         Share of the rows on which edges are chosen.
     rng : Generator, int or None
-        Source of the random halves, or its seed; ``honest_seed`` in the attributes reproduces them.
+        Source of the random halves, or its seed. None draws anew; ``seed`` in the attributes of the
+        result reproduces them (-1 with a Generator).
 
     Returns
     -------
@@ -502,11 +632,14 @@ def rhale(
         `std_error`, ``fourth_moment``, ``x_variance``, ``x_covariance``. Over (feature, edge):
         ``curve`` (math [7]), ``curve_std`` and ``curve_std_sum`` (math [9]). Over (feature):
         ``average_effect``, ``heterogeneity_index`` (math [10]), ``heterogeneity_output``,
-        ``curve_offset``, ``local_effect_error``. `BestEqualWidthBins` adds ``bin_loss``
-        (feature, n_bins_tried). `AdaptiveBins` adds ``slope`` (feature, bin), 0 where a bin is
-        constant, and ``line_moments`` (feature, bin, line_moment) for `std_error`; where it is
-        not 0, ``effect`` is that in the middle of the bin, ``heterogeneity`` the spread of the
-        residuals (ddof 2) and the curve a parabola.
+        ``curve_offset``, ``local_effect_error``. With ``weighting="axis"`` ``effect_rows``
+        (feature, bin), the mean over the rows; and the cells that the curve is accumulated from,
+        over (feature, cell) between the ``cell_value`` of (feature, cell_edge): ``cell_effect``,
+        ``cell_share`` and, for `std_error`, ``cell_heterogeneity``, ``cell_n_effective``,
+        ``cell_x_mean``, ``cell_x_variance``, ``cell_x_covariance``. `BestEqualWidthBins` adds
+        ``bin_loss`` (feature, n_bins_tried). `AdaptiveBins` adds ``slope`` (feature, bin), 0 where
+        a bin is constant, and ``line_moments`` (feature, bin, line_moment) for `std_error`; where
+        it is not 0, ``heterogeneity`` is the spread of the residuals (ddof 2).
         Coordinates: ``feature``, ``bin``, ``edge``, ``bin_left``, ``bin_right``, ``edge_value``,
         ``n_bins``, ``feature_kind``, ``feature_units``. Beyond a feature's ``n_bins`` values are
         NaN and ``n_obs`` is 0. A constant feature has ``n_bins`` 0 and ``feature_kind``
@@ -523,9 +656,11 @@ def rhale(
     Warns
     -----
     UserWarning
-        A bin without rows: its effect is NaN, and nobody knows how far the curve moves across
-        it. The curve is then given, and centred, on the stretch of bins between gaps that has
-        most rows, and is NaN elsewhere.
+        A bin without rows, or a gap inside a bin: a stretch without rows more than a tenth as wide
+        as the middle 98 % of them and 30 times as wide as the distances around it; or, where local
+        effects are slopes across cells, a cell without rows. How far the curve moves across it is
+        not known. The curve is given, and centred, on the stretch between gaps that has most rows,
+        and is NaN elsewhere; the effect of the bin is that of its part with rows.
 
     Notes
     -----
@@ -548,13 +683,41 @@ def rhale(
     >>> effect["n_obs"].sel(feature="x0").values
     array([110, 108, 142, 140])
     """
+    generator, seed = source_of(rng)
+    effect = quiet_rhale(
+        local,
+        bins=bins,
+        centering=centering,
+        weighting=weighting,
+        std_error_moments=std_error_moments,
+        honest=honest,
+        honest_fraction=honest_fraction,
+        rng=generator,
+    )
+    _warn_of_gaps(effect)
+    return effect.assign_attrs(seed=seed) if honest else effect
+
+
+@each_part
+@own_rows
+def quiet_rhale(
+    local: xr.Dataset,
+    bins: BinRule | None = None,
+    *,
+    centering: str = "mean",
+    weighting: str = "axis",
+    std_error_moments: bool = True,
+    honest: bool = False,
+    honest_fraction: float = 0.5,
+    rng: np.random.Generator | int | None = None,
+) -> xr.Dataset:
+    """`rhale` where bins without rows are expected: without its warning."""
     local = check_local(local)
     refuse_categorical(local, "rhale")
     check_choice("centering", centering, CENTERINGS)
-    rule: BinRule = OptimalBins() if bins is None else bins
+    check_choice("weighting", weighting, WEIGHTINGS)
+    rule: BinRule = DEFAULT_BINS if bins is None else bins
     check_rule(rule)
-    if local.attrs.get("local_effect_method") == "finite_difference":
-        rule = of_differences(rule)
     names = feature_names(local)
     split: dict[str, float | int] = {}
     if honest and "n_missing" in local:
@@ -574,8 +737,9 @@ def rhale(
     else:
         rows = search = columns(local)
     halves = (search, rows) if honest else (rows,)
-    threads = 1 if rows.size < THREADS_FROM else (os.cpu_count() or 1)
+    threads = 1 if rows.size < THREADS_FROM else cpus()
     lines = make_lines(rule)
+    slopes_across = cell_edges(local)
 
     def first_pass(position: int) -> _Cells:
         name, x = names[position], search.x[position]
@@ -583,10 +747,15 @@ def rhale(
         if not np.isfinite(ends).all():
             for half in halves:
                 check_finite(half.x[position], "x", name, SELECT_ROWS)
-        column = Column(name, x, float(ends.min()), float(ends.max()), search.weight)
-        if column.low == column.high:
+        low, high = float(ends.min()), float(ends.max())
+        given = slopes_across[position]
+        if given is not None:
+            given = _reached(given, low, high)
+            low, high = float(given[0]), float(given[-1])
+        column = Column(name, x, low, high, search.weight, given)
+        if low == high:
             return _Cells(column, None, None, None)
-        axis = rule.cells(column)
+        axis = cells_of(rule, column)
         return _Cells(column, axis, *_moments(axis, search, position, name, lines=lines))
 
     cells = map_features(first_pass, range(len(names)), threads)
@@ -599,8 +768,9 @@ def rhale(
             column.high,
             resolution(moments.mean, float(errors[position])),
             comoments,
+            None if column.cells is None or axis is None else np.asarray(axis.edges),
         )
-        for position, (column, _, moments, comoments) in enumerate(cells)
+        for position, (column, axis, moments, comoments) in enumerate(cells)
         if moments is not None
     }
     chosen = rule.choose(list(candidates.values()))
@@ -621,16 +791,22 @@ def rhale(
             x, g = rows.x[position], rows.local_effect[position]
             residuals = sums.residual_moments(axis, starts, merged, x, g, rows.weight, slope)
         edges = binning.bin_edges(axis, starts, column.low, column.high)
-        return _estimates(
-            edges, merged, slope, residuals, centering, std_error_moments=std_error_moments
+        along = None
+        if weighting == "axis":
+            along = _fine_cells(column, edges, rows, position)
+        found = _estimates(
+            edges, merged, along, slope, residuals, centering, std_error_moments=std_error_moments
         )
+        if along is None or slope is None:
+            return found
+        shared = _shared_noise(along, edges, merged, slope, rows, position)
+        return {**found, "effect_slope_covariance": shared}
 
     # Without the second pass over the rows there is nothing to share out.
-    threads = threads if std_error_moments or lines else 1
+    threads = threads if std_error_moments or lines or weighting == "axis" else 1
     estimates = map_features(second_pass, range(len(names)), threads)
-    _warn_of_empty_bins(names, estimates, honest=honest)
     effect = _dataset(local, rule, centering, estimates, rows.n_rows)
-    effect.attrs |= split
+    effect.attrs |= {"weighting": weighting} | split | fingerprints(rows, names, threads)
     losses = {number: found.losses for number, found in partitions.items()}
     effect = _with_losses(effect, losses)
     return _with_missing(effect) if "missing_effect" in effect else effect
@@ -691,11 +867,6 @@ def is_used_row(local: xr.Dataset, effect: xr.Dataset) -> NDArray[np.bool_]:
     return used & (local["weight"].values > 0) if "weight" in local else used
 
 
-def seed_of(rng: np.random.Generator | int | None) -> int:
-    """A number that reproduces what is drawn next, to be kept with the result."""
-    return int(np.random.default_rng(rng).integers(2**53))
-
-
 def _with_losses(effect: xr.Dataset, losses: Mapping[int, FloatArray | None]) -> xr.Dataset:
     """The loss of every number of bins that a rule compared, over (feature, n_bins_tried)."""
     compared = {position: loss for position, loss in losses.items() if loss is not None}
@@ -741,6 +912,63 @@ def _slopes(
         return np.where(known, xg / x_m2, 0.0)
 
 
+def cell_edges(local: xr.Dataset) -> list[FloatArray | None]:
+    """Edges of the cells that slopes were taken across, by feature; None of derivatives."""
+    if "cell_value" not in local:
+        return [None] * local.sizes["feature"]
+    table = local["cell_value"].transpose("feature", "cell_edge").values
+    found = [own[np.isfinite(own)] for own in table]
+    return [own if len(own) else None for own in found]
+
+
+def _reached(cells: FloatArray, low: float, high: float) -> FloatArray:
+    """Edges of the cells from the first to the last one that has rows."""
+    first = np.clip(np.searchsorted(cells, low, side="right") - 1, 0, len(cells) - 2)
+    last = np.clip(np.searchsorted(cells, high, side="right") - 1, 0, len(cells) - 2)
+    return cells[first : last + 2]
+
+
+def _fine_cells(column: Column, edges: FloatArray, rows: Rows, position: int) -> fine.Cells:
+    """Cells of one feature for its curve: those of its slopes, or of a few rows each."""
+    x, weight = rows.x[position], rows.weight
+    if column.cells is not None:
+        inside = column.cells[(column.cells > edges[0]) & (column.cells < edges[-1])]
+        own = np.union1d(edges, inside)
+    else:
+        n = len(x) if weight is None else float(weight.sum())
+        if weight is not None and not rows.frequency:
+            n = float(weight.sum() ** 2 / np.sum(weight**2))
+        asked = min(max(n / fine.CELL_ROWS, 1.0), fine.MOST_CELLS)
+        own = fine.nested_edges(x, weight, edges, asked)
+    return fine.moments_in(
+        own, edges, x, rows.local_effect[position], weight, frequency=rows.frequency
+    )
+
+
+def _shared_noise(
+    cells: fine.Cells,
+    edges: FloatArray,
+    bins: Moments,
+    slope: FloatArray,
+    rows: Rows,
+    position: int,
+) -> FloatArray:
+    """Covariance of the average along a bin with the slope of its line, by influences of rows."""
+    x, g = rows.x[position], rows.local_effect[position]
+    weight = np.ones(len(x)) if rows.weight is None else rows.weight
+    squared = weight if rows.frequency else weight**2
+    k, cell = binning.bin_index(edges, x), binning.bin_index(cells.edges, x)
+    away = x - bins.x_mean[k]
+    residual = g - bins.mean[k] - slope[k] * away
+    level = fine.along_axis(cells.width, cells.weight, cells.bin)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        products = squared * (level / cells.weight)[cell] * away * residual**2
+        spread = np.bincount(k, weight * away**2, len(slope))
+        found = np.bincount(k, products, len(slope)) / spread
+        n = sums.n_effective(bins)
+        return np.where(slope != 0, found * n / (n - 2), 0.0)
+
+
 class _Cells(NamedTuple):
     """Fine cells of one feature; none for a constant one."""
 
@@ -760,11 +988,26 @@ class Rows(NamedTuple):
     n_rows: int
     # Differences to the next level and from the one before, where features have levels.
     sides: list[tuple[FloatArray, FloatArray]] | None = None
+    # Edges of the cells that slopes were taken across, by feature.
+    cells: Sequence[FloatArray | None] = ()
 
     @property
     def size(self) -> int:
         """Number of local effects."""
         return self.n_rows * len(self.x)
+
+    def fingerprint(self, position: int) -> str:
+        """What tells the rows and the local effects of one feature from others."""
+        sides = () if self.sides is None else self.sides[position]
+        # Beside features with levels, those with an axis have no sides.
+        known = [side for side in sides if not np.isnan(side).all()]
+        return fingerprint(self.x[position], self.weight, self.local_effect[position], *known)
+
+
+def fingerprints(rows: Rows, names: Sequence[str], threads: int = 1) -> dict[str, str]:
+    """The attribute of an effect that tells what every feature of it was made from."""
+    found = map_features(rows.fingerprint, range(len(names)), threads)
+    return as_attribute(dict(zip(names, found, strict=True)))
 
 
 def columns(local: xr.Dataset) -> Rows:
@@ -801,7 +1044,7 @@ def columns(local: xr.Dataset) -> Rows:
         ]
 
     both = list(zip(*map(contiguous, sides), strict=True)) if sides else None
-    return Rows(contiguous(x), contiguous(g), weight, frequency, len(x), both)
+    return Rows(contiguous(x), contiguous(g), weight, frequency, len(x), both, cell_edges(local))
 
 
 def own_columns(local: xr.Dataset, names: Sequence[str]) -> dict[str, tuple[Rows, int]]:
@@ -815,9 +1058,51 @@ def own_columns(local: xr.Dataset, names: Sequence[str]) -> dict[str, tuple[Rows
     return {name: found[feature_names(local)[feature_position(local, name)]] for name in names}
 
 
-def check_same_rows(row: xr.Dataset, x: FloatArray, rows: Rows) -> None:
+def check_same_rows(
+    row: xr.Dataset, rows: Rows, position: int, parameter: str = "local", of: str = "effect"
+) -> None:
+    """Raise ``ValueError`` unless the effect of one feature was made from these local effects."""
+    known = fingerprint_of(row)
+    found = rows.fingerprint(position) if known else ""
+    if known and found == known:
+        return
+    name = str(row["feature"].values)
+    maker = f"{parameter} must be the Dataset that {of} was made from; "
+    check_finite(rows.local_effect[position], "Local effects", name, SELECT_ROWS)
+    _check_counts(row, rows, position, parameter, maker)
+    if known and not same_rows(found, known):
+        raise ValueError(
+            f"{maker}its rows have other values of feature {name!r}, other weights or another "
+            f"order. Pass that Dataset."
+        )
+    if known or not _same_means(row, rows, position):
+        raise ValueError(
+            f"{maker}it has the same rows, but other local effects of feature {name!r}: those of "
+            f"another model, output or scale. Pass that Dataset."
+        )
+
+
+def check_same_model(local: xr.Dataset, effect: xr.Dataset) -> None:
+    """Raise ``ValueError`` where the rows of the effect have other local effects; new rows pass."""
+    check_same_output(local, effect, ("local", "effect"))
+    if ROWS in effect and effect.sizes["obs"] != local.sizes["obs"]:
+        return
+    names = feature_names(effect)
+    own = own_columns(estimation_rows(local, effect), names)
+    for name in names:
+        check_no_other_model(one_feature(effect, name), *own[name])
+
+
+def check_no_other_model(row: xr.Dataset, rows: Rows, position: int) -> None:
+    """Raise ``ValueError`` where the rows of the effect have other local effects."""
+    known = fingerprint_of(row)
+    if known and row.sizes["bin"] and same_rows(rows.fingerprint(position), known):
+        check_same_rows(row, rows, position)
+
+
+def _check_counts(row: xr.Dataset, rows: Rows, position: int, parameter: str, maker: str) -> None:
     """Raise ``ValueError`` unless the bins count and weigh these rows as the effect says."""
-    edges, name = row["edge_value"].values, str(row["feature"].values)
+    x, edges, name = rows.x[position], row["edge_value"].values, str(row["feature"].values)
     if is_categorical(row):
         code = x.astype(np.int64)
         own = np.bincount(code, rows.weight, len(edges))
@@ -828,30 +1113,51 @@ def check_same_rows(row: xr.Dataset, x: FloatArray, rows: Rows) -> None:
             or not np.allclose(own / own.sum(), row["level_share"].values, rtol=1e-9, atol=0)
         ):
             raise ValueError(
-                f"local must be the Dataset that effect was made from; the levels of feature "
-                f"{name!r} have other rows or weights in it. Pass that Dataset."
+                f"{maker}the levels of feature {name!r} have other rows or weights in it. Pass "
+                f"that Dataset."
             )
         return
     inside = bool(((x >= edges[0]) & (x <= edges[-1])).all())
     k = binning.bin_index(edges, x)
-    weight = np.bincount(k, rows.weight, len(edges) - 1)
+    weight: NDArray[Any] = np.bincount(k, rows.weight, len(edges) - 1)
     counted = weight if rows.frequency else np.bincount(k, minlength=len(edges) - 1)
     if not inside or not np.array_equal(counted, row["n_obs"].values):
         raise ValueError(
-            f"local must be the Dataset that effect was made from; its bins of feature "
-            f"{name!r} have {int(row['n_obs'].sum())} rows, and in local "
-            f"{len(x)} rows fall into them otherwise. Pass that Dataset, or make the effect of "
-            f"this one with bins=GivenBins(edges)."
+            f"{maker}its bins of feature {name!r} have {int(row['n_obs'].sum())} rows, and in "
+            f"{parameter} {len(x)} rows fall into them otherwise. Pass that Dataset, or make the "
+            f"effect of this one with bins=GivenBins(edges)."
         )
     found, share = weight / weight.sum(), row["weight_share"].values
     # Sums differ by rounding; one weight of 10^6 that is 1 % larger is more.
     if not np.allclose(found, share, rtol=1e-9, atol=0):
         worst = int(np.argmax(np.abs(found - share)))
         raise ValueError(
-            f"local must have the weights that effect was made with; bin {worst} of feature "
+            f"{parameter} must have the weights that effect was made with; bin {worst} of feature "
             f"{name!r} has {share[worst]:.4g} of the weight in effect and {found[worst]:.4g} in "
-            f"local. Pass the Dataset that effect was made from."
+            f"{parameter}. Pass the Dataset that effect was made from."
         )
+
+
+def _same_means(row: xr.Dataset, rows: Rows, position: int) -> bool:
+    """Whether bins have these means: all that effects of earlier versions say of their rows."""
+    x, g, n_bins = rows.x[position], rows.local_effect[position], row.sizes["bin"]
+    w = np.ones(rows.n_rows) if rows.weight is None else rows.weight
+    if is_categorical(row):
+        assert rows.sides is not None, "checked with the counts"
+        code, (up, down) = x.astype(np.int64), rows.sides[position]
+        total, weight = np.zeros(n_bins), np.zeros(n_bins)
+        for step, change in ((code, up), (code - 1, down)):
+            there = (step >= 0) & (step < n_bins)
+            total += np.bincount(step[there], (w * change)[there], n_bins)
+            weight += np.bincount(step[there], w[there], n_bins)
+    else:
+        k = binning.bin_index(row["edge_value"].values, x)
+        total = np.bincount(k, w * g, n_bins).astype(np.float64)
+        weight = np.bincount(k, w, n_bins).astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = total / weight
+    size = float(np.abs(g).max(initial=0.0))
+    return bool(np.allclose(mean, bin_means(row), rtol=0, atol=1e-9 * size, equal_nan=True))
 
 
 def map_features(function: Callable[[S], T], items: Iterable[S], threads: int) -> list[T]:
@@ -870,6 +1176,7 @@ def resolution(mean: FloatArray, error: float) -> float:
 def _estimates(
     edges: FloatArray,
     bins: Moments,
+    along: fine.Cells | None,
     slope: FloatArray | None,
     residuals: ResidualMoments | None,
     centering: str,
@@ -892,19 +1199,21 @@ def _estimates(
         bins = bins._replace(m2=squares)
         effect = np.where(linear, bins.mean + slope * pieces.away(), bins.mean)
         ddof = ddof + linear
+    if along is not None:
+        effect = fine.effects(
+            along.mean, fine.along_axis(along.width, along.weight, along.bin), along.bin
+        )
     variance = sums.variance(bins, ddof)
     heterogeneity = np.sqrt(variance)
-    # The curve, on the bins that it can be accumulated over.
-    here = accumulate.known_stretch(bins.weight)
-    pieces = pieces.stretch(here)
-    spread, width = heterogeneity[here], np.diff(pieces.edges)
-    curve = accumulate.accumulate(effect[here], width)
-    offset = 0.0
-    if centering == "mean":
-        offset = accumulate.mean_of_curve(curve, pieces)
-    elif centering == "integral":
-        offset = accumulate.integral_of_curve(curve, width, pieces.slope)
-    std, std_sum = accumulate.curve_std(spread, width), accumulate.curve_std_sum(spread, width)
+    curve, offset = _curve(pieces if along is None else _pieces(along), edges, centering)
+    # The spread, on the bins that the curve can be accumulated over.
+    known = np.isfinite(curve)
+    there = known[:-1] & known[1:]
+    spread, width = heterogeneity[there], np.diff(edges)[there]
+    std, std_sum = np.full((2, n_bins + 1), np.nan)
+    if known.any():
+        std[known] = accumulate.curve_std(spread, width)
+        std_sum[known] = accumulate.curve_std_sum(spread, width)
     estimates: dict[str, FloatArray | float] = {
         "effect": effect,
         "heterogeneity": heterogeneity,
@@ -914,9 +1223,9 @@ def _estimates(
         "weight_share": share,
         "x_mean": bins.x_mean,
         "edge_value": edges,
-        "curve": accumulate.at_edges(curve - offset, here, n_bins),
-        "curve_std": accumulate.at_edges(std, here, n_bins),
-        "curve_std_sum": accumulate.at_edges(std_sum, here, n_bins),
+        "curve": curve,
+        "curve_std": std,
+        "curve_std_sum": std_sum,
         "curve_offset": offset,
         "average_effect": float(np.nansum(share * bins.mean)),
         "heterogeneity_index": accumulate.heterogeneity_index(bins.m2, bins.weight, np.diff(edges)),
@@ -931,25 +1240,96 @@ def _estimates(
         estimates["heterogeneity_output"] = accumulate.heterogeneity_output(
             variance, x_variance, share
         )
+    if along is not None:
+        estimates |= {
+            "effect_rows": bins.mean,
+            "cell_value": along.edges,
+            "cell_effect": along.mean,
+            "cell_share": along.share,
+        }
+        if std_error_moments:
+            estimates |= {
+                "cell_heterogeneity": np.sqrt(along.variance),
+                "cell_n_effective": along.n_effective,
+                "cell_x_mean": along.x_mean,
+                "cell_x_variance": along.x_variance,
+                "cell_x_covariance": along.x_covariance,
+            }
     return estimates
 
 
-def _warn_of_empty_bins(
-    names: Sequence[str], estimates: Sequence[Estimates], *, honest: bool
-) -> None:
-    found = []
-    for name, row in zip(names, estimates, strict=True):
-        if row and np.isnan(row["effect"]).any():
-            empty = np.isnan(row["effect"])
-            found.append(f"{name!r} ({int(empty.sum())} of {len(empty)})")
-    if found:
-        better = " or a larger min_obs" if honest else ", QuantileBins or OptimalBins"
-        warnings.warn(
-            f"Bins without rows: {', '.join(found)}. Their effects are NaN. No curve crosses them: "
-            f"it is given on the bins between gaps that have most rows, and NaN elsewhere. Use "
-            f"fewer bins{better}.",
-            stacklevel=5,
+def _pieces(cells: fine.Cells) -> accumulate.Pieces:
+    """Cells as the pieces of a curve."""
+    none = np.zeros(len(cells.mean))
+    return accumulate.Pieces(
+        cells.edges, cells.mean, none, cells.x_mean, cells.x_variance, cells.share
+    )
+
+
+def _curve(
+    pieces: accumulate.Pieces, edges: FloatArray, centering: str
+) -> tuple[FloatArray, float]:
+    """The centred curve at the edges of the bins, NaN where it is not known, and its offset."""
+    here = accumulate.known_stretch(pieces.share)
+    pieces = pieces.stretch(here)
+    width = np.diff(pieces.edges)
+    curve = accumulate.accumulate(pieces.mean + pieces.slope * pieces.away(), width)
+    offset = 0.0
+    if centering == "mean":
+        offset = accumulate.mean_of_curve(curve, pieces)
+    elif centering == "integral":
+        offset = accumulate.integral_of_curve(curve, width, pieces.slope)
+    return accumulate.curve_at(pieces.edges, curve - offset, pieces.slope, edges), offset
+
+
+def _warn_of_gaps(effect: xr.Dataset) -> None:
+    """Name the features whose curve cannot be accumulated all along their axis, and why."""
+    within = effect["bin"] < effect["n_bins"]
+    empty = effect["effect"].isnull() & within
+    n_empty, n_bins = xr.broadcast(empty.sum("bin"), effect["n_bins"])
+    unknown = (effect["curve"].isnull() & (effect["edge"] <= effect["n_bins"])).any("edge")
+    unknown = unknown & (effect["n_bins"] > 0)
+    bins, gaps = [], []
+    for name in feature_names(effect):
+        # Of all outputs the one with most.
+        most, of = max(
+            zip(
+                n_empty.sel(feature=name).values.flat,
+                n_bins.sel(feature=name).values.flat,
+                strict=True,
+            )
         )
+        if most:
+            bins.append(f"{name!r} ({most} of {of})")
+        elif bool(unknown.sel(feature=name).any()):
+            gaps.append(f"{name!r} ({_widest_gap(effect.sel(feature=name))})")
+    if bins:
+        better = ", QuantileBins or OptimalBins"
+        if "honest_seed" in effect.attrs:
+            better = " or a larger min_obs"
+        warn(
+            f"Bins without rows: {', '.join(bins)}. Their effects are NaN. The curve cannot be "
+            f"accumulated across them: it is reported on the stretch with the most rows and is NaN "
+            f"elsewhere. Use fewer bins{better}."
+        )
+    if gaps:
+        warn(
+            f"No rows inside a bin: {', '.join(gaps)}. The curve cannot be accumulated across such "
+            f"a gap: it is reported on the stretch with the most rows and is NaN elsewhere. Where "
+            f"the model itself can be asked across the gap, use "
+            f"local_effects(model, X, method='finite_difference') or ale(model, X)."
+        )
+
+
+def _widest_gap(row: xr.Dataset) -> str:
+    """The widest cell without rows of one feature, in words."""
+    for dim in PARTS:
+        if dim in row["cell_share"].dims:
+            row = row.isel({dim: 0})
+    edges, share = row["cell_value"].values, row["cell_share"].values
+    width = np.where(share == 0, np.diff(edges), -np.inf)
+    widest = int(np.nanargmax(width))
+    return f"from {edges[widest]:.6g} to {edges[widest + 1]:.6g}"
 
 
 # What local effects know of rows without a value, and effects hand on.
@@ -1038,8 +1418,17 @@ def effects_of(
     """
     n_bins = np.array([np.size(row["effect"]) if row else 0 for row in estimates])
     most = max(int(n_bins.max()), 1)
-    arrays = stacked([row or dict.fromkeys(names, np.nan) for row in estimates], most)
+    n_cells = max(
+        (np.size(row["cell_effect"]) for row in estimates if "cell_effect" in row), default=0
+    )
+    arrays = stacked(
+        [row or dict.fromkeys(names, np.nan) for row in estimates],
+        most,
+        cell=n_cells,
+        cell_edge=n_cells + 1,
+    )
     edges = arrays.pop("edge_value")
+    fine_edges = {"cell_value": arrays.pop("cell_value")} if "cell_value" in arrays else {}
     beyond = np.arange(most) >= n_bins[:, None]
     kinds = np.where(n_bins > 0, local["feature_kind"].values, "constant")
     facts = {**facts, "curve": {"centering": centering}}
@@ -1056,6 +1445,7 @@ def effects_of(
             "feature": local["feature"],
             "feature_kind": ("feature", kinds),
             "feature_units": local["feature_units"],
+            "local_effect_method": ("feature", np.array(methods_of(local))),
             "n_bins": ("feature", n_bins, {"long_name": "number of bins"}),
             "bin": ("bin", np.arange(most), {"long_name": "bin"}),
             "edge": ("edge", np.arange(most + 1), {"long_name": "edge of a bin"}),
@@ -1070,6 +1460,7 @@ def effects_of(
                 {"long_name": "right edge of the bin", "units": X_UNITS},
             ),
             "edge_value": variable("edge_value", edges),
+            **{name: variable(name, array) for name, array in fine_edges.items()},
         },
         {
             "method": method,
@@ -1077,16 +1468,17 @@ def effects_of(
             "bin_parameters": parameters,
             "closed": "left; the last bin on both sides",
             "centering": centering,
-            "local_effect_method": local.attrs.get("local_effect_method", "unknown"),
             "weight_kind": local.attrs.get("weight_kind", "none"),
             "output_name": local.attrs.get("output_name", "output"),
             "output_units": local.attrs.get("output_units", ""),
+            **{name: local.attrs[name] for name in MODEL_FACTS if name in local.attrs},
             "n_rows": n_rows,
             "software": software(),
         },
     )
 
 
+@checked
 @each_part
 def predict(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> xr.DataArray:
     """Evaluate the curve of one feature, NaN outside the range of the rows; or a surface of two.
@@ -1153,14 +1545,11 @@ def predict(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> xr.
     if is_categorical(row):
         numbers = _level_numbers(row, labels)
         x = x.copy(data=numbers) if isinstance(x, xr.DataArray) else numbers
-    at = x if isinstance(x, xr.DataArray) else xr.DataArray(np.asarray(x, dtype=np.float64))
+    values = as_numbers(x.values if isinstance(x, xr.DataArray) else x, "x")
+    at = x.copy(data=values) if isinstance(x, xr.DataArray) else xr.DataArray(values)
     if not isinstance(x, xr.DataArray) and at.ndim == 1:
         at = xr.DataArray(at.values, dims="grid")
-    edges, curve = row["edge_value"].values, row["curve"].values
-    if len(edges):
-        values = accumulate.curve_at(edges, curve, slopes(row), at.values)
-    else:
-        values = np.full(at.shape, np.nan)
+    values = curve_of(row).at(at.values)
     out = xr.DataArray(values, dims=at.dims, coords=at.coords, name="curve")
     out.attrs = {**effect["curve"].attrs, "feature": name}
     if "x" not in out.coords:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
@@ -18,8 +19,9 @@ from rhale_stats.arrays import h_statistics as kernel
 from rhale_stats.arrays import intervals, resample
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.h_statistics import OTHER, SOURCE, STATISTICS, is_h_statistics, se_variable
+from rhale_stats.identity import check_boot_of, row_labels
 from rhale_stats.schema import feature_names, software
-from rhale_stats.validate import check_choice
+from rhale_stats.validate import aligned, check_choice, of_rows, row_codes, storable
 
 METHOD = "difference of H-statistics"
 METHODS = ("normal", "percentile", "basic")
@@ -68,17 +70,29 @@ def _check_kept(found: xr.Dataset, what: str, parameter: str = "effect") -> None
         )
 
 
-def _groups(found: xr.Dataset, groups: ArrayLike) -> IntArray:
-    """Numbers from 0 for the groups of the rows used."""
-    given, n_total = np.asarray(groups), int(found.attrs["n_rows_total"])
-    if given.shape != (n_total,):
-        raise ValueError(
-            f"groups must have one entry for each of {n_total} rows of X; got shape {given.shape}."
-        )
-    code = np.unique(given[found["row"].values], return_inverse=True)[1]
+def by_row(values: Any, parameter: str, *used: xr.Dataset) -> Any:
+    """What is said of all rows of the table, in their order: a Series goes by its labels."""
+    n_total = int(used[0].attrs["n_rows_total"])
+    values = of_rows(values, None, n_total, parameter, "rows of X")
+    labels = [labels for one in used if (labels := row_labels(one)) is not None]
+    if not isinstance(values, pd.Series) or len(labels) < len(used):
+        return values
+    rows = np.concatenate([one["row"].values for one in used])
+    rows, first = np.unique(rows, return_index=True)
+    of_used: NDArray[Any] = np.concatenate(labels)[first]
+    found = values.to_numpy(copy=True)
+    own = aligned(values[pd.Index(storable(values.index)).isin(of_used)], of_used, parameter)
+    found[rows] = of_rows(own, None, len(rows), parameter, "rows of X")
+    return found
+
+
+def _groups(groups: ArrayLike, *used: xr.Dataset) -> IntArray:
+    """Numbers from 0 for the groups of the rows used, in the order of their numbers."""
+    there = np.any([used_rows(one) for one in used], axis=0)
+    code = row_codes(by_row(groups, "groups", *used), None, there, "groups", "rows of X")
     if code.max() < 1:
         raise ValueError("groups must be at least two among the rows used; got 1.")
-    return code.astype(np.int64)
+    return code
 
 
 def std_error(found: xr.Dataset, groups: ArrayLike | None) -> xr.Dataset:
@@ -93,7 +107,7 @@ def std_error(found: xr.Dataset, groups: ArrayLike | None) -> xr.Dataset:
         source = SOURCE
     else:
         _check_kept(found, "standard errors by groups")
-        code = _groups(found, groups)
+        code = _groups(groups, found)
         n_groups = int(code.max()) + 1
         out = found.assign_attrs(n_groups=n_groups)
         source = f"rows in {n_groups} groups"
@@ -117,7 +131,7 @@ def _degrees(found: xr.Dataset) -> float:
 
 def confint(found: xr.Dataset, boot: object, *, level: float, method: str | None) -> xr.Dataset:
     """`confint` of H-statistics: ``h2_ci``, ``h2_overall_ci`` and so on, pointwise."""
-    chosen = method or ("normal" if boot is None else "percentile")
+    chosen = ("normal" if boot is None else "percentile") if method is None else method
     check_choice("method", chosen, METHODS)
     found = std_error(found, None) if "h2_se" not in found else found
     names = _names(found)
@@ -172,7 +186,7 @@ def _check_boot(found: xr.Dataset, boot: object, method: str) -> xr.Dataset:
                 "boot must be of this result; it has other features or no pairs. Make it again: "
                 "bootstrap(found)."
             )
-    return boot
+    return check_boot_of(found, boot, _names(found), "bootstrap(found)")
 
 
 # --- replicates -----------------------------------------------------------------------------------
@@ -437,17 +451,8 @@ def _paired_errors(
     error = {}
     degrees, source = min(_degrees(a), _degrees(b)), "pairs of rows"
     if groups is not None:
-        given = np.asarray(groups)
-        n_total = int(a.attrs["n_rows_total"])
-        if given.shape != (n_total,):
-            raise ValueError(
-                f"groups must have one entry for each of {n_total} rows of X; got shape "
-                f"{given.shape}."
-            )
-        code = np.unique(given[every], return_inverse=True)[1].astype(np.int64)
+        code = _groups(groups, a, b)
         degrees, source = float(code.max()), f"pairs of rows in {int(code.max()) + 1} groups"
-        if degrees < 1:
-            raise ValueError("groups must be at least two among the rows used; got 1.")
     for name in names:
         parts = []
         for one, place, weight, counted in zip((a, b), places, weights, frequency, strict=True):

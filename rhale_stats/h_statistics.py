@@ -18,7 +18,8 @@ from rhale_stats.arrays import h_statistics as arrays
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins import BinRule, QuantileBins, describe
-from rhale_stats.effects import MISSING, PROGRESS_DELAY, seed_of
+from rhale_stats.effects import MISSING, PROGRESS_DELAY
+from rhale_stats.identity import row_coordinate
 from rhale_stats.schema import (
     OUTPUT,
     OUTPUT_UNITS,
@@ -36,7 +37,14 @@ from rhale_stats.second_order import (
     order_of,
     second_differences,
 )
-from rhale_stats.validate import as_weights, check_choice, check_count, check_finite, first_rows
+from rhale_stats.seeds import number_of
+from rhale_stats.validate import (
+    check_choice,
+    check_count,
+    check_finite,
+    checked,
+    first_rows,
+)
 
 METHOD = "H-statistics"
 KINDS = ("pdp", "ale")
@@ -57,6 +65,7 @@ def is_h_statistics(results: object) -> bool:
     return isinstance(results, xr.Dataset) and results.attrs.get("method") == METHOD
 
 
+@checked
 def h_statistic(
     model: models.Model,
     X: Any,
@@ -109,7 +118,7 @@ def h_statistic(
         Keep the answers of the model, for `bootstrap`: 8 n² bytes a feature, a pair and an output,
         in all 110 MB for 10 features, 45 pairs and 500 rows. With kind "pdp" only.
     rng : Generator, int or None
-        Source of the rows that are drawn, or its seed.
+        Source of the rows that are drawn, or its seed; ``row_seed`` reproduces them.
     progress : bool, default True
         Show a bar on work over two seconds.
 
@@ -196,7 +205,7 @@ def h_statistic(
             "bins and order are for kind='ale'; partial dependences have none. Leave them out."
         )
     positions = _positions(table, features)
-    weight = None if weights is None else as_weights(weights, table.n_rows, weight_kind)
+    weight = table.weights(weights, weight_kind)
     present = np.ones(table.n_rows, dtype=bool) if weight is None else weight > 0
     gaps = _gaps(table, positions, missing, kind, order, present)
     left = np.flatnonzero(present & ~gaps)
@@ -207,7 +216,7 @@ def h_statistic(
         )
     rows, seed = _rows_used(n_rows, kind, left, rng)
     w = np.ones(len(rows)) if weight is None else weight[rows]
-    quotients = models.DifferenceQuotients(model, table.take(rows), output, scale)
+    quotients = models.DifferenceQuotients(model, table, output, scale).at(rows)
     pairs = list(combinations(range(len(positions)), 2)) if pairwise or kind == "ale" else []
     bar = tqdm(
         total=len(pairs) + (len(positions) if kind == "pdp" else 0),
@@ -238,7 +247,11 @@ def h_statistic(
         ],
         OUTPUT,
     )
-    out = out.assign_coords(row=("obs", rows, {"long_name": "number of the row", "units": "1"}))
+    dim, labels, about = row_coordinate(X, table.n_rows)
+    out = out.assign_coords(
+        obs=(dim, labels[rows], about),
+        row=("obs", rows, {"long_name": "number of the row", "units": "1"}),
+    )
     if weight is not None:
         out["weight"] = ("obs", w, {"long_name": "row weight", "units": "1"})
     attrs = getattr(X, "attrs", {})
@@ -305,7 +318,8 @@ def _dataset(
 
     def of(upper: FloatArray, lower: FloatArray) -> tuple[FloatArray, FloatArray]:
         upper = np.where(upper > least, upper, 0.0)
-        return np.divide(upper, lower, out=np.zeros(upper.shape), where=upper > 0), np.sqrt(upper)
+        share = np.divide(upper, lower, out=np.zeros(upper.shape), where=(upper > 0) & (lower > 0))
+        return share, np.sqrt(upper)
 
     variance = found.variance[number]
     statistics: dict[str, tuple[tuple[str, ...], tuple[FloatArray, FloatArray], str]] = {
@@ -572,7 +586,7 @@ def _predictions(quotients: models.DifferenceQuotients) -> tuple[FloatArray, Flo
     answer = quotients.at_rows("rows used of X")
     _check_answers(answer)
     prediction = answer.astype(np.float64, copy=False)
-    rounding = ROUNDINGS * quotients.precision_of(answer) * np.abs(prediction).max(axis=0)
+    rounding = ROUNDINGS * quotients.precision * np.abs(prediction).max(axis=0)
     return prediction, np.asarray(rounding**2)
 
 
@@ -830,9 +844,12 @@ def _gaps(
 
 
 def _fingerprint(table: models.Table, positions: list[int]) -> str:
-    """What tells tables apart: `compare` pairs the rows of one table only."""
+    """What tells tables apart, in whatever order features are named.
+
+    `compare` pairs the rows of one table only.
+    """
     digest = hashlib.blake2b(digest_size=16)
-    for position in positions:
+    for position in sorted(positions, key=lambda position: table.names[position]):
         column = (
             pd.Series(table.column(position))
             if table.is_numeric(position)
@@ -857,6 +874,6 @@ def _rows_used(
     check_count("n_rows", n_rows, 2)
     if n_rows >= len(present):
         return present, -1
-    seed = seed_of(rng)
+    seed = number_of(rng)
     drawn = np.random.default_rng(seed).choice(len(present), n_rows, replace=False)
     return present[np.sort(drawn)], seed

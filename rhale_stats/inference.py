@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
+from scipy import sparse
 from statsmodels.stats.multitest import multipletests
 
 from rhale_stats import h_statistic_inference, profile_inference
@@ -18,14 +19,22 @@ from rhale_stats.arrays import accumulate, categories, influence, intervals, res
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.by_part import each_part, own_rows
+from rhale_stats.curves import (
+    Fine,
+    cell_sizes,
+    curve_of,
+    fine_of,
+    has_cells,
+    line_moments_of,
+    pieces_of,
+)
 from rhale_stats.effects import Rows, check_same_rows, columns, is_used_row
 from rhale_stats.h_statistics import is_h_statistics
+from rhale_stats.identity import check_same_output, fingerprint_of, row_labels, same_rows
 from rhale_stats.profile_data import is_profile
 from rhale_stats.schema import (
     EFFECT_VARIABLES,
-    LINE_MOMENTS,
     Estimates,
-    bin_means,
     categorical_features,
     check_effect,
     check_local,
@@ -40,7 +49,8 @@ from rhale_stats.schema import (
     stacked,
     variable,
 )
-from rhale_stats.validate import check_choice, check_count, check_level
+from rhale_stats.seeds import seeded
+from rhale_stats.validate import check_choice, check_count, check_level, checked, row_codes
 
 CURVE_TARGETS = {
     "mean": "curve centred at its mean over the population, math [26]",
@@ -67,9 +77,12 @@ ADJUSTMENTS = (
     "none",
 )
 SOURCE = "rows"
+# Groups that residuals by groups are centred over.
+GROUPS_OF_BLOCK = 10
 BY_ERRORS = "standard errors, Student's t"
 # What is stored for groups; otherwise it follows from the bins.
 GROUP_COVARIANCES = (
+    "cell_curve_cov",
     "effect_cov",
     "slope_cov",
     "effect_slope_cov",
@@ -78,6 +91,7 @@ GROUP_COVARIANCES = (
 )
 
 
+@checked
 @each_part
 @own_rows
 def std_error(
@@ -154,6 +168,7 @@ def std_error(
     >>> effect["effect_se"].sel(feature="x0").round(2).values
     array([0.22, 0.22, 0.19, 0.19])
     """
+    _check_local_given(local)
     if second_order.is_surface(effect):
         if groups is not None:
             raise ValueError(
@@ -164,7 +179,7 @@ def std_error(
         return h_statistic_inference.std_error(effect, groups)
     if is_profile(effect):
         return profile_inference.std_error(effect, groups)
-    effect = check_effect(effect)
+    effect, local = check_effect(effect), None if local is None else check_local(local)
     if "debiased" in effect.attrs:
         raise ValueError(
             "effect must be what rhale returned; this one is from debias, which has its standard "
@@ -190,12 +205,13 @@ def std_error(
             raise ValueError(
                 "local must be given with groups: std_error(effect, local, groups=...)."
             )
-        clusters = Clusters.of(check_local(local), effect, groups)
+        clusters = Clusters.of(local, effect, groups)
         source = f"rows in {clusters.n_groups} groups"
         rows = [_of_groups(one_feature(effect, name), clusters, name) for name in names]
     facts = {"source": source, "kind": "central limit theorem"}
     of_curve = CURVE_TARGETS[str(effect.attrs["centering"])]
     targets = {**TARGETS, "curve_se": of_curve, "curve_cov": of_curve}
+    targets["cell_curve_cov"] = of_curve
     targets["effect_cov"] = TARGETS["effect_se"]
     targets["slope_cov"] = TARGETS["slope_se"]
     targets["effect_slope_cov"] = f"{TARGETS['effect_se']}; and slope of the effect in the bin"
@@ -205,7 +221,7 @@ def std_error(
     out = effect.drop_vars(of_others).assign(
         {
             name: variable(name, array, target=targets[name], **facts)
-            for name, array in stacked(rows, effect.sizes["bin"]).items()
+            for name, array in stacked(rows, effect.sizes["bin"], **cell_sizes(effect)).items()
         }
     )
     if groups is not None:
@@ -216,23 +232,35 @@ def std_error(
     return out if levels else out.drop_vars(GROUP_COVARIANCES, errors="ignore")
 
 
+def _check_local_given(local: object) -> None:
+    """Raise ``TypeError`` where groups came in the place of the local effects."""
+    if local is not None and not isinstance(local, xr.Dataset):
+        raise TypeError(
+            f"local must be the Dataset that local_effects(model, X) returns; got "
+            f"{type(local).__name__}. Groups are named: std_error(effect, local, groups=...)."
+        )
+
+
 def has_covariance(row: xr.Dataset) -> bool:
     """Whether the covariances of one feature are stored, and do not follow from its bins."""
     return "n_groups" in row.attrs or is_categorical(row)
 
 
 class Fit(NamedTuple):
-    """One feature as standard errors see it: bins on the stretch that has a curve, and their noise.
+    """One feature as standard errors see it: the cells that have a curve, and their noise.
 
-    ``degrees`` are those of freedom of the bins, infinite for groups of rows.
+    ``cells`` are all of them, ``pieces`` those on the stretch that has a curve, with ``degrees`` of
+    freedom; ``edges`` are those of the bins there, ``there`` their numbers.
     """
 
+    cells: Fine
     pieces: accumulate.Pieces
     noise: accumulate.Noise
     places: influence.OwnPlaces | None
     degrees: FloatArray
     curve: FloatArray
-    here: slice
+    edges: FloatArray
+    there: slice
     n_bins: int
     centering: str
     # Of features with levels: their shares, and the covariance of the curve at them.
@@ -260,8 +288,7 @@ class Fit(NamedTuple):
 
     def curve_degrees(self, z: FloatArray) -> FloatArray:
         """Satterthwaite's degrees of freedom of the variance of the curve."""
-        at = self.loadings(z)
-        parts = influence.parts(at, self.noise)
+        parts = influence.parts(self.loadings(z), self.noise)
         with np.errstate(invalid="ignore", divide="ignore"):
             spread = np.sum(np.where(parts == 0, 0.0, parts**2 / self.degrees), axis=1)
             found = np.where(spread > 0, self.variance(z) ** 2 / spread, np.inf)
@@ -273,51 +300,43 @@ def interpolation(edges: FloatArray, z: FloatArray) -> FloatArray:
     return np.array([np.interp(z, edges, unit) for unit in np.eye(len(edges))]).T
 
 
-def pieces_of(row: xr.Dataset) -> accumulate.Pieces:
-    """Bins of one feature with their lines."""
-    n_bins = row.sizes["bin"]
-    spread = row["x_variance"].values if "x_variance" in row else np.zeros(n_bins)
-    return accumulate.Pieces(
-        row["edge_value"].values,
-        bin_means(row),
-        slopes(row),
-        row["x_mean"].values,
-        spread,
-        row["weight_share"].values,
-    )
-
-
-def line_moments_of(row: xr.Dataset) -> FloatArray:
-    """Products of places and residuals in linear bins; 0 from rules without them."""
-    if "line_moments" in row:
-        return np.asarray(row["line_moments"].values, dtype=np.float64)
-    return np.zeros((row.sizes["bin"], len(LINE_MOMENTS)))
-
-
 def fit_of(row: xr.Dataset) -> Fit:
-    """What the error of a curve hangs on, for one feature that has bins."""
-    centering = str(row.attrs["centering"])
-    pieces, line, n = pieces_of(row), line_moments_of(row), row["n_effective"].values
-    noise = accumulate.line_noise(row["heterogeneity"].values ** 2, pieces, line, n)
-    here = accumulate.known_stretch(pieces.share)
-    on_curve = pieces.stretch(here)
-    curve = row["curve"].values[here.start : here.stop + 1]
-    places, levels = None, is_categorical(row)
+    """What the error of a curve depends on, for one feature that has bins."""
+    centering, levels = str(row.attrs["centering"]), is_categorical(row)
+    cells = fine_of(row)
+    here, noise, n = cells.here, cells.noise, cells.n_effective
+    pieces = cells.pieces.stretch(here)
+    edges = row["edge_value"].values
+    known = np.flatnonzero((edges >= pieces.edges[0]) & (edges <= pieces.edges[-1]))
+    there = slice(int(known[0]), int(known[-1]) + 1) if len(known) else slice(0, 0)
+    curve = row["curve"].values if levels else curve_of(row).values
+    if not levels and not has_cells(row):
+        curve = curve[here.start : here.stop + 1]
+    places = None
     if centering == "mean" and not levels:
-        covariance = row["x_covariance"].values[here]
-        places = influence.own_places(curve, on_curve, covariance, line[here], n[here])
+        covariance = cells.x_covariance[here]
+        places = influence.own_places(curve, pieces, covariance, cells.line[here], n[here])
     return Fit(
-        on_curve,
+        cells,
+        pieces,
         accumulate.Noise(*(part[here] for part in noise)),
         places,
-        (n - 1 - (pieces.slope != 0))[here],
+        cells.degrees[here],
         curve,
-        here,
-        len(n),
+        edges[there],
+        there,
+        len(edges) - 1,
         centering,
         row["level_share"].values if levels else None,
         row["curve_cov"].values if levels else None,
     )
+
+
+def at_edges(values: FloatArray, fit: Fit) -> FloatArray:
+    """Values at the edges that have a curve as values at all edges of the bins, NaN elsewhere."""
+    out = np.full(fit.n_bins + 1, np.nan)
+    out[fit.there] = values
+    return out
 
 
 def _of_feature(row: xr.Dataset) -> Estimates:
@@ -332,17 +351,16 @@ def _of_feature(row: xr.Dataset) -> Estimates:
     pieces, fit = pieces_of(row), fit_of(row)
     variance = row["heterogeneity"].values ** 2
     noise = accumulate.line_noise(variance, pieces, line_moments_of(row), n)
-    effect_se = np.sqrt(noise.of(np.ones(n_bins), np.nan_to_num(pieces.away())))
-    edges = fit.pieces.edges
-    start = accumulate.zero_start_se(effect_se[fit.here], np.diff(edges))
-    centred = start if fit.centering == "start" else np.sqrt(fit.variance(edges))
+    zero_start = influence.loadings(fit.pieces, fit.edges, "start")
+    start = np.sqrt(influence.variance(zero_start, fit.noise, None))
+    centred = start if fit.centering == "start" else np.sqrt(fit.variance(fit.edges))
     squares = accumulate.mean_square(variance, pieces, n)
     return {
-        "effect_se": effect_se,
+        "effect_se": np.sqrt(fit.cells.effect_variance()),
         **({"slope_se": np.sqrt(noise.slope)} if "slope" in row else {}),
         "heterogeneity_se": accumulate.heterogeneity_se(variance, row["fourth_moment"].values, n),
-        "curve_se": accumulate.at_edges(centred, fit.here, n_bins),
-        "curve_se_start": accumulate.at_edges(start, fit.here, n_bins),
+        "curve_se": at_edges(centred, fit),
+        "curve_se_start": at_edges(start, fit),
         "average_effect_se": accumulate.average_effect_se(pieces.mean, squares, share, n),
     }
 
@@ -373,36 +391,72 @@ class Clusters(NamedTuple):
     @classmethod
     def of(cls, local: xr.Dataset, effect: xr.Dataset, groups: ArrayLike) -> Clusters:
         """Raise ``ValueError`` unless there is a group for every row, and two at least."""
-        given = np.asarray(groups)
-        if given.shape != (local.sizes["obs"],):
-            raise ValueError(
-                f"groups must have one entry for each of {local.sizes['obs']} rows of local; got "
-                f"shape {given.shape}."
-            )
+        check_same_output(local, effect, ("local", "effect"))
         used = is_used_row(local, effect)
-        names, group = np.unique(given[used], return_inverse=True)
-        if len(names) < 2:
-            raise ValueError(f"groups must be at least two; got {len(names)}.")
-        return cls(columns(local.isel(obs=used)), local, group, len(names))
+        group = row_codes(groups, row_labels(local), used, "groups")
+        n_groups = int(group.max(initial=-1)) + 1
+        if n_groups < 2:
+            raise ValueError(f"groups must be at least two; got {n_groups}.")
+        return cls(columns(local.isel(obs=used)), local, group, n_groups)
 
     def influences(self, row: xr.Dataset, name: str) -> influence.RowSums:
         """Influences of the groups on all bins of one feature."""
         position = feature_position(self.local, name)
         x, g = self.rows.x[position], self.rows.local_effect[position]
-        check_same_rows(row, x, self.rows)
+        check_same_rows(row, self.rows, position)
         if is_categorical(row):
             return level_sums(row, self.rows, position, self.group, self.n_groups)
-        k = bin_index(row["edge_value"].values, x)
-        return influence.row_sums(
-            pieces_of(row),
-            row["curve"].values,
-            k,
-            x,
-            g,
-            self.rows.weight,
-            self.group,
-            self.n_groups,
-        )
+        cells = fine_of(row)
+        k = bin_index(cells.pieces.edges, x)
+        return self._sums(cells.pieces._replace(mean=self.centres(cells, k, g)), row, k, x, g)
+
+    def of_bins(self, row: xr.Dataset, name: str) -> influence.RowSums:
+        """Influences of the groups on means, slopes and variances of the bins by their rows."""
+        position = feature_position(self.local, name)
+        x, g = self.rows.x[position], self.rows.local_effect[position]
+        if is_categorical(row):
+            return self.influences(row, name)
+        pieces = pieces_of(row)
+        return self._sums(pieces, row, bin_index(pieces.edges, x), x, g)
+
+    def _sums(
+        self, pieces: accumulate.Pieces, row: xr.Dataset, k: IntArray, x: FloatArray, g: FloatArray
+    ) -> influence.RowSums:
+        curve = curve_of(row).at(pieces.edges)
+        weight = self.rows.weight
+        return influence.row_sums(pieces, curve, k, x, g, weight, self.group, self.n_groups)
+
+    def centres(self, cells: Fine, k: IntArray, g: FloatArray) -> FloatArray:
+        """What residuals in every cell are taken from: means of blocks of cells with enough groups.
+
+        The residuals of a cell's only group add up to 0, and would say that its mean is known.
+        """
+        if len(cells.bin) == cells.n_bins():
+            return cells.pieces.mean
+        weight = np.ones(len(g)) if self.rows.weight is None else self.rows.weight
+        pairs = np.unique(np.stack([k, self.group]), axis=1)
+        of_cell = np.split(pairs[1], np.searchsorted(pairs[0], np.arange(1, len(cells.bin))))
+        block = np.zeros(len(cells.bin), dtype=np.int64)
+        begin, seen = 0, set(of_cell[0].tolist())
+        for cell in range(1, len(cells.bin)):
+            new_bin = cells.bin[cell] != cells.bin[cell - 1]
+            block[cell] = block[cell - 1] + (new_bin or len(seen) >= GROUPS_OF_BLOCK)
+            if block[cell] != block[cell - 1]:
+                # What a bin's last block lacks, the one before it has.
+                if (
+                    new_bin
+                    and len(seen) < GROUPS_OF_BLOCK
+                    and begin
+                    and (cells.bin[begin - 1] == cells.bin[begin])
+                ):
+                    block[begin:cell] = block[begin - 1]
+                begin, seen = cell, set()
+            seen |= set(of_cell[cell].tolist())
+        if len(seen) < GROUPS_OF_BLOCK and begin and cells.bin[begin - 1] == cells.bin[begin]:
+            block[begin:] = block[begin - 1]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = np.bincount(block[k], weight * g) / np.bincount(block[k], weight)
+        return means[block]
 
 
 def level_sums(
@@ -425,47 +479,57 @@ def _of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
     n_bins = row.sizes["bin"]
     if not n_bins:
         names = [*TARGETS, *GROUP_COVARIANCES]
-        wanted = [name for name in names if "slope" not in name or "slope" in row]
+        absent = [
+            part for part in ("slope", "cell") if f"{part}{'_value' * (part == 'cell')}" not in row
+        ]
+        wanted = [name for name in names if not any(part in name for part in absent)]
         return dict.fromkeys(wanted, np.nan)
     if np.isnan(row["curve"].values).any():
         raise ValueError(
             f"effect must have rows in all bins of feature {name!r} for standard errors by groups. "
             f"Use fewer bins."
         )
-    sums = clusters.influences(row, name)
     fit, n_groups = fit_of(row), clusters.n_groups
-    pieces = fit.pieces
+    own = clusters.of_bins(row, name)
     # What their sums leave: the residuals of a bin's only group add up to 0.
-    few = sums.n_groups() <= 1 + (pieces.slope != 0)
+    linear = slopes(row) != 0
+    few = own.n_groups() <= 1 + linear
     if few.any():
         k = int(np.argmax(few))
         raise ValueError(
             f"groups must be more than the means and slopes in every bin; in bin {k} of feature "
-            f"{name!r} there are {sums.n_groups()[k]} groups for {1 + (pieces.slope[k] != 0)} of "
+            f"{name!r} there are {own.n_groups()[k]} groups for {1 + linear[k]} of "
             f"these. Use fewer bins."
         )
-    factor = influence.group_factor(n_groups, rows_of_feature(row), pieces)
-    of_effect = sums.mean + sums.slope.multiply(pieces.away()[None, :]).tocsr()
+    sums = clusters.influences(row, name)
+    factor = influence.group_factor(n_groups, rows_of_feature(row), n_bins + int(linear.sum()))
+    of_effect = on_effects(sums, fit.cells)
     effect_cov = factor * (of_effect.T @ of_effect).toarray()
-    of_curve = sums.of_curve(fit.loadings(pieces.edges), population=fit.centering == "mean")
-    curve_cov = factor * of_curve.T @ of_curve
-    zero_start = influence.loadings(pieces, pieces.edges, "start")
+    # At all edges of cells: between two edges of bins the curve is not straight.
+    everywhere = fit.pieces.edges
+    of_curve = sums.of_curve(fit.loadings(everywhere), population=fit.centering == "mean")
+    fine_cov = factor * of_curve.T @ of_curve
+    at = np.searchsorted(everywhere, fit.edges)
+    of_curve, curve_cov = of_curve[:, at], fine_cov[np.ix_(at, at)]
+    zero_start = influence.loadings(fit.pieces, fit.edges, "start")
     of_start = sums.of_curve(zero_start, population=False)
-    slopes_too = {}
+    more: dict[str, FloatArray] = {}
+    if has_cells(row):
+        more["cell_curve_cov"] = fine_cov
     if "slope" in row:
-        slope_cov = factor * (sums.slope.T @ sums.slope).toarray()
-        slopes_too = {
+        slope_cov = factor * (own.slope.T @ own.slope).toarray()
+        more |= {
             "slope_se": np.sqrt(np.diagonal(slope_cov)),
             "slope_cov": slope_cov,
-            "effect_slope_cov": factor * (of_effect.T @ sums.slope).toarray(),
-            "curve_slope_cov": factor * of_curve.T @ sums.slope,
+            "effect_slope_cov": factor * (of_effect.T @ own.slope).toarray(),
+            "curve_slope_cov": factor * of_curve.T @ own.slope,
         }
-    variance_se = np.sqrt(factor * sums.variance.power(2).sum(axis=0))
+    variance_se = np.sqrt(factor * own.variance.power(2).sum(axis=0))
     spread = row["heterogeneity"].values
     with np.errstate(invalid="ignore", divide="ignore"):
         return {
             "effect_se": np.sqrt(np.diagonal(effect_cov)),
-            **slopes_too,
+            **more,
             "heterogeneity_se": np.where(spread == 0, 0.0, variance_se / (2 * spread)),
             "curve_se": np.sqrt(np.maximum(np.diagonal(curve_cov), 0.0)),
             "curve_se_start": np.sqrt(factor * np.sum(of_start**2, axis=0)),
@@ -477,6 +541,15 @@ def _of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
         }
 
 
+def on_effects(sums: influence.RowSums, cells: Fine) -> sparse.csr_array:
+    """Influences on the effects of the bins, sparse (group, bin), from those on their cells."""
+    level, tilt = cells.loading
+    at = (np.arange(len(level)), cells.bin)
+    of_mean, of_slope = (sparse.coo_array((part, at)).tocsr() for part in (level, tilt))
+    return sparse.csr_array(sums.mean @ of_mean + sums.slope @ of_slope)
+
+
+@checked
 def vcov(
     effect: xr.Dataset, feature: str | int | None = None, *, of: str = "curve"
 ) -> xr.DataArray:
@@ -543,8 +616,7 @@ def vcov(
         values = np.full((row.sizes["edge"],) * 2, np.nan)
         if row.sizes["bin"]:
             fit = fit_of(row)
-            there = slice(fit.here.start, fit.here.stop + 1)
-            values[there, there] = fit.covariance(fit.pieces.edges)
+            values[fit.there, fit.there] = fit.covariance(fit.edges)
     se = row["curve_se" if of == "curve" else "effect_se"]
     return xr.DataArray(
         values,
@@ -560,6 +632,7 @@ def vcov(
     )
 
 
+@checked
 @each_part
 def confint(
     effect: xr.Dataset,
@@ -649,7 +722,7 @@ def confint(
     if is_profile(effect):
         return profile_inference.confint(effect, boot, level, method)
     effect = with_std_error(check_effect(effect))
-    chosen = method or ("normal" if boot is None else "percentile")
+    chosen = ("normal" if boot is None else "percentile") if method is None else method
     check_choice("method", chosen, ("normal", *intervals.METHODS))
     if chosen == "normal":
         rows = [
@@ -713,15 +786,14 @@ def _normal_intervals(row: xr.Dataset, level: float) -> Estimates:
     n_bins = row.sizes["bin"]
     if not n_bins:
         return {f"{name}_ci": np.nan for name in (*names, "average_effect")}
-    n, degrees = row["n_effective"].values, bin_degrees(row)
-    grouped = "n_groups" in row.attrs
+    n, grouped = row["n_effective"].values, "n_groups" in row.attrs
+    of_effect = bin_degrees(row)
+    degrees = of_effect if grouped else spread_degrees(row)
     student = intervals.student(level, degrees)
     out: dict[str, FloatArray] = {}
-    for name in ("effect", "slope"):
+    for name, own in (("effect", intervals.student(level, of_effect)), ("slope", student)):
         if name in row:
-            out[f"{name}_ci"] = intervals.around(
-                row[name].values, student * row[f"{name}_se"].values
-            )
+            out[f"{name}_ci"] = intervals.around(row[name].values, own * row[f"{name}_se"].values)
     spread, spread_se = row["heterogeneity"].values, row["heterogeneity_se"].values
     if grouped or "third_moment" not in row:
         out["heterogeneity_ci"] = intervals.log_scale(spread, student * spread_se)
@@ -730,13 +802,11 @@ def _normal_intervals(row: xr.Dataset, level: float) -> Estimates:
             spread, row["third_moment"].values, row["fourth_moment"].values, n, degrees, level
         )
     fit = fit_of(row)
-    there = slice(fit.here.start, fit.here.stop + 1)
-    quantile = np.full(n_bins + 1, np.nan)
-    on_curve = fit.curve_degrees(fit.pieces.edges)
-    quantile[there] = intervals.student(
+    on_curve = fit.curve_degrees(fit.edges)
+    quantile = intervals.student(
         level, np.full(len(on_curve), row_degrees(row)) if grouped else on_curve
     )
-    half = quantile * row["curve_se"].values
+    half = at_edges(quantile, fit) * row["curve_se"].values
     out["curve_ci"] = intervals.around(row["curve"].values, half)
     of_average = float(intervals.student(level, np.array(row_degrees(row))))
     out["average_effect_ci"] = intervals.around(
@@ -757,7 +827,14 @@ def bin_degrees(row: xr.Dataset) -> FloatArray:
     n = row["n_effective"].values
     if "n_groups" in row.attrs:
         return np.full(len(n), float(row.attrs["n_groups"]) - 1)
-    return np.asarray(np.maximum(n - 1 - (slopes(row) != 0), 0))
+    if has_cells(row):
+        return fine_of(row).effect_degrees()
+    return spread_degrees(row)
+
+
+def spread_degrees(row: xr.Dataset) -> FloatArray:
+    """Degrees of freedom of the spread in one feature's bins."""
+    return np.asarray(np.maximum(row["n_effective"].values - 1 - (slopes(row) != 0), 0))
 
 
 def row_degrees(row: xr.Dataset) -> float:
@@ -788,12 +865,33 @@ def check_boot(effect: xr.Dataset, boot: object, method: str) -> xr.Dataset:
     edges = boot["edge_value"].values, effect["edge_value"].values
     if not np.array_equal(*edges, equal_nan=True):
         raise ValueError("boot must be of the bins of effect; these have other edges.")
+    boot = of_part(boot)
+    _check_estimates(effect, boot)
     if method == "studentized" and "curve_se" not in boot:
         raise ValueError(
             "boot must hold standard errors for method 'studentized'; make it with "
             "bootstrap(..., studentize=True)."
         )
-    return of_part(boot)
+    return boot
+
+
+def _check_estimates(effect: xr.Dataset, boot: xr.Dataset) -> None:
+    """Raise ``ValueError`` where replicates are of other rows, another model or another curve."""
+    check_same_output(boot, effect, ("boot", "effect"))
+    for number, name in enumerate(feature_names(effect)):
+        own, other = (fingerprint_of(own_facts(one.isel(feature=number))) for one in (effect, boot))
+        if own and other and own != other:
+            rows = "of another model" if same_rows(own, other) else "of other rows"
+            raise ValueError(
+                f"boot must be of effect; its replicates of feature {name!r} are {rows}. Make it "
+                f"again: bootstrap(local, effect)."
+            )
+    centering = [str(one.attrs.get("centering", "")) for one in (effect, boot)]
+    if all(centering) and centering[0] != centering[1]:
+        raise ValueError(
+            f"boot must be of effect; its curves are centred by {centering[1]!r} and that of "
+            f"effect by {centering[0]!r}. Make it again: bootstrap(local, effect)."
+        )
 
 
 def _bootstrap_intervals(row: xr.Dataset, boot: xr.Dataset, level: float, method: str) -> Estimates:
@@ -856,21 +954,27 @@ def _scores(row: xr.Dataset, boot: xr.Dataset, level: float) -> dict[str, FloatA
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(intervals.student(level, degrees) / np.sqrt(shortfall))
 
-    of_bins = bin_degrees(row)
-    short_bins = short(row["n_effective"].values, of_bins)
+    of_bins = bin_degrees(row) if grouped else spread_degrees(row)
+    in_bins = score(of_bins, short(row["n_effective"].values, of_bins))
     of_rows = np.array(row_degrees(row))
     fit = fit_of(row)
-    edges = fit.pieces.edges
-    # Of the curve's variance, what the bins' noise adds falls short by theirs.
+    edges, cells = fit.edges, fit.cells
+    # Of the variance of a curve, and of an effect, what cells add falls short by theirs.
+    of_cells = np.full(len(cells.bin), float(of_rows)) if grouped else cells.degrees
+    short_cells = short(cells.n_effective, of_cells)
     parts, variance = influence.parts(fit.loadings(edges), fit.noise), fit.variance(edges)
-    missing = np.sum(np.where(parts == 0, 0.0, parts * (1 - short_bins[fit.here])), axis=1)
+    missing = np.sum(np.where(parts == 0, 0.0, parts * (1 - short_cells[cells.here])), axis=1)
+    own = cells.of_effects
     with np.errstate(invalid="ignore", divide="ignore"):
         short_curve = np.where(variance > 0, 1 - missing / variance, 1.0)
+        total = np.bincount(cells.bin, own)
+        kept = np.bincount(cells.bin, np.where(own == 0, 0.0, own * short_cells))
+        short_effect = np.where(total > 0, kept / total, 1.0)
     on_curve = np.full(len(edges), float(of_rows)) if grouped else fit.curve_degrees(edges)
-    in_bins = score(of_bins, short_bins)
     return {
-        **dict.fromkeys(("effect", "slope", "heterogeneity"), in_bins),
-        "curve": accumulate.at_edges(score(on_curve, short_curve), fit.here, row.sizes["bin"]),
+        **dict.fromkeys(("slope", "heterogeneity"), in_bins),
+        "effect": score(bin_degrees(row), short_effect),
+        "curve": at_edges(score(on_curve, short_curve), fit),
         "average_effect": score(of_rows, short(of_rows + 1, of_rows)),
     }
 
@@ -881,13 +985,15 @@ def draws_of(boot: xr.Dataset, name: str) -> FloatArray:
     return draws.reshape(-1, *draws.shape[2:])
 
 
+@checked
+@seeded
 @each_part
 def confband(
     effect: xr.Dataset,
     *,
     level: float = 0.95,
     n_draws: int = 20_000,
-    rng: np.random.Generator | int | None = 0,
+    rng: np.random.Generator | int | None = None,
 ) -> xr.Dataset:
     r"""Simultaneous bands: they hold the whole curve, and all effects of a feature, at once.
 
@@ -901,8 +1007,9 @@ def confband(
     n_draws : int, default 20000
         Draws from the normal distribution of the errors: the quantile has a Monte-Carlo error of
         about 0.3 %.
-    rng : Generator, int or None, default 0
-        Source of the draws, or its seed.
+    rng : Generator, int or None
+        Source of the draws, or its seed. None draws anew; ``seed`` in the attributes of the result
+        reproduces it (-1 with a Generator).
 
     Returns
     -------
@@ -968,11 +1075,10 @@ def _bands(
     if not row.sizes["bin"]:
         return {"curve_band": np.nan, "effect_band": np.nan}
     fit = fit_of(row)
-    there = slice(fit.here.start, fit.here.stop + 1)
     grouped = "n_groups" in row.attrs
     of_groups = float(row.attrs.get("n_groups", np.inf)) - 1
-    covariance = vcov(effect, number).values[there, there]
-    on_curve = fit.curve_degrees(fit.pieces.edges)
+    covariance = vcov(effect, number).values[fit.there, fit.there]
+    on_curve = fit.curve_degrees(fit.edges)
     degrees = of_groups if grouped else float(np.min(on_curve[on_curve > 0], initial=np.inf))
     quantile = intervals.largest_deviation(covariance, level, degrees, n_draws, rng)
     curve = intervals.around(row["curve"].values, quantile * row["curve_se"].values)
@@ -1014,5 +1120,7 @@ def adjusted(pvalues: FloatArray, method: str) -> FloatArray:
         values[order] = np.minimum(np.maximum.accumulate(dearer), 1.0)
         out[tested] = values
     else:
-        out[tested] = multipletests(out[tested], method=method)[1]
+        # Some take the logarithm of 1 less a p-value of 1.
+        with np.errstate(divide="ignore"):
+            out[tested] = multipletests(out[tested], method=method)[1]
     return out

@@ -24,10 +24,12 @@ from rhale_stats.region_search import (
 )
 from rhale_stats.regional import NODE_VARIABLES, work_of
 from rhale_stats.schema import feature_names, software
+from rhale_stats.seeds import source_of
 from rhale_stats.splits import conditioning_columns, sides_of
-from rhale_stats.validate import check_choice, check_count
+from rhale_stats.validate import check_choice, check_count, checked
 
 
+@checked
 def interaction_matrix(
     local: xr.Dataset,
     *,
@@ -88,7 +90,8 @@ def interaction_matrix(
         check_count("n_permutations", n_permutations, 1)
     check_choice("adjust", adjust, ADJUSTMENTS)
     settings = Settings(1, 0.0, 0.0, n_thresholds, thresholds, None, 0.05, max(n_permutations, 1))
-    work = work_of(local, bins, settings, loss, min_obs, 0.5, None, rng)
+    generator, seed = source_of(rng)
+    work = work_of(local, bins, settings, loss, min_obs, 0.5, None, generator)
     names = feature_names(work.local)
     every = names
     if conditioning is not None:
@@ -177,6 +180,7 @@ def interaction_matrix(
             "output_name": local.attrs.get("output_name", "output"),
             "output_units": local.attrs.get("output_units", ""),
             "n_rows": work.rows.n_rows,
+            **({"seed": seed} if n_permutations else {}),
             "software": software(),
         },
     )

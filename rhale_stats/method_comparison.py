@@ -25,10 +25,12 @@ from rhale_stats.schema import (
     feature_position,
     is_categorical,
     level_names,
+    methods_of,
     one_feature,
     software,
     units_of,
 )
+from rhale_stats.validate import checked
 
 SPREADS = {
     "pdp": "standard deviation of the centred ICE curves",
@@ -42,6 +44,7 @@ N_POINTS = 101
 LOCAL_EFFECTS = {"finite_difference": "ALE", "ale": "ALE"}
 
 
+@checked
 def compare_methods(
     results: Sequence[xr.Dataset],
     feature: str | int,
@@ -129,7 +132,7 @@ def compare_methods(
             f"results must be of one output; got {' and '.join(sorted({str(a[0]) for a in attrs}))}"
             f", or other units. Give all of them one X.attrs['output_name']."
         )
-    labels = [_label(one) for one in given] if names is None else [str(one) for one in names]
+    labels = [_label(one, name) for one in given] if names is None else [str(one) for one in names]
     if len(labels) != len(given) or len(set(labels)) < len(labels):
         raise ValueError(
             f"names must be one a result, all different; got {', '.join(labels)} for "
@@ -188,12 +191,14 @@ def compare_methods(
     )
 
 
-def _label(result: xr.Dataset) -> str:
+def _label(result: xr.Dataset, name: str) -> str:
     if is_profile(result):
         return METHOD_NAMES[str(result.attrs["method"])]
     result = check_effect(result, "results")
-    kind = str(result.attrs.get("local_effect_method", ""))
-    return "ALE" if result.attrs.get("method") == "ale" else LOCAL_EFFECTS.get(kind, "RHALE")
+    if result.attrs.get("method") == "ale":
+        return "ALE"
+    kind = methods_of(result)[feature_position(result, name)]
+    return LOCAL_EFFECTS.get(kind, "RHALE")
 
 
 def _own_levels(result: xr.Dataset, name: str) -> list[str]:

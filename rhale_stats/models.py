@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,8 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rhale_stats.arrays import local_effects as kernel
-from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.validate import check_choice, check_finite
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.offsets import predict_of
+from rhale_stats.schema import position_of
+from rhale_stats.validate import aligned, as_weights, check_choice, check_finite, warn
 
 Model: TypeAlias = Any
 OutputLabels: TypeAlias = Any  # one label, a sequence of them, or None
@@ -26,10 +28,6 @@ SCALES = ("response", "logit", "decision")
 # A column of numbers with at most so many distinct values, each twice or more on average, is
 # discrete: months, not hours.
 DISCRETE_LEVELS = 12
-# Derivatives are suspected to miss what the model does where this share of them is zero ...
-ZERO_SHARE = 0.95
-# ... and are refused where slopes over this share of the axis differ from them by more than half.
-WIDE_SHARE = 0.02
 # Rows that a model is asked for at once where it is asked for many versions of each: some tens of
 # megabytes.
 BATCH_ROWS = 1 << 17
@@ -61,11 +59,35 @@ class Table:
         """Number of rows."""
         return len(self.data)
 
+    @property
+    def index(self) -> pd.Index[Any] | None:
+        """Labels of the rows, where they have some."""
+        return self.data.index if isinstance(self.data, pd.DataFrame) else None
+
+    def held(
+        self, position: int, rows: NDArray[np.bool_], values: FloatArray
+    ) -> tuple[Values, Values]:
+        """Numbers, and what rows hold of a column, both in the type of the column."""
+        if isinstance(self.data, np.ndarray):
+            return values, self.data[rows, position]
+        own = self.series(position)[rows].array
+        return pd.Series(values).astype(own.dtype).array, own
+
+    def weights(self, weights: Any, kind: str) -> FloatArray | None:
+        """Weights of the rows; a Series goes by the labels of the rows, where they have some."""
+        return None if weights is None else as_weights(weights, self.n_rows, kind, self.index)
+
     def take(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> Table:
         """Some of the rows, by a mask or by their numbers."""
         if isinstance(self.data, pd.DataFrame):
             return Table(self.data.iloc[rows], self.names)
         return Table(self.data[rows], self.names)
+
+    def copied(self) -> pd.DataFrame | NDArray[np.floating[Any]]:
+        """The rows for a model to do with as it likes, numbered from 0."""
+        if isinstance(self.data, np.ndarray):
+            return self.data.copy()
+        return self.data.copy(deep=not COPY_ON_WRITE).reset_index(drop=True)
 
     def is_numeric(self, position: int) -> bool:
         """Whether a column holds numbers (booleans are not)."""
@@ -91,6 +113,7 @@ class Table:
     def is_discrete(self, position: int) -> bool:
         """Whether a column has few distinct values (but more than one), repeated."""
         values = self.column(position)
+        values = values[~np.isnan(values)]  # a missing value is no level
         if len(np.unique(values[: 100 * DISCRETE_LEVELS])) > DISCRETE_LEVELS:
             return False
         n_levels = len(np.unique(values))
@@ -160,7 +183,7 @@ def as_table(X: Any) -> Table:
             )
         table = Table(X, names)
     else:
-        array = np.asarray(X)
+        array = as_array(X, "X must hold")
         if array.ndim != 2:
             raise ValueError(
                 f"X must be a DataFrame or a two-dimensional array of shape (rows, features); "
@@ -215,16 +238,32 @@ class Outputs:
         self.labels: list[Any] = []
         self.names: list[str] = []
         self._method, self._function = _method_of(model, scale)
-        if self._method in ("predict_proba", "decision_function"):
+        self.table = table
+        if self._method == "predict":
+            self._function, data = predict_of(model, table.data)
+            self.table = Table(data, table.names)
+        self.n_calls, self.n_rows = 0, 0
+        self.precision = float(np.finfo(np.float64).eps)
+        if isinstance(table.data, np.ndarray):
+            self.precision = max(self.precision, float(np.finfo(table.data.dtype).eps))
+        # Outlier detectors have decisions, and no classes.
+        decides = self._method == "decision_function" and hasattr(model, "classes_")
+        if decides or self._method == "predict_proba":
             self._classes(model)
+
+    @property
+    def label(self) -> str:
+        """Of the one output that was chosen among several; else empty."""
+        return str(self.labels[0]) if len(self.labels) == 1 and self.names != [""] else ""
 
     def __call__(self, rows: Any) -> FloatArray:
         """The outputs that were chosen, (row, output)."""
+        self.n_calls, self.n_rows = self.n_calls + 1, self.n_rows + len(rows)
         answer = self._function(rows)
         columns = [str(name) for name in getattr(answer, "columns", [])]
-        if hasattr(answer, "detach"):
-            answer = answer.detach()
-        values = np.asarray(answer)
+        if isinstance(answer, pd.Series | pd.DataFrame) and isinstance(rows, pd.DataFrame):
+            answer = _in_rows_order(answer, rows.index)
+        values = as_array(answer, "model must return", ModelError)
         if values.ndim == 1:
             values = values[:, None]
         if values.ndim != 2 or len(values) != len(rows) or not values.shape[1]:
@@ -234,7 +273,10 @@ class Outputs:
                 f"{np.shape(answer)}."
             )
         if not np.issubdtype(values.dtype, np.number):
-            raise ModelError(f"model must return numbers; got dtype {values.dtype}.")
+            raise ModelError(
+                f"model must return numbers; got dtype {values.dtype}. Of labels take their "
+                f"probability, as in lambda X: model.predict_proba(X)[:, 1]."
+            )
         if self._chosen is None:
             self._number(columns or list(range(values.shape[1])))
         if max(self._chosen or [0]) >= values.shape[1]:
@@ -245,7 +287,8 @@ class Outputs:
         # A copy: some models answer with what they will write to again.
         whole = self._chosen == list(range(values.shape[1]))
         values = values.copy() if whole else values[:, self._chosen]
-        return _log_odds(values) if self.scale == "logit" else values
+        self.precision = max(self.precision, kernel.precision_held(values))
+        return _log_odds(values.astype(np.float64)) if self.scale == "logit" else values
 
     def _number(self, labels: list[Any]) -> None:
         """Choose among the outputs of a function."""
@@ -286,6 +329,11 @@ class Outputs:
         self._choose(labels, what)
 
 
+def is_classifier(model: object) -> bool:
+    """Whether the model has more than one scale to answer on."""
+    return hasattr(model, "predict_proba") or hasattr(model, "decision_function")
+
+
 def _method_of(model: Model, scale: str) -> tuple[str, Callable[[Any], Any]]:
     """What of the model is called, by name."""
     if scale == "decision":
@@ -308,12 +356,68 @@ def _method_of(model: Model, scale: str) -> tuple[str, Callable[[Any], Any]]:
             f"scale='decision'."
         )
     if hasattr(model, "predict"):
+        _refuse_labels(model)
         return "predict", model.predict
     if callable(model):
+        if getattr(model, "__name__", "") == "predict":
+            _refuse_labels(getattr(model, "__self__", None), "Pass the model itself")
         return "call", model
     raise TypeError(
         f"model must be a function of X, or have a predict method; got {type(model).__name__}."
     )
+
+
+def _refuse_labels(model: Model, advice: str = "") -> None:
+    """Raise ``ValueError`` where ``predict`` answers with names of classes or clusters."""
+    try:
+        kind = getattr(model, "_estimator_type", None) or model.__sklearn_tags__().estimator_type
+    except AttributeError:
+        kind = None
+    if kind in ("classifier", "clusterer", "outlier_detector") or (
+        kind is None and any(hasattr(model, name) for name in ("classes_", "labels_"))
+    ):
+        if not advice and hasattr(model, "decision_function"):
+            advice = "Use scale='decision'"
+        advice = advice or (
+            "Use a model with probabilities (voting='soft', CalibratedClassifierCV), or pass a "
+            "function that answers with a probability or a distance"
+        )
+        raise ValueError(
+            f"model must answer with numbers; predict of {type(model).__name__} answers with "
+            f"labels, whose differences mean nothing. {advice}."
+        )
+
+
+def as_array(given: Any, what: str, error: type[Exception] = TypeError) -> NDArray[Any]:
+    """Numbers of an array, a tensor or a table as an array; complex and masked ones are refused."""
+    if hasattr(given, "detach"):
+        given = given.detach()
+        given = given.cpu() if hasattr(given, "cpu") else given
+    if np.ma.is_masked(given):
+        raise error(
+            f"{what} plain numbers; got a masked array, "
+            f"{int(np.sum(np.ma.getmaskarray(given)))} of {np.size(given)} masked. Fill it or drop "
+            f"these rows: its mask would be ignored."
+        )
+    array = np.asarray(given)
+    if np.iscomplexobj(array):
+        raise error(
+            f"{what} real numbers; got dtype {array.dtype}. Take the real part, or the absolute "
+            f"value, before the call."
+        )
+    return array
+
+
+def _in_rows_order(
+    answer: pd.Series[Any] | pd.DataFrame, index: pd.Index[Any]
+) -> pd.Series[Any] | pd.DataFrame:
+    """The answer in the order of the rows that the model was given, by their labels."""
+    what = "answer of the model"
+    try:
+        found: pd.Series[Any] | pd.DataFrame = aligned(answer, np.asarray(index), what)
+        return found
+    except ValueError as error:
+        raise ModelError(str(error)) from error
 
 
 def _log_odds(values: FloatArray) -> FloatArray:
@@ -331,7 +435,7 @@ def _log_odds(values: FloatArray) -> FloatArray:
 
 def jacobian_columns(
     jacobian: Any, table: Table, positions: Sequence[int]
-) -> dict[int, FloatArray]:
+) -> dict[int, Differences]:
     """Columns of the Jacobian, given as a callable of X, an array, or a DataFrame.
 
     Raises
@@ -343,8 +447,9 @@ def jacobian_columns(
     """
     given = jacobian
     if callable(jacobian):
+        data = table.data.copy()
         try:
-            given = jacobian(table.data)
+            given = jacobian(data)
         except Exception as error:
             raise ModelError(
                 f"jacobian raised {type(error).__name__} on all {table.n_rows} rows of X: {error}"
@@ -356,37 +461,63 @@ def jacobian_columns(
                 f"jacobian as a DataFrame must have {table.n_rows} rows and a column for every "
                 f"feature; got {len(given)} rows, and no column for {absent}."
             )
-        return {p: given[table.names[p]].to_numpy(dtype=np.float64) for p in positions}
-    if hasattr(given, "detach"):
-        given = given.detach()
-    array = np.asarray(given)
-    expected = (table.n_rows, len(table.names))
-    if array.shape != expected:
-        raise ValueError(
-            f"jacobian must have the shape of X, {expected}: one derivative for every row and "
-            f"column; got {array.shape}."
-        )
-    return {p: np.array(array[:, p], dtype=np.float64) for p in positions}
+        if table.index is not None:
+            given = aligned(given, np.asarray(table.index), "jacobian")
+        columns = [as_array(given[table.names[p]], "jacobian must hold") for p in positions]
+    else:
+        array = as_array(given, "jacobian must hold")
+        expected = (table.n_rows, len(table.names))
+        if array.shape != expected:
+            raise ValueError(
+                f"jacobian must have the shape of X, {expected}: one derivative for every row and "
+                f"column; got {array.shape}."
+            )
+        columns = [array[:, p] for p in positions]
+    return dict(zip(positions, (_derivatives(one) for one in columns), strict=True))
+
+
+def _derivatives(column: NDArray[Any]) -> Differences:
+    """Derivatives as they were given, with the rounding of the precision that holds them."""
+    try:
+        values = column.astype(np.float64)[:, None]
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"jacobian must hold numbers; got dtype {column.dtype}.") from error
+    precision = kernel.precision_held(column)
+    with np.errstate(invalid="ignore"):
+        error_size = kernel.typical_error(8 * precision * np.abs(values))
+    return Differences(values, error_size, "jacobian", precision=precision)
 
 
 @dataclass(frozen=True)
 class Differences:
-    """Local effects of one feature by differences, (row, output), and what rounding may add."""
+    """Local effects of one feature, (row, output), how they were taken, and their error.
+
+    ``edges`` are those of the cells that slopes were taken across, ``precision`` is that of the
+    numbers that they come from.
+    """
 
     local_effect: FloatArray
     error: FloatArray
+    method: str
+    edges: FloatArray | None = None
+    precision: float = float(np.finfo(np.float64).eps)
+
+    def at(self, rows: NDArray[np.bool_] | IntArray) -> Differences:
+        """The same at some rows, by a mask or by their numbers."""
+        return replace(self, local_effect=self.local_effect[rows])
 
 
-# Of a constant feature.
-NO_DIFFERENCES = Differences(np.zeros((0, 1)), np.zeros(1))
+def no_differences(method: str) -> Differences:
+    """Of a constant feature."""
+    return Differences(np.zeros((0, 1)), np.zeros(1), method)
 
 
 class DifferenceQuotients:
-    """Local effects by differences of predictions, at most two calls of the model a feature.
+    """Local effects by differences of predictions.
 
-    It remembers the precision in which the model answers: after the first answer in single
-    precision, steps are chosen for it. It counts calls of the model, and the rows of these.
-    What it returns has the outputs of the model as its last axis.
+    It remembers the precision in which the model answers: steps are chosen for it. It counts calls
+    of the model, and the rows of these; those at some of the rows as well. What it returns has the
+    outputs of the model as its last axis.
     """
 
     def __init__(
@@ -398,17 +529,29 @@ class DifferenceQuotients:
         *,
         single: bool = False,
     ) -> None:
-        self.table = table
         self.outputs = Outputs(model, table, output, scale)
+        self.table = self.outputs.table
         self.single = single
-        self.n_calls, self.n_rows = 0, 0
-        self.precision = float(np.finfo(np.float64).eps)
-        if isinstance(table.data, np.ndarray):
-            self.precision = float(np.finfo(table.data.dtype).eps)
+
+    @property
+    def n_calls(self) -> int:
+        """How often the model was called."""
+        return self.outputs.n_calls
+
+    @property
+    def n_rows(self) -> int:
+        """For how many rows the model was asked in all."""
+        return self.outputs.n_rows
+
+    @property
+    def precision(self) -> float:
+        """In which the model answers, as far as is known."""
+        return self.outputs.precision
 
     def at(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> DifferenceQuotients:
         """The same at some rows, by a mask or by their numbers; itself at all."""
-        if len(rows) == self.table.n_rows and (rows.dtype != bool or rows.all()):
+        n = self.table.n_rows
+        if len(rows) == n and (rows.all() if rows.dtype == bool else (rows == np.arange(n)).all()):
             return self
         out = copy(self)
         out.table = self.table.take(rows)
@@ -416,7 +559,6 @@ class DifferenceQuotients:
 
     def ask(self, rows: Any) -> FloatArray:
         """The model's answer for a table in the form of its own, (row, output); counted."""
-        self.n_calls, self.n_rows = self.n_calls + 1, self.n_rows + len(rows)
         answer = self.outputs(rows)
         if self.single and answer.shape[1] > 1:
             raise ModelError(
@@ -429,7 +571,7 @@ class DifferenceQuotients:
     def at_rows(self, rows: str = "rows of X") -> FloatArray:
         """The model's answer at the rows as they are, (row, output); ``rows`` names them."""
         try:
-            answers = self.ask(self.table.data)
+            answers = self.ask(self.table.copied())
         except (ModelError, UnknownOutputError):
             raise
         except Exception as error:
@@ -439,50 +581,26 @@ class DifferenceQuotients:
         return answers
 
     def central(self, position: int) -> Differences:
-        """math [1] by central differences; refuses models without a useful derivative.
-
-        Raises
-        ------
-        ModelError
-            The model raised or returned something else than numbers for every row.
-        ValueError
-            Nearly all derivatives are zero although the model responds to the feature.
-        """
+        """math [1] by central differences."""
         x = self.table.column(position)
-        wide = kernel.central_arguments(x, WIDE_SHARE * float(np.ptp(x)))
-        arguments = [*kernel.central_arguments(x, kernel.central_step(x, self.precision))]
-        outputs, arguments = self._evaluate(position, arguments)
-        answered = outputs[0].dtype
-        wide_outputs: list[FloatArray] = []
-        if np.issubdtype(answered, np.floating) and np.finfo(answered).eps > self.precision:
-            self.precision = float(np.finfo(answered).eps)
-            arguments = [*kernel.central_arguments(x, kernel.central_step(x, self.precision))]
-            outputs, arguments = self._evaluate(position, [*arguments, *wide])
-            outputs, wide_outputs = outputs[:2], outputs[2:]
-            arguments, wide = arguments[:2], (arguments[2], arguments[3])
-        result = self._quotient(outputs, arguments)
-        zero = np.mean(result.local_effect == 0, axis=0)
-        if (zero >= ZERO_SHARE).any():
-            if not wide_outputs:
-                wide_outputs, held = self._evaluate(position, wide)
-                wide = (held[0], held[1])
-            self._check_useful(position, zero, result, self._quotient(wide_outputs, wide))
-        return result
+        step = kernel.central_step(x, self.precision)
+        outputs, held = self.evaluate(position, kernel.central_arguments(x, step, x.min(), x.max()))
+        return self.quotient(outputs, held, "central_difference")
 
-    def finite(self, position: int, lower: FloatArray, upper: FloatArray) -> Differences:
-        """math [2]: slopes between two values of a row, which see jumps as derivatives do not."""
-        outputs, held = self._evaluate(position, [upper, lower])
-        return self._quotient(outputs, held)
+    def finite(self, position: int, edges: FloatArray) -> Differences:
+        """math [2]: slopes across cells, which see jumps as derivatives do not."""
+        lower, upper = kernel.cell_ends(edges, self.table.column(position))
+        outputs, held = self.evaluate(position, [upper, lower])
+        return self.quotient(outputs, held, "finite_difference", edges)
 
     def between(self, position: int, lower: Values, upper: Values) -> tuple[FloatArray, FloatArray]:
         """Change of the output as one column goes from ``lower`` to ``upper``, row by row.
 
         Beside it what rounding of the output alone can do to it.
         """
-        outputs, _ = self._evaluate(position, [upper, lower])
-        precision = self.precision_of(outputs[0])
+        outputs, _ = self.evaluate(position, [upper, lower])
         f_upper, f_lower = (output.astype(np.float64) for output in outputs)
-        return f_upper - f_lower, kernel.rounding_error(f_upper, f_lower, 1.0, precision)
+        return f_upper - f_lower, kernel.rounding_error(f_upper, f_lower, 1.0, self.precision)
 
     def curves(self, position: int, grid: Values) -> tuple[FloatArray, FloatArray]:
         """The output of every row as one column goes along a grid, math [41]: (row, grid, output).
@@ -491,18 +609,17 @@ class DifferenceQuotients:
         as long as it asks for `BATCH_ROWS` rows at most.
         """
         n_rows, together = self.table.n_rows, max(1, BATCH_ROWS // self.table.n_rows)
-        found, precision = [], self.precision
+        found = []
         for begin in range(0, len(grid), together):
             part = grid[begin : begin + together]
-            outputs, _ = self._evaluate(
+            outputs, _ = self.evaluate(
                 position, [_repeated(part, at, n_rows) for at in range(len(part))]
             )
-            precision = self.precision_of(outputs[0])
             found += outputs
         ends = [np.maximum(one.max(axis=0), -one.min(axis=0)) for one in found]
         largest = np.max(ends, axis=0)[None].astype(np.float64)
         curves = np.stack(found, axis=1).astype(np.float64, copy=False)
-        return curves, kernel.rounding_error(largest, largest, 1.0, precision)
+        return curves, kernel.rounding_error(largest, largest, 1.0, self.precision)
 
     def versions(
         self, position: int, rows: NDArray[np.int64], column: Values
@@ -512,18 +629,16 @@ class DifferenceQuotients:
         (row, output), and beside it what rounding alone can do to a difference of two. Asks for
         `BATCH_ROWS` rows at a time.
         """
-        found, precision = [], self.precision
+        found = []
         for begin in range(0, len(rows), BATCH_ROWS):
             part = slice(begin, begin + BATCH_ROWS)
             some = copy(self)
             some.table = self.table.take(rows[part])
-            outputs, _ = some._evaluate(position, [column[part]], "rows of X with other levels")
-            self.n_calls, self.n_rows = some.n_calls, some.n_rows
-            precision = self.precision_of(outputs[0])
+            outputs, _ = some.evaluate(position, [column[part]], "rows of X with other levels")
             found += outputs
         answer = np.concatenate(found).astype(np.float64, copy=False)
         largest = np.abs(answer).max(axis=0)[None]
-        return answer, kernel.rounding_error(largest, largest, 1.0, precision)
+        return answer, kernel.rounding_error(largest, largest, 1.0, self.precision)
 
     def combined(
         self,
@@ -548,34 +663,31 @@ class DifferenceQuotients:
             f"called with {len(rows)} rows, {len(first) * len(second)} versions of {table.n_rows}"
         )
         answer = self._answer(rows, f"features {names}", called)
-        precision = self.precision_of(answer)
         answer = answer.astype(np.float64, copy=False)
         largest = np.abs(answer).max(axis=0)[None]
         shaped = answer.reshape(len(first), len(second), table.n_rows, -1)
-        error_size = kernel.rounding_error(largest, largest, 1.0, precision)
+        error_size = kernel.rounding_error(largest, largest, 1.0, self.precision)
         return np.moveaxis(shaped, 2, 0), error_size
 
-    def precision_of(self, output: FloatArray) -> float:
-        """That of the table or of the model's answer, whichever is the coarser."""
-        if np.issubdtype(output.dtype, np.floating):
-            return max(self.precision, float(np.finfo(output.dtype).eps))
-        return self.precision
-
-    def _quotient(
-        self, outputs: Sequence[FloatArray], arguments: Sequence[FloatArray]
+    def quotient(
+        self,
+        outputs: Sequence[FloatArray],
+        arguments: Sequence[FloatArray],
+        method: str,
+        edges: FloatArray | None = None,
     ) -> Differences:
+        """Slopes between two arguments, upper and lower, from the outputs at them."""
         f_upper, f_lower = (output.astype(np.float64) for output in outputs)
         step = arguments[0] - arguments[1]
-        least = float(np.min(step, where=step > 0, initial=np.inf))
         with np.errstate(invalid="ignore", divide="ignore"):
-            return Differences(
-                kernel.difference_quotient(f_upper, f_lower, step[:, None]),
-                kernel.rounding_error(f_upper, f_lower, least, self.precision),
-            )
+            quotient = kernel.difference_quotient(f_upper, f_lower, step[:, None])
+        error = kernel.quotient_error(f_upper, f_lower, step, self.precision)
+        return Differences(quotient, error, method, edges, self.precision)
 
-    def _evaluate(
+    def evaluate(
         self, position: int, columns: Sequence[Values], which: str = ""
     ) -> tuple[list[FloatArray], list[Any]]:
+        """The outputs at versions of one column, in one call, and the columns as they are held."""
         rows, held = self.table.stacked(position, columns)
         which = which or f"rows 0 to {self.table.n_rows - 1} of X"
         name = self.table.names[position]
@@ -598,22 +710,6 @@ class DifferenceQuotients:
             raise ModelError(
                 f"model raised {type(error).__name__} for {whose}, {called}{values}: {error}"
             ) from error
-
-    def _check_useful(
-        self, position: int, zero: FloatArray, derivative: Differences, wide: Differences
-    ) -> None:
-        change = np.abs(wide.local_effect).sum(axis=0)
-        missed = np.abs(wide.local_effect - derivative.local_effect).sum(axis=0)
-        moves = change > wide.error * len(wide.local_effect)
-        useless = (zero >= ZERO_SHARE) & moves & (missed > 0.5 * change)
-        if useless.any():
-            name = self.table.names[position]
-            raise ValueError(
-                f"model must have a useful derivative; for feature {name!r} it is zero on "
-                f"{zero[useless][0]:.1%} of the rows although the output moves with the feature, "
-                f"as trees and other step functions do. Use local_effects(..., "
-                f"method='finite_difference')."
-            )
 
 
 def _repeated(values: Values, at: int, n: int) -> Values:
@@ -650,3 +746,42 @@ def check_column(table: Table, position: int, *, missing: str = "raise") -> Floa
         )
     check_finite(column[there], "X", name, "Drop or bound these rows before the call.")
     return column
+
+
+def positions_of(table: Table, features: str | int | Sequence[str | int] | None) -> list[int]:
+    """Columns chosen by name or number; by default all numeric ones that are not discrete."""
+    everything = range(len(table.names))
+    if features is None:
+        text = [p for p in everything if not table.is_numeric(p)]
+        discrete = [p for p in everything if p not in text and table.is_discrete(p)]
+        chosen = [p for p in everything if p not in text and p not in discrete]
+        reasons = []
+        for left_out, why in ((text, "not numeric"), (discrete, "discrete")):
+            if left_out:
+                named = ", ".join(repr(table.names[p]) for p in left_out)
+                reasons.append(f"{named} ({why})")
+        if not chosen:
+            raise TypeError(
+                f"X must have at least one continuous numeric column; got {'; '.join(reasons)}. "
+                f"Name discrete columns in features= to take them all the same."
+            )
+        if reasons:
+            warn(
+                f"Left out: {'; '.join(reasons)}. Name discrete columns in features= to take them."
+            )
+        return chosen
+    asked = [features] if isinstance(features, str | int | np.integer) else list(features)
+    if not asked:
+        raise ValueError("features must name at least one column; got none.")
+    positions = []
+    for feature in asked:
+        position = position_of(feature, table.names)
+        if not table.is_numeric(position):
+            raise TypeError(
+                f"features must be numeric; column {table.names[position]!r} is not. Leave it out: "
+                f"the model still receives it."
+            )
+        if position in positions:
+            raise ValueError(f"features must be distinct; got {table.names[position]!r} twice.")
+        positions.append(position)
+    return positions

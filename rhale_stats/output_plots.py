@@ -32,9 +32,10 @@ from rhale_stats.schema import (
     units_of,
     with_units,
 )
-from rhale_stats.validate import check_count
+from rhale_stats.validate import check_count, checked
 
 
+@checked
 def plot_outputs(
     effect: xr.Dataset,
     feature: str | int,

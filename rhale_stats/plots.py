@@ -24,12 +24,12 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodF
 from numpy.typing import NDArray
 
 from rhale_stats import meaning
-from rhale_stats.arrays.accumulate import curve_at
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.by_part import has_gaps
 from rhale_stats.category_plots import Ends, draw_levels, draw_shares
-from rhale_stats.effects import estimation_rows
+from rhale_stats.curves import curve_of
+from rhale_stats.effects import check_no_other_model, columns, estimation_rows
 from rhale_stats.inference import confint, draws_of
 from rhale_stats.plot_tools import AVERAGE as AVERAGE
 from rhale_stats.plot_tools import HETEROGENEITY as HETEROGENEITY
@@ -47,6 +47,7 @@ from rhale_stats.schema import (
     EFFECT_VARIABLES,
     check_effect,
     check_local,
+    check_one_part,
     effect_at,
     feature_names,
     feature_position,
@@ -60,7 +61,7 @@ from rhale_stats.schema import (
 )
 from rhale_stats.sizes import sizes_of
 from rhale_stats.unbiasedness import BIASED, LARGE, TOO_FEW
-from rhale_stats.validate import check_count, check_finite, check_level
+from rhale_stats.validate import check_count, check_finite, check_level, checked
 
 # Level of the intervals of `confint` where an effect comes without.
 LEVEL = 0.95
@@ -138,6 +139,7 @@ ONE_BIN = "one bin in\nevery replicate"
 EDGE_SHARE = 0.2
 
 
+@checked
 def plot_effect(
     effect: xr.Dataset,
     feature: str | int,
@@ -280,6 +282,7 @@ def _plot_levels(
     return as_array(panels)
 
 
+@checked
 def plot_effects(
     effect: xr.Dataset,
     features: str | int | Sequence[str | int] | None = None,
@@ -415,6 +418,7 @@ def _say_limited(panels: Sequence[Axes] | NDArray[np.object_], effect: xr.Datase
     )
 
 
+@checked
 def plot_bins(
     effect: xr.Dataset,
     local: xr.Dataset,
@@ -667,6 +671,7 @@ def _draw_loss(panel: Axes, row: xr.Dataset) -> None:
         _note(panel, f"{(~allowed).sum()} of {len(tried)} numbers of bins leave too few rows")
 
 
+@checked
 def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> Axes:
     """What the variance of the local effects is made of, bin by bin: heterogeneity and bin error.
 
@@ -798,6 +803,7 @@ def _draw_bias(panel: Axes, row: xr.Dataset) -> None:
     panel.margins(y=0.12)
 
 
+@checked
 def plot_forest(
     effect: xr.Dataset,
     what: str = "average_effect",
@@ -1055,6 +1061,7 @@ def _draw_forest(panel: Axes, forest: _Forest) -> None:
     panel.set_xlabel(textwrap.fill(forest.axis_label, 2 * LABEL_LENGTH), parse_math=False)
 
 
+@checked
 def plot_edges(
     boot: xr.Dataset,
     feature: str | int,
@@ -1153,6 +1160,7 @@ def _draw_numbers(panel: Axes, n_bins: FloatArray) -> None:
     _note(panel, f"{count.sum()} replicates")
 
 
+@checked
 def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = None) -> Axes:
     """Difference of two curves with its pointwise interval, its band, and the test of none.
 
@@ -1193,8 +1201,8 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
     ...     X = np.random.default_rng(seed).uniform(-1, 1, (500, 2))
     ...     local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
     ...     effects.append(rs.rhale(local, bins=rs.EqualWidthBins(5)))
-    >>> rs.plot_compare(rs.compare(*effects), "x0").texts[0].get_text()
-    'no difference between the curves: p = 0.73, adjusted (holm) 0.75'
+    >>> rs.plot_compare(rs.compare(*effects, rng=0), "x0").texts[0].get_text()
+    'no difference between the curves: p = 0.73, adjusted (holm) 0.74'
     """
     _check_result(comparison, "comparison", "compare(a, b)")
     if "edge_a" in comparison.dims:
@@ -1212,6 +1220,7 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
             f"comparison must be the Dataset that compare(a, b) returns; this one has no "
             f"{', '.join(missing)}."
         )
+    check_one_part(comparison, "comparison")
     row = comparison.isel(feature=feature_position(comparison, feature))
     row = row.isel(grid=row["grid_value"].notnull().values)
     panels = None if ax is None else given_axes("ax", [ax], 1, "one")
@@ -1301,9 +1310,10 @@ def rows_of(local: xr.Dataset, row: xr.Dataset) -> RowsInBins | None:
         )
     if not row.sizes["bin"]:
         return None
-    column = local.isel(feature=feature_position(local, name))
+    at, there = feature_position(local, name), np.ones(local.sizes["obs"], dtype=bool)
     if has_gaps(local):
-        column = column.isel(obs=column["x"].notnull().values)
+        there = local["x"].isel(feature=at).notnull().values
+    column = local.isel(feature=at, obs=there)
     x, g = (np.asarray(column[name].values, dtype=np.float64) for name in ("x", "local_effect"))
     frequency = local.attrs.get("weight_kind") == "frequency"
     weight = np.ones(len(x))
@@ -1325,6 +1335,7 @@ def rows_of(local: xr.Dataset, row: xr.Dataset) -> RowsInBins | None:
             f"for feature {name!r}; got {outside} of {len(x)} rows outside. Pass the local effects "
             f"that effect was made from, or select the rows first: local.isel(obs=...)."
         )
+    check_no_other_model(row, columns(local.isel(feature=[at], obs=there)), 0)
     return RowsInBins(x, g, weight, frequency, bin_index(edges, x))
 
 
@@ -1393,11 +1404,12 @@ class _Curve(NamedTuple):
 
 
 def _curve(row: xr.Dataset) -> _Curve:
-    """The curve at its edges, and in linear bins between them."""
-    edge, slope = row["edge_value"].values, slopes(row)
-    within = [np.linspace(edge[k], edge[k + 1], PARABOLA_PIECES + 1) for k in np.flatnonzero(slope)]
-    x = np.unique(np.concatenate([edge, *within]))
-    value = curve_at(edge, row["curve"].values, slope, x)
+    """The curve at the edges of its bins and cells, and in linear bins between them."""
+    edge, curve = row["edge_value"].values, curve_of(row)
+    ends, bent = curve.edges, np.flatnonzero(curve.slope)
+    within = [np.linspace(ends[k], ends[k + 1], PARABOLA_PIECES + 1) for k in bent]
+    x = np.unique(np.concatenate([edge, ends, *within]))
+    value = curve.at(x)
 
     def along(at_edges: FloatArray) -> FloatArray:
         return np.asarray(np.interp(x, edge, at_edges))

@@ -22,6 +22,7 @@ from rhale_stats.schema import (
     of_part,
     own_facts,
 )
+from rhale_stats.validate import as_numbers
 
 METHODS = ("pdp", "ice", "m_plot", "shap_dependence")
 # In print.
@@ -153,7 +154,7 @@ def evaluate(profile: xr.Dataset, x: ArrayLike | xr.DataArray, feature: str | in
         values = curve[np.vectorize(levels.index, otypes=[np.intp])(asked)]
         at = at.astype(str)
     elif len(grid):
-        values = np.interp(at.values.astype(np.float64), grid, curve, np.nan, np.nan)
+        values = np.interp(as_numbers(at.values, "x"), grid, curve, np.nan, np.nan)
     else:
         values = np.full(at.shape, np.nan)
     out = xr.DataArray(values, dims=at.dims, coords=at.coords, name="curve")

@@ -11,10 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from rhale_stats.arrays import intervals, resample
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.identity import check_boot_of
 from rhale_stats.profile_data import (
     METHOD_NAMES,
     check_profile,
@@ -75,6 +77,12 @@ def degrees_of(row: xr.Dataset) -> FloatArray:
     return np.array(np.broadcast_to(degrees, row.sizes["grid"]))
 
 
+def _least_degrees(row: xr.Dataset, at: NDArray[np.bool_] | slice = slice(None)) -> float:
+    """Those of the point known worst; a point without a standard error has none to count."""
+    degrees = degrees_of(row)[at]
+    return float(np.min(degrees[degrees > 0], initial=np.inf))
+
+
 def _padded(each: Sequence[FloatArray], n_grid: int) -> FloatArray:
     out = np.full((len(each), n_grid, *each[0].shape[1:]), np.nan)
     for number, one in enumerate(each):
@@ -87,7 +95,7 @@ def confint(
 ) -> xr.Dataset:
     """``curve_ci`` by standard errors and Student's t, or by replicates."""
     profile = with_errors(profile)
-    chosen = method or ("normal" if boot is None else "percentile")
+    chosen = ("normal" if boot is None else "percentile") if method is None else method
     check_choice("method", chosen, ("normal", *METHODS))
     names = feature_names(profile)
     rows = [one_profile(profile, name) for name in names]
@@ -123,6 +131,8 @@ def _of_replicates(row: xr.Dataset, boot: xr.Dataset, level: float, method: str)
     """Ends of the intervals of one feature, expanded as those of effects are."""
     one = own_facts(boot.isel(feature=feature_position(boot, str(row["feature"].values))))
     n_grid = row.sizes["grid"]
+    if not n_grid:
+        return np.full((0, 2), np.nan)  # a constant feature has no curve
     draws = one["curve"].transpose("chain", "draw", "grid").values[..., :n_grid]
     degrees = degrees_of(row)
     n = degrees + 1
@@ -155,7 +165,7 @@ def _check_boot(profile: xr.Dataset, boot: object, method: str) -> xr.Dataset:
             "boot must be of this profile; it has another grid or another centring. Make it again: "
             "bootstrap(ice, profile)."
         )
-    return boot
+    return check_boot_of(profile, boot, ["curve"], "bootstrap(ice, profile)")
 
 
 def confband(profile: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.Dataset:
@@ -165,7 +175,7 @@ def confband(profile: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
     ends = []
     for number, stream in enumerate(streams):
         row = one_profile(profile, number)
-        degrees = float(np.min(degrees_of(row), initial=np.inf))
+        degrees = _least_degrees(row)
         quantile = intervals.largest_deviation(
             row["curve_cov"].values, level, degrees, n_draws, stream
         )
@@ -415,6 +425,9 @@ def _compared_bins(
             f"bins=GivenBins of the same edges, and of the same levels."
         )
     known = np.all([np.isfinite(row["curve"].values) for row in rows], axis=0)
+    if not known.any():
+        nothing = np.zeros(0)
+        return Compared(nothing, (nothing, nothing), np.zeros((0, 0)), nothing)
     grid = np.mean([row["grid_value"].values for row in rows], axis=0)[known]
     values = rows[0]["curve"].values[known], rows[1]["curve"].values[known]
     degrees = _welch(rows)

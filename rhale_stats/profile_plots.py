@@ -31,7 +31,7 @@ from rhale_stats.plot_tools import (
 )
 from rhale_stats.profile_data import check_profile, is_nominal, one_profile
 from rhale_stats.schema import OUTPUT, feature_names, feature_position, units_of, with_units
-from rhale_stats.validate import check_count
+from rhale_stats.validate import check_count, checked
 
 # More curves or points than these would merge.
 CURVES_DRAWN, POINTS_DRAWN = 200, 3000
@@ -51,6 +51,7 @@ ERRORS_SHOWN = 20
 LINES = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1, 1, 1, 1, 1)))
 
 
+@checked
 def plot_profile(
     profile: xr.Dataset,
     feature: str | int,
@@ -385,6 +386,7 @@ def _levels(row: xr.Dataset) -> list[str]:
     ]
 
 
+@checked
 def plot_methods(comparison: xr.Dataset, ax: Axes | None = None) -> Axes:
     """Curves of one feature by several methods in one picture.
 

@@ -6,7 +6,6 @@ M-plot takes the effects of correlated features along, and Shapley values share 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -24,6 +23,7 @@ from rhale_stats.arrays.binning import bin_edges, bin_index, quantile_edges
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins import BinRule, Column, EqualWidthBins, GivenBins, QuantileBins, describe
 from rhale_stats.effects import MISSING, PROGRESS_DELAY
+from rhale_stats.identity import row_coordinate
 from rhale_stats.profile_data import CENTERINGS, NOMINAL, VARIABLES, variable
 from rhale_stats.schema import (
     COUNTS,
@@ -37,14 +37,16 @@ from rhale_stats.schema import (
     unit_mapping,
     with_outputs,
 )
+from rhale_stats.seeds import source_of
 from rhale_stats.shapley import BACKGROUND, given_column, shapley_values
 from rhale_stats.validate import (
     as_edges,
-    as_weights,
     check_choice,
     check_count,
     check_finite,
+    checked,
     first_rows,
+    warn,
 )
 
 GRID_KINDS = ("quantile", "equal_width")
@@ -56,6 +58,7 @@ SPREAD_BINS = 20
 Grid = ArrayLike | Mapping[str, ArrayLike] | None
 
 
+@checked
 def pdp(
     model: models.Model,
     X: Any,
@@ -165,6 +168,7 @@ def pdp(
     return out.assign_attrs(grid_kind=grid_kind)
 
 
+@checked
 def ice(
     model: models.Model,
     X: Any,
@@ -274,6 +278,7 @@ def ice(
     return out
 
 
+@checked
 def m_plot(
     model: models.Model,
     X: Any,
@@ -386,6 +391,7 @@ def m_plot(
     )
 
 
+@checked
 def shap_dependence(
     model: models.Model,
     X: Any,
@@ -402,7 +408,7 @@ def shap_dependence(
     output: models.OutputLabels = None,
     scale: str = "response",
     missing: str = "raise",
-    rng: np.random.Generator | int | None = 0,
+    rng: np.random.Generator | int | None = None,
 ) -> xr.Dataset:
     r"""SHAP dependence: Shapley values of a feature against its value, and a spline through them.
 
@@ -424,8 +430,9 @@ def shap_dependence(
     missing : {"raise", "drop", "bin"}, default "raise"
         As in `pdp`: no curve takes rows without a value of its feature. With "bin"
         ``missing_curve`` is their mean Shapley value, and in categories they have a level.
-    rng : Generator, int or None, default 0
-        Draws the background, and permutations.
+    rng : Generator, int or None
+        Draws the background, and permutations. None draws anew; ``seed`` in the attributes of the
+        result reproduces it (-1 with a Generator).
 
     Returns
     -------
@@ -474,9 +481,10 @@ def shap_dependence(
     given = _Given.of(X, features, weights, weight_kind, missing)
     axes = given.axes(grid, n_grid, grid_kind)
     asked, how = None, "given"
+    generator, seed = source_of(rng)
     if shap_values is None:
         asked = models.DifferenceQuotients(model, given.table, output, scale)
-        each, how = shapley_values(asked, background, np.random.default_rng(rng), "shap_dependence")
+        each, how = shapley_values(asked, background, generator, "shap_dependence")
         values = [each[:, axis.position].T for axis in axes]
     else:
         if np.ndim(getattr(shap_values, "values", shap_values)) == 1 and len(axes) > 1:
@@ -497,6 +505,7 @@ def shap_dependence(
         grid_kind=grid_kind,
         shapley=how,
         n_background=_size(background, given.table.n_rows) if asked is not None else 0,
+        **({"seed": seed} if asked is not None else {}),
     )
 
 
@@ -550,7 +559,7 @@ class _Given:
         check_choice("missing", missing, MISSING)
         check_choice("weight_kind", weight_kind, ("precision", "frequency"))
         table = models.as_table(X)
-        weight = None if weights is None else as_weights(weights, table.n_rows, weight_kind)
+        weight = table.weights(weights, weight_kind)
         present = np.ones(table.n_rows, dtype=bool) if weight is None else weight > 0
         positions = _all_but_keys(table) if features is None else _named(table, features)
         if not present.all() and weight is not None:
@@ -696,8 +705,6 @@ class _Given:
             rows = slice(begin, min(begin + models.BATCH_ROWS, own.table.n_rows))
             some = own.at(np.arange(rows.start, rows.stop))
             curves, error = some.curves(axis.position, axis.values)
-            asked.n_calls, asked.n_rows = some.n_calls, some.n_rows
-            own.n_calls, own.n_rows = some.n_calls, some.n_rows
             # The largest output shows whether there is anything to look for.
             if not np.isfinite(error).all():
                 sums = np.zeros(own.table.n_rows)
@@ -817,12 +824,9 @@ class _Given:
 
     def with_rows(self, out: xr.Dataset, axes: Sequence[_Axis]) -> xr.Dataset:
         """The result with the values and weights of the rows, and their labels."""
-        index = getattr(self.X, "index", None)
-        labels = np.flatnonzero(self.present)
-        if isinstance(index, pd.Index) and index.nlevels == 1 and index.is_unique:
-            labels = index.to_numpy()[self.present]
+        dim, labels, about_rows = row_coordinate(self.X, self.table.n_rows)
         out = out.assign(x=variable("x", np.stack([axis.x for axis in axes]))).assign_coords(
-            obs=("obs", labels)
+            obs=(dim, labels[self.present], about_rows)
         )
         if self.weight is None:
             return out
@@ -867,10 +871,9 @@ def _all_but_keys(table: models.Table) -> list[int]:
             f"than one level for every two rows, or dates. Name columns in features=."
         )
     if left_out:
-        warnings.warn(
+        warn(
             f"Left out: {', '.join(left_out)} (more than one level for every two rows, or dates). "
-            f"Name columns of levels in features= to take them all the same.",
-            stacklevel=4,
+            f"Name columns of levels in features= to take them all the same."
         )
     return chosen
 

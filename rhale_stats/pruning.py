@@ -95,7 +95,14 @@ def pruned(
             if at not in known:
                 known[at] = held_out_loss(problem, grown, own[at][1], kept, held)
             losses[fold, number] = known[at]
-    mean, error = losses.mean(axis=0), losses.std(axis=0, ddof=1) / np.sqrt(n_folds)
+    # A fold of few rows may have none in a bin that the others know.
+    losses = losses[np.isfinite(losses).all(axis=1)]
+    if len(losses) < 2:
+        raise ValueError(
+            f"n_folds must leave at least two folds with rows in bins of the others; {n_folds} "
+            f"folds of {len(rows)} rows have {len(losses)}. Use fewer folds, or fewer bins."
+        )
+    mean, error = losses.mean(axis=0), losses.std(axis=0, ddof=1) / np.sqrt(len(losses))
     best = int(mean.argmin())
     chosen = int(np.flatnonzero(mean <= mean[best] + error[best]).max())
     n_regions = np.array([len(regions) for _, regions in sequence])
@@ -148,7 +155,7 @@ def held_out_loss(
             if np.isfinite(loss):
                 total += share * loss
                 weight += share
-    return total / weight
+    return total / weight if weight else np.nan
 
 
 def _weights(problem: Problem, at: IntArray) -> FloatArray:
@@ -184,6 +191,12 @@ def _distance(problem: Problem, kept: IntArray, held: IntArray) -> float:
         return np.nan
     mean = np.sum(width[there] * squares[there] / in_bins[there]) / width[there].sum()
     return float(mean * problem.width.sum())
+
+
+# Of a constant feature, which has no effect to lose.
+ROOT_ALONE = Pruned(
+    np.zeros(1), np.ones(1, dtype=np.int64), np.full(1, np.nan), np.full(1, np.nan), 0
+)
 
 
 def as_variables(found: Pruned, units: str) -> dict[str, xr.Variable]:

@@ -40,7 +40,7 @@ from rhale_stats.plots import (
     style,
     with_intervals,
 )
-from rhale_stats.regional import check_tree
+from rhale_stats.regional import check_rows_of_tree, check_tree
 from rhale_stats.schema import (
     ROWS,
     check_effect,
@@ -52,7 +52,7 @@ from rhale_stats.schema import (
 )
 from rhale_stats.splits import ROOT_RULE
 from rhale_stats.summaries import LOSS_NAMES, loss_text, loss_units, rejected
-from rhale_stats.validate import check_level
+from rhale_stats.validate import check_level, checked
 
 # Longer rules are broken, in titles of panels and in boxes of a tree.
 TITLE_LENGTH, BOX_LENGTH = 28, 24
@@ -63,6 +63,7 @@ BOX_SIZE = (1.8, 1.2)
 NOT_ALLOWED = "–"
 
 
+@checked
 def plot_regions(
     tree: xr.Dataset,
     effect: xr.Dataset,
@@ -236,11 +237,7 @@ def _global(effect: object, name: str) -> xr.Dataset:
 
 def _local_of(local: object, tree: xr.Dataset) -> xr.Dataset:
     local = check_local(local)
-    if not np.array_equal(local["obs"].values, tree["obs"].values):
-        raise ValueError(
-            f"local must be the Dataset that the tree was made from; it has {local.sizes['obs']} "
-            f"rows and the tree {tree.sizes['obs']}, or they are named otherwise."
-        )
+    check_rows_of_tree(local, tree)
     return local
 
 
@@ -328,6 +325,7 @@ def _one_scale(panels: list[Axes], rows: list[xr.Dataset]) -> None:
 # --- the tree -------------------------------------------------------------------------------------
 
 
+@checked
 def plot_tree(tree: xr.Dataset, ax: Axes | None = None) -> Axes:
     """The splits of a tree as boxes, all rows above and the regions below.
 
@@ -392,7 +390,8 @@ def plot_tree(tree: xr.Dataset, ax: Axes | None = None) -> Axes:
         name, units = str(tree["feature"].values), str(tree["feature_units"].values)
         title = f"Regions of the effect of {with_units(name, units)} on {output}"
         panel.set_title(title, parse_math=False)
-        kind = LOSS_NAMES[str(tree.attrs["loss_kind"])]
+        loss = str(tree.attrs["loss_kind"])
+        kind = LOSS_NAMES.get(loss, loss)
         panel.text(
             0.5,
             0,
@@ -475,6 +474,7 @@ def _percent(share: float) -> str:
 # --- interactions ---------------------------------------------------------------------------------
 
 
+@checked
 def plot_interactions(found: xr.Dataset, ax: Axes | None = None, *, level: float = 0.05) -> Axes:
     """Heat map of the share of the loss of every feature that the best split of a column removes.
 

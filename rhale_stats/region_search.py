@@ -29,6 +29,7 @@ from rhale_stats.arrays.moments import (
 from rhale_stats.bins import (
     BinRule,
     Column,
+    cells_of,
     make_lines,
     starts_of,
 )
@@ -131,6 +132,7 @@ class Problem:
     loss: str
     scale: float
     min_obs: float
+    given_cells: bool = False
     bins: NDArray[np.bool_] | None = None
     block: ClassVar[int] = BLOCK
 
@@ -194,6 +196,7 @@ class Problem:
             low=self.low,
             high=self.high,
             resolution=exact,
+            edges=self.edges if self.given_cells else None,
         )
 
 
@@ -218,7 +221,8 @@ def problem_of(
     if low == high:
         return None
     check_finite(g, "Local effects", name, "Select the rows first: local.isel(obs=...).")
-    axis = rule.cells(Column(name, x, low, high, weight))
+    given = rows.cells[position] if rows.cells else None
+    axis = cells_of(rule, Column(name, x, low, high, weight, given))
     n_cells = len(axis)
     cell: NDArray[np.integer] = np.empty(len(x), np.int16 if n_cells < 2**15 else np.int32)
     for begin in range(0, len(x), BLOCK_ROWS):
@@ -228,7 +232,7 @@ def problem_of(
     scale = _spread(x, weight, frequency=rows.frequency) if loss == "output" else 1.0
     return Problem(
         name, rule, x, g, weight, rows.frequency, low, high, cell, edges, error,
-        loss, scale, min_obs,
+        loss, scale, min_obs, given is not None,
     )  # fmt: skip
 
 

@@ -6,7 +6,6 @@ than in all rows; `regional_rhale` estimates the effect in each. The model is ne
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -22,7 +21,6 @@ from rhale_stats.bins import (
     OptimalBins,
     check_rule,
     describe,
-    of_differences,
     rule_of,
 )
 from rhale_stats.effects import (
@@ -31,9 +29,16 @@ from rhale_stats.effects import (
     columns,
     honest_split,
     rhale,
-    seed_of,
 )
-from rhale_stats.pruning import as_variables, cut_back, pruned, weakest_links
+from rhale_stats.identity import (
+    MODEL_FACTS,
+    as_attribute,
+    check_same_output,
+    fingerprint_of,
+    same_rows,
+    with_joint_fingerprints,
+)
+from rhale_stats.pruning import ROOT_ALONE, as_variables, cut_back, pruned, weakest_links
 from rhale_stats.region_search import (
     LOSSES,
     TESTS,
@@ -54,6 +59,7 @@ from rhale_stats.schema import (
     software,
     stack,
 )
+from rhale_stats.seeds import seed_of, source_of
 from rhale_stats.splits import (
     THRESHOLDS,
     Candidates,
@@ -65,7 +71,7 @@ from rhale_stats.splits import (
     of_json,
     rule_text,
 )
-from rhale_stats.validate import check_choice, check_count, first_rows
+from rhale_stats.validate import check_choice, check_count, checked, first_rows, warn
 
 # Name -> (long_name, units) of what a tree says of its nodes.
 NODE_VARIABLES = {
@@ -88,6 +94,7 @@ NODE_VARIABLES = {
 }
 
 
+@checked
 def regions(
     local: xr.Dataset,
     feature: str | int,
@@ -159,7 +166,8 @@ def regions(
         dearer, whose loss on held-out rows is within a standard error of the least, by
         cross-validation over so many folds. Not with honest trees.
     rng : Generator, int or None
-        Source of permutations, honest halves and folds, or its seed.
+        Source of permutations, honest halves and folds, or its seed. None draws anew; ``seed`` in
+        the attributes of the result reproduces them (-1 with a Generator).
 
     Returns
     -------
@@ -219,6 +227,7 @@ def regions(
     return _tree(work, feature_position(work.local, feature), conditioning)
 
 
+@checked
 def all_regions(
     local: xr.Dataset,
     features: Sequence[str | int] | None = None,
@@ -287,7 +296,9 @@ def all_regions(
     trees = [_tree(work, position, conditioning) for position in bar]
     n_nodes = [tree.sizes["node"] for tree in trees]
     out = stack(
-        [tree.drop_vars(["feature", "feature_units"]) for tree in trees], "feature", integer=-1
+        with_joint_fingerprints([tree.drop_vars(["feature", "feature_units"]) for tree in trees]),
+        "feature",
+        integer=-1,
     )
     units = work.local["feature_units"].values
     return out.assign_coords(
@@ -377,9 +388,11 @@ def work_of(
             )
     rule: BinRule = OptimalBins() if bins is None else bins
     check_rule(rule)
-    if local.attrs.get("local_effect_method") == "finite_difference":
-        rule = of_differences(rule)
     rows = columns(local)
+    if n_folds is not None and n_folds > rows.n_rows:
+        raise ValueError(
+            f"n_folds must not exceed the number of rows; got {n_folds} for {rows.n_rows}."
+        )
     present = local["weight"].values > 0 if "weight" in local else np.ones(rows.n_rows, dtype=bool)
     n_rows = rows.n_rows
     if rows.weight is not None:
@@ -389,13 +402,22 @@ def work_of(
     if min_obs is not None:
         check_count("min_obs", min_obs, 1)
     least = max(n_rows // 20, 10) if min_obs is None else min_obs
-    generator = np.random.default_rng(rng)
-    search, judge, facts = np.arange(rows.n_rows), None, {}
+    generator, seed = source_of(rng)
+    search, judge = np.arange(rows.n_rows), None
+    facts: dict[str, Any] = {}
+    if settings.test is not None or n_folds is not None:
+        facts["seed"] = seed
     if settings.test == "honest":
-        seed = seed_of(generator)
-        chosen = honest_split(local.sizes["obs"], honest_fraction, seed)[present]
+        honest_seed = seed_of(generator)
+        chosen = honest_split(local.sizes["obs"], honest_fraction, honest_seed)[present]
         search, judge = np.flatnonzero(chosen), np.flatnonzero(~chosen)
-        facts = {"honest_fraction": float(honest_fraction), "honest_seed": seed}
+        if not (len(search) and len(judge)):
+            raise ValueError(
+                f"honest_fraction must leave rows on both sides; of {len(chosen)} rows with a "
+                f"value and a weight {len(search)} choose splits and {len(judge)} judge them. Use "
+                f"more rows, or another rng."
+            )
+        facts |= {"honest_fraction": float(honest_fraction), "honest_seed": honest_seed}
         if min_obs is None:
             least = max(least // 2, 10)
     return Work(
@@ -431,6 +453,8 @@ def tree_of(
             n_rows = float(work.rows.weight.sum())
         nodes = [Grown(-1, (), n_rows, 1.0, np.nan, Verdict())]
         leaves = {0: np.arange(work.rows.n_rows)}
+        if work.n_folds is not None:
+            pruning = as_variables(ROOT_ALONE, loss_units)
     else:
         tree = Tree(problem, conditioning, settings, work.rng, work.of_root)
         tree.grow(work.search, work.judge)
@@ -489,6 +513,8 @@ def tree_of(
         },
         {
             "method": "regions",
+            **as_attribute({name: work.rows.fingerprint(position)}),
+            **{fact: local.attrs[fact] for fact in MODEL_FACTS if fact in local.attrs},
             "conditioning": ", ".join(one.name for one in conditioning),
             "max_depth": settings.max_depth,
             "min_obs": work.min_obs,
@@ -518,6 +544,16 @@ def check_tree(tree: object) -> xr.Dataset:
         raise TypeError(
             f"tree must be the Dataset that regions(local, feature) returns; got {got}."
         )
+    lost = [
+        dim
+        for dim in ("node", *(tree["n_nodes"].dims if "n_nodes" in tree.coords else ()))
+        if dim not in tree.dims or dim not in ("node", "feature")
+    ]
+    if lost:
+        raise ValueError(
+            f"tree must be as regions returned it, of one feature and all of its nodes; its "
+            f"dimensions are {', '.join(map(str, tree.dims))}."
+        )
     if "feature" in tree.dims:
         if tree.sizes["feature"] > 1:
             names = ", ".join(repr(str(name)) for name in tree["feature"].values)
@@ -531,12 +567,41 @@ def check_tree(tree: object) -> xr.Dataset:
     return tree
 
 
+def check_rows_of_tree(local: xr.Dataset, tree: xr.Dataset) -> None:
+    """Raise ``ValueError`` unless the tree was made from these rows, and local effects if any."""
+    name = str(tree["feature"].values)
+    if not np.array_equal(local["obs"].values, tree["obs"].values):
+        raise ValueError(
+            f"local must be the Dataset that the tree was made from; it has {local.sizes['obs']} "
+            f"rows and the tree {tree.sizes['obs']}, or they are named otherwise."
+        )
+    check_same_output(local, tree, ("local", "tree"))
+    known = fingerprint_of(tree)
+    if not known or name not in feature_names(local):
+        return
+    found = columns(local.isel(feature=[feature_position(local, name)])).fingerprint(0)
+    if not same_rows(found, known):
+        raise ValueError(
+            f"local must have the rows that the tree was made from; they have other values of "
+            f"feature {name!r}, other weights or another order. Pass that Dataset."
+        )
+    if found != known and tree.attrs["method"] == "regions":
+        raise ValueError(
+            f"local must be the Dataset that the tree was made from; it has the same rows, but "
+            f"other local effects of feature {name!r}: those of another model, output or scale. "
+            f"Pass that Dataset, or take the rows of a region by hand: "
+            f"rhale(local.isel(obs=np.flatnonzero(tree.region_of_row == 0)))."
+        )
+
+
+@checked
 def regional_rhale(
     local: xr.Dataset,
     tree: xr.Dataset,
     *,
     bins: BinRule | None = None,
     centering: str = "mean",
+    weighting: str = "axis",
     std_error_moments: bool = True,
 ) -> xr.Dataset:
     """RHALE in every region of a tree: effects with a ``region`` dimension.
@@ -549,7 +614,7 @@ def regional_rhale(
         What `regions` returned, of one feature.
     bins : bin rule, optional
         By default that of the tree; `OptimalBins` if it has none, as that of `regional_pdp`.
-    centering, std_error_moments
+    centering, weighting, std_error_moments
         As in `rhale`; "mean" is the mean over the rows of the region.
 
     Returns
@@ -584,11 +649,7 @@ def regional_rhale(
     """
     local, tree = check_local(local), check_tree(tree)
     name = str(tree["feature"].values)
-    if not np.array_equal(local["obs"].values, tree["obs"].values):
-        raise ValueError(
-            f"local must be the Dataset that the tree was made from; it has {local.sizes['obs']} "
-            f"rows and the tree {tree.sizes['obs']}, or they are named otherwise."
-        )
+    check_rows_of_tree(local, tree)
     if bins is None and "bin_rule" in tree.attrs:
         bins = rule_of(str(tree.attrs["bin_rule"]), str(tree.attrs["bin_parameters"]))
     own = local.isel(feature=[feature_position(local, name)])
@@ -599,6 +660,7 @@ def regional_rhale(
             own.isel(obs=np.flatnonzero(region_of_row == number)),
             bins=bins,
             centering=centering,
+            weighting=weighting,
             std_error_moments=std_error_moments,
         )
         for number in leaves["region"].values
@@ -613,6 +675,7 @@ def regional_rhale(
     )
 
 
+@checked
 def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
     """Region of new rows.
 
@@ -676,10 +739,9 @@ def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
         found[rows] = np.where(region >= 0, region, found[rows])
     lost = found < 0
     if lost.any():
-        warnings.warn(
+        warn(
             f"No region for {int(lost.sum())} of {len(found)} rows, of missing values or levels "
-            f"that the tree never saw ({first_rows(lost)}). They are -1.",
-            stacklevel=2,
+            f"that the tree never saw ({first_rows(lost)}). They are -1."
         )
     return xr.DataArray(
         found,

@@ -6,7 +6,6 @@ often the model is asked for it. `regions` never asks it.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,17 +18,19 @@ from rhale_stats import models
 from rhale_stats.arrays import regions as search
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins import EqualWidthBins, GivenBins, describe
-from rhale_stats.effects import cell_ends, labelled, positions_of, rhale
+from rhale_stats.effects import difference_edges, labelled, quiet_rhale
 from rhale_stats.region_search import LOSSES, Node, Settings
 from rhale_stats.regional import Work, tree_of, work_of
-from rhale_stats.schema import ROWS, X_UNITS, software
+from rhale_stats.schema import ROWS, X_UNITS, one_feature, software
+from rhale_stats.seeds import source_of
 from rhale_stats.shapley import BACKGROUND, given_column, shapley_values
-from rhale_stats.validate import as_weights, check_choice, check_count, check_finite
+from rhale_stats.validate import check_choice, check_count, check_finite, checked
 
 # Units of losses in the output itself.
 SQUARED = "(output units)^2"
 
 
+@checked
 def regional_ale(
     model: models.Model,
     X: Any,
@@ -76,9 +77,10 @@ def regional_ale(
     Dataset
         A tree as `regions` gives it, with ``curve`` (node, grid), the ALE curve (math [43]) of the
         rows of each node at the edges of the bins, ``grid_value`` (grid); mean 0 over these rows,
-        NaN beyond a bin without rows. ``curve_std`` is the spread that adds up from bin to bin
-        (math [9]). ``model_calls`` and ``model_rows`` in the attributes say how often the model
-        was asked, and for how many rows in all.
+        NaN beyond a bin without rows, and where the feature has one value in the node.
+        ``curve_std`` is the spread that adds up from bin to bin (math [9]). ``model_calls`` and
+        ``model_rows`` in the attributes say how often the model was asked, and for how many rows
+        in all.
 
     Raises
     ------
@@ -113,17 +115,18 @@ def regional_ale(
         models.DifferenceQuotients(model, given.table, single=True),
         EqualWidthBins(n_bins),
     )
-    found = models.NO_DIFFERENCES
+    found = models.no_differences("finite_difference")
     if given.varies:
-        ends = cell_ends(bins, given.name, given.x, given.weight)
-        found = quotients.finite(given.position, *ends)
-    local = given.local(found, "finite_difference")
+        edges = difference_edges(bins, given.name, given.x, given.weight)
+        found = quotients.finite(given.position, edges)
+    local = given.local(found, quotients)
     work = work_of(local, bins, settings, loss, min_obs, honest_fraction, None, rng)
     tree, edges = _binned_tree(work, given, loss, LOSSES[loss])
     curve, spread = _in_bins(local, tree, edges, "curve", "curve_std_sum")
     return _finished(tree, "regional_ale", loss, edges, curve, spread, quotients)
 
 
+@checked
 def regional_pdp(
     model: models.Model,
     X: Any,
@@ -212,7 +215,7 @@ def regional_pdp(
     )
     given = _Given.of(X, feature, conditioning, weights, weight_kind)
     # Curves take the place of local effects, of which there are none.
-    local = given.local(models.NO_DIFFERENCES, "none")
+    local = given.local(models.no_differences("none"))
     work = work_of(local, None, settings, "index", min_obs, honest_fraction, None, rng)
     quotients = models.DifferenceQuotients(model, given.table, single=True)
     grid = np.unique(given.x)
@@ -251,6 +254,7 @@ def regional_pdp(
     return out
 
 
+@checked
 def regional_shap(
     model: models.Model,
     X: Any,
@@ -338,7 +342,7 @@ def regional_shap(
         max_depth, min_drop, min_share, n_thresholds, thresholds, test, level, n_permutations
     )
     given = _Given.of(X, feature, conditioning, weights, weight_kind)
-    generator = np.random.default_rng(rng)
+    generator, seed = source_of(rng)
     asked, how = None, "given"
     if shap_values is None:
         asked = models.DifferenceQuotients(model, given.table, single=True)
@@ -346,14 +350,15 @@ def regional_shap(
         values = np.ascontiguousarray(each[:, given.position, 0])
     else:
         values = given_column(shap_values, given.table, given.position)
-    local = given.local(models.Differences(values[:, None], np.zeros(1)), "shapley")
+    local = given.local(models.Differences(values[:, None], np.zeros(1), "shapley"))
     rule = EqualWidthBins(n_bins)
     work = work_of(local, rule, settings, "index", min_obs, honest_fraction, None, generator)
     tree, edges = _binned_tree(work, given, "variance", SQUARED)
     curve, spread = _in_bins(local, tree, edges, "effect", "heterogeneity")
     middles = (edges[:-1] + edges[1:]) / 2
     out = _finished(tree, "regional_shap", "Shapley values", middles, curve, spread, asked)
-    return out.assign_attrs(shapley=how)
+    drawn = asked is not None or test is not None
+    return out.assign_attrs(shapley=how, **({"seed": seed} if drawn else {}))
 
 
 # --- what the three have in common ----------------------------------------------------------------
@@ -381,9 +386,9 @@ class _Given:
         weight_kind: str,
     ) -> _Given:
         table = models.as_table(X)
-        (position,) = positions_of(table, [feature])
+        (position,) = models.positions_of(table, [feature])
         check_choice("weight_kind", weight_kind, ("precision", "frequency"))
-        weight = None if weights is None else as_weights(weights, table.n_rows, weight_kind)
+        weight = table.weights(weights, weight_kind)
         x = models.check_column(table, position)
         if conditioning is None:
             if len(table.names) == 1:
@@ -404,7 +409,9 @@ class _Given:
         """Whether there is an effect to be found."""
         return bool(self.x.min() < self.x.max())
 
-    def local(self, found: models.Differences, method: str) -> xr.Dataset:
+    def local(
+        self, found: models.Differences, quotients: models.DifferenceQuotients | None = None
+    ) -> xr.Dataset:
         """Numbers of all rows as local effects of the feature."""
         return labelled(
             self.X,
@@ -414,7 +421,7 @@ class _Given:
             [found],
             self.weight,
             weight_kind=self.weight_kind,
-            method=method,
+            quotients=quotients,
         )
 
 
@@ -441,12 +448,21 @@ def _rows_of_nodes(tree: xr.Dataset) -> list[IntArray]:
 
 def _in_bins(local: xr.Dataset, tree: xr.Dataset, edges: FloatArray, *names: str) -> list[Any]:
     """Variables of the effect in given bins, (node, ...): of the rows of every node."""
-    found = []
+    found: list[list[FloatArray]] = []
+    sizes = {"bin": len(edges) - 1, "edge": len(edges)}
     for at in _rows_of_nodes(tree):
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Bins without rows", UserWarning)
-            effect = rhale(local.isel(obs=at), bins=GivenBins(edges), std_error_moments=False)
-        found.append([effect[name].values[0] for name in names])
+        effect = quiet_rhale(
+            local.isel(obs=at), bins=GivenBins(edges), weighting="rows", std_error_moments=False
+        )
+        # Bins that the rows of a node reach: none where the feature has one value in it.
+        row = one_feature(effect, 0)
+        begin = row["edge_value"].values[:1]
+        first = int(np.argmin(np.abs(edges - begin))) if len(begin) else 0
+        found.append([])
+        for name in names:
+            values = np.full(sizes[str(row[name].dims[0])], np.nan)
+            values[first : first + row[name].size] = row[name].values
+            found[-1].append(values)
     return [np.array(each) for each in zip(*found, strict=True)]
 
 

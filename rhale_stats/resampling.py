@@ -6,38 +6,43 @@ model is never asked again. All features and all statistics share the weights.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from rhale_stats import h_statistic_inference as h_inference
 from rhale_stats import profile_inference
 from rhale_stats import second_order_inference as second_order
 from rhale_stats.arrays import accumulate, categories, influence, resample
+from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.bins import BinRule, OptimalBins, rule_of
+from rhale_stats.bins import DEFAULT_BINS, BinRule, for_share_of_rows, rule_of
 from rhale_stats.by_part import each_part, own_rows
+from rhale_stats.curves import Fine, curve_of, fine_of, has_cells, pieces_of
 from rhale_stats.effects import (
     PROGRESS_DELAY,
     Rows,
     check_same_rows,
     columns,
     is_used_row,
-    rhale,
+    quiet_rhale,
 )
-from rhale_stats.h_statistics import is_h_statistics
-from rhale_stats.inference import fit_of, level_sums, pieces_of
+from rhale_stats.h_statistics import STATISTICS, is_h_statistics
+from rhale_stats.identity import (
+    OF_ESTIMATE,
+    check_same_output,
+    estimate_fingerprint,
+    row_labels,
+)
+from rhale_stats.inference import at_edges, fit_of, level_sums, on_effects
+from rhale_stats.parallel import cpus, one_blas_thread
 from rhale_stats.profile_data import is_profile
 from rhale_stats.schema import (
     EFFECT_VARIABLES,
@@ -50,13 +55,13 @@ from rhale_stats.schema import (
     is_categorical,
     one_feature,
     refuse_categorical,
-    slopes,
     software,
     stacked,
     variable,
 )
+from rhale_stats.seeds import seeded
 from rhale_stats.sizes import SIZES
-from rhale_stats.validate import check_choice, check_count
+from rhale_stats.validate import check_choice, check_count, checked, row_codes, shown, warn
 
 # Weights of this many bytes are held at once, by all threads together.
 CHUNK_BYTES = 1 << 28
@@ -70,6 +75,8 @@ PER_EDGE = ("curve", "curve_se")
 TOTALS = ("average_effect", "heterogeneity_index", "heterogeneity_output", *SIZES)
 
 
+@checked
+@seeded
 @each_part
 @own_rows
 def bootstrap(
@@ -122,7 +129,9 @@ def bootstrap(
         Points of the grid with ``rebin``.
     rng : Generator, int or None
         Source of the weights, or its seed. Every replicate has a stream of its own: results depend
-        neither on the number of threads nor on the memory at hand.
+        neither on the number of threads nor on the memory at hand. Several outputs have the same
+        weights. None draws anew; ``seed`` in the attributes of the result reproduces it (-1 with a
+        Generator).
     progress : bool, default True
         Show a bar where it takes long.
 
@@ -196,14 +205,17 @@ def bootstrap(
         if is_h_statistics(local):
             drawn, units = _of_h_statistics(local, effect, scheme, *given, seeds)
             fixed, effect = {}, local
+            estimates = [name for name in STATISTICS if name in local]
         elif effect is not None and is_profile(effect):
             drawn, units = _of_profile(local, effect, scheme, *given, seeds)
-            fixed = {"grid": "fixed"}
+            fixed, estimates = {"grid": "fixed"}, ["curve"]
         else:
             drawn, units = _of_surface(local, effect, scheme, *given, seeds)
-            fixed, effect = {"bins": "fixed"}, local
+            fixed, effect, estimates = {"bins": "fixed"}, local, ["second_effect"]
+        fixed[OF_ESTIMATE] = estimate_fingerprint(effect, estimates)
     else:
         local, effect = check_local(local), check_effect(effect)
+        check_same_output(local, effect, ("local", "effect"))
         if "debiased" in effect.attrs:
             raise ValueError(
                 "effect must be what rhale or std_error returned; this one is debiased."
@@ -217,7 +229,11 @@ def bootstrap(
                 "rebin must be False with frequency weights: rows that are drawn again would count "
                 "as one. Repeat the rows instead, or take weight_kind='precision'."
             )
-        units = _units(rows, used, *given)
+        for name in feature_names(effect):
+            row = one_feature(effect, name)
+            if row.sizes["bin"]:
+                check_same_rows(row, rows, feature_position(local, name))
+        units = _units(rows, used, row_labels(local), *given)
         if rebin:
             some = local.isel(obs=used)
             drawn = _rebinned(some, effect, scheme, units, seeds, n_grid, progress=progress)
@@ -256,7 +272,7 @@ def _of_surface(
         )
     behind = second_order.Rows.of(surface)
     rows = Rows([], [], behind.weight, behind.frequency, len(behind.weight))
-    units = _units(rows, behind.used, groups, strata)
+    units = _units(rows, behind.used, row_labels(surface), groups, strata)
     return second_order.replicates(surface, behind, scheme, units, seeds), units
 
 
@@ -276,7 +292,11 @@ def _of_h_statistics(
     h_inference.check_answers(found)
     weight, frequency = h_inference.weight_and_kind(found)
     rows = Rows([], [], weight, frequency, len(weight))
-    units = _units(rows, h_inference.used_rows(found), groups, strata)
+    groups, strata = (
+        None if given is None else h_inference.by_row(given, name, found)
+        for given, name in ((groups, "groups"), (strata, "strata"))
+    )
+    units = _units(rows, h_inference.used_rows(found), None, groups, strata)
     return h_inference.replicates(found, scheme, units, seeds), units
 
 
@@ -293,7 +313,7 @@ def _of_profile(
     weight = ice["weight"].values if "weight" in ice else None
     n_rows = ice.sizes["obs"]
     rows = Rows([], [], weight, ice.attrs["weight_kind"] == "frequency", n_rows)
-    units = _units(rows, np.ones(n_rows, dtype=bool), groups, strata)
+    units = _units(rows, np.ones(n_rows, dtype=bool), row_labels(ice), groups, strata)
     return profile_inference.replicates(ice, profile, scheme, units, seeds), units
 
 
@@ -310,6 +330,11 @@ def _check_resamples(n_resamples: int, chains: int) -> None:
 
 def _named(found: xr.Dataset | xr.DataArray, replicates: xr.Dataset) -> xr.Dataset:
     """What a user's statistic returned; an array keeps the name of what it was made from."""
+    if not isinstance(found, xr.Dataset | xr.DataArray):
+        raise TypeError(
+            f"statistic must return a Dataset or a DataArray of the replicates it is given; got "
+            f"{shown(found)}."
+        )
     if isinstance(found, xr.Dataset):
         return found
     own = found.name is not None and found.name not in replicates
@@ -317,11 +342,16 @@ def _named(found: xr.Dataset | xr.DataArray, replicates: xr.Dataset) -> xr.Datas
 
 
 def _units(
-    rows: Rows, used: NDArray[np.bool_], groups: ArrayLike | None, strata: ArrayLike | None
+    rows: Rows,
+    used: NDArray[np.bool_],
+    labels: NDArray[Any] | None,
+    groups: ArrayLike | None,
+    strata: ArrayLike | None,
 ) -> resample.Units:
-    """What is drawn, from what a user said of all rows."""
+    """What is drawn, from what a user said of all rows, which have these labels."""
     group, stratum = (
-        _codes(given, name, used) for given, name in ((groups, "groups"), (strata, "strata"))
+        None if given is None else row_codes(given, labels, used, name)
+        for given, name in ((groups, "groups"), (strata, "strata"))
     )
     size = rows.weight if rows.frequency and rows.weight is not None else None
     n_units = rows.n_rows if group is None else int(group.max()) + 1
@@ -341,26 +371,18 @@ def _units(
     return resample.Units(group, members, size)
 
 
-def _codes(given: ArrayLike | None, name: str, used: NDArray[np.bool_]) -> IntArray | None:
-    """Numbers from 0 for labels of rows."""
-    if given is None:
-        return None
-    labels = np.asarray(given)
-    if labels.shape != used.shape:
-        raise ValueError(
-            f"{name} must have one entry for each of {len(used)} rows of local; got shape "
-            f"{labels.shape}."
-        )
-    return np.unique(labels[used], return_inverse=True)[1]
-
-
 class _Feature(NamedTuple):
-    """One feature with its rows in order, ready to be weighted."""
+    """One feature with its rows in order, ready to be weighted.
+
+    ``terms`` are those of its bins, ``of_cells`` those of the cells of its curve where there are
+    any; ``cells`` are the bins themselves where there are none.
+    """
 
     row: xr.Dataset
     pieces: accumulate.Pieces
-    here: slice
+    cells: Fine
     terms: resample.Terms
+    of_cells: resample.Terms | None = None
     # Of a feature with levels: rows by their level.
     at_levels: resample.Terms | None = None
 
@@ -377,9 +399,11 @@ def _fixed(
     progress: bool,
 ) -> xr.Dataset:
     """Replicates in the bins of ``effect``, over (draw, feature, ...)."""
-    if studentize and "slope" in effect and bool((effect["slope"] != 0).any()):
+    linear = "slope" in effect and bool((effect["slope"] != 0).any())
+    if studentize and linear and "cell_effect" not in effect:
         raise ValueError(
-            "studentize must be False with linear bins, whose replicates have no standard errors. "
+            "studentize must be False with linear bins and weighting='rows', whose replicates have "
+            "no standard errors. "
             "Use confint(effect, boot, method='bca')."
         )
     centering = str(effect.attrs["centering"])
@@ -391,7 +415,6 @@ def _fixed(
             features.append(None)
             continue
         x, g = rows.x[position], rows.local_effect[position]
-        check_same_rows(row, x, rows)
         pieces = pieces_of(row)
         if is_categorical(row):
             features.append(_feature_of_levels(row, pieces, rows, position))
@@ -400,7 +423,14 @@ def _fixed(
         made = resample.terms(
             pieces, k, x, g, rows.weight, frequency=rows.frequency, standard_errors=studentize
         )
-        features.append(_Feature(row, pieces, accumulate.known_stretch(pieces.share), made))
+        cells, of_cells = fine_of(row), None
+        if has_cells(row):
+            k = bin_index(cells.pieces.edges, x)
+            of_cells = resample.terms(
+                cells.pieces, k, x, g, rows.weight, frequency=rows.frequency,
+                standard_errors=studentize,
+            )  # fmt: skip
+        features.append(_Feature(row, pieces, cells, made, of_cells))
     names = [*PER_BIN, *PER_EDGE, *TOTALS, "average_effect_se", "curve_mean", "n_empty"]
     if not studentize:
         names = [name for name in names if not name.endswith("_se")]
@@ -425,7 +455,7 @@ def _fixed(
                     out[name][at + tuple(slice(n) for n in values.shape[1:])] = values
         return len(streams)
 
-    threads = os.cpu_count() or 1
+    threads = cpus()
     # Threads come before draws: of these there are as many as one product of matrices likes.
     threads = int(np.clip(CHUNK_BYTES // (16 * rows.n_rows * resample.BLOCK), 1, threads))
     size = CHUNK_BYTES // (16 * rows.n_rows * threads)
@@ -434,7 +464,7 @@ def _fixed(
     firsts = range(0, len(seeds), size)
     # Small products on threads of ours: more threads in each of them would stand in their way.
     with (
-        threadpool_limits(1),
+        one_blas_thread,
         ThreadPoolExecutor(threads) as pool,
         _bar(len(seeds), progress=progress) as bar,
     ):
@@ -475,7 +505,7 @@ def _feature_of_levels(
     levels = accumulate.Pieces(none, none, none, none, none, none)
     at_levels = ordered(code, np.arange(rows.n_rows), np.zeros(rows.n_rows), levels)
     made = ordered(of.step, of.row, of.difference, pieces)
-    return _Feature(row, pieces, slice(0, row.sizes["bin"]), made, at_levels)
+    return _Feature(row, pieces, fine_of(row), made, at_levels=at_levels)
 
 
 def _level_replicates(
@@ -513,38 +543,54 @@ def _replicates(
     """Estimates of one feature under every column of weights, (draw, ...)."""
     if feature.at_levels is not None:
         return _level_replicates(feature, feature.at_levels, weight, centering)
-    n_bins = len(feature.pieces.mean)
+    n_bins, cells = len(feature.pieces.mean), feature.cells
+    bin_edges = feature.pieces.edges
     sums = resample.replicate_sums(feature.terms, weight)
-    found = resample.replicates(feature.pieces, sums, centering)
-    on_curve, pieces = found, feature.pieces
-    if (feature.here.start, feature.here.stop) != (0, n_bins):
-        pieces = pieces.stretch(feature.here)
-        on_curve = resample.replicates(pieces, sums[:, feature.here], centering)
+    found = resample.replicates(feature.pieces, sums, centering, places=not studentize)
+    on_cells, of_cells = found, feature.terms
+    if feature.of_cells is not None:
+        of_cells = feature.of_cells
+        sums = resample.replicate_sums(of_cells, weight)
+        on_cells = resample.replicates(cells.pieces, sums, centering, keep=cells.variance)
+    on_curve, pieces = on_cells, cells.pieces
+    if (cells.here.start, cells.here.stop) != (0, len(cells.bin)):
+        pieces = pieces.stretch(cells.here)
+        keep = None if feature.of_cells is None else cells.variance[cells.here]
+        on_curve = resample.replicates(pieces, sums[:, cells.here], centering, keep=keep)
+    # Edges of bins on the stretch that has a curve, and which of its cells' edges they are.
+    there = (bin_edges >= pieces.edges[0]) & (bin_edges <= pieces.edges[-1])
+    at = np.searchsorted(pieces.edges, bin_edges[there])
     curve = np.full((len(sums), n_bins + 1), np.nan)
-    there = slice(feature.here.start, feature.here.stop + 1)
-    curve[:, there] = on_curve.curve
-    width = np.diff(feature.pieces.edges)
+    curve[:, there] = on_curve.curve[:, at]
+    width = np.diff(bin_edges)
+    level, _ = cells.loading
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = np.sqrt(found.variance)
+        effect = found.effect
+        if feature.of_cells is not None:
+            effect = kernel.effects(on_cells.mean, level, cells.bin)
+            effect = np.where(np.isnan(found.mean), np.nan, effect)
         out = {
-            "effect": found.effect,
+            "effect": effect,
             "slope": np.where(feature.pieces.slope != 0, found.slope, 0.0 * found.effect),
             "heterogeneity": spread,
             "curve": curve,
             "average_effect": np.nansum(found.share * found.mean, axis=1),
             "heterogeneity_index": np.nansum(width * found.residual, axis=1),
             "heterogeneity_output": _output(found),
-            "n_empty": np.isnan(found.effect).sum(axis=1).astype(np.float64),
+            "n_empty": np.isnan(effect).sum(axis=1).astype(np.float64),
             "curve_mean": on_curve.mean_of_curve(pieces.edges),
             **on_curve.sizes(pieces.edges)._asdict(),
         }
         if studentize and found.fourth_moment is not None:
-            out["effect_se"] = np.sqrt(found.variance / found.n_effective)
+            noise = np.where(level > 0, level**2 * on_cells.variance / on_cells.n_effective, 0.0)
+            starts = np.flatnonzero(np.diff(cells.bin, prepend=-1))
+            out["effect_se"] = np.sqrt(np.add.reduceat(noise, starts, axis=1))
             out["heterogeneity_se"] = accumulate.heterogeneity_se(
                 found.variance, found.fourth_moment, found.n_effective
             )
             curve_se = np.full_like(curve, np.nan)
-            curve_se[:, there] = on_curve.curve_se(pieces.edges, centering)
+            curve_se[:, there] = on_curve.curve_se(pieces.edges, centering)[:, at]
             out["curve_se"] = curve_se
             out["average_effect_se"] = found.average_effect_se()
     return out
@@ -593,32 +639,32 @@ def _accelerations(
             )
             continue
         x, g = rows.x[position], rows.local_effect[position]
-        pieces = pieces_of(row)
-        k = bin_index(row["edge_value"].values, x)
-        weight = rows.weight
-        sums = influence.row_sums(pieces, row["curve"].values, k, x, g, weight, unit, n_units)
-        away = np.nan_to_num(pieces.away())
-        of_effect = sums.mean + sums.slope.multiply(away[None, :]).tocsr()
-        of_variance = sums.variance
-        here, centering = accumulate.known_stretch(pieces.share), str(row.attrs["centering"])
-        there = slice(here.start, here.stop + 1)
-        if len(pieces.share) != here.stop - here.start:
+        fit, weight = fit_of(row), rows.weight
+        every, curve = fit.cells.pieces, curve_of(row).at(fit.cells.pieces.edges)
+        k = bin_index(every.edges, x)
+        sums = influence.row_sums(every, curve, k, x, g, weight, unit, n_units)
+        of_effect, of_variance = on_effects(sums, fit.cells), sums.variance
+        if has_cells(row):
+            bins = pieces_of(row)
+            at_bins = bin_index(bins.edges, x)
+            of_variance = influence.row_sums(
+                bins, np.zeros(len(bins.edges)), at_bins, x, g, weight, unit, n_units
+            ).variance
+        here, centering, pieces = fit.cells.here, fit.centering, fit.pieces
+        if len(every.share) != here.stop - here.start:
             inside = (k >= here.start) & (k < here.stop)
-            pieces, k, x, g = pieces.stretch(here), k[inside] - here.start, x[inside], g[inside]
+            k, x, g = k[inside] - here.start, x[inside], g[inside]
             weight = None if weight is None else weight[inside]
-            sums = influence.row_sums(
-                pieces, row["curve"].values[there], k, x, g, weight, unit[inside], n_units
-            )
-        at = influence.loadings(pieces, pieces.edges, centering)
-        second, third = np.zeros((2, len(pieces.edges)))
+            sums = influence.row_sums(pieces, fit.curve, k, x, g, weight, unit[inside], n_units)
+        at = fit.loadings(fit.edges)
+        second, third = np.zeros((2, len(fit.edges)))
         for begin in range(0, n_units, influence.BLOCK_ROWS):
             part = slice(begin, begin + influence.BLOCK_ROWS)
             moved = sums.of_curve(at, population=centering == "mean", rows=part)
             one = size[part, None]
             second += np.sum(moved**2 / one, axis=0)
             third += np.sum(moved**3 / one**2, axis=0)
-        curve = np.full(row.sizes["edge"], np.nan)
-        curve[there] = _acceleration(second, third)
+        curve = at_edges(_acceleration(second, third), fit)
         found.append(
             {
                 "effect_acceleration": _acceleration(*_powers(of_effect, size)),
@@ -654,6 +700,7 @@ def _rebinned(
     check_count("n_grid", n_grid, 2)
     rule = rule_of(str(effect.attrs["bin_rule"]), str(effect.attrs["bin_parameters"]))
     centering = str(effect.attrs["centering"])
+    weighting = str(effect.attrs.get("weighting", "rows"))
     names = feature_names(effect)
     local = local.isel(feature=[feature_position(local, name) for name in names])
     grid = _grid(effect, n_grid)
@@ -666,20 +713,17 @@ def _rebinned(
     def replicate(draw: int) -> None:
         weight = base * resample.draw_weights(scheme, units, seeds[draw])
         sample = local.assign(weight=("obs", weight)).assign_attrs(weight_kind="precision")
-        made = _on_grid(sample, rule, centering, grid)
+        own_rule = for_share_of_rows(rule, _n_effective(weight) / _n_effective(base))
+        made = _on_grid(sample, own_rule, centering, weighting, grid)
         n_bins[draw] = made.pop("n_bins")
         hits[draw] = made.pop("hits")
         for name, values in made.items():
             out[name][draw] = values
 
-    # Filters of warnings are of all threads together: set once, outside of them.
     with (
-        warnings.catch_warnings(),
-        ThreadPoolExecutor(os.cpu_count() or 1) as pool,
+        ThreadPoolExecutor(cpus()) as pool,
         _bar(len(seeds), progress=progress) as bar,
     ):
-        # Bins without rows are expected in replicates: they are NaN there.
-        warnings.filterwarnings("ignore", "Bins without rows", UserWarning)
         for _ in pool.map(replicate, range(len(seeds))):
             bar.update(1)
     described = {name: EFFECT_VARIABLES[name][1:] for name in out}
@@ -713,12 +757,19 @@ def _rebinned(
     )
 
 
+def _n_effective(weight: FloatArray) -> float:
+    """Kish's number of rows: with rows drawn again about half of them."""
+    return float(weight.sum() ** 2 / np.sum(weight**2))
+
+
 def _on_grid(
-    local: xr.Dataset, rule: BinRule, centering: str, grid: FloatArray
+    local: xr.Dataset, rule: BinRule, centering: str, weighting: str, grid: FloatArray
 ) -> dict[str, NDArray[Any]]:
     """One replicate with edges of its own, evaluated on the grids of the features."""
     kept = local.isel(obs=local["weight"].values > 0)
-    effect = rhale(kept, bins=rule, centering=centering, std_error_moments=False)
+    effect = quiet_rhale(
+        kept, bins=rule, centering=centering, weighting=weighting, std_error_moments=False
+    )
     shape = grid.shape
     out: dict[str, NDArray[Any]] = _evaluated(effect, grid)
     out["hits"] = np.zeros((shape[0], shape[1] - 1), dtype=bool)
@@ -741,6 +792,8 @@ def _grid(effect: xr.Dataset, n_grid: int) -> FloatArray:
 def _evaluated(effect: xr.Dataset, grid: FloatArray) -> dict[str, FloatArray]:
     """Effect, heterogeneity and curve at points of (feature, grid); NaN outside the bins."""
     out = {name: np.full(grid.shape, np.nan) for name in ("effect", "heterogeneity", "curve")}
+    # Selecting a feature takes its time with every variable that there is.
+    effect = effect[[name for name in (*out, "slope") if name in effect]]
     for number in np.flatnonzero(effect["n_bins"].values):
         row, z = one_feature(effect, int(number)), grid[number]
         edges = row["edge_value"].values
@@ -748,7 +801,7 @@ def _evaluated(effect: xr.Dataset, grid: FloatArray) -> dict[str, FloatArray]:
         k = bin_index(edges, z)
         out["effect"][number] = np.where(inside, effect_at(row, z, k), np.nan)
         out["heterogeneity"][number] = np.where(inside, row["heterogeneity"].values[k], np.nan)
-        out["curve"][number] = accumulate.curve_at(edges, row["curve"].values, slopes(row), z)
+        out["curve"][number] = curve_of(row).at(z)
     return out
 
 
@@ -768,12 +821,12 @@ def _in_chains(draws: xr.Dataset, chains: int) -> xr.Dataset:
     return out.transpose("chain", "draw", ...)
 
 
-def _bar(total: int, *, progress: bool) -> tqdm[Any]:
-    return tqdm(
-        total=total, desc="bootstrap", delay=PROGRESS_DELAY, disable=not progress, leave=False
-    )
+def _bar(total: int, what: str = "bootstrap", *, progress: bool) -> tqdm[Any]:
+    return tqdm(total=total, desc=what, delay=PROGRESS_DELAY, disable=not progress, leave=False)
 
 
+@checked
+@seeded
 def bootstrap_refit(
     fit: Callable[[Any], xr.Dataset],
     data: Any,
@@ -792,8 +845,8 @@ def bootstrap_refit(
     ----------
     fit : callable
         Takes a table of rows like ``data`` and returns an effect: it fits the model, takes local
-        effects and makes `rhale` of them. It runs in other processes, so that it must be a function
-        of a module, not a lambda; with ``jobs=1`` anything will do.
+        effects and makes `rhale` of them. It runs in other processes; any function will do, a
+        lambda as well.
     data : DataFrame, or array_like of shape (n_rows, n_columns)
         All that ``fit`` needs, outcomes included.
     n_resamples : int, default 100
@@ -805,9 +858,9 @@ def bootstrap_refit(
     n_grid : int, default 101
         Points of the grid on which the curves are compared, over the range of the estimate.
     jobs : int, optional
-        Processes; by default as many as CPUs.
+        Processes; by default as many as there are CPUs for this process.
     rng : Generator, int or None
-        Source of the rows, or its seed. Every replicate has a stream of its own.
+        Source of the rows, or its seed, as in `bootstrap`. Every replicate has a stream of its own.
     progress : bool, default True
         Show a bar where it takes long.
 
@@ -847,7 +900,10 @@ def bootstrap_refit(
     check_count("n_grid", n_grid, 2)
     table = data if isinstance(data, pd.DataFrame) else np.asarray(data)
     n_rows = len(table)
-    group = _codes(groups, "groups", np.ones(n_rows, dtype=bool))
+    group = None
+    if groups is not None:
+        labels = table.index.to_numpy() if isinstance(table, pd.DataFrame) else None
+        group = row_codes(groups, labels, np.ones(n_rows, dtype=bool), "groups", "rows of data")
     whole = check_effect(fit(table), "what fit returns", "rhale(local)")
     names = feature_names(whole)
     grid = _grid(whole, n_grid)
@@ -855,7 +911,7 @@ def bootstrap_refit(
     streams = np.random.default_rng(rng).spawn(n_resamples)
     if jobs is not None:
         check_count("jobs", jobs, 1)
-    jobs = jobs or os.cpu_count() or 1
+    jobs = jobs or cpus()
     found: list[dict[str, NDArray[Any]] | str] = []
     with _bar(n_resamples, progress=progress) as bar:
         for one in _mapped(refit, streams, jobs):
@@ -968,11 +1024,18 @@ def _mapped(
     if jobs == 1:
         yield from (refit(stream) for stream in streams)
         return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, initializer=_start, initargs=(refit,)) as pool:
+    # The executor behind joblib, which takes lambdas too; joblib itself would send the table with
+    # every replicate. Imported late: it takes a tenth of a second.
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    with ProcessPoolExecutor(jobs, initializer=_start, initargs=(refit,)) as pool:
         yield from pool.map(_run, streams, chunksize=max(1, len(streams) // (8 * jobs)))
 
 
+@checked
+@seeded
+@each_part
+@own_rows
 def folds(
     local: xr.Dataset,
     *,
@@ -980,8 +1043,10 @@ def folds(
     n_folds: int = 5,
     n_repeats: int = 1,
     centering: str = "mean",
+    weighting: str = "axis",
     n_grid: int = GRID,
     rng: np.random.Generator | int | None = None,
+    progress: bool = True,
 ) -> xr.Dataset:
     r"""Estimates on folds of the rows, and the standard error that their spread gives (math [28]).
 
@@ -989,7 +1054,7 @@ def folds(
     ----------
     local : Dataset
         What `local_effects` returned.
-    bins, centering
+    bins, centering, weighting
         As in `rhale`; bins are chosen in every fold by itself.
     n_folds : int, default 5
         Folds, at least 2, of about equal numbers of rows.
@@ -998,7 +1063,9 @@ def folds(
     n_grid : int, default 101
         Points of the grid on which the folds are compared, over the range of all rows.
     rng : Generator, int or None
-        Source of the folds, or its seed.
+        Source of the folds, or its seed, as in `bootstrap`.
+    progress : bool, default True
+        Show a bar where it takes long.
 
     Returns
     -------
@@ -1011,7 +1078,7 @@ def folds(
     Raises
     ------
     ValueError
-        Fewer rows than folds, or than the rule needs.
+        Fewer rows than folds, or fewer rows in a fold than the rule needs.
 
     Warns
     -----
@@ -1042,36 +1109,38 @@ def folds(
     check_count("n_folds", n_folds, 2)
     check_count("n_repeats", n_repeats, 1)
     check_count("n_grid", n_grid, 2)
+    if "weight" in local:
+        local = local.isel(obs=local["weight"].values > 0)
     n_obs = local.sizes["obs"]
     if n_obs < n_folds:
-        raise ValueError(f"n_folds must not exceed the number of rows; got {n_folds} for {n_obs}.")
-    rule: BinRule = OptimalBins() if bins is None else bins
+        raise ValueError(
+            f"n_folds must not exceed the number of rows; got {n_folds} for {n_obs} rows of "
+            f"{', '.join(map(repr, feature_names(local)))}."
+        )
+    rule: BinRule = DEFAULT_BINS if bins is None else bins
     x = local["x"].transpose("feature", "obs").values
     grid = np.linspace(x.min(axis=1), x.max(axis=1), n_grid).T
     generator = np.random.default_rng(rng)
     names = ("effect", "heterogeneity", "curve")
     out = {name: np.full((n_repeats, n_folds, *grid.shape), np.nan) for name in names}
     n_gaps = 0
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Bins without rows", UserWarning)
+    with _bar(n_repeats * n_folds, "folds", progress=progress) as bar:
         for repeat in range(n_repeats):
             order = generator.permutation(n_obs)
             for fold, rows in enumerate(np.array_split(order, n_folds)):
-                effect = rhale(
-                    local.isel(obs=np.sort(rows)),
-                    bins=rule,
-                    centering=centering,
-                    std_error_moments=False,
+                part = local.isel(obs=np.sort(rows))
+                effect = quiet_rhale(
+                    part, rule, centering=centering, weighting=weighting, std_error_moments=False
                 )
-                empty = (effect["n_obs"] == 0) & (effect["bin"] < effect["n_bins"])
-                n_gaps += bool(empty.any())
+                beyond = effect["bin"].values >= effect["n_bins"].values[:, None]
+                n_gaps += bool(((effect["n_obs"].values == 0) & ~beyond).any())
                 for name, values in _evaluated(effect, grid).items():
                     out[name][repeat, fold] = values
+                bar.update(1)
     if n_gaps:
-        warnings.warn(
+        warn(
             f"Bins without rows in {n_gaps} of {n_repeats * n_folds} folds: estimates are NaN "
-            f"there, and with them means over folds. Use fewer bins, or fewer folds.",
-            stacklevel=2,
+            f"there, and with them means over folds. Use fewer bins, or fewer folds."
         )
     variables: dict[str, Any] = {}
     for name, values in out.items():

@@ -13,7 +13,7 @@ beyond a feature's ``n_bins`` is NaN (``n_obs`` 0).
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -87,7 +87,21 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
         "mean squared distance of the effect from its average over the bin",
         EFFECT_SQUARE_UNITS,
     ),
+    "effect_rows": (("feature", "bin"), "mean of the local effects of the rows", EFFECT_UNITS),
     "cell_effect": (("feature", "cell"), "average effect in the cell", EFFECT_UNITS),
+    "cell_share": (("feature", "cell"), "share of the total weight in the cell", "1"),
+    "cell_n_effective": (("feature", "cell"), "effective number of rows in the cell", "rows"),
+    "cell_x_mean": (("feature", "cell"), "mean of the feature in the cell", X_UNITS),
+    "cell_x_variance": (
+        ("feature", "cell"),
+        "variance of the feature in the cell",
+        "(feature units)^2",
+    ),
+    "cell_x_covariance": (
+        ("feature", "cell"),
+        "covariance of the feature with its local effects in the cell",
+        OUTPUT_UNITS,
+    ),
     "cell_value": (("feature", "cell_edge"), "position of the edge of a cell", X_UNITS),
     "cell_heterogeneity": (
         ("feature", "cell"),
@@ -192,6 +206,16 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
         "covariance of the curve",
         "(output units)^2",
     ),
+    "effect_slope_covariance": (
+        ("feature", "bin"),
+        "covariance of the average effect in the bin with its slope",
+        "(output units)^2 per feature unit^3",
+    ),
+    "cell_curve_cov": (
+        ("feature", "cell_edge", "cell_edge_other"),
+        "covariance of the curve at the edges of the cells",
+        "(output units)^2",
+    ),
     "slope_cov": (
         ("feature", "bin", "bin_other"),
         "covariance of the slopes in the bins",
@@ -267,13 +291,6 @@ REPLICATES_FOR = (
 )
 # Attributes that differ between features of different rows.
 OWN_FACTS = ("n_groups", "n_units", "n_strata")
-# Dimensions in the order in which the package stores them; others follow.
-DIMS = (
-    *("chain", "draw", "repeat", "fold", OUTPUT, REGION, "feature", "feature_other"),
-    *("conditioning", "node", "pruning", "effect_method"),
-    *("bin", "bin_a", "bin_b", "edge", "edge_a", "edge_b", "grid", "grid_cell"),
-    *("bin_other", "edge_other", "grid_other", "ci_bound"),
-)
 # Products that ``line_moments`` holds: of d, the distance from ``x_mean``, and of the residual r.
 LINE_MOMENTS = ("d^3", "d^4", "d^2 r", "d^3 r", "d r^2", "d^2 r^2")
 # Sizes of bins: nothing is there, not something unknown, where a feature has no bin.
@@ -286,8 +303,40 @@ NOMINAL = "nominal"
 # Kinds of features that have levels in place of an axis; ``edge`` is then a level, ``bin`` the step
 # from one to the next.
 CATEGORICAL = (NOMINAL, "ordinal", "boolean")
+# What every function of effects counts on, and every function of local effects.
+EFFECT_PARTS = (
+    *("n_obs", "n_effective", "weight_share", "x_mean", "curve_std", "curve_std_sum"),
+    *("average_effect", "heterogeneity_index", "local_effect_error"),
+)
+EFFECT_COORDINATES = (
+    *("feature", "feature_kind", "feature_units", "n_bins"),
+    *("bin_left", "bin_right", "edge_value"),
+)
+EFFECT_ATTRIBUTES = (
+    *("method", "bin_rule", "bin_parameters", "weight_kind", "output_name", "output_units"),
+    "n_rows",
+)
+LOCAL_COORDINATES = ("feature", "feature_kind", "feature_units")
 # The level of rows without a value, where they are to have one.
 MISSING_LEVEL = "missing"
+
+# Order of the dimensions in every result; of local effects rows come first.
+DIMENSIONS = (
+    *("pair", "replicate", "chain", "repeat", "draw", "fold", "region", "effect_method", "output"),
+    *("feature", "bin_a", "edge_a", "cell", "cell_edge", "bin", "edge", "node", "n_bins_tried"),
+    *("conditioning", "feature_other", "pruning", "bin_b", "edge_b", "bin_other", "line_moment"),
+    *(
+        "edge_other",
+        "cell_edge_other",
+        "grid",
+        "obs",
+        "grid_other",
+        "ci_bound",
+        "side_a",
+        "obs_background",
+        "side_b",
+    ),
+)
 
 Values: TypeAlias = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.str_]
 Estimates: TypeAlias = Mapping[str, NDArray[np.float64] | float]
@@ -299,17 +348,6 @@ def variable(
     """A variable of an effects Dataset with its dims, names, units and the estimator's facts."""
     dims, long_name, units = EFFECT_VARIABLES[name]
     return dims, values, {"long_name": long_name, "units": units, **facts}
-
-
-def _place(dim: Hashable) -> int:
-    return DIMS.index(dim) if dim in DIMS else len(DIMS)
-
-
-def in_order(dataset: xr.Dataset) -> xr.Dataset:
-    """The Dataset with its dimensions in the order of `DIMS`, however a user has turned it."""
-    places = [[_place(dim) for dim in one.dims] for one in dataset.variables.values()]
-    ordered = all(place == sorted(place) for place in places)
-    return dataset if ordered else dataset.transpose(*(d for d in DIMS if d in dataset.dims), ...)
 
 
 def software() -> str:
@@ -343,32 +381,138 @@ def position_of(feature: str | int, names: list[str]) -> int:
 
 def feature_names(dataset: xr.Dataset) -> list[str]:
     """Names along the ``feature`` dimension."""
+    if "feature" not in dataset.coords or not dataset["feature"].dims:
+        raise ValueError(
+            f"The Dataset must have the dimension feature with its names; it has the dimensions "
+            f"{', '.join(map(str, dataset.dims)) or 'none'}. Select features with a list: "
+            f".sel(feature=['x0'])."
+        )
     return [str(name) for name in dataset["feature"].values]
 
 
-def check_local(local: object) -> xr.Dataset:
+def methods_of(dataset: xr.Dataset) -> list[str]:
+    """How the local effects of each feature were taken.
+
+    Files of earlier versions say it once, for all features.
+    """
+    if "local_effect_method" in dataset.coords:
+        return [str(one) for one in np.atleast_1d(dataset["local_effect_method"].values)]
+    method = str(dataset.attrs.get("local_effect_method", "unknown"))
+    return [method] * dataset["feature"].size
+
+
+def method_text(dataset: xr.Dataset) -> str:
+    """The one method of all features, or how many features have which."""
+    methods = methods_of(dataset)
+    counts = {method: methods.count(method) for method in dict.fromkeys(methods)}
+    if len(counts) == 1:
+        return methods[0]
+    return "by feature: " + ", ".join(f"{n} {method}" for method, n in counts.items())
+
+
+def check_local(local: object, parameter: str = "local") -> xr.Dataset:
     """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds local effects."""
-    return _check_kind(local, "local", ("x", "local_effect"), "local_effects(model, X)")
+    maker = "local_effects(model, X)"
+    found = _check_kind(local, parameter, ("x", "local_effect"), maker)
+    _check_parts(found, parameter, maker, ("local_effect_error",), LOCAL_COORDINATES, ())
+    _check_dims(found["x"], parameter, ("obs", "feature"))
+    _check_dims(found["local_effect"], parameter, ("obs", "feature"))
+    if "weight" in found and "weight_kind" not in found.attrs:
+        _lacks(parameter, maker, "attribute weight_kind, which says what its weights are")
+    return in_order(found)
 
 
 def check_effect(
     effect: object, parameter: str = "effect", maker: str = "rhale(local)"
 ) -> xr.Dataset:
     """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds effects."""
-    checked = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
-    if "draw" in checked.dims:
-        fixed = checked.attrs.get("bins") == "fixed"
-        refit = str(checked.attrs.get("source", "")).startswith("refit")
+    found = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
+    if "draw" in found.dims:
+        fixed = found.attrs.get("bins") == "fixed"
+        refit = str(found.attrs.get("source", "")).startswith("refit")
         raise ValueError(
             f"{parameter} must be the Dataset that {maker} returns; this one holds the replicates "
             f"of {'bootstrap_refit' if refit else 'bootstrap'}. {REPLICATES_FOR[fixed]}"
         )
-    if "fold" in checked.dims:
+    if "fold" in found.dims:
         raise ValueError(
             f"{parameter} must be the Dataset that {maker} returns; this one holds the estimates "
             f"of folds. Their means and standard errors are in it: curve_mean, curve_se, ..."
         )
-    return in_order(checked)
+    found = check_curves(effect, parameter, maker)
+    _check_parts(found, parameter, maker, EFFECT_PARTS, (), EFFECT_ATTRIBUTES)
+    return found
+
+
+def check_curves(effect: object, parameter: str, maker: str) -> xr.Dataset:
+    """As `check_effect`, of effects that are no estimates from rows: a truth."""
+    found = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
+    _check_parts(found, parameter, maker, (), EFFECT_COORDINATES, ("centering",))
+    for name, dims in (("effect", ("feature", "bin")), ("curve", ("feature", "edge"))):
+        _check_dims(found[name], parameter, dims)
+    if not found.sizes["feature"]:
+        raise ValueError(f"{parameter} must have at least one feature; got none.")
+    found = in_order(found)
+    _check_bins(found, parameter)
+    return found
+
+
+def _check_parts(
+    dataset: xr.Dataset,
+    parameter: str,
+    maker: str,
+    variables: Sequence[str],
+    coordinates: Sequence[str],
+    attributes: Sequence[str],
+) -> None:
+    """Raise ``ValueError`` naming what was taken from a result."""
+    for kind, names, there in (
+        ("variable", variables, dataset.variables),
+        ("coordinate", coordinates, dataset.coords),
+        ("attribute", attributes, dataset.attrs),
+    ):
+        absent = [name for name in names if name not in there]
+        if absent:
+            _lacks(parameter, maker, f"{kind} {', '.join(absent)}")
+
+
+def _lacks(parameter: str, maker: str, what: str) -> NoReturn:
+    raise ValueError(
+        f"{parameter} must be the Dataset that {maker} returns, as a whole; this one has no "
+        f"{what}. Pass that Dataset; in arithmetic xarray drops attributes and variables."
+    )
+
+
+def _check_dims(array: xr.DataArray, parameter: str, dims: tuple[str, ...]) -> None:
+    absent = [dim for dim in dims if dim not in array.dims]
+    if absent:
+        raise ValueError(
+            f"{parameter} must have the dimensions {' and '.join(dims)}; {array.name!r} has "
+            f"{', '.join(map(str, array.dims)) or 'none'}. Select features with a list, "
+            f".sel(feature=['x0']), and keep the names of dimensions."
+        )
+
+
+def _check_bins(effect: xr.Dataset, parameter: str) -> None:
+    """Raise ``ValueError`` unless edges rise and bins lie between them, feature by feature."""
+    if effect["edge_value"].dims != ("feature", "edge") or effect["n_bins"].dims != ("feature",):
+        return  # of several samples, which come here one by one
+    edges, left, right = (effect[name].values for name in ("edge_value", "bin_left", "bin_right"))
+    n_bins, most = effect["n_bins"].values, left.shape[1]
+    there = np.arange(most) < n_bins[:, None]
+    enough = edges.shape[1] == most + 1 and (n_bins <= most).all()
+    with np.errstate(invalid="ignore"):
+        whole = enough and (
+            (edges[:, :-1] < edges[:, 1:]) & (left == edges[:, :-1]) & (right == edges[:, 1:])
+        )
+    if not enough or not whole[there].all():
+        names = feature_names(effect)
+        bad = names if not enough else [names[k] for k in np.flatnonzero((there & ~whole).any(1))]
+        raise ValueError(
+            f"{parameter} must have all of its bins, in order, between edges that rise; those of "
+            f"feature {bad[0]!r} are not. Bins must not be selected or sorted: make others with "
+            f"rhale(local, bins=...)."
+        )
 
 
 def _check_kind(dataset: object, name: str, needed: tuple[str, ...], maker: str) -> xr.Dataset:
@@ -409,7 +553,8 @@ def of_part(dataset: xr.Dataset) -> xr.Dataset:
         for dim in PARTS
         if dim in dataset.coords and dim not in dataset.dims
         for key, coordinate in dataset.coords.items()
-        if str(key).startswith(f"{dim}_") and key not in REGION_LABELS
+        # A fact of every feature stays a coordinate.
+        if str(key).startswith(f"{dim}_") and key not in REGION_LABELS and not coordinate.ndim
     }
     return dataset.assign_attrs(own) if own else dataset
 
@@ -425,9 +570,23 @@ def with_outputs(dataset: xr.Dataset, labels: Sequence[Any], names: Sequence[str
             }
         )
     out = dataset.isel({OUTPUT: 0}, drop=True)
+    out.attrs["output_label"] = str(labels[0]) if names and names[0] else ""
     if names and names[0] and out.attrs["output_name"] == "output":
         out.attrs["output_name"] = names[0]
     return out
+
+
+def in_order(dataset: xr.Dataset) -> xr.Dataset:
+    """The same with dimensions in their order, after `transpose` for instance."""
+    local = any(name in dataset for name in ("local_effect", "difference_up"))
+    order = ("obs", *DIMENSIONS) if local else DIMENSIONS
+    known = [dim for dim in dict.fromkeys(order) if dim in dataset.dims]
+    rank = {dim: number for number, dim in enumerate(known)}
+    for one in dataset.variables.values():
+        ranks = [rank[dim] for dim in one.dims if dim in rank]
+        if ranks != sorted(ranks):
+            return dataset.transpose(*known, ...)
+    return dataset
 
 
 def units_of(dataset: xr.Dataset, feature: str | int) -> str:
@@ -449,6 +608,10 @@ def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
     n_bins = int(counts.isel(feature=position) if "feature" in counts.dims else counts)
     bins, edges = slice(0, n_bins), slice(0, n_bins + 1 if n_bins else 0)
     cut = {"bin": bins, "bin_other": bins, "edge": edges, "edge_other": edges}
+    if "cell_edge" in dataset.dims:
+        n_cells = int(dataset["cell_value"].isel(feature=position).notnull().sum())
+        cells, cell_edges = slice(0, max(n_cells - 1, 0)), slice(0, n_cells)
+        cut |= {"cell": cells, "cell_edge": cell_edges, "cell_edge_other": cell_edges}
     # At once: every selection goes through all variables.
     return own_facts(
         dataset.isel(
@@ -515,7 +678,9 @@ def slopes(row: xr.Dataset) -> NDArray[np.float64]:
 
 
 def bin_means(row: xr.Dataset) -> NDArray[np.float64]:
-    """Mean of the local effects in every bin of one feature: where it is linear, at ``x_mean``."""
+    """Mean of the local effects of the rows in every bin of one feature: a line's at ``x_mean``."""
+    if "effect_rows" in row:
+        return np.asarray(row["effect_rows"].values)
     middle = (row["bin_left"].values + row["bin_right"].values) / 2
     away = np.where(slopes(row) == 0, 0.0, row["x_mean"].values - middle)
     return np.asarray(row["effect"].values + slopes(row) * away)

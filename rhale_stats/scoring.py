@@ -11,12 +11,14 @@ from typing import TypeVar
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arrays import accumulate, overlap
+from rhale_stats.arrays import overlap
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.by_part import each_part
+from rhale_stats.curves import curve_of
 from rhale_stats.schema import (
     EFFECT_UNITS,
     OUTPUT_UNITS,
+    check_curves,
     check_effect,
     feature_names,
     one_feature,
@@ -24,6 +26,7 @@ from rhale_stats.schema import (
     slopes,
     software,
 )
+from rhale_stats.validate import checked
 
 T = TypeVar("T", xr.Dataset, xr.DataArray)
 
@@ -40,6 +43,7 @@ SCORES = {
 }
 
 
+@checked
 @each_part
 def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
     r"""Mean absolute errors of an effect against a truth.
@@ -97,7 +101,7 @@ def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
     """
     effect, truth = (
         check_effect(effect),
-        check_effect(truth, "truth", "simulator.truth(effect) or dense_truth"),
+        check_curves(truth, "truth", "simulator.truth(effect) or dense_truth"),
     )
     if "replicate" in effect.dims:
         each = []
@@ -130,6 +134,7 @@ def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
     )
 
 
+@checked
 def mcse(samples: T, dim: str = "replicate") -> T:
     """Monte-Carlo standard error of the mean over ``dim``: standard deviation / sqrt(number).
 
@@ -194,7 +199,7 @@ def _scores(row: xr.Dataset, truth: xr.Dataset) -> dict[str, float]:
     largest, average = overlap.curve_distance(
         grid,
         _true_curve(row, truth, cells, grid),
-        accumulate.curve_at(edges, row["curve"].values, slope, grid),
+        curve_of(row).at(grid),
     )
     return {
         "L_mu": float(np.mean(np.abs(mean - effect))),
@@ -253,8 +258,9 @@ def _true_curve(
     """The true curve at grid points, centred as that of the effect is."""
     curve = overlap.accumulated_at(cells, grid)
     edges = row["edge_value"].values
-    here = accumulate.known_stretch(row["weight_share"].values)
-    start, end = edges[here.start], edges[here.stop]
+    own_curve = curve_of(row)
+    known = own_curve.edges[np.isfinite(own_curve.values)]
+    start, end = known[0], known[-1]
     centering = str(row.attrs["centering"])
     if "cell_effect" in truth:
         own = truth["edge_value"].values

@@ -27,6 +27,7 @@ from rhale_stats.bins import (
     describe,
 )
 from rhale_stats.effects import MISSING, PROGRESS_DELAY
+from rhale_stats.identity import row_coordinate
 from rhale_stats.schema import (
     MISSING_LEVEL,
     OUTPUT,
@@ -39,7 +40,7 @@ from rhale_stats.schema import (
     unit_mapping,
     with_outputs,
 )
-from rhale_stats.validate import as_weights, check_choice, check_finite, first_rows
+from rhale_stats.validate import check_choice, check_finite, checked, first_rows
 
 METHOD = "second-order ALE"
 CENTERINGS = ("ale", "start")
@@ -55,6 +56,7 @@ Rules = BinRule | tuple[BinRule, BinRule]
 Order = str | Sequence[Any] | Mapping[str, str | Sequence[Any]]
 
 
+@checked
 def ale2(
     model: models.Model,
     X: Any,
@@ -163,7 +165,7 @@ def ale2(
     check_choice("weight_kind", weight_kind, ("precision", "frequency"))
     positions = _pair_of(features, table.names)
     rules = check_rules(bins)
-    weight = None if weights is None else as_weights(weights, table.n_rows, weight_kind)
+    weight = table.weights(weights, weight_kind)
     used = np.ones(table.n_rows, dtype=bool) if weight is None else weight > 0
     _check_order(order, table, positions)
     orders = [order_of(order, table, position) for position in positions]
@@ -194,11 +196,7 @@ def ale2(
     out = out.assign({name: parts[0][name] for name in SHARED if name in out})
     attrs = getattr(X, "attrs", {})
     units = unit_mapping(attrs)
-    index = getattr(X, "index", None)
-    single = isinstance(index, pd.Index) and index.nlevels == 1 and index.is_unique
-    out = out.assign_coords(
-        obs=("obs", index.to_numpy() if single else np.arange(table.n_rows))  # type: ignore[union-attr]
-    )
+    out = out.assign_coords(obs=row_coordinate(X, table.n_rows))
     described = [
         ("categorical", "levels") if axis.levels is not None else describe(rule)
         for axis, rule in zip(axes, rules, strict=True)

@@ -30,6 +30,7 @@ from rhale_stats.plots import (
 )
 from rhale_stats.schema import of_part, with_units
 from rhale_stats.second_order_inference import is_surface
+from rhale_stats.validate import checked
 
 # Less than the sum of both main effects, as much, more.
 DIVERGING = LinearSegmentedColormap.from_list(
@@ -47,6 +48,7 @@ ALL = "rows in all fields"
 FINE = 301
 
 
+@checked
 def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool = False) -> Axes:
     """Heat map of a second-order effect, hatched where there are no rows.
 
@@ -250,6 +252,7 @@ def _draw_rug(panel: Axes, surface: xr.Dataset) -> None:
             )  # fmt: skip
 
 
+@checked
 def plot_h_statistics(
     found: xr.Dataset, axes: Sequence[Axes] | NDArray[np.object_] | None = None
 ) -> NDArray[np.object_]:
@@ -396,7 +399,7 @@ def _draw_pairs(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool) -> N
     sns.heatmap(
         values,
         vmin=0,
-        vmax=1 if shares else None,
+        vmax=1 if shares or np.isnan(values).all() else None,
         cmap=colours,
         annot=np.array(texts),
         fmt="",

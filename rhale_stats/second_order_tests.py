@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -27,6 +26,7 @@ from rhale_stats.second_order_inference import (
     score_quantile,
 )
 from rhale_stats.surface_data import is_surface, pair_name
+from rhale_stats.validate import warn
 
 NULLS = {
     "zero": "no interaction on average: all mean second differences are 0",
@@ -92,8 +92,7 @@ def scores(value: FloatArray, se: FloatArray, degrees: FloatArray, least: float)
     se = np.maximum(se, least)
     with np.errstate(invalid="ignore", divide="ignore"):
         t = np.where(there, value / se, 0.0)
-    # Where the t tail underflows, a score is as large as it can be.
-    size = np.minimum(intervals.normal_score(t, np.maximum(degrees, 1e-3)), intervals.MOST)
+    size = intervals.normal_score(t, np.maximum(degrees, 1e-3))
     return np.asarray(np.where(there, np.sign(value) * size, 0.0))
 
 
@@ -176,11 +175,10 @@ def compared(
     pairs = _are_pairs(a, b, paired)
     unshared = int((a["supported"].values != b["supported"].values).sum())
     if unshared:
-        warnings.warn(
+        warn(
             f"{unshared} of {a['supported'].size} cells have rows in only one of a and b: behind "
             f"them the surface of the other takes a neighbouring cell's second difference, and a "
-            f"difference of the surfaces may come from there. Use wider bins.",
-            stacklevel=4,
+            f"difference of the surfaces may come from there. Use wider bins."
         )
     of = Estimate.of(_difference(a, b)) if pairs else Estimate.of(a).less(Estimate.of(b))
     of_edges, of_cells = np.random.default_rng(rng).spawn(2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats import models
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.validate import check_count, check_finite
+from rhale_stats.parallel import ignoring, numpy_state_kept
+from rhale_stats.validate import aligned, check_count, check_finite
 
 # Rows that stand for all others where Shapley values leave a feature out.
 BACKGROUND = 100
@@ -24,6 +24,7 @@ ALGORITHMS = {
 
 def given_column(shap_values: Any, table: models.Table, position: int) -> FloatArray:
     """Shapley values of one column, (row,), from what was given for it or for all."""
+    shap_values = aligned(shap_values, table.index, "shap_values")
     values = np.asarray(getattr(shap_values, "values", shap_values), dtype=np.float64)
     n_rows, n_columns = table.n_rows, len(table.names)
     if values.shape not in ((n_rows,), (n_rows, n_columns)):
@@ -44,9 +45,8 @@ def shapley_values(
 ) -> tuple[FloatArray, str]:
     """Shapley values of all columns, (row, column, output), and how they were computed."""
     try:
-        with warnings.catch_warnings():
-            # Its colour maps are made in a way that Matplotlib is about to drop.
-            warnings.simplefilter("ignore", PendingDeprecationWarning)
+        # Its colour maps are made in a way that Matplotlib is about to drop.
+        with ignoring(PendingDeprecationWarning):
             import shap
     except ImportError as error:
         raise ImportError(
@@ -68,23 +68,40 @@ def shapley_values(
     codes = _Codes.of(table, others)
 
     def output(values: NDArray[Any]) -> FloatArray:
-        answer = asked.ask(codes.table(values))
+        try:
+            answer = asked.ask(codes.table(values))
+        except (models.ModelError, models.UnknownOutputError):
+            raise
+        except Exception as error:
+            raise models.ModelError(
+                f"model raised {type(error).__name__} on {len(values)} rows of X with columns of "
+                f"the background: {error}"
+            ) from error
+        n_bad = np.count_nonzero(~np.isfinite(answer).all(axis=1))
+        if n_bad:
+            raise models.ModelError(
+                f"model must return finite numbers; got NaN or infinity in {n_bad} of "
+                f"{len(answer)} rows of X with columns of the background."
+            )
         return answer if answer.shape[1] > 1 else answer[:, 0]
 
-    # It seeds NumPy's global generator.
-    state = np.random.get_state()  # noqa: NPY002
-    try:
-        explainer = shap.Explainer(
-            output,
-            shap.maskers.Independent(codes.others, max_samples=others.n_rows),
-            seed=int(rng.integers(2**31)),
-        )
-        found = explainer(codes.rows, silent=True)
-    finally:
-        np.random.set_state(state)  # noqa: NPY002
-    values = np.asarray(found.values, dtype=np.float64)
-    name = type(explainer).__name__
-    return values.reshape(*codes.rows.shape, -1), ALGORITHMS.get(name, f"shap, {name}")
+    # It seeds NumPy's global generator, and draws from it.
+    with numpy_state_kept():
+        masker = shap.maskers.Independent(codes.others, max_samples=others.n_rows)
+        # The library takes values within 1e-5 of each other for the same.
+        masker.invariants = codes.same
+        explainer = shap.Explainer(output, masker, seed=int(rng.integers(2**31)))
+        name = type(explainer).__name__
+        # A row like all of the background, which has no effect, it cannot explain.
+        rows = np.array([not codes.same(row).all() for row in codes.rows])
+        if rows.any():
+            found = np.asarray(explainer(codes.rows[rows], silent=True).values, dtype=np.float64)
+            found = found.reshape(rows.sum(), len(table.names), -1)
+        else:
+            found = np.zeros((0, len(table.names), asked.at_rows().shape[1]))
+    values = np.zeros((table.n_rows, *found.shape[1:]))
+    values[rows] = found
+    return values, ALGORITHMS.get(name, f"shap, {name}")
 
 
 class _Codes(NamedTuple):
@@ -122,6 +139,10 @@ class _Codes(NamedTuple):
             columns.append(codes.astype(np.float64))
         rows = np.column_stack(columns)
         return cls(table, levels, rows[: table.n_rows], rows[table.n_rows :])
+
+    def same(self, row: FloatArray) -> NDArray[np.bool_]:
+        """Where the background, (row, column), has the values of a row."""
+        return np.asarray((row == self.others) | (np.isnan(row) & np.isnan(self.others)))
 
     def table(self, values: FloatArray) -> pd.DataFrame | NDArray[np.floating[Any]]:
         """Numbers as the model receives them."""

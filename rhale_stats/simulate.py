@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, ndtr
 
 from rhale_stats.bins import EqualWidthBins
+from rhale_stats.curves import curve_of
 from rhale_stats.effects import local_effects, rhale
 from rhale_stats.models import Model
 from rhale_stats.schema import (
@@ -29,7 +30,8 @@ from rhale_stats.schema import (
     stacked,
     variable,
 )
-from rhale_stats.validate import check_count
+from rhale_stats.seeds import source_of
+from rhale_stats.validate import check_count, checked
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Function: TypeAlias = Callable[[FloatArray], FloatArray]
@@ -112,7 +114,8 @@ class Simulator:
         n : int
             Number of rows, at least 1.
         rng : Generator, int or None
-            Source of randomness, or its seed.
+            Source of randomness, or its seed. None draws anew; ``attrs["seed"]`` of the table
+            reproduces it (-1 with a Generator).
 
         Returns
         -------
@@ -125,8 +128,11 @@ class Simulator:
             ``n`` below 1.
         """
         check_count("n", n, 1)
-        drawn = self._draw(n, np.random.default_rng(rng))
-        return pd.DataFrame(dict(zip(self.columns, drawn, strict=True)))
+        generator, seed = source_of(rng)
+        drawn = self._draw(n, generator)
+        table = pd.DataFrame(dict(zip(self.columns, drawn, strict=True)))
+        table.attrs["seed"] = seed
+        return table
 
     def truth(self, effect: xr.Dataset) -> xr.Dataset:
         """Exact values of what ``effect`` estimates, on its own bins.
@@ -164,16 +170,17 @@ class Simulator:
                     f"effect.sel(feature=[...])."
                 )
             row = one_feature(effect, name)
-            there = row["curve"].notnull().values
             centering = str(effect.attrs["centering"])
             linear = slopes(row) != 0 if "slope" in row else None
+            curve = curve_of(row)
+            there = curve.edges[np.isfinite(curve.values)]
             rows.append(_truth(known[name], row["edge_value"].values, linear, there, centering))
         arrays = stacked(rows, effect.sizes["bin"], cell=CELLS, cell_edge=CELLS + 1)
         cell_value = arrays.pop("cell_value")
         return xr.Dataset(
             {name: variable(name, array) for name, array in arrays.items()},
             {
-                **effect.drop_dims("line_moment", errors="ignore").coords,
+                **effect.drop_dims(["line_moment", "cell", "cell_edge"], errors="ignore").coords,
                 "cell_value": variable("cell_value", cell_value),
             },
             {
@@ -615,16 +622,20 @@ def _truth(
     marginal: Marginal,
     edges: FloatArray,
     linear: NDArray[np.bool_] | None,
-    known: NDArray[np.bool_],
+    known: FloatArray,
     centering: str,
 ) -> dict[str, FloatArray | float]:
-    """Truth of one feature; ``known`` says at which edges the estimate has a curve."""
+    """Truth of one feature; ``known`` are places at which the estimate has a curve."""
     if not len(edges):
         return dict.fromkeys((*TRUE_VALUES, *(() if linear is None else ("slope",))), np.nan)
     effect, variance, bin_error, slope = _bin_truths(marginal, edges, linear)
     curve = np.concatenate([[0.0], np.cumsum(effect * np.diff(edges))])
-    start, end = edges[known][[0, -1]]
-    level = curve[known][0] + _mean_of_curve(marginal, start, end, centering)
+    start, end = float(known[0]), float(known[-1])
+    to_start = (
+        _bin_truths(marginal, np.array([edges[0], start]), None)[0] if start > edges[0] else 0.0
+    )
+    level = float(np.sum(to_start * (start - edges[0])))
+    level += _mean_of_curve(marginal, start, end, centering)
     cells = _cell_edges(edges)
     narrow = _Pieces(cells, marginal.breaks, CELL_NODES, CELL_WEIGHTS)
     width = np.diff(cells)
@@ -704,6 +715,7 @@ class _Pieces:
         return np.add.reduceat(pieces, self.starts)
 
 
+@checked
 def dense_truth(
     model: Model,
     jacobian: Any,
@@ -755,10 +767,18 @@ def dense_truth(
     0.5
     """
     local = local_effects(model, X, jacobian=jacobian, features=features)
-    truth = rhale(local, bins=EqualWidthBins(n_bins), centering=centering, std_error_moments=False)
-    noise = (
-        truth["heterogeneity"] / np.sqrt(truth["n_effective"].where(truth["n_obs"] > 0))
-    ).values
-    truth["effect_se"] = variable("effect_se", noise, source="rows", kind="central limit theorem")
+    truth = rhale(
+        local,
+        bins=EqualWidthBins(n_bins),
+        centering=centering,
+        weighting="rows",
+        std_error_moments=False,
+    )
+    noise = truth["heterogeneity"] / np.sqrt(truth["n_effective"].where(truth["n_obs"] > 0))
+    _, values, facts = variable(
+        "effect_se", noise.values, source="rows", kind="central limit theorem"
+    )
+    # The dimensions of several outputs too.
+    truth["effect_se"] = noise.dims, values, facts
     truth.attrs["method"] = "dense truth"
     return truth

@@ -10,7 +10,7 @@ from rhale_stats.arrays import accumulate, categories, intervals
 from rhale_stats.arrays.accumulate import Sizes
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.by_part import each_part
-from rhale_stats.inference import check_boot, draws_of, line_moments_of, pieces_of
+from rhale_stats.inference import check_boot, draws_of, fit_of
 from rhale_stats.schema import (
     Estimates,
     check_effect,
@@ -21,7 +21,7 @@ from rhale_stats.schema import (
     stacked,
     variable,
 )
-from rhale_stats.validate import check_level
+from rhale_stats.validate import check_level, checked
 
 SIZES = Sizes._fields
 NORMALISED = ("naled", "naler_min", "naler_max")
@@ -39,11 +39,10 @@ def sizes_of(row: xr.Dataset) -> dict[str, float]:
     if is_categorical(row):
         values = categories.sizes(curve, row["level_share"].values)
         return {name: float(value) for name, value in zip(SIZES, values, strict=True)}
-    here = accumulate.known_stretch(row["weight_share"].values)
-    pieces = pieces_of(row).stretch(here)
-    line = line_moments_of(row)[here]
+    fit = fit_of(row)
+    pieces, line = fit.pieces, fit.cells.line[fit.cells.here]
     found = accumulate.sizes(
-        curve[here.start : here.stop + 1],
+        fit.curve,
         pieces.mean,
         pieces.slope,
         pieces.edges,
@@ -59,10 +58,11 @@ def _centre(row: xr.Dataset) -> float:
     curve = row["curve"].values
     if is_categorical(row):
         return float(np.sum(row["level_share"].values * curve))
-    here = accumulate.known_stretch(row["weight_share"].values)
-    return accumulate.mean_of_curve(curve[here.start : here.stop + 1], pieces_of(row).stretch(here))
+    fit = fit_of(row)
+    return accumulate.mean_of_curve(fit.curve, fit.pieces)
 
 
+@checked
 @each_part
 def effect_sizes(
     effect: xr.Dataset,

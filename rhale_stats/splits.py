@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arrays.binning import bin_edges, is_resolved, regular_axis
 from rhale_stats.arrays.moments import BLOCK_ROWS, FloatArray, IntArray, cell_index, part
 from rhale_stats.arrays.regions import all_subsets, one_against_rest
+from rhale_stats.identity import row_labels
 from rhale_stats.schema import feature_names
-from rhale_stats.validate import check_finite
+from rhale_stats.validate import check_finite, storable
 
 THRESHOLDS = ("quantile", "equal_width", "exact")
 # Up to so many levels every subset is tried, and not only each level against the rest.
@@ -80,10 +81,16 @@ def conditioning_columns(
             f"conditioning must have a row for each of the {local.sizes['obs']} rows of local; got "
             f"{len(rows)}."
         )
-    obs = local["obs"].values
-    if isinstance(given, pd.DataFrame) and not np.array_equal(rows.index.to_numpy(), obs):
-        plain = np.arange(len(obs))
-        if not (np.array_equal(rows.index.to_numpy(), plain) or np.array_equal(obs, plain)):
+    obs = row_labels(local)
+    if isinstance(given, pd.DataFrame) and obs is not None:
+        own, labels, numbers = (
+            pd.Index(storable(rows.index)),
+            pd.Index(obs),
+            pd.RangeIndex(len(obs)),
+        )
+        # Rows that are only numbered have no labels, unless those of local are numbers as well.
+        unlabelled = own.equals(numbers) and not labels.sort_values().equals(numbers)
+        if not (own.equals(labels) or unlabelled):
             raise ValueError(
                 "conditioning must have the index of the rows of local, in the same order; its "
                 "index differs. Reindex it: conditioning.loc[local['obs'].values]."

@@ -16,10 +16,12 @@ from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 
 from rhale_stats import h_statistic_tables, meaning, profile_tables, second_order_tests
 from rhale_stats import second_order_inference as second_order
-from rhale_stats.arrays.accumulate import curve_at, turning_points
+from rhale_stats.arrays.accumulate import turning_points
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.intervals import around, student
 from rhale_stats.by_part import each_part
+from rhale_stats.curves import curve_of, has_cells
+from rhale_stats.effects import check_same_model
 from rhale_stats.h_statistic_inference import is_h_difference
 from rhale_stats.h_statistics import is_h_statistics
 from rhale_stats.inference import bin_degrees, fit_of, row_degrees, std_error
@@ -36,15 +38,15 @@ from rhale_stats.schema import (
     is_categorical,
     kept_interval,
     level_names,
+    method_text,
     of_part,
     one_feature,
     position_of,
-    slopes,
     units_of,
     with_units,
 )
 from rhale_stats.unbiasedness import FINE, LARGE, TESTED_ROWS, TOO_FEW, linear_bin_error
-from rhale_stats.validate import check_level
+from rhale_stats.validate import check_level, checked
 
 MOST_DIGITS = 17
 COLUMN_SEPARATOR = "   "
@@ -98,6 +100,7 @@ CHECKED = (
 )
 
 
+@checked
 @each_part
 def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     """Bin effects as a table, one row a feature and bin.
@@ -227,6 +230,7 @@ def _turned(results: Any) -> Any:
     return of_part(in_order(results)) if isinstance(results, xr.Dataset) else results
 
 
+@checked
 @each_part
 def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     """One row a feature: average effect with its interval, heterogeneity, extent of the curve.
@@ -335,16 +339,19 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
 
 def _extent(row: xr.Dataset) -> tuple[float, float]:
     """Smallest and largest value of the curve of one feature, wherever on the axis it has them."""
-    edges, curve, slope = row["edge_value"].values, row["curve"].values, slopes(row)
-    if np.isnan(curve).all():
+    curve = curve_of(row)
+    if np.isnan(curve.values).all():
         return np.nan, np.nan
-    turns = turning_points(edges, row["effect"].values, slope)
-    values = np.concatenate([curve, curve_at(edges, curve, slope, turns)])
     if meaning.of_effects(row) == meaning.ZERO:
         return 0.0, 0.0
+    turns = np.zeros(0)
+    if not has_cells(row):
+        turns = turning_points(curve.edges, row["effect"].values, curve.slope)
+    values = np.concatenate([curve.values, curve.at(turns)])
     return float(np.nanmin(values)), float(np.nanmax(values))
 
 
+@checked
 @each_part
 def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
     """The rows with what was estimated for them, one row an observation.
@@ -369,6 +376,9 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
     ------
     KeyError
         A feature of ``effect`` is not in ``local``.
+    ValueError
+        ``local`` has the rows of ``effect``, but the local effects of another model, output or
+        scale.
 
     Examples
     --------
@@ -380,6 +390,7 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
     ['x0', 'x0.local_effect', 'x0.bin', 'x0.effect', 'x0.residual', 'x0.curve']
     """
     local, effect = check_local(local), check_effect(effect)
+    check_same_model(local, effect)
     columns: dict[str, object] = {}
     if "weight" in local:
         columns["weight"] = local["weight"].values
@@ -391,6 +402,11 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
         mean, curve = np.full(len(x), np.nan), np.full(len(x), np.nan)
         edges = row["edge_value"].values
         inside = np.zeros(len(x), dtype=bool)
+        if is_categorical(row) != is_categorical(rows):
+            raise ValueError(
+                f"local must be what effect was made from; feature {name!r} has levels in one of "
+                f"them and an axis in the other."
+            )
         if is_categorical(row):
             there = ~np.isnan(x)
             at = x[there].astype(np.int64)
@@ -402,7 +418,7 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
             k = bin_index(edges, x)
             number[:] = k
             mean = np.where(inside, effect_at(row, x, k), np.nan)
-            curve = curve_at(edges, row["curve"].values, slopes(row), x)
+            curve = curve_of(row).at(x)
         number[~inside] = pd.NA
         columns |= {
             name: x,
@@ -415,6 +431,7 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
     return pd.DataFrame(columns, index=pd.Index(local["obs"].values, name="obs"))
 
 
+@checked
 @each_part
 def summary(
     effect: xr.Dataset, feature: str | int | None = None, *, level: float = 0.95
@@ -1059,8 +1076,8 @@ def _h_summary(found: xr.Dataset, feature: str | int | None, level: float) -> Su
         columns = [name for stem in ("h2", "h") for name in (stem, *(f"{stem}_{e}" for e in ends))]
     above = _reasons(table)
     lines = [
-        [ABOVE_ONE if name == "h2" and why else _number(line[name]) for name in columns]
-        for why, (_, line) in zip(above, table.iterrows(), strict=True)
+        [ABOVE_ONE if name == "h2" and reason else _number(line[name]) for name in columns]
+        for reason, (_, line) in zip(above, table.iterrows(), strict=True)
     ]
     output = with_units(attrs["output_name"], attrs["output_units"])
     notes = [
@@ -1201,18 +1218,8 @@ def _header(effect: xr.Dataset, title: str, body: SimpleTable, source: str) -> S
     attrs = effect.attrs
     if "region_rule" in effect.coords:
         title = f"{title}, where {effect['region_rule'].values}"
-    methods = np.atleast_1d(
-        effect.coords["local_effect_method"].values
-        if "local_effect_method" in effect.coords
-        else attrs.get("local_effect_method", "unknown")
-    )
     cells = [
-        [
-            "Rows:",
-            f"{attrs['n_rows']}",
-            "Local effects:",
-            ", ".join(dict.fromkeys(map(str, methods))),
-        ],
+        ["Rows:", f"{attrs['n_rows']}", "Local effects:", method_text(effect)],
         ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
         ["Uncertainty:", meaning.uncertainty(source), "", ""],
     ]

@@ -7,7 +7,6 @@ only where the truth is known. Differences of neighbouring rows show it everywhe
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +25,7 @@ from rhale_stats.effects import (
     ARRAY,
     FRAME,
     NUMBERED_FRAME,
+    STD_ERROR_MOMENTS,
     THREADS_FROM,
     Rows,
     check_same_rows,
@@ -35,7 +35,9 @@ from rhale_stats.effects import (
     own_columns,
     resolution,
 )
+from rhale_stats.identity import check_same_output, fingerprint_of, model_facts
 from rhale_stats.inference import ADJUSTMENTS, adjusted, std_error
+from rhale_stats.parallel import cpus
 from rhale_stats.schema import (
     Estimates,
     bin_means,
@@ -49,7 +51,8 @@ from rhale_stats.schema import (
     stacked,
     variable,
 )
-from rhale_stats.validate import check_choice, check_significance
+from rhale_stats.seeds import seeded
+from rhale_stats.validate import check_choice, check_significance, checked
 
 # Forms of a table that local effects know well enough to make it again.
 TABLES = (ARRAY, FRAME, NUMBERED_FRAME)
@@ -93,13 +96,15 @@ FACTS: dict[str, dict[str, str]] = {
 }
 
 
+@checked
+@seeded
 @each_part
 def check_unbiased(
     local: xr.Dataset,
     effect: xr.Dataset,
     *,
     adjust: str = "holm",
-    rng: np.random.Generator | int | None = 0,
+    rng: np.random.Generator | int | None = None,
     significance: float = 0.05,
 ) -> xr.Dataset:
     r"""Check of Theorem 1, bin by bin: how much of the variance is heterogeneity, how much not.
@@ -115,8 +120,9 @@ def check_unbiased(
     adjust : str, default "holm"
         Adjustment of the p-values over all bins and features, a method of statsmodels'
         ``multipletests``, or "none".
-    rng : Generator, int or None, default 0
-        Orders rows with equal values of the feature, which have no order of their own.
+    rng : Generator, int or None
+        Orders rows with equal values of the feature, which have no order of their own. ``seed`` as
+        in `confband`.
     significance : float, default 0.05
         A bin is called biased where its adjusted p-value is below this.
 
@@ -184,6 +190,7 @@ def check_unbiased(
             "keeps the check that it was made with."
         )
     effect = effect if "heterogeneity_se" in effect else std_error(effect)
+    check_same_output(local, effect, ("local", "effect"))
     names = feature_names(effect)
     own = own_columns(estimation_rows(local, effect), names)
     streams = np.random.default_rng(rng).spawn(len(names))
@@ -194,7 +201,7 @@ def check_unbiased(
             return dict.fromkeys(CHECKS, np.nan)
         return _check(row, *own[names[number]], streams[number])
 
-    threads = 1 if local["x"].size < THREADS_FROM else (os.cpu_count() or 1)
+    threads = 1 if local["x"].size < THREADS_FROM else cpus()
     arrays = stacked(map_features(of_feature, range(len(names)), threads), effect.sizes["bin"])
     decided: dict[str, str | float] = {"adjust": adjust, "significance": significance}
     pvalues = {
@@ -220,7 +227,7 @@ def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator)
     edges = row["edge_value"].values
     x = rows.x[position]
     name = str(row["feature"].values)
-    check_same_rows(row, x, rows)
+    check_same_rows(row, rows, position)
     _check_written_out(rows)
     ordered = bin_error.ordered_rows(
         edges,
@@ -255,6 +262,9 @@ def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator)
         se = bin_error.bin_error_se(found, excess, weights)
     # The effect of a linear bin is that in its middle, wherever its rows are.
     away = np.where(slope == 0, x_mean - (edges[:-1] + edges[1:]) / 2, 0.0)
+    if "effect_rows" in row:
+        # Nor does an average along the axis depend on where the rows are.
+        away = np.zeros(len(away))
     return {
         "sigma2_star": variance,
         "heterogeneity_within": np.sqrt(found.variance),
@@ -330,6 +340,7 @@ def linear_bin_error(effect: xr.Dataset, *, significance: float) -> xr.DataArray
     return effect["effect"].copy(data=large)
 
 
+@checked
 @each_part
 def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
     r"""Heterogeneity without the bin error: from differences of neighbouring rows.
@@ -346,13 +357,13 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
     Dataset
         ``check`` with ``heterogeneity`` = ``heterogeneity_within``, its standard error, and
         ``curve_std``, ``curve_std_sum``, ``heterogeneity_index`` and ``heterogeneity_output`` made
-        from it. The effects, the curve and their standard errors stay: the bin error is part of
-        how well a mean over the bin is known.
+        from it, without the intervals that these had. The effects, the curve, their standard errors
+        and intervals stay: the bin error is part of how well a mean over the bin is known.
 
     Raises
     ------
     ValueError
-        ``check`` is no check, or one of other bins.
+        ``check`` is no check, or one of other bins, rows or of another model.
     TypeError
         ``effect`` or ``check`` is no Dataset.
 
@@ -383,6 +394,13 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
             "check must be of the bins of effect; these have other edges or rows. Run "
             "check_unbiased(local, effect) again."
         )
+    for name in feature_names(check):
+        own, other = (fingerprint_of(one_feature(one, name)) for one in (effect, check))
+        if own and other and own != other:
+            raise ValueError(
+                f"check must be of effect; that of feature {name!r} is of other rows or of another "
+                f"model. Run check_unbiased(local, effect) again."
+            )
     rows = [_spread(one_feature(check, name)) for name in feature_names(check)]
     arrays = stacked(rows, check.sizes["bin"])
     arrays["heterogeneity"] = check["heterogeneity_within"].values
@@ -392,18 +410,9 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
         out[name].attrs["estimator"] = "differences of neighbouring rows, math [13]"
     target = check["heterogeneity_within"].attrs["long_name"]
     out["heterogeneity_se"].attrs["target"] = f"{target}, math [13]"
-    # Standard errors and intervals belong to the estimators that they were made for.
-    out = out.drop_vars(
-        [
-            "heterogeneity_ci",
-            "third_moment",
-            "fourth_moment",
-            "x_variance",
-            "x_covariance",
-            "line_moments",
-        ],
-        errors="ignore",
-    )
+    # Intervals, bands and moments belong to the estimators that they were made for.
+    of_replaced = {f"{name}{what}" for name in arrays for what in ("_ci", "_band")}
+    out = out.drop_vars([*of_replaced, *STD_ERROR_MOMENTS, "line_moments"], errors="ignore")
     out.attrs["debiased"] = "heterogeneity from differences of neighbouring rows, math [13]"
     return out
 
@@ -429,6 +438,7 @@ def _spread(row: xr.Dataset) -> Estimates:
     }
 
 
+@checked
 @each_part
 def jump_check(
     model: models.Model,
@@ -449,6 +459,7 @@ def jump_check(
     ----------
     model : callable, object with ``predict``, or statsmodels results
         As in `local_effects`. Called once a feature, with the rows at both edges below each other.
+        Of a classifier, or of several outputs, the scale and the output are those of ``local``.
     local, effect : Dataset
         Local effects, and what `rhale` made of them.
     X : DataFrame or array_like of shape (n_rows, n_columns), optional
@@ -469,7 +480,7 @@ def jump_check(
     ------
     ValueError
         ``X`` is needed, or is another table than that of ``local``; ``local`` is not what
-        ``effect`` was made from.
+        ``effect`` was made from, or does not know its scale and the model has several.
     KeyError
         A feature of ``effect`` is not in ``local``.
     ModelError
@@ -490,7 +501,7 @@ def jump_check(
     >>> import rhale_stats as rs
     >>> example = rs.simulate.OppositeGroups()
     >>> X = example.sample(500, rng=0)
-    >>> local = rs.local_effects(example.model, X, jacobian=example.jacobian)
+    >>> local = rs.local_effects(None, X, jacobian=example.jacobian)
     >>> effect = rs.rhale(local, bins=rs.EqualWidthBins(5))
     >>> check = rs.jump_check(example.model, local, effect)
     >>> check["jump_spread"].sel(feature="x3").round(1).values
@@ -499,6 +510,7 @@ def jump_check(
     local, effect = check_local(local), check_effect(effect)
     refuse_categorical(effect, "jump_check")
     check_choice("adjust", adjust, ADJUSTMENTS)
+    check_same_output(local, effect, ("local", "effect"))
     table = models.as_table(_table(local) if X is None else X)
     if table.n_rows != local.sizes["obs"]:
         raise ValueError(
@@ -506,7 +518,7 @@ def jump_check(
         )
     used = is_used_row(local, effect)
     own = own_columns(estimation_rows(local, effect), feature_names(effect))
-    differences = models.DifferenceQuotients(model, table, single=True)
+    differences = models.DifferenceQuotients(model, table, *_asked(local, model), single=True)
     estimates: list[Estimates] = []
     for name in feature_names(effect):
         row = one_feature(effect, name)
@@ -523,7 +535,7 @@ def jump_check(
             )
         rows, number = own[name]
         x, g = rows.x[number], rows.local_effect[number]
-        check_same_rows(row, x, rows)
+        check_same_rows(row, rows, number)
         edges, there = row["edge_value"].values, ~np.isnan(given)
         # Rows left out of the estimate get bins as well: the model sees whole tables.
         k, here = bin_index(edges, given[there]), used[there]
@@ -546,6 +558,26 @@ JUMPS: dict[str, dict[str, str]] = {
     "jump_spread": {"estimator": "sd of f(right) - f(left) beyond that of local effect * width"},
     "jump_pvalue": {"null": "the derivative sees all that f does", "missing": NO_PVALUE},
 }
+
+
+def _asked(local: xr.Dataset, model: object) -> tuple[str | None, str]:
+    """Output and scale of the model that the local effects are of.
+
+    A model that is no classifier has one scale. Where the local effects do not say which of a
+    classifier's they are of, as those of a Jacobian, nobody knows.
+    """
+    facts = model_facts(local)
+    scale = str(facts.get("scale", ""))
+    if not scale:
+        if models.is_classifier(model):
+            raise ValueError(
+                "local must say on which scale of the classifier it is; this one does not, as it "
+                "is of a jacobian or of an older version. Pass the function whose derivatives it "
+                "holds as the model: jump_check(lambda X: clf.decision_function(X), local, effect),"
+                " or clf.predict_proba(X)[:, 1]."
+            )
+        scale = "response"
+    return str(facts.get("output_label", "")) or None, scale
 
 
 def _table(local: xr.Dataset) -> Any:

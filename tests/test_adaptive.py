@@ -312,7 +312,9 @@ def test_heterogeneity_and_its_within_are_unbiased():
     x = rng.uniform(size=(60, N_SAMPLES))
     g = 6 * x + rng.normal(size=x.shape)
     local = local_of(x, g)
-    check = rs.check_unbiased(local, rs.rhale(local, bins=Lines((0, 1), (True,))), adjust="none")
+    check = rs.check_unbiased(
+        local, rs.rhale(local, bins=Lines((0, 1), (True,))), adjust="none", rng=0
+    )
     for name in ("heterogeneity", "heterogeneity_within"):
         squares = check[name].values[:, 0] ** 2
         error = squares.std(ddof=1) / np.sqrt(N_SAMPLES)
@@ -330,7 +332,9 @@ def test_what_a_line_leaves_is_bin_error(rng):
     """A parabola under a line: bin error h^4 m^2 / 180 on top of the noise, found and tested."""
     x = rng.uniform(size=4000)
     local = local_of(x, 6 * x**2 + 0.3 * rng.normal(size=4000))
-    check = rs.check_unbiased(local, rs.rhale(local, bins=Lines((0, 1), (True,)))).isel(feature=0)
+    check = rs.check_unbiased(local, rs.rhale(local, bins=Lines((0, 1), (True,))), rng=0).isel(
+        feature=0
+    )
     truth = 36 / 180
     assert abs(check["bin_error"][0] - truth) < 4 * check["bin_error_se"][0]
     assert check["verdict"][0] == "bias larger than standard error"

@@ -609,3 +609,21 @@ def test_chosen_edges_given_again_are_the_same_bins(rule):
         if "slope" not in effect:
             assert_allclose(again["effect"], effect["effect"], rtol=1e-9, atol=1e-12)
             assert_allclose(again["heterogeneity"], effect["heterogeneity"], rtol=1e-9)
+
+
+def test_rules_with_given_edges_are_values():
+    """code.md B16: == raised ValueError, hash TypeError."""
+    rules = (
+        lambda: rs.GivenBins([0, 1, 2]),
+        lambda: rs.GivenBins({"a": [0, 1], "b": [0, 1, 3]}),
+        lambda: rs.GivenBins({"b": (0.0, 1.0, 3.0), "a": np.array([0, 1])}),
+    )
+    for rule in rules:
+        assert rule() == rule()
+        assert hash(rule()) == hash(rule())
+        assert {rule(): "found"}[rule()] == "found"
+        assert eval(repr(rule()), {"GivenBins": rs.GivenBins}) == rule()
+    assert rules[1]() == rules[2]()
+    assert rs.GivenBins([0, 1, 2]) != rs.GivenBins([0, 1, 3])
+    assert rs.GivenBins([0, 1]) != rs.GivenBins({"a": [0, 1]})
+    assert repr(rs.GivenBins(np.array([0, 0.1, 2]))) == "GivenBins(edges=(0.0, 0.1, 2.0))"

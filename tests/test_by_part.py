@@ -56,15 +56,15 @@ FUNCTIONS = {
         effect, local, groups=(local["obs"].values // 3)
     ),
     "confint": lambda local, effect: rs.confint(effect),
-    "confband": lambda local, effect: rs.confband(effect, n_draws=2000),
+    "confband": lambda local, effect: rs.confband(effect, n_draws=2000, rng=0),
     "bootstrap": lambda local, effect: rs.bootstrap(
         local, effect, n_resamples=20, rng=0, progress=False
     ),
     "confint of bootstrap": lambda local, effect: rs.confint(
         effect, rs.bootstrap(local, effect, n_resamples=40, rng=0, progress=False), method="basic"
     ),
-    "check_unbiased": lambda local, effect: rs.check_unbiased(local, effect),
-    "debias": lambda local, effect: rs.debias(effect, rs.check_unbiased(local, effect)),
+    "check_unbiased": lambda local, effect: rs.check_unbiased(local, effect, rng=0),
+    "debias": lambda local, effect: rs.debias(effect, rs.check_unbiased(local, effect, rng=0)),
     "effect_sizes": lambda local, effect: rs.effect_sizes(effect),
     "wald_test": lambda local, effect: rs.wald_test(effect),
     "equivalence_test": lambda local, effect: rs.equivalence_test(effect, 10.0),
@@ -120,12 +120,12 @@ def test_one_region_is_an_effect_like_any_other(local, tree, effect):
 
 
 def test_two_regions_are_compared(effect):
-    found = rs.compare(effect.isel(region=0), effect.isel(region=1))
+    found = rs.compare(effect.isel(region=0), effect.isel(region=1), rng=0)
     assert float(found["p_value"].item()) < 0.001
     rules = [str(rule) for rule in effect["region_rule"].values]
     assert [found.attrs["region_of_a"], found.attrs["region_of_b"]] == rules
     assert not [name for name in found.coords if str(name).startswith("region")]
-    both = rs.compare(effect, effect)
+    both = rs.compare(effect, effect, rng=0)
     assert_array_equal(both["region_rule"], rules)
     assert_allclose(both["p_value"], 1)
 
@@ -149,7 +149,11 @@ def test_a_tree_without_splits_has_one_region(local):
     effect = rs.std_error(rs.regional_rhale(local, tree))
     assert effect["region_rule"].dims == ("region",)
     assert effect["bin_left"].dims == ("region", "feature", "bin")
-    for regional in (rs.confint(effect), rs.wald_test(effect), rs.check_unbiased(local, effect)):
+    for regional in (
+        rs.confint(effect),
+        rs.wald_test(effect),
+        rs.check_unbiased(local, effect, rng=0),
+    ):
         assert regional["region_rule"].values.tolist() == ["all rows"]
     expected = rs.std_error(rs.rhale(local.isel(feature=[1])))
     assert_same(effect, 0, expected)

@@ -549,7 +549,7 @@ def test_what_needs_an_axis_refuses_levels():
     effect = rs.ale_from_local(local, bins=rs.EqualWidthBins(3))
     for call in (
         lambda: rs.rhale(local),
-        lambda: rs.check_unbiased(local, effect),
+        lambda: rs.check_unbiased(local, effect, rng=0),
         lambda: rs.jump_check(model, local, effect),
         lambda: rs.regions(local, "x"),
         lambda: rs.plot_bins(effect, local, "c"),
@@ -564,7 +564,7 @@ def test_what_needs_an_axis_refuses_levels():
         model, frame, features="x", method="finite_difference", bins=rs.EqualWidthBins(3)
     )
     np.testing.assert_array_equal(numbers["local_effect"], alone["local_effect"])
-    assert rs.check_unbiased(numbers, effect.sel(feature=["x"]))["verdict"].size == 3
+    assert rs.check_unbiased(numbers, effect.sel(feature=["x"]), rng=0)["verdict"].size == 3
 
 
 @pytest.mark.parametrize("bins", [rs.AdaptiveBins(), rs.BestEqualWidthBins(), rs.OptimalBins()])
@@ -575,7 +575,7 @@ def test_beside_features_with_any_rule_for_bins(bins):
         return model(t) + 5 * t["x"].to_numpy() ** 2
 
     local = rs.ale_local_effects(f, frame, features=["c", "x", "b"], bins=bins, order={"c": LEVELS})
-    effect = rs.confband(rs.confint(rs.ale_from_local(local, bins=bins)))
+    effect = rs.confband(rs.confint(rs.ale_from_local(local, bins=bins)), rng=0)
     alone = ale_c(frame, f=f)
     for name in ("curve", "curve_cov"):
         cut = effect[name].sel(feature=["c"])
@@ -623,7 +623,7 @@ def test_numbers_are_not_touched_by_levels_beside_them(both):
     np.testing.assert_array_equal(rs.vcov(effect, "x"), rs.vcov(expected, "x"))
     tests = [rs.wald_test(one, adjust="none").sel(feature="x") for one in (effect, expected)]
     assert tests[0]["p_value"] == tests[1]["p_value"]
-    bands = [rs.confband(rs.confint(one)).sel(feature="x") for one in (effect, expected)]
+    bands = [rs.confband(rs.confint(one), rng=0).sel(feature="x") for one in (effect, expected)]
     np.testing.assert_array_equal(bands[0]["curve_ci"][:4], bands[1]["curve_ci"])
     weights = [
         rs.bootstrap(*pair, n_resamples=20, rng=3)["curve"].sel(feature="x").values[..., :4]
@@ -709,13 +709,13 @@ def test_groups(both):
 
 def test_comparisons(both):
     local, effect = both
-    same = rs.compare(effect, effect, paired=(local, local))
+    same = rs.compare(effect, effect, paired=(local, local), rng=0)
     assert (same["statistic"] == 0).all()
     other = rs.ale_local_effects(
         lambda t: 1.5 * model(t), table(600), bins=rs.EqualWidthBins(3), order={"c": LEVELS}
     )
     b = rs.ale_from_local(other, bins=rs.EqualWidthBins(3))
-    found = rs.compare(b, effect, paired=(other, local)).sel(feature="c")
+    found = rs.compare(b, effect, paired=(other, local), rng=0).sel(feature="c")
     # Half of the curve, exactly: so is its error.
     np.testing.assert_allclose(
         found["difference"].values[:4], effect["curve"].sel(feature="c").values[:4] / 2, rtol=1e-9
@@ -725,7 +725,7 @@ def test_comparisons(both):
         effect["curve_se"].sel(feature="c").values[:4] / 2,
         rtol=0.02,
     )
-    apart = rs.compare(rs.std_error(b), effect).sel(feature="c")
+    apart = rs.compare(rs.std_error(b), effect, rng=0).sel(feature="c")
     expected = np.hypot(1.5, 1) * effect["curve_se"].sel(feature="c").values[:4]
     np.testing.assert_allclose(apart["difference_se"].values[:4], expected, rtol=1e-9)
     turned = ale_c(table(600), order=LEVELS[::-1])
@@ -760,7 +760,7 @@ def coverage(centering, n_runs, n=150):
     held, banded = np.zeros((n_runs, 4)), np.zeros(n_runs)
     for run in range(n_runs):
         effect = ale_c(table(n, seed=run + 1), centering=centering)
-        found = rs.confband(rs.confint(effect), n_draws=2000).isel(feature=0)
+        found = rs.confband(rs.confint(effect), n_draws=2000, rng=0).isel(feature=0)
         for name, out in (("curve_ci", held), ("curve_band", banded)):
             ends = found[name].values
             inside = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
@@ -825,7 +825,7 @@ def test_predict(both):
 
 def test_pictures(both):
     _, effect = both
-    upper, lower = rs.plot_effect(rs.confband(rs.confint(effect)), "c")
+    upper, lower = rs.plot_effect(rs.confband(rs.confint(effect), rng=0), "c")
     bars = upper.containers[0]
     np.testing.assert_allclose(
         [bar.get_height() for bar in bars], effect["curve"].sel(feature="c").values[:4]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+import time
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,7 +15,8 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats import cli, studies
+from rhale_stats import cli, files, studies
+from tests import commands
 from tests.studies import toy_study
 
 
@@ -24,6 +28,10 @@ def data(rng, tmp_path):
     frame["y"] = slope * frame["age"] + frame["time spent"] ** 2 + rng.normal(size=300)
     frame.loc[[3, 8], "age"] = np.nan
     frame["unused"] = rng.normal(size=300)
+    frame["day"] = rng.integers(1, 30, 300)
+    frame["kids"] = rng.integers(0, 3, 300)
+    frame["df"] = rng.normal(size=300)
+    frame["one"] = 1.0
     path = tmp_path / "data.csv"
     frame.to_csv(path, index=False)
     return path
@@ -82,17 +90,205 @@ def test_fit_on_parquet_and_chosen_features(data, tmp_path, capsys):
         ({"data": "nowhere.csv"}, "DATA must be an existing file; there is no nowhere.csv"),
         ({"--formula": "y + age"}, "--formula must look like 'y ~ x1 . x2'; got 'y . age'"),
         ({"--formula": "z ~ q"}, "--formula must name columns of the data; 'z ~ q' names none of"),
-        ({"--formula": "y ~ age +"}, "statsmodels could not fit 'y ~ age .' with family gaussian"),
+        ({"--formula": "~ age"}, "--formula must look like .*no outcome before a '~'"),
+        ({"--formula": "y ~ 1"}, "--formula must name columns .*names y of age.* Name an outcome"),
+        (
+            {"--formula": "y ~ age +"},
+            "--formula must look like .*; got 'y ~ age .': expected",
+        ),
+        (
+            {"--formula": "y ~ age + f(sex)"},
+            "--formula must be made of .*'f' is not defined. The",
+        ),
+        (
+            {"--formula": "y ~ age + siz"},
+            "--formula must be made of .*'siz' is not defined. The",
+        ),
+        (
+            {"--formula": "y ~ sex"},
+            "--formula must have a continuous regressor.*got sex .categ",
+        ),
+        ({"--formula": "y ~ kids"}, "--formula must have .*kids .3 distinct.*: --features kids"),
+        ({"--formula": "y ~ C(kids)"}, "--formula must have a continuous regressor.*kids .categor"),
+        (
+            {"--formula": "y ~ one"},
+            "--formula must have a continuous regressor; got one .const",
+        ),
+        ({"--formula": "sex ~ age"}, r"--formula must have an outcome of numbers; sex .*np.where"),
+        (
+            {"--formula": "y ~ df + np.log(df * 0)"},
+            "--formula must give finite numbers in every row",
+        ),
+        ({"--family": "gamma"}, "--family gamma needs an outcome of numbers above 0; y has values"),
+        ({"--family": "cauchy"}, "argument --family: invalid choice: 'cauchy' .*'binomial', "),
+        ({"--family": "binomial"}, "--family binomial needs an outcome of numbers from 0 to 1; y"),
         ({"--features": "size"}, "--features must be columns of .*; got size. It has age, sex"),
+        ({"--features": "sex"}, "--features must be numeric regressors of .* are age; got sex."),
+        ({"--features": "unused"}, "--features must be numeric .* are age; got unused."),
+        ({"--out": __file__}, "--out must be a folder in which .*; got .*File exists. Choose"),
+        ({"--out": f"{__file__}/x"}, "--out must be a folder in which .*Not a directory. Choose"),
+        ({"--what": "x"}, "unrecognized arguments: --what x. .*--help"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_a_line(data, tmp_path, capsys, change, message):
-    options = {"--formula": "y ~ age", "--family": "gaussian", "--out": str(tmp_path)} | change
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
+def test_what_cannot_be_done_is_said_in_a_line_before_the_fit(
+    data, tmp_path, capsys, monkeypatch, change, message
+):
+    # reliability.md 17; users.md, command line.
+    monkeypatch.setattr(cli, "local_effects", None)
+    options = {"--formula": "y ~ age", "--out": str(tmp_path / "out")} | change
     path = options.pop("data", str(data))
     flat = [word for pair in options.items() for word in pair]
-    assert cli.main(["fit", path, *flat]) == 2
+    assert status(["fit", path, *flat, "--no-progress"]) == 2
     error = capsys.readouterr().err
-    assert re.search(message, error), error
+    assert re.fullmatch(f"rhale-stats: {message}.*\n", error), error
+
+
+def status(words):
+    """Exit status of a command, also where argparse ends it."""
+    try:
+        return cli.main(words)
+    except SystemExit as end:
+        return end.code
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("empty.csv", b"", "No columns to parse"),
+        ("binary.csv", b"\xff\xfe\x00\x81", "UnicodeDecodeError"),
+        ("ragged.csv", b"a,b\n1,2\n1,2,3\n", "Expected 2 fields"),
+        ("text.parquet", b"y,age", "[Pp]arquet"),
+        ("broken.csv.gz", b"\x1f\x8b\x08\x00", ""),
+        ("folder.csv", None, "directory"),
+    ],
+)
+def test_data_that_cannot_be_read(tmp_path, capsys, name, content, message):
+    path = tmp_path / name
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    assert cli.main(["fit", str(path), "--formula", "y ~ age"]) == 2
+    error = capsys.readouterr().err
+    assert re.fullmatch(f"rhale-stats: DATA must be .*{name}.*{message}.*\n", error), error
+
+
+def test_data_without_a_complete_row(tmp_path, capsys):
+    (tmp_path / "gaps.csv").write_text("y,x\n1,\n,2\n")
+    assert cli.main(["fit", str(tmp_path / "gaps.csv"), "--formula", "y ~ x"]) == 2
+    assert "DATA must have rows without missing values in y, x; " in capsys.readouterr().err
+
+
+def test_infinite_values_are_counted(data, capsys):
+    frame = pd.read_csv(data)
+    frame.loc[:1, "time spent"] = np.inf
+    frame.to_csv(data, index=False)
+    arguments = ["fit", str(data), "--formula", FORMULA, "--no-progress", "--out", str(data.parent)]
+    assert cli.main(arguments) == 2
+    assert "--formula must give finite numbers in every row; " in (error := capsys.readouterr().err)
+    assert "in 2 of 298 rows. Remove these rows from DATA" in error
+
+
+def test_errors_of_the_computation_are_a_line(data, tmp_path, capsys, monkeypatch):
+    def fail(*args, **keywords):
+        raise np.linalg.LinAlgError("SVD did not\nconverge")
+
+    arguments = ["fit", str(data), "--formula", "y ~ age", "--out", str(tmp_path), "--no-progress"]
+    monkeypatch.setattr(cli, "std_error", fail)
+    assert cli.main(arguments) == 1
+    assert capsys.readouterr().err == "rhale-stats: LinAlgError: SVD did not converge\n"
+    monkeypatch.setattr(cli.sm.GLM, "fit", fail)
+    assert cli.main(arguments) == 1
+    error = capsys.readouterr().err
+    assert re.fullmatch("rhale-stats: statsmodels could not fit 'y ~ age' .*: SVD did .*\n", error)
+
+
+@pytest.mark.filterwarnings("always")
+def test_warnings_are_a_line_each(data, tmp_path, capsys, monkeypatch):
+    def warn(effect):
+        warnings.warn("first line\nsecond line", stacklevel=2)
+        return rs.std_error(effect)
+
+    monkeypatch.setattr(cli, "std_error", warn)
+    arguments = ["fit", str(data), "--formula", "y ~ age", "--out", str(tmp_path), "--no-progress"]
+    assert cli.main(arguments) == 0
+    assert "Warning: first line second line\n" in capsys.readouterr().err
+
+
+# Which features ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("formula", "features", "left_out"),
+    [
+        ("y ~ age", ["age"], None),
+        ("y ~ age + C(day)", ["age"], "day (categorical)"),
+        ("y ~ C(day, Treatment(2)) * age + age:np.sin(day * age)", ["age"], "day (categorical)"),
+        ("y ~ day + I(day > 3) + sex", ["day"], "sex (categorical)"),
+        (
+            "day ~ age + kids",
+            ["age"],
+            "kids (3 distinct values). To include them: --features age kids",
+        ),
+        ("y ~ bs(df, df=4)", ["df"], None),
+        ("np.log(age) ~ day", ["day"], None),
+        ("I(y - age) ~ age", ["age"], None),
+        ('y ~ age + Q("time spent")', ["age", "time spent"], None),
+    ],
+)
+def test_features_are_the_continuous_regressors_of_the_formula(
+    data, tmp_path, capsys, formula, features, left_out
+):
+    # users.md: the outcome and columns that are not in the formula were taken; C(season) raised.
+    arguments = ["fit", str(data), "--formula", formula, "--no-progress", "--out", str(tmp_path)]
+    assert cli.main(arguments) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    with xr.open_dataset(tmp_path / "rhale-effects.nc") as effect:
+        assert effect["feature"].values.tolist() == features
+    if left_out is None:
+        assert "left out" not in out
+    else:
+        assert f"\nFeatures left out: {left_out}.\n" in out
+
+
+def test_types_that_may_hold_missing_values(data, tmp_path):
+    pytest.importorskip("pyarrow")
+    frame = pd.read_csv(data)
+    frame["old"] = (frame["age"] > 40).astype("boolean").mask(frame.index == 0)
+    frame["day"] = frame["day"].astype("Int64")
+    frame["df"] = frame["df"].astype("double[pyarrow]")
+    frame.to_parquet(tmp_path / "data.parquet")
+    arguments = ["fit", str(tmp_path / "data.parquet"), "--formula", "y ~ old + day + df + sex"]
+    assert cli.main([*arguments, "--out", str(tmp_path), "--no-progress"]) == 0
+    with xr.open_dataset(tmp_path / "rhale-effects.nc") as effect:
+        assert effect["feature"].values.tolist() == ["day", "df"]
+        assert effect.attrs["n_rows"] == 299
+
+
+def test_discrete_regressors_can_be_asked_for(data, tmp_path):
+    arguments = ["fit", str(data), "--formula", "y ~ age + kids", "--no-progress"]
+    assert cli.main([*arguments, "--features", "kids", "kids", "--out", str(tmp_path)]) == 0
+    with xr.open_dataset(tmp_path / "rhale-effects.nc") as effect:
+        assert effect["feature"].values.tolist() == ["kids"]
+
+
+def test_the_default_family_is_said(data, tmp_path, capsys):
+    arguments = ["fit", str(data), "--formula", "y ~ age", "--out", str(tmp_path), "--no-progress"]
+    assert cli.main(arguments) == 0
+    by_default = capsys.readouterr().out
+    assert "Family: gaussian (default). --family also takes binomial, gamma, " in by_default
+    assert cli.main([*arguments, "--family", "gaussian"]) == 0
+    assert capsys.readouterr().out == re.sub("Family: .*\n", "", by_default)
+
+
+def test_successes_and_failures_are_an_outcome_of_two_columns(rng, tmp_path):
+    frame = pd.DataFrame({"x": rng.normal(size=200), "won": rng.integers(0, 5, 200)})
+    frame["lost"] = 5 - frame["won"]
+    frame.to_csv(tmp_path / "games.csv", index=False)
+    arguments = ["fit", str(tmp_path / "games.csv"), "--formula", "won + lost ~ x"]
+    assert cli.main([*arguments, "--family", "binomial", "--out", str(tmp_path)]) == 0
 
 
 def test_a_transformed_outcome_is_no_feature(data, tmp_path, capsys):
@@ -101,11 +297,6 @@ def test_a_transformed_outcome_is_no_feature(data, tmp_path, capsys):
     with xr.open_dataset(tmp_path / "rhale-effects.nc") as effect:
         assert effect["feature"].values.tolist() == ["age"]
         assert effect.attrs["output_name"] == "np.exp(y / 100)"
-
-
-def test_families_are_checked(data):
-    with pytest.raises(SystemExit, match="2"):
-        cli.main(["fit", str(data), "--formula", "y ~ age", "--family", "cauchy"])
 
 
 def test_many_features_are_drawn_as_curves(rng, tmp_path):
@@ -124,6 +315,139 @@ def test_version_is_one():
             "software"
         ]
     )
+
+
+# Help --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--version"], f"rhale-stats {rs.__version__}"),
+        (["--help"], "COMMAND"),
+        (["fit", "--help"], "Formulas are evaluated as Python code"),
+        (["study", "--help"], "--replicates N"),
+    ],
+)
+def test_help(capsys, words, text):
+    # reliability.md, security: that formulas run code was said nowhere.
+    with pytest.raises(SystemExit) as end:
+        cli.main(words)
+    assert end.value.code == 0
+    assert text in " ".join(capsys.readouterr().out.split())
+
+
+# Files are whole or not there, and Ctrl-C ends all -----------------------------------------------
+
+
+def test_a_full_disk_leaves_earlier_results(data, tmp_path, capsys):
+    # reliability.md 5. A limit on the size of files acts as a full disk does.
+    resource = pytest.importorskip("resource")
+    out = tmp_path / "out"
+    arguments = ["fit", str(data), "--formula", "y ~ age", "--out", str(out), "--no-progress"]
+    assert cli.main(arguments) == 0
+    before = {file: file.read_bytes() for file in out.iterdir()}
+    assert len(before) == 2
+    capsys.readouterr()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, limits[1]))
+    try:
+        ended = cli.main([*arguments, "--features", "age"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert ended == 1
+    error = capsys.readouterr().err
+    message = (
+        "rhale-stats: The results could not be saved in .*: File too large. Existing .* --out.\n"
+    )
+    assert re.fullmatch(message, error), error
+    assert {file: file.read_bytes() for file in out.iterdir()} == before
+
+
+def test_links_to_files_stay_links(tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "a.nc").symlink_to(tmp_path / "there" / "b.nc")
+    with files.whole(tmp_path / "a.nc") as unfinished:
+        assert unfinished.parent == tmp_path / "there"
+        unfinished.write_text("text")
+    assert (tmp_path / "a.nc").is_symlink()
+    assert (tmp_path / "there" / "b.nc").read_text() == "text"
+
+
+def test_folders_in_the_place_of_files_are_found_before_the_fit(data, tmp_path, capsys):
+    (tmp_path / "rhale-effects.nc").mkdir()
+    arguments = ["fit", str(data), "--formula", "y ~ age", "--out", str(tmp_path), "--no-progress"]
+    assert cli.main(arguments) == 2
+    assert "rhale-effects.nc is a folder, not a file" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+@pytest.mark.parametrize("stubborn", [False, True])
+def test_an_interrupted_fit_ends_soon_with_one_line_and_no_files(data, tmp_path, stubborn):
+    # users.md: Ctrl-C printed 33 lines. Half of a file has been written when it comes.
+    out, waiting = tmp_path / "out", tmp_path / "waiting"
+    out.mkdir()
+    waiting.mkdir()
+    before = f"""
+def half_written(figure, path, **keywords):
+    path.write_text("half")
+    toy_study.wait_to_be_ended(Path({str(waiting)!r}), {stubborn})
+
+cli.Figure.savefig = half_written
+"""
+    words = ["fit", data, "--formula", "y ~ age", "--out", out, "--no-progress"]
+    process = commands.start(tmp_path, *words, before=before)
+    commands.until(lambda: any(waiting.iterdir()), process)
+    assert len(list(out.iterdir())) == 1
+    start = time.monotonic()
+    ended, error = commands.interrupted(process)
+    assert time.monotonic() - start < 30
+    assert (ended, error.strip()) == (130, "rhale-stats: interrupted.")
+    assert not list(out.iterdir())
+
+
+def test_output_that_nobody_reads_to_its_end_is_no_error():
+    script = "import sys; from rhale_stats import cli; sys.exit(cli.main(['study', '--list']))"
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            timeout=commands.PATIENCE,
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+def test_ctrl_c_while_the_command_is_loading_is_a_line(tmp_path):
+    # The first import of the command line: what the package itself imports came before.
+    script = """
+import builtins, os, signal, sys
+import rhale_stats
+from rhale_stats.__main__ import run
+
+original = builtins.__import__
+
+def interrupted(name, *others, **keywords):
+    if name == "rhale_stats.cli":
+        os.kill(os.getpid(), signal.SIGINT)
+    return original(name, *others, **keywords)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+builtins.__import__ = interrupted
+sys.exit(run())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, timeout=commands.PATIENCE
+    )
+    assert (done.returncode, done.stderr) == (130, b"rhale-stats: interrupted.\n")
+
+
+# Studies ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -171,7 +171,7 @@ def test_size_and_power_of_compare(paired):
         moved = 2 + other + slope * other_x
         locals_ = local_of(x[here], 2 + noise[here]), local_of(other_x[here], moved[here])
         effects = [rs.std_error(rs.rhale(one, bins=rs.GivenBins(EDGES))) for one in locals_]
-        found = rs.compare(*effects, paired=locals_ if paired else None, n_draws=2000)
+        found = rs.compare(*effects, paired=locals_ if paired else None, n_draws=2000, rng=0)
         return found["p_value"].values
 
     null = pvalues(0.0, 300)

@@ -137,11 +137,11 @@ def _bootstrap(local, result):
 VERBS = {
     "std_error": lambda local, result: rs.std_error(result),
     "confint": lambda local, result: rs.confint(rs.std_error(result)),
-    "confband": lambda local, result: rs.confband(rs.std_error(result), n_draws=100),
+    "confband": lambda local, result: rs.confband(rs.std_error(result), n_draws=100, rng=0),
     "bootstrap": lambda local, result: rs.confint(
         result, _bootstrap(local, result), method="percentile"
     ),
-    "compare": lambda local, result: rs.compare(rs.std_error(result), rs.std_error(result)),
+    "compare": lambda local, result: rs.compare(rs.std_error(result), rs.std_error(result), rng=0),
     "compare_methods": lambda local, result: rs.compare_methods(
         [_one(result), _one(result)], "a", names=["one", "other"]
     ),

@@ -294,7 +294,7 @@ def test_groups_of_one_row_are_tested_as_rows_are(bins):
     assert largest < 0.02
     y, h, _ = grouped_lines(1)
     other = rs.rhale(local_of(y[:, None], h[:, None]), bins=bins)
-    for test in (lambda e: rs.equivalence_test(e, 4.5), lambda e: rs.compare(e, other)):
+    for test in (lambda e: rs.equivalence_test(e, 4.5), lambda e: rs.compare(e, other, rng=0)):
         ours = [test(one)["statistic"].item() for one in (alone, each)]
         assert ours[1] == pytest.approx(ours[0], rel=1.1 * largest)
 
@@ -325,7 +325,7 @@ def test_features_that_cannot_be_tested():
     found = rs.equivalence_test(effect, 1.0)
     assert np.isnan(found["p_value"]).all()
     other = effect_of(x, 2 * g, rs.GivenBins(edges))
-    assert np.isnan(rs.compare(effect, other)["p_value"]).all()
+    assert np.isnan(rs.compare(effect, other, rng=0)["p_value"]).all()
 
 
 # --- equivalence ---------------------------------------------------------------------------------
@@ -376,7 +376,7 @@ def test_equivalence_of_groups_has_their_degrees_of_freedom():
 
 def test_errors_of_independent_curves_add():
     a, b = (rs.std_error(effect_of(*table(seed))) for seed in (0, 1))
-    found = rs.compare(a, b)
+    found = rs.compare(a, b, rng=0)
     for number in range(3):
         rows = one_feature(a, number), one_feature(b, number)
         assert_allclose(found["grid_value"][number], EDGES, rtol=1e-12)
@@ -393,8 +393,8 @@ def test_errors_of_independent_curves_add():
     assert (band > interval).all()
     assert_allclose(found["difference_ci"].mean("ci_bound"), found["difference"], atol=1e-12)
     assert found["difference_band"].attrs["kind"] == "simultaneous over the axis"
-    xr.testing.assert_identical(found, rs.compare(a, b))
-    other = rs.compare(b, a)
+    xr.testing.assert_identical(found, rs.compare(a, b, rng=0))
+    other = rs.compare(b, a, rng=0)
     assert_allclose(other["difference"], -found["difference"], atol=1e-12)
 
 
@@ -403,7 +403,7 @@ def test_curves_of_other_bins_and_ranges_are_compared_where_both_are():
     a = effect_of(x, g)
     inside = (x > -0.6).all(axis=1)
     b = effect_of(x[inside], g[inside], rs.EqualWidthBins(3))
-    found = rs.compare(a, b)
+    found = rs.compare(a, b, rng=0)
     for number in range(3):
         z = found["grid_value"].values[number]
         z = z[np.isfinite(z)]
@@ -421,7 +421,7 @@ def test_curves_of_other_bins_and_ranges_are_compared_where_both_are():
 def test_the_same_model_twice_does_not_differ(centering):
     x, g = table()
     effect, local = effect_of(x, g, centering=centering), local_of(x, g)
-    found = rs.compare(effect, effect, paired=(local, local))
+    found = rs.compare(effect, effect, paired=(local, local), rng=0)
     for name in ("difference", "difference_se", "difference_ci", "difference_band", "statistic"):
         assert_array_equal(found[name], 0)
     assert_array_equal(found["p_value"], 1)
@@ -456,11 +456,11 @@ def test_error_of_a_paired_difference_is_that_of_leaving_out_rows(centering):
         rs.rhale(local, bins=rule, centering=centering)
         for local, rule in zip(locals_, bins, strict=True)
     ]
-    found = rs.compare(*effects, paired=locals_)
+    found = rs.compare(*effects, paired=locals_, rng=0)
     expected = jackknifed(centering, x, g, h, bins)
     # They differ by leverages, 1 / n_k on average with 50 rows a bin.
     assert_allclose(found["difference_se"][0], expected, rtol=0.05, atol=1e-9)
-    alone = rs.compare(*effects)["difference_se"].values[0]
+    alone = rs.compare(*effects, rng=0)["difference_se"].values[0]
     assert (found["difference_se"].values[0][-1] < 0.8 * alone[-1]).all()
 
 
@@ -472,8 +472,8 @@ def test_pairs_beside_a_gap():
     g, h = rng.normal(size=(2, 100, 1))
     whole = [effect_of(x, one, rs.GivenBins([0, 1, 2, 3, 4])) for one in (g, h)]
     part = [effect_of(x[20:], one[20:], rs.GivenBins([2, 3, 4])) for one in (g, h)]
-    found = rs.compare(*whole, paired=(local_of(x, g), local_of(x, h)))
-    expected = rs.compare(*part, paired=(local_of(x[20:], g[20:]), local_of(x[20:], h[20:])))
+    found = rs.compare(*whole, paired=(local_of(x, g), local_of(x, h)), rng=0)
+    expected = rs.compare(*part, paired=(local_of(x[20:], g[20:]), local_of(x[20:], h[20:])), rng=0)
     assert_array_equal(found["grid_value"][0], [2, 3, 4])
     assert_allclose(found["difference"], expected["difference"], atol=1e-12)
     assert_allclose(found["difference_se"], expected["difference_se"], rtol=1e-9)
@@ -485,7 +485,7 @@ def test_groups_in_a_comparison():
     group = np.arange(N) // 30
     a = rs.std_error(effect_of(x, g), local_of(x, g), groups=group)
     b = effect_of(y, h)
-    found = rs.compare(a, b)
+    found = rs.compare(a, b, rng=0)
     se = np.sqrt(a["curve_se"] ** 2 + rs.std_error(b)["curve_se"] ** 2)
     assert_allclose(found["difference_se"], se, rtol=1e-9)
     # Welch and Satterthwaite at every point, code.md B20: more than those of the ten groups alone.
@@ -546,7 +546,7 @@ def test_groups_of_pairs_are_those_of_statsmodels(bins):
     """Of the regression of differences of local effects on pieces."""
     x, group, locals_ = pairs_of()
     effects = [rs.rhale(local, bins=bins, centering="start") for local in locals_]
-    found = rs.compare(*effects, paired=locals_, groups=group).isel(feature=0)
+    found = rs.compare(*effects, paired=locals_, groups=group, rng=0).isel(feature=0)
     linear = LINEAR & (bins is LINES)
     g, h = (local["local_effect"].values[:, 0] for local in locals_)
     fit = of_clusters(sm.OLS(g - h, design(x, linear)), group)
@@ -568,7 +568,7 @@ def test_groups_of_pairs_in_other_bins_are_those_of_statsmodels():
         rs.rhale(local, bins=Lines(tuple(e), tuple(which)), centering="start")
         for local, e, which in zip(locals_, edges, linear, strict=True)
     ]
-    found = rs.compare(*effects, paired=locals_, groups=group).isel(feature=0)
+    found = rs.compare(*effects, paired=locals_, groups=group, rng=0).isel(feature=0)
     z = found["grid_value"].values[1:]
     parts, contrast = [], []
     for sign, e, which in zip((1, -1), edges, linear, strict=True):
@@ -588,7 +588,7 @@ def test_groups_of_weighted_pairs_are_those_of_statsmodels():
     weights[:7] = 0
     x, group, locals_ = pairs_of(weights=weights)
     effects = [rs.rhale(local, bins=LINES, centering="start") for local in locals_]
-    found = rs.compare(*effects, paired=locals_, groups=group).isel(feature=0)
+    found = rs.compare(*effects, paired=locals_, groups=group, rng=0).isel(feature=0)
     g, h = (local["local_effect"].values[7:, 0] for local in locals_)
     fit = of_clusters(sm.WLS(g - h, design(x)[7:], weights[7:]), group[7:])
     curve = fit.t_test(steps(found["grid_value"].values[1:]))
@@ -603,8 +603,8 @@ def test_against_nothing_the_error_of_a_difference_is_that_of_the_curve(bins, ce
     nothing = local.assign(local_effect=0 * local["local_effect"])
     effect, zero = (rs.rhale(one, bins=bins, centering=centering) for one in (local, nothing))
     grouped = rs.std_error(effect, local, groups=group)
-    stored = rs.compare(grouped, zero)
-    pairs = rs.compare(effect, zero, paired=(local, nothing), groups=group)
+    stored = rs.compare(grouped, zero, rng=0)
+    pairs = rs.compare(effect, zero, paired=(local, nothing), groups=group, rng=0)
     assert_allclose(stored["difference_se"], pairs["difference_se"], rtol=1e-9, atol=1e-8)
     at_edges = np.isin(stored["grid_value"].values[0], EDGES)
     assert at_edges.sum() == 5
@@ -617,8 +617,8 @@ def test_against_nothing_the_error_of_a_difference_is_that_of_the_curve(bins, ce
 def test_pairs_are_groups_of_one_row(bins, centering):
     _, _, locals_ = pairs_of()
     effects = [rs.rhale(local, bins=bins, centering=centering) for local in locals_]
-    rows = rs.compare(*effects, paired=locals_)
-    groups = rs.compare(*effects, paired=locals_, groups=np.arange(N))
+    rows = rs.compare(*effects, paired=locals_, rng=0)
+    groups = rs.compare(*effects, paired=locals_, groups=np.arange(N), rng=0)
     assert_allclose(groups["difference_se"], rows["difference_se"], rtol=1e-12)
 
 
@@ -632,7 +632,7 @@ def test_weights_of_pairs(bins, centering):
 
     def compared(locals_, groups=None):
         effects = [rs.rhale(local, bins=bins, centering=centering) for local in locals_]
-        return rs.compare(*effects, paired=locals_, groups=groups)
+        return rs.compare(*effects, paired=locals_, groups=groups, rng=0)
 
     plain = compared(locals_)
     for weight, kind in ((1.0, "precision"), (0.3, "precision"), (1.0, "frequency")):
@@ -655,8 +655,8 @@ def test_pairs_of_which_each_counts_on_one_side_only_are_independent():
         for number, weight in ((0, half), (1, ~half))
     ]
     effects = [rs.rhale(local, bins=rs.GivenBins(EDGES)) for local in locals_]
-    paired = rs.compare(*effects, paired=locals_)["difference_se"]
-    alone = rs.compare(*effects)["difference_se"]
+    paired = rs.compare(*effects, paired=locals_, rng=0)["difference_se"]
+    alone = rs.compare(*effects, rng=0)["difference_se"]
     # Variances with 150 / 146 against n_k / (n_k - 1), n_k from 18 on: 3 %.
     assert min(float(effect["n_obs"].min()) for effect in effects) >= 18
     assert_allclose(paired, alone, rtol=0.02)
@@ -671,7 +671,7 @@ def test_pairs_with_a_bin_of_one_row():
         rs.rhale(local, bins=rs.GivenBins([0, 1, 2, 3]), centering="start") for local in locals_
     ]
     for paired in (None, locals_):
-        found = rs.compare(*effects, paired=paired)
+        found = rs.compare(*effects, paired=paired, rng=0)
         assert_array_equal(np.isfinite(found["difference_se"][0]), [True, True, False, False])
         assert np.isnan(found["p_value"]).all()
 
@@ -681,7 +681,7 @@ def test_pairs_of_a_single_group_in_a_bin():
     x, group, locals_ = pairs_of()
     group[x > EDGES[3]] = 7
     effects = [rs.rhale(local, bins=rs.GivenBins(EDGES), centering="start") for local in locals_]
-    found = rs.compare(*effects, paired=locals_, groups=group)
+    found = rs.compare(*effects, paired=locals_, groups=group, rng=0)
     assert_array_equal(np.isfinite(found["difference_se"][0]), [True] * 4 + [False])
     assert np.isnan(found["p_value"]).all()
 
@@ -698,7 +698,7 @@ def test_linear_bins_are_compared_between_edges_too():
         )
         for slope, linear in ((1, True), (0, False))
     )
-    found = rs.compare(line, flat).isel(feature=0)
+    found = rs.compare(line, flat, rng=0).isel(feature=0)
     z = found["grid_value"].values
     assert_array_equal(z, [-1, -0.5, 0, 0.5, 1])
     expected = rs.predict(line, z, 0) - rs.predict(flat, z, 0)
@@ -714,7 +714,7 @@ def test_bands_of_a_comparison_hold_between_its_points(bins):
     rng = np.random.default_rng(6)
     x = rng.uniform(-1, 1, (100, 100))
     effects = [effect_of(x, rng.normal(size=x.shape), bins) for _ in range(2)]
-    found = rs.compare(*effects, n_draws=1000, level=0.5)
+    found = rs.compare(*effects, n_draws=1000, level=0.5, rng=0)
     fine = np.linspace(-1, 1, 401)
     at_points, along = 0, 0
     for number in range(100):
@@ -735,11 +735,11 @@ def test_features_without_a_common_range_are_left_out():
     locals_ = local_of(x, g), local_of(moved, g)
     for paired in (None, locals_):
         with pytest.warns(UserWarning, match="No value in both a and b: 'x1'. Their difference"):
-            found = rs.compare(a, b, paired=paired)
+            found = rs.compare(a, b, paired=paired, rng=0)
         for name in ("statistic", "p_value", "p_value_adjusted"):
             assert_array_equal(np.isfinite(found[name]), [True, False, True])
         assert_array_equal(found["difference"].notnull().any("grid"), [True, False, True])
-        alone = rs.compare(a.isel(feature=[0]), b.isel(feature=[0]), paired=paired)
+        alone = rs.compare(a.isel(feature=[0]), b.isel(feature=[0]), paired=paired, rng=0)
         known = found["grid_value"][0].notnull().values
         assert_array_equal(found["difference_se"][0, known], alone["difference_se"][0])
         # Of two tests, by Holm.
@@ -783,7 +783,7 @@ def test_size_of_a_paired_comparison(bins, grouped, weighted):
     locals_ = [local_of(x, mean + noise[0] + one, weights=weights) for one in noise[1:]]
     effects = [rs.rhale(local, bins=bins) for local in locals_]
     groups = group if grouped else None
-    found = rs.compare(*effects, paired=locals_, groups=groups, n_draws=2000)
+    found = rs.compare(*effects, paired=locals_, groups=groups, n_draws=2000, rng=0)
     for level in (0.01, 0.05, 0.1):
         rejected = int((found["p_value"] <= level).sum())
         # At 0.001: 3 Monte-Carlo errors, of 1 % at 5 %.
@@ -851,7 +851,7 @@ def test_unusable_weights_and_groups_of_pairs():
         rs.compare(effect, other, paired=(local, counted))
     # In groups every side may count its own rows.
     assert np.isfinite(
-        rs.compare(effect, other, paired=(local, counted), groups=group)["p_value"]
+        rs.compare(effect, other, paired=(local, counted), groups=group, rng=0)["p_value"]
     ).all()
     with pytest.raises(ValueError, match="groups must come with paired; got groups alone"):
         rs.compare(effect, effect, groups=group)
@@ -877,3 +877,17 @@ def test_a_bin_whose_rows_happen_to_be_alike_counts_with_the_spread_of_the_other
     p = rs.wald_test(effect, adjust="none")["p_value"]
     # Bins of five rows with two values are no normal samples: no more than that is claimed.
     assert float((p < 1e-6).mean()) == 0
+
+
+def test_wald_statistics_of_ordinary_data_are_finite():
+    """code.md B7: |t| above 38 underflowed, and the statistic was inf."""
+    x = np.random.default_rng(0).uniform(-1, 1, (20_000, 2))
+    local = local_of(x, np.column_stack([2 + 4 * x[:, 1], 4 * x[:, 0]]))
+    effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(5)))
+    found = rs.wald_test(effect, "zero").isel(feature=0)
+    t = (effect["effect"] / effect["effect_se"]).isel(feature=0).values
+    assert t.max() > 38
+    # Wallace (1959) with thousands of degrees of freedom.
+    degrees = effect["n_obs"].isel(feature=0).values - 1
+    assert_allclose(found["statistic"], np.sum(degrees * np.log1p(t**2 / degrees)), rtol=1e-3)
+    assert float(found["p_value"]) == 0

@@ -1193,7 +1193,7 @@ class TestLinearBins:
         panel.figure.draw_without_rendering()
 
     def test_bias_of_linear_bins_is_about_the_line(self, local, effect):
-        check = rs.check_unbiased(local, effect)
+        check = rs.check_unbiased(local, effect, rng=0)
         ax = plots.plot_bias(check, 1)
         (total,) = labelled(ax, "their sum").get_segments()
         assert total[0, 1] == pytest.approx(float(effect["heterogeneity"][1, 0]) ** 2)
@@ -1205,7 +1205,7 @@ class TestBias:
 
     @pytest.fixture
     def check(self, local, effect):
-        return rs.check_unbiased(local, effect)
+        return rs.check_unbiased(local, effect, rng=0)
 
     def test_bars_are_the_parts_of_the_variance(self, check):
         ax = plots.plot_bias(check, "x0")
@@ -1312,7 +1312,7 @@ class TestIntervalsAndBands:
 
     @pytest.fixture
     def known(self, effect):
-        return rs.confband(rs.confint(effect, level=0.8), level=0.9)
+        return rs.confband(rs.confint(effect, level=0.8), level=0.9, rng=0)
 
     def test_curve_has_its_interval_and_its_band(self, known):
         row = known.sel(feature="x0")
@@ -1340,7 +1340,7 @@ class TestIntervalsAndBands:
         assert caps.lines[2][0].get_linewidth()[0] < thick.lines[2][0].get_linewidth()[0]
 
     def test_a_band_alone_joins_intervals_of_standard_errors(self, effect):
-        panel = plot_effect(rs.confband(effect), "x0")[0]
+        panel = plot_effect(rs.confband(effect, rng=0), "x0")[0]
         row = rs.confint(effect).sel(feature="x0")
         drawn = [line.get_ydata() for line in dashed(panel)]
         np.testing.assert_allclose(drawn, row["curve_ci"].T, rtol=1e-12)
@@ -1377,7 +1377,7 @@ class TestIntervalsAndBands:
         x = rng.uniform(0, 1, (300, 1))
         g = 20 * x - 4 + rng.normal(0, 0.4, (300, 1))
         local = rs.local_effects(None, x, jacobian=g)
-        known = rs.confband(rs.confint(rs.rhale(local, bins=rs.AdaptiveBins())))
+        known = rs.confband(rs.confint(rs.rhale(local, bins=rs.AdaptiveBins())), rng=0)
         row = rs.schema.one_feature(known, 0)
         assert (row["slope"].values != 0).all()
         panel = plot_effect(known, 0)[0]
@@ -1410,7 +1410,7 @@ class TestIntervalsAndBands:
             assert not panel.lines
         x = np.array([0.0, 0.1, 0.2, 0.7, 0.8, 1.0])
         _, gap = given(x, [1.0, 2, 3, 4, 5, 6], [0, 0.25, 0.5, 1], centering="start")
-        upper, lower = plot_effect(rs.confband(gap), 0)
+        upper, lower = plot_effect(rs.confband(gap, rng=0), 0)
         for label in ("95 % interval", "95 % band"):
             assert bars(labelled(lower, label))[0].tolist() == [0.125, 0.75]
         assert np.isnan(thin(upper)).any(axis=0).tolist() == [False, False, True, True]
@@ -1601,7 +1601,7 @@ class TestCompare:
             np.random.default_rng(5).uniform(0, 1, (200, 3)), columns=["x0", "x1", "x2"]
         ).assign(flat=7.0)
         other = rs.local_effects(model, table, features=["x0", "x1", "x2", "flat"])
-        return rs.compare(effect, rs.rhale(other, bins=rs.EqualWidthBins(3)), level=0.9)
+        return rs.compare(effect, rs.rhale(other, bins=rs.EqualWidthBins(3)), level=0.9, rng=0)
 
     def test_difference_has_its_interval_and_its_band(self, comparison):
         panel = plot_compare(comparison, "x0")
@@ -1656,8 +1656,8 @@ class TestCompare:
 
 
 def test_new_pictures_leave_inputs_and_style_alone(effect, boot):
-    known = rs.confband(rs.confint(effect))
-    comparison = rs.compare(effect, effect)
+    known = rs.confband(rs.confint(effect), rng=0)
+    comparison = rs.compare(effect, effect, rng=0)
     before = dict(mpl.rcParams)
     copies = [dataset.copy(deep=True) for dataset in (known, boot, comparison)]
     plot_effect(known, "x0")

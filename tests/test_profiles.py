@@ -211,7 +211,12 @@ def test_m_plot_is_a_mean_in_bins(X):
 def test_shapley_values_of_an_additive_model():
     X = np.random.default_rng(0).normal(size=(40, 2))
     found = rs.shap_dependence(
-        lambda X: 2 * X[:, 0] - X[:, 1], X, background=X, centering="none", n_grid=9
+        lambda X: 2 * X[:, 0] - X[:, 1],
+        X,
+        background=X,
+        centering="none",
+        n_grid=9,
+        rng=0,
     )
     exact = (X - X.mean(axis=0)) * [2, -1]
     np.testing.assert_allclose(found["shap_value"].T, exact, atol=1e-12)
@@ -241,7 +246,7 @@ def test_shapley_values_of_categories_and_of_rows_without_a_value(dtype):
     X.loc[rng.random(60) < 0.3, "a"] = np.nan
     X.loc[rng.random(60) < 0.3, "k"] = None
     numbers, texts = 2 * X["a"].fillna(5.0), _by_level(X) - 2 * X["a"].fillna(5.0)
-    found = rs.shap_dependence(_by_level, X, background=X, missing="bin", n_grid=5)
+    found = rs.shap_dependence(_by_level, X, background=X, missing="bin", n_grid=5, rng=0)
     np.testing.assert_allclose(
         found["shap_value"], [numbers - numbers.mean(), texts - texts.mean()], atol=1e-12
     )
@@ -255,7 +260,7 @@ def test_shapley_values_of_categories_and_of_rows_without_a_value(dtype):
     by_level = (texts - texts.mean()).groupby(X["k"].astype(object).fillna("missing")).mean()
     assert found["level"].values[1, :3].tolist() == ["u", "v", "missing"]
     np.testing.assert_allclose(found["curve"][1, :3], by_level[["u", "v", "missing"]], atol=1e-12)
-    dropped = rs.shap_dependence(_by_level, X, background=X, missing="drop", n_grid=5)
+    dropped = rs.shap_dependence(_by_level, X, background=X, missing="drop", n_grid=5, rng=0)
     assert "missing_curve" not in dropped
     np.testing.assert_allclose(dropped["curve"][0], found["curve"][0], atol=1e-12)
     with pytest.raises(ValueError, match="'a'.*missing"):
@@ -287,7 +292,7 @@ def test_by_default_all_columns_but_identifiers_and_dates():
 
 def test_more_than_ten_columns_are_sampled_and_it_says_so():
     X = np.random.default_rng(0).normal(size=(6, 11))
-    found = rs.shap_dependence(lambda X: X[:, 0], X, features=0, background=3)
+    found = rs.shap_dependence(lambda X: X[:, 0], X, features=0, background=3, rng=0)
     assert found.attrs["shapley"] == "shap, sampled permutations of columns"
 
 
@@ -433,7 +438,8 @@ def test_a_constant_feature_has_no_curve():
         assert "constant" in str(rs.summary(found))
         rs.plot_effects(found)
     one = np.ones((5, 1))
-    assert rs.confband(rs.pdp(lambda X: X[:, 0], one, features=0))["curve_band"].isnull().all()
+    constant = rs.confband(rs.pdp(lambda X: X[:, 0], one, features=0), rng=0)
+    assert constant["curve_band"].isnull().all()
 
 
 # --- the verbs ------------------------------------------------------------------------------------
@@ -466,7 +472,7 @@ def test_the_covariance_is_that_of_intervals_and_bands(found):
     covariance = rs.vcov(found, "a")
     se = found["curve_se"].sel(feature="a").values
     np.testing.assert_allclose(np.sqrt(np.diagonal(covariance)), se)
-    made = rs.confband(rs.confint(found, level=0.9), level=0.9)
+    made = rs.confband(rs.confint(found, level=0.9), level=0.9, rng=0)
     half = (made["curve_ci"].diff("ci_bound") / 2).squeeze("ci_bound").sel(feature="a")
     np.testing.assert_allclose(half, stats.t.ppf(0.95, 199) * se, rtol=1e-10)
     wide = (made["curve_band"].diff("ci_bound") / 2).squeeze("ci_bound").sel(feature="a") / half
@@ -529,9 +535,9 @@ def test_two_profiles(X, found):
         return f(X) + 0.5 * np.asarray(X["a"])
 
     a, b = (rs.pdp(model, X, features="a", grid=grid) for model in (f, other))
-    apart = rs.compare(a, b)
+    apart = rs.compare(a, b, rng=0)
     pairs = tuple(rs.ice(model, X, features="a", grid=grid) for model in (f, other))
-    paired = rs.compare(a, b, paired=pairs)
+    paired = rs.compare(a, b, paired=pairs, rng=0)
     z = grid["a"]
     share = a["weight_share"].values[0]
     np.testing.assert_allclose(paired["difference"][0], -0.5 * (z - share @ z), atol=1e-12)
@@ -561,7 +567,7 @@ def test_tables(found):
     text = str(rs.summary(found))
     assert "Partial dependence: effects on output" in text
     assert "Model asked for rows:" in text
-    text = str(rs.summary(rs.confband(found), "k"))
+    text = str(rs.summary(rs.confband(found, rng=0), "k"))
     assert "Partial dependence: effect of k on output" in text
     assert "In the result: curve_band (0.95, simultaneous over the axis" in text
 
@@ -582,7 +588,7 @@ def test_several_outputs_in_all_verbs(X):
     curves = rs.ice(model, table, n_grid=5)
     boot = rs.bootstrap(curves, found, n_resamples=20, chains=2, rng=0)
     assert boot["curve"].dims == ("chain", "draw", "output", "feature", "grid")
-    made = rs.confband(rs.confint(found))
+    made = rs.confband(rs.confint(found), rng=0)
     assert made["curve_band"].dims == ("output", "feature", "grid", "ci_bound")
     single = rs.confint(rs.pdp(model, table, n_grid=5, output=1))
     np.testing.assert_allclose(made["curve_ci"].sel(output=1), single["curve_ci"])
@@ -593,13 +599,13 @@ def test_several_outputs_in_all_verbs(X):
     assert panel.get_ylabel() == "effect on probability of 1"
     with pytest.raises(ValueError, match="must be of one output here; this one is of 3"):
         rs.plot_profile(found, "a")
-    shap = rs.shap_dependence(model, table[:40], background=10, n_grid=5)
+    shap = rs.shap_dependence(model, table[:40], background=10, n_grid=5, rng=0)
     np.testing.assert_allclose(shap["shap_value"].sum("output"), 0, atol=1e-12)
 
 
 def test_round_trips(X, found, curves, tmp_path):
     made = {
-        "pdp": rs.confband(rs.confint(found)),
+        "pdp": rs.confband(rs.confint(found), rng=0),
         "ice": curves,
         "derivative": rs.ice(f, X, features="a", kind="derivative"),
         "boot": rs.bootstrap(curves, found, n_resamples=8, rng=0),
@@ -1185,7 +1191,7 @@ def test_intervals_and_bands_hold_the_population_curve():
         found = rs.pdp(
             lambda X: np.abs(X[:, 0]) + (1 + X[:, 0]) * X[:, 1], X, features=0, grid=grid
         )
-        found = rs.confband(rs.confint(found), n_draws=2000)
+        found = rs.confband(rs.confint(found), n_draws=2000, rng=0)
         low, high = found["curve_ci"].values[0].T
         inside[run] = (low <= truth) & (truth <= high)
         low, high = found["curve_band"].values[0].T
@@ -1193,3 +1199,22 @@ def test_intervals_and_bands_hold_the_population_curve():
     # Monte-Carlo error of a share of 0.95 in 1000 runs: 0.007.
     assert np.abs(inside.mean(axis=0) - 0.95).max() < 0.03
     assert abs(all_of_it.mean() - 0.95) < 0.03
+
+
+def test_heterogeneity_of_m_plots_leaves_out_bins_of_one_row():
+    """code.md B17: it was NaN with them; `rhale` leaves them out."""
+    x = np.concatenate([np.linspace(0, 0.9, 10), [2.5]])
+    y = np.concatenate([np.tile([1.0, -1.0], 5), [7.0]])
+    edges = rs.GivenBins([0, 0.45, 1, 2, 3])
+    found = rs.m_plot(lambda X: X[:, 1], np.column_stack([x, y]), features=0, bins=edges)
+    share = np.array([5, 5]) / 10
+    spread = np.array([y[:5].std(ddof=1), y[5:10].std(ddof=1)])
+    expected = np.sqrt(share @ spread**2)
+    assert float(found["heterogeneity_output"][0]) == pytest.approx(expected, rel=1e-12)
+    draws = rs.bootstrap(found, n_resamples=40, rng=0)["heterogeneity_output"]
+    there = rs.bootstrap(found, n_resamples=40, rng=0)["curve_std"].notnull().any("grid")
+    np.testing.assert_array_equal(draws.notnull(), there)
+    alone = rs.m_plot(
+        lambda X: X[:, 1], np.array([[0.0, 1], [1, 2]]), features=0, bins=rs.EqualWidthBins(2)
+    )
+    assert np.isnan(alone["heterogeneity_output"]).all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -159,3 +160,40 @@ def test_pruning_and_honest_trees_do_not_go_together():
         rs.regions(sample(0), 0, test="honest", n_folds=5)
     with pytest.raises(ValueError, match="n_folds must be at least 2"):
         rs.regions(sample(0), 0, n_folds=1)
+
+
+def test_more_folds_than_rows_are_refused():
+    """code.md B15, reliability.md 16: ZeroDivisionError, and a KeyError of `summary`."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (30, 2))
+    J = np.column_stack([X[:, 1], X[:, 0]])
+    local = rs.local_effects(None, X, jacobian=J)
+    one_bin = rs.EqualWidthBins(1)
+    with pytest.raises(ValueError, match="n_folds must not exceed .*; got 31 for 30"):
+        rs.regions(local, "x0", n_folds=31, min_obs=5)
+    with pytest.raises(ValueError, match="n_folds must not exceed .*; got 3 for 2"):
+        rs.regions(local.isel(obs=slice(2)), "x0", n_folds=3)
+    every = rs.regions(local, "x0", n_folds=30, min_obs=5, bins=one_bin, rng=0)
+    assert np.isfinite(every["pruning_loss"]).all()
+    rs.summary(rs.regions(local.isel(obs=slice(2)), "x0", n_folds=2, bins=one_bin, rng=0))
+
+
+def test_folds_without_rows_in_bins_of_others_are_refused():
+    """Two rows, two bins: whichever is held out, nobody knows its bin."""
+    local = rs.local_effects(
+        None, np.array([[0.0], [1.0]]), jacobian=np.array([[1.0], [2.0]]), features=0
+    )
+    given = pd.DataFrame({"c": [0.0, 1.0]})
+    with pytest.raises(ValueError, match="at least two folds .*; 2 folds of 2 rows have 0"):
+        rs.regions(local, "x0", n_folds=2, bins=rs.EqualWidthBins(2), conditioning=given)
+
+
+def test_a_constant_feature_has_one_tree_to_compare():
+    X = np.column_stack([np.linspace(-1, 1, 40), np.ones(40)])
+    J = np.column_stack([X[:, 0] ** 2, 0 * X[:, 0]])
+    local = rs.local_effects(None, X, jacobian=J, features=[0, 1])
+    trees = rs.all_regions(local, n_folds=3, rng=0, min_obs=5)
+    alone = rs.regions(local, "x1", n_folds=3, rng=0)
+    assert alone["pruning_n_regions"].values.tolist() == [1]
+    for one in (alone, trees.sel(feature="x1"), trees):
+        assert "x1" in str(rs.summary(one))

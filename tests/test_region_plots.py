@@ -125,7 +125,7 @@ class TestRegions:
         np.testing.assert_array_equal(drawn, expected)
 
     def test_intervals_and_bands_are_drawn_as_they_were_made(self, tree, effect):
-        panels = plot_regions(tree, rs.confband(effect, level=0.9))
+        panels = plot_regions(tree, rs.confband(effect, level=0.9, rng=0))
         labels = panels[0].get_legend_handles_labels()[1]
         assert any(label.startswith("90 % band") for label in labels)
 

@@ -130,8 +130,9 @@ def test_given_shapley_values_need_no_model(table):
 def test_ale_is_regions_of_finite_differences(table, kind, loss, rng):
     weights = weights_of(kind, len(table), rng)
     arguments = {"loss": loss, "min_obs": 30, "max_depth": 3}
-    local = rs.local_effects(mixed, table, method="finite_difference", **weights)
-    theirs = rs.regions(local, "x0", bins=rs.EqualWidthBins(100), **arguments)
+    rule = rs.EqualWidthBins(100)
+    local = rs.local_effects(mixed, table, method="finite_difference", bins=rule, **weights)
+    theirs = rs.regions(local, "x0", bins=rule, **arguments)
     ours = rs.regional_ale(mixed, table, "x0", n_bins=100, **arguments, **weights)
     assert ours.sizes["node"] > 1
     xr.testing.assert_equal(ours[list(theirs.data_vars)], theirs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 
 import numpy as np
@@ -149,7 +148,7 @@ def test_results_do_not_depend_on_threads_and_chunks(monkeypatch):
     expected = rs.bootstrap(local, effect, n_resamples=44, rng=2)
     rebinned = rs.bootstrap(local, again, n_resamples=8, rebin=True, rng=2)
     for threads, chunk in ((1, 1), (3, 1 << 17), (16, 1 << 28)):
-        monkeypatch.setattr(os, "cpu_count", lambda n=threads: n)
+        monkeypatch.setattr(resampling, "cpus", lambda n=threads: n)
         monkeypatch.setattr(resampling, "CHUNK_BYTES", chunk)
         xr.testing.assert_identical(rs.bootstrap(local, effect, n_resamples=44, rng=2), expected)
         found = rs.bootstrap(local, again, n_resamples=8, rebin=True, rng=2)
@@ -659,3 +658,80 @@ def test_rebin_refuses_frequency_weights(rng):
     effect = rs.rhale(local, bins=rs.AdaptiveBins())
     with pytest.raises(ValueError, match="rebin must be False with frequency weights"):
         rs.bootstrap(local, effect, n_resamples=4, rebin=True)
+
+
+def test_folds_of_features_with_rows_of_their_own():
+    """code.md B8: all was NaN, without a warning, where a feature had a missing value."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(-1, 1, (400, 3)), columns=list("abc"))
+    X.loc[:9, "a"] = np.nan
+    X.loc[20:24, "c"] = np.nan
+    J = pd.DataFrame({"a": 1 + X["b"], "b": X["b"] ** 2, "c": X["b"]})
+    local = rs.local_effects(None, X, jacobian=J, missing="drop")
+    options = {"bins": rs.EqualWidthBins(1), "n_folds": 4, "n_grid": 3, "rng": 1}
+    found = rs.folds(local, **options)
+    assert list(found["feature"].values) == ["a", "b", "c"]
+    for name in "abc":
+        rows = X[name].notna()
+        own = rs.local_effects(None, X[rows], jacobian=J[rows], features=name)
+        expected = rs.folds(own, **options).isel(feature=0)
+        one = found.sel(feature=name)
+        assert_array_equal(one["grid_value"], expected["grid_value"])
+        for suffix in ("", "_mean", "_se"):
+            assert_allclose(one["effect" + suffix], expected["effect" + suffix], rtol=1e-12)
+        assert expected["effect_se"].notnull().any()
+    with pytest.raises(ValueError, match="got 396 for 395 rows of 'c'"):
+        rs.folds(local.sel(feature=["b", "c"]), n_folds=396, bins=rs.EqualWidthBins(1))
+
+
+def test_folds_by_output():
+    X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+
+    def model(X):
+        return np.column_stack([X[:, 0] ** 2, 3 * X[:, 1]])
+
+    options = {"bins": rs.EqualWidthBins(2), "n_grid": 5, "rng": 1}
+    both = rs.folds(rs.local_effects(model, X), **options)
+    first = rs.folds(rs.local_effects(lambda X: model(X)[:, 0], X), **options)
+    assert_allclose(both["effect_se"].isel(output=0), first["effect_se"], rtol=1e-9, atol=1e-12)
+
+
+def test_folds_leave_out_rows_without_weight():
+    X, g = table()
+    keep = np.arange(N) % 3 > 0
+    options = {"bins": rs.EqualWidthBins(2), "n_folds": 3, "rng": 1}
+    found = rs.folds(local_of(X, g, weights=keep.astype(float)), **options)
+    expected = rs.folds(local_of(X[keep], g[keep]), **options)
+    assert_allclose(found["effect_se"], expected["effect_se"], rtol=1e-12)
+
+
+def test_folds_show_a_bar(monkeypatch, capsys):
+    """reliability.md 22: a thousand folds took half a minute in silence."""
+    monkeypatch.setattr(resampling, "PROGRESS_DELAY", 0)
+    local = local_of(*table())
+    rs.folds(local, bins=rs.EqualWidthBins(1), n_folds=5, rng=1)
+    assert "folds" in capsys.readouterr().err
+    rs.folds(local, bins=rs.EqualWidthBins(1), n_folds=5, rng=1, progress=False)
+    assert not capsys.readouterr().err
+
+
+def test_replicates_with_edges_of_their_own_keep_the_least_rows_of_the_rule():
+    """code.md B12: a row drawn again halves the effective rows, and min_obs was twice as strict."""
+    example = rs.simulate.PiecewiseLinear(sd=0.5)
+    X = example.sample(1000, rng=0)
+    local = rs.local_effects(None, X, jacobian=example.jacobian, features="x1")
+
+    def numbers(rule):
+        effect = rs.rhale(local, bins=rule)
+        options = {"n_resamples": 24, "rebin": True, "rng": 0, "progress": False}
+        boot = rs.bootstrap(local, effect, **options)
+        return float(effect["n_bins"][0]), boot["n_bins"].values
+
+    # The same rule by its default, a twentieth of the rows, and by their number.
+    by_share, drawn_by_share = numbers(rs.OptimalBins())
+    by_number, drawn_by_number = numbers(rs.OptimalBins(min_obs=50))
+    assert by_share == by_number
+    assert abs(drawn_by_number - drawn_by_share).mean() < 0.25
+    # The largest number of bins that min_obs leaves.
+    most, drawn = numbers(rs.BestEqualWidthBins(min_obs=10))
+    assert drawn.mean() > 0.75 * most

@@ -98,7 +98,7 @@ def test_cells_of_numbers_share_no_rows_and_steps_between_levels_do(frame):
 
 
 def test_band_is_wider_than_intervals_and_says_what_it_is(surface):
-    found = rs.confband(rs.confint(surface), level=0.95)
+    found = rs.confband(rs.confint(surface), level=0.95, rng=0)
     for name in ("surface", "second_effect"):
         wide, narrow = found[f"{name}_band"], found[f"{name}_ci"]
         known = np.isfinite(wide.values).all(axis=-1)
@@ -113,7 +113,7 @@ def test_band_is_wider_than_intervals_and_says_what_it_is(surface):
 
 
 def test_band_of_cells_of_numbers_is_sidak_with_student(frame):
-    found = rs.confband(rs.ale2(model, frame, ("a", "b"), bins=EDGES), level=0.9)
+    found = rs.confband(rs.ale2(model, frame, ("a", "b"), bins=EDGES), level=0.9, rng=0)
     n = found["n_obs"].values
     quantile = stats.t.ppf(0.5 + 0.9 ** (1 / 9) / 2, n - 1)
     half = (found["second_effect_band"][..., 1] - found["second_effect"]).values
@@ -125,7 +125,7 @@ def test_frequencies_are_repeated_rows(frame, rng):
     for pair in (("a", "b"), ("a", "k"), ("k", "b")):
         counted = rs.ale2(model, frame, pair, bins=EDGES, weights=counts, weight_kind="frequency")
         repeated = rs.ale2(model, frame.loc[frame.index.repeat(counts)], pair, bins=EDGES)
-        one, other = rs.confband(counted), rs.confband(repeated)
+        one, other = rs.confband(counted, rng=0), rs.confband(repeated, rng=0)
         np.testing.assert_allclose(one["surface_band"], other["surface_band"], atol=1e-12)
         np.testing.assert_allclose(
             one["second_effect_band"], other["second_effect_band"], atol=1e-12
@@ -140,7 +140,10 @@ def test_frequencies_are_repeated_rows(frame, rng):
                 (frame.loc[frame.index.repeat(counts)], {}),
             )
         ]
-        one, other = rs.compare(counted, stronger[0]), rs.compare(repeated, stronger[1])
+        one, other = (
+            rs.compare(counted, stronger[0], rng=0),
+            rs.compare(repeated, stronger[1], rng=0),
+        )
         assert one.attrs["source"] == other.attrs["source"] == "pairs of rows"
         np.testing.assert_allclose(one["difference_band"], other["difference_band"], atol=1e-12)
 
@@ -224,7 +227,7 @@ def test_size_of_wald_test(pair):
 def test_pairs_in_cells_are_the_paired_t_test(frame):
     a = rs.ale2(model, frame, ("a", "b"), bins=EDGES)
     b = rs.ale2(lambda X: model(X, 1.3) + X["b"] * X["a"], frame, ("a", "b"), bins=EDGES)
-    found = rs.compare(a, b, level=0.9)
+    found = rs.compare(a, b, level=0.9, rng=0)
     assert found.attrs["source"] == "pairs of rows"
     np.testing.assert_allclose(found["difference"], a["surface"] - b["surface"], atol=1e-13)
     for k, m in itertools.product(range(3), repeat=2):
@@ -240,7 +243,7 @@ def test_pairs_in_cells_are_the_paired_t_test(frame):
 def test_samples_in_cells_are_welchs_t_test(frame, rng):
     a = rs.ale2(model, frame, ("a", "b"), bins=EDGES)
     b = rs.ale2(model, made(rng, 300), ("a", "b"), bins=EDGES)
-    found = rs.compare(a, b)
+    found = rs.compare(a, b, rng=0)
     assert found.attrs["source"] == "rows against rows, independent"
     for k, m in itertools.product(range(3), repeat=2):
         both = []
@@ -255,14 +258,14 @@ def test_samples_in_cells_are_welchs_t_test(frame, rng):
     np.testing.assert_allclose(found["difference_se"] ** 2, errors[0] + errors[1], rtol=1e-9)
     assert found["p_value"] > 0.001
     far = rs.ale2(lambda X: model(X, 3.0), made(rng, 300), ("a", "b"), bins=EDGES)
-    assert rs.compare(a, far)["p_value"] < 0.001
+    assert rs.compare(a, far, rng=0)["p_value"] < 0.001
 
 
 def test_band_of_the_difference_and_its_p_value_agree(frame, rng):
     a = rs.ale2(model, frame, ("a", "k"), bins=EDGES)
     for strength in (0.7, 0.8, 0.9, 1.0, 1.2):
         b = rs.ale2(lambda X, s=strength: model(X, s), made(rng, 300), ("a", "k"), bins=EDGES)
-        found = rs.compare(a, b)
+        found = rs.compare(a, b, rng=0)
         p = float(found["p_value"][0])
         band = found["difference_band"].values
         outside = bool(((band[..., 0] > 0) | (band[..., 1] < 0)).any())
@@ -273,7 +276,7 @@ def test_band_of_the_difference_and_its_p_value_agree(frame, rng):
 def test_surfaces_that_are_the_same_up_to_rounding(frame):
     a = rs.ale2(model, frame, ("a", "k"), bins=EDGES)
     b = rs.ale2(lambda X: model(X) + np.exp(X["a"]) - X["b"], frame, ("a", "k"), bins=EDGES)
-    found = rs.compare(a, b)
+    found = rs.compare(a, b, rng=0)
     assert float(found["statistic"][0]) == 0.0
     assert float(found["p_value"][0]) == 1.0
     assert float(found["cell_p_value"][0]) == 1.0
@@ -283,7 +286,7 @@ def test_comparison_is_a_table_a_picture_and_a_file(frame, tmp_path):
     for pair in (("a", "b"), ("k", "a")):
         a = rs.ale2(model, frame, pair, bins=EDGES)
         b = rs.ale2(lambda X: model(X, 1.5), frame, pair, bins=EDGES)
-        found = rs.compare(a, b)
+        found = rs.compare(a, b, rng=0)
         table = rs.tidy(found)
         assert len(table) == found["difference"].size
         name = "level_a" if pair[0] == "k" else "x_a"
@@ -311,7 +314,7 @@ def test_cells_that_only_one_has_rows_in_are_said(frame, rng):
     few = few[(few["a"] < 0.33) | (few["b"] < 0.33)]
     b = rs.ale2(model, few, ("a", "b"), bins=EDGES)
     with pytest.warns(UserWarning, match="1 of 9 cells have rows in only one of a and b"):
-        found = rs.compare(a, b)
+        found = rs.compare(a, b, rng=0)
     assert found.attrs["n_unshared"] == 1
     assert int(found["supported"].sum()) == 8
     assert np.isnan(float(found["difference"][3, 3]))
@@ -347,7 +350,7 @@ def test_bad_comparisons(frame, rng):
         rs.compare(a, a, groups=np.arange(400))
     # Two halves of one table, by weights, share no rows.
     halves = [other(weights=one) for one in (few, 1 - few)]
-    assert rs.compare(*halves).attrs["source"] == "rows against rows, independent"
+    assert rs.compare(*halves, rng=0).attrs["source"] == "rows against rows, independent"
 
 
 @pytest.mark.slow
@@ -357,7 +360,7 @@ def test_size_of_comparisons():
     for seed in range(100):
         rng = np.random.default_rng(seed)
         both = [rs.ale2(model, made(rng, 400), ("a", "k"), bins=EDGES) for _ in range(2)]
-        found = rs.compare(*both, n_draws=1000)
+        found = rs.compare(*both, n_draws=1000, rng=0)
         rejected += [float(found[f"{name}p_value"][0]) < 0.05 for name in ("", "cell_")]
     # Monte-Carlo error 2.2 %.
     for number in rejected:
@@ -371,7 +374,7 @@ def test_coverage_of_bands():
     inside = np.zeros(2)
     for seed in range(120):
         X = made(np.random.default_rng(seed + 1), 500)
-        found = rs.confband(rs.ale2(model, X, ("a", "k"), bins=EDGES), n_draws=1000)
+        found = rs.confband(rs.ale2(model, X, ("a", "k"), bins=EDGES), n_draws=1000, rng=0)
         for number, name in enumerate(("surface", "second_effect")):
             ends, one = found[f"{name}_band"].values, truth[name].values
             inside[number] += ((ends[..., 0] <= one) & (one <= ends[..., 1])).all()
@@ -495,13 +498,13 @@ def test_outputs_one_by_one(frame):
     label = "perhaps"
     one, two = surface.sel(output=label), other.sel(output=label)
     for whole, part, name in (
-        (rs.confband(surface), rs.confband(one), "surface_band"),
+        (rs.confband(surface, rng=0), rs.confband(one, rng=0), "surface_band"),
         (rs.wald_test(surface), rs.wald_test(one), "p_value"),
-        (rs.compare(surface, other), rs.compare(one, two), "difference_band"),
+        (rs.compare(surface, other, rng=0), rs.compare(one, two, rng=0), "difference_band"),
     ):
         assert whole["output"].values.tolist() == ["no", "perhaps", "yes"]
         np.testing.assert_array_equal(whole[name].sel(output=label), part[name])
-    assert rs.compare(surface, other).attrs["source"] == "pairs of rows"
+    assert rs.compare(surface, other, rng=0).attrs["source"] == "pairs of rows"
     np.testing.assert_array_equal(rs.std_error(surface)["obs"], surface["obs"])
     lines = rs.glance(surface)
     assert lines["output"].tolist() == ["no", "perhaps", "yes"]

@@ -186,7 +186,7 @@ class TestChecks:
 
     def test_tidy_has_the_columns_of_the_check(self, waves):
         _, _, local, effect = waves
-        check = rs.check_unbiased(local, effect)
+        check = rs.check_unbiased(local, effect, rng=0)
         table = rs.tidy(check)
         row = table[table["term"] == "x2"].iloc[1]
         assert row["bin_error"] == float(check["bin_error"].sel(feature="x2", bin=1))
@@ -195,7 +195,7 @@ class TestChecks:
 
     def test_summary_of_a_check(self, waves):
         _, _, local, effect = waves
-        check = rs.check_unbiased(local, effect)
+        check = rs.check_unbiased(local, effect, rng=0)
         text = str(rs.summary(check))
         assert "Bias of the heterogeneity" in text
         line = next(
@@ -208,7 +208,7 @@ class TestChecks:
 
     def test_summary_of_the_bins_of_a_check(self, waves):
         _, _, local, effect = waves
-        check = rs.check_unbiased(local, effect, adjust="fdr_bh")
+        check = rs.check_unbiased(local, effect, adjust="fdr_bh", rng=0)
         text = str(rs.summary(check, "x1")).partition("Bias of the")[2]
         lines = [line for line in text.splitlines() if line.startswith("[0")]
         assert len(lines) == 3
@@ -237,13 +237,13 @@ class TestChecks:
 
     def test_warning_counts_what_the_check_says(self, waves):
         _, _, local, effect = waves
-        check = rs.check_unbiased(local, effect)
+        check = rs.check_unbiased(local, effect, rng=0)
         large = int((check["verdict"].sel(feature="x1") == "bias larger than standard error").sum())
         assert f"x1 ({large} of 3 bins)" in " ".join(str(rs.summary(check)).split())
 
     def test_debiased(self, waves):
         _, _, local, effect = waves
-        better = rs.debias(effect, rs.check_unbiased(local, effect))
+        better = rs.debias(effect, rs.check_unbiased(local, effect, rng=0))
         text = " ".join(str(rs.summary(better)).split())
         assert "Warning" not in text
         assert "heterog. is free of bin error" in text
@@ -265,7 +265,7 @@ class TestChecks:
         model, frame, *_ = waves
         local = rs.local_effects(model, frame, features=["x1", "flat"])
         effect = rs.rhale(local, bins=rs.EqualWidthBins(3))
-        found = rs.jump_check(model, local, rs.check_unbiased(local, effect), frame)
+        found = rs.jump_check(model, local, rs.check_unbiased(local, effect, rng=0), frame)
         assert "constant" in str(rs.summary(found))
         assert "The feature does not vary" in str(rs.summary(found, "flat"))
 
@@ -615,7 +615,9 @@ def test_tables_show_the_intervals_that_are_there():
     pd.testing.assert_frame_equal(other, rs.tidy(effect, level=0.9))
     assert "Intervals: pointwise, Student's t." in rs.summary(found, level=0.9).as_text()
     # Standard errors of something else take them away.
-    grouped = rs.std_error(rs.confband(found, n_draws=100), local, groups=np.arange(200) // 2)
+    grouped = rs.std_error(
+        rs.confband(found, n_draws=100, rng=0), local, groups=np.arange(200) // 2
+    )
     assert not [name for name in grouped.data_vars if str(name).endswith(("_ci", "_band"))]
 
     curves = rs.ice(model, X, n_grid=5)

@@ -124,7 +124,9 @@ def test_adjusted_over_bins_and_features_together(rng, adjust):
     g = np.column_stack([rng.normal(size=300) + s * X[:, i] for i, s in enumerate((0, 2, 0.5))])
     local = rs.local_effects(None, X, jacobian=g)
     edges = {"x0": [0, 0.5, 1], "x1": [0, 0.02, 0.5, 1], "x2": [0, 0.3, 0.4, 1]}
-    check = rs.check_unbiased(local, rs.rhale(local, bins=rs.GivenBins(edges)), adjust=adjust)
+    check = rs.check_unbiased(
+        local, rs.rhale(local, bins=rs.GivenBins(edges)), adjust=adjust, rng=0
+    )
     for name in ("bin_error_pvalue", "rank_pvalue"):
         plain = check[name].values
         known = np.isfinite(plain)
@@ -173,10 +175,12 @@ def test_standard_errors_are_those_of_std_error(rng):
     x, g = base(rng)
     local = local_of(x, g)
     effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
-    check = rs.check_unbiased(local, effect)
+    check = rs.check_unbiased(local, effect, rng=0)
     errors = rs.std_error(effect)
-    xr.testing.assert_identical(check[list(errors.data_vars)], errors)
-    xr.testing.assert_identical(rs.check_unbiased(local, errors), check)
+    xr.testing.assert_identical(
+        check[list(errors.data_vars)], errors.assign_attrs(seed=check.attrs["seed"])
+    )
+    xr.testing.assert_identical(rs.check_unbiased(local, errors, rng=0), check)
 
 
 def test_linear_bin_error_agrees_with_the_rows(rng):
@@ -247,13 +251,13 @@ def test_other_features_mean_nothing_to_the_numbers(rng):
     X, g = rng.uniform(size=(2, 200, 3))
     rule = rs.GivenBins([0, 0.5, 1])
     local = rs.local_effects(None, X, jacobian=g)
-    every = rs.check_unbiased(local, rs.rhale(local, bins=rule))
+    every = rs.check_unbiased(local, rs.rhale(local, bins=rule), rng=0)
     one = local.isel(feature=[1])
-    alone = rs.check_unbiased(one, rs.rhale(one, bins=rule))
+    alone = rs.check_unbiased(one, rs.rhale(one, bins=rule), rng=0)
     for name in CHECKS:
         assert_array_equal(every[name].isel(feature=[1]), alone[name], err_msg=name)
     # Features of the effect may be fewer, and in another order.
-    swapped = rs.check_unbiased(local, rs.rhale(local, bins=rule).isel(feature=[2, 0]))
+    swapped = rs.check_unbiased(local, rs.rhale(local, bins=rule).isel(feature=[2, 0]), rng=0)
     for name in CHECKS:
         assert_array_equal(swapped[name], every[name].isel(feature=[2, 0]), err_msg=name)
 
@@ -308,9 +312,9 @@ def test_ties_are_ordered_at_random(rng):
     g = np.sort(g)  # a table in the order of its effects must not look like a slope
     edges = [0, 0.33, 0.66, 1]
     first = checked(x, g, edges, check={"rng": 1})
-    xr.testing.assert_identical(
-        checked(x, g, edges, check={"rng": np.random.default_rng(1)}), first
-    )
+    generator = np.random.default_rng(1)
+    by_generator = checked(x, g, edges, check={"rng": generator})
+    xr.testing.assert_identical(by_generator.assign_attrs(seed=1), first)
     other = checked(x, g, edges, check={"rng": 2})
     assert (other["bin_error"] != first["bin_error"]).all()
     xr.testing.assert_identical(other["density_bias"], first["density_bias"])
@@ -320,7 +324,8 @@ def test_ties_are_ordered_at_random(rng):
     assert abs(np.mean(shares)) < 4 * np.std(shares) / np.sqrt(20) + 0.05
     distinct = base(rng)
     xr.testing.assert_identical(
-        checked(*distinct, check={"rng": 1}), checked(*distinct, check={"rng": 2})
+        checked(*distinct, check={"rng": 1}).assign_attrs(seed=2),
+        checked(*distinct, check={"rng": 2}),
     )
 
 
@@ -329,9 +334,9 @@ def test_threads_change_nothing(rng, monkeypatch):
     local = rs.local_effects(None, X, jacobian=g)
     effect = rs.rhale(local, bins=rs.QuantileBins(4))
     monkeypatch.setattr("rhale_stats.unbiasedness.THREADS_FROM", 10**9)
-    alone = rs.check_unbiased(local, effect)
+    alone = rs.check_unbiased(local, effect, rng=0)
     monkeypatch.setattr("rhale_stats.unbiasedness.THREADS_FROM", 0)
-    xr.testing.assert_identical(rs.check_unbiased(local, effect), alone)
+    xr.testing.assert_identical(rs.check_unbiased(local, effect, rng=0), alone)
 
 
 # --- degenerate ----------------------------------------------------------------------------------
@@ -370,7 +375,9 @@ def test_no_spread_is_fine(rng, slope, how):
     else:
         jacobian = np.full((200, 2), slope)
     local = rs.local_effects(model, X, jacobian=jacobian, features="x", weights=weights)
-    check = rs.check_unbiased(local, rs.rhale(local, bins=rs.EqualWidthBins(3))).isel(feature=0)
+    check = rs.check_unbiased(local, rs.rhale(local, bins=rs.EqualWidthBins(3)), rng=0).isel(
+        feature=0
+    )
     assert check["verdict"].values.tolist() == ["fine"] * 3
     for name in ("von_neumann_ratio", "rank_ratio", "bin_error_pvalue", "rank_pvalue", *ADJUSTED):
         assert check[name].isnull().all(), name
@@ -384,13 +391,13 @@ def test_no_spread_is_fine(rng, slope, how):
 def test_a_constant_feature(rng):
     X = np.column_stack([rng.uniform(size=100), np.full(100, 3.0)])
     local = rs.local_effects(None, X, jacobian=rng.normal(size=(100, 2)))
-    check = rs.check_unbiased(local, rs.rhale(local, bins=rs.EqualWidthBins(2)))
+    check = rs.check_unbiased(local, rs.rhale(local, bins=rs.EqualWidthBins(2)), rng=0)
     for name in (*CHECKS, *ADJUSTED):
         assert check[name].isel(feature=1).isnull().all(), name
         assert check[name].isel(feature=0).notnull().all(), name
     assert check["verdict"].isel(feature=1).values.tolist() == ["", ""]
     only = local.isel(feature=[1])
-    alone = rs.check_unbiased(only, rs.rhale(only))
+    alone = rs.check_unbiased(only, rs.rhale(only), rng=0)
     assert alone["verdict"].values.tolist() == [[""]]
     assert rs.debias(rs.rhale(only), alone)["heterogeneity_index"].isnull().all()
 
@@ -399,7 +406,7 @@ def test_bins_beyond_a_features_last_say_nothing(rng):
     X = rng.uniform(size=(100, 2))
     local = rs.local_effects(None, X, jacobian=rng.normal(size=(100, 2)))
     edges = {"x0": [0, 0.5, 1], "x1": [0, 1]}
-    check = rs.check_unbiased(local, rs.rhale(local, bins=rs.GivenBins(edges)))
+    check = rs.check_unbiased(local, rs.rhale(local, bins=rs.GivenBins(edges)), rng=0)
     assert check["verdict"].values[1].tolist() == ["fine", ""]
     assert check["bin_error"].isnull().values.tolist() == [[False, False], [False, True]]
 
@@ -447,10 +454,10 @@ def test_honest_effects_are_checked_on_the_half_that_estimates(rng):
     x, g = np.round(rng.uniform(size=(2, 300)), 2)
     local = local_of(x, g)
     effect = rs.rhale(local, bins=rs.OptimalBins(20), honest=True, rng=4)
-    check = rs.check_unbiased(local, effect)
+    check = rs.check_unbiased(local, effect, rng=0)
     rest = local.isel(obs=~honest_split(300, 0.5, effect.attrs["honest_seed"]))
     edges = effect["edge_value"].values[0]
-    expected = rs.check_unbiased(rest, rs.rhale(rest, bins=rs.GivenBins(edges)))
+    expected = rs.check_unbiased(rest, rs.rhale(rest, bins=rs.GivenBins(edges)), rng=0)
     for name in (*CHECKS, *ADJUSTED):
         assert_allclose(check[name], expected[name], rtol=1e-9, atol=1e-12, err_msg=name)
     assert_array_equal(check["verdict"], expected["verdict"])
@@ -464,7 +471,7 @@ def test_honest_effects_are_checked_on_the_half_that_estimates(rng):
 def test_schema(rng):
     local = local_of(*base(rng))
     effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
-    check = rs.check_unbiased(local, effect)
+    check = rs.check_unbiased(local, effect, rng=0)
     jumps = rs.jump_check(lambda X: X["x"] ** 2, local, effect)
     for found in (check, rs.debias(effect, check), jumps):
         for name, array in found.data_vars.items():
@@ -481,7 +488,7 @@ def test_saving_and_loading_is_identical(rng, tmp_path):
     local = rs.local_effects(None, X, jacobian=rng.normal(size=(200, 3)))
     edges = {"x0": [0, 0.5, 1], "x1": [0, 1], "x2": [0, 1]}
     effect = rs.rhale(local, bins=rs.GivenBins(edges))
-    check = rs.check_unbiased(local, effect)
+    check = rs.check_unbiased(local, effect, rng=0)
     jumps = rs.jump_check(lambda X: X[:, 0], local, effect)
     for number, found in enumerate([check, rs.debias(effect, check), jumps]):
         found.to_netcdf(tmp_path / f"{number}.nc")
@@ -494,13 +501,13 @@ def test_saving_and_loading_is_identical(rng, tmp_path):
 def test_inputs_are_left_alone(rng):
     local = local_of(*base(rng), weights=rng.uniform(0.5, 2, 400))
     effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
-    check = rs.check_unbiased(local, effect)
+    check = rs.check_unbiased(local, effect, rng=0)
     kept = [dataset.copy(deep=True) for dataset in (local, effect, check)]
     for dataset in (local, effect, check):
         for array in dataset.variables.values():
             if isinstance(array.values, np.ndarray) and array.dims not in (("bin",), ("edge",)):
                 array.values.setflags(write=False)
-    again = rs.check_unbiased(local, effect)
+    again = rs.check_unbiased(local, effect, rng=0)
     xr.testing.assert_identical(again, check)
     rs.debias(effect, check)
     rs.jump_check(lambda X: X["x"], local, effect)
@@ -565,7 +572,7 @@ def test_a_debiased_effect_is_refused(rng):
     """Its heterogeneity is no longer sigma*, which the check is about."""
     local = local_of(*base(rng))
     effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
-    better = rs.debias(effect, rs.check_unbiased(local, effect))
+    better = rs.debias(effect, rs.check_unbiased(local, effect, rng=0))
     with pytest.raises(ValueError, match="debias"):
         rs.check_unbiased(local, better)
 
@@ -577,7 +584,7 @@ def test_a_debiased_effect_is_refused(rng):
 def test_debias_by_hand(rng, centering):
     local = local_of(*base(rng))
     effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins(EDGES), centering=centering))
-    check = rs.check_unbiased(local, effect)
+    check = rs.check_unbiased(local, effect, rng=0)
     better = rs.debias(effect, check)
     within, width = check["heterogeneity_within"].values[0], np.diff(EDGES)
     assert_array_equal(better["heterogeneity"][0], within)
@@ -621,7 +628,7 @@ def test_debias_beside_a_gap(rng):
     x = np.concatenate([rng.uniform(0, 0.2, 30), rng.uniform(0.5, 1, 90)])
     local = local_of(x, rng.normal(size=120))
     effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
-    check = rs.check_unbiased(local, effect)
+    check = rs.check_unbiased(local, effect, rng=0)
     better = rs.debias(effect, check)
     for name in ("curve_std", "curve_std_sum"):
         assert_array_equal(better[name].isnull(), effect[name].isnull())
@@ -633,7 +640,7 @@ def test_debias_beside_a_gap(rng):
 def test_debias_refuses(rng):
     local = local_of(*base(rng))
     effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
-    check = rs.check_unbiased(local, effect)
+    check = rs.check_unbiased(local, effect, rng=0)
     with pytest.raises(
         ValueError, match="check must be what check_unbiased.*has no heterogeneity_w"
     ):
@@ -655,7 +662,7 @@ def test_standard_errors_of_a_debiased_effect_say_what_to_do(rng):
     """They are in it already; it was not made without the moments."""
     local = local_of(*base(rng))
     effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
-    better = rs.debias(effect, rs.check_unbiased(local, effect))
+    better = rs.debias(effect, rs.check_unbiased(local, effect, rng=0))
     with pytest.raises(ValueError, match="debias") as caught:
         rs.std_error(better)
     assert "std_error_moments=False" not in str(caught.value)
@@ -713,7 +720,7 @@ def test_eq_1_jumps_where_it_jumps():
     """math [48]: up for half of the rows, down for the others, so that the mean sees nothing."""
     example = simulate.OppositeGroups()
     X = example.sample(1000, rng=0)
-    local = rs.local_effects(example.model, X, jacobian=example.jacobian)
+    local = rs.local_effects(None, X, jacobian=example.jacobian)
     check = rs.jump_check(example.model, local, rs.rhale(local, bins=rs.EqualWidthBins(5)))
     flagged = check["jump_pvalue_adjusted"] < 0.05
     assert flagged.values.tolist() == [[False] * 5, [False] * 5, [False, False, True, False, False]]
@@ -738,7 +745,7 @@ def test_a_step_is_seen_by_its_mean(rng):
         return (X[:, 0] > 0).astype(float)
 
     X = rng.uniform(-1, 1, (200, 1))
-    local = rs.local_effects(step, X, jacobian=np.zeros((200, 1)))
+    local = rs.local_effects(None, X, jacobian=np.zeros((200, 1)))
     effect = rs.rhale(local, bins=rs.GivenBins([-1, -0.5, 0.25, 1]))
     check = rs.jump_check(step, local, effect).isel(feature=0)
     assert check["jump"].values.tolist() == [0, 1, 0]
@@ -900,7 +907,7 @@ def test_rows_of_weight_zero_see_no_jump(rng, kind):
 def test_honest_jumps_are_of_the_half_that_estimates(rng):
     example = simulate.OppositeGroups()
     X = example.sample(600, rng=0)
-    local = rs.local_effects(example.model, X, jacobian=example.jacobian)
+    local = rs.local_effects(None, X, jacobian=example.jacobian)
     effect = rs.rhale(local, bins=rs.EqualWidthBins(5), honest=True, rng=1)
     check = rs.jump_check(example.model, local, effect)
     rest = local.isel(obs=~honest_split(600, 0.5, effect.attrs["honest_seed"]))
@@ -1033,7 +1040,7 @@ def test_bin_error_is_unbiased_but_for_what_is_known(example, edges):
     many = np.append(
         (edges[:-1] + np.arange(side_by_side)[:, None] * span).ravel(), shift[-1] + span
     )
-    found = rs.check_unbiased(local, rs.rhale(local, bins=rs.GivenBins(many)))
+    found = rs.check_unbiased(local, rs.rhale(local, bins=rs.GivenBins(many)), rng=0)
     of_bins = {
         name: found[name].values.reshape(-1, n_bins)
         for name in found.data_vars

@@ -70,6 +70,7 @@ def adaptive_partition(
     min_obs: float,
     resolution: float,
     fine: int = FINE,
+    edges: FloatArray | None = None,
 ) -> tuple[IntArray, NDArray[np.bool_]]:
     """First cells of the bins of one feature, and which of the bins are linear.
 
@@ -84,16 +85,18 @@ def adaptive_partition(
         Smallest effective number of rows of a bin; local effects that differ by less are equal.
     fine : int
         Cells to a coarse one.
+    edges : ndarray of shape (cells + 1,), optional
+        Of cells that are not of one width.
     """
-    search = _Search(cells, comoments, low, high, risk, min_obs, resolution, fine)
+    search = _Search(cells, comoments, low, high, risk, min_obs, resolution, fine, edges)
     noise = search.noise_of_neighbours()
-    edges = search.partition(noise)
+    chosen = search.partition(noise)
     # Neighbours on a steep stretch differ by more than noise: look again with that of the fit.
-    of_fit = search.noise_of_fit(edges, noise)
+    of_fit = search.noise_of_fit(chosen, noise)
     if of_fit < noise:
         noise = of_fit
-        edges = search.partition(noise)
-    return edges[:-1], search.is_linear(edges, noise)
+        chosen = search.partition(noise)
+    return chosen[:-1], search.is_linear(chosen, noise)
 
 
 class _Search:
@@ -109,6 +112,7 @@ class _Search:
         min_obs: float,
         resolution: float,
         fine: int = FINE,
+        edges: FloatArray | None = None,
     ) -> None:
         everything = merge(cells, np.array([0]))
         occupied = cells.weight > 0
@@ -129,6 +133,9 @@ class _Search:
         self.running = np.zeros((len(self.cells), len(w) + 1))
         np.cumsum(self.cells, axis=1, out=self.running[:, 1:])
         self.n_cells, self.fine = len(w), fine
+        # Places of the edges, in widths of a cell.
+        every = np.arange(len(w) + 1.0)
+        self.place = every if edges is None else (edges - low) / span * len(w)
         self.weighted = not np.array_equal(cells.weight, cells.weight_sq)
         # What rounding leaves of the spread of places that are all the same.
         self.no_spread = 64 * np.finfo(np.float64).eps * self.running[3, -1]
@@ -159,7 +166,7 @@ class _Search:
             return Fits(w * to_rows, constant * to_rows, line * to_rows)
 
     def costs(
-        self, fits: Fits, width: FloatArray | IntArray, noise: float
+        self, fits: Fits, width: FloatArray, noise: float
     ) -> tuple[FloatArray, NDArray[np.bool_]]:
         """math [22]: risk of bins, infinite where rows are too few, and which are linear."""
         n, risk = fits.rows, self.risk
@@ -178,7 +185,8 @@ class _Search:
 
     def is_linear(self, edges: IntArray, noise: float) -> NDArray[np.bool_]:
         """Which of the bins between these edges are linear."""
-        return self.costs(self.fits(self.between(edges[:-1], edges[1:])), np.diff(edges), noise)[1]
+        fits = self.fits(self.between(edges[:-1], edges[1:]))
+        return self.costs(fits, np.diff(self.place[edges]), noise)[1]
 
     def noise_of_neighbours(self) -> float:
         """Variance within cells, and between means of neighbouring occupied cells (math [13])."""
@@ -192,7 +200,7 @@ class _Search:
     def noise_of_fit(self, edges: IntArray, noise: float) -> float:
         """Variance of the residuals of all bins together."""
         fits = self.fits(self.between(edges[:-1], edges[1:]))
-        linear = self.costs(fits, np.diff(edges), noise)[1]
+        linear = self.costs(fits, np.diff(self.place[edges]), noise)[1]
         residual = np.where(linear, fits.line, fits.constant).sum()
         return max(float(residual / (fits.rows - 1 - linear).sum()), self.floor)
 
@@ -213,7 +221,8 @@ class _Search:
             ends = np.arange(first + 1, min(first + BLOCK_CELLS, n_coarse) + 1)
             begins = np.arange(ends[-1])
             sums = self._block(begins, ends)
-            width = ends[:, None] - begins
+            place = self.place[:: self.fine]
+            width = place[ends][:, None] - place[begins]
             costs = self.costs(self.fits(sums), width, noise)[0]
             for at, end in enumerate(ends):
                 total = costs[at, :end] + best[:end]
@@ -244,7 +253,8 @@ class _Search:
         begin, end = np.broadcast_arrays(places[:-1, :, None], places[1:, None, :])
         allowed = (begin < end) & (begin >= 0) & (end <= self.n_cells)
         begin, end = np.where(allowed, begin, 0), np.where(allowed, end, 0)
-        costs, _ = self.costs(self.fits(self.between(begin, end)), end - begin, noise)
+        width = self.place[end] - self.place[begin]
+        costs, _ = self.costs(self.fits(self.between(begin, end)), width, noise)
         costs[~allowed] = np.inf
         best = np.zeros(len(shift))
         previous = []
@@ -263,14 +273,14 @@ class _Search:
         """Without the edges that a test of one fit against two does not keep, the weakest first."""
         while len(edges) > 2:
             sums = np.array(self.between(edges[:-1], edges[1:]))
-            gain = self._gain(sums, np.diff(edges), noise)
+            gain = self._gain(sums, np.diff(self.place[edges]), noise)
             weakest = int(gain.argmin())
             if gain[weakest] >= self.risk.split:
                 break
             edges = np.delete(edges, weakest + 1)
         return edges
 
-    def _gain(self, sums: FloatArray, width: IntArray, noise: float) -> FloatArray:
+    def _gain(self, sums: FloatArray, width: FloatArray, noise: float) -> FloatArray:
         """For neighbouring bins, how much worse one fit to both is: in noise, a parameter."""
         fits = self.fits(Sums(*sums))
         linear = self.costs(fits, width, noise)[1]

@@ -214,12 +214,13 @@ def covariances(
     """
     one = sparse.diags_array(1 / size)
     with np.errstate(divide="ignore", invalid="ignore"):
+        # Of a step with one row there is no variance: infinity times 0.
         stretch = np.sqrt(n_effective / (n_effective - 1))
-    effect = (moved.mean.T @ one @ moved.mean).toarray() * np.outer(stretch, stretch)
-    total = at.level @ effect @ at.level.T
-    if population:
-        shared = at.level @ (stretch * (moved.mean.T @ (moved.places / size)))
-        total = total + np.sum(moved.places**2 / size) - shared[:, None] - shared
+        effect = (moved.mean.T @ one @ moved.mean).toarray() * np.outer(stretch, stretch)
+        total = at.level @ effect @ at.level.T
+        if population:
+            shared = at.level @ (stretch * (moved.mean.T @ (moved.places / size)))
+            total = total + np.sum(moved.places**2 / size) - shared[:, None] - shared
     return Covariances(effect, np.asarray(total))
 
 

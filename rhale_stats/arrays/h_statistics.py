@@ -257,12 +257,13 @@ def ratio_and_root(
 ) -> tuple[FloatArray, FloatArray]:
     """Influences (..., row) on upper / lower and on the root of upper, from those on the two.
 
-    0 where ``upper`` (...) is 0.
+    0 where ``upper`` (...) is 0, and a share of 0 is 0.
     """
     positive = (upper > 0)[..., None]
     up, low = upper[..., None], lower[..., None]
-    share = np.divide(of_upper - up / np.where(positive, low, 1.0) * of_lower, low,
-                      out=np.zeros(of_upper.shape), where=positive)  # fmt: skip
+    both = positive & (low > 0)
+    share = np.divide(of_upper - up / np.where(both, low, 1.0) * of_lower, low,
+                      out=np.zeros(of_upper.shape), where=both)  # fmt: skip
     root = np.divide(of_upper, 2 * np.sqrt(up), out=np.zeros(of_upper.shape), where=positive)
     return share, root
 

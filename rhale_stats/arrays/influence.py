@@ -150,9 +150,8 @@ class RowSums(NamedTuple):
         return np.asarray(total - self.places[rows, None] if population else total)
 
 
-def group_factor(n_groups: float, n_rows: float, pieces: Pieces) -> float:
+def group_factor(n_groups: float, n_rows: float, n_parameters: int) -> float:
     """G / (G - 1) (N - 1) / (N - p), p means and slopes, as in statsmodels; NaN if none is left."""
-    n_parameters = len(pieces.mean) + int(np.sum(pieces.slope != 0))
     if n_groups <= 1 or n_rows <= n_parameters:
         return float("nan")
     return n_groups / (n_groups - 1) * (n_rows - 1) / (n_rows - n_parameters)

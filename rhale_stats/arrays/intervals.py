@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from rhale_stats.arrays.moments import FloatArray
 
@@ -13,8 +13,8 @@ METHODS = ("percentile", "basic", "bca", "studentized")
 OFFSETS = 401
 # The least share of the variance of squares that the mean leaves, in squared variances.
 LEAST_SPREAD = 0.02
-# Largest normal score: the tail beyond has no number.
-MOST = 38.0
+# Log of a tail that floating point still holds; beyond it scores are approximated.
+LEAST_TAIL = -700.0
 # Draws of the largest deviation are made so many at a time.
 CHUNK = 4096
 
@@ -27,9 +27,21 @@ def student(level: float, degrees: FloatArray) -> FloatArray:
 
 
 def normal_score(t: FloatArray, degrees: FloatArray) -> FloatArray:
-    """Standard normal value with the two-sided p-value of Student's t."""
-    tail = stats.t.logsf(np.abs(t), degrees)
-    return np.asarray(stats.norm.isf(np.exp(tail)))
+    """Standard normal value with the two-sided p-value of Student's t.
+
+    Where the tail underflows, the approximation of Wallace (1959) takes over. It is about 1 % too
+    small with 20 degrees of freedom, 0.1 % with 200, and less with more. With fewer than 20 no tail
+    underflows below t = 1e15.
+    """
+    t, degrees = np.broadcast_arrays(np.abs(t), degrees)
+    tail = np.asarray(stats.t.logsf(t, degrees))
+    exact = np.abs(special.ndtri_exp(np.maximum(tail, LEAST_TAIL)))
+    with np.errstate(invalid="ignore", over="ignore"):
+        # log(1 + t^2 / v) without the square, which may overflow.
+        logarithm = 2 * np.log(np.hypot(1.0, t / np.sqrt(degrees)))
+        wallace = (8 * degrees + 1) / (8 * degrees + 3) * np.sqrt(degrees * logarithm)
+    beyond = np.where(np.isinf(degrees), t, np.maximum(wallace, exact))
+    return np.asarray(np.where(tail < LEAST_TAIL, beyond, exact))
 
 
 def welch(
@@ -50,7 +62,7 @@ def around(estimate: FloatArray, half: FloatArray) -> FloatArray:
 
 def log_scale(estimate: FloatArray, half: FloatArray) -> FloatArray:
     """The same on the log scale, for what is positive; 0 is known exactly."""
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         factor = np.where(estimate == 0, 1.0, np.exp(half / estimate))
     return np.stack([estimate / factor, estimate * factor], axis=-1)
 
@@ -148,7 +160,9 @@ def _largest(
         z = rng.standard_normal((n, root.shape[1])) @ root.T
         largest[begin : begin + n] = np.abs(z).max(axis=1)
     if np.isfinite(degrees):
-        largest /= np.sqrt(rng.chisquare(degrees, n_draws) / degrees)
+        # With next to no degrees of freedom, some squares underflow.
+        squares = np.maximum(rng.chisquare(degrees, n_draws), np.finfo(np.float64).tiny)
+        largest /= np.sqrt(squares / degrees)
     return largest
 
 

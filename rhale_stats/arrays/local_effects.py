@@ -1,32 +1,60 @@
-"""Local effects by differences of the model's output: steps, arguments, errors."""
+"""Local effects by differences of the model's output: steps, arguments, cells, errors."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray
 
+# Errors of single rows are summarised by what all but one row in a hundred stay below.
+ERROR_QUANTILE = 0.99
+# Numbers are held in a coarser type where all of them fit and this share uses its last digit.
+LAST_DIGIT_SHARE = 0.1
 
-def central_step(x: FloatArray, precision: float) -> float:
-    """Step of the central difference for one feature, from its scale.
 
-    With s the standard deviation of x and A = max|x| / s (at least 1), the truncation error is
-    about h^2 f'''/6 and the rounding error about A eps |f| / h; both are balanced at
-    h = s (A eps)^(1/3), where the error relative to f's own variation over s is about
-    (A eps)^(2/3): 4e-11 in double precision, 2e-5 where the model answers in single precision,
-    2e-6 for time stamps of 1.7e9 with a spread of 100.
+def robust_scale(x: FloatArray) -> float:
+    """Scale of most values: the interquartile range over 1.349, that of a normal distribution.
+
+    Where half of the values are the same it is the median distance of the others from these. A
+    few coded values (999999) move neither.
     """
-    scale = float(np.std(x))
-    return float(scale * np.cbrt(precision * max(1.0, float(np.max(np.abs(x))) / scale)))
+    low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
+    if high > low:
+        return float((high - low) / 1.349)
+    away = np.abs(x - middle)
+    return float(np.median(away[away > 0])) if (away > 0).any() else 0.0
 
 
-def central_arguments(x: FloatArray, step: float) -> tuple[FloatArray, FloatArray]:
+def central_step(x: FloatArray, precision: float) -> FloatArray:
+    """Step of the central difference at every row, from the scale of the feature.
+
+    With s the `robust_scale` of x and A = |x| / s (at least 1), the truncation error is about
+    h^2 f'''/6 and the rounding error about A eps |f| / h; both are balanced at h = s (A eps)^(1/3),
+    where the error relative to f's own variation over s is about (A eps)^(2/3): 4e-11 in double
+    precision, 2e-5 where the model answers in single precision, 2e-6 for time stamps of 1.7e9 with
+    a spread of 100.
+    """
+    scale = robust_scale(x)
+    return np.asarray(scale * np.cbrt(precision * offset(x, scale)))
+
+
+def offset(x: FloatArray, scale: float) -> FloatArray:
+    """A = |x| / s, at least 1: by how much rounding of x exceeds that of its scale."""
+    return np.maximum(1.0, np.abs(x / scale))
+
+
+def central_arguments(
+    x: FloatArray, step: FloatArray, low: float, high: float
+) -> tuple[FloatArray, FloatArray]:
     """Upper and lower arguments x + h and x - h, kept within the observed range.
 
     Spline bases refuse values beyond their outermost knots, and no model has been seen there; at
     the two ends the difference is one-sided, with an error of order h instead of h^2.
     """
-    return np.minimum(x + step, x.max()), np.maximum(x - step, x.min())
+    return np.minimum(x + step, high), np.maximum(x - step, low)
 
 
 def difference_quotient(f_upper: FloatArray, f_lower: FloatArray, step: FloatArray) -> FloatArray:
@@ -43,3 +71,67 @@ def rounding_error(
     """
     largest = np.maximum(np.abs(f_upper).max(axis=0), np.abs(f_lower).max(axis=0))
     return np.asarray(8 * precision * largest / step)
+
+
+def quotient_error(
+    f_upper: FloatArray, f_lower: FloatArray, step: FloatArray, precision: float
+) -> FloatArray:
+    """`rounding_error` row by row, as most rows have it: (row, output), steps (row,) -> (output,).
+
+    Coded values have an output and a step of their own, which are not those of the others.
+    """
+    moved = step > 0
+    if not moved.any():
+        return np.zeros(f_upper.shape[1])
+    size = np.maximum(np.abs(f_upper), np.abs(f_lower))[moved]
+    return typical_error(8 * precision * size / step[moved, None])
+
+
+def typical_error(errors: FloatArray) -> FloatArray:
+    """What the errors (row, output) of all but one row in a hundred stay below: (output,)."""
+    return np.asarray(np.quantile(errors, ERROR_QUANTILE, axis=0, method="inverted_cdf"))
+
+
+def precision_held(values: NDArray[Any]) -> float:
+    """Unit of rounding of the coarsest type that holds all numbers: half, single, or their own.
+
+    Models that compute in single precision often answer in double precision. Few whole numbers fit
+    anywhere: the last digit of the coarser type must be in use.
+    """
+    if not np.issubdtype(values.dtype, np.floating):
+        return float(np.finfo(np.float64).eps)
+    for coarse, bits in ((np.float16, np.uint16), (np.float32, np.uint32)):
+        if np.dtype(coarse).itemsize >= values.dtype.itemsize:
+            break
+        # A look at some of the values saves one at all of them.
+        some = values.ravel()[:: max(1, values.size // 256)]
+        for these in (some, values):
+            with np.errstate(over="ignore"):
+                held = these.astype(coarse)
+            if not np.array_equal(held, these, equal_nan=True):
+                break
+        else:
+            last = held[np.isfinite(held) & (held != 0)].view(bits) & 1
+            if len(last) and last.mean() >= LAST_DIGIT_SHARE:
+                return float(np.finfo(coarse).eps)
+    return float(np.finfo(values.dtype).eps)
+
+
+def cell_ends(edges: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Lower and upper end of every row's cell, the arguments of math [2]; closed on the left.
+
+    Rows beyond the edges, which have no weight, get the nearest cell.
+    """
+    if len(edges) < 2:
+        return np.full_like(x, edges[0]), np.full_like(x, edges[0])
+    cell = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
+    return edges[cell], edges[cell + 1]
+
+
+def without_empty(edges: FloatArray, counts: NDArray[np.int64]) -> FloatArray:
+    """Edges of cells such that none is empty: an empty one is joined with the cell on its right."""
+    keep = np.r_[True, (counts > 0)[:-1], True]
+    if counts[-1] == 0 and keep[:-1].sum() > 1:
+        # The last cell has no cell on its right.
+        keep[np.flatnonzero(keep[:-1])[-1]] = False
+    return np.asarray(edges[keep])

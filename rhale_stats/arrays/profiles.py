@@ -343,10 +343,16 @@ def along(curves: FloatArray, grid: FloatArray) -> FloatArray:
     return np.asarray(np.gradient(curves, grid, axis=1))
 
 
-def root_mean_square(spread: FloatArray, share: FloatArray) -> float:
-    """Of a spread along the grid, over the rows."""
-    known = share > 0
-    return float(np.sqrt(share[known] @ spread[known] ** 2))
+def root_mean_square(spread: FloatArray, share: FloatArray) -> FloatArray:
+    """Of a spread along the last axis, over the rows.
+
+    Where one row is all there is a spread is not known: it is left out, as in math [10].
+    """
+    known = (share > 0) & ~np.isnan(spread)
+    weight = np.where(known, share, 0.0)
+    squares = np.sum(weight * np.where(known, spread, 0.0) ** 2, axis=-1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.sqrt(squares / weight.sum(axis=-1)))
 
 
 def importance(curve: FloatArray, share: FloatArray) -> float:
@@ -550,6 +556,6 @@ def bin_replicates(
     return Replicates(
         (mean - constant).T,
         np.sqrt(variance).T,
-        np.sqrt(np.sum(np.where(total > 0, share * variance, 0.0), axis=0)),
+        root_mean_square(np.sqrt(variance).T, share.T),
         np.sqrt(np.sum(apart, axis=0)),
     )

@@ -221,8 +221,20 @@ def _root_of_noise(
     return np.asarray(np.sqrt(np.maximum(np.sum(parts, axis=2) + more, 0.0)))
 
 
-def replicates(pieces: Pieces, sums: FloatArray, centering: str) -> Replicates:
-    """What `rhale` would estimate from rows with these weights, in the same bins."""
+def replicates(
+    pieces: Pieces,
+    sums: FloatArray,
+    centering: str,
+    keep: FloatArray | None = None,
+    *,
+    places: bool = True,
+) -> Replicates:
+    """What `rhale` would estimate from rows with these weights, in the same bins.
+
+    In bins without any rows drawn nothing is known; fine cells, where ``keep`` are the variances
+    that were estimated, keep their means and variances then. ``places`` says that the last two sums
+    of linear bins are those of places, d^3 and d^4, not of residuals (`terms`).
+    """
     w, w2, r1, r2, d1, d2, dr = np.moveaxis(sums[..., :7], -1, 0)
     linear = pieces.slope != 0
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -236,6 +248,11 @@ def replicates(pieces: Pieces, sums: FloatArray, centering: str) -> Replicates:
         n = w**2 / w2
         spread = residual / (w - (1 + linear) * w2 / w)
         spread = np.where(n > (1 + linear) * (1 + 1e-12), spread, np.nan)
+        if keep is not None:
+            none_drawn = w == 0
+            r_mean, d_mean = np.where(none_drawn, 0.0, r_mean), np.where(none_drawn, 0.0, d_mean)
+            spread = np.where(np.isnan(spread), keep, spread)
+            n = np.where(none_drawn, 1.0, n)
         mean = pieces.mean + pieces.slope * d_mean + r_mean
         slope = pieces.slope + bend
         x_mean = pieces.x_mean + d_mean
@@ -243,18 +260,20 @@ def replicates(pieces: Pieces, sums: FloatArray, centering: str) -> Replicates:
         # An empty bin has no effect, and leaves no curve.
         effect = mean + slope * np.where(linear, middle - x_mean, 0.0)
         share = w / w.sum(axis=1, keepdims=True)
-        x_variance = dd / w
+        x_variance = np.where(w > 0, dd / w, 0.0 if keep is not None else np.nan)
         none = np.zeros_like(w)
         fourth, x_moments = None, (x_variance, none, none)
-        if linear.any():
+        if sums.shape[-1] > 7 and not (linear.any() and places):
+            r3, r4 = sums[..., 7], sums[..., 8]
+            fourth = (r4 - 4 * r_mean * r3 + 6 * r_mean**2 * r2) / w - 3 * r_mean**4
+        elif linear.any():
             d3, d4 = sums[..., 7] / w, sums[..., 8] / w
             x3 = d3 - 3 * d_mean * d2 / w + 2 * d_mean**3
             x4 = d4 - 4 * d_mean * d3 + 6 * d_mean**2 * d2 / w - 3 * d_mean**4
             x_moments = (x_variance, x3, x4)
-        elif sums.shape[-1] > 7:
-            r3, r4 = sums[..., 7], sums[..., 8]
-            fourth = (r4 - 4 * r_mean * r3 + 6 * r_mean**2 * r2) / w - 3 * r_mean**4
         covariance = np.where(linear, 0.0, together / w)
+        if keep is not None:
+            covariance = np.nan_to_num(covariance)
     width = np.diff(pieces.edges)
     curve = np.zeros((len(w), len(width) + 1))
     np.cumsum(effect * width, axis=1, out=curve[:, 1:])

@@ -39,7 +39,7 @@ def study(options: Options) -> Study:
     sizes = (50, 100, 1000) if options.quick else (50, 100, 1000, 10_000)
     return Study(
         name="best-k",
-        title="The best number of bins of one width",
+        title="The best number of equal-width bins",
         source="note of June 2021, section 3, Figure 4",
         claim="Minimising the accumulated standard deviation, with at least 10 rows a bin, is a "
         "good indicator of the most accurate plot. For N = 50 the loss can be evaluated up to 4 "

@@ -57,7 +57,7 @@ def study(options: Options) -> Study:
     names = FUNCTIONS[:2] if options.quick else FUNCTIONS
     return Study(
         name="bin-splitting",
-        title="RHALE against every number of bins of one width",
+        title="RHALE compared with every number of equal-width bins",
         source=f"RHALE, section 4.2, Figures 7 and 8, settings of the {settings}",
         claim="On the piecewise linear function RHALE is better than any number of bins of one "
         "width in L_mu and in L_sigma; on the non-linear one it is (almost) optimal in both.",

@@ -449,7 +449,9 @@ def _chosen(
     local = _local(*_piecewise(rng, (parameters["n"], amount.chosen)))
     for name, rule in RULES.items():
         for way in WAYS[:2]:
-            honest = {"honest": True, "rng": int(rng.integers(2**32))} if way == "honest" else {}
+            honest: dict[str, Any] = (
+                {"honest": True, "rng": int(rng.integers(2**32))} if way == "honest" else {}
+            )
             effect = confint(quiet_rhale(local, rule, **honest))
             shape = effect["effect"].shape[0], effect.sizes["edge"]
             truths = {target: np.full(shape, np.nan) for target in (MEAN, EFFECT, SPREAD, ALONG)}

@@ -43,7 +43,7 @@ def study(options: Options) -> Study:
     sizes = (500,) if options.quick else (500, 5000)
     return Study(
         name="density",
-        title="Rows that are not uniform inside a bin",
+        title="Bias where the density of rows varies within a bin",
         source="note of July 2021, after Eq. 8: 'check what happens otherwise'",
         claim="The approximation of the bin effect and of its uncertainty is unbiased only if the "
         "points are uniformly distributed in the bin. What happens otherwise is left open.",

@@ -45,7 +45,7 @@ def study(options: Options) -> Study:
     sizes = (100,) if options.quick else (100, 1000)
     return Study(
         name="example-1",
-        title="An average effect of zero that is made of two opposite ones",
+        title="An average effect of zero made of two opposite effects",
         source="RHALE, Eq. 1, Figures 1 and 2",
         claim="With N = 100, K = 20 bins of one width give significant errors in the effect of x2 "
         "and in its heterogeneity, whose truth is 0 and 5. RHALE makes a single bin and estimates "
@@ -76,7 +76,7 @@ def replicate(
     X = example.sample(parameters["n"], rng)
     scores = scored_rules(local_of(example, X, "x2"), example.truth, RULES)
     both = local_of(example, X, None)
-    effect = rhale(both, bins=EqualWidthBins(JUMP_BINS))
+    effect = rhale(both, bins=EqualWidthBins(JUMP_BINS), weighting="rows")
     found = jump_check(example.model, both, effect, X)
     small = found["jump_pvalue_adjusted"] < LEVEL
     return {

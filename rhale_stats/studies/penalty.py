@@ -100,7 +100,7 @@ def study(options: Options) -> Study:
     ]
     return Study(
         name="penalty",
-        title="What an edge must be worth",
+        title="Penalty for an additional edge of AdaptiveBins",
         source="math [22]; the claims are this package's own",
         claim="By default AdaptiveBins asks 2 ln K for an edge, with K cells of the grid, and 4 "
         "for a slope, counts the noise of all bins together, refines the edges and prunes them. "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -19,6 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects import local_effects
+from rhale_stats.parallel import cpus
 from rhale_stats.regional import regions
 from rhale_stats.regional_comparisons import regional_ale, regional_pdp
 from rhale_stats.studies.california import Network
@@ -68,7 +68,7 @@ def study(options: Options) -> Study:
     over = ("setting", "kind")
     return Study(
         name="regional-timing",
-        title="How long regions take",
+        title="Computing time of regional effects",
         source="RegionalRHALE, section 3.1, Figures 3 and 4",
         claim="The time of r-RHALE grows much more slowly with the layers of a network than that "
         "of r-ALE and r-PDP (20 layers: under 15 s, 1 min and 4 min a feature). At the largest N "
@@ -235,7 +235,7 @@ def _replicate(
         "n_rows": [one.rows for one in settings],
         "n_columns": [one.columns for one in settings],
         "is_torch": float(cases[0][0].is_torch),
-        "cores": float(os.cpu_count() or 1),
+        "cores": float(cpus()),
     }
 
 

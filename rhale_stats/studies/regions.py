@@ -106,7 +106,7 @@ def study(options: Options) -> Study:
     ]
     return Study(
         name="regions",
-        title="Regions that are there, and regions that are not",
+        title="Regions: type I error and power of the search",
         source="math [37] to [39] and [53]; RegionalRHALE, section 3.2; the claims are this "
         "package's own",
         claim="Without a test, splits are found where nothing conditions an effect, above all with "
@@ -255,7 +255,7 @@ def _two_regimes(parameters: Mapping[str, Any], rng: np.random.Generator) -> dic
     if was_split:
         # One step between thresholds is a 21st of the rows.
         right, distance = _right(str(tree["best"][0].values), X["x3"].to_numpy(), 0.0, 1 / 21)
-        effect = regional_rhale(local, tree, bins=rule)
+        effect = regional_rhale(local, tree, bins=rule, weighting="rows")
         right = right and tree.sizes["node"] == 3
         left = float(effect["heterogeneity"].max())
         known = 3 * np.sign(np.arange(effect.sizes["region"]) - 0.5)

@@ -15,6 +15,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
+from rhale_stats.files import whole
 from rhale_stats.studies.runner import Study
 
 # So many distinct messages of failed runs are listed.
@@ -181,12 +182,14 @@ def save(
     """
     report, picture = (Path(folder) / f"{stem}{suffix}" for suffix in (".md", ".png"))
     report.parent.mkdir(parents=True, exist_ok=True)
+    text = render(study, results, image=picture.name)
     figure = study.figure(results)
     try:
-        figure.savefig(picture, dpi=DPI)
+        with whole(picture) as unfinished_picture, whole(report) as unfinished_report:
+            figure.savefig(unfinished_picture, dpi=DPI)
+            unfinished_report.write_text(text, encoding="utf-8")
     finally:
         plt.close(figure)
-    report.write_text(render(study, results, image=picture.name), encoding="utf-8")
     return report, picture
 
 

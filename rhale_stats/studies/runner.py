@@ -8,17 +8,20 @@ import os
 import pickle
 import platform
 import signal
+import sys
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import islice
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
@@ -28,6 +31,8 @@ from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
 from rhale_stats import studies
+from rhale_stats.files import locked, write_netcdf
+from rhale_stats.parallel import cpus
 from rhale_stats.schema import software
 from rhale_stats.validate import check_count
 
@@ -54,6 +59,10 @@ ANOTHER_FOLDER = "Choose another folder, or delete the file."
 Parameters: TypeAlias = Mapping[str, Any]
 Replicate: TypeAlias = Callable[[Parameters, np.random.Generator, Any], Mapping[str, ArrayLike]]
 Arrays: TypeAlias = dict[str, NDArray[np.float64]]
+
+
+class _ProcessDiedError(Exception):
+    """A worker is gone."""
 
 
 class OutputError(Exception):
@@ -328,7 +337,8 @@ def run(
     OutputError
         A replicate returned outputs of other names or shapes than the study declares.
     RuntimeError
-        A process died, as it does for lack of memory.
+        A process died, as it does for lack of memory. Or another process writes the file at
+        ``path`` (`LockedError` of ``rhale_stats.files``); the message says which.
 
     Examples
     --------
@@ -339,28 +349,24 @@ def run(
     study = load(name, options)
     n_replicates = study.n_replicates if n_replicates is None else n_replicates
     check_count("n_replicates", n_replicates, 1)
-    jobs = _n_cpus() if jobs is None else jobs
+    jobs = cpus() if jobs is None else jobs
     check_count("jobs", jobs, 1)
     check_count("seed", seed, 0)
     if seed > LARGEST_SEED:
         raise ValueError(f"seed must be at most {LARGEST_SEED}; got {seed}.")
     file = _File(None if path is None else Path(path))
     results = _begun(study, options, seed, n_replicates, file.path)
-    done = results["done"].values[:, :n_replicates]
-    if not (done == 0).any():
+    if (results["done"].values[:, :n_replicates] == 1).all():
         return results
-    context = None if study.prepare is None else study.prepare(options)
-    # At once, so that a folder where nothing can be written shows before the work is done.
-    file.save(results)
-    _fill(results, _Task.of(study, seed, context), done, jobs, file, progress)
+    with nullcontext() if file.path is None else locked(file.path):
+        # Read again: another process may have written the file in the meantime.
+        results = _begun(study, options, seed, n_replicates, file.path)
+        done = results["done"].values[:, :n_replicates]
+        context = None if study.prepare is None else study.prepare(options)
+        # At once, so that a folder where nothing can be written shows before the work is done.
+        file.save(results)
+        _fill(results, _Task.of(study, seed, context), done, jobs, file, progress)
     return results
-
-
-def _n_cpus() -> int:
-    """CPUs that this process may use, where the system tells."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 # What is computed: one replicate, and a portion of them ------------------------------------------
@@ -420,15 +426,22 @@ def _one(task: _Task, scenario: int, number: int) -> _Record:
     try:
         returned = task.replicate(dict(parameters), rng, task.context)
     except Exception as error:
-        return _Record(scenario, number, {}, _one_line(error))
+        return _Record(scenario, number, {}, one_line(error))
     where = f"replicate {number} of scenario {name!r} of study {task.study!r}"
     return _Record(scenario, number, _checked(returned, task.shapes, where), "")
 
 
-def _one_line(error: Exception) -> str:
-    """Type and message, without the null characters and lone surrogates that netCDF refuses."""
-    text = f"{type(error).__name__}: {error}".replace("\0", " ")
+def one_line(error: Exception) -> str:
+    """Type and message of an error, without what netCDF refuses: nulls and lone surrogates."""
+    # The text of a KeyError is the message in quotes.
+    message = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    text = f"{type(error).__name__}: {message}".replace("\0", " ")
     return " ".join(text.encode(errors="replace").decode().split())
+
+
+def print_warning(message: Warning | str, *_where: object) -> None:
+    """Show a warning as one line, above a bar if there is one: a ``warnings.showwarning``."""
+    tqdm.write(f"Warning: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _checked(returned: object, shapes: Mapping[str, tuple[int, ...]], where: str) -> Arrays:
@@ -486,7 +499,7 @@ def _fill(
                     _store(results, record)
                 bar.update(len(records))
                 file.save_if_due(results)
-        except BrokenProcessPool as error:
+        except _ProcessDiedError as error:
             raise RuntimeError(
                 "A process of the study died. If memory is short, use fewer jobs; if this is a "
                 'script, put `if __name__ == "__main__":` around its call. '
@@ -525,26 +538,78 @@ def _in_processes(
 ) -> Generator[list[_Record], None, None]:
     """Portions as they are finished, in any order."""
     pickled = _pickled(task)
-    others = set(multiprocessing.active_children())
-    with (
-        _single_threaded_children(),
-        ProcessPoolExecutor(
-            jobs,
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=_start,
-            initargs=(pickled,),
-        ) as pool,
-    ):
+    waiting = iter(chunks)
+    with _workers(jobs) as connections:
         try:
-            # A portion is let go once it is handed out: memory holds the results once.
-            for future in as_completed({pool.submit(_work_there, chunk) for chunk in chunks}):
-                yield future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            # What still runs may take minutes, and would be thrown away.
-            for process in set(multiprocessing.active_children()) - others:
-                process.terminate()
-            raise
+            for connection in connections:
+                connection.send_bytes(pickled)
+            for connection, chunk in zip(connections, waiting, strict=False):
+                connection.send(chunk)
+            n_out = min(jobs, len(chunks))
+            while n_out:
+                for connection in cast("list[Connection]", wait(connections)):
+                    answer = connection.recv()
+                    if isinstance(answer, BaseException):
+                        raise answer
+                    n_out -= 1
+                    # Before the records are handed out, so that the worker is busy meanwhile.
+                    for chunk in islice(waiting, 1):
+                        connection.send(chunk)
+                        n_out += 1
+                    yield answer
+        except (EOFError, ConnectionError) as error:
+            raise _ProcessDiedError from error
+
+
+@contextmanager
+def _workers(jobs: int) -> Iterator[list[Connection]]:
+    """New processes that work on what they are sent; killed if anything goes wrong.
+
+    Each has a pipe of its own to this process and they share nothing, so that killing is safe.
+    """
+    context = multiprocessing.get_context("spawn")
+    processes = []
+    connections: list[Connection] = []
+    try:
+        with _single_threaded_children():
+            for _ in range(jobs):
+                here, there = context.Pipe()
+                process = context.Process(target=_serve, args=(there,))
+                with _interruptions_wait():
+                    process.start()
+                    processes.append(process)
+                there.close()
+                connections.append(here)
+        yield connections
+    except BaseException:
+        # What still runs may take minutes, and would be thrown away.
+        for process in processes:
+            process.kill()
+        raise
+    finally:
+        # A worker that waits for the next portion ends when its pipe is closed.
+        for connection in connections:
+            connection.close()
+        for process in processes:
+            process.join()
+
+
+@contextmanager
+def _interruptions_wait() -> Iterator[None]:
+    """Hold Ctrl-C back until the end of the block, and for ever in processes started inside.
+
+    Ctrl-C reaches all processes of a terminal. Workers must ignore it: their parent ends them.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # The first process would start it, and starting it lets signals through again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _pickled(task: _Task) -> bytes:
@@ -574,17 +639,21 @@ def _single_threaded_children() -> Iterator[None]:
                 os.environ[name] = value
 
 
-# The task of a worker process, set when it starts.
-_TASK: _Task | None = None
-
-
-def _start(pickled: bytes) -> None:
-    """Make this process a worker."""
-    global _TASK
-    # Ctrl-C reaches all processes of a terminal; the parent ends its workers.
+def _serve(connection: Connection) -> None:
+    """What a worker does: receive the task, then portions of it, and answer them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    warnings.showwarning = print_warning  # type: ignore[assignment]
+    # tqdm's own lock is a semaphore of the system, which would outlive a killed process.
+    tqdm.set_lock(threading.RLock())
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _TASK = pickle.loads(pickled)
+    try:
+        task = pickle.loads(connection.recv_bytes())
+        while True:
+            connection.send(_work(task, connection.recv()))
+    except (EOFError, ConnectionError):
+        return
+    except BaseException as error:
+        connection.send(error)
 
 
 def _end_with_parent() -> None:
@@ -593,11 +662,6 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
-
-
-def _work_there(chunk: _Chunk) -> list[_Record]:
-    assert _TASK is not None, "a worker starts with its task"
-    return _work(_TASK, chunk)
 
 
 # The results and their file ----------------------------------------------------------------------
@@ -681,13 +745,7 @@ class _File:
         if self.path is None:
             return
         start = time.monotonic()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self.path.with_name(f"{self.path.name}.part")
-        try:
-            results.to_netcdf(unfinished, engine="h5netcdf")
-            os.replace(unfinished, self.path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        write_netcdf(results, self.path)
         now = time.monotonic()
         self._due = now + max(SAVE_SECONDS, SAVE_SHARE * (now - start))
 

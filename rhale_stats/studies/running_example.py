@@ -46,7 +46,7 @@ def study(options: Options) -> Study:
     sizes = (60,) if options.quick else (60, 600)
     return Study(
         name="running-example",
-        title="A wave and a straight part: bins of one width against RHALE",
+        title="Running example: equal-width bins compared with RHALE",
         source="RHALE, Eq. 5, Figures 3 and 4",
         claim="With 60 rows, RHALE divides the sinusoidal region in six bins and merges the "
         "constant region in one. All bins of one width result in poor estimates: with K = 5 the "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,8 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from rhale_stats import effects
 from rhale_stats.bins import BinRule
-from rhale_stats.effects import local_effects, rhale
+from rhale_stats.effects import local_effects
 from rhale_stats.scoring import mae
 from rhale_stats.simulate import Simulator
 from rhale_stats.studies.runner import Options, Output
@@ -51,11 +51,11 @@ def local_of(example: Simulator, X: pd.DataFrame, features: str | None = "x1") -
     return local_effects(None, X, jacobian=example.jacobian, features=features)
 
 
-def quiet_rhale(local: xr.Dataset, bins: BinRule, **arguments: Any) -> xr.Dataset:
-    """`rhale` where bins without rows are expected, and counted by the study."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Bins without rows", UserWarning)
-        return rhale(local, bins=bins, **arguments)
+def quiet_rhale(
+    local: xr.Dataset, bins: BinRule, *, weighting: str = "rows", **arguments: Any
+) -> xr.Dataset:
+    """`rhale` where bins without rows are expected, by means over rows as the documents have it."""
+    return effects.quiet_rhale(local, bins, weighting=weighting, **arguments)
 
 
 def only(effect: xr.Dataset, name: str) -> NDArray[np.float64]:

@@ -51,7 +51,7 @@ def study(options: Options) -> Study:
     no_variants(options)
     return Study(
         name="unbiasedness",
-        title="Bias of the heterogeneity: seen, tested, removed",
+        title="Bias of the heterogeneity: detection, test and correction",
         source="RHALE, Theorem 1; math [12] to [16]",
         claim="The variance of the local effects in a bin estimates sigma² + bin error: it is "
         "unbiased for the heterogeneity only where the bin error is 0. The paper shows it where "

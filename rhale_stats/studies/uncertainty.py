@@ -47,7 +47,7 @@ def study(options: Options) -> Study:
     losses = [Scenario(f"N = {n}", {"n": n, "variance": 0.1, "panel": "loss"}) for n in sizes]
     return Study(
         name="uncertainty",
-        title="Heterogeneity of a global effect, and the number of bins",
+        title="Heterogeneity of a global effect and the number of bins",
         source="note of July 2021, Figures 1 and 2",
         claim="The average effect is the same whatever the variance of x2 given x1; the spread "
         "tells what hides behind it. The accumulated variance of the bins has the unavoidable "

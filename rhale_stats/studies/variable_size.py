@@ -53,7 +53,7 @@ def study(options: Options) -> Study:
     sizes = (N,) if options.quick else (N, 10 * N)
     return Study(
         name="variable-size",
-        title="Bins of different widths",
+        title="Bins of variable width",
         source="note of June 2021, section 4, Figures 5 to 7",
         claim="Three linear pieces of length 20, 20 and 60, with rows sparse beyond 40. Among "
         "bins of one width with at least 10 rows, K = 4 is the best, and too coarse. Bins of "

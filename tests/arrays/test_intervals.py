@@ -328,3 +328,19 @@ def test_replicates_of_what_is_known_exactly(method):
             estimate_se=np.zeros(1),
         )
     assert_array_equal(found, [[3, 3]])
+
+
+def test_normal_scores_where_the_tail_of_t_underflows():
+    """code.md B7: finite, increasing, and the t value itself where degrees are many."""
+    # -log of the two-sided P value by mpmath with 60 digits, brought back to normal scores.
+    exact = {(45.0, 9999.0): 42.94089466036877, (1e3, 200.0): 41.2472897170732}
+    for (t, degrees), score in exact.items():
+        assert_allclose(intervals.normal_score(t, degrees), score, rtol=1e-3)
+    assert_allclose(intervals.normal_score(45.0, 9999.0), exact[45.0, 9999.0], rtol=1e-6)
+    t = np.concatenate([np.linspace(0, 200, 4001), np.geomspace(200, 1e300, 200)])
+    for degrees in (1.0, 3.0, 20.0, 200.0, 9999.0, 1e8, INF):
+        score = intervals.normal_score(t, np.full_like(t, degrees))
+        assert np.isfinite(score).all()
+        assert (np.diff(score) >= 0).all()
+    assert_array_equal(intervals.normal_score(np.array([38.5, 1e3]), INF), [38.5, 1e3])
+    assert np.isnan(intervals.normal_score(NAN, 5.0))

@@ -149,7 +149,7 @@ def bias() -> None:
                 np.argsort(jacobian[:, column])
 
         def check(local=local, effect=effect):
-            return rs.check_unbiased(local, effect)
+            return rs.check_unbiased(local, effect, rng=0)
 
         def dense(x=x, jacobian=jacobian):
             return rs.dense_truth(None, jacobian, x, 1000, features=0)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
+import sys
+import time
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray as xr
 
-from rhale_stats import studies
+from rhale_stats import files, studies
 from rhale_stats.studies import Options, Output, Scenario, runner
 from rhale_stats.studies.report import mean_table, render, save
+from tests import commands
 from tests.studies import toy_study
 
 TOY = toy_study.NAME
@@ -106,6 +111,103 @@ def test_a_process_that_dies_is_told(tmp_path):
     assert path.exists()
 
 
+INTERRUPTED = "rhale-stats: interrupted. The same command again goes on where this one stopped.\n"
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals and locks")
+
+
+@POSIX
+@pytest.mark.parametrize(
+    ("jobs", "stubborn"), [(1, False), (1, True), (2, False)], ids=["here", "stubborn", "processes"]
+)
+def test_an_interrupted_study_ends_soon_and_goes_on_with_the_same_numbers(tmp_path, jobs, stubborn):
+    # users.md: it took 50 s. A replicate that nothing but a signal ends stands for a long one.
+    waiting, out = tmp_path / "waiting", tmp_path / "out"
+    waiting.mkdir()
+    words = ["study", TOY, "--jobs", jobs, "--no-progress", "--out", out]
+    environment = {toy_study.WAIT: str(waiting)} | ({toy_study.STUBBORN: "1"} if stubborn else {})
+    process = commands.start(tmp_path, *words, **environment)
+    commands.until(lambda: len(list(waiting.iterdir())) == jobs, process)
+    start = time.monotonic()
+    status, error = commands.interrupted(process)
+    assert status == 130
+    assert time.monotonic() - start < 30
+    assert error.strip() in (INTERRUPTED.strip(), "rhale-stats: interrupted.")
+    commands.until(lambda: not any(commands.is_alive(file.name) for file in waiting.iterdir()))
+    assert [file.name for file in out.iterdir()] == ["toy.nc"]
+    xr.testing.assert_identical(run(path=out / "toy.nc"), run())
+    assert [file.name for file in out.iterdir()] == ["toy.nc"]
+
+
+@POSIX
+def test_workers_that_are_starting_say_nothing_when_interrupted(tmp_path):
+    starting = tmp_path / "starting"
+    starting.mkdir()
+    before = f"""
+if __name__ == "__mp_main__":
+    toy_study.wait_to_be_ended(Path({str(starting)!r}), False)
+"""
+    words = ["study", TOY, "--jobs", "2", "--no-progress", "--out", tmp_path]
+    process = commands.start(tmp_path, *words, before=before)
+    commands.until(lambda: len(list(starting.iterdir())) == 2, process)
+    assert commands.interrupted(process) == (130, INTERRUPTED)
+
+
+@POSIX
+def test_workers_end_with_a_killed_parent_and_the_study_goes_on(tmp_path):
+    waiting = tmp_path / "waiting"
+    waiting.mkdir()
+    words = ["study", TOY, "--jobs", "2", "--no-progress", "--out", tmp_path]
+    process = commands.start(tmp_path, *words, **{toy_study.WAIT: str(waiting)})
+    commands.until(lambda: len(list(waiting.iterdir())) == 2, process)
+    process.kill()
+    commands.until(lambda: not any(commands.is_alive(file.name) for file in waiting.iterdir()))
+    commands.ended(process)
+    # What it was writing when it was killed is not left for ever.
+    (tmp_path / "toy.nc.part-1.nc").write_text("half")
+    xr.testing.assert_identical(run(path=tmp_path / "toy.nc"), run())
+    assert {file.name for file in tmp_path.iterdir()} == {"toy.nc", "waiting", "command.py"}
+
+
+@POSIX
+def test_a_second_process_on_the_same_file_is_refused(tmp_path):
+    # reliability.md 6: each deleted what the other was writing.
+    waiting = tmp_path / "waiting"
+    waiting.mkdir()
+    words = ["study", TOY, "--jobs", "1", "--no-progress", "--out", tmp_path]
+    first = commands.start(tmp_path, *words, **{toy_study.WAIT: str(waiting)})
+    commands.until(lambda: any(waiting.iterdir()), first)
+    with pytest.raises(RuntimeError, match=f"toy.nc must not be .*process {first.pid} on .* Wait"):
+        run(path=tmp_path / "toy.nc")
+    status, error = commands.ended(commands.start(tmp_path, *words))
+    assert status == 1
+    assert re.fullmatch(rf"rhale-stats: .*toy.nc .*process {first.pid} on .*\n", error)
+    assert commands.interrupted(first)[0] == 130
+    xr.testing.assert_identical(run(path=tmp_path / "toy.nc"), run())
+
+
+def test_a_lock_that_was_removed_in_between_is_taken_anew(tmp_path, monkeypatch):
+    path = tmp_path / "toy.nc"
+    take = files._take
+
+    def take_late(file, of):
+        # The process that held it has just ended, and removed it.
+        monkeypatch.setattr(files, "_take", take)
+        (tmp_path / "toy.nc.lock").unlink()
+        take(file, of)
+
+    monkeypatch.setattr(files, "_take", take_late)
+    with files.locked(path):
+        assert str(os.getpid()) in (tmp_path / "toy.nc.lock").read_text()
+        with pytest.raises(files.LockedError, match=str(os.getpid())), files.locked(path):
+            pass
+    assert not list(tmp_path.iterdir())
+
+
+def test_warnings_of_workers_are_a_line_each(capfd):
+    runner.print_warning(UserWarning("two\nlines"), UserWarning, "file.py", 3)
+    assert capfd.readouterr().err == "Warning: two lines\n"
+
+
 def test_what_cannot_be_sent_to_processes_is_told(toy):
     lost = dataclasses.replace(toy, replicate=lambda parameters, rng, context: {})
     task = runner._Task.of(lost, 0, None)
@@ -193,11 +295,11 @@ def test_a_failed_saving_leaves_the_file_whole(tmp_path, monkeypatch):
     path = tmp_path / "toy.nc"
     results = run(path=path, n_replicates=1)
 
-    def full(dataset, target, **keywords):
-        target.write_bytes(b"half")
+    def full(path, data):
+        path.write_text("half")
         raise OSError("no space left")
 
-    monkeypatch.setattr(xr.Dataset, "to_netcdf", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match="no space left"):
         run(path=path, n_replicates=2)
     with xr.open_dataset(path) as held:
