@@ -10,6 +10,7 @@ from rhale_stats.arrays import accumulate, categories, intervals
 from rhale_stats.arrays.accumulate import Sizes
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.by_part import each_part
+from rhale_stats.curves import pieces_of
 from rhale_stats.inference import check_boot, draws_of, fit_of
 from rhale_stats.schema import (
     Estimates,
