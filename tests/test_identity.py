@@ -108,7 +108,7 @@ def test_pairs_that_are_swapped_are_refused(local, effect, of_second):
         rs.compare(effect, b, paired=(local, local))
     with pytest.raises(TypeError, match="paired must be a sequence of Datasets; got a"):
         rs.compare(effect, b, paired=local)
-    with pytest.raises(TypeError, match=r"paired\[1\] must be the Dataset.*got ndarray"):
+    with pytest.raises(TypeError, match=r"paired must be a sequence of Datasets; got ndarray"):
         rs.compare(effect, b, paired=(local, np.zeros(N)))
     with pytest.raises(TypeError, match="paired must be two Datasets"):
         rs.compare(effect, b, paired=(local, of_second, local))
@@ -405,3 +405,276 @@ def test_another_scale_is_named(X):
                 call()
     # Of one scale, two classes may be compared.
     rs.compare(a, rs.rhale(rs.local_effects(Classifier(), X, output="no"), bins=BINS))
+
+
+# --- rows by their labels ------------------------------------------------------------------------
+
+
+def shuffled(values, index, rng):
+    """A Series of the values under their labels, in another order."""
+    return pd.Series(values, index=index).sample(frac=1, random_state=rng.integers(2**31))
+
+
+LABELS = {
+    "text": lambda: pd.Index([f"row {number}" for number in range(N)]),
+    "numbers": lambda: pd.RangeIndex(N),
+    "dates": lambda: pd.date_range("2020", periods=N, tz="Europe/Berlin"),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_series_of_groups_and_strata_go_by_their_labels(rng, kind):
+    """reliability.md 8: they went by position."""
+    index = LABELS[kind]()
+    frame = pd.DataFrame(rng.uniform(-1, 1, (N, 2)), columns=["a", "b"], index=index)
+
+    def model(frame):
+        return frame["a"] ** 2 * (1 + frame["b"])
+
+    local = rs.local_effects(model, frame)
+    effect = rs.rhale(local, bins=BINS)
+    groups, strata = np.arange(N) // 4, (np.arange(N) // 200).astype(str)
+    named = shuffled(groups, index, rng)
+    expected = rs.std_error(effect, local, groups=groups)
+    xr.testing.assert_identical(rs.std_error(effect, local, groups=named), expected)
+    drawn = {"n_resamples": 8, "rng": 0}
+    xr.testing.assert_identical(
+        rs.bootstrap(local, effect, groups=named, strata=shuffled(strata, index, rng), **drawn),
+        rs.bootstrap(local, effect, groups=groups, strata=strata, **drawn),
+    )
+    other = rs.rhale(local, bins=rs.EqualWidthBins(2))
+    for groups_of_pairs in (named, xr.DataArray(named.to_numpy(), {"obs": named.index}, "obs")):
+        if kind == "dates" and isinstance(groups_of_pairs, xr.DataArray):
+            continue
+        xr.testing.assert_identical(
+            rs.compare(effect, other, paired=(local, local), groups=groups_of_pairs),
+            rs.compare(effect, other, paired=(local, local), groups=groups),
+        )
+    foreign = pd.Series(groups, index=np.arange(N) + 5)
+    for call in (
+        lambda: rs.std_error(effect, local, groups=foreign),
+        lambda: rs.bootstrap(local, effect, strata=foreign, **drawn),
+        lambda: rs.compare(effect, other, paired=(local, local), groups=foreign),
+    ):
+        with pytest.raises(ValueError, match="must have the index of the rows, in any order; its"):
+            call()
+    rs.std_error(effect, local, groups=foreign.to_numpy())
+
+
+def test_series_go_by_position_where_rows_have_no_labels(X, rng):
+    """Arrays have none, nor has an index that repeats itself."""
+    groups = np.arange(N) // 4
+    index = np.arange(N) // 2
+    frame = pd.DataFrame(X, columns=["x0", "x1"], index=index)
+    for table, labels in ((X, np.arange(N)[::-1]), (X, np.arange(N) + 7), (frame, index)):
+        local = rs.local_effects(lambda table: first(np.asarray(table)), table)
+        effect = rs.rhale(local, bins=BINS)
+        xr.testing.assert_identical(
+            rs.std_error(effect, local, groups=pd.Series(groups, index=labels)),
+            rs.std_error(effect, local, groups=groups),
+        )
+
+
+def test_series_of_groups_of_profiles_surfaces_and_h_statistics(rng):
+    index = [f"row {number}" for number in range(60)]
+    frame = pd.DataFrame(rng.uniform(-1, 1, (60, 2)), columns=["a", "b"], index=index)
+    groups = np.arange(60) // 3
+    named = shuffled(groups, index, rng)
+    foreign = pd.Series(groups)
+    drawn = {"n_resamples": 8, "rng": 0}
+
+    def model(frame):
+        return frame["a"] * (1 + frame["b"])
+
+    found = rs.h_statistic(model, frame, keep_answers=True, progress=False)
+    some = rs.h_statistic(model, frame, n_rows=40, rng=0, progress=False)
+    calls = [
+        lambda groups: rs.bootstrap(rs.ice(model, frame, n_grid=4), groups=groups, **drawn),
+        lambda groups: rs.bootstrap(rs.ale2(model, frame, ("a", "b")), groups=groups, **drawn),
+        lambda groups: rs.bootstrap(found, groups=groups, strata=groups, **drawn),
+        lambda groups: rs.std_error(found, groups=groups),
+        lambda groups: rs.std_error(some, groups=groups),
+        lambda groups: rs.compare(found, some, groups=groups),
+    ]
+    for call in calls:
+        xr.testing.assert_identical(call(named), call(groups))
+        with pytest.raises(ValueError, match="groups must have"):
+            call(foreign)
+
+
+def test_series_of_features_with_rows_of_their_own(rng):
+    frame = pd.DataFrame(rng.normal(size=(N, 2)), columns=["a", "b"], index=np.arange(N) + 3)
+    frame.iloc[:40, 1] = np.nan
+    local = rs.local_effects(lambda frame: frame["a"] ** 2 + frame["b"].fillna(0.0), frame,
+                             missing="drop")  # fmt: skip
+    effect = rs.rhale(local, bins=BINS)
+    groups = np.arange(N) // 4
+    expected = rs.std_error(effect, local, groups=groups)
+    for given in (shuffled(groups, frame.index, rng), list(groups), tuple(groups.astype(str))):
+        xr.testing.assert_allclose(rs.std_error(effect, local, groups=given), expected)
+    with pytest.raises(ValueError, match=f"one entry for each of {N} rows of local; got shape"):
+        rs.std_error(effect, local, groups=groups[1:])
+
+
+def test_only_what_is_said_of_rows_goes_by_rows(rng):
+    """code.md, end of section 1: any list with as many entries as rows was cut to the rows used."""
+    x = rng.uniform(size=(3, 2))
+    x[0, 1] = np.nan
+    local = rs.local_effects(None, pd.DataFrame(x, columns=["a", "b"]), jacobian=x**0,
+                             missing="drop")  # fmt: skip
+    edges = {"a": [0.0, 0.5, 1.0], "b": [0.0, 0.5, 1.0]}
+    effect = rs.rhale(local, bins=rs.GivenBins(edges))
+    assert effect.sizes["edge"] == 3
+    seen = []
+
+    def statistic(boot, sizes=(1, 2, 3)):
+        seen.append(len(sizes))
+        return boot["average_effect"].mean(("chain", "draw"))
+
+    rs.bootstrap(local, effect, n_resamples=8, statistic=statistic, rng=0)
+    assert set(seen) == {3}
+
+
+@pytest.mark.parametrize("missing", [np.nan, None, pd.NaT, pd.NA], ids=["nan", "None", "NaT", "NA"])
+@pytest.mark.parametrize("parameter", ["groups", "strata"])
+def test_missing_groups_are_refused(local, effect, parameter, missing):
+    """reliability.md 3: NaN was a group, None an obscure error."""
+    labels = np.array([f"g{number // 4}" for number in range(N)], dtype=object)
+    if parameter == "strata":
+        labels[:] = "all"
+    labels[[3, 17]] = missing
+    said = rf"{parameter} must have an entry for every row .*; got 2 missing \(first rows: 3, 17\)"
+    with pytest.raises(ValueError, match=said):
+        rs.bootstrap(local, effect, **{parameter: labels}, n_resamples=8, rng=0)
+    if parameter == "strata":
+        return
+    with pytest.raises(ValueError, match=said):
+        rs.std_error(effect, local, groups=labels)
+    with pytest.raises(ValueError, match=said):
+        rs.compare(effect, effect, paired=(local, local), groups=labels)
+    with pytest.raises(ValueError, match="got 400 missing"):
+        rs.std_error(effect, local, groups=np.full(N, np.nan))
+    masked = np.ma.masked_array(np.arange(N) // 4, mask=np.arange(N) == 5)
+    with pytest.raises(ValueError, match=r"got 1 missing \(first rows: 5\)"):
+        rs.std_error(effect, local, groups=masked)
+
+
+def test_rows_that_are_not_used_need_no_group(X):
+    weights = np.ones(N)
+    weights[:10] = 0
+    local = rs.local_effects(first, X, weights=weights)
+    effect = rs.rhale(local, bins=BINS)
+    groups = np.arange(N) // 4.0
+    expected = rs.std_error(effect, local, groups=groups)
+    groups[:10] = np.nan
+    xr.testing.assert_identical(rs.std_error(effect, local, groups=groups), expected)
+
+
+def test_groups_of_any_labels(local, effect):
+    """Numbers among texts cannot be sorted, which was an error from inside NumPy."""
+    number = np.arange(N) // 4
+    expected = rs.std_error(effect, local, groups=number)["effect_se"]
+    mixed = [one if one % 2 else f"g{one}" for one in number.tolist()]
+    for groups in (mixed, pd.Categorical(number), pd.to_datetime(number, unit="D")):
+        assert_allclose(rs.std_error(effect, local, groups=groups)["effect_se"], expected)
+
+
+def test_groups_in_the_place_of_local_effects_are_refused(local, effect):
+    """reliability.md 2: they were ignored."""
+    for wrong in (np.arange(N) // 4, "zzz", list(range(N)), 3):
+        with pytest.raises(TypeError, match="local must be .*Dataset"):
+            rs.std_error(effect, wrong)
+        with pytest.raises(TypeError, match="local must be .*Dataset"):
+            effect.rhale.std_error(wrong)
+    with pytest.raises(ValueError, match="local must be the Dataset that local_effects"):
+        rs.std_error(effect, effect)
+    xr.testing.assert_identical(rs.std_error(effect, local), effect)
+
+
+def test_orders_by_a_target_and_shapley_values_go_by_labels(rng):
+    index = [f"row {number}" for number in range(60)]
+    frame = pd.DataFrame({"c": rng.choice(list("ABC"), 60), "x": rng.uniform(size=60)}, index=index)
+    y = rng.normal(size=60) + (frame["c"] == "B")
+
+    def model(frame):
+        return frame["x"] * (frame["c"] == "A")
+
+    call = {"features": ["c"], "order": "target"}
+    xr.testing.assert_identical(
+        rs.ale(model, frame, target=y.sample(frac=1, random_state=1), **call),
+        rs.ale(model, frame, target=y.to_numpy(), **call),
+    )
+    with pytest.raises(ValueError, match="target must have the index of the rows"):
+        rs.ale(model, frame, target=y.reset_index(drop=True), **call)
+    xr.testing.assert_identical(
+        rs.shap_dependence(None, frame[["x"]], shap_values=y.sample(frac=1, random_state=1)),
+        rs.shap_dependence(None, frame[["x"]], shap_values=y.to_numpy()),
+    )
+
+
+def test_conditioning_of_other_rows_is_refused(rng):
+    frame = pd.DataFrame(rng.uniform(-1, 1, (60, 2)), columns=["a", "b"])
+    local = rs.local_effects(lambda frame: frame["a"] * frame["b"], frame)
+    rs.regions(local, "a", conditioning=frame)
+    for other in (frame.iloc[::-1], frame.set_index(frame.index + 5)):
+        with pytest.raises(ValueError, match="conditioning must have the index of the rows"):
+            rs.regions(local, "a", conditioning=other)
+    moved = rs.local_effects(lambda frame: frame["a"] * frame["b"], frame.iloc[::-1])
+    with pytest.raises(ValueError, match="conditioning must have the index of the rows"):
+        rs.regions(moved, "a", conditioning=frame)
+
+
+# --- results that were edited --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda e: e.isel(bin=[2, 0, 1]), "all of its bins, in order, between edges that rise"),
+        (lambda e: e.isel(edge=slice(None, None, -1)), "between edges that rise"),
+        (lambda e: e.isel(bin=slice(2)), "all of its bins"),
+        (lambda e: e.isel(edge=slice(2)), "all of its bins"),
+        (lambda e: e.assign_coords(edge_value=-e["edge_value"]), "between edges that rise"),
+        (lambda e: e.isel(feature=0), "dimensions feature and bin; .*Select features with a list"),
+        (lambda e: e.isel(feature=[]), "at least one feature; got none"),
+        (lambda e: e.rename(bin="k"), "must have the dimensions feature and bin"),
+        (lambda e: e.drop_attrs(), "has no attribute centering"),
+        (lambda e: e.drop_vars("n_bins"), "has no coordinate n_bins"),
+        (lambda e: e.drop_vars(["n_obs", "x_mean"]), "has no variable n_obs, x_mean"),
+        (lambda e: e.drop_vars("curve"), "has no curve"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["confband", "confint", "summary", "tidy", "vcov", "plot_effect"])
+def test_edited_effects_are_refused(effect, edit, said, verb):
+    """reliability.md 10 and 21: other bands, NaN, or errors from inside xarray."""
+    more = ("x0",) if verb in ("vcov", "plot_effect") else ()
+    with pytest.raises(ValueError, match=said):
+        getattr(rs, verb)(edit(effect), *more)
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda one: one.isel(feature=0), "dimensions obs and feature"),
+        (lambda one: one.rename(obs="row"), "dimensions obs and feature"),
+        (lambda one: one.drop_vars("local_effect_error"), "has no variable local_effect_error"),
+        (lambda one: one.drop_vars("feature_kind"), "has no coordinate feature_kind"),
+        (lambda one: one.assign(weight=("obs", np.ones(N))).drop_attrs(), "attribute weight_kind"),
+    ],
+)
+def test_edited_local_effects_are_refused(local, edit, said):
+    for verb in (rs.rhale, rs.folds, lambda local: rs.regions(local, 0)):
+        with pytest.raises(ValueError, match=said):
+            verb(edit(local))
+
+
+def test_the_order_of_dimensions_does_not_matter(local, effect):
+    turned = effect.transpose()
+    assert str(rs.summary(turned)) == str(rs.summary(effect))
+    xr.testing.assert_identical(rs.confband(turned), rs.confband(effect))
+    xr.testing.assert_identical(rs.rhale(local.transpose(), bins=BINS), rs.rhale(local, bins=BINS))
+    by_groups = {"groups": np.arange(N) // 4}
+    xr.testing.assert_identical(
+        rs.confint(rs.std_error(effect, local, **by_groups).transpose()),
+        rs.confint(rs.std_error(effect, local, **by_groups)),
+    )
