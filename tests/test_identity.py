@@ -9,6 +9,7 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
+from rhale_stats.by_part import own_rows
 from rhale_stats.effects import columns
 from rhale_stats.identity import FINGERPRINT, fingerprint
 
@@ -447,8 +448,8 @@ def test_series_of_groups_and_strata_go_by_their_labels(rng, kind):
         if kind == "dates" and isinstance(groups_of_pairs, xr.DataArray):
             continue
         xr.testing.assert_identical(
-            rs.compare(effect, other, paired=(local, local), groups=groups_of_pairs),
-            rs.compare(effect, other, paired=(local, local), groups=groups),
+            rs.compare(effect, other, paired=(local, local), groups=groups_of_pairs, rng=0),
+            rs.compare(effect, other, paired=(local, local), groups=groups, rng=0),
         )
     foreign = pd.Series(groups, index=np.arange(N) + 5)
     for call in (
@@ -494,7 +495,7 @@ def test_series_of_groups_of_profiles_surfaces_and_h_statistics(rng):
         lambda groups: rs.bootstrap(found, groups=groups, strata=groups, **drawn),
         lambda groups: rs.std_error(found, groups=groups),
         lambda groups: rs.std_error(some, groups=groups),
-        lambda groups: rs.compare(found, some, groups=groups),
+        lambda groups: rs.compare(found, some, groups=groups, rng=0),
     ]
     for call in calls:
         xr.testing.assert_identical(call(named), call(groups))
@@ -518,21 +519,21 @@ def test_series_of_features_with_rows_of_their_own(rng):
 
 def test_only_what_is_said_of_rows_goes_by_rows(rng):
     """code.md, end of section 1: any list with as many entries as rows was cut to the rows used."""
-    x = rng.uniform(size=(3, 2))
-    x[0, 1] = np.nan
-    local = rs.local_effects(None, pd.DataFrame(x, columns=["a", "b"]), jacobian=x**0,
-                             missing="drop")  # fmt: skip
-    edges = {"a": [0.0, 0.5, 1.0], "b": [0.0, 0.5, 1.0]}
-    effect = rs.rhale(local, bins=rs.GivenBins(edges))
-    assert effect.sizes["edge"] == 3
-    seen = []
+    edges = np.linspace(0, 1, 6)
+    frame = pd.DataFrame(rng.uniform(size=(6, 2)), columns=["a", "b"])
+    frame.iloc[0, 1] = np.nan
+    local = rs.local_effects(None, frame, jacobian=np.ones((6, 2)), missing="drop")
+    asked = []
 
-    def statistic(boot, sizes=(1, 2, 3)):
-        seen.append(len(sizes))
-        return boot["average_effect"].mean(("chain", "draw"))
+    @own_rows
+    def verb(local, given, *, groups=None):
+        asked.append((len(given), None if groups is None else len(groups)))
+        return rs.rhale(local, bins=rs.EqualWidthBins(1))
 
-    rs.bootstrap(local, effect, n_resamples=8, statistic=statistic, rng=0)
-    assert set(seen) == {3}
+    for given in (edges, list(edges), tuple(edges), pd.Series(edges), frame):
+        verb(local, given, groups=list("aabbcc"))
+    verb(local, edges)
+    assert set(asked) == {(6, 6), (6, 5), (6, None)}
 
 
 @pytest.mark.parametrize("missing", [np.nan, None, pd.NaT, pd.NA], ids=["nan", "None", "NaT", "NA"])
@@ -635,7 +636,7 @@ def test_conditioning_of_other_rows_is_refused(rng):
         (lambda e: e.isel(bin=slice(2)), "all of its bins"),
         (lambda e: e.isel(edge=slice(2)), "all of its bins"),
         (lambda e: e.assign_coords(edge_value=-e["edge_value"]), "between edges that rise"),
-        (lambda e: e.isel(feature=0), "dimensions feature and bin; .*Select features with a list"),
+        (lambda e: e.isel(feature=0), "keep its dimension feature; .*Select with a list"),
         (lambda e: e.isel(feature=[]), "at least one feature; got none"),
         (lambda e: e.rename(bin="k"), "must have the dimensions feature and bin"),
         (lambda e: e.drop_attrs(), "has no attribute centering"),
@@ -655,7 +656,7 @@ def test_edited_effects_are_refused(effect, edit, said, verb):
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (lambda one: one.isel(feature=0), "dimensions obs and feature"),
+        (lambda one: one.isel(feature=0), "keep its dimension feature"),
         (lambda one: one.rename(obs="row"), "dimensions obs and feature"),
         (lambda one: one.drop_vars("local_effect_error"), "has no variable local_effect_error"),
         (lambda one: one.drop_vars("feature_kind"), "has no coordinate feature_kind"),
@@ -671,7 +672,7 @@ def test_edited_local_effects_are_refused(local, edit, said):
 def test_the_order_of_dimensions_does_not_matter(local, effect):
     turned = effect.transpose()
     assert str(rs.summary(turned)) == str(rs.summary(effect))
-    xr.testing.assert_identical(rs.confband(turned), rs.confband(effect))
+    xr.testing.assert_identical(rs.confband(turned, rng=0), rs.confband(effect, rng=0))
     xr.testing.assert_identical(rs.rhale(local.transpose(), bins=BINS), rs.rhale(local, bins=BINS))
     by_groups = {"groups": np.arange(N) // 4}
     xr.testing.assert_identical(
