@@ -1043,6 +1043,7 @@ def folds(
     n_folds: int = 5,
     n_repeats: int = 1,
     centering: str = "mean",
+    weighting: str = "axis",
     n_grid: int = GRID,
     rng: np.random.Generator | int | None = None,
     progress: bool = True,
@@ -1053,7 +1054,7 @@ def folds(
     ----------
     local : Dataset
         What `local_effects` returned.
-    bins, centering
+    bins, centering, weighting
         As in `rhale`; bins are chosen in every fold by itself.
     n_folds : int, default 5
         Folds, at least 2, of about equal numbers of rows.
@@ -1128,7 +1129,9 @@ def folds(
             order = generator.permutation(n_obs)
             for fold, rows in enumerate(np.array_split(order, n_folds)):
                 part = local.isel(obs=np.sort(rows))
-                effect = quiet_rhale(part, rule, centering=centering, std_error_moments=False)
+                effect = quiet_rhale(
+                    part, rule, centering=centering, weighting=weighting, std_error_moments=False
+                )
                 beyond = effect["bin"].values >= effect["n_bins"].values[:, None]
                 n_gaps += bool(((effect["n_obs"].values == 0) & ~beyond).any())
                 for name, values in _evaluated(effect, grid).items():
