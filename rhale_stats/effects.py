@@ -1170,7 +1170,7 @@ def map_features(function: Callable[[S], T], items: Iterable[S], threads: int) -
 
 def resolution(mean: FloatArray, error: float) -> float:
     """Local effects that differ by less than this are equal: rounding, or the model's own error."""
-    return max(error, 16 * float(np.spacing(np.nanmax(np.abs(mean)))))
+    return max(error, 16 * float(np.spacing(np.nanmax(np.abs(mean), initial=0.0))))
 
 
 def _estimates(

@@ -9,6 +9,8 @@ from typing import Any, ParamSpec, cast
 import numpy as np
 import xarray as xr
 
+from rhale_stats.validate import check_rng
+
 P = ParamSpec("P")
 # Seeds that are drawn: netCDF and every double hold them exactly.
 SEEDS = 2**53
@@ -18,17 +20,11 @@ NO_SEED = -1
 
 def source_of(rng: np.random.Generator | int | None) -> tuple[np.random.Generator, int]:
     """A Generator, and the seed that makes it again; with None a new seed is drawn."""
+    check_rng("rng", rng)
     if isinstance(rng, np.random.Generator):
         return rng, NO_SEED
     if rng is None:
         rng = seed_of(rng)
-    if isinstance(rng, bool) or not isinstance(rng, int | np.integer):
-        raise TypeError(
-            f"rng must be a numpy Generator, a whole number as its seed, or None; got {rng!r} of "
-            f"type {type(rng).__name__}."
-        )
-    if rng < 0:
-        raise ValueError(f"rng must be at least 0 where it is a seed; got {rng}.")
     return np.random.default_rng(rng), int(rng)
 
 
