@@ -739,6 +739,10 @@ class BestEqualWidthBins:
         return np.unique(np.minimum(nearest, len(candidate.edges) - 2))
 
 
+# The default of `rhale`, by the study ``weighting``; the paper's is OptimalBins().
+DEFAULT_BINS: BinRule = AdaptiveBins()
+
+
 @lru_cache(maxsize=8)
 def _fractions(max_bins: int) -> FloatArray:
     """All j / K up to ``max_bins``, each once: equal fractions are equal floats."""

@@ -6,7 +6,6 @@ arithmetic on what it returned.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -24,12 +23,12 @@ from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays.moments import Axis, Comoments, FloatArray, Moments, ResidualMoments
 from rhale_stats.bins import (
+    DEFAULT_BINS,
     BinRule,
     Candidates,
     Column,
     EqualWidthBins,
     GivenBins,
-    OptimalBins,
     Partition,
     QuantileBins,
     cells_of,
@@ -370,7 +369,7 @@ class _Request:
                     "slopes across cells were taken. "
                     "method='finite_difference' takes them without a probe."
                 )
-            warnings.warn(probes.jumps_text(self.jumping, then), probes.JumpWarning, stacklevel=3)
+            warn(probes.jumps_text(self.jumping, then), probes.JumpWarning)
 
 
 def _check_request(
@@ -601,8 +600,8 @@ def rhale(
     local : Dataset
         What `local_effects` returned.
     bins : bin rule, optional
-        `OptimalBins` (the default: the paper's), `AdaptiveBins` (fewer and better ones, constant
-        or linear), `GreedyBins`, `EqualWidthBins`, `BestEqualWidthBins`, `QuantileBins`,
+        `AdaptiveBins` (the default: as few as the data allow, constant or linear), `OptimalBins`
+        (the paper's), `GreedyBins`, `EqualWidthBins`, `BestEqualWidthBins`, `QuantileBins`,
         `GivenBins`.
     centering : {"mean", "start", "integral"}, default "mean"
         Where the curve is zero: on average over the rows (the convention of ALE), at the left
@@ -717,7 +716,7 @@ def quiet_rhale(
     refuse_categorical(local, "rhale")
     check_choice("centering", centering, CENTERINGS)
     check_choice("weighting", weighting, WEIGHTINGS)
-    rule: BinRule = OptimalBins() if bins is None else bins
+    rule: BinRule = DEFAULT_BINS if bins is None else bins
     check_rule(rule)
     names = feature_names(local)
     split: dict[str, float | int] = {}
@@ -1153,7 +1152,8 @@ def _same_means(row: xr.Dataset, rows: Rows, position: int) -> bool:
             weight += np.bincount(step[there], w[there], n_bins)
     else:
         k = binning.bin_index(row["edge_value"].values, x)
-        total, weight = np.bincount(k, w * g, n_bins), np.bincount(k, w, n_bins)
+        total = np.bincount(k, w * g, n_bins).astype(np.float64)
+        weight = np.bincount(k, w, n_bins).astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = total / weight
     size = float(np.abs(g).max(initial=0.0))

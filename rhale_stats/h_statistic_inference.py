@@ -131,7 +131,7 @@ def _degrees(found: xr.Dataset) -> float:
 
 def confint(found: xr.Dataset, boot: object, *, level: float, method: str | None) -> xr.Dataset:
     """`confint` of H-statistics: ``h2_ci``, ``h2_overall_ci`` and so on, pointwise."""
-    chosen = method or ("normal" if boot is None else "percentile")
+    chosen = ("normal" if boot is None else "percentile") if method is None else method
     check_choice("method", chosen, METHODS)
     found = std_error(found, None) if "h2_se" not in found else found
     names = _names(found)

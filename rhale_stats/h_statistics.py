@@ -219,7 +219,7 @@ def h_statistic(
         )
     rows, seed = _rows_used(n_rows, kind, left, rng)
     w = np.ones(len(rows)) if weight is None else weight[rows]
-    quotients = models.DifferenceQuotients(model, table.take(rows), output, scale)
+    quotients = models.DifferenceQuotients(model, table, output, scale).at(rows)
     pairs = list(combinations(range(len(positions)), 2)) if pairwise or kind == "ale" else []
     bar = tqdm(
         total=len(pairs) + (len(positions) if kind == "pdp" else 0),

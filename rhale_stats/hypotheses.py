@@ -366,7 +366,7 @@ def _homogeneous(row: xr.Dataset, own: tuple[Rows, int] | None) -> _Wald:
         return _Wald(reason=BIN_ERROR)
     rows, position = own
     x, g = rows.x[position], rows.local_effect[position]
-    check_same_rows(row, x, rows)
+    check_same_rows(row, rows, position)
     ordered = bin_error.ordered_rows(
         row["edge_value"].values, x, g, None, frequency=False, rng=np.random.default_rng(0)
     )
@@ -695,7 +695,7 @@ def _labelled(
         centering=str(a.attrs["centering"]),
     )
     facts: dict[str, str | float] = {"units": OUTPUT_UNITS, "target": "difference of the curves"}
-    interval = {**facts, "ci_prob": level, "ci_kind": "confidence"}
+    interval = {**facts, "source": source, "ci_prob": level, "ci_kind": "confidence"}
     of_two = {
         f"region_of_{side}": str(one["region_rule"].values)
         for side, one in (("a", a), ("b", b))

@@ -722,7 +722,7 @@ def confint(
     if is_profile(effect):
         return profile_inference.confint(effect, boot, level, method)
     effect = with_std_error(check_effect(effect))
-    chosen = method or ("normal" if boot is None else "percentile")
+    chosen = ("normal" if boot is None else "percentile") if method is None else method
     check_choice("method", chosen, ("normal", *intervals.METHODS))
     if chosen == "normal":
         rows = [

@@ -44,7 +44,7 @@ def interaction_matrix(
     rng: np.random.Generator | int | None = None,
     progress: bool = True,
 ) -> xr.Dataset:
-    """How much less mixed every feature's effect becomes by one split of every other column.
+    """How much of the heterogeneity of every effect one split of every other column removes.
 
     Parameters
     ----------

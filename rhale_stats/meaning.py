@@ -63,7 +63,7 @@ def is_zero(row: xr.Dataset) -> NDArray[np.bool_]:
     """Bins of one feature whose local effects are all 0 up to numerical error."""
     half = np.diff(row["edge_value"].values) / 2
     largest = np.abs(row["effect"].values) + np.abs(slopes(row)) * half
-    return is_alike(row) & (largest <= least_effect(row))
+    return np.asarray(is_alike(row) & (largest <= least_effect(row)))
 
 
 def of_bins(row: xr.Dataset) -> list[str]:

@@ -358,14 +358,14 @@ def _method_of(model: Model, scale: str) -> tuple[str, Callable[[Any], Any]]:
         return "predict", model.predict
     if callable(model):
         if getattr(model, "__name__", "") == "predict":
-            _refuse_labels(getattr(model, "__self__", None))
+            _refuse_labels(getattr(model, "__self__", None), "Pass the model itself")
         return "call", model
     raise TypeError(
         f"model must be a function of X, or have a predict method; got {type(model).__name__}."
     )
 
 
-def _refuse_labels(model: Model) -> None:
+def _refuse_labels(model: Model, advice: str = "") -> None:
     """Raise ``ValueError`` where ``predict`` answers with names of classes or clusters."""
     try:
         kind = getattr(model, "_estimator_type", None) or model.__sklearn_tags__().estimator_type
@@ -374,11 +374,11 @@ def _refuse_labels(model: Model) -> None:
     if kind in ("classifier", "clusterer", "outlier_detector") or (
         kind is None and any(hasattr(model, name) for name in ("classes_", "labels_"))
     ):
-        advice = (
-            "Use scale='decision'"
-            if hasattr(model, "decision_function")
-            else "Use a model with probabilities (voting='soft', CalibratedClassifierCV), or pass "
-            "a function that answers with a distance or a probability"
+        if not advice and hasattr(model, "decision_function"):
+            advice = "Use scale='decision'"
+        advice = advice or (
+            "Use a model with probabilities (voting='soft', CalibratedClassifierCV), or pass a "
+            "function that answers with a probability or a distance"
         )
         raise ValueError(
             f"model must answer with numbers; predict of {type(model).__name__} answers with "
@@ -412,9 +412,8 @@ def _in_rows_order(
     """The answer in the order of the rows that the model was given, by their labels."""
     what = "answer of the model"
     try:
-        if isinstance(answer, pd.Series):
-            return aligned(answer, index, what)
-        return aligned(answer, index, what)
+        found: pd.Series[Any] | pd.DataFrame = aligned(answer, np.asarray(index), what)
+        return found
     except ValueError as error:
         raise ModelError(str(error)) from error
 
@@ -461,7 +460,7 @@ def jacobian_columns(
                 f"feature; got {len(given)} rows, and no column for {absent}."
             )
         if table.index is not None:
-            given = aligned(given, table.index, "jacobian")
+            given = aligned(given, np.asarray(table.index), "jacobian")
         columns = [as_array(given[table.names[p]], "jacobian must hold") for p in positions]
     else:
         array = as_array(given, "jacobian must hold")

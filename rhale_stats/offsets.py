@@ -18,8 +18,12 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 # Name of the column that carries the offset of every row beside the user's own columns.
 COLUMN = "offset of the row (rhale_stats)"
-# What an offset is made from a column by.
+# What an offset is made from a column by, up to a constant and a factor.
 MADE_BY: tuple[Callable[[FloatArray], FloatArray], ...] = (lambda x: x, np.log)
+UNKNOWN = (
+    "model was fitted with an offset or exposure, which predict leaves out for new rows; {why}. "
+    "Pass a function that adds it, as in lambda X: results.predict(X, offset=np.log(X['years']))."
+)
 
 
 def parts_of(results: Any) -> list[FloatArray]:
@@ -45,34 +49,43 @@ def made_from(
     frame = getattr(getattr(results.model, "data", None), "frame", None)
     if not isinstance(frame, pd.DataFrame) or any(len(part) != len(frame) for part in parts):
         return None
-    found: list[tuple[Any, Callable[[FloatArray], FloatArray]]] = []
+    columns = [
+        name
+        for name in frame.columns
+        if name in X.columns and pd.api.types.is_numeric_dtype(frame[name].dtype)
+    ]
+    found = []
     for part in parts:
-        source = next(
-            (
-                (name, make)
-                for name in frame.columns
-                if name in X.columns and pd.api.types.is_numeric_dtype(frame[name].dtype)
-                for make in MADE_BY
-                if _is_made(part, frame[name].to_numpy(dtype=np.float64, na_value=np.nan), make)
-            ),
-            None,
-        )
+        source = _source(part, {name: _numbers(frame[name]) for name in columns})
         if source is None:
             return None
         found.append(source)
 
     def offset(rows: pd.DataFrame) -> FloatArray:
-        columns = [make(rows[name].to_numpy(dtype=np.float64)) for name, make in found]
-        return np.asarray(np.sum(columns, axis=0))
+        made = [start + factor * make(_numbers(rows[name])) for name, make, start, factor in found]
+        return np.asarray(np.sum(made, axis=0))
 
     return offset
 
 
-def _is_made(
-    part: FloatArray, column: FloatArray, make: Callable[[FloatArray], FloatArray]
-) -> bool:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return bool(np.allclose(make(column), part, rtol=1e-12, atol=1e-12))
+def _numbers(column: pd.Series[Any]) -> FloatArray:
+    return column.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _source(
+    part: FloatArray, columns: dict[Any, FloatArray]
+) -> tuple[Any, Callable[[FloatArray], FloatArray], float, float] | None:
+    """Column, function, constant and factor that an offset is made by; None if there are none."""
+    low, high = int(np.argmin(part)), int(np.argmax(part))
+    for name, column in columns.items():
+        for make in MADE_BY:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                made = make(column)
+                factor = (part[high] - part[low]) / (made[high] - made[low])
+                start = part[low] - factor * made[low]
+                if np.allclose(start + factor * made, part, rtol=1e-10, atol=1e-10):
+                    return name, make, float(start), float(factor)
+    return None
 
 
 def predict_of(results: Any, data: Any) -> tuple[Callable[[Any], Any], Any]:
@@ -86,29 +99,41 @@ def predict_of(results: Any, data: Any) -> tuple[Callable[[Any], Any], Any]:
     parts = parts_of(results)
     if not parts:
         return results.predict, data
-    if "offset" in inspect.signature(results.model.predict).parameters:
-        if isinstance(data, pd.DataFrame):
-            offset = made_from(parts, results, data)
-            if offset is not None:
-                return lambda rows: results.predict(rows, offset=offset(rows)), data
-        if _is_training(results, data):
-            return _with_column(results, data, np.sum(parts, axis=0))
-    raise ValueError(
-        "model was fitted with an offset or exposure, which its predict leaves out for new rows; "
-        "X is neither the table of the fit nor has the column that the offset was made from. Pass "
-        "a function that adds it, as in lambda X: results.predict(X, offset=np.log(X['years']))."
-    )
+    if "offset" not in inspect.signature(results.model.predict).parameters:
+        raise ValueError(UNKNOWN.format(why="and its predict takes none"))
+    same = sum(float(part[0]) for part in parts if np.ptp(part) == 0)
+    moving = [part for part in parts if np.ptp(part) > 0]
+    if not moving:
+        return lambda rows: results.predict(rows, offset=np.full(len(rows), same)), data
+    if isinstance(data, pd.DataFrame):
+        offset = made_from(moving, results, data)
+        if offset is not None:
+            return lambda rows: results.predict(rows, offset=same + offset(rows)), data
+    if _is_training(results, data):
+        return _with_column(results, data, np.sum(parts, axis=0))
+    why = "X is neither the table of the fit nor has the column that the offset was made from"
+    raise ValueError(UNKNOWN.format(why=why))
 
 
 def _with_column(results: Any, data: Any, total: FloatArray) -> tuple[Callable[[Any], Any], Any]:
     """Every row keeps its own offset, in a column that the model itself does not get."""
+    lost = UNKNOWN.format(why="it is not known for rows that are none of X")
     if isinstance(data, pd.DataFrame):
-        return (
-            lambda rows: results.predict(rows.drop(columns=COLUMN), offset=rows[COLUMN].to_numpy()),
-            data.assign(**{COLUMN: total}),
-        )
+
+        def of_frame(rows: pd.DataFrame) -> Any:
+            if COLUMN not in rows.columns:
+                raise ValueError(lost)
+            return results.predict(rows.drop(columns=COLUMN), offset=rows[COLUMN].to_numpy())
+
+        return of_frame, data.assign(**{COLUMN: total})
     wide = np.column_stack([np.asarray(data, dtype=np.float64), total])
-    return lambda rows: results.predict(rows[:, :-1], offset=rows[:, -1]), wide
+
+    def of_array(rows: FloatArray) -> Any:
+        if rows.shape[1] != wide.shape[1]:
+            raise ValueError(lost)
+        return results.predict(rows[:, :-1], offset=rows[:, -1])
+
+    return of_array, wide
 
 
 def _is_training(results: Any, data: Any) -> bool:

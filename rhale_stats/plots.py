@@ -86,8 +86,10 @@ CURVE, BIN = "average effect,\naccumulated", "average effect\nin the bin"
 MISSING = "rows without a value,\nwith their interval"
 BAND, BIN_SPREAD = "± heterogeneity\n(comonotone)", "± heterogeneity\nin the bin"
 AT_LEVEL = "average effect\nat the level"
+# Behind what is of the rows alone.
+GIVEN = ", model as given"
 # Behind their level.
-CURVE_INTERVAL, BIN_INTERVAL = "interval, pointwise:", "interval of the\naverage in the bin"
+CURVE_INTERVAL, BIN_INTERVAL = "interval, pointwise", "interval of the\naverage in the bin"
 CURVE_BAND, BIN_BAND = (
     "band of the same,\nsimultaneous over the axis",
     "band of the bins,\nall at once",
@@ -97,7 +99,7 @@ VIOLIN = "local effects\nin the bin"
 POINTS, WEIGHED, DENSITY = (
     "local effects",
     "local effects,\nthe larger the more weight",
-    "local effects,\nthe darker the more",
+    "local effects,\ndarker where more rows",
 )
 EDGES = "edges of bins"
 LOSS, CHOSEN = "loss", "chosen:"
@@ -913,7 +915,8 @@ def _forest(effect: object, what: str, level: float) -> _Forest:
             if values.sizes["chain"] > 1:
                 of_chains = values.transpose("chain", "draw", "feature").values
                 chains = np.nanmedian(of_chains, axis=1)
-        point, interval, made = middle, np.stack([low, high]), "quantiles of the replicates"
+        made = f"quantiles of the replicates{_given(effect)}"
+        point, interval = middle, np.stack([low, high])
     else:
         point = np.asarray(values.values, dtype=np.float64)
         interval, made = _interval_of(effect, what, level)
@@ -972,7 +975,8 @@ def _interval_of(effect: xr.Dataset, what: str, level: float) -> tuple[FloatArra
                 effect, other = again, level
         if np.isclose(other, level):
             found = effect[f"{what}_ci"]
-            return _ends(found), str(found.attrs.get("method", "confidence interval"))
+            how = str(found.attrs.get("method", "confidence interval"))
+            return _ends(found), how + _given(found)
         raise ValueError(
             f"level must be {other:g}, that of the intervals of {what!r} in effect; got {level:g}. "
             f"Make them again with that level, or draw the bootstrap itself."
@@ -1480,7 +1484,13 @@ def _draw_missing(panel: Axes, row: xr.Dataset) -> None:
 
 def _interval_label(of: xr.DataArray) -> str:
     target = str(of.attrs.get("target", "curve")).partition(", math")[0]
-    return textwrap.fill(f"{_percent(of)} {CURVE_INTERVAL} {target}", LEGEND_WIDTH)
+    text = f"{_percent(of)} {CURVE_INTERVAL}{_given(of)}: {target}"
+    return textwrap.fill(text, LEGEND_WIDTH)
+
+
+def _given(of: xr.DataArray | xr.Dataset) -> str:
+    """Behind an interval that is of the rows alone, that it is."""
+    return "" if meaning.holds_model(str(of.attrs.get("source", "rows"))) else GIVEN
 
 
 def _draw_interval(panel: Axes, x: FloatArray, ends: FloatArray, of: xr.DataArray) -> None:

@@ -21,6 +21,7 @@ from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays import probes as sums
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models import DifferenceQuotients, Differences, ModelError
+from rhale_stats.validate import checked
 
 # Rows of a feature that are looked at, and rows that the model answers twice.
 ROWS, TWICE = 1000, 500
@@ -323,6 +324,7 @@ def jumps_text(found: Sequence[tuple[str, Probe]], then: str) -> str:
 # --- a Jacobian beside the model -----------------------------------------------------------------
 
 
+@checked
 def check_jacobian(
     model: models.Model,
     jacobian: Any,

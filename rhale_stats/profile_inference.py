@@ -95,7 +95,7 @@ def confint(
 ) -> xr.Dataset:
     """``curve_ci`` by standard errors and Student's t, or by replicates."""
     profile = with_errors(profile)
-    chosen = method or ("normal" if boot is None else "percentile")
+    chosen = ("normal" if boot is None else "percentile") if method is None else method
     check_choice("method", chosen, ("normal", *METHODS))
     names = feature_names(profile)
     rows = [one_profile(profile, name) for name in names]
@@ -427,7 +427,7 @@ def _compared_bins(
     known = np.all([np.isfinite(row["curve"].values) for row in rows], axis=0)
     if not known.any():
         nothing = np.zeros(0)
-        return Compared(nothing, (nothing, nothing), np.zeros((0, 0)), np.inf)
+        return Compared(nothing, (nothing, nothing), np.zeros((0, 0)), nothing)
     grid = np.mean([row["grid_value"].values for row in rows], axis=0)[known]
     values = rows[0]["curve"].values[known], rows[1]["curve"].values[known]
     degrees = _welch(rows)

@@ -60,8 +60,8 @@ def plot_profile(
     """One feature of a profile: the curve with its spread and its errors, and the rows behind it.
 
     Partial dependence has its ICE curves behind it where `ice` kept them, SHAP dependence the
-    Shapley values. At the foot stand the places of the rows: the darker the more. Categories are
-    bars with the share of their rows.
+    Shapley values. Ticks along the axis show where the rows are, darker where there are more.
+    Categories are bars with the share of their rows.
 
     Parameters
     ----------
@@ -87,11 +87,11 @@ def plot_profile(
 
     Notes
     -----
-    The filled band is plus and minus ``curve_std``, how much rows differ; dashed is plus and minus
-    one standard error, or the interval of `confint`, and thin the band of `confband`. With
-    ``missing="bin"`` the mark beside the axis is ``missing_curve``, with its standard error. Of
-    more than 200 ICE curves 200 are drawn, of rows at equal distances in the table; of more than
-    3000 points 3000. The legend says so.
+    The filled band is plus and minus ``curve_std``, how much rows differ. Dashed lines are plus and
+    minus one standard error, or the interval of `confint`; thin lines are the band of `confband`.
+    All of these treat the model as given. With ``missing="bin"`` the mark beside the axis is
+    ``missing_curve``, with its standard error. At most 200 ICE curves are drawn, of rows at equal
+    distances in the table, and at most 3000 points; the legend says so.
 
     Examples
     --------

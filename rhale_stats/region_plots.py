@@ -84,8 +84,8 @@ def plot_regions(
         What `regions` returned, of one feature.
     effect : Dataset
         What `regional_rhale` made of the tree, or what `std_error`, `confint` or `confband` made
-        of that. Without intervals of `confint` they are those of ``curve_se``; where it is missing
-        `std_error` adds it, and where that is impossible there are no intervals.
+        of that. `confint` adds its intervals where they are missing; where it cannot there are
+        none.
     global_effect : Dataset, optional
         What `rhale` and the others returned, for the effect in all rows.
     local : Dataset, optional
@@ -113,10 +113,11 @@ def plot_regions(
     Notes
     -----
     Every curve is centred as ``effect`` says, by default at its mean over the rows of its region:
-    panels compare shapes and spreads, not levels. A curve ends where the rows of its region do.
+    panels compare shapes and spreads, not levels. A curve ends where the rows of its region end.
 
-    The rows and the loss of all rows are those of the root of the tree, so of an honest tree those
-    that judged it; a ``global_effect`` of another number of rows has its own number, and no loss.
+    The number of rows and the loss of the panel of all rows are those of the root of the tree; of
+    an honest tree these are the rows that tested its splits. A ``global_effect`` of another number
+    of rows shows its own number, and no loss.
 
     References
     ----------
@@ -328,16 +329,16 @@ def _one_scale(panels: list[Axes], rows: list[xr.Dataset]) -> None:
 def plot_tree(tree: xr.Dataset, ax: Axes | None = None) -> Axes:
     """The splits of a tree as boxes, all rows above and the regions below.
 
-    A box has the condition that its rows meet, their number and the loss; a node that was split
-    the relative drop of the loss by that and the p-value, a region its number and the best split
-    that was not made. The bluer a box, the more of the loss of all rows it has.
+    A box shows the condition that its rows meet, their number and the loss. A node that was split
+    also shows the relative drop of the loss by the split and its p-value; a region shows its number
+    and the best split that was not made. A darker box holds more of the loss of all rows.
 
     Parameters
     ----------
     tree : Dataset
         What `regions` returned, of one feature.
     ax : Axes, optional
-        By default that of a new figure. About two inches a region are good to read.
+        By default that of a new figure. About two inches a region are readable.
 
     Returns
     -------
@@ -475,12 +476,11 @@ def _percent(share: float) -> str:
 
 @checked
 def plot_interactions(found: xr.Dataset, ax: Axes | None = None, *, level: float = 0.05) -> Axes:
-    """Heat map of how much of the loss of every feature the best split of every column takes away.
+    """Heat map of the share of the loss of every feature that the best split of a column removes.
 
-    A line is a feature, with its loss beside the name; of a loss near 0 even much is little. A
-    star marks drops that are more than chance: the adjusted p-value is at most ``level``. The
-    field of a feature with itself is empty, and so, with a dash, that of a pair without any split
-    that leaves rows enough.
+    A line is a feature, with its loss beside the name; of a loss near 0 even a large share is
+    little. A star marks drops whose adjusted p-value is at most ``level``. The field of a feature
+    with itself is empty; a dash marks pairs without a split that leaves enough rows on both sides.
 
     Parameters
     ----------

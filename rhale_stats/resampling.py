@@ -23,7 +23,7 @@ from rhale_stats.arrays import accumulate, categories, influence, resample
 from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.bins import BinRule, OptimalBins, for_share_of_rows, rule_of
+from rhale_stats.bins import DEFAULT_BINS, BinRule, for_share_of_rows, rule_of
 from rhale_stats.by_part import each_part, own_rows
 from rhale_stats.curves import Fine, curve_of, fine_of, has_cells, pieces_of
 from rhale_stats.effects import (
@@ -61,7 +61,7 @@ from rhale_stats.schema import (
 )
 from rhale_stats.seeds import seeded
 from rhale_stats.sizes import SIZES
-from rhale_stats.validate import check_choice, check_count, checked, row_codes, warn
+from rhale_stats.validate import check_choice, check_count, checked, row_codes, shown, warn
 
 # Weights of this many bytes are held at once, by all threads together.
 CHUNK_BYTES = 1 << 28
@@ -330,6 +330,11 @@ def _check_resamples(n_resamples: int, chains: int) -> None:
 
 def _named(found: xr.Dataset | xr.DataArray, replicates: xr.Dataset) -> xr.Dataset:
     """What a user's statistic returned; an array keeps the name of what it was made from."""
+    if not isinstance(found, xr.Dataset | xr.DataArray):
+        raise TypeError(
+            f"statistic must return a Dataset or a DataArray of the replicates it is given; got "
+            f"{shown(found)}."
+        )
     if isinstance(found, xr.Dataset):
         return found
     own = found.name is not None and found.name not in replicates
@@ -394,9 +399,11 @@ def _fixed(
     progress: bool,
 ) -> xr.Dataset:
     """Replicates in the bins of ``effect``, over (draw, feature, ...)."""
-    if studentize and "slope" in effect and bool((effect["slope"] != 0).any()):
+    linear = "slope" in effect and bool((effect["slope"] != 0).any())
+    if studentize and linear and "cell_effect" not in effect:
         raise ValueError(
-            "studentize must be False with linear bins, whose replicates have no standard errors. "
+            "studentize must be False with linear bins and weighting='rows', whose replicates have "
+            "no standard errors. "
             "Use confint(effect, boot, method='bca')."
         )
     centering = str(effect.attrs["centering"])
@@ -539,7 +546,7 @@ def _replicates(
     n_bins, cells = len(feature.pieces.mean), feature.cells
     bin_edges = feature.pieces.edges
     sums = resample.replicate_sums(feature.terms, weight)
-    found = resample.replicates(feature.pieces, sums, centering)
+    found = resample.replicates(feature.pieces, sums, centering, places=not studentize)
     on_cells, of_cells = found, feature.terms
     if feature.of_cells is not None:
         of_cells = feature.of_cells
@@ -1109,7 +1116,7 @@ def folds(
             f"n_folds must not exceed the number of rows; got {n_folds} for {n_obs} rows of "
             f"{', '.join(map(repr, feature_names(local)))}."
         )
-    rule: BinRule = OptimalBins() if bins is None else bins
+    rule: BinRule = DEFAULT_BINS if bins is None else bins
     x = local["x"].transpose("feature", "obs").values
     grid = np.linspace(x.min(axis=1), x.max(axis=1), n_grid).T
     generator = np.random.default_rng(rng)

@@ -310,7 +310,7 @@ def confint(
 ) -> xr.Dataset:
     """`confint` of a surface: ``second_effect_ci`` and ``surface_ci``, pointwise."""
     check_level(level)
-    chosen = method or ("normal" if boot is None else "percentile")
+    chosen = ("normal" if boot is None else "percentile") if method is None else method
     check_choice("method", chosen, METHODS)
     surface = with_std_error(surface)
     out: dict[str, Any] = {}

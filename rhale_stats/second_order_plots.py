@@ -1,6 +1,6 @@
 """Pictures of second-order effects: a surface as a heat map, and H-statistics as bars and a table.
 
-Of a surface orange is more than the two features by themselves give, and blue is less.
+On a surface orange is more than the two main effects add up to, and blue is less.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rhale_stats.schema import of_part, with_units
 from rhale_stats.second_order_inference import is_surface
 from rhale_stats.validate import checked
 
-# Less than both main effects, as much, more.
+# Less than the sum of both main effects, as much, more.
 DIVERGING = LinearSegmentedColormap.from_list(
     "second order", [HETEROGENEITY, HETEROGENEITY_FILL, "white", "#f6cfb3", UNCERTAINTY]
 )
@@ -53,11 +53,11 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
     """Heat map of a second-order effect, hatched where there are no rows.
 
     Colours have the same limits above and below 0. Between edges of numeric features the surface
-    is interpolated; levels are stripes. Hatched are pairs of bins, or levels, that no row has:
-    what is drawn there was filled, or comes from neighbouring levels. Ticks along the axes are
-    values of rows, at most 400 of them at equal steps of the table. Corners that no cell with
-    rows has are grey. Of two surfaces that were compared it is the difference, hatched where not
-    both have rows, with dots on corners where 0 is outside its simultaneous band.
+    is interpolated; levels are stripes. Cells without rows are hatched: the surface there was
+    filled, or comes from neighbouring levels. Ticks along the axes are values of rows, at most 400
+    of them at equal steps of the table. Corners of no cell with rows are grey. Of two surfaces that
+    were compared the picture is their difference, hatched where not both have rows, with dots on
+    corners where 0 is outside its simultaneous band.
 
     Parameters
     ----------

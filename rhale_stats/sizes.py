@@ -86,8 +86,8 @@ def effect_sizes(
     -------
     Dataset
         Over (feature): ``importance``, the standard deviation of the curve over the rows; ``aled``,
-        its mean absolute value over the rows (taken in the middle of the bins), ``aler_min`` and
-        ``aler_max``, its extremes at edges (all of the curve centred at its mean over the rows);
+        its mean absolute value over the rows (see Notes), ``aler_min`` and ``aler_max``, its
+        extremes at edges (all of the curve centred at its mean over the rows);
         ``heterogeneity_index`` and ``heterogeneity_output`` (math [10]). With ``y`` ``naled``,
         ``naler_min``, ``naler_max``: the same on a scale on which +50 is above all outcomes, -50
         below all and 0 their median. With ``boot`` for each ``_corrected``, without its bias, and
@@ -101,10 +101,19 @@ def effect_sizes(
 
     Notes
     -----
-    Noise makes every size positive: where there is no effect at all, E aled > 0. The estimate less
-    the mean error of the replicates is ``_corrected``, not below 0 where a size cannot be;
+    ``aled`` comes from the moments of the rows in every bin: they are taken to have a beta
+    distribution between its edges with their own mean and variance. This is exact for a feature of
+    two values, for rows that are evenly distributed in their bin, and wherever the curve keeps its
+    sign in a bin. (Okoli takes the curve in the middle of the bins, where that of a two-valued
+    feature is near 0.)
+
+    ``heterogeneity_output`` is the standard deviation of local effects times that of the feature.
+    It is in units of the output, but not a part of the spread of the output, and can be larger.
+
+    Noise makes every size positive: where there is no effect at all, E aled > 0. ``_corrected`` is
+    the estimate less the mean error of the replicates, not below 0 where a size cannot be negative;
     intervals are bias-corrected percentiles (Efron 1987, without acceleration). Near no effect they
-    do not reach 0: whether there is an effect is for `wald_test` to say.
+    do not reach 0: `wald_test` tests whether there is an effect.
 
     References
     ----------

@@ -21,7 +21,7 @@ from rhale_stats.arrays.moments import BLOCK_ROWS, FloatArray, IntArray, cell_in
 from rhale_stats.arrays.regions import all_subsets, one_against_rest
 from rhale_stats.identity import row_labels
 from rhale_stats.schema import feature_names
-from rhale_stats.validate import aligned, check_finite
+from rhale_stats.validate import check_finite, storable
 
 THRESHOLDS = ("quantile", "equal_width", "exact")
 # Up to so many levels every subset is tried, and not only each level against the rest.
@@ -83,11 +83,18 @@ def conditioning_columns(
         )
     obs = row_labels(local)
     if isinstance(given, pd.DataFrame) and obs is not None:
-        numbers = pd.RangeIndex(len(obs))
-        # A table whose rows are only numbered has no labels, unless the rows of local are numbered
-        # in another order.
-        if not rows.index.equals(numbers) or pd.Index(obs).sort_values().equals(numbers):
-            rows = aligned(rows, obs, "conditioning")
+        own, labels, numbers = (
+            pd.Index(storable(rows.index)),
+            pd.Index(obs),
+            pd.RangeIndex(len(obs)),
+        )
+        # Rows that are only numbered have no labels, unless those of local are numbers as well.
+        unlabelled = own.equals(numbers) and not labels.sort_values().equals(numbers)
+        if not (own.equals(labels) or unlabelled):
+            raise ValueError(
+                "conditioning must have the index of the rows of local, in the same order; its "
+                "index differs. Reindex it: conditioning.loc[local['obs'].values]."
+            )
     labels = [str(name) for name in rows.columns]
     repeated = sorted({name for name in labels if labels.count(name) > 1})
     if repeated:

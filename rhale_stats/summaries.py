@@ -566,6 +566,11 @@ def _bins_note(attrs: dict[Hashable, Any]) -> str:
     return f"Bins: {attrs['bin_rule']}({attrs['bin_parameters']})."
 
 
+def _reasons(table: pd.DataFrame) -> list[str]:
+    """Why a line has a value that is 0 or missing; empty where it has none."""
+    return table["reason"].tolist() if "reason" in table else [""] * len(table)
+
+
 def _because(names: list[str], reasons: list[str]) -> list[str]:
     """Reasons, each with the lines that it is given for."""
     of: dict[str, list[str]] = {}
@@ -664,12 +669,11 @@ def _test_summary(test: xr.Dataset) -> Summary:
         for name in ("difference_ci", "difference_band")
         if name in test
     ]
-    reasons = table["reason"].tolist() if "reason" in table else [""] * len(table)
     notes = [
         [_bins_note(attrs)],
         [f"Null hypothesis: {attrs['null']}."],
         intervals,
-        _because(table["term"].tolist(), reasons),
+        _because(table["term"].tolist(), _reasons(table)),
     ]
     title = f"Test on {attrs['output_name']}: {attrs['test']}"
     stubs = table["term"].tolist()
@@ -1070,10 +1074,10 @@ def _h_summary(found: xr.Dataset, feature: str | int | None, level: float) -> Su
         heads = ["H²", "std err", *bounds, "size", "std err", *bounds]
         ends = ("std_error", "conf_low", "conf_high")
         columns = [name for stem in ("h2", "h") for name in (stem, *(f"{stem}_{e}" for e in ends))]
-    above = table["reason"] if "reason" in table else pd.Series("", table.index)
+    above = _reasons(table)
     lines = [
-        [ABOVE_ONE if name == "h2" and above[at] else _number(line[name]) for name in columns]
-        for at, line in table.iterrows()
+        [ABOVE_ONE if name == "h2" and reason else _number(line[name]) for name in columns]
+        for reason, (_, line) in zip(above, table.iterrows(), strict=True)
     ]
     output = with_units(attrs["output_name"], attrs["output_units"])
     notes = [
@@ -1082,7 +1086,7 @@ def _h_summary(found: xr.Dataset, feature: str | int | None, level: float) -> Su
             "of the variance of their joint effect. size: square root of the numerator, in units "
             "of the output. Sizes of pairs can be compared, their shares cannot."
         ],
-        _because(table["term"].tolist(), above.tolist()),
+        _because(table["term"].tolist(), above),
     ]
     if errors:
         cells.append(
@@ -1287,9 +1291,8 @@ def _feature_table(
         "deviation of the feature, to compare features; it is not a part of the variance of the "
         "output, and can be larger.",
     ]
-    reasons = table["reason"].tolist() if "reason" in table else [""] * len(table)
     body = SimpleTable(rows, heads, table["term"].tolist(), txt_fmt=fmt_params)
-    return body, meanings, _because(table["term"].tolist(), reasons)
+    return body, meanings, _because(table["term"].tolist(), _reasons(table))
 
 
 def _bin_table(

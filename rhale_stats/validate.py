@@ -36,13 +36,13 @@ NO_DIMENSION = re.compile(r"(?:Dimensions \{)?'(\w+)'\}? (?:do not exist|not fou
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def warn(message: str) -> None:
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the user's line: that of the first caller outside the package."""
     level = 1
     caller: FrameType | None = sys._getframe()
     while caller is not None and caller.f_code.co_filename.startswith(PACKAGE):
         level, caller = level + 1, caller.f_back
-    warnings.warn(message, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
 
 
 def shown(value: object) -> str:
@@ -91,9 +91,7 @@ def check_choice(parameter: str, value: object, allowed: Sequence[str]) -> None:
 def check_count(parameter: str, value: object, minimum: int) -> None:
     """Raise unless ``value`` is a whole number of at least ``minimum``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(
-            f"{parameter} must be a whole number; got {value!r} of type {type(value).__name__}."
-        )
+        raise TypeError(f"{parameter} must be a whole number; got {shown(value)}.")
     if value < minimum:
         raise ValueError(f"{parameter} must be at least {minimum}; got {value}.")
 
@@ -142,17 +140,23 @@ def check_rng(parameter: str, value: object) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(
-            f"{parameter} must be a seed (a whole number), a numpy.random.Generator, or None; "
+            f"{parameter} must be a numpy Generator, a whole number as its seed, or None; "
             f"got {shown(value)}."
         )
     if value < 0:
-        raise ValueError(f"{parameter} must not be negative where it is a seed; got {value}.")
+        raise ValueError(f"{parameter} must be at least 0 where it is a seed; got {value}.")
 
 
 def check_callable(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` can be called."""
     if not callable(value):
         raise TypeError(f"{parameter} must be a function; got {shown(value)}.")
+
+
+def check_derivatives(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is a function or may be a table of derivatives."""
+    if not callable(value):
+        _check_listed(parameter, value, "a function of X or a derivative for each row and column")
 
 
 def check_feature(parameter: str, value: object) -> None:
@@ -179,8 +183,39 @@ def check_column(parameter: str, value: object) -> None:
 
     Whether the entries fit, and how many they are, says the function itself.
     """
+    _check_listed(parameter, value, "an array with one entry a row")
+
+
+def check_table(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` may be a table of rows and columns."""
+    _check_listed(
+        parameter, value, "a DataFrame or a two-dimensional array of shape (rows, features)"
+    )
+
+
+def check_labels(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is one label or a list of labels."""
+    if not isinstance(value, str | int | float | np.generic):
+        _check_listed(parameter, value, "a label or a list of labels")
+
+
+def check_text(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is a text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{parameter} must be a text; got {shown(value)}.")
+
+
+def _check_listed(parameter: str, value: object, what: str) -> None:
     if not is_listed(value):
-        raise TypeError(f"{parameter} must be an array with one entry a row; got {shown(value)}.")
+        raise TypeError(f"{parameter} must be {what}; got {shown(value)}.")
+    if isinstance(value, list | tuple):
+        try:
+            np.asarray(value)
+        except ValueError as error:
+            raise TypeError(
+                f"{parameter} must be {what}; got a {type(value).__name__} of parts of different "
+                f"shapes."
+            ) from error
 
 
 def is_listed(value: object) -> bool:
@@ -251,6 +286,10 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
         check_flag,
     ),
     "rng": check_rng,
+    "method": check_text,
+    "output": check_labels,
+    **dict.fromkeys(("X", "data"), check_table),
+    "jacobian": check_derivatives,
     "feature": check_feature,
     **dict.fromkeys(("categorical", "features"), check_features),
     **dict.fromkeys(("groups", "strata", "target", "weights", "y"), check_column),

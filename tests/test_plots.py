@@ -186,7 +186,7 @@ def test_no_interval_without_the_moments_for_it(local):
 def test_interval_names_its_target(local, centering, target):
     upper, _ = plot_effect(rs.rhale(local, centering=centering), "x0")
     label = labelled(upper, "95 %").get_label().replace("\n", " ")
-    assert label == f"95 % interval, pointwise: {target}"
+    assert label == f"95 % interval, pointwise, model as given: {target}"
 
 
 # ---------------------------------------------------------------------------------- lower panel
@@ -538,7 +538,7 @@ def test_legend_pairs_the_curve_with_the_bins(local, effect):
         "average effect",
         "± heterogeneity",
         "± heterogeneity",
-        "95 % interval, pointwise: curve centred",
+        "95 % interval, pointwise, model as",
         "95 % interval of the",
         "local effects",
     ]
@@ -1322,7 +1322,8 @@ class TestIntervalsAndBands:
             np.testing.assert_allclose(thin(panel), row["curve_band"].T, rtol=1e-12, atol=1e-12)
             labels = [label.replace("\n", " ") for label in panel.get_legend_handles_labels()[1]]
             assert labels[-2:] == [
-                "80 % interval, pointwise: curve centred at its mean over the population",
+                "80 % interval, pointwise, model as given: "
+                "curve centred at its mean over the population",
                 "90 % band of the same, simultaneous over the axis",
             ]
 
@@ -1396,7 +1397,8 @@ class TestIntervalsAndBands:
             "average effect in the bin",
             "± heterogeneity (comonotone)",
             "± heterogeneity in the bin",
-            "80 % interval, pointwise: curve centred at its mean over the population",
+            "80 % interval, pointwise, model as given: "
+            "curve centred at its mean over the population",
             "80 % interval of the average in the bin",
             "90 % band of the same, simultaneous over the axis",
             "90 % band of the bins, all at once",
@@ -1457,8 +1459,9 @@ class TestForest:
         np.testing.assert_array_equal(self.points(panel)[:3, 0], row["average_effect"])
         expected = stats.t.interval(0.9, 299, row["average_effect"], row["average_effect_se"])
         np.testing.assert_allclose(self.spans(panel), np.transpose(expected), rtol=1e-12)
-        assert "90 % interval of each feature:\nstandard errors, Student's t" in legend_of(
-            panel.figure
+        assert (
+            "90 % interval of each feature:\nstandard errors, Student's t, model as given"
+            in legend_of(panel.figure)
         )
         assert [text.get_text() for text in panel.texts] == ["no value"]
         assert panel.texts[0].xy[1] == 3
@@ -1615,7 +1618,7 @@ class TestCompare:
         assert panel.get_ylabel().startswith("effect on pressure: a less b")
         assert [label.replace("\n", " ") for label in legend_of(panel.figure)] == [
             "a less b",
-            "90 % interval, pointwise: difference of the curves",
+            "90 % interval, pointwise, model as given: difference of the curves",
             "90 % band of the same, simultaneous over the axis",
         ]
 

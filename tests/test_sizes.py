@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.schema import one_feature
@@ -42,15 +43,45 @@ def test_sizes_are_those_over_rows(kind, centering, weights, table, rng):
         mean = np.average(at_rows, weights=w)
         spread = np.sqrt(np.average((at_rows - mean) ** 2, weights=w))
         assert found["importance"][number].item() == pytest.approx(spread, rel=1e-9)
-        middle = (row["bin_left"].values + row["bin_right"].values) / 2
-        in_the_middle = rs.predict(effect, middle, number).values - mean
-        aled = np.sum(row["weight_share"].values * np.abs(in_the_middle))
-        assert found["aled"][number].item() == pytest.approx(aled, rel=1e-9)
+        # Of the rows their mean and variance in every bin are known.
+        aled = np.average(np.abs(at_rows - mean), weights=w)
+        assert found["aled"][number].item() == pytest.approx(aled, rel=0.03)
         curve = row["curve"].values - mean
         assert found["aler_min"][number].item() == pytest.approx(curve.min(), rel=1e-9)
         assert found["aler_max"][number].item() == pytest.approx(curve.max(), rel=1e-9)
     for name in ("heterogeneity_index", "heterogeneity_output"):
         assert_array_equal(found[name], effect[name])
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1, 0.93])
+def test_aled_of_a_feature_of_two_values(share):
+    """users.md: .73 of `yr`, a feature of two values that moves 82."""
+    rng = np.random.default_rng(0)
+    x = (rng.random((400, 1)) < share).astype(float)
+    local = local_of(x, np.full((400, 1), 82.0))
+    effect = rs.rhale(local, bins=rs.GivenBins([0, 1]))
+    p = x.mean()
+    found = rs.effect_sizes(effect)
+    assert found["aled"].item() == pytest.approx(2 * 82 * p * (1 - p), rel=1e-9)
+    assert found["importance"].item() == pytest.approx(82 * np.sqrt(p * (1 - p)), rel=1e-9)
+
+
+@pytest.mark.parametrize("n_bins", [1, 2, 7])
+@pytest.mark.parametrize("draw", ["uniform", "exponential", "normal", "beta"])
+def test_aled_is_the_mean_over_the_rows(draw, n_bins):
+    """Of one bin as of many: it was 0 of a straight line in one bin."""
+    rng = np.random.default_rng(1)
+    x = {
+        "uniform": rng.uniform(-1, 1, 2000),
+        "exponential": np.minimum(rng.exponential(1, 2000), 6),
+        "normal": rng.normal(0, 1, 2000),
+        "beta": rng.beta(0.3, 0.6, 2000),
+    }[draw][:, None]
+    effect = rs.rhale(local_of(x, 1 + x**2), bins=rs.EqualWidthBins(n_bins))
+    at_rows = rs.predict(effect, x[:, 0], 0).values
+    expected = np.abs(at_rows - at_rows.mean()).mean()
+    # Two moments a bin: least exact for one bin of very skewed rows.
+    assert rs.effect_sizes(effect)["aled"].item() == pytest.approx(expected, rel=0.06)
 
 
 def by_hand():
@@ -61,10 +92,14 @@ def by_hand():
 
 
 def test_sizes_by_hand():
-    # At the rows 0, .5, 0, -1, with mean -1/8; in the middle .5 and 0.
+    # At the rows 0, .5, 0, -1, with mean -1/8. In the second bin the rows' places .5 and 1, with
+    # mean .75 and variance .0625, are those of a beta distribution with a = 1.5 and b = .5, and the
+    # curve is 0 at .5625.
     found = rs.effect_sizes(by_hand()[1])
     assert_allclose(found["importance"], np.std([0, 0.5, 0, -1]), rtol=1e-12)
-    assert_allclose(found["aled"], (0.625 + 0.125) / 2, rtol=1e-12)
+    place = stats.beta(1.5, 0.5)
+    away = 2 * place.expect(lambda u: np.abs(u - 0.5625))
+    assert_allclose(found["aled"], (0.375 + away) / 2, rtol=1e-6)
     assert_allclose(found["aler_min"], -0.875, rtol=1e-12)
     assert_allclose(found["aler_max"], 1.125, rtol=1e-12)
 

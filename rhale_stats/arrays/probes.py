@@ -25,7 +25,7 @@ PIECES, CUTS = 16, 3
 SWINGS = 10.0
 # Noise of second differences is a multiple of their median distance from zero: what is larger than
 # this multiple is none.
-NOISE = 6.0
+NOISE = 10.0
 
 
 def spread_rows(x: FloatArray, most: int) -> IntArray:
@@ -99,7 +99,7 @@ def sampled(size: FloatArray, n: int) -> IntArray:
     Those with more than 1/n of the total are always among them.
     """
     total = np.cumsum(size)
-    if not total[-1] > 0:
+    if not len(total) or not total[-1] > 0:
         return np.zeros(0, dtype=np.intp)
     marks = (np.arange(n) + 0.5) / n * total[-1]
     return np.asarray(np.minimum(np.searchsorted(total, marks), len(size) - 1))

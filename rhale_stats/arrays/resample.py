@@ -222,12 +222,18 @@ def _root_of_noise(
 
 
 def replicates(
-    pieces: Pieces, sums: FloatArray, centering: str, keep: FloatArray | None = None
+    pieces: Pieces,
+    sums: FloatArray,
+    centering: str,
+    keep: FloatArray | None = None,
+    *,
+    places: bool = True,
 ) -> Replicates:
     """What `rhale` would estimate from rows with these weights, in the same bins.
 
     In bins without any rows drawn nothing is known; fine cells, where ``keep`` are the variances
-    that were estimated, keep their means and variances then.
+    that were estimated, keep their means and variances then. ``places`` says that the last two sums
+    of linear bins are those of places, d^3 and d^4, not of residuals (`terms`).
     """
     w, w2, r1, r2, d1, d2, dr = np.moveaxis(sums[..., :7], -1, 0)
     linear = pieces.slope != 0
@@ -257,14 +263,14 @@ def replicates(
         x_variance = np.where(w > 0, dd / w, 0.0 if keep is not None else np.nan)
         none = np.zeros_like(w)
         fourth, x_moments = None, (x_variance, none, none)
-        if linear.any():
+        if sums.shape[-1] > 7 and not (linear.any() and places):
+            r3, r4 = sums[..., 7], sums[..., 8]
+            fourth = (r4 - 4 * r_mean * r3 + 6 * r_mean**2 * r2) / w - 3 * r_mean**4
+        elif linear.any():
             d3, d4 = sums[..., 7] / w, sums[..., 8] / w
             x3 = d3 - 3 * d_mean * d2 / w + 2 * d_mean**3
             x4 = d4 - 4 * d_mean * d3 + 6 * d_mean**2 * d2 / w - 3 * d_mean**4
             x_moments = (x_variance, x3, x4)
-        elif sums.shape[-1] > 7:
-            r3, r4 = sums[..., 7], sums[..., 8]
-            fourth = (r4 - 4 * r_mean * r3 + 6 * r_mean**2 * r2) / w - 3 * r_mean**4
         covariance = np.where(linear, 0.0, together / w)
         if keep is not None:
             covariance = np.nan_to_num(covariance)

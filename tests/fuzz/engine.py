@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import re
 import traceback
 import warnings
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -36,6 +39,15 @@ RULES = {
     for name in rs.__all__
     if inspect.isclass(getattr(rs, name)) and name.endswith("Bins")
 }
+
+
+def parameters_of(function: Any) -> dict[str, inspect.Parameter]:
+    """What a function may be given by name."""
+    return {
+        name: one
+        for name, one in inspect.signature(function).parameters.items()
+        if one.kind is not one.VAR_KEYWORD
+    }
 
 
 class FuzzError(AssertionError):
@@ -132,7 +144,7 @@ class World:
     """The data and the model of one pipeline, what was called, and what came of it, by kind."""
 
     def __init__(self, random: Any, *, plain: bool = False) -> None:
-        self.random = random
+        self.random, self.plain = random, plain
         self.rng = np.random.default_rng(random.randint(0, 2**20))
         self.n = 40 if plain else random.choice([1, 2, 3, 5, 12, 30, 30, 60, 60, 150])
         n_columns = 3 if plain else random.choice([1, 2, 2, 3, 3, 4])
@@ -215,8 +227,8 @@ class World:
 
     def dataset(self, *kinds: str) -> Any:
         """A result of one of these kinds, made now where there is none; at times another one."""
-        kind = self.random.choice(kinds)
-        if self.pool and self.chance(0.03):
+        kind = kinds[0] if self.plain else self.random.choice(kinds)
+        if self.pool and not self.plain and self.chance(0.03):
             kind = self.random.choice(sorted(self.pool))
         if not self.pool.get(kind) or self.chance(0.1):
             maker = self.random.choice(MAKERS[kind])
@@ -227,7 +239,7 @@ class World:
 
     def twisted(self, dataset: xr.Dataset) -> xr.Dataset:
         """The same, or some of it, or in another order: as users select."""
-        if not isinstance(dataset, xr.Dataset) or not self.chance(0.15):
+        if self.plain or not isinstance(dataset, xr.Dataset) or not self.chance(0.15):
             return dataset
         options: list[Any] = [lambda: dataset.transpose(), lambda: dataset.copy(deep=True)]
         if "feature" in dataset.dims and dataset.sizes["feature"]:
@@ -267,12 +279,10 @@ class World:
     def arguments(self, name: str) -> dict[str, Any]:
         """Legal arguments of a function."""
         out = {}
-        for parameter in inspect.signature(FUNCTIONS[name]).parameters.values():
-            if parameter.kind is parameter.VAR_KEYWORD:
-                continue
+        for parameter in parameters_of(FUNCTIONS[name]).values():
             strategy = OF_FUNCTION.get((name, parameter.name)) or OF_PARAMETER[parameter.name]
             needed = parameter.default is parameter.empty or parameter.name in ALWAYS
-            if needed or self.chance(OFTEN.get(parameter.name, 0.25)):
+            if needed or (not self.plain and self.chance(OFTEN.get(parameter.name, 0.25))):
                 out[parameter.name] = strategy(self)
         return out
 
@@ -637,3 +647,204 @@ def one_call(name: str, random: Any) -> World:
     with suppress(Stop):
         world.call(name)
     return world
+
+
+# --------------------------------------------------------------------------------------------------
+# Illegal arguments
+
+NOTHING = object()
+# Of every type that a user may give by mistake. Functions make those that would be used up.
+ODD: dict[str, Any] = {
+    "text": lambda: "x",
+    "empty text": lambda: "",
+    "bytes": lambda: b"x",
+    "fraction": lambda: 1.5,
+    "negative": lambda: -1,
+    "large": lambda: 99,
+    "true": lambda: True,
+    "none": lambda: None,
+    "nan": lambda: float("nan"),
+    "infinite": lambda: float("inf"),
+    "complex": lambda: 1j,
+    "list": list,
+    "list of texts": lambda: ["A"],
+    "list of fractions": lambda: [0.5, float("nan")],
+    "ragged list": lambda: [[1], [1, 2]],
+    "tuple": lambda: (),
+    "mapping": dict,
+    "mapping of texts": lambda: {"x0": "y"},
+    "set": lambda: {1},
+    "iterator": lambda: iter([1, 2]),
+    "object": object,
+    "type": lambda: rs.OptimalBins,
+    "function": lambda: len,
+    "array of one": lambda: np.array(0.5),
+    "array of text": lambda: np.array(["x"]),
+    "array": lambda: np.ones((2, 2)),
+    "array of complex": lambda: np.ones(40) * 1j,
+    "masked array": lambda: np.ma.masked_less(np.arange(40.0), 3),
+    "array of objects": lambda: np.array([None, "x"], dtype=object),
+    "DataArray": lambda: xr.DataArray(np.ones(3), dims="feature"),
+    "Dataset": lambda: plain_world().pool["local"][0],
+    "effect": lambda: plain_world().pool["effect"][0],
+    "empty Dataset": xr.Dataset,
+    "table": lambda: pd.DataFrame({"x0": [1.0, 2.0]}),
+    "series of texts": lambda: pd.Series(["a"] * 40),
+    "date": lambda: pd.Timestamp("2020-01-01"),
+    "missing": lambda: pd.NA,
+    "rule": lambda: rs.EqualWidthBins(2),
+}
+# What a parameter of this check refuses, whatever the function; the default excepted.
+NUMBERS_NOT = (
+    *("text", "bytes", "complex", "list", "mapping", "set", "object", "type", "function", "array"),
+    *("array of one", "DataArray", "Dataset", "empty Dataset", "table", "date", "missing", "rule"),
+    *("none", "true"),
+)
+REFUSED: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        ("delta", "discount", "factor", "honest_fraction", "min_drop", "min_share", "penalty"),
+        (*NUMBERS_NOT, "nan", "infinite", "negative"),
+    ),
+    **dict.fromkeys(
+        ("level", "significance"), (*NUMBERS_NOT, "nan", "infinite", "negative", "large")
+    ),
+    **dict.fromkeys(
+        (
+            *("chains", "jobs", "max_bins", "max_depth", "min_obs", "n_bins", "n_columns"),
+            *("n_draws", "n_folds", "n_grid", "n_permutations", "n_repeats", "n_resamples"),
+            *("n_thresholds",),
+        ),
+        (*NUMBERS_NOT, "nan", "infinite", "negative", "fraction"),
+    ),
+    **dict.fromkeys(
+        (
+            *("contour", "honest", "keep_answers", "normalize", "pairwise", "progress", "rebin"),
+            *("refine", "std_error_moments", "studentize"),
+        ),
+        ("text", "none", "negative", "fraction", "Dataset", "array", "list"),
+    ),
+    "rng": ("text", "negative", "fraction", "true", "Dataset", "nan", "list of texts", "object"),
+    **dict.fromkeys(
+        ("feature", "features", "categorical"),
+        ("text", "fraction", "Dataset", "large", "complex", "object", "mapping", "list of texts"),
+    ),
+    **dict.fromkeys(
+        ("groups", "strata", "target", "weights", "y"),
+        ("text", "fraction", "Dataset", "mapping", "function", "array", "list", "object", "none"),
+    ),
+    **dict.fromkeys(
+        (
+            *("adjust", "centering", "grid_kind", "kind", "loss", "method", "missing", "null"),
+            *("of", "scale", "scheme", "test", "thresholds", "weight_kind", "what", "dim"),
+        ),
+        (
+            *("text", "empty text", "bytes", "fraction", "Dataset", "array", "list", "mapping"),
+            *("none", "object", "type", "DataArray"),
+        ),
+    ),
+    **dict.fromkeys(
+        (
+            *("a", "b", "boot", "check", "comparison", "effect", "found", "global_effect", "local"),
+            *("profile", "surface", "tree", "truth"),
+        ),
+        (
+            *("text", "fraction", "array", "table", "mapping", "function", "empty Dataset"),
+            *("object", "DataArray", "none", "list"),
+        ),
+    ),
+    **dict.fromkeys(("fit", "statistic"), ("text", "fraction", "Dataset", "none", "array")),
+    **dict.fromkeys(("X", "data"), ("text", "fraction", "Dataset", "none", "function", "object")),
+    "model": ("text", "fraction", "Dataset", "array", "object"),
+    "bins": ("text", "fraction", "type", "Dataset", "array", "function", "mapping"),
+}
+
+
+@cache
+def plain_world() -> World:
+    """Numbers without anything strange, their local effects and effects, a bootstrap, a check."""
+    world = World(Random(1), plain=True)
+    quiet = {"progress": False}
+    local = rs.local_effects(product, world.X, **quiet)
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(3))
+    some = {"n_resamples": 4, "chains": 2, "rng": 0, **quiet}
+    world.pool = {
+        "local": [local],
+        "effect": [effect],
+        "boot": [rs.bootstrap(local, effect, **some)],
+        "rebinned": [rs.bootstrap(local, effect, rebin=True, **some)],
+        "profile": [rs.ice(product, world.X, **quiet)],
+        "check": [rs.check_unbiased(local, effect, rng=0)],
+        "outputs": [rs.rhale(rs.local_effects(two, world.X, **quiet))],
+    }
+    return world
+
+
+@cache
+def legal_arguments(name: str) -> dict[str, Any]:
+    """Arguments with which a function returns."""
+    if name in LEGAL:
+        pool = {kind: results[0] for kind, results in plain_world().pool.items()}
+        return {key: pool.get(kind, kind) for key, kind in LEGAL[name].items()}
+    for seed in range(50):
+        world = World(Random(seed), plain=True)
+        with suppress(Stop):
+            arguments = world.arguments(name)
+            _, error = attempt(FUNCTIONS[name], arguments, [name])
+            if error is None:
+                return arguments
+    raise FuzzError(f"no legal arguments of {name} were found; give some in LEGAL")
+
+
+# Arguments of functions that chance seldom makes; results by their names in `plain_world`.
+LEGAL: dict[str, dict[str, Any]] = {
+    "bootstrap": {
+        "local": "local",
+        "effect": "effect",
+        "n_resamples": 4,
+        "chains": 2,
+        "progress": False,
+    },
+    "check_unbiased": {"local": "local", "effect": "effect"},
+    "mcse": {"samples": "boot", "dim": "draw"},
+    "plot_edges": {"boot": "rebinned", "feature": "x0"},
+    "plot_outputs": {"effect": "outputs", "feature": "x0"},
+    "predict": {"effect": "effect", "x": 0.5, "feature": "x0"},
+    "to_datatree": {"local": "local", "effect": "effect"},
+    "vcov": {"effect": "effect", "feature": "x0"},
+    "plot_profile": {"profile": "profile", "feature": "x0"},
+    "debias": {"effect": "effect", "check": "check"},
+    "plot_bias": {"check": "check", "feature": "x0"},
+}
+
+
+def illegal_cases(name: str) -> list[tuple[str, str]]:
+    """Parameters of a function, or of a rule for bins, with the names of odd values."""
+    owner = FUNCTIONS.get(name) or RULES[name]
+    return [(parameter, odd) for parameter in parameters_of(owner) for odd in ODD]
+
+
+def one_illegal(name: str, parameter: str, odd: str) -> None:
+    """Call with one odd argument: refused with the parameter's name, or legal after all."""
+    owner = FUNCTIONS.get(name) or RULES[name]
+    legal = legal_arguments(name) if name in FUNCTIONS else RULE_ARGUMENTS.get(name, {})
+    value = ODD[odd]()
+    call = f"{name}({parameter}={brief(value)})"
+    _, error = attempt(owner, {**legal, parameter: value}, [call])
+    default = parameters_of(owner)[parameter].default
+    if error is None:
+        must = odd in REFUSED.get(parameter, ()) and (name, parameter, odd) not in ACCEPTED
+        if must and value is not default:
+            raise FuzzError(f"{call} was not refused")
+    elif parameter not in OWN_ERRORS and not re.search(rf"\b{parameter.rstrip('s')}", str(error)):
+        raise FuzzError(f"{call}: no word of {parameter!r} in {error}") from error
+
+
+RULE_ARGUMENTS = {
+    "EqualWidthBins": {"n_bins": 3},
+    "QuantileBins": {"n_bins": 3},
+    "GivenBins": {"edges": [0.0, 1.0]},
+}
+# The error may be that of a function of the user.
+OWN_ERRORS = ("fit", "model", "statistic")
+# Legal there.
+ACCEPTED: set[tuple[str, str, str]] = set()

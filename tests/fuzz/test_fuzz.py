@@ -1,0 +1,61 @@
+"""Every public function under random legal arguments, and under illegal ones.
+
+The suite makes a few calls, the same each time. For more, at random::
+
+    RHALE_STATS_FUZZ=5000 python -m pytest tests/fuzz -n auto
+
+makes so many pipelines of calls, and all calls with an illegal argument. What failed is printed as
+the calls that led to it; `engine` says what counts as a failure.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.fuzz import engine
+
+ASKED = int(os.environ.get("RHALE_STATS_FUZZ", "0"))
+NAMES = sorted(engine.FUNCTIONS)
+# A few of its pipelines are more than the others together.
+fuzzing = settings(
+    deadline=None,
+    derandomize=not ASKED,
+    database=None,
+    print_blob=True,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def test_every_parameter_has_a_strategy():
+    """A new function or parameter is called by the tests below."""
+    for name, function in engine.FUNCTIONS.items():
+        for parameter in engine.parameters_of(function):
+            known = parameter in engine.OF_PARAMETER or (name, parameter) in engine.OF_FUNCTION
+            assert known, f"OF_PARAMETER in engine needs {parameter}, of {name}"
+
+
+@settings(fuzzing, max_examples=ASKED or 25)
+@given(st.randoms(use_true_random=False))
+def test_pipelines(random):
+    engine.pipeline(random)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(fuzzing, max_examples=max(1, ASKED // 50))
+@given(random=st.randoms(use_true_random=False))
+def test_calls(name, random):
+    engine.one_call(name, random)
+
+
+@pytest.mark.parametrize("name", [*NAMES, *sorted(engine.RULES)])
+def test_illegal_arguments(name):
+    """Refused by the package with the parameter's name, or legal."""
+    cases = engine.illegal_cases(name)
+    # Other ones of every function.
+    some = cases if ASKED else cases[NAMES.index(name) % 7 if name in NAMES else 0 :: 37]
+    for parameter, odd in some:
+        engine.one_illegal(name, parameter, odd)
