@@ -35,6 +35,15 @@ from rhale_stats.validate import as_edges, check_parameters, is_number, shown
 MOST_BINS, MOST_CELLS = 1_000_000, 10_000
 
 
+def _check_most(parameter: str, value: int, most: int) -> None:
+    """Raise ``ValueError`` where bins would need more memory than there is."""
+    if value > most:
+        raise ValueError(
+            f"{parameter} must be at most {most:,}; got {value:,}, which would take more memory "
+            f"and time than bins are worth. Use fewer."
+        )
+
+
 @dataclass(frozen=True)
 class Column:
     """One feature as a rule sees it: its values, its range, its weights if rows count double.
@@ -758,15 +767,6 @@ def check_enough_rows(candidate: Candidates, min_obs: float) -> None:
             f"min_obs must not exceed the number of rows, and a variance needs two; "
             f"feature {candidate.name!r} has {rows:g} rows and min_obs is {least:g}. "
             f"Lower min_obs or use more rows."
-        )
-
-
-def _check_most(parameter: str, value: int, most: int) -> None:
-    """Raise ``ValueError`` where bins would need more memory than there is."""
-    if value > most:
-        raise ValueError(
-            f"{parameter} must be at most {most:,}; got {value:,}, which would take more memory "
-            f"and time than bins are worth. Use fewer."
         )
 
 
