@@ -75,7 +75,7 @@ from rhale_stats.schema import (
     with_outputs,
 )
 from rhale_stats.seeds import seed_of, source_of
-from rhale_stats.validate import as_numbers, check_choice, check_finite, checked, warn
+from rhale_stats.validate import as_numbers, check_choice, check_finite, check_size, checked, warn
 
 MISSING = ("raise", "drop", "bin")
 METHODS = ("auto", "jacobian", "central_difference", "finite_difference")
@@ -476,6 +476,7 @@ def labelled(
     missing, absent = np.isnan(x), absent or {}
     for column, one in enumerate(found):
         if len(one.local_effect):
+            _check_sizes(names[column], x[~missing[:, column], column], one.local_effect)
             effect[:, column, ~missing[:, column]] = one.local_effect.T
             error[:, column] = one.error
     coordinates: dict[str, Any] = {
@@ -539,6 +540,14 @@ def labelled(
         },
     )
     return with_outputs(out, labels, [] if outputs is None else outputs.names)
+
+
+def _check_sizes(name: str, x: FloatArray, local_effect: FloatArray) -> None:
+    """Raise ``ValueError`` where powers of local effects, or of curves, are no numbers, or 0."""
+    size = float(np.abs(local_effect).max())
+    check_size(size, f"Local effects of feature {name!r}", "Take other units for the output.")
+    advice = "Take other units for the output or the feature."
+    check_size(size * float(np.ptp(x)), f"The range of the curve of feature {name!r}", advice)
 
 
 def _of_missing(

@@ -15,7 +15,7 @@ from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.offsets import predict_of
 from rhale_stats.schema import position_of
-from rhale_stats.validate import aligned, as_weights, check_choice, check_finite, warn
+from rhale_stats.validate import aligned, as_weights, check_choice, check_finite, check_size, warn
 
 Model: TypeAlias = Any
 OutputLabels: TypeAlias = Any  # one label, a sequence of them, or None
@@ -735,6 +735,7 @@ def check_column(table: Table, position: int, *, missing: str = "raise") -> Floa
         check_finite(
             column, "X", name, "Drop or impute these rows, or leave them out: missing='drop'."
         )
+        _check_range(column, name)
         return column
     there = ~np.isnan(column)
     if not there.any():
@@ -743,7 +744,15 @@ def check_column(table: Table, position: int, *, missing: str = "raise") -> Floa
             f"feature out: features=[...]."
         )
     check_finite(column[there], "X", name, "Drop or bound these rows before the call.")
+    _check_range(column[there], name)
     return column
+
+
+def _check_range(column: FloatArray, name: str) -> None:
+    """Raise ``ValueError`` where squares of a column's range are no numbers, or 0."""
+    with np.errstate(over="ignore"):
+        size = float(np.ptp(column)) if len(column) else 0.0
+    check_size(size, f"The range of feature {name!r} in X", "Take other units for the column.")
 
 
 def positions_of(table: Table, features: str | int | Sequence[str | int] | None) -> list[int]:
