@@ -75,7 +75,15 @@ from rhale_stats.schema import (
     with_outputs,
 )
 from rhale_stats.seeds import seed_of, source_of
-from rhale_stats.validate import as_numbers, check_choice, check_finite, check_size, checked, warn
+from rhale_stats.validate import (
+    MOST_SIZE,
+    as_numbers,
+    check_choice,
+    check_finite,
+    check_size,
+    checked,
+    warn,
+)
 
 MISSING = ("raise", "drop", "bin")
 METHODS = ("auto", "jacobian", "central_difference", "finite_difference")
@@ -893,16 +901,13 @@ def _with_losses(effect: xr.Dataset, losses: Mapping[int, FloatArray | None]) ->
 def _moments(
     axis: Axis, rows: Rows, position: int, name: str, *, lines: bool
 ) -> tuple[Moments, Comoments | None]:
-    """Moments of one feature's cells, refused where they are not finite."""
+    """Moments of one feature's cells, refused where their powers are not finite."""
     x, g = rows.x[position], rows.local_effect[position]
-    with np.errstate(over="ignore", invalid="ignore"):
-        moments = sums.cell_moments(axis, x, g, rows.weight, frequency=rows.frequency)
-    if not np.isfinite(moments.m2).all():
+    size = float(max(g.max(), -g.min()))
+    if not size <= MOST_SIZE:
         check_finite(g, "Local effects", name, SELECT_ROWS)
-        raise ValueError(
-            f"Local effects of feature {name!r} must be small enough to be squared; "
-            f"got up to {np.abs(g).max():.3g}. Rescale the output."
-        )
+        check_size(size, f"Local effects of feature {name!r}", "Take other units for the output.")
+    moments = sums.cell_moments(axis, x, g, rows.weight, frequency=rows.frequency)
     return moments, sums.comoments(axis, moments, x, g, rows.weight) if lines else None
 
 

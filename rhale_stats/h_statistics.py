@@ -587,6 +587,7 @@ def _copies(table: models.Table, positions: tuple[int, ...], rows: IntArray) -> 
 def _predictions(quotients: models.DifferenceQuotients) -> tuple[FloatArray, FloatArray]:
     """The model's answer at the rows, and squares of it that rounding alone may make."""
     answer = quotients.at_rows("rows used of X")
+    quotients.check_size()
     _check_answers(answer)
     prediction = answer.astype(np.float64, copy=False)
     rounding = ROUNDINGS * quotients.precision * np.abs(prediction).max(axis=0)
