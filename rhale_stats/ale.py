@@ -439,6 +439,7 @@ def dale(
         local,
         bins=EqualWidthBins(n_bins),
         centering=centering,
+        weighting="rows",
         std_error_moments=std_error_moments,
     )
     return effect.assign_attrs(method="dale")

@@ -137,7 +137,7 @@ def cells_of(rule: BinRule, column: Column) -> Axis:
     """
     if column.cells is None:
         return rule.cells(column)
-    if isinstance(rule, OptimalBins | GreedyBins | AdaptiveBins | BestEqualWidthBins):
+    if isinstance(rule, SEARCHING):
         return binning.variable_axis(column.cells)
     if isinstance(rule, GivenBins):
         return binning.variable_axis(_given_among(rule.edges_of(column.name), column))
@@ -748,6 +748,8 @@ class BestEqualWidthBins:
         return np.unique(np.minimum(nearest, len(candidate.edges) - 2))
 
 
+# Rules that join cells, and so can join any.
+SEARCHING = (AdaptiveBins, BestEqualWidthBins, GreedyBins, OptimalBins)
 # The default of `rhale`, by the study ``weighting``; the paper's is OptimalBins().
 DEFAULT_BINS: BinRule = AdaptiveBins()
 

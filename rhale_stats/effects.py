@@ -19,18 +19,15 @@ from tqdm import tqdm
 from rhale_stats import models, probes, surface_data
 from rhale_stats.arrays import accumulate, binning
 from rhale_stats.arrays import cells as fine
-from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays.moments import Axis, Comoments, FloatArray, Moments, ResidualMoments
 from rhale_stats.bins import (
     DEFAULT_BINS,
+    SEARCHING,
     BinRule,
     Candidates,
     Column,
-    EqualWidthBins,
-    GivenBins,
     Partition,
-    QuantileBins,
     cells_of,
     check_rule,
     describe,
@@ -436,28 +433,26 @@ def difference_edges(
 ) -> FloatArray:
     """Edges of the cells that slopes are taken across, math [2].
 
-    Cells are those of the rule, of the rows with weight. Where the rule chooses bins among its
-    cells, none of them is empty. Without a rule: from each distinct value to the next where these
-    are few, else cells of equal numbers of rows, 40 at most and with 25 rows or more.
+    Cells are those of the rule, of the rows with weight. A rule that joins cells gets cells that
+    adapt to the rows, and so does none: from each distinct value to the next where these are few,
+    else cells of equal numbers of rows, with 25 or more; ``max_bins`` of the rule at most, and 40
+    without one.
     """
     counts = None if weight is None or (weight == weight.max()).all() else weight[weight > 0]
     own = x if weight is None else x[weight > 0]
     low, high = float(own.min()), float(own.max())
     if low == high:
         return np.array([low])
-    if rule is None:
+    if rule is None or isinstance(rule, SEARCHING):
+        most = MOST_CELLS if rule is None else rule.max_bins
         values = np.unique(own)
-        if len(values) <= MOST_CELLS + 1:
+        if len(values) <= most + 1 and 2 * len(values) <= len(own):
             return values
-        n_cells = int(np.clip(len(own) // ROWS_OF_A_CELL, LEAST_CELLS, MOST_CELLS))
+        n_cells = int(min(max(len(own) // ROWS_OF_A_CELL, LEAST_CELLS), most))
         edges = binning.quantile_edges(own, n_cells, counts)
         return np.concatenate([[low], edges[(edges > low) & (edges < high)], [high]])
     axis = rule.cells(Column(name, own, low, high, counts))
-    edges = binning.bin_edges(axis, np.arange(len(axis)), low, high)
-    if isinstance(rule, EqualWidthBins | QuantileBins | GivenBins):
-        return edges
-    cell = np.clip(np.searchsorted(edges, own, side="right") - 1, 0, len(edges) - 2)
-    return kernel.without_empty(edges, np.bincount(cell, minlength=len(edges) - 1))
+    return binning.bin_edges(axis, np.arange(len(axis)), low, high)
 
 
 def labelled(

@@ -254,7 +254,9 @@ class Outputs:
         self.precision = float(np.finfo(np.float64).eps)
         if isinstance(table.data, np.ndarray):
             self.precision = max(self.precision, float(np.finfo(table.data.dtype).eps))
-        if self._method in ("predict_proba", "decision_function"):
+        # Outlier detectors have decisions, and no classes.
+        decides = self._method == "decision_function" and hasattr(model, "classes_")
+        if decides or self._method == "predict_proba":
             self._classes(model)
 
     @property

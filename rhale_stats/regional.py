@@ -601,6 +601,7 @@ def regional_rhale(
     *,
     bins: BinRule | None = None,
     centering: str = "mean",
+    weighting: str = "axis",
     std_error_moments: bool = True,
 ) -> xr.Dataset:
     """RHALE in every region of a tree: effects with a ``region`` dimension.
@@ -613,7 +614,7 @@ def regional_rhale(
         What `regions` returned, of one feature.
     bins : bin rule, optional
         By default that of the tree; `OptimalBins` if it has none, as that of `regional_pdp`.
-    centering, std_error_moments
+    centering, weighting, std_error_moments
         As in `rhale`; "mean" is the mean over the rows of the region.
 
     Returns
@@ -659,6 +660,7 @@ def regional_rhale(
             own.isel(obs=np.flatnonzero(region_of_row == number)),
             bins=bins,
             centering=centering,
+            weighting=weighting,
             std_error_moments=std_error_moments,
         )
         for number in leaves["region"].values

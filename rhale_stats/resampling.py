@@ -793,7 +793,8 @@ def _evaluated(effect: xr.Dataset, grid: FloatArray) -> dict[str, FloatArray]:
     """Effect, heterogeneity and curve at points of (feature, grid); NaN outside the bins."""
     out = {name: np.full(grid.shape, np.nan) for name in ("effect", "heterogeneity", "curve")}
     # Selecting a feature takes its time with every variable that there is.
-    effect = effect[[name for name in (*out, "slope") if name in effect]]
+    needed = (*out, "slope", "curve_offset", "cell_effect", "cell_share")
+    effect = effect[[name for name in needed if name in effect]]
     for number in np.flatnonzero(effect["n_bins"].values):
         row, z = one_feature(effect, int(number)), grid[number]
         edges = row["edge_value"].values
@@ -1043,6 +1044,7 @@ def folds(
     n_folds: int = 5,
     n_repeats: int = 1,
     centering: str = "mean",
+    weighting: str = "axis",
     n_grid: int = GRID,
     rng: np.random.Generator | int | None = None,
     progress: bool = True,
@@ -1053,7 +1055,7 @@ def folds(
     ----------
     local : Dataset
         What `local_effects` returned.
-    bins, centering
+    bins, centering, weighting
         As in `rhale`; bins are chosen in every fold by itself.
     n_folds : int, default 5
         Folds, at least 2, of about equal numbers of rows.
@@ -1128,7 +1130,9 @@ def folds(
             order = generator.permutation(n_obs)
             for fold, rows in enumerate(np.array_split(order, n_folds)):
                 part = local.isel(obs=np.sort(rows))
-                effect = quiet_rhale(part, rule, centering=centering, std_error_moments=False)
+                effect = quiet_rhale(
+                    part, rule, centering=centering, weighting=weighting, std_error_moments=False
+                )
                 beyond = effect["bin"].values >= effect["n_bins"].values[:, None]
                 n_gaps += bool(((effect["n_obs"].values == 0) & ~beyond).any())
                 for name, values in _evaluated(effect, grid).items():

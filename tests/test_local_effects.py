@@ -440,7 +440,7 @@ class TestWeights:
     def test_precision_weights_by_formula(self, rng, X):
         w = rng.uniform(0.1, 3, size=200)
         local = rs.local_effects(cubic, X, weights=w)
-        effect = rs.rhale(local, bins=rs.EqualWidthBins(1)).isel(feature=0, bin=0)
+        effect = rs.rhale(local, bins=rs.EqualWidthBins(1), weighting="rows").isel(feature=0, bin=0)
         g = local["local_effect"].values[:, 0]
         mean = np.average(g, weights=w)
         variance = np.sum(w * (g - mean) ** 2) / (w.sum() - (w**2).sum() / w.sum())
@@ -474,3 +474,425 @@ def test_central_differences_are_equivariant(a, c, d):
     moved = rs.local_effects(lambda Z: a * np.sin((Z[:, 0] - c * d) / c), c * (X + d))
     # Offsets of 1e4 sd leave (A eps)^(2/3) = 1.7e-8.
     np.testing.assert_allclose(moved["local_effect"].values * c / a, base, atol=5e-4, rtol=1e-6)
+
+
+def test_one_coded_value_leaves_the_derivatives_of_the_others_alone(rng):
+    """code.md B9."""
+    X = rng.normal(size=(1000, 1))
+    X[17] = 999999.0
+    local = rs.local_effects(lambda X: np.sin(3 * X[:, 0]), X)
+    # At the least value the difference is one-sided.
+    others = (np.arange(1000) != 17) & (X[:, 0] > X.min())
+    exact = 3 * np.cos(3 * X[others, 0])
+    np.testing.assert_allclose(local["local_effect"].values[others, 0], exact, atol=1e-7)
+    assert float(local["local_effect_error"][0]) < 1e-7
+    far = rs.local_effects(lambda X: X[:, 0] ** 2, X)["local_effect"].values[17, 0]
+    # One-sided at the end of the axis: h = s (A eps)^(1/3) is 6e-4 there.
+    np.testing.assert_allclose(far, 2 * 999999.0, rtol=1e-6)
+
+
+def test_the_error_holds_what_the_length_of_the_step_makes(rng):
+    """Truncation beside rounding: of a cubic swing that double precision does not resolve."""
+    X = rng.uniform(-1, 1, size=(2000, 1))
+    f = lambda X: np.sin(3000 * X[:, 0]) / 3000  # noqa: E731
+    local = rs.local_effects(f, X)
+    off = np.abs(local["local_effect"].values[:, 0] - np.cos(3000 * X[:, 0]))
+    error = float(local["local_effect_error"][0])
+    assert np.quantile(off, 0.9) <= error <= 3 * off.max()
+    rounding = 8 * np.finfo(float).eps / 3000 / 6e-6
+    assert error > 100 * rounding
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-155, 1e155, 1e300])
+def test_features_of_any_scale(rng, scale):
+    """reliability.md 18."""
+    z = rng.normal(size=(300, 1))
+    x = z * scale
+    for method in ("central_difference", "finite_difference"):
+        local = rs.local_effects(lambda X: X[:, 0] / scale, x, method=method)
+        np.testing.assert_allclose(local["local_effect"].values * scale, 1, rtol=1e-8)
+
+
+class TestCells:
+    def edges(self, local):
+        edges = local["cell_value"].values[0]
+        return edges[~np.isnan(edges)]
+
+    @pytest.mark.parametrize(("n", "expected"), [(60, 5), (300, 12), (1000, 40), (30_000, 40)])
+    def test_equal_numbers_of_rows_by_default(self, rng, n, expected):
+        x = rng.exponential(size=(n, 1))
+        local = rs.local_effects(lambda X: X[:, 0], x, method="finite_difference")
+        edges = self.edges(local)
+        assert len(edges) == expected + 1
+        assert np.isin(edges, x).all()
+        counts = np.histogram(x, edges)[0]
+        assert counts.min() >= n // expected - 1
+        assert local["cell_value"].dims == ("feature", "cell_edge")
+
+    @pytest.mark.parametrize("method", ["auto", "finite_difference"])
+    def test_levels_of_a_discrete_column_are_the_edges(self, rng, method):
+        """users.md 5: the curve gains what the output does, 4² - 0², whatever the rows are."""
+        x = rng.choice(5, size=(500, 1), p=[0.6, 0.2, 0.1, 0.05, 0.05]).astype(float)
+        local = rs.local_effects(lambda X: X[:, 0] ** 2, x, features=0, method=method)
+        assert local["local_effect_method"].values.tolist() == ["finite_difference"]
+        np.testing.assert_array_equal(self.edges(local), np.arange(5.0))
+        slopes = local["local_effect"].values[:, 0]
+        np.testing.assert_allclose(slopes, 2 * np.minimum(x[:, 0], 3) + 1, rtol=1e-12)
+
+    @pytest.mark.parametrize(
+        "rule", [rs.OptimalBins(), rs.AdaptiveBins(), rs.BestEqualWidthBins(), rs.GreedyBins()]
+    )
+    def test_no_cell_of_a_rule_that_chooses_is_empty(self, rng, rule):
+        x = np.r_[rng.normal(size=300), 8 + rng.normal(size=300)][:, None]
+        local = rs.local_effects(lambda X: X[:, 0], x, method="finite_difference", bins=rule)
+        edges = self.edges(local)
+        cell = np.clip(np.searchsorted(edges, x[:, 0], side="right") - 1, 0, len(edges) - 2)
+        assert np.bincount(cell, minlength=len(edges) - 1).min() > 0
+        assert (edges[0], edges[-1]) == (x.min(), x.max())
+
+    def test_explicit_rules_keep_their_edges(self, rng):
+        x = np.r_[rng.normal(size=300), 30 + rng.normal(size=300)][:, None]
+        given = [float(x.min()), 0, 10, 20, float(x.max())]
+        for rule, expected in (
+            (rs.EqualWidthBins(50), np.linspace(x.min(), x.max(), 51)),
+            (rs.GivenBins(given), given),
+        ):
+            local = rs.local_effects(lambda X: X[:, 0], x, method="finite_difference", bins=rule)
+            np.testing.assert_allclose(self.edges(local), expected, atol=1e-12)
+
+    def test_bins_are_for_the_features_that_jump(self, X):
+        with pytest.warns(rs.JumpWarning, match="'x0'"):
+            local = rs.local_effects(
+                lambda X: np.floor(X[:, 0]) + X[:, 1], X, bins=rs.EqualWidthBins(7)
+            )
+        assert len(self.edges(local)) == 8
+        assert local["cell_value"][1].isnull().all()
+
+    def test_ale_and_its_local_effects_carry_cells(self, X):
+        frame = pd.DataFrame(X, columns=["a", "b"]).assign(kind=list("uv") * 100)
+        local = rs.ale_local_effects(lambda X: X["a"] + (X["kind"] == "u"), frame)
+        assert local["local_effect_method"].values.tolist() == ["finite_difference"] * 3
+        assert local["cell_value"].sel(feature="kind").isnull().all()
+        assert local["cell_value"].sel(feature="a").notnull().sum() == 41
+
+    def test_the_method_of_each_feature_goes_on_to_the_effects(self, X, tmp_path):
+        with pytest.warns(rs.JumpWarning):
+            local = rs.local_effects(lambda X: np.floor(X[:, 0]) + X[:, 1], X)
+        effect = rs.rhale(local)
+        methods = ["finite_difference", "central_difference"]
+        assert effect["local_effect_method"].values.tolist() == methods
+        assert "by feature: 1 finite_difference, 1 central_difference" in str(rs.summary(effect))
+        local.to_netcdf(tmp_path / "local.nc")
+        with xr.open_dataset(tmp_path / "local.nc") as again:
+            assert again["local_effect_method"].values.tolist() == methods
+
+    def test_files_of_earlier_versions_have_one_method_for_all(self, X):
+        local = rs.local_effects(cubic, X)
+        old = local.drop_vars("local_effect_method").assign_attrs(
+            local_effect_method="central_difference"
+        )
+        effect = rs.rhale(old)
+        assert effect["local_effect_method"].values.tolist() == ["central_difference"] * 2
+
+
+class TestFacts:
+    def test_of_a_function(self, X):
+        attrs = rs.local_effects(cubic, X).attrs
+        eps = np.finfo(float).eps
+        assert (attrs["scale"], attrs["output_label"], attrs["answer_precision"]) == (
+            "response",
+            "",
+            eps,
+        )
+
+    def test_of_one_output_of_several(self, X):
+        def two(X):
+            return np.column_stack([cubic(X), -cubic(X)])
+
+        assert rs.local_effects(two, X, output=1).attrs["output_label"] == "1"
+        assert rs.local_effects(two, X).attrs["output_label"] == ""
+
+    def test_of_a_classifier(self, rng):
+        linear_model = pytest.importorskip("sklearn.linear_model")
+        X = rng.normal(size=(100, 2))
+        fitted = linear_model.LogisticRegression().fit(X, np.where(X[:, 0] > 0, "yes", "no"))
+        attrs = rs.local_effects(fitted, X, scale="logit").attrs
+        assert (attrs["scale"], attrs["output_label"]) == ("logit", "yes")
+
+
+class TestOffsets:
+    """users.md 3: ``predict`` of statsmodels leaves them out."""
+
+    @pytest.fixture
+    def frame(self):
+        rng = np.random.default_rng(2)
+        frame = pd.DataFrame({"x": rng.normal(size=400), "z": rng.normal(size=400)})
+        frame["years"] = rng.uniform(0.1, 50, 400)
+        frame["y"] = rng.poisson(frame["years"] * np.exp(0.3 * frame["x"] - 1))
+        return frame
+
+    def fits(self, frame):
+        log, poisson = np.log(frame["years"]), sm.families.Poisson()
+        groups = np.arange(len(frame)) // 4
+        return {
+            "GLM, offset": smf.glm("y ~ x + z", frame, family=poisson, offset=log).fit(),
+            "GLM, offset of years in thousands": smf.glm(
+                "y ~ x + z", frame, family=poisson, offset=np.log(frame["years"] / 1000)
+            ).fit(),
+            "GLM, exposure": smf.glm(
+                "y ~ x + z", frame, family=poisson, exposure=frame["years"]
+            ).fit(),
+            "Poisson": smf.poisson("y ~ x + z", frame, exposure=frame["years"]).fit(disp=0),
+            "Poisson, both": smf.poisson(
+                "y ~ x + z", frame, exposure=frame["years"], offset=0.01 * frame["years"]
+            ).fit(disp=0),
+            "GEE": smf.gee("y ~ x", groups, frame, family=poisson, exposure=frame["years"]).fit(),
+        }
+
+    def test_are_part_of_the_effect(self, frame):
+        for name, results in self.fits(frame).items():
+            # exp(eta) of the fit, by hand, times the coefficient.
+            fitted = np.asarray(results.fittedvalues)
+            if "Poisson" in name:
+                fitted = np.asarray(results.predict())
+            by_hand = (fitted * results.params["x"]).mean()
+            # From the column that they were made from, and by the rows of the fit.
+            for columns in (["x", "z", "years"], ["x", "z"]):
+                local = rs.local_effects(results, frame[columns], features="x")
+                effect = float(local["local_effect"].mean())
+                np.testing.assert_allclose(effect, by_hand, rtol=1e-6, err_msg=name)
+
+    def test_their_column_has_an_effect_and_new_rows_have_theirs(self, frame):
+        for name, results in self.fits(frame).items():
+            new = frame[["x", "z", "years"]].iloc[:30].assign(years=7.0).reset_index(drop=True)
+            new["years"] += np.linspace(0, 1, 30)
+            offset = np.log(new["years"] / (1000 if "thousands" in name else 1))
+            offset += 0.01 * new["years"] if "both" in name else 0
+            local = rs.local_effects(results, new, features=["x", "years"])
+            rate = np.asarray(results.predict(new, offset=offset))
+            own = local["local_effect"].values
+            np.testing.assert_allclose(own[:, 0], rate * results.params["x"], rtol=1e-3)
+            by_years = rate * (1 / new["years"] + (0.01 if "both" in name else 0))
+            np.testing.assert_allclose(own[:, 1], by_years, rtol=1e-3)
+
+    def test_without_a_formula(self, frame):
+        X = sm.add_constant(frame[["x", "z"]].to_numpy())
+        results = sm.Poisson(frame["y"].to_numpy(), X, exposure=frame["years"].to_numpy()).fit(
+            disp=0
+        )
+        local = rs.local_effects(results, X, features=[1])
+        by_hand = (results.predict() * results.params[1]).mean()
+        np.testing.assert_allclose(float(local["local_effect"].mean()), by_hand, rtol=1e-6)
+        curve = rs.pdp(results, X, features=1, n_grid=5)["curve"].values.ravel()
+        assert np.ptp(curve) > 2
+        with pytest.raises(ValueError, match="fitted with an offset or exposure, .* X is neither"):
+            rs.local_effects(results, X[:50], features=[1])
+
+    def test_unknown_ones_are_refused_with_the_remedy(self, frame):
+        results = self.fits(frame)["Poisson"]
+        with pytest.raises(ValueError, match=r"Pass a function that adds it, .*offset=np.log"):
+            rs.local_effects(results, frame[["x", "z"]].iloc[:100], features="x")
+
+    def test_the_same_for_all_rows_is_known_for_any(self, frame):
+        results = smf.poisson("y ~ x + z", frame, exposure=np.full(400, 3.0)).fit(disp=0)
+        few = frame[["x", "z"]].iloc[:40]
+        local = rs.local_effects(results, few, features="x")
+        rate = np.asarray(results.predict(few, exposure=np.full(40, 3.0)))
+        np.testing.assert_allclose(
+            local["local_effect"].values[:, 0], rate * results.params["x"], rtol=1e-3
+        )
+
+
+class TestLabelsAreNoNumbers:
+    def test_of_classes_and_clusters(self, rng):
+        """users.md 1: a hard-voting classifier and KMeans."""
+        cluster = pytest.importorskip("sklearn.cluster")
+        ensemble = pytest.importorskip("sklearn.ensemble")
+        linear_model = pytest.importorskip("sklearn.linear_model")
+        pipeline = pytest.importorskip("sklearn.pipeline")
+        X = rng.normal(size=(100, 2))
+        logistic = linear_model.LogisticRegression()
+        voting = ensemble.VotingClassifier([("a", logistic), ("b", logistic)])
+        for model in (
+            voting,
+            cluster.KMeans(2, n_init=1),
+            pipeline.make_pipeline(voting),
+            pipeline.make_pipeline(cluster.KMeans(2, n_init=1)),
+        ):
+            model.fit(X, X[:, 0] > 0)
+            with pytest.raises(ValueError, match="answers with labels, .*Use a model with prob"):
+                rs.local_effects(model, X)
+        logistic.fit(X, X[:, 0] > 0)
+        with pytest.raises(ValueError, match="answers with labels, .*Pass the model itself"):
+            rs.local_effects(logistic.predict, X)
+        outliers = ensemble.IsolationForest(n_estimators=5, random_state=0).fit(X)
+        with pytest.raises(ValueError, match="answers with labels, .*scale='decision'"):
+            rs.local_effects(outliers, X)
+        with pytest.warns(rs.JumpWarning):
+            rs.local_effects(outliers, X, scale="decision")
+
+    def test_text_says_what_to_do(self, X):
+        with pytest.raises(rs.ModelError, match="must return numbers; got dtype .*predict_proba"):
+            rs.local_effects(lambda X: np.full(len(X), "yes"), X)
+
+
+class TestNumbersThatAreNone:
+    """reliability.md 7: imaginary parts and masks would be lost."""
+
+    def test_complex_ones(self, X):
+        with pytest.raises(rs.ModelError, match="model must return real numbers; got .*complex128"):
+            rs.local_effects(lambda X: X[:, 0] + 0j, X)
+        with pytest.raises(TypeError, match="X must hold real numbers; got dtype complex128"):
+            rs.local_effects(cubic, X + 0j)
+        with pytest.raises(TypeError, match="weights must be real numbers; got complex"):
+            rs.local_effects(cubic, X, weights=np.ones(200) + 1j)
+        with pytest.raises(TypeError, match="jacobian must hold real numbers; got .*complex128"):
+            rs.local_effects(None, X, jacobian=1j * X)
+
+    def test_masked_ones(self, X):
+        masked = np.ma.masked_greater(X, 1)
+        with pytest.raises(rs.ModelError, match="plain numbers; got a masked array"):
+            rs.local_effects(lambda X: np.ma.masked_greater(X[:, 0], 1), X)
+        with pytest.raises(TypeError, match="X must hold plain numbers; got a masked array, "):
+            rs.local_effects(cubic, masked)
+        with pytest.raises(ValueError, match="weights must be plain numbers; got a masked array"):
+            rs.local_effects(cubic, X, weights=np.ma.masked_less(np.ones(200), 2))
+        with pytest.raises(TypeError, match="jacobian must hold plain numbers; got a masked"):
+            rs.local_effects(None, X, jacobian=masked)
+        # A mask that masks nothing is none.
+        unmasked = np.ma.masked_greater(X, 100)
+        xr.testing.assert_identical(rs.local_effects(cubic, unmasked), rs.local_effects(cubic, X))
+
+
+class TestLabelsOfRows:
+    """reliability.md 8: what is of pandas goes by its index."""
+
+    @pytest.fixture
+    def frame(self, X):
+        return pd.DataFrame(X, columns=["a", "b"], index=[f"row {i}" for i in range(200)])
+
+    def test_other_orders_are_put_right(self, frame, rng):
+        order = rng.permutation(200)
+        weights = pd.Series(np.arange(1.0, 201), index=frame.index)
+        jacobian = pd.DataFrame(cubic_jacobian(frame), frame.index, frame.columns)
+        plain = rs.local_effects(None, frame, jacobian=jacobian, weights=weights)
+        mixed = rs.local_effects(
+            None, frame, jacobian=jacobian.iloc[order], weights=weights.iloc[order]
+        )
+        xr.testing.assert_identical(mixed, plain)
+        answers = rs.local_effects(lambda X: (X["a"] ** 3 + X["a"] * X["b"]).sort_values(), frame)
+        xr.testing.assert_identical(answers, rs.local_effects(cubic, frame))
+
+    def test_other_labels_are_refused(self, frame):
+        with pytest.raises(ValueError, match="weights must have the index of the rows"):
+            rs.local_effects(cubic, frame, weights=pd.Series(np.ones(200)))
+        jacobian = pd.DataFrame(cubic_jacobian(frame), columns=frame.columns)
+        with pytest.raises(ValueError, match="jacobian must have the index of the rows"):
+            rs.local_effects(None, frame, jacobian=jacobian)
+        with pytest.raises(rs.ModelError, match="answer of the model must have the index of the"):
+            rs.local_effects(lambda X: X["a"].set_axis(np.arange(len(X)) + 3), frame)
+
+    @pytest.mark.parametrize(
+        "index",
+        [
+            pd.date_range("2024-03-30", periods=200, freq="h", tz="Europe/Paris"),
+            pd.period_range("2024-03", periods=200, freq="D"),
+            pd.interval_range(0, 200),
+            pd.Index([("a", i) for i in range(200)], tupleize_cols=False),
+            pd.timedelta_range("1s", periods=200),
+        ],
+        ids=["zone", "period", "interval", "tuple", "timedelta"],
+    )
+    def test_any_can_be_saved(self, X, index, tmp_path):
+        """code.md B19."""
+        local = rs.local_effects(cubic, pd.DataFrame(X, columns=["a", "b"], index=index))
+        local.to_netcdf(tmp_path / "local.nc")
+        with xr.open_dataset(tmp_path / "local.nc") as again:
+            np.testing.assert_array_equal(again["obs"].values, local["obs"].values)
+        if getattr(index, "tz", None) is not None:
+            assert local["obs"].values[0] == np.datetime64("2024-03-29T23:00")
+
+
+class TestTablesAreLent:
+    """code.md B14, reliability.md 4: what is called gets a copy."""
+
+    @pytest.mark.parametrize("kind", ["frame", "array"])
+    def test_to_jacobian_and_m_plot(self, X, kind):
+        table = pd.DataFrame(X, columns=["a", "b"]) if kind == "frame" else X.copy()
+        before = table.copy()
+
+        def writes(rows):
+            answer = cubic(rows)
+            if kind == "frame":
+                rows["a"] = 0.0
+                rows["new"] = 1.0
+            else:
+                rows[:] = 0.0
+            return answer
+
+        rs.m_plot(writes, table)
+        rs.local_effects(writes, table)
+        rs.local_effects(None, table, jacobian=lambda rows: np.column_stack([writes(rows)] * 2))
+        np.testing.assert_array_equal(np.asarray(table), np.asarray(before))
+        assert table.shape == before.shape
+
+
+class TestMissing:
+    def test_the_reference_is_the_median_where_many_rows_are_least(self, rng):
+        """code.md B1: zero-inflated, so that the median is the minimum."""
+        rain = np.where(rng.random(400) < 0.7, 0.0, rng.exponential(5, 400))
+        rain[:40] = np.nan
+        frame = pd.DataFrame({"rain": rain, "b": rng.normal(size=400)})
+
+        def model(X):
+            return np.where(X["rain"].isna(), 1.0, X["rain"]) * 2 + X["b"]
+
+        local = rs.local_effects(model, frame, features="rain", missing="bin")
+        assert float(local["missing_reference"][0]) == 0
+        np.testing.assert_allclose(local["missing_effect"], 2)
+        weights = np.where(rain > 0, 100.0, 1.0)
+        heavy = rs.local_effects(model, frame, features="rain", missing="bin", weights=weights)
+        reference = float(heavy["missing_reference"][0])
+        there = ~np.isnan(rain)
+        assert weights[there & (rain <= reference)].sum() >= weights[there].sum() / 2
+        assert weights[there & (rain < reference)].sum() < weights[there].sum() / 2
+
+    def test_is_no_level(self, rng):
+        """code.md B18."""
+        frame = pd.DataFrame({"m": np.r_[np.tile([1.0, 2.0], 50), np.full(100, np.nan)]})
+        frame["x"] = rng.normal(size=200)
+        local = rs.local_effects(lambda X: X["x"], frame, features=["m", "x"], missing="drop")
+        assert local["feature_kind"].values.tolist() == ["discrete", "continuous"]
+        with pytest.warns(UserWarning, match="Left out: 'm' .discrete."):
+            rs.local_effects(lambda X: X["x"], frame, missing="drop")
+
+    def test_a_nullable_column_is_what_the_model_knows(self, rng):
+        """code.md, not confirmed there: with missing='bin' as with 'raise'."""
+        column = pd.array([*np.tile(np.arange(1, 21), 20), *[None] * 10], dtype="Int64")
+        frame = pd.DataFrame({"count": column, "x": rng.normal(size=410)})
+        seen = []
+
+        def model(X):
+            if X["count"].isna().all():
+                seen.append(str(X["count"].dtype))
+            return X["count"].astype("Float64").fillna(2.0).to_numpy(float) + X["x"]
+
+        local = rs.local_effects(model, frame, features="count", missing="bin")
+        assert float(local["missing_effect"][0]) == 2.0 - float(local["missing_reference"][0])
+        assert not seen  # the reference stands beside the missing values, in one call
+        types = []
+        rs.local_effects(
+            lambda X: (types.append(str(X["count"].dtype)), model(X))[1],
+            frame,
+            features="x",
+            missing="drop",
+        )
+        assert set(types) == {"Int64"}
+
+    def test_no_weight_where_there_are_values(self, rng):
+        """reliability.md 15."""
+        x = np.r_[np.full(50, np.nan), rng.normal(size=50)]
+        frame = pd.DataFrame({"x": x, "b": rng.normal(size=100)})
+        weights = np.isnan(x).astype(float)
+        with pytest.raises(ValueError, match="weights must not be zero in all rows that have a v"):
+            rs.local_effects(lambda X: X["b"], frame, weights=weights, missing="drop")

@@ -117,9 +117,10 @@ def jump_of(increments: FloatArray) -> tuple[IntArray, FloatArray]:
     surprise = np.abs(increments - np.median(increments[:, around], axis=2))
     piece = np.argmax(surprise, axis=1)
     at = np.arange(len(piece))
-    # At an end the two next ones stand for the two sides.
+    # At an end the two next ones stand for the two sides, at half the distance.
     left, right = np.where(piece == 0, 2, piece - 1), np.where(piece == n - 1, n - 3, piece + 1)
     kink = np.abs(increments[at, right] - increments[at, left])
+    kink[(piece == 0) | (piece == n - 1)] *= 2
     noise = NOISE * np.median(surprise, axis=1)
     return piece, np.maximum(surprise[at, piece] - noise - kink, 0.0)
 

@@ -28,6 +28,7 @@ STUDIES: dict[str, str] = {
     "bins": "rhale_stats.studies.bins",
     "penalty": "rhale_stats.studies.penalty",
     "coverage": "rhale_stats.studies.coverage",
+    "weighting": "rhale_stats.studies.weighting",
     "regions": "rhale_stats.studies.regions",
     "regional-timing": "rhale_stats.studies.regional_timing",
     "correlated": "rhale_stats.studies.correlated",

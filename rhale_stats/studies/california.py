@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins import BinRule, EqualWidthBins, OptimalBins
-from rhale_stats.effects import local_effects, predict, rhale
+from rhale_stats.effects import local_effects, predict
 from rhale_stats.studies.report import mean_table
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
 from rhale_stats.studies.tools import (
@@ -277,7 +277,7 @@ def replicate(
     n = min(SAMPLE, local.sizes["obs"] // 2)
     chosen = np.sort(rng.choice(local.sizes["obs"], n, replace=False))
     scores = scored_rules(local.isel(obs=chosen), lambda _effect: truth, context["rules"])
-    full = rhale(local, bins=OptimalBins(), std_error_moments=False)
+    full = quiet_rhale(local, OptimalBins(), std_error_moments=False)
     edges = full["edge_value"].values[0]
     at = np.linspace(edges[0], edges[-1], GRID)
     return {

@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects import predict, rhale
+from rhale_stats.bins import OptimalBins
+from rhale_stats.effects import predict
 from rhale_stats.regional import regional_rhale, regions
 from rhale_stats.regional_comparisons import regional_ale, regional_pdp
 from rhale_stats.simulate import TwoRegimes
@@ -27,6 +28,7 @@ from rhale_stats.studies.tools import (
     no_variants,
     panels,
     pm,
+    quiet_rhale,
     share,
 )
 
@@ -85,7 +87,7 @@ def replicate(
     example = TwoRegimes(correlated=bool(parameters["correlated"]))
     X = example.sample(ROWS, rng)
     local = local_of(example, X)
-    effect = rhale(local, std_error_moments=False)
+    effect = quiet_rhale(local, OptimalBins(), std_error_moments=False)
     trees = {
         "PDP": regional_pdp(example.model, X, "x1"),
         "RHALE": regions(local, "x1", conditioning=X),
@@ -104,7 +106,7 @@ def replicate(
             edges = effect["edge_value"].values[0]
             spread = np.interp(GRID, edges, effect["curve_std_sum"].values[0])
             if exact:
-                own = regional_rhale(local, tree, std_error_moments=False)
+                own = regional_rhale(local, tree, weighting="rows", std_error_moments=False)
                 for side in range(len(SIDES)):
                     curves[side] = predict(own.isel(region=side), GRID, "x1").values
         else:

@@ -76,7 +76,7 @@ def replicate(
     X = example.sample(parameters["n"], rng)
     scores = scored_rules(local_of(example, X, "x2"), example.truth, RULES)
     both = local_of(example, X, None)
-    effect = rhale(both, bins=EqualWidthBins(JUMP_BINS))
+    effect = rhale(both, bins=EqualWidthBins(JUMP_BINS), weighting="rows")
     found = jump_check(example.model, both, effect, X)
     small = found["jump_pvalue_adjusted"] < LEVEL
     return {

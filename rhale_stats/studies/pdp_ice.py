@@ -14,8 +14,8 @@ from scipy.special import ndtr
 from rhale_stats.ale import ale
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.bins import QuantileBins
-from rhale_stats.effects import predict, rhale
+from rhale_stats.bins import OptimalBins, QuantileBins
+from rhale_stats.effects import predict
 from rhale_stats.profiles import ice, m_plot, pdp
 from rhale_stats.schema import one_feature
 from rhale_stats.simulate import Ridge
@@ -30,6 +30,7 @@ from rhale_stats.studies.tools import (
     no_variants,
     panels,
     pm,
+    quiet_rhale,
     share,
 )
 
@@ -140,7 +141,7 @@ def replicate(
     slopes = ice(example.model, X, kind="derivative", grid=grids, progress=False)
     marginal = m_plot(example.model, X, bins=QuantileBins(N_BINS))
     finite = ale(example.model, X, bins=QuantileBins(N_BINS), progress=False)
-    effect = rhale(local_of(example, X, None), std_error_moments=False)
+    effect = quiet_rhale(local_of(example, X, None), OptimalBins(), std_error_moments=False)
     out: dict[str, list[Any]] = {
         name: [] for name in ("curve", "spread", "curve_error", "spread_error", "n_bins")
     }

@@ -255,7 +255,7 @@ def _two_regimes(parameters: Mapping[str, Any], rng: np.random.Generator) -> dic
     if was_split:
         # One step between thresholds is a 21st of the rows.
         right, distance = _right(str(tree["best"][0].values), X["x3"].to_numpy(), 0.0, 1 / 21)
-        effect = regional_rhale(local, tree, bins=rule)
+        effect = regional_rhale(local, tree, bins=rule, weighting="rows")
         right = right and tree.sizes["node"] == 3
         left = float(effect["heterogeneity"].max())
         known = 3 * np.sign(np.arange(effect.sizes["region"]) - 0.5)

@@ -14,9 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from rhale_stats import effects
 from rhale_stats.bins import BinRule
 from rhale_stats.effects import local_effects
-from rhale_stats.effects import quiet_rhale as quiet_rhale
 from rhale_stats.scoring import mae
 from rhale_stats.simulate import Simulator
 from rhale_stats.studies.runner import Options, Output
@@ -49,6 +49,13 @@ def no_data(options: Options) -> None:
 def local_of(example: Simulator, X: pd.DataFrame, features: str | None = "x1") -> xr.Dataset:
     """Local effects by the simulator's own derivatives."""
     return local_effects(None, X, jacobian=example.jacobian, features=features)
+
+
+def quiet_rhale(
+    local: xr.Dataset, bins: BinRule, *, weighting: str = "rows", **arguments: Any
+) -> xr.Dataset:
+    """`rhale` where bins without rows are expected, by means over rows as the documents have it."""
+    return effects.quiet_rhale(local, bins, weighting=weighting, **arguments)
 
 
 def only(effect: xr.Dataset, name: str) -> NDArray[np.float64]:

@@ -35,6 +35,7 @@ ALL = (
     "bins",
     "penalty",
     "coverage",
+    "weighting",
     "regions",
     "regional-timing",
     "correlated",
