@@ -72,7 +72,15 @@ from rhale_stats.schema import (
     with_outputs,
 )
 from rhale_stats.seeds import seed_of, source_of
-from rhale_stats.validate import as_numbers, check_choice, check_finite, checked, warn
+from rhale_stats.validate import (
+    MOST_SIZE,
+    as_numbers,
+    check_choice,
+    check_finite,
+    check_size,
+    checked,
+    warn,
+)
 
 MISSING = ("raise", "drop", "bin")
 METHODS = ("auto", "jacobian", "central_difference", "finite_difference")
@@ -473,6 +481,7 @@ def labelled(
     missing, absent = np.isnan(x), absent or {}
     for column, one in enumerate(found):
         if len(one.local_effect):
+            _check_sizes(names[column], x[~missing[:, column], column], one.local_effect)
             effect[:, column, ~missing[:, column]] = one.local_effect.T
             error[:, column] = one.error
     coordinates: dict[str, Any] = {
@@ -536,6 +545,14 @@ def labelled(
         },
     )
     return with_outputs(out, labels, [] if outputs is None else outputs.names)
+
+
+def _check_sizes(name: str, x: FloatArray, local_effect: FloatArray) -> None:
+    """Raise ``ValueError`` where powers of local effects, or of curves, are no numbers, or 0."""
+    size = float(np.abs(local_effect).max())
+    check_size(size, f"Local effects of feature {name!r}", "Take other units for the output.")
+    advice = "Take other units for the output or the feature."
+    check_size(size * float(np.ptp(x)), f"The range of the curve of feature {name!r}", advice)
 
 
 def _of_missing(
@@ -881,16 +898,13 @@ def _with_losses(effect: xr.Dataset, losses: Mapping[int, FloatArray | None]) ->
 def _moments(
     axis: Axis, rows: Rows, position: int, name: str, *, lines: bool
 ) -> tuple[Moments, Comoments | None]:
-    """Moments of one feature's cells, refused where they are not finite."""
+    """Moments of one feature's cells, refused where their powers are not finite."""
     x, g = rows.x[position], rows.local_effect[position]
-    with np.errstate(over="ignore", invalid="ignore"):
-        moments = sums.cell_moments(axis, x, g, rows.weight, frequency=rows.frequency)
-    if not np.isfinite(moments.m2).all():
+    size = float(max(g.max(), -g.min()))
+    if not size <= MOST_SIZE:
         check_finite(g, "Local effects", name, SELECT_ROWS)
-        raise ValueError(
-            f"Local effects of feature {name!r} must be small enough to be squared; "
-            f"got up to {np.abs(g).max():.3g}. Rescale the output."
-        )
+        check_size(size, f"Local effects of feature {name!r}", "Take other units for the output.")
+    moments = sums.cell_moments(axis, x, g, rows.weight, frequency=rows.frequency)
     return moments, sums.comoments(axis, moments, x, g, rows.weight) if lines else None
 
 
@@ -1167,7 +1181,7 @@ def map_features(function: Callable[[S], T], items: Iterable[S], threads: int) -
 
 def resolution(mean: FloatArray, error: float) -> float:
     """Local effects that differ by less than this are equal: rounding, or the model's own error."""
-    return max(error, 16 * float(np.spacing(np.nanmax(np.abs(mean)))))
+    return max(error, 16 * float(np.spacing(np.nanmax(np.abs(mean), initial=0.0))))
 
 
 def _estimates(

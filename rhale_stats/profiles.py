@@ -743,6 +743,8 @@ class _Given:
         centering: str,
     ) -> xr.Dataset:
         """Results of all features, padded to the longest grid."""
+        if asked is not None:
+            asked.check_size()
         n_grid = np.array([len(axis.grid) for axis in axes])
         most = max(int(n_grid.max()), 1)
         labels = [] if asked is None else asked.outputs.labels

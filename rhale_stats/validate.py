@@ -27,6 +27,8 @@ from rhale_stats.schema import in_order
 
 # So many offending rows are named in a message.
 ROWS_NAMED = 5
+# Fourth powers of such sizes, and of what is 1e-15 of them, are numbers that are not 0.
+LEAST_SIZE, MOST_SIZE = 1e-60, 1e60
 # A value of more characters than this is named by its type in a message.
 LONGEST_SHOWN = 80
 PACKAGE, LABELS = (str(Path(file).parent) for file in (__file__, str(xr.__file__)))
@@ -76,6 +78,15 @@ def check_finite(values: NDArray[np.float64], what: str, feature: str, advice: s
         raise ValueError(
             f"{what} of feature {feature!r} must be finite; got {' and '.join(kinds)} "
             f"in {len(values)} rows (first rows: {first_rows(bad)}). {advice}"
+        )
+
+
+def check_size(size: float, what: str, advice: str) -> None:
+    """Raise ``ValueError`` unless a size is 0, or its fourth power is a number, and not 0."""
+    if size and not LEAST_SIZE <= size <= MOST_SIZE:
+        raise ValueError(
+            f"{what} must be 0 or between {LEAST_SIZE:g} and {MOST_SIZE:g}, so that the fourth "
+            f"powers in standard errors stay within floating point; got {size:.3g}. {advice}"
         )
 
 
