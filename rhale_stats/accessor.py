@@ -107,9 +107,11 @@ class RhaleAccessor:
         """See `rhale_stats.effect_sizes`."""
         return sizes.effect_sizes(self._dataset, boot, y=y, level=level)
 
-    def wald_test(self, null: str = "zero", *, adjust: str = "holm") -> xr.Dataset:
+    def wald_test(
+        self, null: str = "zero", *, adjust: str = "holm", local: xr.Dataset | None = None
+    ) -> xr.Dataset:
         """See `rhale_stats.wald_test`."""
-        return hypotheses.wald_test(self._dataset, null, adjust=adjust)
+        return hypotheses.wald_test(self._dataset, null, adjust=adjust, local=local)
 
     def equivalence_test(self, delta: float, *, adjust: str = "holm") -> xr.Dataset:
         """See `rhale_stats.equivalence_test`."""
@@ -197,9 +199,18 @@ class RhaleAccessor:
         """See `rhale_stats.plot_bins`."""
         return plots.plot_bins(self._dataset, local, feature, ax)
 
-    def plot_all(self, features: Any = None, *, n_columns: int = 3, axes: Any = None) -> Any:
+    def plot_all(
+        self,
+        features: Any = None,
+        *,
+        n_columns: int = 3,
+        max_features: int = plots.MOST_FEATURES,
+        axes: Any = None,
+    ) -> Any:
         """See `rhale_stats.plot_effects`."""
-        return plots.plot_effects(self._dataset, features, n_columns=n_columns, axes=axes)
+        return plots.plot_effects(
+            self._dataset, features, n_columns=n_columns, max_features=max_features, axes=axes
+        )
 
     def plot_forest(
         self, what: str = "average_effect", *, level: float = 0.95, ax: Any = None

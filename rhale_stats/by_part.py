@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from functools import wraps
+from itertools import zip_longest
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -124,13 +125,26 @@ def together(results: Sequence[Any], of: xr.Dataset, dim: str) -> Any:
     if isinstance(first, Summary):
         out = Summary()
         out.tables = [table for result in results for table in result.tables]
-        # Notes that are the same in all parts are read once, and numbered anew.
-        lines = [line for result in results for line in result.extra_txt.split("\n")]
-        notes = list(dict.fromkeys(NUMBER.sub("", line) for line in lines if NUMBER.match(line)))
-        others = dict.fromkeys(line for line in lines if not NUMBER.match(line))
-        out.add_extra_txt([*others, *(f"[{at}] {note}" for at, note in enumerate(notes, start=1))])
+        names = [f"{dim} {of[dim].values[number]}" for number in range(len(results))]
+        out.add_extra_txt(_joint_notes([result.extra_txt.split("\n") for result in results], names))
         return out
     raise TypeError(f"results of {dim}s cannot be put together; got {type(first).__name__}.")
+
+
+def _joint_notes(each: Sequence[Sequence[str]], names: Sequence[str]) -> list[str]:
+    """Numbered notes of all parts: those on one subject as one, by part where they differ."""
+    unnumbered = [line for lines in each for line in lines if not NUMBER.match(line)]
+    notes = [[NUMBER.sub("", line) for line in lines if NUMBER.match(line)] for lines in each]
+    joint = []
+    for subject in zip_longest(*notes):
+        of: dict[str, list[str]] = {}
+        for name, note in zip(names, subject, strict=True):
+            if note is not None:
+                of.setdefault(note, []).append(name)
+        shared = len(of) == 1 and None not in subject
+        joint += [" ".join(n if shared else f"{', '.join(who)}: {n}" for n, who in of.items())]
+    numbered = (f"[{at}] {note}" for at, note in enumerate(joint, start=1))
+    return [*dict.fromkeys(unnumbered), *numbered]
 
 
 # --- features that have rows of their own ---------------------------------------------------------

@@ -19,18 +19,15 @@ from tqdm import tqdm
 from rhale_stats import models, probes, surface_data
 from rhale_stats.arrays import accumulate, binning
 from rhale_stats.arrays import cells as fine
-from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays.moments import Axis, Comoments, FloatArray, Moments, ResidualMoments
 from rhale_stats.bins import (
     DEFAULT_BINS,
+    SEARCHING,
     BinRule,
     Candidates,
     Column,
-    EqualWidthBins,
-    GivenBins,
     Partition,
-    QuantileBins,
     cells_of,
     check_rule,
     describe,
@@ -75,14 +72,22 @@ from rhale_stats.schema import (
     with_outputs,
 )
 from rhale_stats.seeds import seed_of, source_of
-from rhale_stats.validate import as_numbers, check_choice, check_finite, checked, warn
+from rhale_stats.validate import (
+    MOST_SIZE,
+    as_numbers,
+    check_choice,
+    check_finite,
+    check_size,
+    checked,
+    warn,
+)
 
 MISSING = ("raise", "drop", "bin")
 METHODS = ("auto", "jacobian", "central_difference", "finite_difference")
 CENTERINGS = ("mean", "start", "integral")
 # Cells that finite differences are taken across by default: so many at most and at least, and so
 # many rows in each.
-MOST_CELLS, LEAST_CELLS, ROWS_OF_A_CELL = 40, 5, 5
+MOST_CELLS, LEAST_CELLS, ROWS_OF_A_CELL, ROWS_OF_A_VALUE = 40, 5, 10, 5
 # Forms of a table: of arrays, of names, of numbers in place of names.
 ARRAY, FRAME, NUMBERED_FRAME = "array", "DataFrame", "DataFrame with numbered columns"
 # Seconds after which a progress bar appears.
@@ -151,7 +156,7 @@ def local_effects(
     bins : bin rule, optional
         Binning rule that defines the cells for slopes. By default they go from each distinct value
         to the next where there are at most 41, of 5 rows or more each, and hold equal numbers of
-        rows otherwise, 40 cells at most and 5 rows or more in each.
+        rows otherwise, 40 cells at most and 10 rows or more in each.
     output : label, or sequence of labels, optional
         Which of several outputs: of a classifier a class, else the name or number of a column. By
         default all of them, and the second of two classes. More than one are a dimension
@@ -438,32 +443,28 @@ def difference_edges(
 ) -> FloatArray:
     """Edges of the cells that slopes are taken across, math [2].
 
-    Cells are those of the rule, of the rows with weight. Where the rule chooses bins among its
-    cells, none of them is empty. Without a rule: from each distinct value to the next where these
-    are few and have rows enough, else cells of equal numbers of rows, 40 at most and with 5 rows or
-    more.
+    Cells are those of the rule, of the rows with weight. A rule that joins cells gets cells that
+    adapt to the rows, and so does none: from each distinct value to the next where these are few
+    and have rows enough, else cells of equal numbers of rows, with 10 or more; ``max_bins`` of the
+    rule at most, and 40 without one.
     """
     counts = None if weight is None or (weight == weight.max()).all() else weight[weight > 0]
     own = x if weight is None else x[weight > 0]
     low, high = float(own.min()), float(own.max())
     if low == high:
         return np.array([low])
-    if rule is None:
-        values, of_row = np.unique(own, return_inverse=True)
+    if rule is None or isinstance(rule, SEARCHING):
+        most = MOST_CELLS if rule is None else rule.max_bins
         # Rows that are counted stand for as many alike.
         repeats = np.ones(len(own)) if weight is None or not counted else weight[weight > 0]
-        enough = np.bincount(of_row, repeats).min() >= ROWS_OF_A_CELL
-        if len(values) <= MOST_CELLS + 1 and enough:
+        values, of_row = np.unique(own, return_inverse=True)
+        if len(values) <= most + 1 and np.bincount(of_row, repeats).min() >= ROWS_OF_A_VALUE:
             return values
-        n_cells = int(np.clip(repeats.sum() // ROWS_OF_A_CELL, LEAST_CELLS, MOST_CELLS))
+        n_cells = int(min(max(repeats.sum() // ROWS_OF_A_CELL, LEAST_CELLS), most))
         edges = binning.quantile_edges(own, n_cells, counts)
         return np.concatenate([[low], edges[(edges > low) & (edges < high)], [high]])
     axis = rule.cells(Column(name, own, low, high, counts))
-    edges = binning.bin_edges(axis, np.arange(len(axis)), low, high)
-    if isinstance(rule, EqualWidthBins | QuantileBins | GivenBins):
-        return edges
-    cell = np.clip(np.searchsorted(edges, own, side="right") - 1, 0, len(edges) - 2)
-    return kernel.without_empty(edges, np.bincount(cell, minlength=len(edges) - 1))
+    return binning.bin_edges(axis, np.arange(len(axis)), low, high)
 
 
 def labelled(
@@ -490,6 +491,7 @@ def labelled(
     missing, absent = np.isnan(x), absent or {}
     for column, one in enumerate(found):
         if len(one.local_effect):
+            _check_sizes(names[column], x[~missing[:, column], column], one.local_effect)
             effect[:, column, ~missing[:, column]] = one.local_effect.T
             error[:, column] = one.error
     coordinates: dict[str, Any] = {
@@ -553,6 +555,14 @@ def labelled(
         },
     )
     return with_outputs(out, labels, [] if outputs is None else outputs.names)
+
+
+def _check_sizes(name: str, x: FloatArray, local_effect: FloatArray) -> None:
+    """Raise ``ValueError`` where powers of local effects, or of curves, are no numbers, or 0."""
+    size = float(np.abs(local_effect).max())
+    check_size(size, f"Local effects of feature {name!r}", "Take other units for the output.")
+    advice = "Take other units for the output or the feature."
+    check_size(size * float(np.ptp(x)), f"The range of the curve of feature {name!r}", advice)
 
 
 def _of_missing(
@@ -898,16 +908,13 @@ def _with_losses(effect: xr.Dataset, losses: Mapping[int, FloatArray | None]) ->
 def _moments(
     axis: Axis, rows: Rows, position: int, name: str, *, lines: bool
 ) -> tuple[Moments, Comoments | None]:
-    """Moments of one feature's cells, refused where they are not finite."""
+    """Moments of one feature's cells, refused where their powers are not finite."""
     x, g = rows.x[position], rows.local_effect[position]
-    with np.errstate(over="ignore", invalid="ignore"):
-        moments = sums.cell_moments(axis, x, g, rows.weight, frequency=rows.frequency)
-    if not np.isfinite(moments.m2).all():
+    size = float(max(g.max(), -g.min()))
+    if not size <= MOST_SIZE:
         check_finite(g, "Local effects", name, SELECT_ROWS)
-        raise ValueError(
-            f"Local effects of feature {name!r} must be small enough to be squared; "
-            f"got up to {np.abs(g).max():.3g}. Rescale the output."
-        )
+        check_size(size, f"Local effects of feature {name!r}", "Take other units for the output.")
+    moments = sums.cell_moments(axis, x, g, rows.weight, frequency=rows.frequency)
     return moments, sums.comoments(axis, moments, x, g, rows.weight) if lines else None
 
 
@@ -1184,7 +1191,7 @@ def map_features(function: Callable[[S], T], items: Iterable[S], threads: int) -
 
 def resolution(mean: FloatArray, error: float) -> float:
     """Local effects that differ by less than this are equal: rounding, or the model's own error."""
-    return max(error, 16 * float(np.spacing(np.nanmax(np.abs(mean)))))
+    return max(error, 16 * float(np.spacing(np.nanmax(np.abs(mean), initial=0.0))))
 
 
 def _estimates(

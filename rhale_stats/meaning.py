@@ -50,7 +50,7 @@ def is_unordered(dataset: xr.Dataset) -> NDArray[np.bool_]:
 def least_effect(row: xr.Dataset) -> float:
     """Effects of one feature below this are 0, and local effects that differ by less are equal."""
     values = row["effect"].values
-    error = float(row["local_effect_error"]) if "local_effect_error" in row else 0.0
+    error = float(np.nan_to_num(row["local_effect_error"])) if "local_effect_error" in row else 0.0
     return resolution(values, error) if np.isfinite(values).any() else error
 
 

@@ -10,6 +10,7 @@ from rhale_stats.arrays import accumulate, categories, intervals
 from rhale_stats.arrays.accumulate import Sizes
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.by_part import each_part
+from rhale_stats.curves import pieces_of
 from rhale_stats.inference import check_boot, draws_of, fit_of
 from rhale_stats.schema import (
     Estimates,
@@ -25,6 +26,8 @@ from rhale_stats.validate import check_level, checked
 
 SIZES = Sizes._fields
 NORMALISED = ("naled", "naler_min", "naler_max")
+# Places in a bin at which a curve is put on the scale of outcomes.
+PLACES = 32
 # What cannot be negative: a correction for bias stops at 0.
 POSITIVE = ("importance", "aled", "naled", "heterogeneity_index", "heterogeneity_output")
 
@@ -204,14 +207,17 @@ def _normalised(
             "naler_max": np.max(at_levels, axis=-1),
         }
     here = accumulate.known_stretch(row["weight_share"].values)
-    width = np.diff(row["edge_value"].values)[here]
-    share = row["weight_share"].values[here]
-    share, slope = share / share.sum(), slope[..., here]
+    pieces = pieces_of(row).stretch(here)
+    width, slope = np.diff(pieces.edges), slope[..., here]
     centred = curve[..., here.start : here.stop + 1] - centre[..., None]
-    middle = (centred[..., :-1] + centred[..., 1:]) / 2 - slope * width**2 / 8
+    # Of the rows in a bin, places at even shares of them.
+    place = accumulate.places(pieces, PLACES)
+    rise = (centred[..., 1:] - centred[..., :-1])[..., None] * place
+    bend = (slope * width**2)[..., None] / 2 * place * (1 - place)
+    at_rows = scale(centred[..., :-1, None] + rise - bend)
     at_edges = scale(centred)
     return {
-        "naled": np.sum(share * np.abs(scale(middle)), axis=-1),
+        "naled": np.sum(pieces.share / pieces.share.sum() * np.abs(at_rows).mean(axis=-1), axis=-1),
         "naler_min": np.min(at_edges, axis=-1),
         "naler_max": np.max(at_edges, axis=-1),
     }

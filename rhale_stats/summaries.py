@@ -308,7 +308,7 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     degrees = np.array([row_degrees(row) for row in rows])
     columns = _wald_columns(effect, "average_effect", level, degrees, reasons)
     share = effect["weight_share"].where(effect["heterogeneity"].notnull())
-    alike = np.array([meaning.is_alike(row)[: row.sizes["bin"]].all() for row in rows])
+    alike = np.array([bool(meaning.of_effects(row)) for row in rows])
     squares = (share * effect["heterogeneity"] ** 2).sum("bin", min_count=1) / share.sum("bin")
     extent = np.array([_extent(row) for row in rows])
     columns |= {

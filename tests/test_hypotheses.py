@@ -500,6 +500,28 @@ def test_groups_in_a_comparison():
     assert found.attrs["source"] == "rows in 10 groups against rows, independent"
 
 
+def test_curves_without_a_sampling_error_are_not_compared_by_it():
+    """users.md 2: the rounding of two straight lines is no standard error."""
+    x, _ = table()
+    lines = [
+        rs.rhale(
+            rs.local_effects(lambda X, k=k: k * X[:, 0] + 5, x[:, :1]),
+            bins=rs.EqualWidthBins(3),
+            centering="start",
+        )
+        for k in (1.17, 1.18)
+    ]
+    found = rs.compare(*lines)
+    assert np.isnan(found["p_value"]).all()
+    assert np.isnan(found["statistic"]).all()
+    assert "no sampling error" in str(found["reason"].values[0])
+    assert "no sampling error" in rs.summary(found).as_text()
+    assert float(np.abs(found["difference"]).max()) > 0.01
+    # Of one line with itself there is no difference, beyond doubt.
+    same = rs.compare(lines[0], lines[0])
+    assert (float(same["statistic"][0]), str(same["reason"].values[0])) == (0.0, "")
+
+
 def pairs_of(seed=0, **options):
     """Two sets of local effects of the same rows, which go together; x, groups, both."""
     x, g, group = grouped_lines(seed)

@@ -554,9 +554,3 @@ def test_the_type_that_holds_numbers(type_):
         assert kernel.precision_held(held) == np.finfo(type_).eps
     # Whole numbers and halves say nothing.
     assert kernel.precision_held(np.arange(100) / 2) == np.finfo(np.float64).eps
-
-
-def test_cells_without_empty_ones():
-    edges = np.arange(7.0)
-    assert_array_equal(kernel.without_empty(edges, np.array([1, 0, 0, 2, 1, 3])), [0, 1, 4, 5, 6])
-    assert_array_equal(kernel.without_empty(edges, np.array([0, 1, 1, 1, 1, 0])), [0, 2, 3, 4, 6])

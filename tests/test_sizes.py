@@ -61,7 +61,12 @@ def test_aled_of_a_feature_of_two_values(share):
     local = local_of(x, np.full((400, 1), 82.0))
     effect = rs.rhale(local, bins=rs.GivenBins([0, 1]))
     p = x.mean()
-    found = rs.effect_sizes(effect)
+    y = rng.normal(0, 60, 501)
+    found = rs.effect_sizes(effect, y=y)
+    y = y - np.median(y)
+    scaled = [50 * np.mean(y[y > 0] <= 82 * (1 - p)), 50 * np.mean(y[y < 0] >= -82 * p)]
+    # Shares of the two values as 32 places have them.
+    assert found["naled"].item() == pytest.approx(np.dot([p, 1 - p], scaled), rel=0.05)
     assert found["aled"].item() == pytest.approx(2 * 82 * p * (1 - p), rel=1e-9)
     assert found["importance"].item() == pytest.approx(82 * np.sqrt(p * (1 - p)), rel=1e-9)
 
@@ -108,12 +113,18 @@ def test_sizes_on_the_scale_of_outcomes_by_hand():
     """Median 0; above it .1, .7, 3, below -.1, -.5, -.8, -2.
 
     The centred curve is .125, 1.125, -.875 at edges: above 1 of 3, 2 of 3, beyond 3 of 4. In the
-    middle of the bins .625, 1 of 3, and .125, 1 of 3.
+    first bin it rises from there, and is above .7, 2 of 3, from .575 of the width on. In the second
+    one it falls: below .7, .1, -.1, -.5 and -.8 from .2125, .5125, .6125, .8125 and .9625 on.
     """
     y = np.array([0.1, 0.7, 3, 0, 0, -0.1, -0.5, -0.8, -2, 0])
     assert np.median(y) == 0
     found = rs.effect_sizes(by_hand()[1], y=y)
-    assert_allclose(found["naled"], 50 / 3, rtol=1e-12)
+    first, second = stats.beta(0.5, 1.5), stats.beta(1.5, 0.5)
+    expected = 50 * (1 + first.sf(0.575)) / 3
+    from_top = [(0, 0.2125, 2 / 3), (0.2125, 0.5125, 1 / 3)]
+    from_top += [(0.6125, 0.8125, 1 / 4), (0.8125, 0.9625, 2 / 4), (0.9625, 1, 3 / 4)]
+    expected += 50 * sum(share * (second.cdf(b) - second.cdf(a)) for a, b, share in from_top)
+    assert_allclose(found["naled"], expected / 2, rtol=0.05)
     assert_allclose(found["naler_max"], 50 * 2 / 3, rtol=1e-12)
     assert_allclose(found["naler_min"], -50 * 3 / 4, rtol=1e-12)
     # Moved and stretched together with the effects.

@@ -897,6 +897,7 @@ class TestSeveralOutputs:
         numbers = [line.partition("]")[0] for line in text.splitlines() if line.startswith("[")]
         notes = [int(one[1:]) for one in numbers if one[1:].isdigit()]
         assert notes == list(range(1, len(notes) + 1))
+        assert len(notes) <= 5
         table = rs.tidy(results)
         assert table["output"].unique().tolist() == made["effects"]["output"].values.tolist()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betainc
+from scipy.special import betainc, betaincinv
 
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
@@ -200,6 +200,23 @@ def mean_distance(
     spread = np.sqrt(np.maximum(x_variance, 0.0))
     bent = (there(x_mean - spread) + there(x_mean + spread)) / 2
     return np.asarray(np.where(slope == 0, straight, bent))
+
+
+def places(pieces: Pieces, n: int) -> FloatArray:
+    """Where rows lie in their bin, from 0 to 1 between its edges: ``n`` of even shares, (bin, n).
+
+    By the beta distribution with their mean and variance.
+    """
+    width = np.diff(pieces.edges)
+    share = (np.arange(n) + 0.5) / n
+    with np.errstate(invalid="ignore", divide="ignore"):
+        at = np.clip((pieces.x_mean - pieces.edges[:-1]) / width, 0.0, 1.0)[:, None]
+        v = (pieces.x_variance / width**2)[:, None]
+        together = np.maximum(at * (1 - at) / v - 1, 0.0)
+        a, b = np.maximum(at * together, TINY), np.maximum((1 - at) * together, TINY)
+        out = betaincinv(a, b, share)
+    out = np.where(together <= TINY, share > 1 - at, out)
+    return np.asarray(np.where(v <= TINY, at, out), dtype=np.float64)
 
 
 def turning_points(edges: FloatArray, effect: FloatArray, slope: FloatArray) -> FloatArray:

@@ -43,6 +43,8 @@ def central_step(x: FloatArray, precision: float) -> FloatArray:
 
 def offset(x: FloatArray, scale: float) -> FloatArray:
     """A = |x| / s, at least 1: by how much rounding of x exceeds that of its scale."""
+    if not scale:
+        return np.ones(len(x))
     return np.maximum(1.0, np.abs(x / scale))
 
 
@@ -126,12 +128,3 @@ def cell_ends(edges: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]
         return np.full_like(x, edges[0]), np.full_like(x, edges[0])
     cell = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
     return edges[cell], edges[cell + 1]
-
-
-def without_empty(edges: FloatArray, counts: NDArray[np.int64]) -> FloatArray:
-    """Edges of cells such that none is empty: an empty one is joined with the cell on its right."""
-    keep = np.r_[True, (counts > 0)[:-1], True]
-    if counts[-1] == 0 and keep[:-1].sum() > 1:
-        # The last cell has no cell on its right.
-        keep[np.flatnonzero(keep[:-1])[-1]] = False
-    return np.asarray(edges[keep])

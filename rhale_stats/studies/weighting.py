@@ -54,14 +54,14 @@ def _of_two(p: Values) -> Values:
     return np.where(p < 0.5, 2 * p, 1 + 2 * p)
 
 
-PLACES: dict[str, Callable[[Values], Values]] = {
+PLACES: dict[str, Callable[[Values], Any]] = {
     "uniform": lambda p: p,
     "normal": stats.norm.ppf,
     "exponential": stats.expon.ppf,
     "log-normal": stats.lognorm(0.8).ppf,
     "gapped": _of_two,
 }
-EFFECTS: dict[str, Callable[[Values], Values]] = {
+EFFECTS: dict[str, Callable[[Values], Any]] = {
     "smooth": lambda z: np.sin(3 * z) + z / 2,
     "bump": lambda z: 1 - np.tanh(z) ** 2,
     "stepped": lambda z: 2.0 * (z > 0.6),
@@ -169,7 +169,7 @@ def replicate(
 
 
 def scores(
-    row: xr.Dataset, truth: Truth, place: str, mu: Callable[[Values], Values]
+    row: xr.Dataset, truth: Truth, place: str, mu: Callable[[Values], Any]
 ) -> dict[str, float]:
     """How one estimate does within the inner 99 % of the rows, where it has a curve."""
     population = np.asarray(PLACES[place]((np.arange(POPULATION) + 0.5) / POPULATION))
@@ -253,12 +253,9 @@ def summed_up(results: xr.Dataset) -> pd.DataFrame:
 def worst(results: xr.Dataset, score: str, *, least_rows: int = 300) -> tuple[float, float, str]:
     """Smallest and largest share over scenarios with so many rows, and where it is smallest."""
     some = results.isel(scenario=results["n"].values >= least_rows)
-    shares = some[score].sel(estimator="default").mean("replicate")
-    return (
-        float(shares.min()),
-        float(shares.max()),
-        str(shares["scenario"][int(shares.argmin())].item()),
-    )
+    shares = some[score].sel(estimator="default").mean("replicate").values
+    where = some["scenario"].values[int(np.nanargmin(shares))]
+    return float(np.nanmin(shares)), float(np.nanmax(shares)), str(where)
 
 
 def findings(results: xr.Dataset) -> list[str]:
