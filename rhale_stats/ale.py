@@ -195,7 +195,8 @@ def ale_local_effects(
         numbers have an axis. By default discrete numbers (see `local_effects`) and columns of
         nearly as many levels as rows are left out, which a warning says.
     categorical : name, number, or sequence of them, optional
-        Columns of numbers whose values are levels, in their order.
+        Columns of numbers whose values are levels, in their order. They are taken beside
+        ``features``. A column of one level is "constant", as a number of one value is.
     order : str, sequence of levels, or mapping from features to these, default "similarity"
         Order of the levels of a nominal feature. "as_is": that of the categories, sorted for text.
         "similarity": levels whose rows are alike in the other columns are neighbours. By what an
@@ -298,7 +299,7 @@ def _local_effects(
     check_choice("missing", missing, MISSING)
     check_choice("weight_kind", more["weight_kind"], ("precision", "frequency"))
     table = models.as_table(X)
-    names, numbers, levels, named = split_features(table, features, categorical)
+    names, numbers, levels = split_features(table, features, categorical)
     if not levels and not (isinstance(order, str) and order == "similarity"):
         raise ValueError(
             f"order is for categorical features; got {order!r}, and none among "
@@ -323,7 +324,6 @@ def _local_effects(
                 model,
                 X,
                 positions=levels,
-                named=named,
                 order=order,
                 target=target,
                 missing=missing,

@@ -31,6 +31,18 @@ from rhale_stats.arrays.moments import (
 )
 from rhale_stats.validate import as_edges, check_parameters, is_number, shown
 
+# Bins of one rule, and cells of a search, whose time and memory grow with their square.
+MOST_BINS, MOST_CELLS = 1_000_000, 10_000
+
+
+def _check_most(parameter: str, value: int, most: int) -> None:
+    """Raise ``ValueError`` where bins would need more memory than there is."""
+    if value > most:
+        raise ValueError(
+            f"{parameter} must be at most {most:,}; got {value:,}, which would take more memory "
+            f"and time than bins are worth. Use fewer."
+        )
+
 
 @dataclass(frozen=True)
 class Column:
@@ -266,7 +278,7 @@ class EqualWidthBins:
     Parameters
     ----------
     n_bins : int
-        Number of bins, at least 1. Bins without rows keep NaN estimates.
+        Number of bins, from 1 to a million. Bins without rows keep NaN estimates.
 
     Examples
     --------
@@ -279,6 +291,7 @@ class EqualWidthBins:
 
     def __post_init__(self) -> None:
         check_parameters(self)
+        _check_most("n_bins", self.n_bins, MOST_BINS)
 
     def cells(self, column: Column) -> Axis:
         """``n_bins`` equal cells from the smallest to the largest value."""
@@ -299,7 +312,7 @@ class QuantileBins:
     Parameters
     ----------
     n_bins : int
-        Number of bins, at least 1, before ties are merged.
+        Number of bins, from 1 to a million, before ties are merged.
 
     Examples
     --------
@@ -312,6 +325,7 @@ class QuantileBins:
 
     def __post_init__(self) -> None:
         check_parameters(self)
+        _check_most("n_bins", self.n_bins, MOST_BINS)
 
     def cells(self, column: Column) -> Axis:
         """Cells between the distinct quantiles, out to the ends of the axis."""
@@ -423,6 +437,7 @@ class OptimalBins:
 
     def __post_init__(self) -> None:
         check_parameters(self)
+        _check_most("max_bins", self.max_bins, MOST_CELLS)
         _check_discount(self.discount)
         _check_ddof(self.ddof)
 
@@ -516,6 +531,7 @@ class GreedyBins:
 
     def __post_init__(self) -> None:
         check_parameters(self)
+        _check_most("max_bins", self.max_bins, MOST_CELLS)
         _check_discount(self.discount)
         if not 1 <= self.factor < np.inf:
             raise ValueError(
@@ -606,6 +622,7 @@ class AdaptiveBins:
 
     def __post_init__(self) -> None:
         check_parameters(self)
+        _check_most("max_bins", self.max_bins, MOST_CELLS)
         if self.degree not in (0, 1):
             raise ValueError(
                 f"degree must be 1 (constant and linear bins) or 0 (constant); got {self.degree!r}."
@@ -688,6 +705,7 @@ class BestEqualWidthBins:
 
     def __post_init__(self) -> None:
         check_parameters(self)
+        _check_most("max_bins", self.max_bins, MOST_CELLS)
         _check_discount(self.discount)
 
     def cells(self, column: Column) -> Axis:

@@ -77,20 +77,15 @@ def split_features(
     table: models.Table,
     features: str | int | Sequence[str | int] | None,
     categorical: str | int | Sequence[str | int] | None,
-) -> tuple[list[str], list[int], list[int], list[int]]:
-    """Names of the features in their order, columns with an axis, with levels, and named ones.
+) -> tuple[list[str], list[int], list[int]]:
+    """Names of the features in their order, columns with an axis, and those with levels.
 
     By default all columns but numeric ones that are discrete, which a warning names.
     """
     named = _positions(table, categorical, "categorical") if categorical is not None else []
     if features is not None:
         chosen = _positions(table, features, "features")
-        absent = [table.names[p] for p in named if p not in chosen]
-        if absent:
-            raise ValueError(
-                f"categorical must name columns among features; "
-                f"{', '.join(map(repr, absent))} is not. Add it to features."
-            )
+        chosen += [p for p in named if p not in chosen]
     else:
         chosen = list(range(len(table.names)))
         numeric = [p for p in chosen if p not in named and table.is_numeric(p)]
@@ -119,7 +114,7 @@ def split_features(
             "columns in categorical= or features=."
         )
     axes = [p for p in chosen if p not in levels]
-    return [table.names[p] for p in chosen], axes, levels, named if features is None else chosen
+    return [table.names[p] for p in chosen], axes, levels
 
 
 def _positions(
@@ -342,7 +337,6 @@ def level_effects(
     X: Any,
     *,
     positions: Sequence[int],
-    named: Sequence[int],
     order: Orders = "similarity",
     target: ArrayLike | None = None,
     weights: ArrayLike | None = None,
@@ -357,18 +351,11 @@ def level_effects(
     As `local_effects` returns it, and ``difference_up``, ``difference_down`` (obs, feature), NaN
     at the last and at the first level. ``x`` is the number of the level, ``local_effect`` the mean
     of the differences of the row. Coordinates ``level`` (feature, edge), ``n_levels``,
-    ``n_levels_unused`` and ``order`` (feature). A single level of a
-    ``named`` column is an error.
+    ``n_levels_unused`` and ``order`` (feature).
     """
     table = models.as_table(X)
     weight = table.weights(weights, weight_kind)
     found = [_levels(table, position, weight, missing) for position in positions]
-    for position, one in zip(positions, found, strict=True):
-        if len(one.texts) < 2 and position in named:
-            raise ValueError(
-                f"feature {one.name!r} must have at least two levels with rows; got "
-                f"{', '.join(map(repr, one.texts))} only. Leave it out of features."
-            )
     orders = _order_of(order, found)
     quotients = models.DifferenceQuotients(model, table, output, scale)
     encoded = [one.name for one in found if len(one.texts) > 1 and _is_encoded(orders[one.name])]

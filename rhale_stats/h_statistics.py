@@ -49,6 +49,8 @@ from rhale_stats.validate import (
 METHOD = "H-statistics"
 KINDS = ("pdp", "ale")
 PDP_ROWS = 500
+# More take gigabytes, and millions of rows of the model a pair.
+MOST_PDP_ROWS = 5000
 ALE_BINS = QuantileBins(10)
 OTHER = "feature_other"
 # A numerator below so much of what rounding does to the output is 0.
@@ -102,7 +104,8 @@ def h_statistic(
         times n rows a pair.
     n_rows : int, None or "auto"
         Rows that are used, drawn at random from all, without their weights; None for all. "auto"
-        is 500 with "pdp" and all with "ale". ``n_rows``, ``n_rows_total`` and ``row_seed`` in the
+        is 500 with "pdp" and all with "ale". With "pdp" 5000 at most, since memory and time grow
+        with their square. ``n_rows``, ``n_rows_total`` and ``row_seed`` in the
         attributes say what was done.
     bins : bin rule, optional
         For numeric features with kind "ale"; 10 quantiles by default. Not for "pdp".
@@ -584,6 +587,7 @@ def _copies(table: models.Table, positions: tuple[int, ...], rows: IntArray) -> 
 def _predictions(quotients: models.DifferenceQuotients) -> tuple[FloatArray, FloatArray]:
     """The model's answer at the rows, and squares of it that rounding alone may make."""
     answer = quotients.at_rows("rows used of X")
+    quotients.check_size()
     _check_answers(answer)
     prediction = answer.astype(np.float64, copy=False)
     rounding = ROUNDINGS * quotients.precision * np.abs(prediction).max(axis=0)
@@ -869,9 +873,17 @@ def _rows_used(
     if isinstance(n_rows, str):
         check_choice("n_rows", n_rows, ("auto",))
         n_rows = PDP_ROWS if kind == "pdp" else None
+    if n_rows is not None:
+        check_count("n_rows", n_rows, 2)
+    used = len(present) if n_rows is None else min(n_rows, len(present))
+    if kind == "pdp" and used > MOST_PDP_ROWS:
+        raise ValueError(
+            f"n_rows must leave at most {MOST_PDP_ROWS} rows with kind='pdp', which asks the model "
+            f"for n² rows a pair and holds as many answers; got n_rows={n_rows} of {len(present)} "
+            f"rows. Use n_rows={PDP_ROWS}, or kind='ale'."
+        )
     if n_rows is None:
         return present, -1
-    check_count("n_rows", n_rows, 2)
     if n_rows >= len(present):
         return present, -1
     seed = number_of(rng)

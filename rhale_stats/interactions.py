@@ -73,6 +73,16 @@ def interaction_matrix(
     ValueError, TypeError
         As `regions`.
 
+    Notes
+    -----
+    `regions` may split no node where a pair has a small p-value here, and the other way round: they
+    test other hypotheses. Here each column is compared with permutations of its own best split, and
+    the p-values are adjusted for the number of pairs. There the best split over all columns is
+    compared with the best over all columns of the permuted rows: a column whose splits vary much by
+    chance hides a smaller effect of another. Its split must also lower the loss by ``min_drop``.
+    To find out which columns condition an effect take this matrix; to make regions of rows take
+    `regions`, with ``conditioning`` limited to the columns in question.
+
     Examples
     --------
     >>> import rhale_stats as rs

@@ -15,7 +15,15 @@ from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.offsets import predict_of
 from rhale_stats.schema import position_of
-from rhale_stats.validate import aligned, as_weights, check_choice, check_finite, warn
+from rhale_stats.validate import (
+    MOST_SIZE,
+    aligned,
+    as_weights,
+    check_choice,
+    check_finite,
+    check_size,
+    warn,
+)
 
 Model: TypeAlias = Any
 OutputLabels: TypeAlias = Any  # one label, a sequence of them, or None
@@ -242,7 +250,7 @@ class Outputs:
         if self._method == "predict":
             self._function, data = predict_of(model, table.data)
             self.table = Table(data, table.names)
-        self.n_calls, self.n_rows = 0, 0
+        self.n_calls, self.n_rows, self.largest = 0, 0, 0.0
         self.precision = float(np.finfo(np.float64).eps)
         if isinstance(table.data, np.ndarray):
             self.precision = max(self.precision, float(np.finfo(table.data.dtype).eps))
@@ -566,7 +574,18 @@ class DifferenceQuotients:
                 f"{', '.join(map(str, self.outputs.labels))}. Choose one, as in "
                 f"lambda X: model(X)[:, 0]."
             )
+        size = float(np.abs(answer).max(initial=0.0, where=np.isfinite(answer)))
+        if size > MOST_SIZE:
+            raise ModelError(
+                f"model must answer with numbers up to {MOST_SIZE:g}, so that their fourth powers "
+                f"stay within floating point; got {size:.3g}. Take other units for the output."
+            )
+        self.outputs.largest = max(self.outputs.largest, size)
         return answer
+
+    def check_size(self) -> None:
+        """Raise ``ValueError`` where powers of the answers so far are all 0."""
+        check_size(self.outputs.largest, "Answers of the model", "Take other units for the output.")
 
     def at_rows(self, rows: str = "rows of X") -> FloatArray:
         """The model's answer at the rows as they are, (row, output); ``rows`` names them."""
@@ -737,6 +756,7 @@ def check_column(table: Table, position: int, *, missing: str = "raise") -> Floa
         check_finite(
             column, "X", name, "Drop or impute these rows, or leave them out: missing='drop'."
         )
+        _check_range(column, name)
         return column
     there = ~np.isnan(column)
     if not there.any():
@@ -745,7 +765,15 @@ def check_column(table: Table, position: int, *, missing: str = "raise") -> Floa
             f"feature out: features=[...]."
         )
     check_finite(column[there], "X", name, "Drop or bound these rows before the call.")
+    _check_range(column[there], name)
     return column
+
+
+def _check_range(column: FloatArray, name: str) -> None:
+    """Raise ``ValueError`` where squares of a column's range are no numbers, or 0."""
+    with np.errstate(over="ignore"):
+        size = float(np.ptp(column)) if len(column) else 0.0
+    check_size(size, f"The range of feature {name!r} in X", "Take other units for the column.")
 
 
 def positions_of(table: Table, features: str | int | Sequence[str | int] | None) -> list[int]:

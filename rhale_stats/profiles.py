@@ -743,6 +743,8 @@ class _Given:
         centering: str,
     ) -> xr.Dataset:
         """Results of all features, padded to the longest grid."""
+        if asked is not None:
+            asked.check_size()
         n_grid = np.array([len(axis.grid) for axis in axes])
         most = max(int(n_grid.max()), 1)
         labels = [] if asked is None else asked.outputs.labels
@@ -824,7 +826,7 @@ class _Given:
 
     def with_rows(self, out: xr.Dataset, axes: Sequence[_Axis]) -> xr.Dataset:
         """The result with the values and weights of the rows, and their labels."""
-        dim, labels, about_rows = row_coordinate(self.X, self.table.n_rows)
+        dim, labels, about_rows = row_coordinate(self.X, len(self.present))
         out = out.assign(x=variable("x", np.stack([axis.x for axis in axes]))).assign_coords(
             obs=(dim, labels[self.present], about_rows)
         )

@@ -198,7 +198,8 @@ def regions(
 
     Without a test splits are found in noise, see the study ``regions``. With ``test="permutation"``
     the chance that the root is split where nothing conditions the effect is ``level``; so it is in
-    every node below.
+    every node below. It is one test of the best split over all columns; `interaction_matrix` tests
+    the columns one by one, and its notes say why the two may disagree.
 
     References
     ----------

@@ -492,6 +492,8 @@ def _finished(
     asked: models.DifferenceQuotients | None,
 ) -> xr.Dataset:
     """The tree with the effect in every node, and with what it cost."""
+    if asked is not None:
+        asked.check_size()
     dims = ("node", "grid")
     return tree.assign(
         curve=(dims, curve, {"long_name": "effect", "units": "output units"}),

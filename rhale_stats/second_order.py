@@ -314,6 +314,7 @@ def second_differences(
     names = f"{a.name} and {b.name}"
     flat = delta.reshape(len(delta), -1).sum(axis=1)
     check_finite(flat, "Second differences", names, "See what the model returns at these rows.")
+    quotients.check_size()
     # Four outputs in place of two.
     return delta, 2 * error
 

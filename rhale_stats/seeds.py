@@ -20,11 +20,11 @@ NO_SEED = -1
 
 def source_of(rng: np.random.Generator | int | None) -> tuple[np.random.Generator, int]:
     """A Generator, and the seed that makes it again; with None a new seed is drawn."""
+    check_rng("rng", rng)
     if isinstance(rng, np.random.Generator):
         return rng, NO_SEED
     if rng is None:
         rng = seed_of(rng)
-    check_rng("rng", rng)
     return np.random.default_rng(rng), int(rng)
 
 

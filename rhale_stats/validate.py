@@ -27,6 +27,8 @@ from rhale_stats.schema import in_order
 
 # So many offending rows are named in a message.
 ROWS_NAMED = 5
+# Fourth powers of such sizes, and of what is 1e-15 of them, are numbers that are not 0.
+LEAST_SIZE, MOST_SIZE = 1e-60, 1e60
 # A value of more characters than this is named by its type in a message.
 LONGEST_SHOWN = 80
 PACKAGE, LABELS = (str(Path(file).parent) for file in (__file__, str(xr.__file__)))
@@ -76,6 +78,15 @@ def check_finite(values: NDArray[np.float64], what: str, feature: str, advice: s
         raise ValueError(
             f"{what} of feature {feature!r} must be finite; got {' and '.join(kinds)} "
             f"in {len(values)} rows (first rows: {first_rows(bad)}). {advice}"
+        )
+
+
+def check_size(size: float, what: str, advice: str) -> None:
+    """Raise ``ValueError`` unless a size is 0, or its fourth power is a number, and not 0."""
+    if size and not LEAST_SIZE <= size <= MOST_SIZE:
+        raise ValueError(
+            f"{what} must be 0 or between {LEAST_SIZE:g} and {MOST_SIZE:g}, so that the fourth "
+            f"powers in standard errors stay within floating point; got {size:.3g}. {advice}"
         )
 
 
@@ -271,7 +282,16 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     ),
     **dict.fromkeys(
         (
-            *("chains", "jobs", "max_bins", "min_obs", "n_bins", "n_columns", "n_draws"),
+            *(
+                "chains",
+                "jobs",
+                "max_bins",
+                "max_features",
+                "min_obs",
+                "n_bins",
+                "n_columns",
+                "n_draws",
+            ),
             *("n_permutations", "n_repeats", "n_resamples", "n_thresholds"),
         ),
         _at_least(1),
@@ -361,6 +381,8 @@ def _lost_part(error: KeyError | ValueError) -> str | None:
     if not all(file.startswith((PACKAGE, LABELS)) for file in files):
         return None
     if isinstance(error, ValueError):
+        if files[-1].startswith(LABELS) and "must be a permuted list" in str(error):
+            return "a dimension"
         found = NO_DIMENSION.match(str(error)) if files[-1].startswith(LABELS) else None
         return found[1] if found else None
     cause: BaseException | None = error

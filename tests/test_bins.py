@@ -627,3 +627,20 @@ def test_rules_with_given_edges_are_values():
     assert rs.GivenBins([0, 1, 2]) != rs.GivenBins([0, 1, 3])
     assert rs.GivenBins([0, 1]) != rs.GivenBins({"a": [0, 1]})
     assert repr(rs.GivenBins(np.array([0, 0.1, 2]))) == "GivenBins(edges=(0.0, 0.1, 2.0))"
+
+
+@pytest.mark.parametrize("rule", [rs.EqualWidthBins, rs.QuantileBins])
+def test_too_many_bins_are_refused(rule):
+    """reliability.md 22: a bare MemoryError."""
+    with pytest.raises(ValueError, match="n_bins must be at most 1,000,000; got 1,000,000,000"):
+        rule(10**9)
+    assert rule(1_000_000).n_bins == 1_000_000
+
+
+@pytest.mark.parametrize(
+    "rule", [rs.OptimalBins, rs.GreedyBins, rs.AdaptiveBins, rs.BestEqualWidthBins]
+)
+def test_too_many_cells_are_refused(rule):
+    with pytest.raises(ValueError, match="max_bins must be at most 10,000; got 100,000"):
+        rule(max_bins=100_000)
+    assert rule(max_bins=10_000).max_bins == 10_000

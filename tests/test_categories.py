@@ -508,7 +508,6 @@ def test_without_the_encoders(monkeypatch):
         ({"order": [*LEVELS, "e"]}, "'e' is not among the levels with rows"),
         ({"order": [*LEVELS, "a"]}, "'a' is named twice"),
         ({"order": "target", "target": [1.0]}, r"target must hold .*\(400,\); got shape \(1,\)"),
-        ({"categorical": "b"}, "categorical must name columns among features; 'b' is not"),
         ({"missing": "leave"}, "missing must be one of 'raise', 'drop', 'bin'; got 'leave'"),
     ],
 )
@@ -522,15 +521,12 @@ def test_bad_orders(options, message):
 def test_bad_features():
     frame = table()
     one = frame[frame["c"] == "a"].astype({"c": str})
-    with pytest.raises(
-        ValueError, match="'c' must have at least two levels with rows; got 'a' only"
-    ):
-        ale_c(one)
-    # Nobody asked for it: a row that says so.
-    effect = rs.std_error(rs.ale(model, one, bins=rs.EqualWidthBins(2)))
-    assert effect["feature_kind"].sel(feature="c") == "constant"
-    assert effect["n_bins"].sel(feature="c") == 0
-    assert np.isnan(effect["curve"].sel(feature="c")).all()
+    # Users: a constant category raised where it was named, a constant number never did.
+    for effect in (rs.ale(model, one, bins=rs.EqualWidthBins(2)), ale_c(one, order="as_is")):
+        effect = rs.std_error(effect)
+        assert effect["feature_kind"].sel(feature="c") == "constant"
+        assert effect["n_bins"].sel(feature="c") == 0
+        assert np.isnan(effect["curve"].sel(feature="c")).all()
     with pytest.raises(ValueError, match="order must map features to levels .* 'c', 'b'"):
         rs.ale(model, frame, order=LEVELS)
     with pytest.raises(KeyError, match="order must map categorical features, 'c'; got 'x'"):
@@ -848,3 +844,25 @@ def test_files(both, tmp_path):
         path = tmp_path / f"{number}.nc"
         one.to_netcdf(path)
         xr.testing.assert_identical(one, xr.load_dataset(path))
+
+
+def test_categorical_columns_are_taken_beside_features():
+    """users.md: an error where a union was meant."""
+    frame = table().assign(k=np.arange(len(table())) % 3)
+    options = {"bins": rs.EqualWidthBins(2)}
+    found = rs.ale(model, frame, features=["x"], categorical="k", **options)
+    assert found["feature"].values.tolist() == ["x", "k"]
+    both = rs.ale(model, frame, features=["x", "k"], categorical="k", **options)
+    xr.testing.assert_identical(found, both)
+
+
+def test_a_single_category_alone_is_a_constant():
+    frame = table()[["x", "b"]].assign(c="a")
+    for options in ({"features": "c"}, {"categorical": "c"}):
+        found = rs.ale(model_of_x, frame, bins=rs.EqualWidthBins(2), **options)
+        assert found["feature_kind"].sel(feature="c") == "constant"
+        rs.summary(rs.std_error(found))
+
+
+def model_of_x(frame):
+    return frame["x"].to_numpy()

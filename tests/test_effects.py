@@ -172,9 +172,10 @@ def test_values_broken_after_the_fact_are_refused(local, name):
         rs.rhale(broken)
 
 
-def test_local_effects_too_large_to_square(local):
-    huge = local.assign(local_effect=local["local_effect"] * 1e200)
-    with pytest.raises(ValueError, match="small enough to be squared; got up to"):
+@pytest.mark.parametrize("size", [1e80, 1e200, 1e307])
+def test_local_effects_too_large_for_fourth_powers(local, size):
+    huge = local.assign(local_effect=local["local_effect"] * size)
+    with pytest.raises(ValueError, match=r"Local effects of feature .* 1e-60 and 1e\+60"):
         rs.rhale(huge)
 
 

@@ -380,3 +380,17 @@ def test_rounding_of_single_precision_is_no_interaction(kind):
     assert not found["h_overall"].any()
     assert not found["h2_pairwise"].fillna(0).any()
     assert 0 < float(found["h_error"]) < 1e-4
+
+
+def test_more_rows_than_memory_are_refused():
+    """users.md, reliability.md: n_rows=None took n² numbers, without a limit."""
+    X = np.random.default_rng(0).normal(size=(6000, 2))
+
+    def model(X):
+        raise AssertionError("refused before the model is asked")
+
+    for n_rows in (None, 5500):
+        with pytest.raises(ValueError, match=f"at most 5000 rows .*; got n_rows={n_rows} of 6000"):
+            rs.h_statistic(model, X, n_rows=n_rows)
+    found = rs.h_statistic(lambda X: X[:, 0] * X[:, 1], X, n_rows=None, kind="ale", progress=False)
+    assert found.attrs["n_rows"] == 6000

@@ -1232,3 +1232,15 @@ def test_debias_drops_the_intervals_of_what_it_replaces(rng):
     assert intervals & set(better.data_vars) == intervals - gone
     for name in intervals - gone:
         xr.testing.assert_identical(better[name], known[name])
+
+
+@pytest.mark.parametrize("apart", [1.0, 1e6, 1e12, 1e24, 1e100])
+def test_two_rows_have_no_error_of_a_density_bias(apart):
+    """reliability.md 19: infinite where the weights of two rows were 1e24 apart."""
+    x, g = np.array([[0.05, 0.4, 0.6, 0.9, 1.0]]).T, np.array([[1.0, 2.0, 3.0, 5.0, 4.0]]).T
+    weights = np.array([1, apart, 1, 1 / apart, 1])
+    local = rs.local_effects(None, x, jacobian=g, features=0, weights=weights)
+    effect = rs.rhale(local, bins=rs.GivenBins([0, 0.5, 1]), weighting="rows")
+    error = rs.check_unbiased(local, effect, rng=0)["density_bias_se"].values[0]
+    assert np.isnan(error[0])
+    assert not np.isinf(error[1])

@@ -257,7 +257,8 @@ def slope_se(
     with np.errstate(invalid="ignore", divide="ignore"):
         meat = _total(k, (weight * distance * residual) ** 2, len(mean))
         bread = _total(k, weight * distance**2, len(mean))
-        return np.asarray(np.sqrt(meat * n / np.maximum(n - 2, 0)) / bread)
+        # A line through two rows leaves rounding only.
+        return np.asarray(np.where(n > 2, np.sqrt(meat * n / (n - 2)) / bread, np.nan))
 
 
 def linear_part(
