@@ -1227,14 +1227,7 @@ def _estimates(
     variance = sums.variance(bins, ddof)
     heterogeneity = np.sqrt(variance)
     curve, offset = _curve(pieces if along is None else _pieces(along), edges, centering)
-    # The spread, on the bins that the curve can be accumulated over.
-    known = np.isfinite(curve)
-    there = known[:-1] & known[1:]
-    spread, width = heterogeneity[there], np.diff(edges)[there]
-    std, std_sum = np.full((2, n_bins + 1), np.nan)
-    if known.any():
-        std[known] = accumulate.curve_std(spread, width)
-        std_sum[known] = accumulate.curve_std_sum(spread, width)
+    std, std_sum = spread_along(curve, heterogeneity, np.diff(edges))
     estimates: dict[str, FloatArray | float] = {
         "effect": effect,
         "heterogeneity": heterogeneity,
@@ -1277,6 +1270,19 @@ def _estimates(
                 "cell_x_covariance": along.x_covariance,
             }
     return estimates
+
+
+def spread_along(
+    curve: FloatArray, heterogeneity: FloatArray, width: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """``curve_std`` and ``curve_std_sum``, at the edges where the curve is known."""
+    known = np.isfinite(curve)
+    there = known[:-1] & known[1:]
+    std, std_sum = np.full((2, len(curve)), np.nan)
+    if known.any():
+        std[known] = accumulate.curve_std(heterogeneity[there], width[there])
+        std_sum[known] = accumulate.curve_std_sum(heterogeneity[there], width[there])
+    return std, std_sum
 
 
 def _pieces(cells: fine.Cells) -> accumulate.Pieces:
