@@ -87,7 +87,7 @@ METHODS = ("auto", "jacobian", "central_difference", "finite_difference")
 CENTERINGS = ("mean", "start", "integral")
 # Cells that finite differences are taken across by default: so many at most and at least, and so
 # many rows in each.
-MOST_CELLS, LEAST_CELLS, ROWS_OF_A_CELL = 40, 5, 25
+MOST_CELLS, LEAST_CELLS, ROWS_OF_A_CELL, ROWS_OF_A_VALUE = 40, 5, 10, 5
 # Forms of a table: of arrays, of names, of numbers in place of names.
 ARRAY, FRAME, NUMBERED_FRAME = "array", "DataFrame", "DataFrame with numbered columns"
 # Seconds after which a progress bar appears.
@@ -155,8 +155,8 @@ def local_effects(
         "jacobian" refuse derivatives that are zero where the output moves.
     bins : bin rule, optional
         Binning rule that defines the cells for slopes. By default they go from each distinct value
-        to the next where there are at most 41, and hold equal numbers of rows otherwise, 40 cells
-        at most and 25 rows or more in each.
+        to the next where there are at most 41, of 5 rows or more each, and hold equal numbers of
+        rows otherwise, 40 cells at most and 10 rows or more in each.
     output : label, or sequence of labels, optional
         Which of several outputs: of a classifier a class, else the name or number of a column. By
         default all of them, and the second of two classes. More than one are a dimension
@@ -205,7 +205,7 @@ def local_effects(
     Warns
     -----
     JumpWarning
-        The output jumps with some features.
+        The output jumps with some features, or moves in gaps between rows.
     UserWarning
         Columns that are left out.
 
@@ -225,7 +225,9 @@ def local_effects(
     jumps make more than 0.1 % of its change with the feature (of all windows, or of those without
     the outer 1 % of rows at each end), or if derivatives by half the step differ by more than 5 %
     (root mean squares, beyond rounding). A rise within less than 1/4,096 of a window counts as a
-    jump. With several outputs a feature jumps if one of them does. Precision is that of the type of
+    jump. Where the output does not jump, derivatives are not taken either if they miss more than
+    10 % of its change in wide gaps between rows, as beside a point mass at 0. With several outputs
+    one of them is enough. Precision is that of the type of
     the answers, of the coarser type that holds all of them (models that compute in single
     precision), or what noise in third differences shows.
 
@@ -352,7 +354,7 @@ class _Request:
         if self.weight is not None:
             used = there & (self.weight > 0)
         found = probes.probe(self.quotients, position, used)
-        if found.jumps.any():
+        if not found.holds:
             if not self.auto:
                 probes.refuse_useless(name, found)
             self.jumping.append((name, found))
@@ -374,7 +376,7 @@ class _Request:
                     "slopes across cells were taken. "
                     "method='finite_difference' takes them without a probe."
                 )
-            warn(probes.jumps_text(self.jumping, then), probes.JumpWarning)
+            warn(probes.warning_text(self.jumping, then), probes.JumpWarning)
 
 
 def _check_request(
@@ -434,9 +436,9 @@ def difference_edges(
     """Edges of the cells that slopes are taken across, math [2].
 
     Cells are those of the rule, of the rows with weight. A rule that joins cells gets cells that
-    adapt to the rows, and so does none: from each distinct value to the next where these are few,
-    else cells of equal numbers of rows, with 25 or more; ``max_bins`` of the rule at most, and 40
-    without one.
+    adapt to the rows, and so does none: from each distinct value to the next where these are few
+    and have rows enough, else cells of equal numbers of rows, with 10 or more; ``max_bins`` of the
+    rule at most, and 40 without one.
     """
     counts = None if weight is None or (weight == weight.max()).all() else weight[weight > 0]
     own = x if weight is None else x[weight > 0]
@@ -445,8 +447,8 @@ def difference_edges(
         return np.array([low])
     if rule is None or isinstance(rule, SEARCHING):
         most = MOST_CELLS if rule is None else rule.max_bins
-        values = np.unique(own)
-        if len(values) <= most + 1 and 2 * len(values) <= len(own):
+        values, n_rows = np.unique(own, return_counts=True)
+        if len(values) <= most + 1 and n_rows.min() >= ROWS_OF_A_VALUE:
             return values
         n_cells = int(min(max(len(own) // ROWS_OF_A_CELL, LEAST_CELLS), most))
         edges = binning.quantile_edges(own, n_cells, counts)

@@ -968,7 +968,7 @@ def _interval_of(effect: xr.Dataset, what: str, level: float) -> tuple[FloatArra
     """Interval that a Dataset has, or that `confint` makes at this level, and how it was made."""
     other = None
     if f"{what}_ci" in effect:
-        other = float(effect[f"{what}_ci"].attrs["ci_prob"])
+        other = float(effect[f"{what}_ci"].attrs.get("ci_prob", np.nan))
         if not np.isclose(other, level) and "fourth_moment" in effect:
             again = confint(effect, level=level)
             if f"{what}_ci" in again and np.isclose(again[f"{what}_ci"].attrs["ci_prob"], level):
@@ -1516,7 +1516,7 @@ def _draw_band(panel: Axes, x: FloatArray, ends: FloatArray, of: xr.DataArray) -
 
 def _percent(of: xr.DataArray) -> str:
     """Level of an interval."""
-    return f"{100 * float(of.attrs['ci_prob']):g} %"
+    return f"{100 * float(of.attrs['ci_prob']):g} %" if "ci_prob" in of.attrs else "? %"
 
 
 def _draw_bins(panel: Axes, row: xr.Dataset) -> None:

@@ -36,6 +36,9 @@ STEP_SHARE = 0.05
 JACOBIAN_SHARE = 0.01
 # Derivatives are useless where this share of them is zero although the output moves.
 ZERO_SHARE = 0.95
+# Derivatives at the rows do not say what happens between them where they miss more than this share
+# of the change in gaps between rows.
+GAP_SHARE = 0.1
 # Answers to the same rows may differ by so many units of rounding; with other rows beside them by
 # this share, as sums of matrices are taken in another order.
 ROUNDINGS, TOGETHER = 64, 1e-3
@@ -46,7 +49,10 @@ NOISE_ROWS, BESIDE = 200, 0.0382
 
 
 class JumpWarning(UserWarning):
-    """The output jumps with a feature: derivatives are not its effect."""
+    """Derivatives are not the effect of a feature.
+
+    The output jumps with it, or moves in gaps between rows.
+    """
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,8 @@ class Probe:
     ----------
     jumps : ndarray of shape (n_outputs,)
         Whether the output jumps with the feature.
+    gaps : ndarray of shape (n_outputs,)
+        Whether it moves in gaps between rows, by more than the derivatives at these say.
     missed : ndarray of shape (n_outputs,)
         Share of the change across windows that derivatives miss, at most 1.
     zero : ndarray of shape (n_outputs,)
@@ -70,11 +78,17 @@ class Probe:
     """
 
     jumps: NDArray[np.bool_]
+    gaps: NDArray[np.bool_]
     missed: FloatArray
     zero: FloatArray
     truncation: FloatArray
     rows: IntArray
     derivative: Differences
+
+    @property
+    def holds(self) -> bool:
+        """Whether derivatives are the effect, of every output."""
+        return not (self.jumps | self.gaps).any()
 
 
 def check_answers(quotients: DifferenceQuotients) -> None:
@@ -123,11 +137,19 @@ def probe(quotients: DifferenceQuotients, position: int, used: NDArray[np.bool_]
         looked = _look(some, position)
     share = _jump_share(some, position, looked)
     step = _step_share(looked)
-    change, derivative = looked.change, looked.derivative.local_effect
-    missed = np.minimum(looked.missed, np.abs(change)).sum(axis=0)
+    derivative = looked.derivative.local_effect
+    size = np.abs(looked.change)
+    missed = np.minimum(looked.missed, size)
+    inner = sums.inner(len(size), sums.BESIDE)
+    across = sums.across_gaps(looked.x, looked.left, looked.right)
+    jumps = (share > JUMP_SHARE) | (step > STEP_SHARE)
+    # Rounding makes differences as well, where the output hardly moves.
+    moves = size[inner].sum(axis=0) > 8 * looked.rounding * inner.sum()
+    gaps = sums.share(missed[across].sum(axis=0), size[inner].sum(axis=0)) > GAP_SHARE
     return Probe(
-        (share > JUMP_SHARE) | (step > STEP_SHARE),
-        sums.share(missed, np.abs(change).sum(axis=0)),
+        jumps,
+        ~jumps & gaps & moves,
+        sums.share(missed.sum(axis=0), size.sum(axis=0)),
         np.mean(derivative == 0, axis=0),
         kernel.typical_error(4 / 3 * np.abs(derivative - looked.half.local_effect)),
         numbers,
@@ -153,6 +175,11 @@ class _Look:
     def change(self) -> FloatArray:
         """Of the output across the window of each row."""
         return np.asarray(self.at_right - self.at_left)
+
+    @property
+    def rounding(self) -> FloatArray:
+        """What rounding may make of a change, of every output."""
+        return np.asarray(self.derivative.precision * np.abs(self.at_left).max(axis=0))
 
     @property
     def missed(self) -> FloatArray:
@@ -310,15 +337,25 @@ def refuse_useless(name: str, found: Probe) -> None:
         )
 
 
-def jumps_text(found: Sequence[tuple[str, Probe]], then: str) -> str:
-    """One sentence on all features with which the output jumps, and what was done about it."""
-    missed = [float(one.missed[one.jumps].max()) for _, one in found]
+def warning_text(found: Sequence[tuple[str, Probe]], then: str) -> str:
+    """All features whose effect derivatives are not, why, and what was done about it."""
+    jump = [one for one in found if one[1].jumps.any()]
+    move = [one for one in found if not one[1].jumps.any()]
+    said = [
+        *([_said("jumps", jump)] if jump else []),
+        *([_said("moves in gaps between rows", move)] if move else []),
+    ]
+    return f"The output {', and '.join(said)}: {then}"
+
+
+def _said(what: str, found: Sequence[tuple[str, Probe]]) -> str:
+    missed = [float(one.missed[one.jumps | one.gaps].max()) for _, one in found]
     least, most = (
         f"{one:.0%}" if one >= 0.01 else "under 1%" for one in (min(missed), max(missed))
     )
     share = most if least == most else f"{least} to {most}"
     names = ", ".join(repr(name) for name, _ in found)
-    return f"The output jumps with {names} (derivatives miss {share} of its change): {then}"
+    return f"{what} with {names} (derivatives miss {share} of its change)"
 
 
 # --- a Jacobian beside the model -----------------------------------------------------------------

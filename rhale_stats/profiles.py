@@ -826,7 +826,7 @@ class _Given:
 
     def with_rows(self, out: xr.Dataset, axes: Sequence[_Axis]) -> xr.Dataset:
         """The result with the values and weights of the rows, and their labels."""
-        dim, labels, about_rows = row_coordinate(self.X, self.table.n_rows)
+        dim, labels, about_rows = row_coordinate(self.X, len(self.present))
         out = out.assign(x=variable("x", np.stack([axis.x for axis in axes]))).assign_coords(
             obs=(dim, labels[self.present], about_rows)
         )

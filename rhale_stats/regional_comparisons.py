@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from rhale_stats import models
 from rhale_stats.arrays import regions as search
+from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins import EqualWidthBins, GivenBins, describe
 from rhale_stats.effects import difference_edges, labelled, quiet_rhale
@@ -77,10 +78,9 @@ def regional_ale(
     Dataset
         A tree as `regions` gives it, with ``curve`` (node, grid), the ALE curve (math [43]) of the
         rows of each node at the edges of the bins, ``grid_value`` (grid); mean 0 over these rows,
-        NaN beyond a bin without rows, and where the feature has one value in the node.
-        ``curve_std`` is the spread that adds up from bin to bin (math [9]). ``model_calls`` and
-        ``model_rows`` in the attributes say how often the model was asked, and for how many rows
-        in all.
+        NaN beyond a bin without rows. ``curve_std`` is the spread that adds up from bin to bin
+        (math [9]). ``model_calls`` and ``model_rows`` in the attributes say how often the model
+        was asked, and for how many rows in all.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def regional_ale(
     local = given.local(found, quotients)
     work = work_of(local, bins, settings, loss, min_obs, honest_fraction, None, rng)
     tree, edges = _binned_tree(work, given, loss, LOSSES[loss])
-    curve, spread = _in_bins(local, tree, edges, "curve", "curve_std_sum")
+    curve, spread = _curves(local, tree, edges)
     return _finished(tree, "regional_ale", loss, edges, curve, spread, quotients)
 
 
@@ -354,7 +354,7 @@ def regional_shap(
     rule = EqualWidthBins(n_bins)
     work = work_of(local, rule, settings, "index", min_obs, honest_fraction, None, generator)
     tree, edges = _binned_tree(work, given, "variance", SQUARED)
-    curve, spread = _in_bins(local, tree, edges, "effect", "heterogeneity")
+    curve, spread = _means_in_bins(tree, given, values, edges)
     middles = (edges[:-1] + edges[1:]) / 2
     out = _finished(tree, "regional_shap", "Shapley values", middles, curve, spread, asked)
     drawn = asked is not None or test is not None
@@ -446,24 +446,40 @@ def _rows_of_nodes(tree: xr.Dataset) -> list[IntArray]:
     return [np.flatnonzero(rows) for rows in inside]
 
 
-def _in_bins(local: xr.Dataset, tree: xr.Dataset, edges: FloatArray, *names: str) -> list[Any]:
-    """Variables of the effect in given bins, (node, ...): of the rows of every node."""
-    found: list[list[FloatArray]] = []
-    sizes = {"bin": len(edges) - 1, "edge": len(edges)}
-    for at in _rows_of_nodes(tree):
+def _means_in_bins(
+    tree: xr.Dataset, given: _Given, values: FloatArray, edges: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of values in bins, (node, bin): of the rows of every node."""
+    cell, nodes = bin_index(edges, given.x), _rows_of_nodes(tree)
+    mean = np.full((len(nodes), len(edges) - 1), np.nan)
+    spread = np.full_like(mean, np.nan)
+    for number, at in enumerate(nodes if given.varies else ()):
+        for k in np.unique(cell[at]):
+            rows = at[cell[at] == k]
+            weight = None if given.weight is None else given.weight[rows]
+            mean[number, k], spread[number, k] = _mean_and_std(
+                values[rows], weight, frequency=given.weight_kind == "frequency"
+            )
+    return mean, spread
+
+
+def _curves(
+    local: xr.Dataset, tree: xr.Dataset, edges: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The ALE curve and its spread at the edges, (node, edge): of the rows of every node."""
+    nodes = _rows_of_nodes(tree)
+    found = {name: np.full((len(nodes), len(edges)), np.nan) for name in ("curve", "curve_std_sum")}
+    for number, at in enumerate(nodes):
         effect = quiet_rhale(
             local.isel(obs=at), bins=GivenBins(edges), weighting="rows", std_error_moments=False
         )
-        # Bins that the rows of a node reach: none where the feature has one value in it.
+        # The rows of a node may reach over a part of the bins.
         row = one_feature(effect, 0)
         begin = row["edge_value"].values[:1]
         first = int(np.argmin(np.abs(edges - begin))) if len(begin) else 0
-        found.append([])
-        for name in names:
-            values = np.full(sizes[str(row[name].dims[0])], np.nan)
-            values[first : first + row[name].size] = row[name].values
-            found[-1].append(values)
-    return [np.array(each) for each in zip(*found, strict=True)]
+        for name, values in found.items():
+            values[number, first : first + row[name].size] = row[name].values
+    return found["curve"], found["curve_std_sum"]
 
 
 def _finished(

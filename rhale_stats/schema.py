@@ -679,7 +679,7 @@ def slopes(row: xr.Dataset) -> NDArray[np.float64]:
 
 def bin_means(row: xr.Dataset) -> NDArray[np.float64]:
     """Mean of the local effects of the rows in every bin of one feature: a line's at ``x_mean``."""
-    if "effect_rows" in row:
+    if "effect_rows" in row and not is_categorical(row):
         return np.asarray(row["effect_rows"].values)
     middle = (row["bin_left"].values + row["bin_right"].values) / 2
     away = np.where(slopes(row) == 0, 0.0, row["x_mean"].values - middle)

@@ -83,11 +83,8 @@ def conditioning_columns(
         )
     obs = row_labels(local)
     if isinstance(given, pd.DataFrame) and obs is not None:
-        own, labels, numbers = (
-            pd.Index(storable(rows.index)),
-            pd.Index(obs),
-            pd.RangeIndex(len(obs)),
-        )
+        own, labels = pd.Index(storable(rows.index)), pd.Index(obs)
+        numbers = pd.RangeIndex(len(obs))
         # Rows that are only numbered have no labels, unless those of local are numbers as well.
         unlabelled = own.equals(numbers) and not labels.sort_values().equals(numbers)
         if not (own.equals(labels) or unlabelled):

@@ -265,6 +265,9 @@ def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator)
     if "effect_rows" in row:
         # Nor does an average along the axis depend on where the rows are.
         away = np.zeros(len(away))
+    with np.errstate(invalid="ignore"):
+        # NaN where the slope is unknown, 0 times infinity.
+        away_se = np.abs(away) * bin_error.slope_se(ordered, mean, x_mean, tilt)
     return {
         "sigma2_star": variance,
         "heterogeneity_within": np.sqrt(found.variance),
@@ -278,7 +281,7 @@ def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator)
         "rank_ratio": np.where(none, np.nan, rank_ratio),
         "rank_pvalue": np.where(untested, np.nan, rank_pvalue),
         "density_bias": tilt * away + 0.0,  # no negative zeros
-        "density_bias_se": np.abs(away) * bin_error.slope_se(ordered, mean, x_mean, tilt),
+        "density_bias_se": away_se,
     }
 
 

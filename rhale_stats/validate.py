@@ -282,7 +282,16 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     ),
     **dict.fromkeys(
         (
-            *("chains", "jobs", "max_bins", "min_obs", "n_bins", "n_columns", "n_draws"),
+            *(
+                "chains",
+                "jobs",
+                "max_bins",
+                "max_features",
+                "min_obs",
+                "n_bins",
+                "n_columns",
+                "n_draws",
+            ),
             *("n_repeats", "n_resamples", "n_thresholds"),
         ),
         _at_least(1),
@@ -372,6 +381,8 @@ def _lost_part(error: KeyError | ValueError) -> str | None:
     if not all(file.startswith((PACKAGE, LABELS)) for file in files):
         return None
     if isinstance(error, ValueError):
+        if files[-1].startswith(LABELS) and "must be a permuted list" in str(error):
+            return "a dimension"
         found = NO_DIMENSION.match(str(error)) if files[-1].startswith(LABELS) else None
         return found[1] if found else None
     cause: BaseException | None = error

@@ -441,3 +441,24 @@ def test_what_rounding_makes_is_no_difference():
             assert (compared[f"{name}_p_value"] == 1).all(), name
         pairs = compared["h2_pairwise_p_value"].values
         assert (pairs[np.triu_indices(3, 1)] == 1).all()
+
+
+def test_features_in_another_order_are_the_same_table(frame):
+    """code.md B11: the rows of one table counted as independent ones."""
+    names = [str(name) for name in frame.columns if pd.api.types.is_numeric_dtype(frame[name])]
+    X = frame[names].to_numpy()
+
+    def other(X):
+        return X[:, 0] * X[:, 1] + 0.1 * X[:, 0]
+
+    def of(order, model):
+        return rs.h_statistic(model, X, features=order, progress=False)
+
+    order = [f"x{number}" for number in range(X.shape[1])]
+    a = of(order, lambda X: X[:, 0] * X[:, 1])
+    expected = rs.compare(a, of(order, other))
+    found = rs.compare(a, of(order[::-1], other))
+    assert found["h2_difference"].attrs["source"] == "pairs of rows"
+    xr.testing.assert_allclose(found, expected.sel(feature=found["feature"]))
+    moved = rs.h_statistic(other, X[:, ::-1], features=order, progress=False)
+    assert moved.attrs["table_hash"] != a.attrs["table_hash"]

@@ -518,7 +518,7 @@ class TestCells:
         edges = local["cell_value"].values[0]
         return edges[~np.isnan(edges)]
 
-    @pytest.mark.parametrize(("n", "expected"), [(60, 5), (300, 12), (1000, 40), (30_000, 40)])
+    @pytest.mark.parametrize(("n", "expected"), [(20, 5), (60, 12), (1000, 40), (30_000, 40)])
     def test_equal_numbers_of_rows_by_default(self, rng, n, expected):
         x = rng.exponential(size=(n, 1))
         local = rs.local_effects(lambda X: X[:, 0], x, method="finite_difference")

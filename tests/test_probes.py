@@ -156,6 +156,31 @@ def test_one_output_that_jumps_is_enough(X):
     assert local["cell_value"].dims == ("feature", "cell_edge")
 
 
+def test_what_derivatives_at_the_rows_cannot_say_is_seen():
+    """Half of the rows at 0, the others from 4 on, and a hinge in between."""
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random(2000) < 0.5, 0.0, rng.uniform(4, 7, 2000))[:, None]
+
+    def model(X):
+        return np.maximum(X[:, 0] - 2, 0) - 3 * np.maximum(X[:, 0] - 3.5, 0)
+
+    with pytest.warns(rs.JumpWarning, match="The output moves in gaps between rows with 'x0' .der"):
+        local = rs.local_effects(model, x)
+    assert local["local_effect_method"].values.tolist() == [FINITE]
+    edges = edges_of(local, 0)
+    assert_allclose(own_gain(local, 0), ale_gain(model, x, 0, edges), rtol=1e-9)
+    # A line crosses the gap as its derivatives say, and so does a parabola.
+    assert methods(lambda X: 3 * X[:, 0], x)[0] == [CENTRAL]
+    assert methods(lambda X: X[:, 0] ** 2, x)[0] == [CENTRAL]
+
+    def both(X):
+        return model(X) + np.floor(X[:, 1])
+
+    two = np.column_stack([x, rng.normal(size=2000)])
+    with pytest.warns(rs.JumpWarning, match="jumps with 'x1' .*, and moves in gaps .* with 'x0'"):
+        rs.local_effects(both, two)
+
+
 def test_few_rows_and_ties():
     for n in (2, 3, 5, 12, 30):
         x = np.linspace(0, 1, n)[:, None]

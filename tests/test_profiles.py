@@ -1218,3 +1218,44 @@ def test_heterogeneity_of_m_plots_leaves_out_bins_of_one_row():
         lambda X: X[:, 1], np.array([[0.0, 1], [1, 2]]), features=0, bins=rs.EqualWidthBins(2)
     )
     assert np.isnan(alone["heterogeneity_output"]).all()
+
+
+def test_bands_of_m_plots_with_bins_without_rows(rng):
+    """reliability.md 12: "df <= 0"."""
+    x = np.r_[rng.uniform(0, 1, 50), rng.uniform(2, 4, 50)]
+    X = np.column_stack([x, rng.normal(size=100)])
+    m_plot = rs.m_plot(lambda X: X[:, 0] + X[:, 1], X, features=0, bins=rs.GivenBins(range(5)),
+                       centering="none")  # fmt: skip
+    np.testing.assert_array_equal(np.isnan(m_plot["curve"][0]), [False, True, False, False])
+    band = rs.confband(m_plot, rng=0)["curve_band"][0]
+    interval = rs.confint(m_plot)["curve_ci"][0]
+    known = m_plot["curve"][0].notnull().values
+    assert (band[known, 0] < interval[known, 0]).all()
+    assert (band[known, 1] > interval[known, 1]).all()
+    assert band[~known].isnull().all()
+    other = rs.m_plot(lambda X: X[:, 0], X, features=0, bins=rs.GivenBins(range(5)))
+    for paired in (None, (m_plot, m_plot)):
+        assert rs.compare(m_plot, m_plot, paired=paired, rng=0)["p_value"].item() == 1
+    assert rs.confband(other, rng=0)["curve_band"].notnull().any()
+    # A bin of one row has a curve and no standard error; nothing at all is known of two such.
+    few = rs.m_plot(lambda X: X[:, 0], np.array([[0.5], [2.5]]), bins=rs.GivenBins(range(4)))
+    assert rs.confband(few, rng=0)["curve_band"].isnull().all()
+
+
+def test_replicates_of_a_constant_feature(rng):
+    """reliability.md 14: "cannot reshape array of size 0"."""
+    X = np.column_stack([rng.normal(size=50), np.full(50, 3.0)])
+
+    def model(X):
+        return X[:, 0] ** 2 + X[:, 1]
+
+    ice, pdp, m_plot = (make(model, X) for make in (rs.ice, rs.pdp, rs.m_plot))
+    cases = ((ice, ice), (ice, pdp), (m_plot, m_plot))
+    for rows, profile in cases:
+        boot = rs.bootstrap(rows, profile, n_resamples=40, rng=0)
+        for method in ("percentile", "basic", "bca"):
+            found = rs.confint(profile, boot, method=method)["curve_ci"]
+            assert found.isel(feature=1).isnull().all()
+            assert found.isel(feature=0).notnull().any()
+    nothing = rs.compare(m_plot, m_plot, paired=(m_plot, m_plot), rng=0)
+    assert np.isnan(nothing["p_value"].sel(feature="x1"))

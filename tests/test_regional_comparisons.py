@@ -507,3 +507,41 @@ class TestShap:
         numbers = X.assign(text=[1.0, 2.0, 4.0])
         with pytest.raises(ValueError, match="columns of X, a, text; got a"):
             rs.regional_shap(lambda X: X["a"], numbers, "a", background=numbers[["a"]])
+
+
+@pytest.mark.parametrize("n_bins", [1, 2, 4])
+def test_regions_in_which_the_feature_is_constant(n_bins, rng):
+    """reliability.md 13: "inhomogeneous shape"."""
+    side = rng.choice([-1.0, 1.0], 300)
+    x = np.where(side < 0, 0.25, rng.uniform(-1, 1, 300))
+    table = pd.DataFrame({"x": x, "side": side})
+    options = {"n_bins": n_bins, "min_obs": 20}
+    tree = rs.regional_ale(lambda X: 3 * X["x"] * X["side"], table, "x", **options)
+    assert tree["n_obs"].values.tolist()[1:] == [(side < 0).sum(), (side > 0).sum()]
+    grid = tree["grid_value"].values
+    of_constant, of_other = (np.diff(tree["curve"][node]) for node in (1, 2))
+    # Of the rows at one place the bin is known that they are in.
+    at = np.searchsorted(grid, 0.25) - 1
+    np.testing.assert_array_equal(np.flatnonzero(np.isfinite(of_constant)), [at])
+    assert_allclose(of_constant[at], -3 * np.diff(grid)[at], rtol=1e-9)
+    assert_allclose(of_other, 3 * np.diff(grid), rtol=1e-9)
+    phi = rs.regional_shap(None, table, "x", shap_values=3 * side, **options)
+    assert phi["curve"].shape == (3, n_bins)
+    expected = np.full(n_bins, np.nan)
+    expected[at] = -3.0
+    assert_allclose(phi["curve"][1], expected)
+
+
+def test_regions_that_reach_over_a_part_of_the_axis(rng):
+    """Their values stand at the places of their bins."""
+    x = rng.uniform(-1, 1, 400)
+    z = np.where(x < 0.2, rng.choice([-1.0, 1.0], 400), 1.0)
+    table = pd.DataFrame({"x": x, "z": z})
+    tree = rs.regional_ale(lambda X: X["x"] * X["z"], table, "x", n_bins=8, min_obs=20)
+    assert tree["rule"].values.tolist() == ["all rows", "z = -1", "z = 1"]
+    grid = tree["grid_value"].values
+    for node, slope in ((1, -1.0), (2, 1.0)):
+        reached = grid[:-1] < x[z == slope].max()
+        steps = np.diff(tree["curve"][node])
+        np.testing.assert_array_equal(np.isfinite(steps), reached)
+        assert_allclose(steps[reached], slope * np.diff(grid)[reached], rtol=1e-9)

@@ -1212,6 +1212,28 @@ def test_size_of_the_check_for_jumps():
     assert 0.005 < rejected < 0.05 + 0.021
 
 
+def test_debias_drops_the_intervals_of_what_it_replaces(rng):
+    """reliability.md 1: heterogeneity_output of .122 had an interval of [.838, 1.146]."""
+    local = local_of(*base(rng))
+    effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins(EDGES)))
+    boot = rs.bootstrap(local, effect, n_resamples=40, rng=0)
+    known = rs.confband(rs.confint(effect, boot), rng=0)
+    check = rs.check_unbiased(local, known, rng=0)
+    better = rs.debias(known, check)
+    intervals = {name for name in known.data_vars if name.endswith(("_ci", "_band"))}
+    replaced = {
+        name
+        for name in ("heterogeneity", "heterogeneity_index", "heterogeneity_output")
+        if not better[name].identical(known[name])
+    }
+    assert len(replaced) == 3
+    gone = {f"{name}_ci" for name in replaced}
+    assert gone < intervals
+    assert intervals & set(better.data_vars) == intervals - gone
+    for name in intervals - gone:
+        xr.testing.assert_identical(better[name], known[name])
+
+
 @pytest.mark.parametrize("apart", [1.0, 1e6, 1e12, 1e24, 1e100])
 def test_two_rows_have_no_error_of_a_density_bias(apart):
     """reliability.md 19: infinite where the weights of two rows were 1e24 apart."""

@@ -104,6 +104,8 @@ def of_deviation(
         ratios = 1 + np.stack([explained - left, explained + left]) / a
         # Where both are negative no variance is plausible with this mean.
         some = ratios[1] > 0
+        if not some.any():
+            continue
         a, ratios = a[some], ratios[:, some]
         out[k, 0] = np.sqrt(np.min(a / ratios[1]))
         out[k, 1] = np.sqrt(np.max(a / ratios[0])) if (ratios[0] > 0).all() else np.inf

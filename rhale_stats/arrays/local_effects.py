@@ -43,6 +43,8 @@ def central_step(x: FloatArray, precision: float) -> FloatArray:
 
 def offset(x: FloatArray, scale: float) -> FloatArray:
     """A = |x| / s, at least 1: by how much rounding of x exceeds that of its scale."""
+    if not scale:
+        return np.ones(len(x))
     return np.maximum(1.0, np.abs(x / scale))
 
 

@@ -19,6 +19,9 @@ REACH = 0.005
 # Windows apart from this share of the rows at each end are judged by themselves, too: coded
 # values and heavy tails would outweigh them.
 OUTER = 0.01
+# A gap between rows is at least this share of the range of the inner ones. It has at least the
+# other share of the rows on either side, those of a cell: the tails of distributions are no gaps.
+GAP, BESIDE = 0.1, 0.025
 # Pieces that a window is cut into, again and again.
 PIECES, CUTS = 16, 3
 # Swings over the range of the curve that count.
@@ -48,11 +51,25 @@ def windows(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     return left, right
 
 
+def inner(n: int, share: float) -> NDArray[np.bool_]:
+    """Which of the windows are apart from this share of them, at least one, at each end."""
+    at, outer = np.arange(n), max(1, round(share * n))
+    return np.asarray((at >= outer) & (at < n - outer))
+
+
 def strata(n: int) -> list[NDArray[np.bool_]]:
     """All windows, and those apart from the outer ones."""
-    at = np.arange(n)
-    outer = max(1, round(OUTER * n))
-    return [np.ones(n, dtype=np.bool_), (at >= outer) & (at < n - outer)]
+    return [np.ones(n, dtype=np.bool_), inner(n, OUTER)]
+
+
+def across_gaps(x: FloatArray, left: FloatArray, right: FloatArray) -> NDArray[np.bool_]:
+    """Which windows are mostly one gap between rows, and no narrow one; x ascends."""
+    gaps = np.append(np.diff(x), 0.0)
+    ends = np.column_stack([np.searchsorted(x, left, side="right") - 1, np.searchsorted(x, right)])
+    widest = np.maximum.reduceat(gaps, ends.ravel())[::2]
+    between = inner(len(x), BESIDE)
+    span = np.ptp(x[between]) if between.any() else 0.0
+    return np.asarray(between & (widest > (right - left) / 2) & (widest > GAP * span))
 
 
 def unexplained(

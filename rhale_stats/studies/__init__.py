@@ -33,6 +33,7 @@ STUDIES: dict[str, str] = {
     "regional-timing": "rhale_stats.studies.regional_timing",
     "correlated": "rhale_stats.studies.correlated",
     "pdp-ice": "rhale_stats.studies.pdp_ice",
+    "models": "rhale_stats.studies.models",
 }
 
 __all__ = ["STUDIES", "Options", "Output", "Scenario", "Study", "load", "names", "run"]

@@ -518,6 +518,8 @@ OF_PARAMETER: dict[str, Any] = {
     "scale": options("response", "logit", "decision"),
     "centering": options("mean", "start", "integral"),
     "missing": options("raise", "drop", "bin"),
+    "weighting": options("axis", "rows"),
+    "max_features": options(1, 24),
     "method": options("normal", "percentile", "basic", "bca", "studentized"),
     "kind": options("plain"),
     "scheme": options("multinomial", "bayesian", "poisson"),
@@ -710,7 +712,16 @@ REFUSED: dict[str, tuple[str, ...]] = {
     ),
     **dict.fromkeys(
         (
-            *("chains", "jobs", "max_bins", "max_depth", "min_obs", "n_bins", "n_columns"),
+            *(
+                "chains",
+                "jobs",
+                "max_bins",
+                "max_depth",
+                "max_features",
+                "min_obs",
+                "n_bins",
+                "n_columns",
+            ),
             *("n_draws", "n_folds", "n_grid", "n_permutations", "n_repeats", "n_resamples"),
             *("n_thresholds",),
         ),
@@ -735,7 +746,8 @@ REFUSED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         (
             *("adjust", "centering", "grid_kind", "kind", "loss", "method", "missing", "null"),
-            *("of", "scale", "scheme", "test", "thresholds", "weight_kind", "what", "dim"),
+            *("of", "scale", "scheme", "test", "thresholds", "weight_kind", "weighting", "what"),
+            *("dim",),
         ),
         (
             *("text", "empty text", "bytes", "fraction", "Dataset", "array", "list", "mapping"),
