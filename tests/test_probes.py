@@ -536,6 +536,15 @@ def test_noise_makes_no_jump():
     assert np.mean(sums.jump_of(noise)[1] > 0) < 0.05
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-155, 1.0, 1e155, 1e300])
+def test_steps_of_any_scale(scale):
+    """reliability.md 18: no square of x underflows or overflows."""
+    z = np.random.default_rng(0).normal(size=500)
+    assert_allclose(kernel.robust_scale(z * scale) / scale, kernel.robust_scale(z), rtol=1e-12)
+    step = kernel.central_step(z * scale, FLOAT32)
+    assert_allclose(step / scale, kernel.central_step(z, FLOAT32), rtol=1e-12)
+
+
 def test_the_scale_is_robust():
     rng = np.random.default_rng(0)
     x = rng.normal(size=20_000)
