@@ -16,7 +16,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 from tqdm import tqdm
 
-from rhale_stats import models
+from rhale_stats import models, probes
 from rhale_stats.arrays import accumulate
 from rhale_stats.arrays import categories as kernel
 from rhale_stats.arrays import moments as sums
@@ -393,6 +393,7 @@ def level_effects(
         delay=PROGRESS_DELAY,
     )
     parts = [_differences(quotients, position, one) for position, one in bar]
+    probes.check_answers(quotients)
     _warn_of_unused(ordered)
     x = np.array([np.where(one.code < 0, np.nan, one.code) for one in ordered]).T
     return _labelled(X, table, positions, x, parts, weight, weight_kind, quotients, ordered, orders)

@@ -269,7 +269,8 @@ def local_effects(
     if model is not None or kind != "jacobian":
         quotients = models.DifferenceQuotients(model, table, output, scale)
         probes.check_answers(quotients)
-    request = _Request(table, kind, method == "auto", bins, weight, quotients, derivatives)
+    counted = weight_kind == "frequency"
+    request = _Request(table, kind, method == "auto", bins, weight, counted, quotients, derivatives)
     bar = tqdm(
         positions,
         "local effects",
@@ -312,6 +313,7 @@ class _Request:
     auto: bool
     bins: BinRule | None
     weight: FloatArray | None
+    counted: bool
     quotients: models.DifferenceQuotients | None
     derivatives: Mapping[int, models.Differences]
     jumping: list[tuple[str, probes.Probe]] = field(default_factory=list)
@@ -331,7 +333,8 @@ class _Request:
             quotients = self.quotients.at(there)
             if kind == "finite_difference":
                 weight = None if self.weight is None else self.weight[there]
-                found = quotients.finite(position, difference_edges(self.bins, name, own, weight))
+                edges = difference_edges(self.bins, name, own, weight, counted=self.counted)
+                found = quotients.finite(position, edges)
             else:
                 found = quotients.central(position)
         if kind == "central_difference" and probed is not None:
@@ -431,7 +434,12 @@ def _check_weight(
 
 
 def difference_edges(
-    rule: BinRule | None, name: str, x: FloatArray, weight: FloatArray | None
+    rule: BinRule | None,
+    name: str,
+    x: FloatArray,
+    weight: FloatArray | None,
+    *,
+    counted: bool = False,
 ) -> FloatArray:
     """Edges of the cells that slopes are taken across, math [2].
 
@@ -447,10 +455,12 @@ def difference_edges(
         return np.array([low])
     if rule is None or isinstance(rule, SEARCHING):
         most = MOST_CELLS if rule is None else rule.max_bins
-        values, n_rows = np.unique(own, return_counts=True)
-        if len(values) <= most + 1 and n_rows.min() >= ROWS_OF_A_VALUE:
+        # Rows that are counted stand for as many alike.
+        repeats = np.ones(len(own)) if weight is None or not counted else weight[weight > 0]
+        values, of_row = np.unique(own, return_inverse=True)
+        if len(values) <= most + 1 and np.bincount(of_row, repeats).min() >= ROWS_OF_A_VALUE:
             return values
-        n_cells = int(min(max(len(own) // ROWS_OF_A_CELL, LEAST_CELLS), most))
+        n_cells = int(min(max(repeats.sum() // ROWS_OF_A_CELL, LEAST_CELLS), most))
         edges = binning.quantile_edges(own, n_cells, counts)
         return np.concatenate([[low], edges[(edges > low) & (edges < high)], [high]])
     axis = rule.cells(Column(name, own, low, high, counts))
@@ -1217,14 +1227,7 @@ def _estimates(
     variance = sums.variance(bins, ddof)
     heterogeneity = np.sqrt(variance)
     curve, offset = _curve(pieces if along is None else _pieces(along), edges, centering)
-    # The spread, on the bins that the curve can be accumulated over.
-    known = np.isfinite(curve)
-    there = known[:-1] & known[1:]
-    spread, width = heterogeneity[there], np.diff(edges)[there]
-    std, std_sum = np.full((2, n_bins + 1), np.nan)
-    if known.any():
-        std[known] = accumulate.curve_std(spread, width)
-        std_sum[known] = accumulate.curve_std_sum(spread, width)
+    std, std_sum = spread_along(curve, heterogeneity, np.diff(edges))
     estimates: dict[str, FloatArray | float] = {
         "effect": effect,
         "heterogeneity": heterogeneity,
@@ -1267,6 +1270,19 @@ def _estimates(
                 "cell_x_covariance": along.x_covariance,
             }
     return estimates
+
+
+def spread_along(
+    curve: FloatArray, heterogeneity: FloatArray, width: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """``curve_std`` and ``curve_std_sum``, at the edges where the curve is known."""
+    known = np.isfinite(curve)
+    there = known[:-1] & known[1:]
+    std, std_sum = np.full((2, len(curve)), np.nan)
+    if known.any():
+        std[known] = accumulate.curve_std(heterogeneity[there], width[there])
+        std_sum[known] = accumulate.curve_std_sum(heterogeneity[there], width[there])
+    return std, std_sum
 
 
 def _pieces(cells: fine.Cells) -> accumulate.Pieces:

@@ -113,9 +113,9 @@ def std_error(
     local : Dataset, optional
         What ``effect`` was made from; needed with ``groups`` only.
     groups : array_like of shape (n_rows,), optional
-        Rows of one group depend on each other: standard errors are robust against that, by the
-        influences of whole groups (Liang and Zeger 1986; factor G / (G - 1) (N - 1) / (N - p) for G
-        groups and p means and slopes).
+        Group of every row; a Series goes by its labels. Rows of one group depend on each other:
+        standard errors are robust against that, by the influences of whole groups (Liang and Zeger
+        1986; factor G / (G - 1) (N - 1) / (N - p) for G groups and p means and slopes).
 
     Returns
     -------
@@ -137,10 +137,11 @@ def std_error(
     ------
     ValueError
         ``effect`` was made with ``std_error_moments=False``, or is no effect; ``groups`` without
-        ``local``, of another length, fewer than two, or no more than a mean, or a mean and a slope,
-        in some bin.
+        ``local``, of another length, missing in some row, fewer than two, or no more than a mean,
+        or a mean and a slope, in some bin; ``local`` of another model, of other rows, or of
+        another output or scale.
     TypeError
-        ``effect`` is no Dataset.
+        ``effect`` or ``local`` is no Dataset.
 
     Notes
     -----
@@ -674,8 +675,8 @@ def confint(
     Raises
     ------
     ValueError
-        Unknown ``method``, one that needs ``boot``, ``boot`` of other bins, ``level`` outside
-        (0, 1).
+        Unknown ``method``, one that needs ``boot``, ``boot`` of other bins, of other rows or of
+        another model, ``level`` outside (0, 1).
 
     Notes
     -----

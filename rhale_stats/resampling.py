@@ -110,7 +110,8 @@ def bootstrap(
         Rows with replacement, as many as there are (Efron 1979); exponential weights, with which no
         bin is ever empty (Rubin 1981); every row a Poisson number of times.
     groups : array_like of shape (n_rows,), optional
-        Rows of one group are drawn together: rows that depend on each other.
+        Rows of one group are drawn together: rows that depend on each other. A Series goes by its
+        labels.
     strata : array_like of shape (n_rows,), optional
         As many rows, or groups, are drawn of every stratum as there are.
     rebin : bool, default False
@@ -162,8 +163,8 @@ def bootstrap(
     ------
     ValueError
         ``n_resamples`` is no multiple of ``chains``; ``local`` is not what ``effect`` was made
-        from; groups or strata of another length, a group in two strata; ``studentize`` where there
-        is no standard error to take; ``rebin`` with frequency weights.
+        from; groups or strata of another length or missing in some row, a group in two strata;
+        ``studentize`` where there is no standard error to take; ``rebin`` with frequency weights.
     TypeError
         ``local`` or ``effect`` is no Dataset.
 
@@ -793,7 +794,7 @@ def _evaluated(effect: xr.Dataset, grid: FloatArray) -> dict[str, FloatArray]:
     """Effect, heterogeneity and curve at points of (feature, grid); NaN outside the bins."""
     out = {name: np.full(grid.shape, np.nan) for name in ("effect", "heterogeneity", "curve")}
     # Selecting a feature takes its time with every variable that there is.
-    needed = (*out, "slope", "curve_offset", "cell_effect", "cell_share")
+    needed = (*out, "slope", "curve_offset", "cell_effect", "cell_share", "cell_value")
     effect = effect[[name for name in needed if name in effect]]
     for number in np.flatnonzero(effect["n_bins"].values):
         row, z = one_feature(effect, int(number)), grid[number]

@@ -58,6 +58,11 @@ CHOSEN_BINS = (
     "Bin edges were chosen on the same rows, which makes intervals of bin effects too narrow: "
     "honest=True removes this."
 )
+# What a bias of the heterogeneity does to the curve, and what removes that of the curve.
+UNBIASED_CURVE = (
+    "Effects are averages along the axis: the heterogeneity is biased, and the curve is not."
+)
+REMEDY = "weighting='axis' removes it."
 FIXED = "Standard errors treat the model and the bin edges as fixed."
 # What `_kind` calls trees of regions, and the drops of all pairs of columns.
 REGIONS, INTERACTIONS = "regions", "interaction matrix"
@@ -1304,10 +1309,10 @@ def _bin_table(
     wald = _wald_heads(table, "effect", bounds)
     heads = ["rows", *wald.values(), "heterog.", "std err"]
     numbers = ["heterogeneity", "heterogeneity_se"]
-    meanings = [
-        "effect: mean of the local effects of the rows in the bin; heterog.: their standard "
-        "deviation.",
-    ]
+    average = "average of the local effects along the bin"
+    if is_categorical(row) or not _along_axis(row):
+        average = "mean of the local effects of the rows in the bin"
+    meanings = [f"effect: {average}; heterog.: standard deviation of those of its rows."]
     if "slope" in table and table["slope"].any():
         heads += ["slope", "std err"]
         numbers += ["slope", "slope_se"]
@@ -1387,7 +1392,7 @@ def _interval_notes(effect: xr.Dataset) -> list[str]:
 
 def _bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTable, list[str]]:
     """What `check_unbiased` found: a line a feature, or a line a bin."""
-    title = "Bias of the heterogeneity"
+    title, along = "Bias of the heterogeneity", _along_axis(effect)
     adjust = effect["bin_error_pvalue_adjusted"].attrs["adjust"]
     notes = [
         "bin error: variance of the mean effect within the bin, which is included in the variance "
@@ -1395,16 +1400,8 @@ def _bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
         f"neighbouring rows. P: von Neumann test of no bin error, adjusted ({adjust}).",
     ]
     if feature is None:
-        heads = [
-            "bins",
-            "tested",
-            "biased",
-            "> std err",
-            "share",
-            "within",
-            "smallest P",
-            "curve bias",
-        ]
+        heads = ["bins", "tested", "biased", "> std err", "share", "within", "smallest P"]
+        heads += [] if along else ["curve bias"]
         lines = []
         for name in feature_names(effect):
             row = one_feature(effect, name)
@@ -1424,20 +1421,25 @@ def _bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
                     if known.any()
                     else "",
                     _pvalue(np.nanmin(pvalue)) if np.isfinite(pvalue).any() else "",
-                    _number(_curve_bias(row)),
+                    *([] if along else [_number(_curve_bias(row))]),
                 ]
             )
         notes.append(
             "biased: bins where P is below "
             f"{effect['verdict'].attrs['significance']:g}; > std err: where the bias also exceeds "
             "the standard error of the heterogeneity; share: of the variance along the axis that "
-            "is bin error. curve bias: the largest bias of the curve, in units of the output, from "
-            "bins whose rows are denser on the side where the effect is larger or smaller; bin "
-            "error alone does not bias the curve."
+            "is bin error."
+        )
+        notes.append(
+            UNBIASED_CURVE
+            if along
+            else "curve bias: the largest bias of the curve, in units of the output, where rows "
+            f"are denser on one side of a bin; bin error alone does not bias the curve. {REMEDY}"
         )
         return SimpleTable(lines, heads, feature_names(effect), title, txt_fmt=fmt_params), notes
     heads = ["sigma2*", "within", "bin error", "std err", "share", "RVN", "P", "rank P"]
-    heads += ["density bias", "std err", "verdict"]
+    heads += ["verdict"] if along else ["density bias", "std err", "verdict"]
+    density = () if along else ("density_bias", "density_bias_se")
     row = one_feature(effect, feature)
     lines = [
         [
@@ -1449,25 +1451,31 @@ def _bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
             _number(float(line["von_neumann_ratio"])),
             _pvalue(float(line["bin_error_pvalue_adjusted"])),
             _pvalue(float(line["rank_pvalue_adjusted"])),
-            _number(float(line["density_bias"])),
-            _number(float(line["density_bias_se"])),
+            *(_number(float(line[name])) for name in density),
             str(line["verdict"].values),
         ]
         for line in (row.isel(bin=k) for k in range(row.sizes["bin"]))
     ]
     notes.append(
-        "sigma2*: variance of the local effects; density bias: bias of the effect, and of the "
-        "curve per unit of the feature, where rows are denser on one side of the bin; bin error "
-        f"alone does not bias the curve. Bins of fewer than {TESTED_ROWS} rows are not tested."
+        f"sigma2*: variance of the local effects. Bins of fewer than {TESTED_ROWS} rows are not "
+        f"tested."
+    )
+    notes.append(
+        UNBIASED_CURVE
+        if along
+        else "density bias: bias of the effect, and of the curve per unit of the feature, where "
+        f"rows are denser on one side of the bin; bin error alone does not bias the curve. {REMEDY}"
     )
     return SimpleTable(lines, heads, _labels(row), title, txt_fmt=fmt_params), notes
 
 
+def _along_axis(effect: xr.Dataset) -> bool:
+    """Whether effects are averages along their bin, which do not depend on where the rows are."""
+    return str(effect.attrs.get("weighting", "rows")) == "axis"
+
+
 def _curve_bias(row: xr.Dataset) -> float:
     """The largest bias of the zero-start curve of one feature, from denser sides of its bins."""
-    if row.attrs.get("weighting", "rows") != "rows":
-        # Averages along the axis do not depend on where the rows are.
-        return 0.0
     of_bins = np.where(meaning.is_alike(row), 0.0, row["density_bias"].values)
     steps = of_bins * np.diff(row["edge_value"].values)
     known = np.isfinite(steps)
@@ -1539,7 +1547,8 @@ def _warnings(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     return [
         f"Warning: the effect changes within bins of {named}: their heterogeneity is biased "
         f"upwards by more than its standard error. Use narrower bins, or debias(effect, "
-        f"check_unbiased(local, effect)); the check also gives the bias of the curve."
+        f"check_unbiased(local, effect))."
+        + ("" if _along_axis(effect) else " The check also gives the bias of the curve.")
     ]
 
 

@@ -34,6 +34,7 @@ from rhale_stats.effects import (
     map_features,
     own_columns,
     resolution,
+    spread_along,
 )
 from rhale_stats.identity import check_same_output, fingerprint_of, model_facts
 from rhale_stats.inference import ADJUSTMENTS, adjusted, std_error
@@ -428,14 +429,13 @@ def _spread(row: xr.Dataset) -> Estimates:
         names = ("curve_std", "curve_std_sum", "heterogeneity_index", "heterogeneity_output")
         return dict.fromkeys(names, np.nan)
     share, width = row["weight_share"].values, np.diff(row["edge_value"].values)
-    here = accumulate.known_stretch(share)
     x_variance = accumulate.total_variance(
         row["x_mean"].values, row["x_variance"].values, share, row["n_effective"].values
     )
-    spread = (within[here], width[here])
+    std, std_sum = spread_along(row["curve"].values, within, width)
     return {
-        "curve_std": accumulate.at_edges(accumulate.curve_std(*spread), here, n_bins),
-        "curve_std_sum": accumulate.at_edges(accumulate.curve_std_sum(*spread), here, n_bins),
+        "curve_std": std,
+        "curve_std_sum": std_sum,
         "heterogeneity_index": float(np.nansum(within**2 * width)),
         "heterogeneity_output": accumulate.heterogeneity_output(within**2, x_variance, share),
     }

@@ -292,12 +292,12 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
                 "n_columns",
                 "n_draws",
             ),
-            *("n_permutations", "n_repeats", "n_resamples", "n_thresholds"),
+            *("n_repeats", "n_resamples", "n_thresholds"),
         ),
         _at_least(1),
     ),
     **dict.fromkeys(("n_folds", "n_grid"), _at_least(2)),
-    **dict.fromkeys(("ddof", "degree", "max_depth"), _at_least(0)),
+    **dict.fromkeys(("ddof", "degree", "max_depth", "n_permutations"), _at_least(0)),
     **dict.fromkeys(
         (
             *("contour", "honest", "keep_answers", "normalize", "pairwise", "progress", "rebin"),

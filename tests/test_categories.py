@@ -366,11 +366,12 @@ def test_the_model_gets_columns_as_they_are_and_is_asked_three_times_a_row(monke
 
     whole = rs.ale(f, frame, features=["c", "b"], order={"c": LEVELS})
     middle = int(frame["c"].isin(["b", "c"]).sum())
-    assert sum(asked) == (2 * 300 + middle) + 2 * 300
+    # Three calls at the end see whether the model answers the same each time.
+    assert sum(asked) == (2 * 300 + middle) + 2 * 300 + (300 + 300 + 150)
     monkeypatch.setattr(models, "BATCH_ROWS", 64)
     asked.clear()
     parts = rs.ale(f, frame, features=["c", "b"], order={"c": LEVELS})
-    assert max(asked) == 64
+    assert max(asked[:-3]) == 64
     np.testing.assert_array_equal(parts["curve_cov"], whole["curve_cov"])
 
 

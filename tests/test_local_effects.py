@@ -529,6 +529,18 @@ class TestCells:
         assert counts.min() >= n // expected - 1
         assert local["cell_value"].dims == ("feature", "cell_edge")
 
+    def test_counted_rows_have_the_cells_of_repeated_ones(self, rng):
+        for x in (rng.normal(size=60), rng.integers(0, 4, 20).astype(float)):
+            counts = rng.integers(0, 6, len(x))
+            arguments = {"features": 0, "method": "finite_difference"}
+            counted = rs.local_effects(
+                lambda X: X[:, 0], x[:, None], weights=counts, weight_kind="frequency", **arguments
+            )
+            repeated = rs.local_effects(
+                lambda X: X[:, 0], np.repeat(x, counts)[:, None], **arguments
+            )
+            np.testing.assert_array_equal(self.edges(counted), self.edges(repeated))
+
     @pytest.mark.parametrize("method", ["auto", "finite_difference"])
     def test_levels_of_a_discrete_column_are_the_edges(self, rng, method):
         """users.md 5: the curve gains what the output does, 4² - 0², whatever the rows are."""
