@@ -1466,6 +1466,7 @@ def effects_of(
             **{
                 name: variable(name, array, **facts.get(name, {})) for name, array in arrays.items()
             },
+            **{name: variable(name, array) for name, array in fine_edges.items()},
             "local_effect_error": local["local_effect_error"],
             **{name: local[name] for name in handed_on if name in local},
         },
@@ -1488,7 +1489,14 @@ def effects_of(
                 {"long_name": "right edge of the bin", "units": X_UNITS},
             ),
             "edge_value": variable("edge_value", edges),
-            **{name: variable(name, array) for name, array in fine_edges.items()},
+            **(
+                {
+                    "cell": ("cell", np.arange(n_cells), {"long_name": "cell of the curve"}),
+                    "cell_edge": ("cell_edge", np.arange(n_cells + 1), {"long_name": "its edge"}),
+                }
+                if fine_edges
+                else {}
+            ),
         },
         {
             "method": method,
