@@ -692,7 +692,8 @@ def confint(
 
     Percentile intervals are too narrow in small samples: they ignore that the variance is
     estimated, and with some schemes replicates vary less than the estimate does. "percentile",
-    "basic" and "bca" are therefore expanded (Hesterberg 2015): replicates are cut at :math:`\Phi(\mp t / \sqrt s)`, "bca" before it corrects
+    "basic" and "bca" are therefore expanded (Hesterberg 2015): replicates are cut at
+    :math:`\Phi(\mp t / \sqrt s)`, "bca" before it corrects
     for bias and acceleration. t is the quantile that "normal" has there (with groups, that of their
     number less one), s the part of the unbiased variance of a mean that replicates have: 1 - H / N
     for "multinomial" of N rows, or groups, in H strata; (n - 1) / (n + 1) for "bayesian" in a bin
