@@ -149,8 +149,8 @@ def bootstrap(
         its rows is drawn. With ``studentize`` also standard errors, ``effect_se``,
         ``heterogeneity_se``, ``curve_se`` and ``average_effect_se``. Coordinates as in ``effect``.
         With ``rebin``: ``effect``, ``heterogeneity`` and ``curve`` over (chain, draw, feature,
-        grid) at ``grid_value``, ``n_bins`` of every replicate, and ``edge_frequency`` (feature, grid_cell):
-        the share of replicates with an edge in the cell between two points of the grid. Of a
+        grid) at ``grid_value``, ``n_bins`` of every replicate, and ``edge_frequency`` (feature,
+        grid_cell): the share of replicates with an edge in the cell between two points of the grid. Of a
         surface: ``second_effect`` (chain, draw, bin_a, bin_b), NaN in cells that a replicate left
         without rows, ``n_filled`` (chain, draw), their number, and ``surface`` (chain, draw,
         edge_a, edge_b), these cells filled as `ale2` fills them. Of H-statistics: ``h2``, ``h``,
