@@ -570,10 +570,11 @@ def compare(
     these two models differ on average over the rows, not that refitted models would. It is NaN,
     with a ``reason``, where the difference has no standard error.
 
-    Between edges constant bins make the difference straight; linear ones make it, and its error, a
-    parabola. A straight line between quarters misses a sixteenth of its bulge. The evaluation
-    points depend on the bin edges only: data-driven points, such as the extremum of the estimated
-    difference, would inflate the type I error (math [31]).
+    The evaluation points are the edges of the bins of both curves, and three quarters between two
+    edges where either curve bends between them (linear bins, or several cells). A straight line
+    between quarters misses a sixteenth of the bulge of a parabola. The points depend on the edges
+    only: data-driven points, such as the extremum of the estimated difference, would inflate the
+    type I error (math [31]).
 
     Degrees of freedom are those of Welch and Satterthwaite at every point; of pairs the smaller of
     the two curves'. Band and test take the smallest of all points.

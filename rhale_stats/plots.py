@@ -151,8 +151,8 @@ def plot_effect(
     The upper panel shows the curve with a band of plus and minus its heterogeneity and, dashed, a
     pointwise 95 % interval. The lower panel shows the effect of every bin with plus and minus its
     heterogeneity and, as a thicker bar, a 95 % interval; with ``local`` also a violin of the local
-    effects in every bin, and a rug of the feature's values. In a linear bin the curve is a parabola
-    and the effect a sloped line, with its bars in the middle. What `confint` or `confband` added is
+    effects in every bin, and a rug of the feature's values. In a linear bin the effect is a sloped
+    line, with its bars in the middle. What `confint` or `confband` added is
     drawn as they made it: other intervals in place of these, and simultaneous bands, as thin lines
     along the curve and thin ends of the bars.
 
