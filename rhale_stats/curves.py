@@ -179,9 +179,7 @@ def curve_of(row: xr.Dataset) -> Curve:
     """The curve of one feature, from its cells where it has them."""
     if not has_cells(row):
         return Curve(row["edge_value"].values, row["curve"].values, slopes(row))
-    n_cells = cell_count(row)
-    edges = row["cell_value"].values[: n_cells + 1]
-    here = accumulate.known_stretch(row["cell_share"].values[:n_cells])
-    edges = edges[here.start : here.stop + 1]
-    zero_start = accumulate.accumulate(row["cell_effect"].values[here], np.diff(edges))
-    return Curve(edges, zero_start - float(row["curve_offset"]), np.zeros(here.stop - here.start))
+    n_edges = cell_count(row) + 1
+    edges, values = (row[name].values[:n_edges] for name in ("cell_value", "cell_curve"))
+    known = np.isfinite(values)
+    return Curve(edges[known], values[known], np.zeros(max(int(known.sum()) - 1, 0)))
