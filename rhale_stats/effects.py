@@ -634,7 +634,8 @@ def rhale(
         What the effect of a bin is. "axis": the average of mu(z) along the axis (math [12]), by
         fine cells; the curve is accumulated from these and does not depend on the bins. "rows":
         the mean over the rows of the bin, which the paper writes (math [5]). The two differ where
-        rows crowd at one end of a bin in which the effect moves; the curve by rows is then biased.
+        rows are denser at one end of a bin in which the effect changes; the curve by rows is then
+        biased.
     std_error_moments : bool, default True
         Take the moments of higher order that `std_error` needs for the heterogeneity and for a
         curve centred at its mean. They need a second pass over the rows.
@@ -1227,14 +1228,7 @@ def _estimates(
     variance = sums.variance(bins, ddof)
     heterogeneity = np.sqrt(variance)
     curve, offset = _curve(pieces if along is None else _pieces(along), edges, centering)
-    # The spread, on the bins that the curve can be accumulated over.
-    known = np.isfinite(curve)
-    there = known[:-1] & known[1:]
-    spread, width = heterogeneity[there], np.diff(edges)[there]
-    std, std_sum = np.full((2, n_bins + 1), np.nan)
-    if known.any():
-        std[known] = accumulate.curve_std(spread, width)
-        std_sum[known] = accumulate.curve_std_sum(spread, width)
+    std, std_sum = spread_along(curve, heterogeneity, np.diff(edges))
     estimates: dict[str, FloatArray | float] = {
         "effect": effect,
         "heterogeneity": heterogeneity,
@@ -1277,6 +1271,19 @@ def _estimates(
                 "cell_x_covariance": along.x_covariance,
             }
     return estimates
+
+
+def spread_along(
+    curve: FloatArray, heterogeneity: FloatArray, width: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """``curve_std`` and ``curve_std_sum``, at the edges where the curve is known."""
+    known = np.isfinite(curve)
+    there = known[:-1] & known[1:]
+    std, std_sum = np.full((2, len(curve)), np.nan)
+    if known.any():
+        std[known] = accumulate.curve_std(heterogeneity[there], width[there])
+        std_sum[known] = accumulate.curve_std_sum(heterogeneity[there], width[there])
+    return std, std_sum
 
 
 def _pieces(cells: fine.Cells) -> accumulate.Pieces:
@@ -1459,6 +1466,7 @@ def effects_of(
             **{
                 name: variable(name, array, **facts.get(name, {})) for name, array in arrays.items()
             },
+            **{name: variable(name, array) for name, array in fine_edges.items()},
             "local_effect_error": local["local_effect_error"],
             **{name: local[name] for name in handed_on if name in local},
         },
@@ -1481,7 +1489,14 @@ def effects_of(
                 {"long_name": "right edge of the bin", "units": X_UNITS},
             ),
             "edge_value": variable("edge_value", edges),
-            **{name: variable(name, array) for name, array in fine_edges.items()},
+            **(
+                {
+                    "cell": ("cell", np.arange(n_cells), {"long_name": "cell of the curve"}),
+                    "cell_edge": ("cell_edge", np.arange(n_cells + 1), {"long_name": "its edge"}),
+                }
+                if fine_edges
+                else {}
+            ),
         },
         {
             "method": method,
@@ -1504,8 +1519,9 @@ def effects_of(
 def predict(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> xr.DataArray:
     """Evaluate the curve of one feature, NaN outside the range of the rows; or a surface of two.
 
-    Within a bin the curve is linear, and a parabola where the effect has a slope. A surface is
-    bilinear within a cell of numbers, and taken by level.
+    The curve is linear between the edges of the cells that it is accumulated from, math [7]. With
+    ``weighting="rows"`` these are the bins, and the curve is a parabola where the effect has a
+    slope. A surface is bilinear within a cell of numbers, and taken by level.
 
     Parameters
     ----------

@@ -7,7 +7,8 @@ Local effects, dims (obs, feature): ``x``, ``local_effect``, perhaps ``weight`` 
 
 Effects, dims (feature, bin) and (feature, edge): ``effect``, ``heterogeneity``, ``n_obs``,
 ``curve`` and the rest of `EFFECT_VARIABLES`. Features have different numbers of bins: what lies
-beyond a feature's ``n_bins`` is NaN (``n_obs`` 0).
+beyond a feature's ``n_bins`` is NaN (``n_obs`` 0). The attribute ``row_fingerprint`` tells the rows
+and the local effects that an effect was made from, so that others are refused; see `identity`.
 """
 
 from __future__ import annotations
@@ -450,6 +451,8 @@ def check_curves(effect: object, parameter: str, maker: str) -> xr.Dataset:
     _check_parts(found, parameter, maker, (), EFFECT_COORDINATES, ("centering",))
     for name, dims in (("effect", ("feature", "bin")), ("curve", ("feature", "edge"))):
         _check_dims(found[name], parameter, dims)
+    if "cell_effect" in found and "cell_value" not in found:
+        _lacks(parameter, maker, "variable cell_value, the edges of the cells of its curve")
     if not found.sizes["feature"]:
         raise ValueError(f"{parameter} must have at least one feature; got none.")
     found = in_order(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -58,6 +58,11 @@ CHOSEN_BINS = (
     "Bin edges were chosen on the same rows, which makes intervals of bin effects too narrow: "
     "honest=True removes this."
 )
+# What a bias of the heterogeneity does to the curve, and what removes that of the curve.
+UNBIASED_CURVE = (
+    "Effects are averages along the axis: the heterogeneity is biased, and the curve is not."
+)
+REMEDY = "weighting='axis' removes it."
 FIXED = "Standard errors treat the model and the bin edges as fixed."
 # What `_kind` calls trees of regions, and the drops of all pairs of columns.
 REGIONS, INTERACTIONS = "regions", "interaction matrix"
@@ -74,6 +79,8 @@ ABOVE_ONE = "> 1"
 MOST_PAIRS = 15
 # Before a node in print, once for every split above it.
 INDENT = "|  "
+# Lines of a table, the heads of its columns, and what stands before each line.
+Body: TypeAlias = tuple[list[list[str]], list[str], list[str]]
 # R's marks of p-values.
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
 # What `tidy` shows of a check, where one was made.
@@ -160,10 +167,10 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     >>> effect = rs.rhale(local, bins=rs.EqualWidthBins(2))
     >>> rs.tidy(effect)[["term", "bin", "n_obs", "estimate", "std_error"]].round(2)
       term  bin  n_obs  estimate  std_error
-    0   x0    0    218      2.20       0.16
-    1   x0    1    282      1.82       0.13
-    2   x1    0    256      0.48       0.14
-    3   x1    1    244      0.08       0.15
+    0   x0    0    218      2.11       0.16
+    1   x0    1    282      1.78       0.13
+    2   x1    0    256      0.54       0.15
+    3   x1    1    244      0.13       0.15
     """
     effect = _turned(effect)
     if second_order.is_surface(effect):
@@ -525,7 +532,9 @@ def summary(
         title = f"{_method(effect)}: effect of {of} on {_output(effect)}"
         body, meanings, reasons = _bin_table(effect, name, bounds, level)
     of_error = "average_effect" if feature is None else "effect"
-    tables = [_header(effect, title, body, _source(effect, of_error)), body]
+    cells, title = _header(effect, title, _source(effect, of_error))
+    lines, heads, stubs = body
+    tables = _with_facts(cells, title, lines, heads, stubs)
     if feature is not None and is_categorical(one_feature(effect, feature)):
         row = one_feature(effect, feature)
         tables.append(_level_table(row, level))
@@ -1213,8 +1222,8 @@ def _profile_summary(profile: xr.Dataset, feature: str | int | None, level: floa
 # --- effects --------------------------------------------------------------------------------------
 
 
-def _header(effect: xr.Dataset, title: str, body: SimpleTable, source: str) -> SimpleTable:
-    """Facts above the table, as wide as the table."""
+def _header(effect: xr.Dataset, title: str, source: str) -> tuple[list[list[str]], str]:
+    """Facts above the table, and its title."""
     attrs = effect.attrs
     if "region_rule" in effect.coords:
         title = f"{title}, where {effect['region_rule'].values}"
@@ -1223,7 +1232,7 @@ def _header(effect: xr.Dataset, title: str, body: SimpleTable, source: str) -> S
         ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
         ["Uncertainty:", meaning.uncertainty(source), "", ""],
     ]
-    return _facts(cells, title, body)
+    return cells, title
 
 
 def _with_facts(
@@ -1266,7 +1275,7 @@ def _facts(cells: list[list[str]], title: str, body: SimpleTable) -> SimpleTable
 
 def _feature_table(
     effect: xr.Dataset, bounds: list[str], level: float
-) -> tuple[SimpleTable, list[str], list[str]]:
+) -> tuple[Body, list[str], list[str]]:
     """A line a feature; what its columns mean, and why some are blank or 0."""
     table = glance(effect, level=level)
     wald = _wald_heads(table, "avg effect", bounds)
@@ -1291,23 +1300,23 @@ def _feature_table(
         "deviation of the feature, to compare features; it is not a part of the variance of the "
         "output, and can be larger.",
     ]
-    body = SimpleTable(rows, heads, table["term"].tolist(), txt_fmt=fmt_params)
-    return body, meanings, _because(table["term"].tolist(), _reasons(table))
+    names = table["term"].tolist()
+    return (rows, heads, names), meanings, _because(names, _reasons(table))
 
 
 def _bin_table(
     effect: xr.Dataset, name: str, bounds: list[str], level: float
-) -> tuple[SimpleTable, list[str], list[str]]:
+) -> tuple[Body, list[str], list[str]]:
     """A line a bin; what its columns mean, and why some are 0."""
     row = one_feature(effect, name)
     table = tidy(effect.sel(feature=[name]), level=level)
     wald = _wald_heads(table, "effect", bounds)
     heads = ["rows", *wald.values(), "heterog.", "std err"]
     numbers = ["heterogeneity", "heterogeneity_se"]
-    meanings = [
-        "effect: mean of the local effects of the rows in the bin; heterog.: their standard "
-        "deviation.",
-    ]
+    average = "average of the local effects along the bin"
+    if is_categorical(row) or not _along_axis(row):
+        average = "mean of the local effects of the rows in the bin"
+    meanings = [f"effect: {average}; heterog.: standard deviation of those of its rows."]
     if "slope" in table and table["slope"].any():
         heads += ["slope", "std err"]
         numbers += ["slope", "slope_se"]
@@ -1326,7 +1335,7 @@ def _bin_table(
     reasons = meaning.of_bins(row)
     if not rows:
         rows, meanings = [["constant"] + [""] * (len(heads) - 1)], ["The feature does not vary."]
-    body = SimpleTable(rows, heads, _labels(row), txt_fmt=fmt_params)
+    body = rows, heads, _labels(row)
     if len(set(reasons)) == 1:
         return body, meanings, _because(["all bins"], reasons[:1])
     return body, meanings, _because(_labels(row)[: len(reasons)], reasons)
@@ -1387,7 +1396,7 @@ def _interval_notes(effect: xr.Dataset) -> list[str]:
 
 def _bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTable, list[str]]:
     """What `check_unbiased` found: a line a feature, or a line a bin."""
-    title = "Bias of the heterogeneity"
+    title, along = "Bias of the heterogeneity", _along_axis(effect)
     adjust = effect["bin_error_pvalue_adjusted"].attrs["adjust"]
     notes = [
         "bin error: variance of the mean effect within the bin, which is included in the variance "
@@ -1395,16 +1404,8 @@ def _bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
         f"neighbouring rows. P: von Neumann test of no bin error, adjusted ({adjust}).",
     ]
     if feature is None:
-        heads = [
-            "bins",
-            "tested",
-            "biased",
-            "> std err",
-            "share",
-            "within",
-            "smallest P",
-            "curve bias",
-        ]
+        heads = ["bins", "tested", "biased", "> std err", "share", "within", "smallest P"]
+        heads += [] if along else ["curve bias"]
         lines = []
         for name in feature_names(effect):
             row = one_feature(effect, name)
@@ -1424,20 +1425,25 @@ def _bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
                     if known.any()
                     else "",
                     _pvalue(np.nanmin(pvalue)) if np.isfinite(pvalue).any() else "",
-                    _number(_curve_bias(row)),
+                    *([] if along else [_number(_curve_bias(row))]),
                 ]
             )
         notes.append(
             "biased: bins where P is below "
             f"{effect['verdict'].attrs['significance']:g}; > std err: where the bias also exceeds "
             "the standard error of the heterogeneity; share: of the variance along the axis that "
-            "is bin error. curve bias: the largest bias of the curve, in units of the output, from "
-            "bins whose rows are denser on the side where the effect is larger or smaller; bin "
-            "error alone does not bias the curve."
+            "is bin error."
+        )
+        notes.append(
+            UNBIASED_CURVE
+            if along
+            else "curve bias: the largest bias of the curve, in units of the output, where rows "
+            f"are denser on one side of a bin; bin error alone does not bias the curve. {REMEDY}"
         )
         return SimpleTable(lines, heads, feature_names(effect), title, txt_fmt=fmt_params), notes
     heads = ["sigma2*", "within", "bin error", "std err", "share", "RVN", "P", "rank P"]
-    heads += ["density bias", "std err", "verdict"]
+    heads += ["verdict"] if along else ["density bias", "std err", "verdict"]
+    density = () if along else ("density_bias", "density_bias_se")
     row = one_feature(effect, feature)
     lines = [
         [
@@ -1449,25 +1455,31 @@ def _bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
             _number(float(line["von_neumann_ratio"])),
             _pvalue(float(line["bin_error_pvalue_adjusted"])),
             _pvalue(float(line["rank_pvalue_adjusted"])),
-            _number(float(line["density_bias"])),
-            _number(float(line["density_bias_se"])),
+            *(_number(float(line[name])) for name in density),
             str(line["verdict"].values),
         ]
         for line in (row.isel(bin=k) for k in range(row.sizes["bin"]))
     ]
     notes.append(
-        "sigma2*: variance of the local effects; density bias: bias of the effect, and of the "
-        "curve per unit of the feature, where rows are denser on one side of the bin; bin error "
-        f"alone does not bias the curve. Bins of fewer than {TESTED_ROWS} rows are not tested."
+        f"sigma2*: variance of the local effects. Bins of fewer than {TESTED_ROWS} rows are not "
+        f"tested."
+    )
+    notes.append(
+        UNBIASED_CURVE
+        if along
+        else "density bias: bias of the effect, and of the curve per unit of the feature, where "
+        f"rows are denser on one side of the bin; bin error alone does not bias the curve. {REMEDY}"
     )
     return SimpleTable(lines, heads, _labels(row), title, txt_fmt=fmt_params), notes
 
 
+def _along_axis(effect: xr.Dataset) -> bool:
+    """Whether effects are averages along their bin, which do not depend on where the rows are."""
+    return str(effect.attrs.get("weighting", "rows")) == "axis"
+
+
 def _curve_bias(row: xr.Dataset) -> float:
     """The largest bias of the zero-start curve of one feature, from denser sides of its bins."""
-    if row.attrs.get("weighting", "rows") != "rows":
-        # Averages along the axis do not depend on where the rows are.
-        return 0.0
     of_bins = np.where(meaning.is_alike(row), 0.0, row["density_bias"].values)
     steps = of_bins * np.diff(row["edge_value"].values)
     known = np.isfinite(steps)
@@ -1539,7 +1551,8 @@ def _warnings(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     return [
         f"Warning: the effect changes within bins of {named}: their heterogeneity is biased "
         f"upwards by more than its standard error. Use narrower bins, or debias(effect, "
-        f"check_unbiased(local, effect)); the check also gives the bias of the curve."
+        f"check_unbiased(local, effect))."
+        + ("" if _along_axis(effect) else " The check also gives the bias of the curve.")
     ]
 
 

@@ -1,4 +1,4 @@
-"""Is the heterogeneity unbiased? Bin error, crowding and jumps, estimated from the data alone.
+"""Is the heterogeneity unbiased? Bin error, density bias and jumps, estimated from the data alone.
 
 Theorem 1 of the paper: the variance of the local effects in a bin estimates the heterogeneity
 plus the bin error, how much the effect moves inside the bin (math [12]). The paper can show it
@@ -34,6 +34,7 @@ from rhale_stats.effects import (
     map_features,
     own_columns,
     resolution,
+    spread_along,
 )
 from rhale_stats.identity import check_same_output, fingerprint_of, model_facts
 from rhale_stats.inference import ADJUSTMENTS, adjusted, std_error
@@ -151,7 +152,8 @@ def check_unbiased(
     Notes
     -----
     Where the effect is linear in a bin (`AdaptiveBins`), the local effects less that line are
-    checked: what is left of the bin error after the line. There is no crowding then.
+    checked: what is left of the bin error after the line. ``density_bias`` is 0 there, and in all
+    bins of effects with ``weighting="axis"``, which do not depend on where the rows are.
 
     For an effect of slope m in a bin of width h with n uniform rows, bin_error is biased by
     -m^2 h^2 / ((n + 1)(n + 2)); for a jump by J inside the bin, by about -J^2 / (2 (n - 1)).
@@ -428,14 +430,13 @@ def _spread(row: xr.Dataset) -> Estimates:
         names = ("curve_std", "curve_std_sum", "heterogeneity_index", "heterogeneity_output")
         return dict.fromkeys(names, np.nan)
     share, width = row["weight_share"].values, np.diff(row["edge_value"].values)
-    here = accumulate.known_stretch(share)
     x_variance = accumulate.total_variance(
         row["x_mean"].values, row["x_variance"].values, share, row["n_effective"].values
     )
-    spread = (within[here], width[here])
+    std, std_sum = spread_along(row["curve"].values, within, width)
     return {
-        "curve_std": accumulate.at_edges(accumulate.curve_std(*spread), here, n_bins),
-        "curve_std_sum": accumulate.at_edges(accumulate.curve_std_sum(*spread), here, n_bins),
+        "curve_std": std,
+        "curve_std_sum": std_sum,
         "heterogeneity_index": float(np.nansum(within**2 * width)),
         "heterogeneity_output": accumulate.heterogeneity_output(within**2, x_variance, share),
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import statsmodels.api as sm
@@ -24,6 +26,10 @@ RULES = pytest.mark.parametrize("bins", [rs.GivenBins(EDGES), LINES], ids=["cons
 CENTERINGS = pytest.mark.parametrize("centering", ["mean", "start", "integral"])
 
 
+# Means over rows, whose errors are known by hand.
+of_rows = partial(rs.rhale, weighting="rows")
+
+
 def local_of(x, g, **options):
     x, g = np.asarray(x), np.asarray(g)
     return rs.local_effects(None, x, jacobian=g, features=list(range(x.shape[1])), **options)
@@ -37,7 +43,7 @@ def table(seed=0, n=N):
 
 
 def effect_of(x, g, bins=None, **options):
-    return rs.rhale(local_of(x, g), bins=bins or rs.GivenBins(EDGES), **options)
+    return of_rows(local_of(x, g), bins=bins or rs.GivenBins(EDGES), **options)
 
 
 def in_bins(x, g):
@@ -255,7 +261,7 @@ def test_groups_with_linear_bins_are_those_of_statsmodels(scale):
     x, g, group = grouped_lines()
     bins = Lines(tuple(scale * EDGES), tuple(LINEAR))
     local = local_of(scale * x[:, None], g[:, None] / scale)
-    effect = rs.std_error(rs.rhale(local, bins=bins), local, groups=group)
+    effect = rs.std_error(of_rows(local, bins=bins), local, groups=group)
     fit = sm.OLS(g, design(x)).fit(cov_type="cluster", cov_kwds={"groups": group})
     slopes = np.eye(6)[4:]
     equal = np.column_stack([np.diff(np.eye(4), axis=0), np.zeros((3, 2))])
@@ -285,7 +291,7 @@ def test_groups_with_linear_bins_are_those_of_statsmodels(scale):
 def test_groups_of_one_row_are_tested_as_rows_are(bins):
     x, g, _ = grouped_lines()
     local = local_of(x[:, None], g[:, None])
-    alone = rs.std_error(rs.rhale(local, bins=bins))
+    alone = rs.std_error(of_rows(local, bins=bins))
     each = rs.std_error(alone, local, groups=np.arange(N))
     n, linear = one_feature(alone, 0)["n_obs"].values, LINEAR & (bins is LINES)
     # Variances differ by N / (N - p) against n_k / (n_k - 1): and n_k is 40 or more.
@@ -293,7 +299,7 @@ def test_groups_of_one_row_are_tested_as_rows_are(bins):
     largest = np.abs(np.sqrt(factor) - 1).max()
     assert largest < 0.02
     y, h, _ = grouped_lines(1)
-    other = rs.rhale(local_of(y[:, None], h[:, None]), bins=bins)
+    other = of_rows(local_of(y[:, None], h[:, None]), bins=bins)
     for test in (lambda e: rs.equivalence_test(e, 4.5), lambda e: rs.compare(e, other, rng=0)):
         ours = [test(one)["statistic"].item() for one in (alone, each)]
         assert ours[1] == pytest.approx(ours[0], rel=1.1 * largest)
@@ -433,7 +439,7 @@ def jackknifed(centering, x, g, h, bins):
     n = len(x)
     kept = np.array([np.delete(np.arange(n), row) for row in range(n)]).T
     a, b = (
-        rs.rhale(local_of(x[kept, 0], one[kept, 0]), bins=rule, centering=centering)
+        of_rows(local_of(x[kept, 0], one[kept, 0]), bins=rule, centering=centering)
         for one, rule in ((g, bins[0]), (h, bins[1]))
     )
     z = np.unique(np.concatenate([a["edge_value"].values[0], b["edge_value"].values[0]]))
@@ -453,7 +459,7 @@ def test_error_of_a_paired_difference_is_that_of_leaving_out_rows(centering):
     bins = rs.GivenBins([-1, 0, 1]), rs.GivenBins([-1, 0.2, 1])
     locals_ = local_of(x, g), local_of(x, h)
     effects = [
-        rs.rhale(local, bins=rule, centering=centering)
+        of_rows(local, bins=rule, centering=centering)
         for local, rule in zip(locals_, bins, strict=True)
     ]
     found = rs.compare(*effects, paired=locals_, rng=0)
@@ -545,7 +551,7 @@ def of_clusters(model, group, **options):
 def test_groups_of_pairs_are_those_of_statsmodels(bins):
     """Of the regression of differences of local effects on pieces."""
     x, group, locals_ = pairs_of()
-    effects = [rs.rhale(local, bins=bins, centering="start") for local in locals_]
+    effects = [of_rows(local, bins=bins, centering="start") for local in locals_]
     found = rs.compare(*effects, paired=locals_, groups=group, rng=0).isel(feature=0)
     linear = LINEAR & (bins is LINES)
     g, h = (local["local_effect"].values[:, 0] for local in locals_)
@@ -565,7 +571,7 @@ def test_groups_of_pairs_in_other_bins_are_those_of_statsmodels():
     edges = EDGES, np.array([-1, -0.2, 0.3, 1])
     linear = LINEAR, np.array([False, False, True])
     effects = [
-        rs.rhale(local, bins=Lines(tuple(e), tuple(which)), centering="start")
+        of_rows(local, bins=Lines(tuple(e), tuple(which)), centering="start")
         for local, e, which in zip(locals_, edges, linear, strict=True)
     ]
     found = rs.compare(*effects, paired=locals_, groups=group, rng=0).isel(feature=0)
@@ -587,7 +593,7 @@ def test_groups_of_weighted_pairs_are_those_of_statsmodels():
     weights = np.random.default_rng(5).uniform(0.2, 2, N)
     weights[:7] = 0
     x, group, locals_ = pairs_of(weights=weights)
-    effects = [rs.rhale(local, bins=LINES, centering="start") for local in locals_]
+    effects = [of_rows(local, bins=LINES, centering="start") for local in locals_]
     found = rs.compare(*effects, paired=locals_, groups=group, rng=0).isel(feature=0)
     g, h = (local["local_effect"].values[7:, 0] for local in locals_)
     fit = of_clusters(sm.WLS(g - h, design(x)[7:], weights[7:]), group[7:])
@@ -601,7 +607,7 @@ def test_against_nothing_the_error_of_a_difference_is_that_of_the_curve(bins, ce
     """Covariances that `std_error` stores know the curve between edges, as influences do."""
     _, group, (local, _) = pairs_of()
     nothing = local.assign(local_effect=0 * local["local_effect"])
-    effect, zero = (rs.rhale(one, bins=bins, centering=centering) for one in (local, nothing))
+    effect, zero = (of_rows(one, bins=bins, centering=centering) for one in (local, nothing))
     grouped = rs.std_error(effect, local, groups=group)
     stored = rs.compare(grouped, zero, rng=0)
     pairs = rs.compare(effect, zero, paired=(local, nothing), groups=group, rng=0)
@@ -616,7 +622,7 @@ def test_against_nothing_the_error_of_a_difference_is_that_of_the_curve(bins, ce
 @CENTERINGS
 def test_pairs_are_groups_of_one_row(bins, centering):
     _, _, locals_ = pairs_of()
-    effects = [rs.rhale(local, bins=bins, centering=centering) for local in locals_]
+    effects = [of_rows(local, bins=bins, centering=centering) for local in locals_]
     rows = rs.compare(*effects, paired=locals_, rng=0)
     groups = rs.compare(*effects, paired=locals_, groups=np.arange(N), rng=0)
     assert_allclose(groups["difference_se"], rows["difference_se"], rtol=1e-12)
@@ -631,7 +637,7 @@ def test_weights_of_pairs(bins, centering):
     repeated = np.repeat(np.arange(N), counts)
 
     def compared(locals_, groups=None):
-        effects = [rs.rhale(local, bins=bins, centering=centering) for local in locals_]
+        effects = [of_rows(local, bins=bins, centering=centering) for local in locals_]
         return rs.compare(*effects, paired=locals_, groups=groups, rng=0)
 
     plain = compared(locals_)
@@ -654,7 +660,7 @@ def test_pairs_of_which_each_counts_on_one_side_only_are_independent():
         pairs_of(weights=weight.astype(float))[2][number]
         for number, weight in ((0, half), (1, ~half))
     ]
-    effects = [rs.rhale(local, bins=rs.GivenBins(EDGES)) for local in locals_]
+    effects = [of_rows(local, bins=rs.GivenBins(EDGES)) for local in locals_]
     paired = rs.compare(*effects, paired=locals_, rng=0)["difference_se"]
     alone = rs.compare(*effects, rng=0)["difference_se"]
     # Variances with 150 / 146 against n_k / (n_k - 1), n_k from 18 on: 3 %.
@@ -668,7 +674,7 @@ def test_pairs_with_a_bin_of_one_row():
     g, h = np.random.default_rng(0).normal(size=(2, 8, 1))
     locals_ = local_of(x, g), local_of(x, h)
     effects = [
-        rs.rhale(local, bins=rs.GivenBins([0, 1, 2, 3]), centering="start") for local in locals_
+        of_rows(local, bins=rs.GivenBins([0, 1, 2, 3]), centering="start") for local in locals_
     ]
     for paired in (None, locals_):
         found = rs.compare(*effects, paired=paired, rng=0)
@@ -680,7 +686,7 @@ def test_pairs_of_a_single_group_in_a_bin():
     """Its residuals add up to 0, which is no standard error."""
     x, group, locals_ = pairs_of()
     group[x > EDGES[3]] = 7
-    effects = [rs.rhale(local, bins=rs.GivenBins(EDGES), centering="start") for local in locals_]
+    effects = [of_rows(local, bins=rs.GivenBins(EDGES), centering="start") for local in locals_]
     found = rs.compare(*effects, paired=locals_, groups=group, rng=0)
     assert_array_equal(np.isfinite(found["difference_se"][0]), [True] * 4 + [False])
     assert np.isnan(found["p_value"]).all()
@@ -691,7 +697,7 @@ def test_linear_bins_are_compared_between_edges_too():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, (N, 1))
     line, flat = (
-        rs.rhale(
+        of_rows(
             local_of(x, slope * x + rng.normal(size=(N, 1))),
             bins=Lines((-1.0, 1.0), (linear,)),
             centering="start",
@@ -756,7 +762,7 @@ def test_size_of_wald_tests_by_groups(bins):
     x, group = rng.uniform(-1, 1, (n, n_samples)), np.arange(n) % n_groups
     g = rng.normal(size=(n, n_samples)) + rng.normal(size=(n_groups, n_samples))[group]
     local = local_of(x, g)
-    effect = rs.std_error(rs.rhale(local, bins=bins), local, groups=group)
+    effect = rs.std_error(of_rows(local, bins=bins), local, groups=group)
     for null in ("zero", "constant"):
         pvalue = rs.wald_test(effect, null)["p_value"]
         for level in (0.01, 0.05, 0.1):
@@ -781,7 +787,7 @@ def test_size_of_a_paired_comparison(bins, grouped, weighted):
     mean = 3 * x * (bins is LINES)
     weights = rng.uniform(0.3, 1.7, n) if weighted else None
     locals_ = [local_of(x, mean + noise[0] + one, weights=weights) for one in noise[1:]]
-    effects = [rs.rhale(local, bins=bins) for local in locals_]
+    effects = [of_rows(local, bins=bins) for local in locals_]
     groups = group if grouped else None
     found = rs.compare(*effects, paired=locals_, groups=groups, n_draws=2000, rng=0)
     for level in (0.01, 0.05, 0.1):
@@ -846,7 +852,7 @@ def test_unusable_weights_and_groups_of_pairs():
     ):
         rs.compare(effect, effect, paired=(local, weighted))
     counted = local_of(x, g, weights=weights, weight_kind="frequency")
-    other = rs.rhale(counted, bins=rs.GivenBins(EDGES))
+    other = of_rows(counted, bins=rs.GivenBins(EDGES))
     with pytest.raises(ValueError, match="same frequencies in both.*got 1 and 2 in row 1"):
         rs.compare(effect, other, paired=(local, counted))
     # In groups every side may count its own rows.
@@ -871,7 +877,7 @@ def test_a_bin_whose_rows_happen_to_be_alike_counts_with_the_spread_of_the_other
     x = rng.uniform(size=(200, 300))
     g = rng.choice([-5.0, 5.0], x.shape)
     local = rs.local_effects(None, x, jacobian=g, features=list(range(300)))
-    effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(40)))
+    effect = rs.std_error(of_rows(local, bins=rs.EqualWidthBins(40)))
     alike = effect["heterogeneity"] == 0
     assert int(alike.any("bin").sum()) > 100
     p = rs.wald_test(effect, adjust="none")["p_value"]
@@ -883,7 +889,7 @@ def test_wald_statistics_of_ordinary_data_are_finite():
     """code.md B7: |t| above 38 underflowed, and the statistic was inf."""
     x = np.random.default_rng(0).uniform(-1, 1, (20_000, 2))
     local = local_of(x, np.column_stack([2 + 4 * x[:, 1], 4 * x[:, 0]]))
-    effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(5)))
+    effect = rs.std_error(of_rows(local, bins=rs.EqualWidthBins(5)))
     found = rs.wald_test(effect, "zero").isel(feature=0)
     t = (effect["effect"] / effect["effect_se"]).isel(feature=0).values
     assert t.max() > 38

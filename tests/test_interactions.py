@@ -160,7 +160,7 @@ def test_netcdf(rng, tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"n_permutations": -1}, ValueError, "n_permutations must be at least 1; got -1"),
+        ({"n_permutations": -1}, ValueError, "n_permutations must be at least 0; got -1"),
         ({"adjust": "tukey"}, ValueError, "adjust must be.*got 'tukey'"),
         ({"loss": "variance"}, ValueError, "loss must be.*got 'variance'"),
         ({"bins": 20}, TypeError, "bins must be a rule.*got 20"),

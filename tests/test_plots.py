@@ -53,7 +53,8 @@ def local(table):
 
 @pytest.fixture
 def effect(local):
-    return rs.rhale(local, bins=rs.EqualWidthBins(6))
+    """Means over rows: the curve is straight in a bin."""
+    return rs.rhale(local, bins=rs.EqualWidthBins(6), weighting="rows")
 
 
 def given(x, local_effect, edges, weight=None, kind="precision", centering="mean"):
@@ -69,7 +70,9 @@ def given(x, local_effect, edges, weight=None, kind="precision", centering="mean
     )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Bins without rows")
-        return local, rs.rhale(local, bins=rs.GivenBins(edges), centering=centering)
+        warnings.filterwarnings("ignore", "No rows inside a bin")
+        rule = rs.GivenBins(edges)
+        return local, rs.rhale(local, bins=rule, centering=centering, weighting="rows")
 
 
 def labelled(ax, text):
@@ -112,6 +115,20 @@ def test_curve_is_drawn_through_its_edges(effect):
     line = labelled(upper, plots.CURVE)
     np.testing.assert_array_equal(line.get_xdata(), row["edge_value"])
     np.testing.assert_array_equal(line.get_ydata(), row["curve"])
+
+
+def test_curve_of_averages_along_the_axis_is_drawn_through_its_cells(local):
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(3))
+    upper, _ = plot_effect(effect, "x0")
+    row = effect.sel(feature="x0")
+    x, curve = labelled(upper, plots.CURVE).get_data()
+    np.testing.assert_allclose(curve, rs.predict(effect, x, "x0"), rtol=1e-12, atol=1e-12)
+    assert set(row["edge_value"].values) <= set(x)
+    assert len(x) > 4
+    at_edges = np.isin(x, row["edge_value"].values)
+    known = rs.confint(effect)["curve_ci"].sel(feature="x0")
+    drawn = np.array([line.get_ydata() for line in dashed(upper)])
+    np.testing.assert_allclose(drawn[:, at_edges], known.T, rtol=1e-9)
 
 
 def test_band_is_plus_and_minus_the_comonotone_spread(effect):
@@ -715,7 +732,8 @@ def test_labels_of_bins_carry_names_and_units(local, effect):
     assert legend_of(panel.figure) == [
         plots.BIN, plots.BIN_SPREAD, plots.POINTS, plots.EDGES
     ]  # fmt: skip
-    bare = effect.drop_vars("feature_units").assign_attrs(output_units="")
+    none = ("feature", np.full(4, ""))
+    bare = effect.assign_coords(feature_units=none).assign_attrs(output_units="")
     (panel,) = plot_bins(bare, local, "x0")
     assert (panel.get_xlabel(), panel.get_ylabel()) == ("x0", "d pressure / d x0")
 
@@ -828,7 +846,7 @@ def test_few_numbers_of_bins_to_choose_from(local, max_bins):
 
 
 def test_honest_bins_are_drawn_with_the_rows_of_the_estimate(local):
-    effect = rs.rhale(local, bins=rs.EqualWidthBins(3), honest=True, rng=1)
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(3), honest=True, rng=1, weighting="rows")
     points = labelled(plot_bins(effect, local, "x0")[0], plots.POINTS).get_offsets()
     assert len(points) == 150
     inside = points[points[:, 0] < float(effect["bin_right"].sel(feature="x0")[0]), 1]
@@ -950,7 +968,7 @@ def test_local_with_rows_outside_the_bins(local, effect):
 
 
 def test_local_without_rows(local, effect):
-    with pytest.raises(ValueError, match="local must have at least one row, .*; got none"):
+    with pytest.raises(ValueError, match="local must have at least one row.*; got none"):
         plot_effect(effect, "x0", local.isel(obs=slice(0)))
 
 
@@ -1011,7 +1029,7 @@ def test_all_features_are_drawn_in_order(effect):
 
 
 def test_features_of_different_numbers_of_bins(local):
-    effect = rs.rhale(local)
+    effect = rs.rhale(local, bins=rs.OptimalBins(), weighting="rows")
     assert len(set(effect["n_bins"].values)) > 2
     for panel, n_bins in zip(plot_effects(effect)[:3], effect["n_bins"].values, strict=False):
         assert len(labelled(panel, plots.CURVE).get_xdata()) == n_bins + 1
@@ -1088,7 +1106,7 @@ class TestLinearBins:
 
     @pytest.fixture
     def effect(self, local):
-        return rs.std_error(rs.rhale(local, bins=rs.AdaptiveBins()))
+        return rs.std_error(rs.rhale(local, bins=rs.AdaptiveBins(), weighting="rows"))
 
     @pytest.fixture
     def row(self, effect):

@@ -173,10 +173,22 @@ def test_features_with_rows_of_their_own_are_drawn_alike(rng, X):
 @pytest.mark.parametrize(
     ("rng", "error", "message"),
     [
-        (-1, ValueError, "rng must not be negative .*; got -1"),
-        ("x", TypeError, "rng must be a seed .*; got 'x' of type str"),
-        (1.5, TypeError, "rng must be a seed .*; got 1.5 of type float"),
-        (True, TypeError, "rng must be a seed .*; got True of type bool"),
+        (-1, ValueError, "rng must be at least 0 where it is a seed; got -1"),
+        (
+            "x",
+            TypeError,
+            "rng must be a numpy Generator, .*; got 'x' of type str",
+        ),
+        (
+            1.5,
+            TypeError,
+            "rng must be a numpy Generator, .*; got 1.5 of type float",
+        ),
+        (
+            True,
+            TypeError,
+            "rng must be a numpy Generator, .*; got True of type bool",
+        ),
     ],
 )
 def test_unusable_seeds(rng, error, message, local, effect):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,7 +26,8 @@ def local():
 
 @pytest.fixture(scope="module")
 def effect(local):
-    return rs.rhale(local, bins=rs.EqualWidthBins(4))
+    """Means over rows: degrees of freedom, and residuals, are those of the bins."""
+    return rs.rhale(local, bins=rs.EqualWidthBins(4), weighting="rows")
 
 
 def test_tidy_is_the_dataset_in_rows(effect):
@@ -82,7 +85,8 @@ def test_augment_marks_rows_outside_the_bins(local, effect):
 
 def test_augment_carries_weights(rng):
     local = rs.local_effects(lambda X: X[:, 0], rng.normal(size=(5, 1)), weights=[1, 2, 3, 4, 5])
-    assert rs.augment(local, rs.rhale(local))["weight"].tolist() == [1, 2, 3, 4, 5]
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(1))
+    assert rs.augment(local, effect)["weight"].tolist() == [1, 2, 3, 4, 5]
 
 
 def test_summary_prints_a_line_a_feature(effect):
@@ -178,7 +182,7 @@ def waves():
         return 4 * f["x1"] ** 2 + f["x2"] + f["x1"] * f["x2"]
 
     local = rs.local_effects(model, frame)
-    return model, frame, local, rs.rhale(local, bins=rs.EqualWidthBins(3))
+    return model, frame, local, rs.rhale(local, bins=rs.EqualWidthBins(3), weighting="rows")
 
 
 class TestChecks:
@@ -839,6 +843,18 @@ class TestReasons:
         steps = (row["density_bias"] * (row["bin_right"] - row["bin_left"])).values
         assert line.split()[-1] == f"{np.abs(np.cumsum(steps)).max():.4g}"
         assert "bin error alone does not bias the curve" in text
+        assert "density bias" in rs.summary(check, "x1").as_text()
+
+    def test_averages_along_the_axis_have_no_bias_to_say(self, waves):
+        *_, local, _ = waves
+        effect = rs.rhale(local, bins=rs.EqualWidthBins(3))
+        check = rs.check_unbiased(local, effect)
+        for feature in (None, "x1"):
+            text = rs.summary(check, feature).as_text()
+            assert "the heterogeneity is biased, and the curve is not" in text
+            assert "curve bias" not in text
+            assert "density bias" not in text
+        assert "average of the local effects along the bin" in rs.summary(effect, "x1").as_text()
 
 
 def _cells(text):
@@ -978,8 +994,19 @@ def test_tables_do_not_depend_on_the_order_of_dimensions(waves):
     pd.testing.assert_frame_equal(
         rs.augment(local.transpose(), effect.transpose()), rs.augment(local, effect)
     )
-    for function in (rs.confint, rs.confband, rs.wald_test, rs.effect_sizes):
+    for function in (rs.confint, partial(rs.confband, rng=0), rs.wald_test, rs.effect_sizes):
         xr.testing.assert_identical(function(effect.transpose()), function(effect))
+
+
+def test_the_head_is_as_wide_as_the_table():
+    """Features by different methods have a long one."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (600, 2))
+    with pytest.warns(UserWarning, match="cells"):
+        local = rs.local_effects(lambda X: 3 * (X[:, 0] > 0.1) + X[:, 1] ** 2, X)
+    text = rs.summary(rs.rhale(local)).as_text()
+    assert "finite_difference" in text
+    assert len({len(line) for line in text.splitlines() if line.startswith("==")}) == 1
 
 
 def test_a_summary_has_at_most_five_notes(waves):

@@ -536,9 +536,11 @@ def bin_replicates(
     )
     weight = drawn if base is None else base[:, None] * drawn
     total = np.asarray(in_bins @ weight)
-    there, share = of.share > 0, total / total.sum(axis=0)
+    there = of.share > 0
     rest = (values - np.where(there, of.mean, 0.0)[cell])[:, None]
+    # A replicate may draw no row at all.
     with np.errstate(invalid="ignore", divide="ignore"):
+        share = total / total.sum(axis=0)
         lost = 1.0 if base is None else np.asarray(in_bins @ (base[:, None] * weight)) / total
         shift = np.asarray(in_bins @ (weight * rest)) / total
         second = np.asarray(in_bins @ (weight * rest**2)) / total - shift**2
