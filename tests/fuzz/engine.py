@@ -293,7 +293,7 @@ class World:
         self.calls.append(f"{name}({', '.join(f'{k}={brief(v)}' for k, v in arguments.items())})")
         result, error = attempt(FUNCTIONS[name], arguments, self.calls)
         if error is not None:
-            if "must be whole" in str(error) and not self.damaged:
+            if "must be whole, as made" in str(error) and not self.damaged:
                 raise FuzzError(
                     "\n".join([f"nothing was damaged: {error}", *self.calls])
                 ) from error
