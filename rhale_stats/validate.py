@@ -238,6 +238,11 @@ def check_order(parameter: str, value: object) -> None:
         )
 
 
+def check_labels_listed(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is a list of labels."""
+    _check_listed(parameter, value, "a list of labels")
+
+
 def check_text(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` is a text."""
     if not isinstance(value, str):
@@ -337,6 +342,7 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     "method": check_text,
     "output": check_labels,
     "background": check_background,
+    "names": check_labels_listed,
     "order": check_order,
     "x": check_points,
     **dict.fromkeys(("X", "conditioning", "data"), check_table),
