@@ -26,7 +26,7 @@ from rhale_stats.schema import (
     slopes,
     software,
 )
-from rhale_stats.validate import checked
+from rhale_stats.validate import checked, shown
 
 T = TypeVar("T", xr.Dataset, xr.DataArray)
 
@@ -163,6 +163,8 @@ def mcse(samples: T, dim: str = "replicate") -> T:
     >>> float(rs.mcse(xr.DataArray([1.0, 2.0, 3.0, 6.0], dims="replicate")).round(4))
     1.0801
     """
+    if not isinstance(samples, xr.Dataset | xr.DataArray):
+        raise TypeError(f"samples must be a Dataset or a DataArray; got {shown(samples)}.")
     if dim not in samples.dims:
         raise ValueError(
             f"dim must be a dimension of samples, one of "
