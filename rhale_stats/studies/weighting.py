@@ -273,16 +273,16 @@ def findings(results: xr.Dataset) -> list[str]:
     paper = results["curve_error"].sel(estimator="optimal, rows").mean("replicate")
     ratio = paper / results["curve_error"].sel(estimator="default").mean("replicate")
     lines.append(
-        f"The error of the curve by the paper's bins and means over rows is {float(ratio.min()):.2f} "
-        f"to {float(ratio.max()):.0f} times that of the default, {float(ratio.median()):.2f} times "
-        f"in the median scenario."
+        f"The error of the curve by the paper's bins and means over rows is "
+        f"{float(ratio.min()):.2f} to {float(ratio.max()):.0f} times that of the default, "
+        f"{float(ratio.median()):.2f} times in the median scenario."
     )
     for score, what in (("effect_error", "effect"), ("spread_error", "heterogeneity")):
         other = results[score].sel(estimator="optimal").mean("replicate")
         ratio = other / results[score].sel(estimator="default").mean("replicate")
         lines.append(
-            f"With averages along the axis, the error of the {what} along the axis by OptimalBins is "
-            f"{float(ratio.min()):.2f} to {float(ratio.max()):.1f} times that by AdaptiveBins, "
+            f"With averages along the axis, the error of the {what} along the axis by OptimalBins "
+            f"is {float(ratio.min()):.2f} to {float(ratio.max()):.1f} times that by AdaptiveBins, "
             f"{float(ratio.median()):.2f} times in the median scenario: the default rule."
         )
     return lines
