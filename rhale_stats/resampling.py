@@ -150,10 +150,11 @@ def bootstrap(
         ``heterogeneity_se``, ``curve_se`` and ``average_effect_se``. Coordinates as in ``effect``.
         With ``rebin``: ``effect``, ``heterogeneity`` and ``curve`` over (chain, draw, feature,
         grid) at ``grid_value``, ``n_bins`` of every replicate, and ``edge_frequency`` (feature,
-        grid_cell): the share of replicates with an edge in the cell between two points of the grid. Of a
-        surface: ``second_effect`` (chain, draw, bin_a, bin_b), NaN in cells that a replicate left
-        without rows, ``n_filled`` (chain, draw), their number, and ``surface`` (chain, draw,
-        edge_a, edge_b), these cells filled as `ale2` fills them. Of H-statistics: ``h2``, ``h``,
+        grid_cell): the share of replicates with an edge in the cell between two points of the
+        grid. Of a surface: ``second_effect`` (chain, draw, bin_a, bin_b), NaN in cells that a
+        replicate left without rows, ``n_filled`` (chain, draw), their number, and ``surface``
+        (chain, draw, edge_a, edge_b), these cells filled as `ale2` fills them. Of H-statistics:
+        ``h2``, ``h``,
         ``h2_overall`` and the others over (chain, draw, ...).
 
         Of profiles: ``curve`` and ``curve_std`` over (chain, draw, feature, grid), centred anew in
@@ -189,9 +190,9 @@ def bootstrap(
     >>> effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(4)))
     >>> boot = rs.bootstrap(local, effect, n_resamples=400, rng=0)
     >>> boot["effect"].sel(feature="x0").std(("chain", "draw")).round(2).values
-    array([0.23, 0.21, 0.18, 0.2 ])
+    array([0.23, 0.21, 0.2 , 0.19])
     >>> effect["effect_se"].sel(feature="x0").round(2).values
-    array([0.22, 0.22, 0.19, 0.19])
+    array([0.23, 0.22, 0.19, 0.18])
     """
     check_choice("scheme", scheme, resample.SCHEMES)
     _check_resamples(n_resamples, chains)
