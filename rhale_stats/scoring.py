@@ -218,10 +218,12 @@ def _scores(row: xr.Dataset, truth: xr.Dataset) -> dict[str, float]:
 def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.Cells:
     """The truth along the axis: its cells, or its bins where these are narrow."""
     name = str(truth["feature"].values)
-    if "cell_effect" in truth:
+    if "cell_heterogeneity" in truth:
         own = truth["cell_value"].values
         mean, sigma = (truth[what].values for what in ("cell_effect", "cell_heterogeneity"))
-        noise = np.zeros(len(mean))
+        noise, of_rows = np.zeros(len(mean)), "cell_share"
+        if "effect_se" in truth:
+            noise = sigma**2 / truth["cell_n_effective"].values
     else:
         if slopes(truth).any():
             raise ValueError(
@@ -230,7 +232,7 @@ def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.Cells:
             )
         own = truth["edge_value"].values
         mean, sigma = (truth[what].values for what in ("effect", "heterogeneity"))
-        noise = np.zeros(len(mean))
+        noise, of_rows = np.zeros(len(mean)), "weight_share"
         if "effect_se" in truth:
             noise = truth["effect_se"].values ** 2
     if not len(own):
@@ -243,7 +245,7 @@ def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.Cells:
             f"[{own[0]:.6g}, {own[-1]:.6g}] and they [{edges[0]:.6g}, {edges[-1]:.6g}]. Make the "
             f"truth from rows with a wider range."
         )
-    share = truth["weight_share"].values if "weight_share" in truth else np.zeros(len(mean))
+    share = truth[of_rows].values if of_rows in truth else np.zeros(len(mean))
     # Cells without rows beyond the bins, as in the tails, are not asked for.
     asked = slice(
         max(int(np.searchsorted(own, edges[0], side="right")) - 1, 0),
