@@ -634,7 +634,8 @@ def rhale(
         What the effect of a bin is. "axis": the average of mu(z) along the axis (math [12]), by
         fine cells; the curve is accumulated from these and does not depend on the bins. "rows":
         the mean over the rows of the bin, which the paper writes (math [5]). The two differ where
-        rows crowd at one end of a bin in which the effect moves; the curve by rows is then biased.
+        rows are denser at one end of a bin in which the effect changes; the curve by rows is then
+        biased.
     std_error_moments : bool, default True
         Take the moments of higher order that `std_error` needs for the heterogeneity and for a
         curve centred at its mean. They need a second pass over the rows.
@@ -1518,8 +1519,9 @@ def effects_of(
 def predict(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> xr.DataArray:
     """Evaluate the curve of one feature, NaN outside the range of the rows; or a surface of two.
 
-    Within a bin the curve is linear, and a parabola where the effect has a slope. A surface is
-    bilinear within a cell of numbers, and taken by level.
+    The curve is linear between the edges of the cells that it is accumulated from, math [7]. With
+    ``weighting="rows"`` these are the bins, and the curve is a parabola where the effect has a
+    slope. A surface is bilinear within a cell of numbers, and taken by level.
 
     Parameters
     ----------

@@ -120,18 +120,20 @@ def std_error(
     Returns
     -------
     Dataset
-        ``effect`` with, over (feature, bin), ``effect_se`` = sigma_k / sqrt(n_k) and
-        ``heterogeneity_se``, from the fourth moment (both math [24]), and from linear bins
-        ``slope_se``; over (feature, edge),
+        ``effect`` with, over (feature, bin), ``effect_se``, from the variances within the cells
+        (with ``weighting="rows"`` sigma_k / sqrt(n_k)), and ``heterogeneity_se``, from the fourth
+        moment (both math [24]), and from linear bins ``slope_se``; over (feature, edge),
         ``curve_se`` of the curve as it is centred (math [26] for ``centering="mean"``) and
         ``curve_se_start`` of the zero-start curve (math [25]); over (feature),
         ``average_effect_se``. With weights n_k is the effective number of rows, math [6]. A bin
-        of one row has no standard error: NaN, and NaN in the zero-start curve beyond it and in
-        all of a curve centred otherwise. With ``groups`` also ``effect_cov`` (feature, bin,
+        of one row has no standard error: NaN. With ``weighting="rows"`` it is NaN in the zero-start
+        curve beyond it and in all of a curve centred otherwise, too; a cell of one row takes the
+        variance of its neighbours. With ``groups`` also ``effect_cov`` (feature, bin,
         bin_other) and ``curve_cov`` (feature, edge, edge_other), which otherwise follow from the
         bins (`vcov`), and from linear bins ``slope_cov`` and ``effect_slope_cov`` (feature, bin,
         bin_other) and ``curve_slope_cov`` (feature, edge, bin_other): the slopes are those of
-        ``bin_other``. They are the covariance of the whole curve, between edges too.
+        ``bin_other``. With cells ``cell_curve_cov`` (feature, cell_edge, cell_edge_other) is the
+        covariance of the curve at their edges.
 
     Raises
     ------
@@ -145,14 +147,15 @@ def std_error(
 
     Notes
     -----
-    In a linear bin the effect is that of the line in the middle of the bin, and its standard error
-    and that of the slope are heteroscedasticity-consistent (White 1980): the spread may change
-    along the bin. ``heterogeneity_se`` takes the line as known.
+    In a linear bin the standard error of the slope is heteroscedasticity-consistent (White 1980):
+    the spread may change along the bin. With ``weighting="rows"`` the effect is that of the line in
+    the middle of the bin, and so is its standard error. ``heterogeneity_se`` takes the line as
+    known.
 
     ``curve_se`` is not ``curve_std``: the one says how well the average curve is known and
-    shrinks with the number of rows, the other how much the rows differ and does not. Nor is
-    ``curve_se_start`` for a centred curve: it is 0 at the left end, where that curve is not known
-    exactly, and too small or too large elsewhere.
+    shrinks with the number of rows, the other how much the rows differ and does not. Do not use
+    ``curve_se_start`` for a centred curve: it is 0 at the left edge by construction, and too small
+    or too large elsewhere.
 
     References
     ----------
@@ -680,15 +683,17 @@ def confint(
 
     Notes
     -----
-    The variance of local effects hangs on their mean. With effects that take two values equally
+    The variance of local effects depends on their mean. With effects that take two values equally
     often (Eq. 1 of the paper) the first-order error of the standard deviation vanishes, and
-    :math:`\hat\sigma \pm 1.96\,\mathrm{se}` covers 77 to 89 %. The interval used here is
-    {sigma: some mean makes mean and mean square of the sample jointly plausible}, from moments to
-    the fourth (math [24]); it covers 94 to 97 % there, and 94.5 % of normal samples of 50.
+    :math:`\hat\sigma \pm 1.96\,\mathrm{se}` covers 77 to 89 %. The interval used here
+    is the set of values of sigma that a joint test of mean and variance does not reject, for some
+    mean, from moments to the fourth (math [24]); it covers 94 to 97 % there, and 94.5 % of normal
+    samples of 50.
 
-    Percentiles of replicates are too close: they know no Student's t, and with some schemes they
-    vary less than the estimate does. "percentile", "basic" and "bca" are therefore expanded
-    (Hesterberg 2015): replicates are cut at :math:`\Phi(\mp t / \sqrt s)`, "bca" before it corrects
+    Percentile intervals are too narrow in small samples: they ignore that the variance is
+    estimated, and with some schemes replicates vary less than the estimate does. "percentile",
+    "basic" and "bca" are therefore expanded (Hesterberg 2015): replicates are cut at
+    :math:`\Phi(\mp t / \sqrt s)`, "bca" before it corrects
     for bias and acceleration. t is the quantile that "normal" has there (with groups, that of their
     number less one), s the part of the unbiased variance of a mean that replicates have: 1 - H / N
     for "multinomial" of N rows, or groups, in H strata; (n - 1) / (n + 1) for "bayesian" in a bin

@@ -151,8 +151,8 @@ def plot_effect(
     The upper panel shows the curve with a band of plus and minus its heterogeneity and, dashed, a
     pointwise 95 % interval. The lower panel shows the effect of every bin with plus and minus its
     heterogeneity and, as a thicker bar, a 95 % interval; with ``local`` also a violin of the local
-    effects in every bin, and a rug of the feature's values. In a linear bin the curve is a parabola
-    and the effect a sloped line, with its bars in the middle. What `confint` or `confband` added is
+    effects in every bin, and a rug of the feature's values. In a linear bin the effect is a sloped
+    line, with its bars in the middle. What `confint` or `confband` added is
     drawn as they made it: other intervals in place of these, and simultaneous bands, as thin lines
     along the curve and thin ends of the bars.
 
@@ -1202,7 +1202,7 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
     ...     local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
     ...     effects.append(rs.rhale(local, bins=rs.EqualWidthBins(5)))
     >>> rs.plot_compare(rs.compare(*effects, rng=0), "x0").texts[0].get_text()
-    'no difference between the curves: p = 0.73, adjusted (holm) 0.74'
+    'no difference between the curves: p = 0.61, adjusted (holm) 1.00'
     """
     _check_result(comparison, "comparison", "compare(a, b)")
     if "edge_a" in comparison.dims:

@@ -18,7 +18,7 @@ def _close():
 def effect():
     X = np.random.default_rng(0).uniform(-1, 1, (400, 2))
     local = rs.local_effects(lambda X: np.column_stack([X[:, 0] ** 2, X[:, 0] * X[:, 1]]), X)
-    return rs.rhale(local, bins=rs.EqualWidthBins(6))
+    return rs.rhale(local, bins=rs.EqualWidthBins(6), weighting="rows")
 
 
 def test_a_panel_an_output_on_one_scale(effect):

@@ -1,4 +1,4 @@
-"""How a curve hangs on the means and slopes of its bins and on its rows: covariances.
+"""How a curve depends on the means and slopes of its bins and on its rows: covariances.
 
 A curve is linear in the parameters of its bins. Its value at z, centred, is
 sum_k (level_k(z) mean_k + tilt_k(z) slope_k) less, for a population mean, what the rows' own places

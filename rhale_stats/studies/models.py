@@ -202,7 +202,7 @@ def study(options: Options) -> Study:
             "slopes_across_cells": Output(along, "1 where slopes across cells were taken"),
         },
         replicate=replicate,
-        n_replicates=1 if options.quick else 3,
+        n_replicates=1 if options.quick else 2,
         tables=tables,
         findings=findings,
         figure=figure,

@@ -852,7 +852,9 @@ def one_illegal(name: str, parameter: str, odd: str) -> None:
         must = odd in REFUSED.get(parameter, ()) and (name, parameter, odd) not in ACCEPTED
         if must and value is not default:
             raise FuzzError(f"{call} was not refused")
-    elif parameter not in OWN_ERRORS and not re.search(rf"\b{parameter.rstrip('s')}", str(error)):
+    elif parameter not in OWN_ERRORS and not re.search(
+        OTHER_NAMES.get(parameter, rf"\b{parameter.rstrip('s')}"), str(error)
+    ):
         raise FuzzError(f"{call}: no word of {parameter!r} in {error}") from error
 
 
@@ -863,5 +865,10 @@ RULE_ARGUMENTS = {
 }
 # The error may be that of a function of the user.
 OWN_ERRORS = ("fit", "model", "statistic")
+# What names one of several, or decides what else is legal.
+OTHER_NAMES = {"X": "X|feature", "data": "data|feature", "categorical": "categorical|feature"}
 # Legal there.
-ACCEPTED: set[tuple[str, str, str]] = set()
+ACCEPTED: set[tuple[str, str, str]] = {
+    # Only encoders of categories look at it.
+    *((name, "target", odd) for name in ("ale", "ale_local_effects") for odd in ("array", "list")),
+}
