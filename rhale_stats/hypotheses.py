@@ -168,7 +168,7 @@ def wald_test(
     >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
     >>> test = rs.wald_test(rs.rhale(local, bins=rs.EqualWidthBins(5)))
     >>> test["df"].values, test["p_value"].round(2).values
-    (array([5., 5.]), array([0.  , 0.17]))
+    (array([5., 5.]), array([0.  , 0.16]))
     """
     check_choice("null", null, tuple(NULLS))
     check_choice("adjust", adjust, ADJUSTMENTS)
@@ -592,7 +592,7 @@ def compare(
     ...     local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
     ...     effects.append(rs.rhale(local, bins=rs.EqualWidthBins(5)))
     >>> rs.compare(*effects, rng=0)["p_value"].round(1).values
-    array([0.7, 0.4])
+    array([0.6, 0.6])
     """
     check_level(level)
     check_count("n_draws", n_draws, 1)

@@ -167,7 +167,7 @@ def std_error(
     >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
     >>> effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(4)))
     >>> effect["effect_se"].sel(feature="x0").round(2).values
-    array([0.22, 0.22, 0.19, 0.19])
+    array([0.23, 0.22, 0.19, 0.18])
     """
     _check_local_given(local)
     if second_order.is_surface(effect):
@@ -712,8 +712,8 @@ def confint(
     >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
     >>> effect = rs.confint(rs.rhale(local, bins=rs.EqualWidthBins(2)), level=0.9)
     >>> effect["effect_ci"].sel(feature="x0").round(2).values
-    array([[1.94, 2.46],
-           [1.6 , 2.04]])
+    array([[1.84, 2.37],
+           [1.55, 2.  ]])
     """
     if second_order.is_surface(effect):
         return second_order.confint(effect, boot, level=level, method=method)

@@ -131,7 +131,7 @@ def effect_sizes(
     >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
     >>> sizes = rs.effect_sizes(rs.rhale(local, bins=rs.EqualWidthBins(4)))
     >>> sizes["importance"].round(2).values
-    array([1.15, 0.17])
+    array([1.12, 0.23])
     """
     effect = check_effect(effect)
     check_level(level)

@@ -165,10 +165,10 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     >>> effect = rs.rhale(local, bins=rs.EqualWidthBins(2))
     >>> rs.tidy(effect)[["term", "bin", "n_obs", "estimate", "std_error"]].round(2)
       term  bin  n_obs  estimate  std_error
-    0   x0    0    218      2.20       0.16
-    1   x0    1    282      1.82       0.13
-    2   x1    0    256      0.48       0.14
-    3   x1    1    244      0.08       0.15
+    0   x0    0    218      2.11       0.16
+    1   x0    1    282      1.78       0.13
+    2   x1    0    256      0.54       0.15
+    3   x1    1    244      0.13       0.15
     """
     effect = _turned(effect)
     if second_order.is_surface(effect):
