@@ -563,6 +563,10 @@ def _replicates(
         on_curve = resample.replicates(pieces, sums[:, cells.here], centering, keep=keep)
     # Edges of bins on the stretch that has a curve, and which of its cells' edges they are.
     there = (bin_edges >= pieces.edges[0]) & (bin_edges <= pieces.edges[-1])
+    # What a bin has no estimate of the curve does not know either.
+    unknown = np.isnan(found.effect)
+    lost = unknown[:, there[:-1] & there[1:]].any(axis=1, keepdims=True)
+    on_curve = on_curve._replace(curve=np.where(lost, np.nan, on_curve.curve))
     at = np.searchsorted(pieces.edges, bin_edges[there])
     curve = np.full((len(sums), n_bins + 1), np.nan)
     curve[:, there] = on_curve.curve[:, at]
@@ -573,7 +577,7 @@ def _replicates(
         effect = found.effect
         if feature.of_cells is not None:
             effect = kernel.effects(on_cells.mean, level, cells.bin)
-            effect = np.where(np.isnan(found.mean), np.nan, effect)
+            effect = np.where(unknown, np.nan, effect)
         out = {
             "effect": effect,
             "slope": np.where(feature.pieces.slope != 0, found.slope, 0.0 * found.effect),
@@ -582,7 +586,7 @@ def _replicates(
             "average_effect": np.nansum(found.share * found.mean, axis=1),
             "heterogeneity_index": np.nansum(width * found.residual, axis=1),
             "heterogeneity_output": _output(found),
-            "n_empty": np.isnan(effect).sum(axis=1).astype(np.float64),
+            "n_empty": unknown.sum(axis=1).astype(np.float64),
             "curve_mean": on_curve.mean_of_curve(pieces.edges),
             **on_curve.sizes(pieces.edges)._asdict(),
         }
