@@ -1269,6 +1269,7 @@ def _estimates(
             estimates |= {
                 "cell_heterogeneity": np.sqrt(along.variance),
                 "cell_n_effective": along.n_effective,
+                "cell_degrees": along.degrees,
                 "cell_x_mean": along.x_mean,
                 "cell_x_variance": along.x_variance,
                 "cell_x_covariance": along.x_covariance,

@@ -98,6 +98,11 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     ),
     "cell_share": (("feature", "cell"), "share of the total weight in the cell", "1"),
     "cell_n_effective": (("feature", "cell"), "effective number of rows in the cell", "rows"),
+    "cell_degrees": (
+        ("feature", "cell"),
+        "degrees of freedom of the variance in the cell",
+        "1",
+    ),
     "cell_x_mean": (("feature", "cell"), "mean of the feature in the cell", X_UNITS),
     "cell_x_variance": (
         ("feature", "cell"),
