@@ -256,7 +256,8 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
 }
 # Intervals, bands, and sizes without their bias, of what they are made of.
 for _name in (
-    "effect", "slope", "heterogeneity", "curve", "cell_curve", "average_effect", "heterogeneity_index",
+    "effect", "slope", "heterogeneity", "curve", "cell_curve", "average_effect",
+    "heterogeneity_index",
     "heterogeneity_output", "importance", "aled", "aler_min", "aler_max", "naled", "naler_min",
     "naler_max", "missing_effect",
 ):  # fmt: skip
