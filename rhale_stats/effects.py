@@ -659,7 +659,8 @@ def rhale(
         ``average_effect``, ``heterogeneity_index`` (math [10]), ``heterogeneity_output``,
         ``curve_offset``, ``local_effect_error``. With ``weighting="axis"`` ``effect_rows``
         (feature, bin), the mean over the rows; and the cells that the curve is accumulated from,
-        over (feature, cell) between the ``cell_value`` of (feature, cell_edge): ``cell_effect``,
+        over (feature, cell) between the ``cell_value`` of (feature, cell_edge), where the curve is
+        ``cell_curve``: ``cell_effect``,
         ``cell_share`` and, for `std_error`, ``cell_heterogeneity``, ``cell_n_effective``,
         ``cell_x_mean``, ``cell_x_variance``, ``cell_x_covariance``. `BestEqualWidthBins` adds
         ``bin_loss`` (feature, n_bins_tried). `AdaptiveBins` adds ``slope`` (feature, bin), 0 where
@@ -1227,7 +1228,8 @@ def _estimates(
         )
     variance = sums.variance(bins, ddof)
     heterogeneity = np.sqrt(variance)
-    curve, offset = _curve(pieces if along is None else _pieces(along), edges, centering)
+    fine_pieces = pieces if along is None else _pieces(along)
+    curve, offset = _curve(fine_pieces, edges, centering)
     std, std_sum = spread_along(curve, heterogeneity, np.diff(edges))
     estimates: dict[str, FloatArray | float] = {
         "effect": effect,
@@ -1259,6 +1261,7 @@ def _estimates(
         estimates |= {
             "effect_rows": bins.mean,
             "cell_value": along.edges,
+            "cell_curve": _curve(fine_pieces, along.edges, centering)[0],
             "cell_effect": along.mean,
             "cell_share": along.share,
         }
@@ -1266,6 +1269,7 @@ def _estimates(
             estimates |= {
                 "cell_heterogeneity": np.sqrt(along.variance),
                 "cell_n_effective": along.n_effective,
+                "cell_degrees": along.degrees,
                 "cell_x_mean": along.x_mean,
                 "cell_x_variance": along.x_variance,
                 "cell_x_covariance": along.x_covariance,

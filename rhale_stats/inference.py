@@ -62,6 +62,7 @@ TARGETS = {
     "slope_se": "slope of the effect in the bin, White (1980); 0 where it is constant",
     "heterogeneity_se": "standard deviation of the local effects in the bin, math [24]",
     "curve_se": "",  # depends on the centring
+    "cell_curve_se": "",
     "curve_se_start": CURVE_TARGETS["start"],
     "average_effect_se": "mean of the local effects over the rows",
 }
@@ -171,7 +172,7 @@ def std_error(
     >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
     >>> effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(4)))
     >>> effect["effect_se"].sel(feature="x0").round(2).values
-    array([0.22, 0.22, 0.19, 0.19])
+    array([0.23, 0.22, 0.19, 0.18])
     """
     _check_local_given(local)
     if second_order.is_surface(effect):
@@ -215,7 +216,7 @@ def std_error(
         rows = [_of_groups(one_feature(effect, name), clusters, name) for name in names]
     facts = {"source": source, "kind": "central limit theorem"}
     of_curve = CURVE_TARGETS[str(effect.attrs["centering"])]
-    targets = {**TARGETS, "curve_se": of_curve, "curve_cov": of_curve}
+    targets = {**TARGETS, "curve_se": of_curve, "cell_curve_se": of_curve, "curve_cov": of_curve}
     targets["cell_curve_cov"] = of_curve
     targets["effect_cov"] = TARGETS["effect_se"]
     targets["slope_cov"] = TARGETS["slope_se"]
@@ -284,6 +285,10 @@ class Fit(NamedTuple):
             return np.maximum(np.diagonal(self.covariance(z)), 0.0)
         return influence.variance(self.loadings(z), self.noise, self.places)
 
+    def curve_se(self) -> FloatArray:
+        """Standard error of the curve at the edges of its cells."""
+        return np.sqrt(self.variance(self.pieces.edges))
+
     def covariance(self, z: FloatArray) -> FloatArray:
         """Covariance of the curve between points within the stretch."""
         if self.of_levels is not None:
@@ -344,12 +349,20 @@ def at_edges(values: FloatArray, fit: Fit) -> FloatArray:
     return out
 
 
+def at_cells(values: FloatArray, fit: Fit) -> FloatArray:
+    """Values at the edges of the cells that have a curve as values at all of them."""
+    return accumulate.at_edges(values, fit.cells.here, len(fit.cells.bin))
+
+
 def _of_feature(row: xr.Dataset) -> Estimates:
     """Standard errors of one feature, by name; all NaN where there is no bin."""
     n, share = row["n_effective"].values, row["weight_share"].values
     n_bins = len(n)
     if not n_bins:
-        names = [name for name in TARGETS if name != "slope_se" or "slope" in row]
+        absent = {"slope": "slope" not in row, "cell": "cell_effect" not in row}
+        names = [
+            name for name in TARGETS if not any(absent[part] and part in name for part in absent)
+        ]
         return dict.fromkeys(names, np.nan)
     if is_categorical(row):
         return _of_levels(row)
@@ -365,6 +378,7 @@ def _of_feature(row: xr.Dataset) -> Estimates:
         **({"slope_se": np.sqrt(noise.slope)} if "slope" in row else {}),
         "heterogeneity_se": accumulate.heterogeneity_se(variance, row["fourth_moment"].values, n),
         "curve_se": at_edges(centred, fit),
+        **({"cell_curve_se": at_cells(fit.curve_se(), fit)} if has_cells(row) else {}),
         "curve_se_start": at_edges(start, fit),
         "average_effect_se": accumulate.average_effect_se(pieces.mean, squares, share, n),
     }
@@ -533,6 +547,7 @@ def _of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
     more: dict[str, FloatArray] = {}
     if has_cells(row):
         more["cell_curve_cov"] = fine_cov
+        more["cell_curve_se"] = np.sqrt(np.maximum(np.diagonal(fine_cov), 0.0))
     if "slope" in row:
         slope_cov, root = of_bins * (own.slope.T @ own.slope).toarray(), np.sqrt(of_bins)
         more |= {
@@ -730,8 +745,8 @@ def confint(
     >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
     >>> effect = rs.confint(rs.rhale(local, bins=rs.EqualWidthBins(2)), level=0.9)
     >>> effect["effect_ci"].sel(feature="x0").round(2).values
-    array([[1.94, 2.46],
-           [1.6 , 2.04]])
+    array([[1.84, 2.37],
+           [1.55, 2.  ]])
     """
     if second_order.is_surface(effect):
         return second_order.confint(effect, boot, level=level, method=method)
@@ -766,13 +781,15 @@ def confint(
             {**row, "missing_effect_ci": _missing_interval(effect.isel(feature=number), level)}
             for number, row in enumerate(rows)
         ]
-    arrays = stacked(rows, effect.sizes["bin"], ci_bound=2)
+    arrays = stacked(rows, effect.sizes["bin"], ci_bound=2, **cell_sizes(effect))
     facts: dict[str, str | float] = {
         "method": how,
         "kind": "pointwise",
         "ci_prob": level,
         "ci_kind": "confidence",
     }
+    # Of replicates there is none between the edges of bins.
+    effect = effect.drop_vars("cell_curve_ci", errors="ignore")
     found = {}
     for name, array in arrays.items():
         of = name.removesuffix("_ci")
@@ -804,7 +821,8 @@ def _normal_intervals(row: xr.Dataset, level: float) -> Estimates:
     names = [name for name in ("effect", "slope", "heterogeneity", "curve") if name in row]
     n_bins = row.sizes["bin"]
     if not n_bins:
-        return {f"{name}_ci": np.nan for name in (*names, "average_effect")}
+        cells = ("cell_curve",) if "cell_curve_se" in row else ()
+        return {f"{name}_ci": np.nan for name in (*names, *cells, "average_effect")}
     n, grouped = row["n_effective"].values, "n_groups" in row.attrs
     of_effect = bin_degrees(row)
     degrees = of_effect if grouped else spread_degrees(row)
@@ -827,6 +845,12 @@ def _normal_intervals(row: xr.Dataset, level: float) -> Estimates:
     )
     half = at_edges(quantile, fit) * row["curve_se"].values
     out["curve_ci"] = intervals.around(row["curve"].values, half)
+    if has_cells(row) and "cell_curve_se" in row:
+        degrees_there = fit.curve_degrees(fit.pieces.edges)
+        if grouped:
+            degrees_there = np.full(len(degrees_there), row_degrees(row))
+        half = at_cells(intervals.student(level, degrees_there), fit) * row["cell_curve_se"].values
+        out["cell_curve_ci"] = intervals.around(row["cell_curve"].values, half)
     of_average = float(intervals.student(level, np.array(row_degrees(row))))
     out["average_effect_ci"] = intervals.around(
         row["average_effect"].values, of_average * row["average_effect_se"].values
@@ -1078,7 +1102,7 @@ def confband(
         "ci_kind": "confidence",
     }
     found = {}
-    for name, array in stacked(rows, effect.sizes["bin"]).items():
+    for name, array in stacked(rows, effect.sizes["bin"], **cell_sizes(effect)).items():
         of = name.removesuffix("_band")
         found[name] = variable(
             name, array, target=_target(effect, of), source=_source(effect, of), **facts
@@ -1092,7 +1116,8 @@ def _bands(
     """Bands of one feature."""
     row = one_feature(effect, number)
     if not row.sizes["bin"]:
-        return {"curve_band": np.nan, "effect_band": np.nan}
+        cells = {"cell_curve_band": np.nan} if "cell_curve_se" in row else {}
+        return {"curve_band": np.nan, "effect_band": np.nan, **cells}
     fit = fit_of(row)
     grouped = "n_groups" in row.attrs
     of_groups = float(row.attrs.get("n_groups", np.inf)) - 1
@@ -1109,10 +1134,15 @@ def _bands(
     else:
         # Bins are independent: each to the root of the level, by its own degrees of freedom.
         of_bins = intervals.student(level ** (1 / max(int(known.sum()), 1)), bin_degrees(row))
-    return {
+    out = {
         "curve_band": curve,
         "effect_band": intervals.around(row["effect"].values, of_bins * row["effect_se"].values),
     }
+    if "cell_curve_se" in row:
+        # The same quantile between the edges.
+        half = quantile * row["cell_curve_se"].values
+        out["cell_curve_band"] = intervals.around(row["cell_curve"].values, half)
+    return out
 
 
 def with_std_error(effect: xr.Dataset) -> xr.Dataset:

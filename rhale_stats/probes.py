@@ -152,6 +152,8 @@ def probe(quotients: DifferenceQuotients, position: int, used: NDArray[np.bool_]
     # Rounding makes differences as well, where the output hardly moves.
     moves = size[inner].sum(axis=0) > 8 * looked.rounding * inner.sum()
     gaps = sums.share(missed[across].sum(axis=0), size[inner].sum(axis=0)) > GAP_SHARE
+    # No curve is accumulated across a gap from derivatives: the model itself can be asked.
+    gaps = gaps | sums.has_gap(looked.x)
     return Probe(
         jumps,
         ~jumps & gaps & moves,

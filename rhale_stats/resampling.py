@@ -150,10 +150,11 @@ def bootstrap(
         ``heterogeneity_se``, ``curve_se`` and ``average_effect_se``. Coordinates as in ``effect``.
         With ``rebin``: ``effect``, ``heterogeneity`` and ``curve`` over (chain, draw, feature,
         grid) at ``grid_value``, ``n_bins`` of every replicate, and ``edge_frequency`` (feature,
-        grid_cell): the share of replicates with an edge in the cell between two points of the grid. Of a
-        surface: ``second_effect`` (chain, draw, bin_a, bin_b), NaN in cells that a replicate left
-        without rows, ``n_filled`` (chain, draw), their number, and ``surface`` (chain, draw,
-        edge_a, edge_b), these cells filled as `ale2` fills them. Of H-statistics: ``h2``, ``h``,
+        grid_cell): the share of replicates with an edge in the cell between two points of the
+        grid. Of a surface: ``second_effect`` (chain, draw, bin_a, bin_b), NaN in cells that a
+        replicate left without rows, ``n_filled`` (chain, draw), their number, and ``surface``
+        (chain, draw, edge_a, edge_b), these cells filled as `ale2` fills them. Of H-statistics:
+        ``h2``, ``h``,
         ``h2_overall`` and the others over (chain, draw, ...).
 
         Of profiles: ``curve`` and ``curve_std`` over (chain, draw, feature, grid), centred anew in
@@ -189,9 +190,9 @@ def bootstrap(
     >>> effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(4)))
     >>> boot = rs.bootstrap(local, effect, n_resamples=400, rng=0)
     >>> boot["effect"].sel(feature="x0").std(("chain", "draw")).round(2).values
-    array([0.23, 0.21, 0.18, 0.2 ])
+    array([0.23, 0.21, 0.2 , 0.19])
     >>> effect["effect_se"].sel(feature="x0").round(2).values
-    array([0.22, 0.22, 0.19, 0.19])
+    array([0.23, 0.22, 0.19, 0.18])
     """
     check_choice("scheme", scheme, resample.SCHEMES)
     _check_resamples(n_resamples, chains)
@@ -562,6 +563,10 @@ def _replicates(
         on_curve = resample.replicates(pieces, sums[:, cells.here], centering, keep=keep)
     # Edges of bins on the stretch that has a curve, and which of its cells' edges they are.
     there = (bin_edges >= pieces.edges[0]) & (bin_edges <= pieces.edges[-1])
+    # What a bin has no estimate of the curve does not know either.
+    unknown = np.isnan(found.effect)
+    lost = unknown[:, there[:-1] & there[1:]].any(axis=1, keepdims=True)
+    on_curve = on_curve._replace(curve=np.where(lost, np.nan, on_curve.curve))
     at = np.searchsorted(pieces.edges, bin_edges[there])
     curve = np.full((len(sums), n_bins + 1), np.nan)
     curve[:, there] = on_curve.curve[:, at]
@@ -572,7 +577,7 @@ def _replicates(
         effect = found.effect
         if feature.of_cells is not None:
             effect = kernel.effects(on_cells.mean, level, cells.bin)
-            effect = np.where(np.isnan(found.mean), np.nan, effect)
+            effect = np.where(unknown, np.nan, effect)
         out = {
             "effect": effect,
             "slope": np.where(feature.pieces.slope != 0, found.slope, 0.0 * found.effect),
@@ -581,7 +586,7 @@ def _replicates(
             "average_effect": np.nansum(found.share * found.mean, axis=1),
             "heterogeneity_index": np.nansum(width * found.residual, axis=1),
             "heterogeneity_output": _output(found),
-            "n_empty": np.isnan(effect).sum(axis=1).astype(np.float64),
+            "n_empty": unknown.sum(axis=1).astype(np.float64),
             "curve_mean": on_curve.mean_of_curve(pieces.edges),
             **on_curve.sizes(pieces.edges)._asdict(),
         }

@@ -26,7 +26,7 @@ from rhale_stats.schema import (
     slopes,
     software,
 )
-from rhale_stats.validate import checked
+from rhale_stats.validate import checked, shown
 
 T = TypeVar("T", xr.Dataset, xr.DataArray)
 
@@ -95,7 +95,7 @@ def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
     >>> effects = [rs.rhale(local, bins=rs.EqualWidthBins(k)) for k in (2, 20)]
     >>> scores = [rs.mae(effect, example.truth(effect)) for effect in effects]
     >>> [round(float(score["L_mu"][0]), 2) for score in scores]  # two bins look better ...
-    [0.01, 0.07]
+    [0.03, 0.08]
     >>> [round(float(score["ISE_mu"][0]), 2) for score in scores]  # ... and are not
     [1.12, 0.13]
     """
@@ -163,6 +163,8 @@ def mcse(samples: T, dim: str = "replicate") -> T:
     >>> float(rs.mcse(xr.DataArray([1.0, 2.0, 3.0, 6.0], dims="replicate")).round(4))
     1.0801
     """
+    if not isinstance(samples, xr.Dataset | xr.DataArray):
+        raise TypeError(f"samples must be a Dataset or a DataArray; got {shown(samples)}.")
     if dim not in samples.dims:
         raise ValueError(
             f"dim must be a dimension of samples, one of "
@@ -216,10 +218,12 @@ def _scores(row: xr.Dataset, truth: xr.Dataset) -> dict[str, float]:
 def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.Cells:
     """The truth along the axis: its cells, or its bins where these are narrow."""
     name = str(truth["feature"].values)
-    if "cell_effect" in truth:
+    if "cell_heterogeneity" in truth:
         own = truth["cell_value"].values
         mean, sigma = (truth[what].values for what in ("cell_effect", "cell_heterogeneity"))
-        noise = np.zeros(len(mean))
+        noise, of_rows = np.zeros(len(mean)), "cell_share"
+        if "effect_se" in truth:
+            noise = sigma**2 / truth["cell_n_effective"].values
     else:
         if slopes(truth).any():
             raise ValueError(
@@ -228,7 +232,7 @@ def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.Cells:
             )
         own = truth["edge_value"].values
         mean, sigma = (truth[what].values for what in ("effect", "heterogeneity"))
-        noise = np.zeros(len(mean))
+        noise, of_rows = np.zeros(len(mean)), "weight_share"
         if "effect_se" in truth:
             noise = truth["effect_se"].values ** 2
     if not len(own):
@@ -241,7 +245,7 @@ def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.Cells:
             f"[{own[0]:.6g}, {own[-1]:.6g}] and they [{edges[0]:.6g}, {edges[-1]:.6g}]. Make the "
             f"truth from rows with a wider range."
         )
-    share = truth["weight_share"].values if "weight_share" in truth else np.zeros(len(mean))
+    share = truth[of_rows].values if of_rows in truth else np.zeros(len(mean))
     # Cells without rows beyond the bins, as in the tails, are not asked for.
     asked = slice(
         max(int(np.searchsorted(own, edges[0], side="right")) - 1, 0),

@@ -166,7 +166,7 @@ def check_callable(parameter: str, value: object) -> None:
 
 def check_derivatives(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` is a function or may be a table of derivatives."""
-    if not callable(value):
+    if value is not None and not callable(value):
         _check_listed(parameter, value, "a function of X or a derivative for each row and column")
 
 
@@ -236,6 +236,11 @@ def check_order(parameter: str, value: object) -> None:
             value,
             "the name of an order, a list of levels, or a mapping of features to one of these",
         )
+
+
+def check_labels_listed(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is a list of labels."""
+    _check_listed(parameter, value, "a list of labels")
 
 
 def check_text(parameter: str, value: object) -> None:
@@ -337,6 +342,7 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     "method": check_text,
     "output": check_labels,
     "background": check_background,
+    "names": check_labels_listed,
     "order": check_order,
     "x": check_points,
     **dict.fromkeys(("X", "conditioning", "data"), check_table),

@@ -260,7 +260,9 @@ def jumping_models():
             )
             for how in (False, True)
         },
-        "catboost": lambda its: {"catboost": its.CatBoostRegressor(iterations=30, verbose=0)},
+        "catboost": lambda its: {
+            "catboost": its.CatBoostRegressor(iterations=30, verbose=0, allow_writing_files=False)
+        },
     }
     for name, build in libraries.items():
         if importlib.util.find_spec(name):

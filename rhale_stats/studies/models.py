@@ -133,7 +133,11 @@ KINDS: dict[str, Kind] = {
     "catboost": Kind(
         _fitted(
             lambda seed: import_module("catboost").CatBoostRegressor(
-                iterations=300, random_seed=seed, verbose=0, thread_count=1
+                iterations=300,
+                random_seed=seed,
+                verbose=0,
+                thread_count=1,
+                allow_writing_files=False,
             )
         ),
         "catboost",

@@ -293,7 +293,7 @@ class World:
         self.calls.append(f"{name}({', '.join(f'{k}={brief(v)}' for k, v in arguments.items())})")
         result, error = attempt(FUNCTIONS[name], arguments, self.calls)
         if error is not None:
-            if "must be whole" in str(error) and not self.damaged:
+            if "must be whole, as made" in str(error) and not self.damaged:
                 raise FuzzError(
                     "\n".join([f"nothing was damaged: {error}", *self.calls])
                 ) from error
@@ -785,6 +785,7 @@ def plain_world() -> World:
     effect = rs.rhale(local, bins=rs.EqualWidthBins(3))
     some = {"n_resamples": 4, "chains": 2, "rng": 0, **quiet}
     world.pool = {
+        "X": [world.X],
         "local": [local],
         "effect": [effect],
         "boot": [rs.bootstrap(local, effect, **some)],
@@ -822,6 +823,8 @@ LEGAL: dict[str, dict[str, Any]] = {
         "progress": False,
     },
     "check_unbiased": {"local": "local", "effect": "effect"},
+    "dense_truth": {"model": product, "jacobian": None, "X": "X", "n_bins": 3},
+    "folds": {"local": "local", "n_folds": 2, "progress": False},
     "mcse": {"samples": "boot", "dim": "draw"},
     "plot_edges": {"boot": "rebinned", "feature": "x0"},
     "plot_outputs": {"effect": "outputs", "feature": "x0"},
