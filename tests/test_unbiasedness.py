@@ -44,8 +44,8 @@ def local_of(x, g, **options):
     )
 
 
-def checked(x, g, edges=EDGES, *, check=None, weighting="axis", **options):
-    """`check_unbiased` of one feature on given bins."""
+def checked(x, g, edges=EDGES, *, check=None, weighting="rows", **options):
+    """`check_unbiased` of one feature on given bins, by rows: else crowding has no bias."""
     local = local_of(x, g, **options)
     effect = rs.rhale(local, bins=rs.GivenBins(edges), weighting=weighting)
     return rs.check_unbiased(local, effect, **({"rng": 0} | (check or {})))
@@ -78,6 +78,16 @@ def test_toy_by_hand(weighting):
     assert_allclose(row["density_bias"], [expected], rtol=1e-12)
     assert np.isnan(row["bin_error_pvalue"]).all()
     assert row["verdict"].values.tolist() == ["too few rows"]
+
+
+def test_weighting_changes_the_bias_of_crowding_alone(rng):
+    x, g = base(rng)
+    rows, axis = (checked(x**2, g, weighting=weighting) for weighting in ("rows", "axis"))
+    for name in (*UNIT_FREE, *SQUARE, "heterogeneity_within", "heterogeneity_within_se"):
+        assert_array_equal(axis[name], rows[name])
+    assert (rows["density_bias"] != 0).all()
+    assert (axis["density_bias"] == 0).all()
+    assert (axis["density_bias_se"] == 0).all()
 
 
 def test_bin_error_share_is_not_below_zero(rng):
