@@ -116,7 +116,8 @@ def std_error(
     groups : array_like of shape (n_rows,), optional
         Group of every row; a Series goes by its labels. Rows of one group depend on each other:
         standard errors are robust against that, by the influences of whole groups (Liang and Zeger
-        1986; factor G / (G - 1) (N - 1) / (N - p) for G groups and p means and slopes).
+        1986; factor G / (G - 1) (N - 1) / (N - p) for G groups and p means and slopes, of the bins
+        or of the blocks of cells, with 10 groups or more each, that residuals are taken from).
 
     Returns
     -------
@@ -417,23 +418,25 @@ class Clusters(NamedTuple):
             raise ValueError(f"groups must be at least two; got {n_groups}.")
         return cls(columns(local.isel(obs=used)), local, group, n_groups)
 
-    def influences(self, row: xr.Dataset, name: str) -> influence.RowSums:
-        """Influences of the groups on all bins of one feature."""
+    def influences(self, row: xr.Dataset, name: str) -> tuple[influence.RowSums, int]:
+        """Influences of the groups on all cells of one feature, and how many means were fitted."""
         position = feature_position(self.local, name)
         x, g = self.rows.x[position], self.rows.local_effect[position]
-        check_same_rows(row, self.rows, position)
         if is_categorical(row):
-            return level_sums(row, self.rows, position, self.group, self.n_groups)
+            sums = level_sums(row, self.rows, position, self.group, self.n_groups)
+            return sums, row.sizes["bin"]
         cells = fine_of(row)
         k = bin_index(cells.pieces.edges, x)
-        return self._sums(cells.pieces._replace(mean=self.centres(cells, k, g)), row, k, x, g)
+        block = self.blocks(cells, k)
+        pieces = cells.pieces._replace(mean=self.centres(cells, block, k, g))
+        return self._sums(pieces, row, k, x, g), len(np.unique(block[k]))
 
     def of_bins(self, row: xr.Dataset, name: str) -> influence.RowSums:
         """Influences of the groups on means, slopes and variances of the bins by their rows."""
+        if is_categorical(row):
+            return self.influences(row, name)[0]
         position = feature_position(self.local, name)
         x, g = self.rows.x[position], self.rows.local_effect[position]
-        if is_categorical(row):
-            return self.influences(row, name)
         pieces = pieces_of(row)
         return self._sums(pieces, row, bin_index(pieces.edges, x), x, g)
 
@@ -444,14 +447,22 @@ class Clusters(NamedTuple):
         weight = self.rows.weight
         return influence.row_sums(pieces, curve, k, x, g, weight, self.group, self.n_groups)
 
-    def centres(self, cells: Fine, k: IntArray, g: FloatArray) -> FloatArray:
-        """What residuals in every cell are taken from: means of blocks of cells with enough groups.
+    def centres(self, cells: Fine, block: IntArray, k: IntArray, g: FloatArray) -> FloatArray:
+        """What residuals in every cell are taken from: the mean of its block."""
+        weight = np.ones(len(g)) if self.rows.weight is None else self.rows.weight
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = np.bincount(block[k], weight * g, len(block))
+            means /= np.bincount(block[k], weight, len(block))
+        alone = np.bincount(block)[block] == 1
+        return np.where(alone, cells.pieces.mean, means[block])
+
+    def blocks(self, cells: Fine, k: IntArray) -> IntArray:
+        """Number of the block of every cell: neighbours within a bin, with enough groups together.
 
         The residuals of a cell's only group add up to 0, and would say that its mean is known.
         """
         if len(cells.bin) == cells.n_bins():
-            return cells.pieces.mean
-        weight = np.ones(len(g)) if self.rows.weight is None else self.rows.weight
+            return np.arange(len(cells.bin))
         pairs = np.unique(np.stack([k, self.group]), axis=1)
         of_cell = np.split(pairs[1], np.searchsorted(pairs[0], np.arange(1, len(cells.bin))))
         block = np.zeros(len(cells.bin), dtype=np.int64)
@@ -472,9 +483,7 @@ class Clusters(NamedTuple):
             seen |= set(of_cell[cell].tolist())
         if len(seen) < GROUPS_OF_BLOCK and begin and cells.bin[begin - 1] == cells.bin[begin]:
             block[begin:] = block[begin - 1]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            means = np.bincount(block[k], weight * g) / np.bincount(block[k], weight)
-        return means[block]
+        return block
 
 
 def level_sums(
@@ -508,6 +517,7 @@ def _of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
             f"Use fewer bins."
         )
     fit, n_groups = fit_of(row), clusters.n_groups
+    check_same_rows(row, clusters.rows, feature_position(clusters.local, name))
     own = clusters.of_bins(row, name)
     # What their sums leave: the residuals of a bin's only group add up to 0.
     linear = slopes(row) != 0
@@ -519,14 +529,17 @@ def _of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
             f"{name!r} there are {own.n_groups()[k]} groups for {1 + linear[k]} of "
             f"these. Use fewer bins."
         )
-    sums = clusters.influences(row, name)
-    factor = influence.group_factor(n_groups, rows_of_feature(row), n_bins + int(linear.sum()))
+    sums, n_means = clusters.influences(row, name)
+    # For the curve means of blocks of cells are fitted, for lines and spreads those of bins.
+    n_rows, n_slopes = rows_of_feature(row), int(np.sum(fit.cells.pieces.slope != 0))
+    sums = sums.corrected(n_groups, n_rows, n_means + n_slopes)
+    of_bins = influence.group_factor(n_groups, n_rows, n_bins + int(linear.sum()))
     of_effect = on_effects(sums, fit.cells)
-    effect_cov = factor * (of_effect.T @ of_effect).toarray()
+    effect_cov = (of_effect.T @ of_effect).toarray()
     # At all edges of cells: between two edges of bins the curve is not straight.
     everywhere = fit.pieces.edges
     of_curve = sums.of_curve(fit.loadings(everywhere), population=fit.centering == "mean")
-    fine_cov = factor * of_curve.T @ of_curve
+    fine_cov = of_curve.T @ of_curve
     at = np.searchsorted(everywhere, fit.edges)
     of_curve, curve_cov = of_curve[:, at], fine_cov[np.ix_(at, at)]
     zero_start = influence.loadings(fit.pieces, fit.edges, "start")
@@ -536,14 +549,14 @@ def _of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
         more["cell_curve_cov"] = fine_cov
         more["cell_curve_se"] = np.sqrt(np.maximum(np.diagonal(fine_cov), 0.0))
     if "slope" in row:
-        slope_cov = factor * (own.slope.T @ own.slope).toarray()
+        slope_cov, root = of_bins * (own.slope.T @ own.slope).toarray(), np.sqrt(of_bins)
         more |= {
             "slope_se": np.sqrt(np.diagonal(slope_cov)),
             "slope_cov": slope_cov,
-            "effect_slope_cov": factor * (of_effect.T @ own.slope).toarray(),
-            "curve_slope_cov": factor * of_curve.T @ own.slope,
+            "effect_slope_cov": root * (of_effect.T @ own.slope).toarray(),
+            "curve_slope_cov": root * of_curve.T @ own.slope,
         }
-    variance_se = np.sqrt(factor * own.variance.power(2).sum(axis=0))
+    variance_se = np.sqrt(of_bins * own.variance.power(2).sum(axis=0))
     spread = row["heterogeneity"].values
     with np.errstate(invalid="ignore", divide="ignore"):
         return {
@@ -551,7 +564,7 @@ def _of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
             **more,
             "heterogeneity_se": np.where(spread == 0, 0.0, variance_se / (2 * spread)),
             "curve_se": np.sqrt(np.maximum(np.diagonal(curve_cov), 0.0)),
-            "curve_se_start": np.sqrt(factor * np.sum(of_start**2, axis=0)),
+            "curve_se_start": np.sqrt(np.sum(of_start**2, axis=0)),
             "average_effect_se": float(
                 np.sqrt(n_groups / (n_groups - 1) * np.sum(sums.average**2))
             ),

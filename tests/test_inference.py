@@ -176,7 +176,7 @@ def test_a_curve_through_a_cell_of_one_row_borrows_its_variance():
     local = local_of(x, g, features=0)
     effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins([0, 1, 2, 3]), centering="start"))
     row = one_feature(effect, 0)
-    edges, of, mean, variance, n = cells_of(row)
+    edges, _, _, variance, n = cells_of(row)
     assert_array_equal(edges, [0, 1, 2, 3])
     assert_array_equal(n, [4, 1, 3])
     first, last = g[:4, 0].var(ddof=1), g[5:, 0].var(ddof=1)
@@ -241,6 +241,31 @@ def test_groups_are_those_of_statsmodels(kind, centering, table):
         assert_array_equal(rs.vcov(effect, number), row["curve_cov"])
 
 
+def test_groups_along_the_axis_are_those_of_statsmodels(rng):
+    """The regression on indicators of cells, of which an effect is an average by widths."""
+    n = 1200
+    X, group = rng.uniform(-1, 1, (n, 1)), rng.integers(300, size=n)
+    g = X + (1 + X**2) * rng.standard_gamma(1, (n, 1)) + rng.normal(size=300)[group, None]
+    local = local_of(X, g, features=0)
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES), centering="start")
+    row = one_feature(rs.std_error(effect, local, groups=group), 0)
+    edges, of, _, _, n_cell = cells_of(row)
+    k = np.searchsorted(edges[1:-1], X[:, 0], side="right")
+    # Enough groups in every cell: none shares its mean with its neighbours.
+    assert min(len(np.unique(group[k == cell])) for cell in range(len(n_cell))) >= 10
+    assert len(n_cell) > 70
+    inside = (k[:, None] == np.arange(len(n_cell))).astype(float)
+    fit = sm.OLS(g[:, 0], inside).fit(cov_type="cluster", cov_kwds={"groups": group})
+    found = fit.t_test(along(edges, of))
+    assert_allclose(row["effect"], found.effect, rtol=1e-9)
+    assert_allclose(row["effect_se"], found.sd, rtol=1e-9)
+    steps = np.tri(len(edges), len(n_cell), -1) * np.diff(edges)
+    covariance = steps @ fit.cov_params() @ steps.T
+    assert_allclose(row["cell_curve_cov"], covariance, atol=1e-9 * covariance.max())
+    at = np.searchsorted(edges, row["edge_value"])
+    assert_allclose(row["curve_se"] ** 2, np.diagonal(covariance)[at], rtol=1e-9)
+
+
 def test_groups_with_precision_weights_are_those_of_statsmodels(table, rng):
     X, g, group = table
     weights = rng.uniform(0.2, 2, N)
@@ -271,6 +296,19 @@ def test_groups_of_one_row_have_another_factor(kind, table):
         if kind == "linear":
             expected = factor * rows[0]["slope_se"] ** 2
             assert_allclose(rows[1]["slope_se"] ** 2, expected, rtol=1e-9)
+
+
+@CENTERINGS
+@WEIGHTINGS
+def test_groups_of_one_row_are_rows(centering, weighting, table):
+    """Whatever the curve is accumulated from."""
+    local = local_of(*table[:2])
+    alone = rs.rhale(local, bins=rs.GivenBins(EDGES), centering=centering, weighting=weighting)
+    bins, effect = rs.std_error(alone), rs.std_error(alone, local, groups=np.arange(N))
+    # n_k / (n_k - 1) against N / (N - p): 3 % between cells of 10 and of 20 rows.
+    for name in ("effect_se", "curve_se", "curve_se_start", "heterogeneity_se"):
+        assert_allclose(effect[name], bins[name], rtol=0.02, atol=1e-12)
+    assert_allclose(effect["average_effect_se"], bins["average_effect_se"], rtol=1e-10)
 
 
 @CENTERINGS
@@ -521,11 +559,12 @@ def test_features_with_fewer_bins_and_without_any(method, rng):
 
 
 @pytest.mark.filterwarnings("ignore:Bins without rows")
+@WEIGHTINGS
 @pytest.mark.parametrize("method", ["normal", "percentile", "basic", "bca", "studentized"])
-def test_intervals_beside_a_gap(method, rng):
+def test_intervals_beside_a_gap(method, weighting, rng):
     x = np.concatenate([rng.uniform(0, 1, 50), rng.uniform(2, 4, 200)])[:, None]
     local = local_of(x, rng.normal(size=(250, 1)), features=0)
-    effect = rs.rhale(local, bins=rs.GivenBins([0, 1, 2, 3, 4]))
+    effect = rs.rhale(local, bins=rs.GivenBins([0, 1, 2, 3, 4]), weighting=weighting)
     boot = None
     if method != "normal":
         boot = rs.bootstrap(local, effect, n_resamples=40, studentize=True, rng=0)
@@ -534,7 +573,9 @@ def test_intervals_beside_a_gap(method, rng):
         known = np.isfinite(found[name].values[0]).all(axis=-1)
         assert_array_equal(known, [True, False, True, True])
     known = np.isfinite(found["curve_ci"].values[0]).all(axis=-1)
-    assert_array_equal(known, [False, False, True, True, True])
+    # The gap ends at the first row beyond 2, where cells know it.
+    assert x[x > 1].min() > 2
+    assert_array_equal(known, [False, False, weighting == "rows", True, True])
 
 
 def test_unusable_intervals(table):
