@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -67,23 +70,36 @@ def test_inner_edges_stand_midway_between_neighbours(kind, seed):
 
 
 def test_cells_hold_equal_numbers_of_rows():
-    x = np.random.default_rng(0).permutation(np.linspace(0, 1, 1000) ** 3)
+    x = np.random.default_rng(0).permutation(np.linspace(0, 1, 1000) ** 1.2)
     edges = kernel.nested_edges(x, None, np.array([0.0, 1.0]), 40)
     assert_array_equal(counted(x, edges), np.full(40, 25))
 
 
+def test_where_rows_are_sparse_cells_are_narrow_and_have_fewer():
+    x = np.linspace(0, 1, 1000) ** 5
+    edges = kernel.nested_edges(x, None, np.array([0.0, 1.0]), 10)
+    rows, width = counted(x, edges), np.diff(edges)
+    assert len(rows) > 10
+    assert rows.max() == 100
+    low, high = np.quantile(x, [0.01, 0.99], method="inverted_cdf")
+    widest = kernel.WIDEST * (high - low)
+    assert ((width <= widest) | (rows < 2 * kernel.LEAST_ROWS)).all()
+    # Halves of halves of what was asked for.
+    assert set(rows) <= {100, 50, 25, 13, 12, 7, 6, 5, 4, 3}
+
+
 def test_bins_share_the_cells_by_their_rows():
     x = np.linspace(0, 1, 1000)
-    edges = kernel.nested_edges(x, None, np.array([0, 0.0999, 0.8, 1.0]), 20)
+    edges = kernel.nested_edges(x, None, np.array([0, 0.0999, 0.8, 1.0]), 40)
     held = np.histogram(edges[:-1], [0, 0.0999, 0.8, 1.0])[0]
-    assert_array_equal(held, [2, 14, 4])
+    assert_array_equal(held, [4, 28, 8])
 
 
 def test_a_bin_of_few_rows_is_one_cell():
-    x = np.append(np.linspace(0, 1, 500), [1.9, 2.0])
-    bins = np.array([0, 1.5, 2.0])
+    x = np.append(np.linspace(0, 1, 500), [1.05, 1.1])
+    bins = np.array([0, 1.02, 1.1])
     edges = kernel.nested_edges(x, None, bins, 10)
-    assert (edges > 1.5).sum() == 1
+    assert (edges[:-1] >= 1.02).sum() == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -99,8 +115,11 @@ def test_order_scale_and_repetition(kind, seed, c, d):
     assert_allclose(moved, c * edges + d, rtol=1e-13, atol=1e-13 * c)
     counts = rng.integers(1, 4, len(x))
     repeated = kernel.nested_edges(np.repeat(x, counts), None, bins, n_cells)
-    assert_array_equal(kernel.nested_edges(x, counts.astype(float), bins, n_cells), repeated)
-    assert_array_equal(kernel.nested_edges(x, 7.0 * counts, bins, n_cells), repeated)
+    weighted = kernel.nested_edges(x, counts.astype(float), bins, n_cells, frequency=True)
+    assert_array_equal(weighted, repeated)
+    # Weights that count no rows matter by their ratios.
+    one, other = (kernel.nested_edges(x, c * counts, bins, n_cells) for c in (1.0, 8.0))
+    assert_array_equal(one, other)
 
 
 # --- gaps ----------------------------------------------------------------------------------------
@@ -168,25 +187,72 @@ def test_moments_of_cells(kind, weights):
     assert_allclose(cells.n_effective, n, rtol=1e-12)
     assert_allclose(cells.mean, mean, rtol=1e-10, atol=1e-14)
     assert_allclose(cells.x_mean, x_mean, rtol=1e-10, atol=1e-14)
-    known = np.isfinite(variance)
-    assert_allclose(cells.variance[known], variance[known], rtol=1e-10)
+    many = n >= kernel.FEW_ROWS
+    assert_allclose(cells.variance[many], variance[many], rtol=1e-10)
+    assert_allclose(cells.degrees[many], n[many] - 1, rtol=1e-10)
     assert_allclose(cells.share.sum(), 1)
     middle = (edges[1:] + edges[:-1]) / 2
     assert_array_equal(cells.bin, np.searchsorted(bins[1:-1], middle))
 
 
-def test_one_row_has_the_pooled_variance_of_its_bin():
-    x = np.array([0.1, 0.2, 0.3, 1.1, 1.2, 1.6, 2.5, 3.5])
-    g = np.array([1.0, 2.0, 6.0, 4.0, 8.0, 5.0, 7.0, 9.0])
-    edges, bins = np.array([0, 1, 1.5, 2, 3, 4.0]), np.array([0, 2, 4.0])
+def variance_with_neighbours(cells, cell):
+    """By hand: as many neighbours on both sides as give degrees of freedom enough."""
+    there = np.flatnonzero(cells.n_obs > 0)
+    at = int(np.flatnonzero(there == cell)[0])
+    for reach in range(1, len(there) + 1):
+        near = there[max(at - reach, 0) : at + reach + 1]
+        squares, degrees = 0.0, 0.0
+        for one in near:
+            n, own = cells.rows[one], cells.own[one]
+            if n > 1:
+                squares, degrees = squares + (n - 1) * own, degrees + n - 1
+        for a, b in pairwise(near):
+            apart = (cells.mean[a] - cells.mean[b]) ** 2
+            squares += 2 / 3 * apart / (1 / cells.rows[a] + 1 / cells.rows[b])
+            degrees += 2 / 3
+        if degrees >= kernel.TOGETHER - 1e-6 or len(near) == len(there):
+            return squares / degrees, degrees
+    raise AssertionError
+
+
+class Drawn(NamedTuple):
+    n_obs: np.ndarray
+    rows: np.ndarray
+    own: np.ndarray
+    mean: np.ndarray
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n_cells", [12, 60, 200])
+def test_cells_of_few_rows_take_their_variance_with_neighbours(kind, n_cells):
+    x, bins, _ = drawn(kind, 7)
+    g = np.random.default_rng(8).normal(size=len(x))
+    edges = kernel.nested_edges(x, None, bins, n_cells)
     cells = kernel.moments_in(edges, bins, x, g, None, frequency=False)
-    assert_array_equal(cells.n_obs, [3, 2, 1, 1, 1])
-    first, second = np.var(g[:3], ddof=1), np.var(g[3:5], ddof=1)
-    pooled = (2 * first + 1 * second) / 3
-    # The second bin has single rows only: the nearest cell that knows, which is the pooled one.
-    assert_allclose(cells.variance, [first, second, pooled, pooled, pooled])
-    alone = kernel.moments_in(edges[3:], edges[3:], x[6:], g[6:], None, frequency=False)
+    n, mean, own, _ = brute_force(x, g, np.ones(len(x)), edges)
+    by_hand = Drawn(counted(x, edges), n, own, mean)
+    few = np.flatnonzero((n > 0) & (n < kernel.FEW_ROWS))
+    assert n_cells < 60 or len(few)
+    for cell in few:
+        variance, degrees = variance_with_neighbours(by_hand, cell)
+        assert_allclose(cells.variance[cell], variance, rtol=1e-9)
+        assert_allclose(cells.degrees[cell], degrees, rtol=1e-9)
+
+
+def test_single_rows_know_their_spread_from_each_other():
+    """sigma 2, one row a cell: nothing within cells, all between them."""
+    rng = np.random.default_rng(9)
+    x = np.arange(4000.0)
+    edges = np.append(x - 0.5, 3999.5)
+    cells = kernel.moments_in(
+        edges, edges[[0, -1]], x, rng.normal(0, 2, 4000), None, frequency=False
+    )
+    # Some 4000 / 10 independent stretches of 12 degrees: the error of the mean is 2 %.
+    assert_allclose(cells.variance.mean(), 4, rtol=0.08)
+    assert (cells.degrees >= kernel.TOGETHER - 1e-6).all()
+    alone = kernel.moments_in(edges[:2], edges[:2], x[:1], np.ones(1), None, frequency=False)
     assert np.isnan(alone.variance).all()
+    assert_array_equal(alone.degrees, [0])
 
 
 # --- averages along bins -------------------------------------------------------------------------
