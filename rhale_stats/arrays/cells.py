@@ -91,9 +91,10 @@ def nested_edges(
 ) -> FloatArray:
     """Edges of about ``n_cells`` cells of equal weight, every edge of ``bins`` among them.
 
-    Weights of ``frequency`` count repeated rows, others are on any scale. Cells that would be wide are halved while they have rows enough. An edge lies midway between two
-    neighbouring values, so that rows stand on both sides of it alike, ties included. A gap is a
-    cell of its own; no other cell inside a bin is without rows.
+    Weights of ``frequency`` count repeated rows, others are on any scale. Cells that would be wide
+    are halved while they have rows enough. An edge lies midway between two neighbouring values, so
+    that rows stand on both sides of it alike, ties included. A gap is a cell of its own; no other
+    cell inside a bin is without rows.
     """
     order = np.argsort(x) if weight is not None else None
     x = np.sort(x) if order is None else x[order]
