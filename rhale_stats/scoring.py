@@ -235,7 +235,7 @@ def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.Cells:
             )
         own, share = truth["edge_value"].values, truth["weight_share"].values
         mean, sigma = (truth[what].values for what in ("effect", "heterogeneity"))
-        noise, of_rows = np.zeros(len(mean)), "weight_share"
+        noise = np.zeros(len(mean))
         if "effect_se" in truth:
             noise = truth["effect_se"].values ** 2
     if not len(own):
