@@ -450,9 +450,15 @@ def jacobian_columns(
     ------
     ValueError
         The shape is not that of ``X``.
+    TypeError
+        There is no Jacobian.
     ModelError
         The callable raised.
     """
+    if jacobian is None:
+        raise TypeError(
+            "jacobian must be a function of X or a derivative for each row and column; got None."
+        )
     given = jacobian
     if callable(jacobian):
         data = table.data.copy()

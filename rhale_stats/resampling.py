@@ -801,7 +801,7 @@ def _evaluated(effect: xr.Dataset, grid: FloatArray) -> dict[str, FloatArray]:
     """Effect, heterogeneity and curve at points of (feature, grid); NaN outside the bins."""
     out = {name: np.full(grid.shape, np.nan) for name in ("effect", "heterogeneity", "curve")}
     # Selecting a feature takes its time with every variable that there is.
-    needed = (*out, "slope", "curve_offset", "cell_effect", "cell_share", "cell_value")
+    needed = (*out, "slope", "cell_effect", "cell_curve", "cell_value")
     effect = effect[[name for name in needed if name in effect]]
     for number in np.flatnonzero(effect["n_bins"].values):
         row, z = one_feature(effect, int(number)), grid[number]

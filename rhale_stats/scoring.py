@@ -221,18 +221,21 @@ def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.Cells:
     if "cell_heterogeneity" in truth:
         own = truth["cell_value"].values
         mean, sigma = (truth[what].values for what in ("cell_effect", "cell_heterogeneity"))
-        noise, of_rows = np.zeros(len(mean)), "cell_share"
-        if "effect_se" in truth:
-            noise = sigma**2 / truth["cell_n_effective"].values
+        noise, share = np.zeros((2, len(mean)))
+        # An estimate, not an exact truth.
+        if "cell_share" in truth:
+            share = truth["cell_share"].values
+            if "effect_se" in truth:
+                noise = sigma**2 / truth["cell_n_effective"].values
     else:
         if slopes(truth).any():
             raise ValueError(
                 f"truth must be constant in its bins; for feature {name!r} it has linear ones. "
                 f"Make it with many bins of one width, as dense_truth does."
             )
-        own = truth["edge_value"].values
+        own, share = truth["edge_value"].values, truth["weight_share"].values
         mean, sigma = (truth[what].values for what in ("effect", "heterogeneity"))
-        noise, of_rows = np.zeros(len(mean)), "weight_share"
+        noise = np.zeros(len(mean))
         if "effect_se" in truth:
             noise = truth["effect_se"].values ** 2
     if not len(own):
@@ -245,7 +248,6 @@ def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.Cells:
             f"[{own[0]:.6g}, {own[-1]:.6g}] and they [{edges[0]:.6g}, {edges[-1]:.6g}]. Make the "
             f"truth from rows with a wider range."
         )
-    share = truth[of_rows].values if of_rows in truth else np.zeros(len(mean))
     # Cells without rows beyond the bins, as in the tails, are not asked for.
     asked = slice(
         max(int(np.searchsorted(own, edges[0], side="right")) - 1, 0),
@@ -266,7 +268,7 @@ def _true_curve(
     known = own_curve.edges[np.isfinite(own_curve.values)]
     start, end = known[0], known[-1]
     centering = str(row.attrs["centering"])
-    if "cell_effect" in truth:
+    if "cell_effect" in truth and "cell_share" not in truth:
         own = truth["edge_value"].values
         whole = (own[0], own[-1]) == (edges[0], edges[-1]) == (start, end)
         same = whole or np.array_equal(own, edges)

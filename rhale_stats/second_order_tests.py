@@ -328,7 +328,7 @@ def _listed(values: Any) -> str:
 def _are_pairs(a: xr.Dataset, b: xr.Dataset, paired: object) -> bool:
     """Whether both are of the same rows; raise ``ValueError`` where they should be and are not."""
     if paired is not None and not (
-        isinstance(paired, tuple) and len(paired) == 2 and all(map(is_surface, paired))
+        isinstance(paired, tuple | list) and len(paired) == 2 and all(map(is_surface, paired))
     ):
         raise TypeError(
             "paired must be the two surfaces, paired=(a, b), which have their rows with them; got "

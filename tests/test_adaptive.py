@@ -404,7 +404,9 @@ def test_an_estimate_is_a_truth_by_its_cells(rng, centering):
     assert 0 < scores["curve_max_error"] < 0.15
     noisy = local_of(rng.uniform(size=20_000), rng.normal(size=20_000))
     noisy = rs.rhale(noisy, bins=rs.GivenBins([0, 1]))
-    flat = rs.rhale(local_of(rng.uniform(size=300), rng.normal(size=300)), bins=rs.EqualWidthBins(3))
+    flat = rs.rhale(
+        local_of(rng.uniform(size=300), rng.normal(size=300)), bins=rs.EqualWidthBins(3)
+    )
     raw, freed = (rs.mae(flat, true)["L_rho"].item() for true in (noisy, rs.std_error(noisy)))
     # 400 cells of 50 rows: nothing but their noise, of variance 1/50, is between them.
     assert_allclose(raw, np.sqrt(1 / 50), rtol=0.1)

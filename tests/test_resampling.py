@@ -17,6 +17,7 @@ from rhale_stats.arrays import resample
 from rhale_stats.bins import describe, rule_of
 from rhale_stats.effects import is_estimation_row
 from rhale_stats.schema import one_feature
+from rhale_stats.sizes import SIZES
 
 WEIGHTINGS = pytest.mark.parametrize("weighting", ["axis", "rows"])
 CENTERINGS = pytest.mark.parametrize("centering", ["mean", "start", "integral"])
@@ -96,7 +97,10 @@ def by_cells(expected, effect, cells):
     """Standard errors of effects and curves from those of the cells, in place."""
     cells = rs.std_error(cells)
     for number, name in enumerate(effect["feature"].values):
-        edges, fine = one_feature(effect, str(name))["edge_value"].values, one_feature(cells, number)
+        edges, fine = (
+            one_feature(effect, str(name))["edge_value"].values,
+            one_feature(cells, number),
+        )
         at = fine["edge_value"].values
         starts = np.searchsorted(at, edges[:-1])
         spread = np.add.reduceat((np.diff(at) * fine["effect_se"].values) ** 2, starts)
@@ -156,13 +160,12 @@ def test_a_replicate_is_rhale_of_the_rows_as_often_as_drawn(kind, centering, wei
             expected, pieces = in_the_same_cells(effect, repeated, centering)
         else:
             expected = pieces = in_the_same_bins(effect, repeated, centering)
-        expected = expected.merge(
-            rs.effect_sizes(pieces)[["importance", "aled", "aler_min", "aler_max"]]
-        )
+        sizes = rs.effect_sizes(pieces)
+        expected = expected.assign({name: sizes[name].variable for name in SIZES})
         for name in (
             *("effect", "heterogeneity", "curve", "average_effect"),
             *("heterogeneity_index", "heterogeneity_output"),
-            *("importance", "aled", "aler_min", "aler_max"),
+            *SIZES,
             *(("slope",) if kind == "linear" else ()),
         ):
             assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-11, err_msg=name)
@@ -678,10 +681,12 @@ def test_folds_by_hand():
     assert np.isnan(found["curve_se"].isel(grid=[0, -1])).all()
 
 
-def test_folds_estimate_the_error_of_a_mean():
+@WEIGHTINGS
+def test_folds_estimate_the_error_of_a_mean(weighting):
     local = local_of(*table())
-    found = rs.folds(local, bins=rs.EqualWidthBins(1), n_folds=5, n_repeats=30, n_grid=3, rng=0)
-    expected = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(1)))["average_effect_se"]
+    one = {"bins": rs.EqualWidthBins(1), "weighting": weighting}
+    found = rs.folds(local, **one, n_folds=5, n_repeats=30, n_grid=3, rng=0)
+    expected = rs.std_error(rs.rhale(local, **one))["effect_se"].isel(bin=0)
     # The mean of sd over folds, c4(5) = .940 of its root mean square; and 30 repeats of a value
     # that varies by 1 / sqrt(8) of itself.
     assert_allclose(found["effect_se"].isel(grid=1), 0.940 * expected, rtol=4 * 0.354 / np.sqrt(30))

@@ -31,10 +31,10 @@ def steps(edges, mean, sigma, **options):
     return effect_of(places.ravel(), g.ravel(), edges, **options)
 
 
-def sampled(example, n, bins, *, centering="mean", rng=0):
+def sampled(example, n, bins, *, rng=0, **options):
     X = example.sample(n, rng=rng)
     local = rs.local_effects(None, X, jacobian=example.jacobian, features="x1")
-    return rs.rhale(local, bins=bins, centering=centering)
+    return rs.rhale(local, bins=bins, **options)
 
 
 def score(effect, truth):
@@ -97,6 +97,22 @@ def test_noise_of_a_dense_truth_is_no_bin_error():
     assert score(effect, noisy)["L_rho"] == pytest.approx(np.sqrt(1 / 4 - 1 / 8))
 
 
+def test_an_effect_along_the_axis_is_a_truth_by_its_cells():
+    """Its cells, not its bins, have shares of the rows and noise of their own."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=600) ** 2
+    g = 3 * x + rng.normal(size=600)
+    truth = rs.std_error(effect_of(x, g, [x.min(), 0.3, x.max()]))
+    assert truth.sizes["cell"] == 40
+    edges = truth["cell_value"].values[0]
+    by_cells = rs.std_error(effect_of(x, g, edges, weighting="rows"))
+    for centering in CENTERINGS:
+        effect = effect_of(x, g + 1, [x.min(), 0.1, x.max()], centering=centering)
+        found, expected = score(effect, truth), score(effect, by_cells)
+        for name in SCORES:
+            assert found[name] == pytest.approx(expected[name], rel=1e-9), name
+
+
 # --- another route -------------------------------------------------------------------------------
 
 FINE = 400_000
@@ -118,7 +134,12 @@ def brute_force(example, effect, centering):
         curve = curve - curve.mean()
     else:
         curve = curve - curve[0]
-    distance = np.abs(curve - np.interp(z, edges, row["curve"]))
+    at, own = edges, row["curve"].values
+    if "cell_effect" in row:  # as many cells as there are, without padding
+        at = row["cell_value"].values
+        steps = np.cumsum(row["cell_effect"].values * np.diff(at))
+        own = own[0] + np.concatenate([[0], steps])
+    distance = np.abs(curve - np.interp(z, at, own))
     return {
         "ISE_mu": np.abs(mu - row["effect"].values[k]).mean(),
         "ISE_sigma": np.abs(np.sqrt(marginal.variance(z)) - row["heterogeneity"].values[k]).mean(),
@@ -140,8 +161,9 @@ def brute_force(example, effect, centering):
     ],
     ids=lambda example: type(example).__name__,
 )
-def test_scores_along_the_axis_agree_with_a_fine_grid(example, centering):
-    effect = sampled(example, 400, rs.QuantileBins(7), centering=centering)
+@pytest.mark.parametrize("weighting", ["axis", "rows"])
+def test_scores_along_the_axis_agree_with_a_fine_grid(example, centering, weighting):
+    effect = sampled(example, 400, rs.QuantileBins(7), centering=centering, weighting=weighting)
     found = score(effect, example.truth(effect))
     expected = brute_force(example, effect, centering)
     edges = effect["edge_value"].values[0]

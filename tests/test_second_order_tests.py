@@ -344,8 +344,10 @@ def test_bad_comparisons(frame, rng):
             rs.compare(a, other(some))
     with pytest.raises(ValueError, match="paired must be .* have other values or places"):
         rs.compare(a, other(made(rng, 400)), paired=(a, a))
-    with pytest.raises(TypeError, match=r"paired must be the two surfaces.*got bool"):
+    with pytest.raises(TypeError, match=r"paired must be a sequence of Datasets; got True"):
         rs.compare(a, a, paired=True)
+    with pytest.raises(TypeError, match=r"paired must be the two surfaces.*got tuple"):
+        rs.compare(a, a, paired=(a,))
     with pytest.raises(ValueError, match="groups must be None for surfaces"):
         rs.compare(a, a, groups=np.arange(400))
     # Two halves of one table, by weights, share no rows.

@@ -263,7 +263,8 @@ def test_dense_truth_is_an_effect_with_its_noise():
     X = example.sample(5000, rng=0)
     dense = rs.dense_truth(example.model, example.jacobian, X, 20, centering="start")
     local = rs.local_effects(None, X, jacobian=example.jacobian)
-    effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(20), centering="start"))
+    options = {"bins": rs.EqualWidthBins(20), "centering": "start", "weighting": "rows"}
+    effect = rs.std_error(rs.rhale(local, **options))
     for name in ("effect", "heterogeneity", "curve", "n_obs", "effect_se"):
         np.testing.assert_allclose(dense[name], effect[name], rtol=1e-12, atol=1e-12)
     assert dense.sizes["bin"] == 20

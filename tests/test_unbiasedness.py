@@ -44,10 +44,11 @@ def local_of(x, g, **options):
     )
 
 
-def checked(x, g, edges=EDGES, *, check=None, **options):
-    """`check_unbiased` of one feature on given bins."""
+def checked(x, g, edges=EDGES, *, check=None, weighting="rows", **options):
+    """`check_unbiased` of one feature on given bins, by rows: else crowding has no bias."""
     local = local_of(x, g, **options)
-    return rs.check_unbiased(local, rs.rhale(local, bins=rs.GivenBins(edges)), **(check or {}))
+    effect = rs.rhale(local, bins=rs.GivenBins(edges), weighting=weighting)
+    return rs.check_unbiased(local, effect, **({"rng": 0} | (check or {})))
 
 
 def base(rng, n=400):
@@ -59,9 +60,10 @@ def base(rng, n=400):
 # --- by hand -------------------------------------------------------------------------------------
 
 
-def test_toy_by_hand():
+@pytest.mark.parametrize("weighting", ["axis", "rows"])
+def test_toy_by_hand(weighting):
     """One bin: 1, 3, 2, 6 at 0.1, 0.2, 0.3, 0.8; squared differences 4, 1, 16 (math [13])."""
-    row = checked([0.3, 0.1, 0.8, 0.2], [2, 1, 6, 3], [0, 1]).isel(feature=0)
+    row = checked([0.3, 0.1, 0.8, 0.2], [2, 1, 6, 3], [0, 1], weighting=weighting).isel(feature=0)
     assert_allclose(row["sigma2_star"], [14 / 3], rtol=1e-12)
     assert_allclose(row["heterogeneity_within"] ** 2, [3.5], rtol=1e-12)
     assert_allclose(row["bin_error"], [14 / 3 - 3.5], rtol=1e-12)
@@ -70,10 +72,22 @@ def test_toy_by_hand():
     assert_allclose(row["von_neumann_ratio"], [1.5], rtol=1e-12)
     # Ranks 1, 3, 2, 4: squared differences 4, 1, 4, squared deviations 5.
     assert_allclose(row["rank_ratio"], [9 / 5], rtol=1e-12)
-    # x has mean 0.35 and variance 0.0725 (over n), covariance with g of 0.475.
-    assert_allclose(row["density_bias"], [0.475 / 0.0725 * (0.35 - 0.5)], rtol=1e-12)
+    # x has mean 0.35 and variance 0.0725 (over n), covariance with g of 0.475. An average along
+    # the axis has no such bias.
+    expected = 0.475 / 0.0725 * (0.35 - 0.5) if weighting == "rows" else 0.0
+    assert_allclose(row["density_bias"], [expected], rtol=1e-12)
     assert np.isnan(row["bin_error_pvalue"]).all()
     assert row["verdict"].values.tolist() == ["too few rows"]
+
+
+def test_weighting_changes_the_bias_of_crowding_alone(rng):
+    x, g = base(rng)
+    rows, axis = (checked(x**2, g, weighting=weighting) for weighting in ("rows", "axis"))
+    for name in (*UNIT_FREE, *SQUARE, "heterogeneity_within", "heterogeneity_within_se"):
+        assert_array_equal(axis[name], rows[name])
+    assert (rows["density_bias"] != 0).all()
+    assert (axis["density_bias"] == 0).all()
+    assert (axis["density_bias_se"] == 0).all()
 
 
 def test_bin_error_share_is_not_below_zero(rng):

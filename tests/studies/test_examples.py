@@ -50,7 +50,7 @@ def test_scores_are_those_of_each_rule_with_its_own_truth():
     found = scored_along(example, 300, np.random.default_rng(0), rules)
     local = local_of(example, example.sample(300, np.random.default_rng(0)))
     for at, rule in enumerate(rules.values()):
-        effect = rs.rhale(local, bins=rule, centering="integral")
+        effect = rs.rhale(local, bins=rule, centering="integral", weighting="rows")
         alone = scored(effect, example.truth(effect))
         for name, values in found.items():
             assert values[at] == pytest.approx(alone[name], rel=1e-9)
