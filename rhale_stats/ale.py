@@ -66,9 +66,9 @@ def ale(
     progress
         As in `ale_local_effects`.
     bins : bin rule, optional
-        Of features with an axis: 40 quantiles by default. With `OptimalBins` or `AdaptiveBins`
-        differences are taken on their finest cells, 100 by default, and the rule joins cells:
-        RHALE's bins for models without a derivative.
+        Of features with an axis: 40 quantiles by default. With a rule that joins cells, as
+        `OptimalBins` or `AdaptiveBins`, differences are taken on cells of equal numbers of rows, at
+        most its ``max_bins``: RHALE's bins for models without a derivative.
     centering : {"mean", "start", "integral"}, default "mean"
         As in `rhale`. Over levels "mean" weighs by their rows, and "integral" all the same.
     std_error_moments
@@ -100,11 +100,11 @@ def ale(
     A bin holds its left edge, and the last one both (math [4]); the R package ALEPlot and PyALE
     put a row on an edge to the left.
 
-    A bin that joins cells weighs their slopes by their rows, math [5]. Where rows thin out inside
-    it, the curve is that of a typical row, not of a typical place; narrow bins make no difference.
+    The effect of a bin that joins cells is the average of their slopes along the axis, math [5]:
+    the curve at its edges does not depend on which cells were joined.
 
-    The curve of a nominal feature hangs on the order of its levels, where the output depends on the
-    feature together with others. The order is taken as given in standard errors.
+    The curve of a nominal feature depends on the order of its levels, where the output depends on
+    the feature together with others. The order is taken as given in standard errors.
 
     References
     ----------

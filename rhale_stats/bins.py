@@ -573,8 +573,9 @@ class AdaptiveBins:
     neighbours are joined, the most alike first, while one fit to both is worse by less than
     (penalty + 2) times their noise, a parameter.
 
-    A linear bin has a ``slope``. Its ``effect`` is that at the middle of the bin, its
-    ``heterogeneity`` the spread of the residuals, and the curve is a parabola there.
+    A linear bin has a ``slope``, and its ``heterogeneity`` is the spread of the residuals. With
+    ``weighting="rows"`` its ``effect`` is that of the line at the middle of the bin, and the curve
+    is a parabola there; with "axis" both come from cells, math [5] and [7].
 
     Parameters
     ----------

@@ -25,14 +25,16 @@ WEIGHTINGS = ("axis", "rows")
 class Fine(NamedTuple):
     """Cells of one feature, in order, each within one bin; ``bin`` says which.
 
-    ``variance`` is that of local effects (or of residuals from a line), ``n_effective`` the rows
-    that it was taken from, ``here`` the stretch of cells without gaps that has a curve.
+    ``variance`` is that of local effects (or of residuals from a line), ``n_effective`` the rows,
+    ``degrees`` the degrees of freedom of the variance, ``here`` the stretch of cells without gaps
+    that has a curve.
     """
 
     pieces: Pieces
     bin: IntArray
     variance: FloatArray
     n_effective: FloatArray
+    degrees: FloatArray
     x_covariance: FloatArray
     line: FloatArray
     here: slice
@@ -41,11 +43,6 @@ class Fine(NamedTuple):
     def noise(self) -> Noise:
         """Variances of the cells' means and slopes."""
         return accumulate.line_noise(self.variance, self.pieces, self.line, self.n_effective)
-
-    @property
-    def degrees(self) -> FloatArray:
-        """Degrees of freedom of the cells' variances."""
-        return np.asarray(np.maximum(self.n_effective - 1 - (self.pieces.slope != 0), 0.0))
 
     @property
     def loading(self) -> tuple[FloatArray, FloatArray]:
@@ -73,18 +70,14 @@ class Fine(NamedTuple):
         """Satterthwaite's degrees of freedom of these; those of a bin that is one cell."""
         parts, degrees = self.of_effects, self.degrees
         occupied = self.pieces.share > 0
-        single = np.bincount(self.bin, occupied) <= 1
         own = np.zeros(self.n_bins())
         np.maximum.at(own, self.bin, np.where(occupied, degrees, 0.0))
-        # A variance that was borrowed from the other cells has their degrees of freedom.
-        n = np.bincount(self.bin, degrees)[self.bin]
         with np.errstate(invalid="ignore", divide="ignore"):
-            known = np.where(degrees > 0, degrees, n)
-            spread = np.bincount(self.bin, np.where(parts > 0, parts**2 / known, 0.0))
+            spread = np.bincount(self.bin, np.where(parts > 0, parts**2 / degrees, 0.0))
             found = np.bincount(self.bin, parts) ** 2 / spread
         # Without any spread all rows tell of it.
         found = np.where(np.isfinite(found), found, np.bincount(self.bin, degrees))
-        return np.asarray(np.where(single, own, found))
+        return np.asarray(np.where(np.bincount(self.bin, occupied) <= 1, own, found))
 
 
 def has_cells(row: xr.Dataset) -> bool:
@@ -135,6 +128,7 @@ def fine_of(row: xr.Dataset) -> Fine:
             np.arange(n_bins),
             row["heterogeneity"].values ** 2,
             row["n_effective"].values,
+            np.maximum(row["n_effective"].values - 1 - (pieces.slope != 0), 0.0),
             covariance,
             line_moments_of(row),
             accumulate.known_stretch(pieces.share),
@@ -155,6 +149,7 @@ def fine_of(row: xr.Dataset) -> Fine:
         np.searchsorted(inner, edges[:-1], side="right"),
         of("cell_heterogeneity") ** 2,
         of("cell_n_effective"),
+        of("cell_degrees"),
         of("cell_x_covariance"),
         np.zeros((cells.stop, len(LINE_MOMENTS))),
         accumulate.known_stretch(pieces.share),
@@ -179,9 +174,7 @@ def curve_of(row: xr.Dataset) -> Curve:
     """The curve of one feature, from its cells where it has them."""
     if not has_cells(row):
         return Curve(row["edge_value"].values, row["curve"].values, slopes(row))
-    n_cells = cell_count(row)
-    edges = row["cell_value"].values[: n_cells + 1]
-    here = accumulate.known_stretch(row["cell_share"].values[:n_cells])
-    edges = edges[here.start : here.stop + 1]
-    zero_start = accumulate.accumulate(row["cell_effect"].values[here], np.diff(edges))
-    return Curve(edges, zero_start - float(row["curve_offset"]), np.zeros(here.stop - here.start))
+    n_edges = cell_count(row) + 1
+    edges, values = (row[name].values[:n_edges] for name in ("cell_value", "cell_curve"))
+    known = np.isfinite(values)
+    return Curve(edges[known], values[known], np.zeros(max(int(known.sum()) - 1, 0)))

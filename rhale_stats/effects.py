@@ -634,7 +634,8 @@ def rhale(
         What the effect of a bin is. "axis": the average of mu(z) along the axis (math [12]), by
         fine cells; the curve is accumulated from these and does not depend on the bins. "rows":
         the mean over the rows of the bin, which the paper writes (math [5]). The two differ where
-        rows crowd at one end of a bin in which the effect moves; the curve by rows is then biased.
+        rows are denser at one end of a bin in which the effect changes; the curve by rows is then
+        biased.
     std_error_moments : bool, default True
         Take the moments of higher order that `std_error` needs for the heterogeneity and for a
         curve centred at its mean. They need a second pass over the rows.
@@ -658,7 +659,8 @@ def rhale(
         ``average_effect``, ``heterogeneity_index`` (math [10]), ``heterogeneity_output``,
         ``curve_offset``, ``local_effect_error``. With ``weighting="axis"`` ``effect_rows``
         (feature, bin), the mean over the rows; and the cells that the curve is accumulated from,
-        over (feature, cell) between the ``cell_value`` of (feature, cell_edge): ``cell_effect``,
+        over (feature, cell) between the ``cell_value`` of (feature, cell_edge), where the curve is
+        ``cell_curve``: ``cell_effect``,
         ``cell_share`` and, for `std_error`, ``cell_heterogeneity``, ``cell_n_effective``,
         ``cell_x_mean``, ``cell_x_variance``, ``cell_x_covariance``. `BestEqualWidthBins` adds
         ``bin_loss`` (feature, n_bins_tried). `AdaptiveBins` adds ``slope`` (feature, bin), 0 where
@@ -1226,7 +1228,8 @@ def _estimates(
         )
     variance = sums.variance(bins, ddof)
     heterogeneity = np.sqrt(variance)
-    curve, offset = _curve(pieces if along is None else _pieces(along), edges, centering)
+    fine_pieces = pieces if along is None else _pieces(along)
+    curve, offset = _curve(fine_pieces, edges, centering)
     std, std_sum = spread_along(curve, heterogeneity, np.diff(edges))
     estimates: dict[str, FloatArray | float] = {
         "effect": effect,
@@ -1258,6 +1261,7 @@ def _estimates(
         estimates |= {
             "effect_rows": bins.mean,
             "cell_value": along.edges,
+            "cell_curve": _curve(fine_pieces, along.edges, centering)[0],
             "cell_effect": along.mean,
             "cell_share": along.share,
         }
@@ -1265,6 +1269,7 @@ def _estimates(
             estimates |= {
                 "cell_heterogeneity": np.sqrt(along.variance),
                 "cell_n_effective": along.n_effective,
+                "cell_degrees": along.degrees,
                 "cell_x_mean": along.x_mean,
                 "cell_x_variance": along.x_variance,
                 "cell_x_covariance": along.x_covariance,
@@ -1518,8 +1523,9 @@ def effects_of(
 def predict(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> xr.DataArray:
     """Evaluate the curve of one feature, NaN outside the range of the rows; or a surface of two.
 
-    Within a bin the curve is linear, and a parabola where the effect has a slope. A surface is
-    bilinear within a cell of numbers, and taken by level.
+    The curve is linear between the edges of the cells that it is accumulated from, math [7]. With
+    ``weighting="rows"`` these are the bins, and the curve is a parabola where the effect has a
+    slope. A surface is bilinear within a cell of numbers, and taken by level.
 
     Parameters
     ----------

@@ -203,7 +203,7 @@ def h_statistic(
             "keep_answers must be False with kind='ale', which has no answers for pairs of rows; "
             "got True. Standard errors come with the result all the same."
         )
-    if kind == "pdp" and (bins is not None or order != "as_is"):
+    if kind == "pdp" and not (bins is None and isinstance(order, str) and order == "as_is"):
         raise ValueError(
             "bins and order are for kind='ale'; partial dependences have none. Leave them out."
         )

@@ -50,6 +50,7 @@ from rhale_stats.schema import (
     is_categorical,
     is_grouped,
     level_names,
+    methods_of,
     one_feature,
     slopes,
     software,
@@ -385,6 +386,9 @@ def _bins_are_cells(row: xr.Dataset) -> bool:
     of_ale = row.attrs.get("method") == "ale" and row.attrs.get("bin_rule") in FIXED_RULES
     if "cell_value" not in row:
         return of_ale
+    if methods_of(row) != ["finite_difference"]:
+        # Cells of derivatives are there for the curve alone.
+        return False
     cells = row["cell_value"].values
     return np.array_equal(cells[np.isfinite(cells)], row["edge_value"].values)
 
@@ -570,10 +574,11 @@ def compare(
     these two models differ on average over the rows, not that refitted models would. It is NaN,
     with a ``reason``, where the difference has no standard error.
 
-    Between edges constant bins make the difference straight; linear ones make it, and its error, a
-    parabola. A straight line between quarters misses a sixteenth of its bulge. The evaluation
-    points depend on the bin edges only: data-driven points, such as the extremum of the estimated
-    difference, would inflate the type I error (math [31]).
+    The evaluation points are the edges of the bins of both curves, and three quarters between two
+    edges where either curve bends between them (linear bins, or several cells). A straight line
+    between quarters misses a sixteenth of the bulge of a parabola. The points depend on the edges
+    only: data-driven points, such as the extremum of the estimated difference, would inflate the
+    type I error (math [31]).
 
     Degrees of freedom are those of Welch and Satterthwaite at every point; of pairs the smaller of
     the two curves'. Band and test take the smallest of all points.
@@ -1041,19 +1046,18 @@ def _paired_covariance(
     pairs: _Pairs, rows: tuple[xr.Dataset, xr.Dataset], fits: tuple[Fit, Fit], z: FloatArray
 ) -> tuple[FloatArray, list[float | None]]:
     """Covariance of the difference from the influences of units, and their groups if there are."""
-    influences: list[tuple[influence.RowSums, influence.Loadings, bool, float]] = []
+    influences: list[tuple[influence.RowSums, influence.Loadings, bool]] = []
     of_groups: list[float | None] = []
     unknown = np.zeros(len(z), dtype=bool)
     for side, row, fit in zip(pairs.sides, rows, fits, strict=True):
-        sums, units = _influences(side, row, fit, grouped=pairs.grouped)
+        sums, units, n_means = _influences(side, row, fit, grouped=pairs.grouped)
         n_units = float(pairs.repeats[units].sum())
         levels = is_categorical(row)
         n_rows = rows_of_feature(row) if levels else _rows_of_curve(side, row, fit)
-        parts = np.unique(fit.cells.bin[fit.cells.here]) if pairs.grouped else fit.pieces.mean
-        n_parameters = len(parts) + int(np.sum(fit.pieces.slope != 0))
-        factor = influence.group_factor(n_units, n_rows, n_parameters)
+        n_parameters = n_means + int(np.sum(fit.pieces.slope != 0))
+        sums = sums.corrected(n_units, n_rows, n_parameters)
         at = fit.loadings(z)
-        influences.append((sums, at, fit.centering == "mean", factor**0.5))
+        influences.append((sums, at, fit.centering == "mean"))
         of_groups.append(n_units if pairs.grouped else None)
         # Without a residual to spare, or a group, there is no noise to see.
         blind = np.isnan(fit.noise.mean)
@@ -1067,8 +1071,8 @@ def _paired_covariance(
     for begin in range(0, len(share), influence.BLOCK_ROWS):
         here = slice(begin, begin + influence.BLOCK_ROWS)
         first, second = (
-            root * sums.of_curve(at, population=population, rows=here)
-            for sums, at, population, root in influences
+            sums.of_curve(at, population=population, rows=here)
+            for sums, at, population in influences
         )
         moved = share[here, None] * (first - second)
         covariance += moved.T @ moved
@@ -1088,24 +1092,25 @@ def _groups_of_bins(sums: influence.RowSums, fit: Fit) -> IntArray:
 
 def _influences(
     side: Clusters, row: xr.Dataset, fit: Fit, *, grouped: bool
-) -> tuple[influence.RowSums, IntArray]:
-    """Influences of units on the stretch that has a curve, and which units have rows there."""
+) -> tuple[influence.RowSums, IntArray, int]:
+    """Influences of units on the stretch of the curve, units with rows there, number of means."""
     position = feature_position(side.local, str(row["feature"].values))
     x, g = side.rows.x[position], side.rows.local_effect[position]
     if is_categorical(row):
-        return level_sums(row, side.rows, position, side.group, side.n_groups), np.unique(
-            side.group
-        )
+        sums = level_sums(row, side.rows, position, side.group, side.n_groups)
+        return sums, np.unique(side.group), len(fit.pieces.mean)
     there = _on_curve(x, fit)
     k = bin_index(fit.pieces.edges, x[there])
     weight = None if side.rows.weight is None else side.rows.weight[there]
     unit = side.group[there]
-    pieces = fit.pieces
+    pieces, n_means = fit.pieces, len(fit.pieces.mean)
     if grouped:
         every = bin_index(fit.cells.pieces.edges, x)
-        pieces = pieces._replace(mean=side.centres(fit.cells, every, g)[fit.cells.here])
+        block = side.blocks(fit.cells, every)
+        pieces = pieces._replace(mean=side.centres(fit.cells, block, every, g)[fit.cells.here])
+        n_means = len(np.unique(block[every[there]]))
     sums = influence.row_sums(pieces, fit.curve, k, x[there], g[there], weight, unit, side.n_groups)
-    return sums, np.unique(unit)
+    return sums, np.unique(unit), n_means
 
 
 def _on_curve(x: FloatArray, fit: Fit) -> NDArray[np.bool_]:

@@ -62,6 +62,7 @@ TARGETS = {
     "slope_se": "slope of the effect in the bin, White (1980); 0 where it is constant",
     "heterogeneity_se": "standard deviation of the local effects in the bin, math [24]",
     "curve_se": "",  # depends on the centring
+    "cell_curve_se": "",
     "curve_se_start": CURVE_TARGETS["start"],
     "average_effect_se": "mean of the local effects over the rows",
 }
@@ -115,23 +116,26 @@ def std_error(
     groups : array_like of shape (n_rows,), optional
         Group of every row; a Series goes by its labels. Rows of one group depend on each other:
         standard errors are robust against that, by the influences of whole groups (Liang and Zeger
-        1986; factor G / (G - 1) (N - 1) / (N - p) for G groups and p means and slopes).
+        1986; factor G / (G - 1) (N - 1) / (N - p) for G groups and p means and slopes, of the bins
+        or of the blocks of cells, with 10 groups or more each, that residuals are taken from).
 
     Returns
     -------
     Dataset
-        ``effect`` with, over (feature, bin), ``effect_se`` = sigma_k / sqrt(n_k) and
-        ``heterogeneity_se``, from the fourth moment (both math [24]), and from linear bins
-        ``slope_se``; over (feature, edge),
+        ``effect`` with, over (feature, bin), ``effect_se``, from the variances within the cells
+        (with ``weighting="rows"`` sigma_k / sqrt(n_k)), and ``heterogeneity_se``, from the fourth
+        moment (both math [24]), and from linear bins ``slope_se``; over (feature, edge),
         ``curve_se`` of the curve as it is centred (math [26] for ``centering="mean"``) and
         ``curve_se_start`` of the zero-start curve (math [25]); over (feature),
         ``average_effect_se``. With weights n_k is the effective number of rows, math [6]. A bin
-        of one row has no standard error: NaN, and NaN in the zero-start curve beyond it and in
-        all of a curve centred otherwise. With ``groups`` also ``effect_cov`` (feature, bin,
+        of one row has no standard error: NaN. With ``weighting="rows"`` it is NaN in the zero-start
+        curve beyond it and in all of a curve centred otherwise, too; a cell of one row takes the
+        variance of its neighbours. With ``groups`` also ``effect_cov`` (feature, bin,
         bin_other) and ``curve_cov`` (feature, edge, edge_other), which otherwise follow from the
         bins (`vcov`), and from linear bins ``slope_cov`` and ``effect_slope_cov`` (feature, bin,
         bin_other) and ``curve_slope_cov`` (feature, edge, bin_other): the slopes are those of
-        ``bin_other``. They are the covariance of the whole curve, between edges too.
+        ``bin_other``. With cells ``cell_curve_cov`` (feature, cell_edge, cell_edge_other) is the
+        covariance of the curve at their edges.
 
     Raises
     ------
@@ -145,14 +149,15 @@ def std_error(
 
     Notes
     -----
-    In a linear bin the effect is that of the line in the middle of the bin, and its standard error
-    and that of the slope are heteroscedasticity-consistent (White 1980): the spread may change
-    along the bin. ``heterogeneity_se`` takes the line as known.
+    In a linear bin the standard error of the slope is heteroscedasticity-consistent (White 1980):
+    the spread may change along the bin. With ``weighting="rows"`` the effect is that of the line in
+    the middle of the bin, and so is its standard error. ``heterogeneity_se`` takes the line as
+    known.
 
     ``curve_se`` is not ``curve_std``: the one says how well the average curve is known and
-    shrinks with the number of rows, the other how much the rows differ and does not. Nor is
-    ``curve_se_start`` for a centred curve: it is 0 at the left end, where that curve is not known
-    exactly, and too small or too large elsewhere.
+    shrinks with the number of rows, the other how much the rows differ and does not. Do not use
+    ``curve_se_start`` for a centred curve: it is 0 at the left edge by construction, and too small
+    or too large elsewhere.
 
     References
     ----------
@@ -211,7 +216,7 @@ def std_error(
         rows = [_of_groups(one_feature(effect, name), clusters, name) for name in names]
     facts = {"source": source, "kind": "central limit theorem"}
     of_curve = CURVE_TARGETS[str(effect.attrs["centering"])]
-    targets = {**TARGETS, "curve_se": of_curve, "curve_cov": of_curve}
+    targets = {**TARGETS, "curve_se": of_curve, "cell_curve_se": of_curve, "curve_cov": of_curve}
     targets["cell_curve_cov"] = of_curve
     targets["effect_cov"] = TARGETS["effect_se"]
     targets["slope_cov"] = TARGETS["slope_se"]
@@ -280,6 +285,10 @@ class Fit(NamedTuple):
             return np.maximum(np.diagonal(self.covariance(z)), 0.0)
         return influence.variance(self.loadings(z), self.noise, self.places)
 
+    def curve_se(self) -> FloatArray:
+        """Standard error of the curve at the edges of its cells."""
+        return np.sqrt(self.variance(self.pieces.edges))
+
     def covariance(self, z: FloatArray) -> FloatArray:
         """Covariance of the curve between points within the stretch."""
         if self.of_levels is not None:
@@ -340,12 +349,20 @@ def at_edges(values: FloatArray, fit: Fit) -> FloatArray:
     return out
 
 
+def at_cells(values: FloatArray, fit: Fit) -> FloatArray:
+    """Values at the edges of the cells that have a curve as values at all of them."""
+    return accumulate.at_edges(values, fit.cells.here, len(fit.cells.bin))
+
+
 def _of_feature(row: xr.Dataset) -> Estimates:
     """Standard errors of one feature, by name; all NaN where there is no bin."""
     n, share = row["n_effective"].values, row["weight_share"].values
     n_bins = len(n)
     if not n_bins:
-        names = [name for name in TARGETS if name != "slope_se" or "slope" in row]
+        absent = {"slope": "slope" not in row, "cell": "cell_effect" not in row}
+        names = [
+            name for name in TARGETS if not any(absent[part] and part in name for part in absent)
+        ]
         return dict.fromkeys(names, np.nan)
     if is_categorical(row):
         return _of_levels(row)
@@ -361,6 +378,7 @@ def _of_feature(row: xr.Dataset) -> Estimates:
         **({"slope_se": np.sqrt(noise.slope)} if "slope" in row else {}),
         "heterogeneity_se": accumulate.heterogeneity_se(variance, row["fourth_moment"].values, n),
         "curve_se": at_edges(centred, fit),
+        **({"cell_curve_se": at_cells(fit.curve_se(), fit)} if has_cells(row) else {}),
         "curve_se_start": at_edges(start, fit),
         "average_effect_se": accumulate.average_effect_se(pieces.mean, squares, share, n),
     }
@@ -400,23 +418,25 @@ class Clusters(NamedTuple):
             raise ValueError(f"groups must be at least two; got {n_groups}.")
         return cls(columns(local.isel(obs=used)), local, group, n_groups)
 
-    def influences(self, row: xr.Dataset, name: str) -> influence.RowSums:
-        """Influences of the groups on all bins of one feature."""
+    def influences(self, row: xr.Dataset, name: str) -> tuple[influence.RowSums, int]:
+        """Influences of the groups on all cells of one feature, and how many means were fitted."""
         position = feature_position(self.local, name)
         x, g = self.rows.x[position], self.rows.local_effect[position]
-        check_same_rows(row, self.rows, position)
         if is_categorical(row):
-            return level_sums(row, self.rows, position, self.group, self.n_groups)
+            sums = level_sums(row, self.rows, position, self.group, self.n_groups)
+            return sums, row.sizes["bin"]
         cells = fine_of(row)
         k = bin_index(cells.pieces.edges, x)
-        return self._sums(cells.pieces._replace(mean=self.centres(cells, k, g)), row, k, x, g)
+        block = self.blocks(cells, k)
+        pieces = cells.pieces._replace(mean=self.centres(cells, block, k, g))
+        return self._sums(pieces, row, k, x, g), len(np.unique(block[k]))
 
     def of_bins(self, row: xr.Dataset, name: str) -> influence.RowSums:
         """Influences of the groups on means, slopes and variances of the bins by their rows."""
+        if is_categorical(row):
+            return self.influences(row, name)[0]
         position = feature_position(self.local, name)
         x, g = self.rows.x[position], self.rows.local_effect[position]
-        if is_categorical(row):
-            return self.influences(row, name)
         pieces = pieces_of(row)
         return self._sums(pieces, row, bin_index(pieces.edges, x), x, g)
 
@@ -427,14 +447,22 @@ class Clusters(NamedTuple):
         weight = self.rows.weight
         return influence.row_sums(pieces, curve, k, x, g, weight, self.group, self.n_groups)
 
-    def centres(self, cells: Fine, k: IntArray, g: FloatArray) -> FloatArray:
-        """What residuals in every cell are taken from: means of blocks of cells with enough groups.
+    def centres(self, cells: Fine, block: IntArray, k: IntArray, g: FloatArray) -> FloatArray:
+        """What residuals in every cell are taken from: the mean of its block."""
+        weight = np.ones(len(g)) if self.rows.weight is None else self.rows.weight
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = np.bincount(block[k], weight * g, len(block))
+            means /= np.bincount(block[k], weight, len(block))
+        alone = np.bincount(block)[block] == 1
+        return np.where(alone, cells.pieces.mean, means[block])
+
+    def blocks(self, cells: Fine, k: IntArray) -> IntArray:
+        """Number of the block of every cell: neighbours within a bin, with enough groups together.
 
         The residuals of a cell's only group add up to 0, and would say that its mean is known.
         """
         if len(cells.bin) == cells.n_bins():
-            return cells.pieces.mean
-        weight = np.ones(len(g)) if self.rows.weight is None else self.rows.weight
+            return np.arange(len(cells.bin))
         pairs = np.unique(np.stack([k, self.group]), axis=1)
         of_cell = np.split(pairs[1], np.searchsorted(pairs[0], np.arange(1, len(cells.bin))))
         block = np.zeros(len(cells.bin), dtype=np.int64)
@@ -455,9 +483,7 @@ class Clusters(NamedTuple):
             seen |= set(of_cell[cell].tolist())
         if len(seen) < GROUPS_OF_BLOCK and begin and cells.bin[begin - 1] == cells.bin[begin]:
             block[begin:] = block[begin - 1]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            means = np.bincount(block[k], weight * g) / np.bincount(block[k], weight)
-        return means[block]
+        return block
 
 
 def level_sums(
@@ -491,6 +517,7 @@ def _of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
             f"Use fewer bins."
         )
     fit, n_groups = fit_of(row), clusters.n_groups
+    check_same_rows(row, clusters.rows, feature_position(clusters.local, name))
     own = clusters.of_bins(row, name)
     # What their sums leave: the residuals of a bin's only group add up to 0.
     linear = slopes(row) != 0
@@ -502,14 +529,17 @@ def _of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
             f"{name!r} there are {own.n_groups()[k]} groups for {1 + linear[k]} of "
             f"these. Use fewer bins."
         )
-    sums = clusters.influences(row, name)
-    factor = influence.group_factor(n_groups, rows_of_feature(row), n_bins + int(linear.sum()))
+    sums, n_means = clusters.influences(row, name)
+    # For the curve means of blocks of cells are fitted, for lines and spreads those of bins.
+    n_rows, n_slopes = rows_of_feature(row), int(np.sum(fit.cells.pieces.slope != 0))
+    sums = sums.corrected(n_groups, n_rows, n_means + n_slopes)
+    of_bins = influence.group_factor(n_groups, n_rows, n_bins + int(linear.sum()))
     of_effect = on_effects(sums, fit.cells)
-    effect_cov = factor * (of_effect.T @ of_effect).toarray()
+    effect_cov = (of_effect.T @ of_effect).toarray()
     # At all edges of cells: between two edges of bins the curve is not straight.
     everywhere = fit.pieces.edges
     of_curve = sums.of_curve(fit.loadings(everywhere), population=fit.centering == "mean")
-    fine_cov = factor * of_curve.T @ of_curve
+    fine_cov = of_curve.T @ of_curve
     at = np.searchsorted(everywhere, fit.edges)
     of_curve, curve_cov = of_curve[:, at], fine_cov[np.ix_(at, at)]
     zero_start = influence.loadings(fit.pieces, fit.edges, "start")
@@ -517,15 +547,16 @@ def _of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
     more: dict[str, FloatArray] = {}
     if has_cells(row):
         more["cell_curve_cov"] = fine_cov
+        more["cell_curve_se"] = np.sqrt(np.maximum(np.diagonal(fine_cov), 0.0))
     if "slope" in row:
-        slope_cov = factor * (own.slope.T @ own.slope).toarray()
+        slope_cov, root = of_bins * (own.slope.T @ own.slope).toarray(), np.sqrt(of_bins)
         more |= {
             "slope_se": np.sqrt(np.diagonal(slope_cov)),
             "slope_cov": slope_cov,
-            "effect_slope_cov": factor * (of_effect.T @ own.slope).toarray(),
-            "curve_slope_cov": factor * of_curve.T @ own.slope,
+            "effect_slope_cov": root * (of_effect.T @ own.slope).toarray(),
+            "curve_slope_cov": root * of_curve.T @ own.slope,
         }
-    variance_se = np.sqrt(factor * own.variance.power(2).sum(axis=0))
+    variance_se = np.sqrt(of_bins * own.variance.power(2).sum(axis=0))
     spread = row["heterogeneity"].values
     with np.errstate(invalid="ignore", divide="ignore"):
         return {
@@ -533,7 +564,7 @@ def _of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
             **more,
             "heterogeneity_se": np.where(spread == 0, 0.0, variance_se / (2 * spread)),
             "curve_se": np.sqrt(np.maximum(np.diagonal(curve_cov), 0.0)),
-            "curve_se_start": np.sqrt(factor * np.sum(of_start**2, axis=0)),
+            "curve_se_start": np.sqrt(np.sum(of_start**2, axis=0)),
             "average_effect_se": float(
                 np.sqrt(n_groups / (n_groups - 1) * np.sum(sums.average**2))
             ),
@@ -680,15 +711,17 @@ def confint(
 
     Notes
     -----
-    The variance of local effects hangs on their mean. With effects that take two values equally
+    The variance of local effects depends on their mean. With effects that take two values equally
     often (Eq. 1 of the paper) the first-order error of the standard deviation vanishes, and
-    :math:`\hat\sigma \pm 1.96\,\mathrm{se}` covers 77 to 89 %. The interval used here is
-    {sigma: some mean makes mean and mean square of the sample jointly plausible}, from moments to
-    the fourth (math [24]); it covers 94 to 97 % there, and 94.5 % of normal samples of 50.
+    :math:`\hat\sigma \pm 1.96\,\mathrm{se}` covers 77 to 89 %. The interval used here
+    is the set of values of sigma that a joint test of mean and variance does not reject, for some
+    mean, from moments to the fourth (math [24]); it covers 94 to 97 % there, and 94.5 % of normal
+    samples of 50.
 
-    Percentiles of replicates are too close: they know no Student's t, and with some schemes they
-    vary less than the estimate does. "percentile", "basic" and "bca" are therefore expanded
-    (Hesterberg 2015): replicates are cut at :math:`\Phi(\mp t / \sqrt s)`, "bca" before it corrects
+    Percentile intervals are too narrow in small samples: they ignore that the variance is
+    estimated, and with some schemes replicates vary less than the estimate does. "percentile",
+    "basic" and "bca" are therefore expanded (Hesterberg 2015): replicates are cut at
+    :math:`\Phi(\mp t / \sqrt s)`, "bca" before it corrects
     for bias and acceleration. t is the quantile that "normal" has there (with groups, that of their
     number less one), s the part of the unbiased variance of a mean that replicates have: 1 - H / N
     for "multinomial" of N rows, or groups, in H strata; (n - 1) / (n + 1) for "bayesian" in a bin
@@ -748,13 +781,15 @@ def confint(
             {**row, "missing_effect_ci": _missing_interval(effect.isel(feature=number), level)}
             for number, row in enumerate(rows)
         ]
-    arrays = stacked(rows, effect.sizes["bin"], ci_bound=2)
+    arrays = stacked(rows, effect.sizes["bin"], ci_bound=2, **cell_sizes(effect))
     facts: dict[str, str | float] = {
         "method": how,
         "kind": "pointwise",
         "ci_prob": level,
         "ci_kind": "confidence",
     }
+    # Of replicates there is none between the edges of bins.
+    effect = effect.drop_vars("cell_curve_ci", errors="ignore")
     found = {}
     for name, array in arrays.items():
         of = name.removesuffix("_ci")
@@ -786,7 +821,8 @@ def _normal_intervals(row: xr.Dataset, level: float) -> Estimates:
     names = [name for name in ("effect", "slope", "heterogeneity", "curve") if name in row]
     n_bins = row.sizes["bin"]
     if not n_bins:
-        return {f"{name}_ci": np.nan for name in (*names, "average_effect")}
+        cells = ("cell_curve",) if "cell_curve_se" in row else ()
+        return {f"{name}_ci": np.nan for name in (*names, *cells, "average_effect")}
     n, grouped = row["n_effective"].values, "n_groups" in row.attrs
     of_effect = bin_degrees(row)
     degrees = of_effect if grouped else spread_degrees(row)
@@ -809,6 +845,12 @@ def _normal_intervals(row: xr.Dataset, level: float) -> Estimates:
     )
     half = at_edges(quantile, fit) * row["curve_se"].values
     out["curve_ci"] = intervals.around(row["curve"].values, half)
+    if has_cells(row) and "cell_curve_se" in row:
+        degrees_there = fit.curve_degrees(fit.pieces.edges)
+        if grouped:
+            degrees_there = np.full(len(degrees_there), row_degrees(row))
+        half = at_cells(intervals.student(level, degrees_there), fit) * row["cell_curve_se"].values
+        out["cell_curve_ci"] = intervals.around(row["cell_curve"].values, half)
     of_average = float(intervals.student(level, np.array(row_degrees(row))))
     out["average_effect_ci"] = intervals.around(
         row["average_effect"].values, of_average * row["average_effect_se"].values
@@ -1060,7 +1102,7 @@ def confband(
         "ci_kind": "confidence",
     }
     found = {}
-    for name, array in stacked(rows, effect.sizes["bin"]).items():
+    for name, array in stacked(rows, effect.sizes["bin"], **cell_sizes(effect)).items():
         of = name.removesuffix("_band")
         found[name] = variable(
             name, array, target=_target(effect, of), source=_source(effect, of), **facts
@@ -1074,7 +1116,8 @@ def _bands(
     """Bands of one feature."""
     row = one_feature(effect, number)
     if not row.sizes["bin"]:
-        return {"curve_band": np.nan, "effect_band": np.nan}
+        cells = {"cell_curve_band": np.nan} if "cell_curve_se" in row else {}
+        return {"curve_band": np.nan, "effect_band": np.nan, **cells}
     fit = fit_of(row)
     grouped = "n_groups" in row.attrs
     of_groups = float(row.attrs.get("n_groups", np.inf)) - 1
@@ -1091,10 +1134,15 @@ def _bands(
     else:
         # Bins are independent: each to the root of the level, by its own degrees of freedom.
         of_bins = intervals.student(level ** (1 / max(int(known.sum()), 1)), bin_degrees(row))
-    return {
+    out = {
         "curve_band": curve,
         "effect_band": intervals.around(row["effect"].values, of_bins * row["effect_se"].values),
     }
+    if "cell_curve_se" in row:
+        # The same quantile between the edges.
+        half = quantile * row["cell_curve_se"].values
+        out["cell_curve_band"] = intervals.around(row["cell_curve"].values, half)
+    return out
 
 
 def with_std_error(effect: xr.Dataset) -> xr.Dataset:

@@ -173,7 +173,7 @@ def as_column(column: Values) -> pd.Series[Any]:
     return pd.Series(column, dtype=object if str(column.dtype) == "object" else None)
 
 
-def as_table(X: Any) -> Table:
+def as_table(X: Any, parameter: str = "X") -> Table:
     """``X`` with names for its columns; arrays get ``x0``, ``x1``, ...
 
     Raises
@@ -186,28 +186,28 @@ def as_table(X: Any) -> Table:
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
             raise ValueError(
-                f"X must have distinct column names; got {', '.join(map(repr, repeated))} more "
-                f"than once. Rename or drop columns."
+                f"{parameter} must have distinct column names; got "
+                f"{', '.join(map(repr, repeated))} more than once. Rename or drop columns."
             )
         table = Table(X, names)
     else:
-        array = as_array(X, "X must hold")
+        array = as_array(X, f"{parameter} must hold")
         if array.ndim != 2:
             raise ValueError(
-                f"X must be a DataFrame or a two-dimensional array of shape (rows, features); "
-                f"got shape {array.shape}."
+                f"{parameter} must be a DataFrame or a two-dimensional array of shape "
+                f"(rows, features); got shape {array.shape}."
             )
         if not np.issubdtype(array.dtype, np.floating):
             try:
                 array = array.astype(np.float64)
             except (TypeError, ValueError) as error:
                 raise TypeError(
-                    f"X must hold numbers when it is an array; got dtype {array.dtype}. Pass a "
-                    f"DataFrame, whose other columns are left out."
+                    f"{parameter} must hold numbers when it is an array; got dtype "
+                    f"{array.dtype}. Pass a DataFrame, whose other columns are left out."
                 ) from error
         table = Table(array, [f"x{position}" for position in range(array.shape[1])])
     if table.n_rows == 0:
-        raise ValueError("X must have at least one row; got none.")
+        raise ValueError(f"{parameter} must have at least one row; got none.")
     return table
 
 

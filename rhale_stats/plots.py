@@ -151,8 +151,8 @@ def plot_effect(
     The upper panel shows the curve with a band of plus and minus its heterogeneity and, dashed, a
     pointwise 95 % interval. The lower panel shows the effect of every bin with plus and minus its
     heterogeneity and, as a thicker bar, a 95 % interval; with ``local`` also a violin of the local
-    effects in every bin, and a rug of the feature's values. In a linear bin the curve is a parabola
-    and the effect a sloped line, with its bars in the middle. What `confint` or `confband` added is
+    effects in every bin, and a rug of the feature's values. In a linear bin the effect is a sloped
+    line, with its bars in the middle. What `confint` or `confband` added is
     drawn as they made it: other intervals in place of these, and simultaneous bands, as thin lines
     along the curve and thin ends of the bars.
 
@@ -1414,17 +1414,25 @@ def _curve(row: xr.Dataset) -> _Curve:
     def along(at_edges: FloatArray) -> FloatArray:
         return np.asarray(np.interp(x, edge, at_edges))
 
-    def between(ends: FloatArray) -> FloatArray:
-        return np.stack([value + along(end - row["curve"].values) for end in ends])
+    def between(name: str) -> FloatArray:
+        if f"cell_{name}" not in row:
+            return np.stack([value + along(end - row["curve"].values) for end in _ends(row[name])])
+        cells, known = row["cell_value"].values, np.isfinite(row["cell_curve"].values)
+        return np.stack(
+            [
+                np.interp(x, cells[known], end[known], left=np.nan, right=np.nan)
+                for end in _ends(row[f"cell_{name}"])
+            ]
+        )
 
     # Residuals of one spread all along a bin make the band grow linearly, sloped or not. For a
     # standard error it is a stand-in: what a curve is at the edges does not tell it in between.
     spread = along(row["curve_std_sum"].values)
     interval = band = None
     if "curve_ci" in row:
-        interval = between(_ends(row["curve_ci"]))
+        interval = between("curve_ci")
     if "curve_band" in row:
-        band = between(_ends(row["curve_band"]))
+        band = between("curve_band")
     return _Curve(x, value, spread, interval, band)
 
 

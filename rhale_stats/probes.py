@@ -31,9 +31,12 @@ CUT = 40
 JUMP_SHARE = 1e-3
 # ... or differences over a step and over half of it differ by more than this share (root mean
 # squares), beyond rounding.
-STEP_SHARE = 0.05
+STEP_SHARE, GROWS = 0.05, 0.25
 # A Jacobian may differ from differences by this share (root mean squares), beyond rounding.
 JACOBIAN_SHARE = 0.01
+# With single precision steps are long enough to meet many kinks: then by this many times what half
+# the step changes, if the regression of one on the other is by no more than twice that share off 1.
+KINKS = 3.0
 # Derivatives are useless where this share of them is zero although the output moves.
 ZERO_SHARE = 0.95
 # Derivatives at the rows do not say what happens between them where they miss more than this share
@@ -75,6 +78,8 @@ class Probe:
         Numbers of the rows that were looked at.
     derivative : Differences
         Central differences at these rows.
+    half : Differences
+        The same by half the step.
     """
 
     jumps: NDArray[np.bool_]
@@ -84,6 +89,7 @@ class Probe:
     truncation: FloatArray
     rows: IntArray
     derivative: Differences
+    half: Differences
 
     @property
     def holds(self) -> bool:
@@ -146,6 +152,8 @@ def probe(quotients: DifferenceQuotients, position: int, used: NDArray[np.bool_]
     # Rounding makes differences as well, where the output hardly moves.
     moves = size[inner].sum(axis=0) > 8 * looked.rounding * inner.sum()
     gaps = sums.share(missed[across].sum(axis=0), size[inner].sum(axis=0)) > GAP_SHARE
+    # No curve is accumulated across a gap from derivatives: the model itself can be asked.
+    gaps = gaps | sums.has_gap(looked.x)
     return Probe(
         jumps,
         ~jumps & gaps & moves,
@@ -154,6 +162,7 @@ def probe(quotients: DifferenceQuotients, position: int, used: NDArray[np.bool_]
         kernel.typical_error(4 / 3 * np.abs(derivative - looked.half.local_effect)),
         numbers,
         looked.derivative,
+        looked.half,
     )
 
 
@@ -254,10 +263,17 @@ def _noise(some: DifferenceQuotients, position: int, looked: _Look) -> bool:
 
 
 def _step_share(looked: _Look) -> FloatArray:
-    """By how much half the step changes the derivative, where rounding cannot."""
-    change = sums.rms(looked.derivative.local_effect - looked.half.local_effect)
-    found = sums.share(change, sums.rms(looked.derivative.local_effect))
-    return np.where(change > looked.half.error, found, 0.0)
+    """By how much half the step changes the derivative, where it is jumps that do.
+
+    Not what rounding can do; and not kinks, of which a longer step meets more: where a step meets
+    jumps, half of it makes slopes larger, by as much as it changes them in mean squares.
+    """
+    whole, half = looked.derivative.local_effect, looked.half.local_effect
+    change, size = sums.rms(whole - half), sums.rms(whole)
+    unit = np.where(change > 0, change, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        grows = (sums.rms(half) / unit) ** 2 - (size / unit) ** 2 > GROWS
+    return np.where((change > looked.half.error) & grows, sums.share(change, size), 0.0)
 
 
 def _jump_share(some: DifferenceQuotients, position: int, looked: _Look) -> FloatArray:
@@ -479,10 +495,14 @@ def deviation(found: Probe, jacobian: Differences) -> tuple[float, bool]:
             f"output must choose the one that jacobian is of; the model has {own.shape[1]}. Use "
             f"output=..., or pass a model of one output, as in lambda X: model(X)[:, 0]."
         )
-    change = sums.rms(own - jacobian.local_effect)
+    off = np.abs(own - jacobian.local_effect)
+    change = sums.rms(off)
     share = float(sums.share(change, sums.rms(own))[0])
-    error = found.derivative.error + found.truncation + jacobian.error
-    return share, share <= JACOBIAN_SHARE or bool(change[0] <= error[0])
+    error = found.derivative.error + jacobian.error
+    slope = sums.share((own * jacobian.local_effect).sum(axis=0), (own**2).sum(axis=0))[0]
+    half = sums.rms(own - found.half.local_effect)[0]
+    kinks = abs(slope - 1) <= 2 * JACOBIAN_SHARE and change[0] <= KINKS * half
+    return share, share <= JACOBIAN_SHARE or bool(kinks or change[0] <= error[0])
 
 
 def refuse_jacobian(differing: Sequence[tuple[str, float]]) -> None:

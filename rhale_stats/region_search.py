@@ -213,7 +213,7 @@ def problem_of(
     """One feature ready to be searched; None for a constant one.
 
     The axis is that of all rows, in every node: a region that reaches over a part of the axis only
-    is not less mixed for that.
+    is not less heterogeneous for that.
     """
     x, g, weight = rows.x[position], rows.local_effect[position], rows.weight
     check_finite(x, "x", name, "Select the rows first: local.isel(obs=...).")

@@ -1,4 +1,4 @@
-"""Regional effects: where in the data an effect is less mixed (math [37]-[39]; RegionalRHALE).
+"""Regional effects: where an effect is less heterogeneous (math [37]-[39]; RegionalRHALE).
 
 `regions` finds subgroups by the other columns in which the local effects of a feature agree more
 than in all rows; `regional_rhale` estimates the effect in each. The model is never asked again.
@@ -115,7 +115,7 @@ def regions(
     n_folds: int | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> xr.Dataset:
-    r"""Regions in which the effect of a feature is less mixed: a tree of splits by other columns.
+    r"""Regions in which an effect is less heterogeneous: a tree of splits by other columns.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def regions(
         Relative drop of the loss that a split must bring.
     min_share : float, default 0.05
         Share of the variance of the local effects of a node that its bins must leave, for a split
-        to be looked for: below it, what looks mixed is mostly the effect moving inside bins.
+        to be looked for: below it, the variance is mostly the effect changing inside bins.
     n_thresholds : int, default 20
         Thresholds tried for a column of numbers.
     thresholds : {"quantile", "equal_width", "exact"}, default "quantile"
@@ -148,8 +148,8 @@ def regions(
         Of all nodes, `OptimalBins` by default. They are chosen again for every candidate, among the
         cells of the rule for all rows (`QuantileBins` therefore stay what they are).
     loss : {"index", "output"}, default "index"
-        What is called mixed: the heterogeneity index (math [10]), or its counterpart in units of
-        the output; both with unbiased variances (ddof 1), unless the rule has its own ddof.
+        Measure of heterogeneity: the index (math [10]), or its counterpart in units of the output;
+        both with unbiased variances (ddof 1), unless the rule has its own ddof.
     test : {None, "permutation", "honest"}
         "permutation": a split must be better than the best one after neighbours along the feature
         exchanged their conditioning values, all columns and thresholds searched again (math [39]).
@@ -162,9 +162,8 @@ def regions(
     honest_fraction : float, default 0.5
         Share of the rows on which honest splits are found.
     n_folds : int, optional
-        Prune the tree: the smallest one of those that are ever the cheapest, as regions become
-        dearer, whose loss on held-out rows is within a standard error of the least, by
-        cross-validation over so many folds. Not with honest trees.
+        Minimal cost-complexity pruning with the one-standard-error rule, by cross-validation over
+        so many folds. Not with honest trees.
     rng : Generator, int or None
         Source of permutations, honest halves and folds, or its seed. None draws anew; ``seed`` in
         the attributes of the result reproduces them (-1 with a Generator).
@@ -193,8 +192,8 @@ def regions(
     Notes
     -----
     The axis, and so the width that the index sums over, is that of all rows in every node: a region
-    that holds a part of the axis only is not less mixed for that. What such a region leaves empty
-    counts as its bins reach over it.
+    that holds a part of the axis only is not less heterogeneous for that. What such a region leaves
+    empty counts as its bins reach over it.
 
     Without a test splits are found in noise, see the study ``regions``. With ``test="permutation"``
     the chance that the root is split where nothing conditions the effect is ``level``; so it is in

@@ -54,7 +54,7 @@ def regional_ale(
     honest_fraction: float = 0.5,
     rng: np.random.Generator | int | None = None,
 ) -> xr.Dataset:
-    """Regions in which the ALE effect of a feature is less mixed.
+    """Regions in which the ALE effect of a feature is less heterogeneous.
 
     The model is asked once, for every row at both ends of its bin.
 

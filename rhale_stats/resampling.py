@@ -101,9 +101,9 @@ def bootstrap(
     ----------
     local, effect : Dataset
         Local effects, and what `rhale` or `std_error` made of them; or what `ice` returned, and
-        `pdp` of the same rows on the same grid. What has its rows with it comes alone: `ice`,
-        `m_plot`, `shap_dependence`, a surface of `ale2`, and H-statistics that were made with
-        ``keep_answers=True``. With honest bins the rows that chose the edges are left out.
+        `pdp` of the same rows on the same grid. Results that keep their rows need no second one:
+        `ice`, `m_plot`, `shap_dependence`, a surface of `ale2`, and H-statistics that were made
+        with ``keep_answers=True``. With honest bins the rows that chose the edges are left out.
     n_resamples : int, default 1000
         Replicates of all chains together, a multiple of ``chains``.
     scheme : {"multinomial", "bayesian", "poisson"}
@@ -116,8 +116,9 @@ def bootstrap(
         As many rows, or groups, are drawn of every stratum as there are.
     rebin : bool, default False
         Choose the edges again in every replicate, by the rule of ``effect``. Results are on a grid
-        of ``n_grid`` points; rows count as in `rhale` with precision weights, since a row that is
-        drawn twice is not two rows that happen to be alike.
+        of ``n_grid`` points. Counts enter as precision weights, since a row that is drawn twice is
+        not independent evidence of a small variance; ``min_obs`` of the rule is scaled with the
+        effective number of rows.
     chains : int, default 4
         Independent streams, so that ArviZ can compare them.
     studentize : bool, default False
@@ -143,15 +144,17 @@ def bootstrap(
         (chain, draw, feature, edge): ``curve``; over (chain, draw, feature): ``average_effect``,
         ``heterogeneity_index``, ``heterogeneity_output``, ``importance``, ``aled``, ``aler_min``,
         ``aler_max`` (see `effect_sizes`) and ``n_empty``: bins that a replicate left without rows,
-        or linear ones with rows at one place only, whose estimates are NaN, and with them the
-        curve. With ``studentize`` also standard errors, ``effect_se``, ``heterogeneity_se``,
-        ``curve_se`` and ``average_effect_se``. Coordinates as in ``effect``. With
-        ``rebin``: ``effect``, ``heterogeneity`` and ``curve`` over (chain, draw, feature, grid) at
-        ``grid_value``, ``n_bins`` of every replicate, and ``edge_frequency`` (feature, grid_cell):
-        the share of replicates with an edge in the cell between two points of the grid. Of a
-        surface: ``second_effect`` (chain, draw, bin_a, bin_b), NaN in cells that a replicate left
-        without rows, ``n_filled`` (chain, draw), their number, and ``surface`` (chain, draw,
-        edge_a, edge_b), these cells filled as `ale2` fills them. Of H-statistics: ``h2``, ``h``,
+        or linear ones with rows at one place only, whose estimates are NaN, and with
+        ``weighting="rows"`` the curve, too; a cell of the curve keeps its estimate where none of
+        its rows is drawn. With ``studentize`` also standard errors, ``effect_se``,
+        ``heterogeneity_se``, ``curve_se`` and ``average_effect_se``. Coordinates as in ``effect``.
+        With ``rebin``: ``effect``, ``heterogeneity`` and ``curve`` over (chain, draw, feature,
+        grid) at ``grid_value``, ``n_bins`` of every replicate, and ``edge_frequency`` (feature,
+        grid_cell): the share of replicates with an edge in the cell between two points of the
+        grid. Of a surface: ``second_effect`` (chain, draw, bin_a, bin_b), NaN in cells that a
+        replicate left without rows, ``n_filled`` (chain, draw), their number, and ``surface``
+        (chain, draw, edge_a, edge_b), these cells filled as `ale2` fills them. Of H-statistics:
+        ``h2``, ``h``,
         ``h2_overall`` and the others over (chain, draw, ...).
 
         Of profiles: ``curve`` and ``curve_std`` over (chain, draw, feature, grid), centred anew in
@@ -798,7 +801,7 @@ def _evaluated(effect: xr.Dataset, grid: FloatArray) -> dict[str, FloatArray]:
     """Effect, heterogeneity and curve at points of (feature, grid); NaN outside the bins."""
     out = {name: np.full(grid.shape, np.nan) for name in ("effect", "heterogeneity", "curve")}
     # Selecting a feature takes its time with every variable that there is.
-    needed = (*out, "slope", "curve_offset", "cell_effect", "cell_share", "cell_value")
+    needed = (*out, "slope", "cell_effect", "cell_curve", "cell_value")
     effect = effect[[name for name in needed if name in effect]]
     for number in np.flatnonzero(effect["n_bins"].values):
         row, z = one_feature(effect, int(number)), grid[number]

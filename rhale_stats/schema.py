@@ -90,8 +90,19 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     ),
     "effect_rows": (("feature", "bin"), "mean of the local effects of the rows", EFFECT_UNITS),
     "cell_effect": (("feature", "cell"), "average effect in the cell", EFFECT_UNITS),
+    "cell_curve": (("feature", "cell_edge"), "accumulated effect at the cell's edge", OUTPUT_UNITS),
+    "cell_curve_se": (
+        ("feature", "cell_edge"),
+        "standard error of the curve at the cell's edge",
+        OUTPUT_UNITS,
+    ),
     "cell_share": (("feature", "cell"), "share of the total weight in the cell", "1"),
     "cell_n_effective": (("feature", "cell"), "effective number of rows in the cell", "rows"),
+    "cell_degrees": (
+        ("feature", "cell"),
+        "degrees of freedom of the variance in the cell",
+        "1",
+    ),
     "cell_x_mean": (("feature", "cell"), "mean of the feature in the cell", X_UNITS),
     "cell_x_variance": (
         ("feature", "cell"),
@@ -245,7 +256,8 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
 }
 # Intervals, bands, and sizes without their bias, of what they are made of.
 for _name in (
-    "effect", "slope", "heterogeneity", "curve", "average_effect", "heterogeneity_index",
+    "effect", "slope", "heterogeneity", "curve", "cell_curve", "average_effect",
+    "heterogeneity_index",
     "heterogeneity_output", "importance", "aled", "aler_min", "aler_max", "naled", "naler_min",
     "naler_max", "missing_effect",
 ):  # fmt: skip

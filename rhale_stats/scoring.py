@@ -26,7 +26,7 @@ from rhale_stats.schema import (
     slopes,
     software,
 )
-from rhale_stats.validate import checked
+from rhale_stats.validate import checked, shown
 
 T = TypeVar("T", xr.Dataset, xr.DataArray)
 
@@ -163,6 +163,8 @@ def mcse(samples: T, dim: str = "replicate") -> T:
     >>> float(rs.mcse(xr.DataArray([1.0, 2.0, 3.0, 6.0], dims="replicate")).round(4))
     1.0801
     """
+    if not isinstance(samples, xr.Dataset | xr.DataArray):
+        raise TypeError(f"samples must be a Dataset or a DataArray; got {shown(samples)}.")
     if dim not in samples.dims:
         raise ValueError(
             f"dim must be a dimension of samples, one of "
@@ -216,7 +218,7 @@ def _scores(row: xr.Dataset, truth: xr.Dataset) -> dict[str, float]:
 def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.Cells:
     """The truth along the axis: its cells, or its bins where these are narrow."""
     name = str(truth["feature"].values)
-    if "cell_effect" in truth:
+    if "cell_heterogeneity" in truth:
         own = truth["cell_value"].values
         mean, sigma = (truth[what].values for what in ("cell_effect", "cell_heterogeneity"))
         noise, share = np.zeros((2, len(mean)))

@@ -445,7 +445,8 @@ def _pair_of(features: object, names: list[str]) -> list[int]:
 
 def check_rules(bins: Any) -> list[BinRule]:
     """Rules of both features."""
-    rules = list(bins) if isinstance(bins, tuple | list) else [bins or DEFAULT_BINS] * 2
+    bins = DEFAULT_BINS if bins is None else bins
+    rules = list(bins) if isinstance(bins, tuple | list) else [bins] * 2
     if len(rules) != 2:
         raise TypeError(f"bins must be one rule, or a pair of them; got {len(rules)}.")
     for rule in rules:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats import models
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.parallel import ignoring, numpy_state_kept
-from rhale_stats.validate import aligned, check_count, check_finite
+from rhale_stats.validate import aligned, as_numbers, check_count, check_finite
 
 # Rows that stand for all others where Shapley values leave a feature out.
 BACKGROUND = 100
@@ -25,7 +25,7 @@ ALGORITHMS = {
 def given_column(shap_values: Any, table: models.Table, position: int) -> FloatArray:
     """Shapley values of one column, (row,), from what was given for it or for all."""
     shap_values = aligned(shap_values, table.index, "shap_values")
-    values = np.asarray(getattr(shap_values, "values", shap_values), dtype=np.float64)
+    values = as_numbers(getattr(shap_values, "values", shap_values), "shap_values")
     n_rows, n_columns = table.n_rows, len(table.names)
     if values.shape not in ((n_rows,), (n_rows, n_columns)):
         raise ValueError(
@@ -59,7 +59,7 @@ def shapley_values(
         n = min(int(background), table.n_rows)
         others = table.take(np.sort(rng.choice(table.n_rows, n, replace=False)))
     else:
-        others = models.as_table(background)
+        others = models.as_table(background, "background")
         if others.names != table.names:
             raise ValueError(
                 f"background must have the columns of X, {', '.join(table.names)}; got "

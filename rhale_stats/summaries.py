@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -79,6 +79,8 @@ ABOVE_ONE = "> 1"
 MOST_PAIRS = 15
 # Before a node in print, once for every split above it.
 INDENT = "|  "
+# Lines of a table, the heads of its columns, and what stands before each line.
+Body: TypeAlias = tuple[list[list[str]], list[str], list[str]]
 # R's marks of p-values.
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
 # What `tidy` shows of a check, where one was made.
@@ -530,7 +532,9 @@ def summary(
         title = f"{_method(effect)}: effect of {of} on {_output(effect)}"
         body, meanings, reasons = _bin_table(effect, name, bounds, level)
     of_error = "average_effect" if feature is None else "effect"
-    tables = [_header(effect, title, body, _source(effect, of_error)), body]
+    cells, title = _header(effect, title, _source(effect, of_error))
+    lines, heads, stubs = body
+    tables = _with_facts(cells, title, lines, heads, stubs)
     if feature is not None and is_categorical(one_feature(effect, feature)):
         row = one_feature(effect, feature)
         tables.append(_level_table(row, level))
@@ -1218,8 +1222,8 @@ def _profile_summary(profile: xr.Dataset, feature: str | int | None, level: floa
 # --- effects --------------------------------------------------------------------------------------
 
 
-def _header(effect: xr.Dataset, title: str, body: SimpleTable, source: str) -> SimpleTable:
-    """Facts above the table, as wide as the table."""
+def _header(effect: xr.Dataset, title: str, source: str) -> tuple[list[list[str]], str]:
+    """Facts above the table, and its title."""
     attrs = effect.attrs
     if "region_rule" in effect.coords:
         title = f"{title}, where {effect['region_rule'].values}"
@@ -1228,7 +1232,7 @@ def _header(effect: xr.Dataset, title: str, body: SimpleTable, source: str) -> S
         ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
         ["Uncertainty:", meaning.uncertainty(source), "", ""],
     ]
-    return _facts(cells, title, body)
+    return cells, title
 
 
 def _with_facts(
@@ -1271,7 +1275,7 @@ def _facts(cells: list[list[str]], title: str, body: SimpleTable) -> SimpleTable
 
 def _feature_table(
     effect: xr.Dataset, bounds: list[str], level: float
-) -> tuple[SimpleTable, list[str], list[str]]:
+) -> tuple[Body, list[str], list[str]]:
     """A line a feature; what its columns mean, and why some are blank or 0."""
     table = glance(effect, level=level)
     wald = _wald_heads(table, "avg effect", bounds)
@@ -1296,13 +1300,13 @@ def _feature_table(
         "deviation of the feature, to compare features; it is not a part of the variance of the "
         "output, and can be larger.",
     ]
-    body = SimpleTable(rows, heads, table["term"].tolist(), txt_fmt=fmt_params)
-    return body, meanings, _because(table["term"].tolist(), _reasons(table))
+    names = table["term"].tolist()
+    return (rows, heads, names), meanings, _because(names, _reasons(table))
 
 
 def _bin_table(
     effect: xr.Dataset, name: str, bounds: list[str], level: float
-) -> tuple[SimpleTable, list[str], list[str]]:
+) -> tuple[Body, list[str], list[str]]:
     """A line a bin; what its columns mean, and why some are 0."""
     row = one_feature(effect, name)
     table = tidy(effect.sel(feature=[name]), level=level)
@@ -1331,7 +1335,7 @@ def _bin_table(
     reasons = meaning.of_bins(row)
     if not rows:
         rows, meanings = [["constant"] + [""] * (len(heads) - 1)], ["The feature does not vary."]
-    body = SimpleTable(rows, heads, _labels(row), txt_fmt=fmt_params)
+    body = rows, heads, _labels(row)
     if len(set(reasons)) == 1:
         return body, meanings, _because(["all bins"], reasons[:1])
     return body, meanings, _because(_labels(row)[: len(reasons)], reasons)

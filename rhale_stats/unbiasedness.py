@@ -1,4 +1,4 @@
-"""Is the heterogeneity unbiased? Bin error, crowding and jumps, estimated from the data alone.
+"""Is the heterogeneity unbiased? Bin error, density bias and jumps, estimated from the data alone.
 
 Theorem 1 of the paper: the variance of the local effects in a bin estimates the heterogeneity
 plus the bin error, how much the effect moves inside the bin (math [12]). The paper can show it
@@ -152,7 +152,8 @@ def check_unbiased(
     Notes
     -----
     Where the effect is linear in a bin (`AdaptiveBins`), the local effects less that line are
-    checked: what is left of the bin error after the line. There is no crowding then.
+    checked: what is left of the bin error after the line. ``density_bias`` is 0 there, and in all
+    bins of effects with ``weighting="axis"``, which do not depend on where the rows are.
 
     For an effect of slope m in a bin of width h with n uniform rows, bin_error is biased by
     -m^2 h^2 / ((n + 1)(n + 2)); for a jump by J inside the bin, by about -J^2 / (2 (n - 1)).

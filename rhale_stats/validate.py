@@ -213,6 +213,39 @@ def check_labels(parameter: str, value: object) -> None:
         _check_listed(parameter, value, "a label or a list of labels")
 
 
+def check_background(parameter: str, value: object) -> None:
+    """Raise unless ``value`` is a number of rows, or may be a table of them."""
+    if isinstance(value, int | np.integer):
+        check_count(parameter, value, 1)
+    else:
+        _check_listed(parameter, value, "a number of rows, or a table of them")
+
+
+def check_points(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is numbers or levels; a tuple is for a surface."""
+    if isinstance(value, tuple):
+        return
+    if isinstance(value, Mapping | set) or callable(value):
+        raise TypeError(f"{parameter} must be numbers or levels; got {shown(value)}.")
+    if is_listed(value):
+        _check_listed(parameter, value, "numbers or levels")
+
+
+def check_order(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is a name, levels, or one of these for each feature."""
+    if not isinstance(value, str | Mapping) or isinstance(value, xr.Dataset):
+        _check_listed(
+            parameter,
+            value,
+            "the name of an order, a list of levels, or a mapping of features to one of these",
+        )
+
+
+def check_labels_listed(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is a list of labels."""
+    _check_listed(parameter, value, "a list of labels")
+
+
 def check_text(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` is a text."""
     if not isinstance(value, str):
@@ -278,9 +311,9 @@ def _at_least(minimum: int) -> Callable[[str, object], None]:
 # accepted besides, such as None. What differs between functions (choices, Datasets, bins, tables)
 # they check themselves.
 CHECKS: dict[str, Callable[[str, Any], None]] = {
-    **dict.fromkeys(("level", "significance"), check_share),
+    **dict.fromkeys(("honest_fraction", "level", "significance"), check_share),
     **dict.fromkeys(
-        ("delta", "discount", "factor", "honest_fraction", "min_drop", "min_share"),
+        ("delta", "discount", "factor", "min_drop", "min_share"),
         check_number,
     ),
     **dict.fromkeys(
@@ -311,7 +344,11 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     "rng": check_rng,
     "method": check_text,
     "output": check_labels,
-    **dict.fromkeys(("X", "data"), check_table),
+    "background": check_background,
+    "names": check_labels_listed,
+    "order": check_order,
+    "x": check_points,
+    **dict.fromkeys(("X", "conditioning", "data"), check_table),
     "jacobian": check_derivatives,
     "feature": check_feature,
     **dict.fromkeys(("categorical", "features"), check_features),

@@ -45,10 +45,13 @@ def local_of(x, g, **options):
     return rs.local_effects(None, X, jacobian=g, features=names, **options)
 
 
-def estimate(x, g, bins=None, *, centering="mean", **options):
+def estimate(x, g, bins=None, *, centering="mean", weighting="axis", **options):
     """RHALE of one feature, without its feature dimension."""
     local = local_of(x, g, **options)
-    return rs.rhale(local, bins=bins or rs.AdaptiveBins(), centering=centering).isel(feature=0)
+    effect = rs.rhale(
+        local, bins=bins or rs.AdaptiveBins(), centering=centering, weighting=weighting
+    )
+    return effect.isel(feature=0)
 
 
 # --- parameters ----------------------------------------------------------------------------------
@@ -107,7 +110,9 @@ def bent(x):
 def test_estimates_are_those_of_least_squares(rng):
     x = rng.beta(2, 1, 300)
     g = bent(x) + rng.normal(size=300)
-    effect = rs.std_error(rs.rhale(local_of(x, g), bins=Lines(EDGES, PATTERN))).isel(feature=0)
+    by_rows = rs.rhale(local_of(x, g), bins=Lines(EDGES, PATTERN), weighting="rows")
+    effect = rs.std_error(by_rows).isel(feature=0)
+    along = rs.std_error(rs.rhale(local_of(x, g), bins=Lines(EDGES, PATTERN))).isel(feature=0)
     assert effect["slope"][1] == 0
     for k, linear in enumerate(PATTERN):
         inside = (x >= EDGES[k]) & (x < EDGES[k + 1])
@@ -124,6 +129,10 @@ def test_estimates_are_those_of_least_squares(rng):
         else:
             assert effect["slope_se"][k] == 0
             assert_allclose(effect["effect_se"][k], fit.bse[0], rtol=1e-12)
+        assert_allclose(along["effect_rows"][k], g[inside].mean(), rtol=1e-12)
+    # Lines are fitted to rows whatever is averaged along the bin.
+    for name in ("slope", "slope_se", "heterogeneity", "average_effect", "average_effect_se"):
+        assert_allclose(along[name], effect[name], rtol=1e-12, err_msg=name)
     assert_allclose(effect["average_effect"], g.mean(), rtol=1e-13)
     assert_allclose(effect["average_effect_se"], stats.sem(g), rtol=1e-12)
 
@@ -133,7 +142,7 @@ def test_the_curve_is_the_integral_of_the_effect(rng, centering):
     x = rng.beta(2, 1, 300)
     g = bent(x) + rng.normal(size=300)
     local = local_of(x, g)
-    effect = rs.rhale(local, bins=Lines(EDGES, PATTERN), centering=centering)
+    effect = rs.rhale(local, bins=Lines(EDGES, PATTERN), centering=centering, weighting="rows")
     z = np.linspace(0, 1, 3001)
     curve = rs.predict(effect, z, 0).values
     row = effect.isel(feature=0)
@@ -157,7 +166,7 @@ def test_the_curve_is_the_integral_of_the_effect(rng, centering):
 def test_rows_are_told_their_own_effect(rng):
     x = rng.uniform(size=200)
     local = local_of(x, bent(x) + rng.normal(size=200))
-    effect = rs.rhale(local, bins=Lines(EDGES, PATTERN))
+    effect = rs.rhale(local, bins=Lines(EDGES, PATTERN), weighting="rows")
     table = rs.augment(local, effect)
     row = effect.isel(feature=0)
     assert_allclose(table["s0.effect"] + table["s0.residual"], table["s0.local_effect"])
@@ -171,9 +180,17 @@ def test_rows_are_told_their_own_effect(rng):
 def test_the_extent_of_a_curve_knows_its_turning_points(rng):
     """mu = 9 x on [-1, 1]: the curve is 4.5 x^2, and lowest where there is no edge."""
     x = np.concatenate([[-1, 1], rng.uniform(-1, 1, 98)])
-    line = rs.glance(rs.rhale(local_of(x, 9 * x), bins=rs.AdaptiveBins(), centering="start"))
+    local, rule = local_of(x, 9 * x), rs.AdaptiveBins()
+    line = rs.glance(rs.rhale(local, bins=rule, centering="start", weighting="rows"))
     assert_allclose(line["curve_min"], -4.5, rtol=1e-12)
     assert_allclose(line["curve_max"], 0, atol=1e-12)
+    # Accumulated from cells it turns at an edge of these, inside the only bin.
+    along = rs.rhale(local, bins=rule, centering="start")
+    assert_array_equal(along["n_bins"], [1])
+    edges = along["cell_value"].values[0]
+    at_edges = rs.predict(along, edges[np.isfinite(edges)], 0)
+    assert_allclose(rs.glance(along)["curve_min"], at_edges.min(), rtol=1e-12)
+    assert at_edges.min() < -3.5
 
 
 def test_tables_show_slopes(rng):
@@ -247,7 +264,9 @@ def test_weights(rng, kind):
         assert_allclose(scaled[name], effect[name], rtol=1e-12, atol=1e-15)
     inside = x < 0.3
     fit = sm.WLS(g[inside], sm.add_constant(x[inside] - 0.15), weights=w[inside]).fit()
-    assert_allclose([effect["effect"][0, 0], effect["slope"][0, 0]], fit.params, rtol=1e-11)
+    by_rows = rs.rhale(local_of(x, g, weights=w, weight_kind=kind), bins=rule, weighting="rows")
+    assert_allclose([by_rows["effect"][0, 0], by_rows["slope"][0, 0]], fit.params, rtol=1e-11)
+    assert_allclose(effect["slope"][0, 0], fit.params[1], rtol=1e-11)
 
 
 def test_a_line_without_noise_is_known_exactly(rng):
@@ -368,9 +387,30 @@ def test_scores_of_lines():
 
 def test_an_effect_with_lines_is_no_dense_truth(rng):
     x = rng.uniform(size=300)
-    effect = rs.rhale(local_of(x, 9 * x), bins=rs.AdaptiveBins())
+    effect = rs.rhale(local_of(x, 9 * x), bins=rs.AdaptiveBins(), weighting="rows")
     with pytest.raises(ValueError, match="truth must be constant in its bins.*dense_truth"):
         rs.mae(effect, effect)
+
+
+@pytest.mark.parametrize("centering", ["mean", "start", "integral"])
+def test_an_estimate_is_a_truth_by_its_cells(rng, centering):
+    """The shares of its bins were taken for those of its cells, and their noise for none."""
+    x = rng.beta(3, 1, 20_000)
+    truth = rs.rhale(local_of(x, 9 * x), bins=rs.AdaptiveBins())
+    x = rng.beta(3, 1, 300)
+    effect = rs.rhale(local_of(x, 9 * x), bins=rs.AdaptiveBins(), centering=centering)
+    scores = rs.mae(effect, truth).isel(feature=0)
+    # The curve is 4.5 x^2: each sample has an interval of its own for it to be centred on.
+    assert 0 < scores["curve_max_error"] < 0.15
+    noisy = local_of(rng.uniform(size=20_000), rng.normal(size=20_000))
+    noisy = rs.rhale(noisy, bins=rs.GivenBins([0, 1]))
+    flat = rs.rhale(
+        local_of(rng.uniform(size=300), rng.normal(size=300)), bins=rs.EqualWidthBins(3)
+    )
+    raw, freed = (rs.mae(flat, true)["L_rho"].item() for true in (noisy, rs.std_error(noisy)))
+    # 400 cells of 50 rows: nothing but their noise, of variance 1/50, is between them.
+    assert_allclose(raw, np.sqrt(1 / 50), rtol=0.1)
+    assert freed < 0.05
 
 
 def test_jumps_are_not_seen_in_lines(rng):
@@ -429,7 +469,10 @@ def test_equivariance(degree, seed, a, b, c, d):
     x[:2] = 0, 1
     g = steps(rng, 400)[1] + 4 * (x > 0.5)
     rule = rs.AdaptiveBins(degree=degree)
-    plain, moved = estimate(x, g, rule), estimate(c * x + d, a * g + b * a, rule)
+    # Turned round, a row beside an edge between cells may move to the other side of it.
+    weighting = "rows" if c < 0 else "axis"
+    plain = estimate(x, g, rule, weighting=weighting)
+    moved = estimate(c * x + d, a * g + b * a, rule, weighting=weighting)
     order = slice(None, None, -1 if c < 0 else 1)
     assert_array_equal(moved["n_obs"][order], plain["n_obs"])
     size = 1e-9 * abs(a) * (np.abs(g).max() + abs(b))
@@ -488,12 +531,13 @@ def test_a_jump_between_grid_cells_is_found_where_it_is(rng):
 
 def test_repeated_values_never_get_a_line_through_one_place(rng):
     x = rng.choice([0.0, 1.0, 2.0, 3.0], 400)
-    effect = estimate(x, x**2 + 0.1 * rng.normal(size=400))
+    local = local_of(x, x**2 + 0.1 * rng.normal(size=400))
+    effect = rs.rhale(local, bins=rs.AdaptiveBins(), weighting="rows").isel(feature=0)
     # A line through two places is what two means are; four do not lie on one.
     assert effect["n_bins"] >= 2
     assert np.isfinite(effect["slope"]).all()
     table = pd.Series(x**2).groupby(x).first()
-    fitted = rs.augment(local_of(x, x**2), effect.expand_dims("feature"))["s0.effect"]
+    fitted = rs.augment(local, effect.expand_dims("feature"))["s0.effect"]
     assert_allclose(fitted.groupby(x).first(), table, atol=0.05)
 
 

@@ -253,7 +253,7 @@ def test_rules_that_compare_no_numbers_of_bins_have_no_loss():
 
 
 def test_files_and_inputs(tmp_path):
-    x, g = sample(2)
+    x, g = sample(0)
     local = rs.local_effects(None, x[:, None], jacobian=g[:, None])
     before = local.copy(deep=True)
     effect = rs.std_error(rs.rhale(local, bins=rule_of(15)))

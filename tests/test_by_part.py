@@ -36,7 +36,7 @@ def alone(local, tree, number):
     """The effect in one region, from nothing but its rows."""
     rows = np.flatnonzero(tree[ROWS].values == number)
     own = local.isel(obs=rows, feature=[0])
-    return own, rs.std_error(rs.rhale(own))
+    return own, rs.std_error(rs.rhale(own, bins=rs.OptimalBins()))
 
 
 def assert_same(regional, number, single):
@@ -155,7 +155,7 @@ def test_a_tree_without_splits_has_one_region(local):
         rs.check_unbiased(local, effect, rng=0),
     ):
         assert regional["region_rule"].values.tolist() == ["all rows"]
-    expected = rs.std_error(rs.rhale(local.isel(feature=[1])))
+    expected = rs.std_error(rs.rhale(local.isel(feature=[1]), bins=rs.OptimalBins()))
     assert_same(effect, 0, expected)
     assert "where all rows" in str(rs.summary(effect))
 

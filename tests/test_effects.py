@@ -93,16 +93,25 @@ def test_what_each_centring_makes_zero(local):
     assert area == pytest.approx(0, abs=1e-8)
 
 
-def test_predict_labels_and_limits(local):
-    effect = rs.rhale(local, bins=rs.EqualWidthBins(5))
+@pytest.mark.parametrize("weighting", ["axis", "rows"])
+def test_predict_labels_and_limits(local, weighting):
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(5), weighting=weighting)
     edges = effect["edge_value"].sel(feature="x0").values
     at_edges = rs.predict(effect, edges, "x0")
     np.testing.assert_allclose(at_edges, effect["curve"].sel(feature="x0"))
     assert at_edges.dims == ("grid",)
     np.testing.assert_array_equal(at_edges["x"], edges)
     assert at_edges.attrs["feature"] == "x0"
-    middle = rs.predict(effect, (edges[1:] + edges[:-1]) / 2, 0)
-    np.testing.assert_allclose(middle, (at_edges.values[1:] + at_edges.values[:-1]) / 2)
+    # The curve is linear in what it is accumulated from: cells, or bins.
+    if weighting == "axis":
+        pieces = effect["cell_value"].sel(feature="x0").dropna("cell_edge").values
+        assert set(edges) <= set(pieces)
+        assert len(pieces) > 2 * len(edges)
+    else:
+        pieces = edges
+    ends = rs.predict(effect, pieces, 0).values
+    middle = rs.predict(effect, (pieces[1:] + pieces[:-1]) / 2, 0)
+    np.testing.assert_allclose(middle, (ends[1:] + ends[:-1]) / 2, rtol=1e-6, atol=1e-12)
     assert np.isnan(rs.predict(effect, [edges[0] - 0.1, edges[-1] + 0.1], "x0")).all()
     assert np.isnan(rs.predict(effect, 7.0, "x2"))
     kept = rs.predict(effect, local["x"].sel(feature="x0"), "x0")
@@ -111,34 +120,52 @@ def test_predict_labels_and_limits(local):
         rs.predict(effect, [0.0], "age")
 
 
-def test_empty_bins_stay_empty(rng):
+@pytest.mark.parametrize("weighting", ["axis", "rows"])
+def test_empty_bins_stay_empty(rng, weighting):
     x = np.concatenate([rng.uniform(0, 1, 50), rng.uniform(3, 4, 50)])[:, None]
     local = rs.local_effects(lambda X: X[:, 0] ** 2, x)
     with pytest.warns(UserWarning, match=r"Bins without rows: 'x0' \(2 of 4\).*QuantileBins"):
-        effect = rs.rhale(local, bins=rs.EqualWidthBins(4), centering="start")
+        effect = rs.rhale(
+            local, bins=rs.EqualWidthBins(4), centering="start", weighting=weighting
+        )
     row = effect.isel(feature=0)
     assert row["n_obs"].values.tolist() == [50, 0, 0, 50]
     assert np.isnan(row["effect"].values).tolist() == [False, True, True, False]
     # Nobody knows how far the curve moves across the gap; of two equal sides the first is shown.
-    assert np.isnan(row["curve"].values).tolist() == [False, False, True, True, True]
+    # By cells it ends at the last row before the gap, which is left of the edge of the bin.
+    unknown = [False, weighting == "axis", True, True, True]
+    assert np.isnan(row["curve"].values).tolist() == unknown
     errors = rs.std_error(effect).isel(feature=0)
-    assert np.isnan(errors["curve_se"].values).tolist() == [False, False, True, True, True]
+    assert np.isnan(errors["curve_se"].values).tolist() == unknown
+    at = [x[:50].max(), 2.0, x[50:].min(), 3.9]
+    assert np.isnan(rs.predict(effect, at, 0)).values.tolist() == [False, True, True, True]
     assert np.isfinite(errors["average_effect_se"])
 
 
 @pytest.mark.filterwarnings("ignore:Bins without rows")
+@pytest.mark.parametrize("weighting", ["axis", "rows"])
 @pytest.mark.parametrize("centering", ["mean", "start", "integral"])
-def test_the_curve_beside_a_gap_is_that_of_its_own_rows(rng, centering):
+def test_the_curve_beside_a_gap_is_that_of_its_own_rows(rng, centering, weighting):
     x = np.concatenate([rng.uniform(0, 1, 30), rng.uniform(2.5, 4, 90)])[:, None]
-    local = rs.local_effects(lambda X: X[:, 0] ** 2 + np.sin(9 * X[:, 0]), x)
+    local = rs.local_effects(None, x, jacobian=2 * x + 9 * np.cos(9 * x))
     edges = np.arange(0, 4.5, 0.5)
-    effect = rs.rhale(local, bins=rs.GivenBins(edges), centering=centering)
+    options = {"centering": centering, "weighting": weighting}
+    effect = rs.rhale(local, bins=rs.GivenBins(edges), **options)
     right = local.isel(obs=slice(30, None))
-    alone = rs.rhale(right, bins=rs.GivenBins(edges[5:]), centering=centering)
-    assert effect["curve"][0, :5].isnull().all()
+    own, first, names = edges[5:], 0, ("curve", "curve_se", "curve_se_start")
+    if weighting == "rows":
+        names += ("curve_std", "curve_std_sum")
+    else:
+        # The curve begins at the first row after the gap, not at the edge before it; and what is
+        # summed over whole bins begins with the next one.
+        own, first = np.append(x[30:].min(), own[1:]), 1
+    alone = rs.rhale(right, bins=rs.GivenBins(own), **options)
+    assert effect["curve"][0, : 5 + first].isnull().all()
     both, part = rs.std_error(effect), rs.std_error(alone)
-    for name in ("curve", "curve_std", "curve_std_sum", "curve_se", "curve_se_start"):
-        np.testing.assert_allclose(both[name][0, 5:], part[name][0], rtol=1e-9, atol=1e-12)
+    for name in names:
+        np.testing.assert_allclose(
+            both[name][0, 5 + first :], part[name][0, first:], rtol=1e-9, atol=1e-12
+        )
     np.testing.assert_allclose(effect["curve_offset"], alone["curve_offset"], rtol=1e-9)
     # The average over all rows needs no curve.
     g = local["local_effect"].values

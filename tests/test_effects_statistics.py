@@ -78,7 +78,8 @@ def test_eq_1_on_the_draw_of_the_authors(rng):
     """They report mu = .40, sigma = 4.98: 54 of 100 rows have x3 > 0, and ddof is 0."""
     x = rng.uniform(-1, 1, (100, 1))
     g = rng.permutation(np.repeat([5.0, -5.0], [54, 46]))[:, None]
-    effect = samples(x, g, rs.OptimalBins(discount=0.5, min_obs=10)).isel(feature=0)
+    rule = rs.OptimalBins(discount=0.5, min_obs=10)
+    effect = samples(x, g, rule, weighting="rows").isel(feature=0)
     assert effect["n_bins"] == 1
     assert_allclose(effect["effect"], [0.4], rtol=100 * EPS)
     assert round(float(effect["heterogeneity"][0]) * np.sqrt(99 / 100), 2) == 4.98
@@ -139,7 +140,7 @@ def test_eq_5_of_the_paper():
         return -np.sin(2 * np.pi * x) * (x < 0)
 
     x, g = eq_5(300, np.random.default_rng(5))
-    effect = samples(x, g, rs.OptimalBins(50, min_obs=5, discount=0.1))
+    effect = samples(x, g, rs.OptimalBins(50, min_obs=5, discount=0.1), weighting="rows")
     n_bins, error = monte_carlo(effect["n_bins"])
     assert abs(n_bins - 7) < 1
     adaptive = mean_absolute_error_of_curves(effect, x, truth)
@@ -169,7 +170,7 @@ RULES = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:Bins without rows")
+@pytest.mark.filterwarnings("ignore:Bins without rows", "ignore:No rows inside a bin")
 @pytest.mark.parametrize("rule", RULES, ids=repr)
 @pytest.mark.parametrize("kind", KINDS)
 def test_n_obs_is_a_recount_by_the_reported_edges(kind, rule):
@@ -194,7 +195,8 @@ def test_n_obs_is_a_recount_by_the_reported_edges(kind, rule):
 def test_bin_effects_err_by_sigma_over_root_n(rng):
     """math [24], from the rows of every bin."""
     x, g = rng.uniform(size=(300, 1)), rng.standard_gamma(2, (300, 1))
-    effect = rs.std_error(samples(x, g, rs.GivenBins([0, 0.2, 0.7, 1]))).isel(feature=0)
+    rule = rs.GivenBins([0, 0.2, 0.7, 1])
+    effect = rs.std_error(samples(x, g, rule, weighting="rows")).isel(feature=0)
     bins = np.split(g[np.argsort(x[:, 0]), 0], np.cumsum(effect["n_obs"].values)[:-1])
     # Sums of at most 300 terms.
     assert_allclose(effect["effect_se"], [stats.sem(rows) for rows in bins], rtol=300 * EPS)
@@ -326,25 +328,28 @@ signed_powers = st.builds(
     a=signed_powers,
     c=signed_powers,
     d=st.floats(-1e9, 1e9),
+    weighting=st.sampled_from(["axis", "rows"]),
 )
-@example(seed=0, a=1.0, c=100.0, d=1.7e9)  # time stamps with a spread of 100
-@example(seed=0, a=1e9, c=1e-6, d=0.0)  # slopes of 1e15
-@example(seed=0, a=-1e-6, c=1e9, d=1e9)  # slopes of 1e-15
+@example(seed=0, a=1.0, c=100.0, d=1.7e9, weighting="axis")  # time stamps with a spread of 100
+@example(seed=0, a=1.0, c=100.0, d=1.7e9, weighting="rows")
+@example(seed=0, a=1e9, c=1e-6, d=0.0, weighting="axis")  # slopes of 1e15
+@example(seed=0, a=-1e-6, c=1e9, d=1e9, weighting="axis")  # slopes of 1e-15
 @settings(max_examples=40, deadline=None)
-def test_equivariance(kind, rule, seed, a, c, d):
+def test_equivariance(kind, rule, seed, a, c, d, weighting):
     """f -> a f + b and x -> c x + d: the same rows in every bin, everything else by its units.
 
     b drops out of local effects. A negative c mirrors the axis. Bins are closed on the left, so
-    that this moves rows on edges: quantiles and integers always have some.
+    that this moves rows on edges: quantiles and integers always have some. So are cells, which are
+    counted off from the left.
     """
-    if c < 0 and (kind == "integers" or isinstance(rule, rs.QuantileBins)):
+    if c < 0 and (kind == "integers" or isinstance(rule, rs.QuantileBins) or weighting == "axis"):
         c = -c
     x, g = base(kind, np.random.default_rng(seed))
     moved, slopes = c * x + d, g * (a / c)
     ulp = np.spacing(np.abs(moved).max())
     assume(abs(c) / CELLS > 4000 * ulp)  # distinct rows stay distinct, and on their side of edges
-    plain = samples(x[:, None], g[:, None], rule).isel(feature=0)
-    effect = samples(moved[:, None], slopes[:, None], rule).isel(feature=0)
+    plain = samples(x[:, None], g[:, None], rule, weighting=weighting).isel(feature=0)
+    effect = samples(moved[:, None], slopes[:, None], rule, weighting=weighting).isel(feature=0)
     order = slice(None, None, -1 if c < 0 else 1)
 
     assert effect["n_bins"] == plain["n_bins"]
@@ -355,7 +360,13 @@ def test_equivariance(kind, rule, seed, a, c, d):
     # Means and deviations are sums of N terms.
     size = np.abs(slopes).max()
     of_sums = N * EPS * size
-    assert_allclose(effect["effect"][order], plain["effect"] * (a / c), rtol=0, atol=of_sums)
+    # Along the axis cells count by their widths, and each of their edges stands a unit or two off.
+    of_widths = 0.0
+    if weighting == "axis":
+        of_widths = size * 4 * effect.sizes["cell"] * ulp / float(np.diff(effect["edge_value"]).min())
+    assert_allclose(
+        effect["effect"][order], plain["effect"] * (a / c), rtol=0, atol=of_sums + of_widths
+    )
     assert_allclose(
         effect["heterogeneity"][order], plain["heterogeneity"] * abs(a / c), rtol=0, atol=of_sums
     )

@@ -186,6 +186,28 @@ def test_homogeneity_asks_for_the_rows_of_the_effect():
     assert_array_equal(rs.wald_test(cells, "homogeneous")["p_value"], [0, 0])
 
 
+def test_cells_of_derivatives_may_be_the_bins_as_well():
+    """An effect changes along them, which is no heterogeneity."""
+    x = np.random.default_rng(0).uniform(-1, 1, (60, 2))
+    local = rs.local_effects(lambda X: np.exp(X[:, 0]) + X[:, 1], x)
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(4))
+    row = one_feature(effect, 0)
+    assert_array_equal(row["cell_value"].dropna("cell_edge"), row["edge_value"])
+    alone = rs.wald_test(effect, "homogeneous")
+    assert_array_equal(alone["p_value"], [np.nan, 1])
+    assert "local=local" in str(alone["reason"].values[0])
+    assert float(rs.wald_test(effect, "homogeneous", local=local)["p_value"][0]) > 0.4
+    # Slopes across the same cells have no spread but that of the rows.
+    slopes = rs.local_effects(
+        lambda X: np.exp(X[:, 0]) + X[:, 1],
+        x,
+        method="finite_difference",
+        bins=rs.EqualWidthBins(4),
+    )
+    effect = rs.rhale(slopes, bins=rs.EqualWidthBins(4))
+    assert_array_equal(rs.wald_test(effect, "homogeneous")["p_value"], [1, 1])
+
+
 def test_effects_that_are_known_exactly():
     x, _ = table()
     effect = effect_of(x, np.tile([3.0, 0.0, 3.0], (N, 1)))

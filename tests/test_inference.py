@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import statsmodels.api as sm
@@ -14,8 +16,13 @@ from rhale_stats.inference import fit_of
 from rhale_stats.schema import one_feature
 
 CENTERINGS = pytest.mark.parametrize("centering", ["mean", "start", "integral"])
+WEIGHTINGS = pytest.mark.parametrize("weighting", ["axis", "rows"])
 EDGES = np.array([-1, -0.5, 0.1, 0.4, 1])
 N = 400
+
+
+# Means over rows, whose errors are known by hand and from regressions.
+of_rows = partial(rs.rhale, weighting="rows")
 
 
 def sample(rng, n=N):
@@ -36,18 +43,37 @@ def local_of(X, g, **options):
     return rs.local_effects(None, X, jacobian=g, **options)
 
 
-def lines(local, centering="mean"):
+def lines(local, centering="mean", weighting="axis"):
     """An effect with constant and linear bins, which `AdaptiveBins` finds."""
-    effect = rs.rhale(local, bins=rs.AdaptiveBins(20, min_obs=30, penalty=0.5), centering=centering)
+    bins = rs.AdaptiveBins(20, min_obs=30, penalty=0.5)
+    effect = rs.rhale(local, bins=bins, centering=centering, weighting=weighting)
     slope = effect["slope"].isel(feature=0).values
     assert (slope != 0).any()
     return effect
 
 
-def of_kind(kind, local, centering="mean"):
+def of_kind(kind, local, centering="mean", weighting="axis"):
     if kind == "linear":
-        return lines(local, centering)
-    return rs.rhale(local, bins=rs.GivenBins(EDGES), centering=centering)
+        return lines(local, centering, weighting)
+    return rs.rhale(local, bins=rs.GivenBins(EDGES), centering=centering, weighting=weighting)
+
+
+def cells_of(row):
+    """Cells of one feature: edges, bins, means, variances and rows."""
+    n = int(np.isfinite(row["cell_value"]).sum()) - 1
+    edges = row["cell_value"].values[: n + 1]
+    inner = row["edge_value"].values[1:-1]
+    of = np.searchsorted(inner, edges[:-1], side="right")
+    mean, spread, rows = (
+        row[f"cell_{name}"].values[:n] for name in ("effect", "heterogeneity", "n_effective")
+    )
+    return edges, of, mean, spread**2, rows
+
+
+def along(edges, of):
+    """Weights of cells in the averages along their bins, (bin, cell)."""
+    width = np.diff(edges) * (of == np.arange(of[-1] + 1)[:, None])
+    return width / width.sum(axis=1, keepdims=True)
 
 
 KINDS = pytest.mark.parametrize("kind", ["constant", "linear"])
@@ -57,8 +83,11 @@ KINDS = pytest.mark.parametrize("kind", ["constant", "linear"])
 
 @KINDS
 @CENTERINGS
-def test_covariances_have_the_squares_of_standard_errors_on_their_diagonals(kind, centering, table):
-    effect = rs.std_error(of_kind(kind, local_of(*table[:2]), centering))
+@WEIGHTINGS
+def test_covariances_have_the_squares_of_standard_errors_on_their_diagonals(
+    kind, centering, weighting, table
+):
+    effect = rs.std_error(of_kind(kind, local_of(*table[:2]), centering, weighting))
     for name in effect["feature"].values:
         row = one_feature(effect, str(name))
         for of, dim in (("curve", "edge"), ("effect", "bin")):
@@ -71,8 +100,46 @@ def test_covariances_have_the_squares_of_standard_errors_on_their_diagonals(kind
         fit = fit_of(row)
         z = np.sort(np.concatenate([fit.pieces.edges, [-0.3, 0.2, 0.77]]))
         assert_allclose(fit.variance(z), np.diagonal(fit.covariance(z)), rtol=1e-9, atol=1e-15)
-        at_edges = np.isin(z, fit.pieces.edges)
+        at_edges = np.isin(z, row["edge_value"])
         assert_allclose(np.sqrt(fit.variance(z[at_edges])), row["curve_se"], atol=1e-8)
+
+
+def test_errors_along_the_axis_by_brute_force(table):
+    """Cells are independent; an effect is their average by widths, the curve their sum."""
+    X, g, _ = table
+    effect = rs.std_error(rs.rhale(local_of(X, g), bins=rs.GivenBins(EDGES), centering="start"))
+    for number in (0, 1):
+        row = one_feature(effect, number)
+        edges, of, _, _, n = cells_of(row)
+        k = np.clip(np.searchsorted(edges, X[:, number], side="right") - 1, 0, len(n) - 1)
+        rows = [g[k == cell, number] for cell in range(len(n))]
+        assert len(n) > 20
+        assert_array_equal([len(own) for own in rows], n)
+        noise = np.array([own.var(ddof=1) / len(own) for own in rows])
+        assert_allclose(row["effect_se"] ** 2, along(edges, of) ** 2 @ noise, rtol=1e-9)
+        total = np.concatenate([[0], np.cumsum(np.diff(edges) ** 2 * noise)])
+        at = np.searchsorted(edges, row["edge_value"])
+        assert_allclose(row["curve_se"] ** 2, total[at], rtol=1e-9)
+        assert_allclose(row["curve_se_start"], row["curve_se"], rtol=1e-12)
+        # Steps of the zero-start curve over different bins have nothing in common.
+        expected = np.minimum(*np.meshgrid(total[at], total[at]))
+        assert_allclose(rs.vcov(effect, number), expected, rtol=1e-9)
+
+
+def test_degrees_along_the_axis_by_brute_force(table):
+    """Satterthwaite's of the sum of cells."""
+    X, g, _ = table
+    effect = rs.std_error(rs.rhale(local_of(X, g), bins=rs.GivenBins(EDGES)))
+    found = rs.confint(effect, level=0.9)
+    for number in (0, 1):
+        row = one_feature(effect, number)
+        edges, of, _, variance, n = cells_of(row)
+        parts = along(edges, of) ** 2 * variance / n
+        degrees = parts.sum(axis=1) ** 2 / (parts**2 / (n - 1)).sum(axis=1)
+        half = stats.t.ppf(0.95, degrees) * row["effect_se"].values
+        ends = np.stack([row["effect"] - half, row["effect"] + half], axis=-1)
+        assert_allclose(found["effect_ci"][number], ends, rtol=1e-9)
+        assert (degrees < row["n_obs"] - 1).all()
 
 
 def test_covariance_does_not_ask_for_standard_errors_first(table):
@@ -83,10 +150,10 @@ def test_covariance_does_not_ask_for_standard_errors_first(table):
 @pytest.mark.filterwarnings("ignore:Bins without rows")
 @pytest.mark.parametrize(("centering", "known"), [("start", 2), ("mean", 0)])
 def test_covariance_with_a_bin_of_one_row(centering, known):
-    """Its noise is not known; what the curve does before it is."""
+    """Its noise is not known; what the curve by rows does before it is."""
     x = np.array([0.1, 0.2, 0.3, 0.4, 1.5, 2.1, 2.2, 3])[:, None]
     g = np.array([1.0, 3, 2, 5, 4, 4, 6, 7])[:, None]
-    effect = rs.rhale(
+    effect = of_rows(
         local_of(x, g, features=0), bins=rs.GivenBins([0, 1, 2, 3]), centering=centering
     )
     effect = rs.confint(rs.confband(rs.std_error(effect), rng=0))
@@ -100,6 +167,23 @@ def test_covariance_with_a_bin_of_one_row(centering, known):
         # One bin of four rows: Student's t with three degrees of freedom.
         half = stats.t.ppf(0.975, 3) * effect["effect_se"].values[0, 0]
         assert_allclose(np.diff(effect["curve_ci"].values[0, 1]), 2 * half, rtol=1e-9)
+
+
+def test_a_curve_through_a_cell_of_one_row_borrows_its_variance():
+    """From the nearest cell; the effect of a bin of one row has no standard error of its own."""
+    x = np.array([0.1, 0.2, 0.3, 0.4, 1.5, 2.1, 2.2, 3])[:, None]
+    g = np.array([1.0, 3, 2, 5, 4, 4, 6, 7])[:, None]
+    local = local_of(x, g, features=0)
+    effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins([0, 1, 2, 3]), centering="start"))
+    row = one_feature(effect, 0)
+    edges, _, _, variance, n = cells_of(row)
+    assert_array_equal(edges, [0, 1, 2, 3])
+    assert_array_equal(n, [4, 1, 3])
+    first, last = g[:4, 0].var(ddof=1), g[5:, 0].var(ddof=1)
+    assert_allclose(variance, [first, first, last], rtol=1e-12)
+    expected = np.cumsum([0, first / 4, first, last / 3])
+    assert_allclose(row["curve_se"] ** 2, expected, rtol=1e-12)
+    assert_array_equal(np.isfinite(row["effect_se"]), [True, False, True])
 
 
 # --- groups --------------------------------------------------------------------------------------
@@ -120,7 +204,7 @@ def design(row, x):
 def test_groups_are_those_of_statsmodels(kind, centering, table):
     X, g, group = table
     local = local_of(X, g)
-    effect = rs.std_error(of_kind(kind, local, centering), local, groups=group)
+    effect = rs.std_error(of_kind(kind, local, centering, "rows"), local, groups=group)
     assert effect.attrs["n_groups"] == 40
     for number in (0, 1):
         row = one_feature(effect, number)
@@ -157,12 +241,37 @@ def test_groups_are_those_of_statsmodels(kind, centering, table):
         assert_array_equal(rs.vcov(effect, number), row["curve_cov"])
 
 
+def test_groups_along_the_axis_are_those_of_statsmodels(rng):
+    """The regression on indicators of cells, of which an effect is an average by widths."""
+    n = 1200
+    X, group = rng.uniform(-1, 1, (n, 1)), rng.integers(300, size=n)
+    g = X + (1 + X**2) * rng.standard_gamma(1, (n, 1)) + rng.normal(size=300)[group, None]
+    local = local_of(X, g, features=0)
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES), centering="start")
+    row = one_feature(rs.std_error(effect, local, groups=group), 0)
+    edges, of, _, _, n_cell = cells_of(row)
+    k = np.searchsorted(edges[1:-1], X[:, 0], side="right")
+    # Enough groups in every cell: none shares its mean with its neighbours.
+    assert min(len(np.unique(group[k == cell])) for cell in range(len(n_cell))) >= 10
+    assert len(n_cell) > 70
+    inside = (k[:, None] == np.arange(len(n_cell))).astype(float)
+    fit = sm.OLS(g[:, 0], inside).fit(cov_type="cluster", cov_kwds={"groups": group})
+    found = fit.t_test(along(edges, of))
+    assert_allclose(row["effect"], found.effect, rtol=1e-9)
+    assert_allclose(row["effect_se"], found.sd, rtol=1e-9)
+    steps = np.tri(len(edges), len(n_cell), -1) * np.diff(edges)
+    covariance = steps @ fit.cov_params() @ steps.T
+    assert_allclose(row["cell_curve_cov"], covariance, atol=1e-9 * covariance.max())
+    at = np.searchsorted(edges, row["edge_value"])
+    assert_allclose(row["curve_se"] ** 2, np.diagonal(covariance)[at], rtol=1e-9)
+
+
 def test_groups_with_precision_weights_are_those_of_statsmodels(table, rng):
     X, g, group = table
     weights = rng.uniform(0.2, 2, N)
     weights[:7] = 0
     local = local_of(X, g, weights=weights)
-    effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins(EDGES)), local, groups=group)
+    effect = rs.std_error(of_rows(local, bins=rs.GivenBins(EDGES)), local, groups=group)
     row = one_feature(effect, 0)
     columns, _ = design(row, X[:, 0])
     fit = sm.WLS(g[7:, 0], columns[7:], weights[7:]).fit(
@@ -176,7 +285,7 @@ def test_groups_with_precision_weights_are_those_of_statsmodels(table, rng):
 def test_groups_of_one_row_have_another_factor(kind, table):
     """N / (N - p) in place of the bins' own degrees of freedom, and nothing else."""
     local = local_of(*table[:2])
-    bins = rs.std_error(of_kind(kind, local))
+    bins = rs.std_error(of_kind(kind, local, weighting="rows"))
     effect = rs.std_error(bins, local, groups=np.arange(N))
     for number in (0, 1):
         rows = one_feature(bins, number), one_feature(effect, number)
@@ -190,11 +299,24 @@ def test_groups_of_one_row_have_another_factor(kind, table):
 
 
 @CENTERINGS
+@WEIGHTINGS
+def test_groups_of_one_row_are_rows(centering, weighting, table):
+    """Whatever the curve is accumulated from."""
+    local = local_of(*table[:2])
+    alone = rs.rhale(local, bins=rs.GivenBins(EDGES), centering=centering, weighting=weighting)
+    bins, effect = rs.std_error(alone), rs.std_error(alone, local, groups=np.arange(N))
+    # n_k / (n_k - 1) against N / (N - p): 3 % between cells of 10 and of 20 rows.
+    for name in ("effect_se", "curve_se", "curve_se_start", "heterogeneity_se"):
+        assert_allclose(effect[name], bins[name], rtol=0.02, atol=1e-12)
+    assert_allclose(effect["average_effect_se"], bins["average_effect_se"], rtol=1e-10)
+
+
+@CENTERINGS
 def test_groups_of_one_row(centering, table):
     """White's, with N / (N - p) in place of the bins' own degrees of freedom."""
     X, g, _ = table
     local = local_of(X, g)
-    alone = rs.rhale(local, bins=rs.GivenBins(EDGES), centering=centering)
+    alone = of_rows(local, bins=rs.GivenBins(EDGES), centering=centering)
     effect = rs.std_error(alone, local, groups=np.arange(N))
     fit = sm.OLS(g[:, 0], design(one_feature(effect, 0), X[:, 0])[0]).fit(cov_type="HC1")
     assert_allclose(effect["effect_se"][0], fit.bse, rtol=1e-10)
@@ -210,17 +332,17 @@ def test_groups_of_labels_and_of_one_another(table):
     """Names in place of numbers; every row twice, in its own group, is no more than once."""
     X, g, group = table
     local = local_of(X, g)
-    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    effect = of_rows(local, bins=rs.GivenBins(EDGES))
     numbers = rs.std_error(effect, local, groups=group)
     names = rs.std_error(effect, local, groups=np.array([f"plot {code}" for code in group]))
     xr.testing.assert_allclose(numbers, names, rtol=1e-10)
     twice = local_of(np.tile(X, (2, 1)), np.tile(g, (2, 1)))
     pairs = np.tile(np.arange(N), 2)
-    found = rs.std_error(rs.rhale(twice, bins=rs.GivenBins(EDGES)), twice, groups=pairs)
+    found = rs.std_error(of_rows(twice, bins=rs.GivenBins(EDGES)), twice, groups=pairs)
     once = rs.std_error(effect, local, groups=np.arange(N))
     # But for the factor (2 N - 1) / (2 N - 4), in place of (N - 1) / (N - 4).
     assert_allclose(found["effect_se"], once["effect_se"], rtol=0.005)
-    naive = rs.std_error(rs.rhale(twice, bins=rs.GivenBins(EDGES)))
+    naive = rs.std_error(of_rows(twice, bins=rs.GivenBins(EDGES)))
     assert (naive["effect_se"] < 0.8 * found["effect_se"]).all()
 
 
@@ -320,7 +442,7 @@ def test_unusable_questions_for_a_covariance(table):
 @KINDS
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_normal_intervals_by_hand(kind, level, table):
-    effect = rs.std_error(of_kind(kind, local_of(*table[:2])))
+    effect = rs.std_error(of_kind(kind, local_of(*table[:2]), weighting="rows"))
     found = rs.confint(effect, level=level)
     assert_array_equal(found["ci_bound"], ["lower", "upper"])
     slope = effect["slope"] if "slope" in effect else 0 * effect["effect"]
@@ -437,11 +559,12 @@ def test_features_with_fewer_bins_and_without_any(method, rng):
 
 
 @pytest.mark.filterwarnings("ignore:Bins without rows")
+@WEIGHTINGS
 @pytest.mark.parametrize("method", ["normal", "percentile", "basic", "bca", "studentized"])
-def test_intervals_beside_a_gap(method, rng):
+def test_intervals_beside_a_gap(method, weighting, rng):
     x = np.concatenate([rng.uniform(0, 1, 50), rng.uniform(2, 4, 200)])[:, None]
     local = local_of(x, rng.normal(size=(250, 1)), features=0)
-    effect = rs.rhale(local, bins=rs.GivenBins([0, 1, 2, 3, 4]))
+    effect = rs.rhale(local, bins=rs.GivenBins([0, 1, 2, 3, 4]), weighting=weighting)
     boot = None
     if method != "normal":
         boot = rs.bootstrap(local, effect, n_resamples=40, studentize=True, rng=0)
@@ -450,7 +573,9 @@ def test_intervals_beside_a_gap(method, rng):
         known = np.isfinite(found[name].values[0]).all(axis=-1)
         assert_array_equal(known, [True, False, True, True])
     known = np.isfinite(found["curve_ci"].values[0]).all(axis=-1)
-    assert_array_equal(known, [False, False, True, True, True])
+    # The gap ends at the first row beyond 2, where cells know it.
+    assert x[x > 1].min() > 2
+    assert_array_equal(known, [False, False, weighting == "rows", True, True])
 
 
 def test_unusable_intervals(table):
@@ -485,7 +610,7 @@ def test_unusable_intervals(table):
 def one_bin(rng, n=60):
     g = rng.standard_gamma(2, n)
     local = local_of(rng.uniform(size=(n, 1)), g[:, None], features=0)
-    return g, local, rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(1)))
+    return g, local, rs.std_error(of_rows(local, bins=rs.EqualWidthBins(1)))
 
 
 @pytest.mark.parametrize("method", ["percentile", "basic", "bca"])
@@ -649,11 +774,16 @@ def test_band_of_one_edge_is_the_interval(rng):
     assert_array_equal(found["curve_band"].values[0, 0], 0)
 
 
-def test_band_of_independent_effects(table):
+@WEIGHTINGS
+def test_band_of_independent_effects(weighting, table):
     """Bins are independent: all |t| are below their q in 95 %, and each alike often."""
-    effect = rs.confband(rs.std_error(lines(local_of(*table[:2]))), rng=0)
+    effect = rs.confband(rs.std_error(lines(local_of(*table[:2]), weighting=weighting)), rng=0)
     row = one_feature(effect, 0)
     degrees = (row["n_effective"] - 1 - (row["slope"] != 0)).values
+    if weighting == "axis":
+        edges, of, _, variance, n = cells_of(row)
+        parts = along(edges, of) ** 2 * variance / n
+        degrees = parts.sum(axis=1) ** 2 / (parts**2 / (n - 1)).sum(axis=1)
     q = np.diff(row["effect_band"].values)[:, 0] / 2 / row["effect_se"].values
     inside = 1 - 2 * stats.t.sf(q, degrees)
     assert_allclose(inside, 0.95 ** (1 / row.sizes["bin"]), rtol=1e-12)

@@ -260,7 +260,9 @@ def jumping_models():
             )
             for how in (False, True)
         },
-        "catboost": lambda its: {"catboost": its.CatBoostRegressor(iterations=30, verbose=0)},
+        "catboost": lambda its: {
+            "catboost": its.CatBoostRegressor(iterations=30, verbose=0, allow_writing_files=False)
+        },
     }
     for name, build in libraries.items():
         if importlib.util.find_spec(name):
@@ -456,6 +458,32 @@ def test_a_jacobian_in_coarser_precision_agrees(X, type_):
     assert check["agrees"].values.tolist() == [True, True]
 
 
+def test_gradients_of_a_network_of_many_kinks_in_single_precision_agree():
+    """Steps are a hundredth of the scale there, and meet kinks of one unit or another."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 3))
+    first, second = (rng.normal(size=shape).astype(np.float32) for shape in ((3, 300), (300, 300)))
+    last = rng.normal(size=300).astype(np.float32)
+
+    def layers(X):
+        one = np.maximum(X.astype(np.float32) @ first, 0)
+        return one, np.maximum(one @ second, 0)
+
+    def network(X):
+        return layers(X)[1] @ last
+
+    def jacobian(X):
+        one, two = layers(X)
+        return (((two > 0) * last) @ second.T * (one > 0)) @ first.T
+
+    assert rs.check_jacobian(network, jacobian, X)["agrees"].all()
+    local = rs.local_effects(network, X, jacobian=jacobian)
+    assert local["local_effect_method"].values.tolist() == ["jacobian"] * 3
+    assert rs.local_effects(network, X)["local_effect_method"].values.tolist() == [CENTRAL] * 3
+    off = rs.check_jacobian(network, lambda X: 1.05 * jacobian(X), X)
+    assert not off["agrees"].any()
+
+
 @pytest.mark.parametrize("wrong", [1.05, -1.0, 0.0])
 def test_a_jacobian_of_another_function_is_refused(X, wrong):
     def jacobian(X):
@@ -534,6 +562,15 @@ def test_the_piece_that_jumps_stands_out_from_a_curve_and_a_kink_does_not(piece)
 def test_noise_makes_no_jump():
     noise = np.random.default_rng(0).normal(size=(2000, 16))
     assert np.mean(sums.jump_of(noise)[1] > 0) < 0.05
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-155, 1.0, 1e155, 1e300])
+def test_steps_of_any_scale(scale):
+    """reliability.md 18: no square of x underflows or overflows."""
+    z = np.random.default_rng(0).normal(size=500)
+    assert_allclose(kernel.robust_scale(z * scale) / scale, kernel.robust_scale(z), rtol=1e-12)
+    step = kernel.central_step(z * scale, FLOAT32)
+    assert_allclose(step / scale, kernel.central_step(z, FLOAT32), rtol=1e-12)
 
 
 def test_the_scale_is_robust():

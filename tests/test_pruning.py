@@ -134,7 +134,7 @@ def test_held_out_loss_is_the_distance_from_the_effects_of_other_rows(rule, loss
     tree = Tree(problem, conditioning, settings, np.random.default_rng(0))
     tree.grow(kept, None)
     found = held_out_loss(problem, tree, frozenset([0]), kept, held)
-    effect = rs.rhale(local.isel(obs=kept, feature=[0]), bins=rule)
+    effect = rs.rhale(local.isel(obs=kept, feature=[0]), bins=rule, weighting="rows")
     row = effect.isel(feature=0)
     edges = row["edge_value"].values[: int(row["n_bins"]) + 1]
     x, g = local["x"].values[held, 0], local["local_effect"].values[held, 0]

@@ -50,7 +50,7 @@ def tree(table, local):
 
 @pytest.fixture(scope="module")
 def effect(local, tree):
-    return rs.regional_rhale(local, tree)
+    return rs.regional_rhale(local, tree, weighting="rows")
 
 
 @pytest.fixture(scope="module")
@@ -135,10 +135,10 @@ class TestRegions:
         assert [line for line in first.lines if line.get_linestyle() == "--"] == []
 
     def test_global_panel_comes_first(self, local, tree, effect):
-        panels = plot_regions(tree, effect, rs.rhale(local))
+        panels = plot_regions(tree, effect, rs.rhale(local, weighting="rows"))
         assert len(panels) == 4
         assert panels[0].get_title() == f"all rows\nn = 600, loss {float(tree['loss'][0]):.4g}"
-        whole = rs.rhale(local).sel(feature="x1")
+        whole = rs.rhale(local, weighting="rows").sel(feature="x1")
         drawn = labelled(panels[0], plots.CURVE).get_ydata()
         np.testing.assert_array_equal(drawn, whole["curve"].values[: len(drawn)])
 

@@ -97,7 +97,10 @@ def by_cells(expected, effect, cells):
     """Standard errors of effects and curves from those of the cells, in place."""
     cells = rs.std_error(cells)
     for number, name in enumerate(effect["feature"].values):
-        edges, fine = one_feature(effect, str(name))["edge_value"].values, one_feature(cells, number)
+        edges, fine = (
+            one_feature(effect, str(name))["edge_value"].values,
+            one_feature(cells, number),
+        )
         at = fine["edge_value"].values
         starts = np.searchsorted(at, edges[:-1])
         spread = np.add.reduceat((np.diff(at) * fine["effect_se"].values) ** 2, starts)

@@ -998,6 +998,17 @@ def test_tables_do_not_depend_on_the_order_of_dimensions(waves):
         xr.testing.assert_identical(function(effect.transpose()), function(effect))
 
 
+def test_the_head_is_as_wide_as_the_table():
+    """Features by different methods have a long one."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (600, 2))
+    with pytest.warns(UserWarning, match="cells"):
+        local = rs.local_effects(lambda X: 3 * (X[:, 0] > 0.1) + X[:, 1] ** 2, X)
+    text = rs.summary(rs.rhale(local)).as_text()
+    assert "finite_difference" in text
+    assert len({len(line) for line in text.splitlines() if line.startswith("==")}) == 1
+
+
 def test_a_summary_has_at_most_five_notes(waves):
     model, frame, local, effect = waves
     rich = rs.jump_check(model, local, rs.check_unbiased(local, effect), frame)

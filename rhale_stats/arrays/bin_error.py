@@ -1,8 +1,8 @@
 """How much of a bin's variance is bin error: differences of neighbouring rows, and their tests.
 
 Rows are in order of bin, then of x; sums are per bin, ``(rows,) -> (bins,)``. Within a bin, the
-difference of neighbours knows the spread of the local effects but hardly their mean, which moves
-little from one row to the next.
+difference of neighbours depends on the spread of the local effects and hardly on their mean, which
+moves little from one row to the next.
 """
 
 from __future__ import annotations

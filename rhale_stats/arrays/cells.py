@@ -18,6 +18,11 @@ from rhale_stats.arrays.moments import FloatArray, IntArray, Moments
 
 # Rows of a cell, and the largest number of cells of one axis; chosen by the study ``weighting``.
 CELL_ROWS, MOST_CELLS = 15, 400
+# Where rows are so sparse that a cell is wider than this share of the inner range, it has fewer.
+WIDEST, LEAST_ROWS = 0.05, 3
+# Cells of fewer rows take their variance together with their neighbours, to so many degrees of
+# freedom; of a squared difference of two neighbouring cells 2/3 count.
+FEW_ROWS, TOGETHER, OF_DIFFERENCE = 8, 12.0, 2 / 3
 # No rows between two neighbours this many times as far apart as those around them are, and by this
 # share of the inner range, is a gap. Among independent rows it has a probability of exp(-30).
 GAP_SPACINGS, GAP_SHARE = 30.0, 0.1
@@ -28,7 +33,8 @@ AROUND = 10
 class Cells(NamedTuple):
     """Cells of one axis, each within one bin, and their moments; last axis: cells.
 
-    ``bin`` is the bin of every cell. A cell without rows is a gap: its mean is NaN.
+    ``bin`` is the bin of every cell. A cell without rows is a gap: its mean is NaN. ``degrees`` are
+    those of freedom of ``variance``.
     """
 
     edges: FloatArray
@@ -38,6 +44,7 @@ class Cells(NamedTuple):
     weight_sq: FloatArray
     mean: FloatArray
     variance: FloatArray
+    degrees: FloatArray
     x_mean: FloatArray
     x_variance: FloatArray
     x_covariance: FloatArray
@@ -79,8 +86,9 @@ def nested_edges(
 ) -> FloatArray:
     """Edges of about ``n_cells`` cells of equal weight, every edge of ``bins`` among them.
 
-    An edge lies midway between two neighbouring values, so that rows stand on both sides of it
-    alike, ties included. A gap is a cell of its own; no other cell inside a bin is without rows.
+    Cells that would be wide are halved while they have rows enough. An edge lies midway between two
+    neighbouring values, so that rows stand on both sides of it alike, ties included. A gap is a
+    cell of its own; no other cell inside a bin is without rows.
     """
     order = np.argsort(x) if counts is not None else None
     x = np.sort(x) if order is None else x[order]
@@ -103,7 +111,27 @@ def nested_edges(
     left = np.searchsorted(x, x[left], side="right") - 1  # the last of its ties
     known = left + 1 < first[stretch + 1]
     left = np.unique(left[known])
-    return np.union1d(fixed, _between(x[left], x[left + 1]))
+    edges = np.union1d(fixed, _between(x[left], x[left + 1]))
+    low, high = x[np.searchsorted(running, running[-1] * np.array([0.01, 0.99]) * (1 - 1e-12))]
+    return _halved(x, edges, WIDEST * (high - low))
+
+
+def _halved(x: FloatArray, edges: FloatArray, widest: float) -> FloatArray:
+    """Edges of cells as narrow as ``widest``, or with as few rows as may be; ``x`` ascends."""
+    while True:
+        first = np.searchsorted(x, edges)
+        first[-1] = len(x)
+        n_rows = np.diff(first)
+        wide = np.flatnonzero((np.diff(edges) > widest) & (n_rows >= 2 * LEAST_ROWS))
+        right = first[wide] + n_rows[wide] // 2
+        # Rows at one place stay together.
+        tied = x[right - 1] == x[right]
+        right = np.where(tied, np.searchsorted(x, x[right], side="right"), right)
+        few = (right - first[wide] < LEAST_ROWS) | (first[wide + 1] - right < LEAST_ROWS)
+        right = right[~few]
+        if not len(right):
+            return edges
+        edges = np.union1d(edges, _between(x[right - 1], x[right]))
 
 
 def gap_edges(x: FloatArray) -> FloatArray:
@@ -143,6 +171,7 @@ def moments_in(
     found = sums.cell_moments(axis, x, g, weight, frequency=frequency)
     bin_of = binning.bin_index(bins, (edges[:-1] + edges[1:]) / 2)
     within = sums.residual_moments(axis, np.arange(len(edges) - 1), found, x, g, weight)
+    variance, degrees = _with_neighbours(found)
     return Cells(
         edges,
         bin_of,
@@ -150,29 +179,42 @@ def moments_in(
         found.weight,
         found.weight_sq,
         found.mean,
-        _with_pooled(found, bin_of),
+        variance,
+        degrees,
         found.x_mean,
         within.x_variance,
         within.x_covariance,
     )
 
 
-def _with_pooled(cells: Moments, bin_of: IntArray) -> FloatArray:
-    """Variances of the cells, math [6]; where a cell has one row, that of its bin's cells together.
+def _with_neighbours(cells: Moments) -> tuple[FloatArray, FloatArray]:
+    """Variances of the cells, math [6], and their degrees of freedom.
 
-    Where no cell of its bin has two rows it is that of the nearest cell that has.
+    Cells of few rows take theirs together with their neighbours: from the spread within cells, and
+    from the differences between neighbouring means, which contain what the effect moves.
     """
-    own = sums.variance(cells, 1)
-    single = np.isnan(own) & (cells.weight > 0)
-    if not single.any():
-        return own
-    n = sums.n_effective(cells)
-    degrees = np.where(np.isnan(own), 0.0, n - 1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        together = np.bincount(bin_of, degrees * np.nan_to_num(own)) / np.bincount(bin_of, degrees)
-    found = np.where(single, together[bin_of], own)
-    known = np.flatnonzero(~np.isnan(found))
-    lacking = np.flatnonzero(single & np.isnan(found))
-    if len(known) and len(lacking):
-        found[lacking] = found[known[np.abs(lacking[:, None] - known).argmin(axis=1)]]
-    return found
+    variance, n = sums.variance(cells, 1), sums.n_effective(cells)
+    occupied = np.flatnonzero(cells.weight > 0)
+    degrees = np.where(np.isnan(variance), 0.0, np.maximum(n - 1, 0.0))
+    rows, mean = n[occupied], cells.mean[occupied]
+    few = np.flatnonzero(rows < FEW_ROWS)
+    if not len(few) or len(occupied) < 2:
+        return variance, degrees
+    own = degrees[occupied] * np.nan_to_num(variance[occupied])
+    apart = OF_DIFFERENCE * np.diff(mean) ** 2 / (1 / rows[1:] + 1 / rows[:-1])
+    # Running sums, so that any stretch of cells is a difference.
+    spread, df, steps = (
+        np.concatenate([[0.0], np.cumsum(part)]) for part in (own, degrees[occupied], apart)
+    )
+    last = len(occupied) - 1
+    waiting, reach = few, 1
+    while len(waiting):
+        low, high = np.maximum(waiting - reach, 0), np.minimum(waiting + reach, last)
+        total = df[high + 1] - df[low] + OF_DIFFERENCE * (high - low)
+        done = (total >= TOGETHER) | ((low == 0) & (high == last))
+        at, low, high, total = waiting[done], low[done], high[done], total[done]
+        squares = spread[high + 1] - spread[low] + steps[high] - steps[low]
+        variance[occupied[at]] = np.maximum(squares, 0.0) / total
+        degrees[occupied[at]] = total
+        waiting, reach = waiting[~done], reach + 1
+    return variance, degrees

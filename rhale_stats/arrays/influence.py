@@ -1,4 +1,4 @@
-"""How a curve hangs on the means and slopes of its bins and on its rows: covariances.
+"""How a curve depends on the means and slopes of its bins and on its rows: covariances.
 
 A curve is linear in the parameters of its bins. Its value at z, centred, is
 sum_k (level_k(z) mean_k + tilt_k(z) slope_k) less, for a population mean, what the rows' own places
@@ -148,6 +148,13 @@ class RowSums(NamedTuple):
         """Influence of groups on the curve at points, (group, point)."""
         total = self.mean[rows] @ at.level.T + self.slope[rows] @ at.tilt.T
         return np.asarray(total - self.places[rows, None] if population else total)
+
+    def corrected(self, n_groups: float, n_rows: float, n_parameters: int) -> RowSums:
+        """With the factor of as many means and slopes; the mean over the rows is one of its own."""
+        cells, one = (group_factor(n_groups, n_rows, p) ** 0.5 for p in (n_parameters, 1))
+        return self._replace(
+            mean=self.mean * cells, slope=self.slope * cells, places=self.places * one
+        )
 
 
 def group_factor(n_groups: float, n_rows: float, n_parameters: int) -> float:

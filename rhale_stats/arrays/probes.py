@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rhale_stats.arrays.cells import gap_edges
 from rhale_stats.arrays.moments import FloatArray, IntArray
 
 # A window reaches over this share of the rows to either side.
@@ -70,6 +71,13 @@ def across_gaps(x: FloatArray, left: FloatArray, right: FloatArray) -> NDArray[n
     between = inner(len(x), BESIDE)
     span = np.ptp(x[between]) if between.any() else 0.0
     return np.asarray(between & (widest > (right - left) / 2) & (widest > GAP * span))
+
+
+def has_gap(x: FloatArray) -> bool:
+    """Whether there is a gap between rows with enough of them on both sides; x ascends."""
+    low, high = x[inner(len(x), BESIDE)][[0, -1]] if inner(len(x), BESIDE).any() else (0.0, 0.0)
+    edges = gap_edges(x)
+    return bool(((edges > low) & (edges < high)).any())
 
 
 def unexplained(

@@ -133,7 +133,11 @@ KINDS: dict[str, Kind] = {
     "catboost": Kind(
         _fitted(
             lambda seed: import_module("catboost").CatBoostRegressor(
-                iterations=300, random_seed=seed, verbose=0, thread_count=1
+                iterations=300,
+                random_seed=seed,
+                verbose=0,
+                thread_count=1,
+                allow_writing_files=False,
             )
         ),
         "catboost",
@@ -202,7 +206,7 @@ def study(options: Options) -> Study:
             "slopes_across_cells": Output(along, "1 where slopes across cells were taken"),
         },
         replicate=replicate,
-        n_replicates=1 if options.quick else 3,
+        n_replicates=1 if options.quick else 2,
         tables=tables,
         findings=findings,
         figure=figure,

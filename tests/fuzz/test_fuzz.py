@@ -20,7 +20,6 @@ from tests.fuzz import engine
 
 ASKED = int(os.environ.get("RHALE_STATS_FUZZ", "0"))
 NAMES = sorted(engine.FUNCTIONS)
-# A few of its pipelines are more than the others together.
 fuzzing = settings(
     deadline=None,
     derandomize=not ASKED,
@@ -36,6 +35,12 @@ def test_every_parameter_has_a_strategy():
         for parameter in engine.parameters_of(function):
             known = parameter in engine.OF_PARAMETER or (name, parameter) in engine.OF_FUNCTION
             assert known, f"OF_PARAMETER in engine needs {parameter}, of {name}"
+
+
+def test_every_function_has_the_door():
+    """Arguments of every public function are checked by the table of `validate`."""
+    for name, function in engine.FUNCTIONS.items():
+        assert function.__code__.co_name == "door", f"{name} needs @checked"
 
 
 @settings(fuzzing, max_examples=ASKED or 25)

@@ -40,6 +40,7 @@ ALL = (
     "regional-timing",
     "correlated",
     "pdp-ice",
+    "models",
 )
 
 
