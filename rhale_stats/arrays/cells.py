@@ -82,7 +82,12 @@ def effects(mean: FloatArray, weight: FloatArray, bin_of: IntArray) -> FloatArra
 
 
 def nested_edges(
-    x: FloatArray, counts: FloatArray | None, bins: FloatArray, n_cells: float
+    x: FloatArray,
+    counts: FloatArray | None,
+    bins: FloatArray,
+    n_cells: float,
+    *,
+    frequency: bool = False,
 ) -> FloatArray:
     """Edges of about ``n_cells`` cells of equal weight, every edge of ``bins`` among them.
 
@@ -113,21 +118,29 @@ def nested_edges(
     left = np.unique(left[known])
     edges = np.union1d(fixed, _between(x[left], x[left + 1]))
     low, high = x[np.searchsorted(running, running[-1] * np.array([0.01, 0.99]) * (1 - 1e-12))]
-    return _halved(x, edges, WIDEST * (high - low))
+    # Frequencies stand for as many rows alike.
+    n_below = np.concatenate([[0.0], running if frequency else np.arange(1.0, len(x) + 1)])
+    return _halved(x, n_below, edges, WIDEST * (high - low))
 
 
-def _halved(x: FloatArray, edges: FloatArray, widest: float) -> FloatArray:
-    """Edges of cells as narrow as ``widest``, or with as few rows as may be; ``x`` ascends."""
+def _halved(x: FloatArray, n_below: FloatArray, edges: FloatArray, widest: float) -> FloatArray:
+    """Edges of cells as narrow as ``widest``, or with as few rows as may be.
+
+    ``x`` ascends; ``n_below`` are the numbers of rows before each of its values, and of all.
+    """
     while True:
         first = np.searchsorted(x, edges)
         first[-1] = len(x)
-        n_rows = np.diff(first)
+        low, n_rows = n_below[first], np.diff(n_below[first])
         wide = np.flatnonzero((np.diff(edges) > widest) & (n_rows >= 2 * LEAST_ROWS))
-        right = first[wide] + n_rows[wide] // 2
+        half = low[wide] + n_rows[wide] // 2
+        right = np.searchsorted(n_below, half, side="right") - 1
         # Rows at one place stay together.
-        tied = x[right - 1] == x[right]
+        tied = (x[right - 1] == x[right]) | (n_below[right] < half)
         right = np.where(tied, np.searchsorted(x, x[right], side="right"), right)
-        few = (right - first[wide] < LEAST_ROWS) | (first[wide + 1] - right < LEAST_ROWS)
+        few = (n_below[right] - low[wide] < LEAST_ROWS) | (
+            low[wide + 1] - n_below[right] < LEAST_ROWS
+        )
         right = right[~few]
         if not len(right):
             return edges
