@@ -451,8 +451,8 @@ class Clusters(NamedTuple):
         """What residuals in every cell are taken from: the mean of its block."""
         weight = np.ones(len(g)) if self.rows.weight is None else self.rows.weight
         with np.errstate(invalid="ignore", divide="ignore"):
-            means = np.bincount(block[k], weight * g, len(block))
-            means /= np.bincount(block[k], weight, len(block))
+            total = np.bincount(block[k], weight * g, len(block)).astype(np.float64)
+            means = total / np.bincount(block[k], weight, len(block))
         alone = np.bincount(block)[block] == 1
         return np.where(alone, cells.pieces.mean, means[block])
 

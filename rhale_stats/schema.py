@@ -711,17 +711,18 @@ def stacked(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[str, Va
     """Estimates of several features as arrays over ``feature`` and what else their name says.
 
     A row has a feature's estimates by name, at the length that its bins have; a constant feature
-    has NaN in their place. What a row does not reach is NaN, and 0 where rows are counted. Sizes
+    has NaN in their place, and so has one that lacks a name, as levels have no cells. What a row
+    does not reach is NaN, and 0 where rows are counted. Sizes
     of other dimensions than ``bin`` and ``edge`` are in ``more``.
     """
     sizes = {"bin": n_bins, "edge": n_bins + 1, "line_moment": len(LINE_MOMENTS)}
     sizes |= {"bin_other": n_bins, "edge_other": n_bins + 1, "ci_bound": 2, **more}
     out: dict[str, Values] = {}
-    for name in rows[0]:
+    for name in dict.fromkeys(name for row in rows for name in row):
         shape = [sizes[dim] for dim in EFFECT_VARIABLES[name][0][1:]]
         array = np.full((len(rows), *shape), np.nan)
         for position, row in enumerate(rows):
-            values = np.asarray(row[name])
+            values = np.asarray(row.get(name, np.nan))
             part: tuple[int | slice, ...] = (position, *(slice(n) for n in values.shape))
             array[part] = values
         if name in COUNTS:

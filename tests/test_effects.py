@@ -125,9 +125,7 @@ def test_empty_bins_stay_empty(rng, weighting):
     x = np.concatenate([rng.uniform(0, 1, 50), rng.uniform(3, 4, 50)])[:, None]
     local = rs.local_effects(lambda X: X[:, 0] ** 2, x)
     with pytest.warns(UserWarning, match=r"Bins without rows: 'x0' \(2 of 4\).*QuantileBins"):
-        effect = rs.rhale(
-            local, bins=rs.EqualWidthBins(4), centering="start", weighting=weighting
-        )
+        effect = rs.rhale(local, bins=rs.EqualWidthBins(4), centering="start", weighting=weighting)
     row = effect.isel(feature=0)
     assert row["n_obs"].values.tolist() == [50, 0, 0, 50]
     assert np.isnan(row["effect"].values).tolist() == [False, True, True, False]

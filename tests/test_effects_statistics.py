@@ -363,7 +363,8 @@ def test_equivariance(kind, rule, seed, a, c, d, weighting):
     # Along the axis cells count by their widths, and each of their edges stands a unit or two off.
     of_widths = 0.0
     if weighting == "axis":
-        of_widths = size * 4 * effect.sizes["cell"] * ulp / float(np.diff(effect["edge_value"]).min())
+        narrowest = float(np.diff(effect["edge_value"]).min())
+        of_widths = size * 4 * effect.sizes["cell"] * ulp / narrowest
     assert_allclose(
         effect["effect"][order], plain["effect"] * (a / c), rtol=0, atol=of_sums + of_widths
     )
