@@ -534,7 +534,7 @@ def test_an_effect_beside_a_gap_is_that_of_its_own_rows(rng):
     width = np.where(effect["cell_share"] > 0, np.diff(edges), 0)
     empty = np.flatnonzero(width == 0)
     assert len(empty) == 1
-    assert_allclose(edges[empty + [0, 1]], [x[:150].max(), x[150:].min()], rtol=1e-12)
+    assert_allclose(edges[empty[0] : empty[0] + 2], [x[:150].max(), x[150:].min()], rtol=1e-12)
     assert_allclose(effect["effect"], np.nansum(means * width) / width.sum(), rtol=1e-12)
     curve = rs.predict(effect.expand_dims("feature"), [0.5, 2.0, 4.5], 0)
     assert_array_equal(np.isnan(curve), [False, True, True])
@@ -549,8 +549,8 @@ def test_the_bootstrap_agrees_with_errors_along_the_axis(scheme):
     boot = rs.bootstrap(local, effect, n_resamples=600, scheme=scheme, rng=0, progress=False)
     for name in ("effect", "curve", "average_effect"):
         spread = boot[name].std(("chain", "draw"))
-        # The error of a standard deviation from 600 is 3 %. In a cell of 15 rows 1/15 of the variance
-        # is lost to its mean, and another 1/16 with Dirichlet weights: 6 % of a standard deviation.
+        # The error of a standard deviation from 600 is 3 %. In a cell of 15 rows 1/15 of the
+        # variance is lost to its mean, and 1/16 with Dirichlet weights: 6 % of its root.
         assert_allclose(spread, effect[f"{name}_se"], rtol=0.15, err_msg=name)
 
 
