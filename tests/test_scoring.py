@@ -23,12 +23,15 @@ def effect_of(x, g, edges, **options):
 
 
 def steps(edges, mean, sigma, **options):
-    """An effect of four rows a bin, with this mean and this heterogeneity, at even places."""
+    """An effect of four rows a bin, with this mean and this heterogeneity, at even places.
+
+    By rows: cells of four would take their variance together.
+    """
     edges, mean, sigma = (np.asarray(array, dtype=float) for array in (edges, mean, sigma))
     places = edges[:-1, None] + np.diff(edges)[:, None] * np.array([0.2, 0.4, 0.6, 0.8])
     # Squares of +-1 sum to 4, of which 3 make the variance.
     g = mean[:, None] + sigma[:, None] * np.sqrt(3 / 4) * np.array([1, -1, -1, 1])
-    return effect_of(places.ravel(), g.ravel(), edges, **options)
+    return effect_of(places.ravel(), g.ravel(), edges, weighting="rows", **options)
 
 
 def sampled(example, n, bins, *, rng=0, **options):
