@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from rhale_stats.arrays import accumulate
 from rhale_stats.arrays import cells as kernel
@@ -64,7 +65,11 @@ class Fine(NamedTuple):
     def effect_variance(self) -> FloatArray:
         """Variances of the effects of the bins; NaN where a bin has one row, or none."""
         total = np.bincount(self.bin, self.of_effects)
-        return np.where(np.bincount(self.bin, self.n_effective) > 1 + 1e-12, total, np.nan)
+        return np.where(self._of_rows(), total, np.nan)
+
+    def _of_rows(self) -> NDArray[np.bool_]:
+        """Which bins have two rows or more: a variance that is borrowed whole is none of theirs."""
+        return np.asarray(np.bincount(self.bin, self.n_effective) > 1 + 1e-12)
 
     def effect_degrees(self) -> FloatArray:
         """Satterthwaite's degrees of freedom of these; those of a bin that is one cell."""
@@ -77,7 +82,8 @@ class Fine(NamedTuple):
             found = np.bincount(self.bin, parts) ** 2 / spread
         # Without any spread all rows tell of it.
         found = np.where(np.isfinite(found), found, np.bincount(self.bin, degrees))
-        return np.asarray(np.where(np.bincount(self.bin, occupied) <= 1, own, found))
+        found = np.where(np.bincount(self.bin, occupied) <= 1, own, found)
+        return np.asarray(np.where(self._of_rows(), found, 0.0))
 
 
 def has_cells(row: xr.Dataset) -> bool:

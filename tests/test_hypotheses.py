@@ -640,6 +640,22 @@ def test_against_nothing_the_error_of_a_difference_is_that_of_the_curve(bins, ce
     assert_allclose(stored["difference_se"].values[0, at_edges], expected, rtol=1e-9, atol=1e-8)
 
 
+@CENTERINGS
+@pytest.mark.parametrize("weighting", ["axis", "rows"])
+def test_a_paired_difference_is_the_effect_of_the_differences(centering, weighting):
+    """Cells hang on the feature alone, so that one curve is accumulated from g - h."""
+    _, group, locals_ = pairs_of()
+    options = {"bins": rs.GivenBins(EDGES), "centering": centering, "weighting": weighting}
+    effects = [rs.rhale(local, **options) for local in locals_]
+    apart = locals_[0].assign(local_effect=locals_[0]["local_effect"] - locals_[1]["local_effect"])
+    expected = one_feature(rs.std_error(rs.rhale(apart, **options), apart, groups=group), 0)
+    found = rs.compare(*effects, paired=locals_, groups=group, rng=0)
+    at_edges = np.isin(found["grid_value"].values[0], expected["edge_value"])
+    for name, own in (("difference", "curve"), ("difference_se", "curve_se")):
+        values = found[name].values[0, at_edges]
+        assert_allclose(values, expected[own], rtol=1e-9, atol=1e-9)
+
+
 @RULES
 @CENTERINGS
 def test_pairs_are_groups_of_one_row(bins, centering):

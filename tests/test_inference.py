@@ -59,15 +59,15 @@ def of_kind(kind, local, centering="mean", weighting="axis"):
 
 
 def cells_of(row):
-    """Cells of one feature: edges, bins, means, variances and rows."""
+    """Cells of one feature: edges, bins, variances, their degrees of freedom, and rows."""
     n = int(np.isfinite(row["cell_value"]).sum()) - 1
     edges = row["cell_value"].values[: n + 1]
     inner = row["edge_value"].values[1:-1]
     of = np.searchsorted(inner, edges[:-1], side="right")
-    mean, spread, rows = (
-        row[f"cell_{name}"].values[:n] for name in ("effect", "heterogeneity", "n_effective")
+    spread, degrees, rows = (
+        row[f"cell_{name}"].values[:n] for name in ("heterogeneity", "degrees", "n_effective")
     )
-    return edges, of, mean, spread**2, rows
+    return edges, of, spread**2, degrees, rows
 
 
 def along(edges, of):
@@ -110,12 +110,18 @@ def test_errors_along_the_axis_by_brute_force(table):
     effect = rs.std_error(rs.rhale(local_of(X, g), bins=rs.GivenBins(EDGES), centering="start"))
     for number in (0, 1):
         row = one_feature(effect, number)
-        edges, of, _, _, n = cells_of(row)
+        edges, of, variance, degrees, n = cells_of(row)
         k = np.clip(np.searchsorted(edges, X[:, number], side="right") - 1, 0, len(n) - 1)
         rows = [g[k == cell, number] for cell in range(len(n))]
         assert len(n) > 20
         assert_array_equal([len(own) for own in rows], n)
-        noise = np.array([own.var(ddof=1) / len(own) for own in rows])
+        # Cells of fewer than 8 rows take their variance together with their neighbours.
+        many = n >= 8
+        assert many.sum() > 20
+        assert_allclose(variance[many], [own.var(ddof=1) for own in rows if len(own) >= 8])
+        assert_array_equal(degrees[many], n[many] - 1)
+        assert (degrees[~many] >= 12).all()
+        noise = variance / n
         assert_allclose(row["effect_se"] ** 2, along(edges, of) ** 2 @ noise, rtol=1e-9)
         total = np.concatenate([[0], np.cumsum(np.diff(edges) ** 2 * noise)])
         at = np.searchsorted(edges, row["edge_value"])
@@ -133,13 +139,12 @@ def test_degrees_along_the_axis_by_brute_force(table):
     found = rs.confint(effect, level=0.9)
     for number in (0, 1):
         row = one_feature(effect, number)
-        edges, of, _, variance, n = cells_of(row)
+        edges, of, variance, own, n = cells_of(row)
         parts = along(edges, of) ** 2 * variance / n
-        degrees = parts.sum(axis=1) ** 2 / (parts**2 / (n - 1)).sum(axis=1)
+        degrees = parts.sum(axis=1) ** 2 / (parts**2 / own).sum(axis=1)
         half = stats.t.ppf(0.95, degrees) * row["effect_se"].values
         ends = np.stack([row["effect"] - half, row["effect"] + half], axis=-1)
         assert_allclose(found["effect_ci"][number], ends, rtol=1e-9)
-        assert (degrees < row["n_obs"] - 1).all()
 
 
 def test_covariance_does_not_ask_for_standard_errors_first(table):
@@ -169,19 +174,73 @@ def test_covariance_with_a_bin_of_one_row(centering, known):
         assert_allclose(np.diff(effect["curve_ci"].values[0, 1]), 2 * half, rtol=1e-9)
 
 
-def test_a_curve_through_a_cell_of_one_row_borrows_its_variance():
-    """From the nearest cell; the effect of a bin of one row has no standard error of its own."""
+def test_errors_along_the_axis_do_not_hang_on_order_or_units(table, rng):
+    X, g, group = table
+    options = {"bins": rs.EqualWidthBins(5), "centering": "mean"}
+    plain = rs.rhale(local_of(X, g), **options)
+    order = rng.permutation(N)
+    moved = rs.rhale(local_of(1e6 * X[order] - 3e6, -2e-6 * g[order]), **options)
+    found = rs.std_error(plain), rs.std_error(moved)
+    grouped = (
+        rs.std_error(plain, local_of(X, g), groups=group),
+        rs.std_error(moved, local_of(1e6 * X[order] - 3e6, -2e-6 * g[order]), groups=group[order]),
+    )
+    for one, other in (found, grouped):
+        assert_allclose(other["cell_value"], 1e6 * one["cell_value"] - 3e6, rtol=1e-9)
+        assert_allclose(other["curve"], -2 * one["curve"], rtol=1e-7, atol=1e-9)
+        assert_allclose(other["curve_se"], 2 * one["curve_se"], rtol=1e-7)
+        for name in ("effect_se", "heterogeneity_se", "average_effect_se"):
+            assert_allclose(other[name], 2e-6 * one[name], rtol=1e-7)
+
+
+def test_counted_rows_along_the_axis_are_repeated_rows(table, rng):
+    X, g, group = table
+    counts = rng.integers(0, 4, N)
+    again = np.repeat(np.arange(N), counts)
+    counted = local_of(X, g, weights=counts, weight_kind="frequency")
+    repeated = local_of(X[again], g[again])
+    for groups in (None, group):
+        one, two = (
+            rs.std_error(
+                rs.rhale(local, bins=rs.GivenBins(EDGES)),
+                None if groups is None else local,
+                groups=groups if groups is None else groups[rows],
+            )
+            for local, rows in ((counted, np.arange(N)), (repeated, again))
+        )
+        for name in ("cell_value", "effect", "curve", "effect_se", "curve_se", "heterogeneity_se"):
+            assert_allclose(one[name], two[name], rtol=1e-9, atol=1e-12)
+
+
+def test_replicates_spread_as_errors_along_the_axis_say(table):
+    local = local_of(*table[:2])
+    effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins(EDGES)))
+    boot = rs.bootstrap(local, effect, n_resamples=1000, rng=0, progress=False)
+    for name in ("effect", "curve"):
+        spread = boot[name].std(("chain", "draw"), ddof=1)
+        # Four Monte-Carlo errors, 1 / sqrt(2000). Replicates of a cell of n rows have (n - 1) / n
+        # of the variance, and 1 + 1 / n times that from numbers of rows that vary.
+        assert_allclose(spread, effect[f"{name}_se"], rtol=4 / np.sqrt(2000))
+
+
+def test_a_curve_through_cells_of_few_rows_borrows_from_their_neighbours():
+    """The spread within cells, and between their means; a bin of one row has no error itself."""
     x = np.array([0.1, 0.2, 0.3, 0.4, 1.5, 2.1, 2.2, 3])[:, None]
     g = np.array([1.0, 3, 2, 5, 4, 4, 6, 7])[:, None]
     local = local_of(x, g, features=0)
     effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins([0, 1, 2, 3]), centering="start"))
     row = one_feature(effect, 0)
-    edges, _, _, variance, n = cells_of(row)
+    edges, _, variance, degrees, n = cells_of(row)
     assert_array_equal(edges, [0, 1, 2, 3])
     assert_array_equal(n, [4, 1, 3])
-    first, last = g[:4, 0].var(ddof=1), g[5:, 0].var(ddof=1)
-    assert_allclose(variance, [first, first, last], rtol=1e-12)
-    expected = np.cumsum([0, first / 4, first, last / 3])
+    rows = g[:4, 0], g[4:5, 0], g[5:, 0]
+    within = sum(np.sum((own - own.mean()) ** 2) for own in rows)
+    steps = np.diff([own.mean() for own in rows]) ** 2 / (1 / n[1:] + 1 / n[:-1])
+    # Of either difference two thirds of a degree of freedom.
+    assert_allclose(degrees, 5 + 4 / 3, rtol=1e-12)
+    together = (within + 2 / 3 * steps.sum()) / (5 + 4 / 3)
+    assert_allclose(variance, together, rtol=1e-12)
+    expected = np.cumsum([0, together / 4, together, together / 3])
     assert_allclose(row["curve_se"] ** 2, expected, rtol=1e-12)
     assert_array_equal(np.isfinite(row["effect_se"]), [True, False, True])
 
@@ -298,17 +357,21 @@ def test_groups_of_one_row_have_another_factor(kind, table):
             assert_allclose(rows[1]["slope_se"] ** 2, expected, rtol=1e-9)
 
 
-@CENTERINGS
-@WEIGHTINGS
-def test_groups_of_one_row_are_rows(centering, weighting, table):
-    """Whatever the curve is accumulated from."""
-    local = local_of(*table[:2])
-    alone = rs.rhale(local, bins=rs.GivenBins(EDGES), centering=centering, weighting=weighting)
-    bins, effect = rs.std_error(alone), rs.std_error(alone, local, groups=np.arange(N))
-    # n_k / (n_k - 1) against N / (N - p): 3 % between cells of 10 and of 20 rows.
-    for name in ("effect_se", "curve_se", "curve_se_start", "heterogeneity_se"):
-        assert_allclose(effect[name], bins[name], rtol=0.02, atol=1e-12)
-    assert_allclose(effect["average_effect_se"], bins["average_effect_se"], rtol=1e-10)
+@pytest.mark.parametrize("n", [100, 400])
+def test_errors_along_the_axis_are_unbiased(n, rng):
+    """Of noise with a variance of 1: by rows, also by groups of one row, which are the same."""
+    local = local_of(rng.uniform(-1, 1, (n, 100)), rng.normal(size=(n, 100)))
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(4))
+    found = rs.std_error(effect), rs.std_error(effect, local, groups=np.arange(n))
+    exact = []
+    for number in range(100):
+        edges, of, _, _, rows = cells_of(one_feature(effect, number))
+        exact.append(along(edges, of) ** 2 @ (1 / rows))
+    for one in found:
+        ratio = one["effect_se"].values ** 2 / np.array(exact)
+        # Four Monte-Carlo errors: n / 4 rows of unequal weight in each of 400 bins.
+        assert abs(ratio.mean() - 1) < 4 * ratio.std() / np.sqrt(400)
+        assert ratio.std() < 2 * np.sqrt(2 / (n / 4))
 
 
 @CENTERINGS
@@ -473,7 +536,7 @@ def test_degrees_of_freedom_of_a_curve_through_two_bins():
     x = np.concatenate([rng.uniform(0, 1, 8), rng.uniform(1, 2, 20)])[:, None]
     g = rng.normal(size=28)[:, None] * np.where(x < 1, 3, 1)
     local = local_of(x, g, features=0)
-    effect = rs.rhale(local, bins=rs.GivenBins([0, 1, 2]), centering="start")
+    effect = of_rows(local, bins=rs.GivenBins([0, 1, 2]), centering="start")
     found = rs.confint(effect, level=0.9)["curve_ci"].values[0, -1]
     welch = stats.ttest_ind(g[:8, 0], -g[8:, 0], equal_var=False).confidence_interval(0.9)
     assert_allclose(found, welch, rtol=1e-9)
@@ -660,7 +723,7 @@ def normal_bins(n=20):
     g = np.tile(stats.norm.ppf((np.arange(n) + 0.5) / n), 5)
     x = (np.arange(5 * n) + 0.5) / (5 * n)
     local = local_of(x[:, None], g[:, None], features=0)
-    return local, rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(5)))
+    return local, rs.std_error(of_rows(local, bins=rs.EqualWidthBins(5)))
 
 
 @pytest.mark.parametrize("method", ["percentile", "basic", "bca"])
@@ -781,9 +844,9 @@ def test_band_of_independent_effects(weighting, table):
     row = one_feature(effect, 0)
     degrees = (row["n_effective"] - 1 - (row["slope"] != 0)).values
     if weighting == "axis":
-        edges, of, _, variance, n = cells_of(row)
+        edges, of, variance, own, n = cells_of(row)
         parts = along(edges, of) ** 2 * variance / n
-        degrees = parts.sum(axis=1) ** 2 / (parts**2 / (n - 1)).sum(axis=1)
+        degrees = parts.sum(axis=1) ** 2 / (parts**2 / own).sum(axis=1)
     q = np.diff(row["effect_band"].values)[:, 0] / 2 / row["effect_se"].values
     inside = 1 - 2 * stats.t.sf(q, degrees)
     assert_allclose(inside, 0.95 ** (1 / row.sizes["bin"]), rtol=1e-12)

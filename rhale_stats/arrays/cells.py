@@ -83,7 +83,7 @@ def effects(mean: FloatArray, weight: FloatArray, bin_of: IntArray) -> FloatArra
 
 def nested_edges(
     x: FloatArray,
-    counts: FloatArray | None,
+    weight: FloatArray | None,
     bins: FloatArray,
     n_cells: float,
     *,
@@ -91,13 +91,14 @@ def nested_edges(
 ) -> FloatArray:
     """Edges of about ``n_cells`` cells of equal weight, every edge of ``bins`` among them.
 
-    Cells that would be wide are halved while they have rows enough. An edge lies midway between two
-    neighbouring values, so that rows stand on both sides of it alike, ties included. A gap is a
-    cell of its own; no other cell inside a bin is without rows.
+    Weights of ``frequency`` count repeated rows, others are on any scale. Cells that would be wide
+    are halved while they have rows enough. An edge lies midway between two neighbouring values, so
+    that rows stand on both sides of it alike, ties included. A gap is a cell of its own; no other
+    cell inside a bin is without rows.
     """
-    order = np.argsort(x) if counts is not None else None
+    order = np.argsort(x) if weight is not None else None
     x = np.sort(x) if order is None else x[order]
-    running = np.arange(1.0, len(x) + 1) if order is None else np.cumsum(counts[order])  # type: ignore[index]
+    running = np.arange(1.0, len(x) + 1) if order is None else np.cumsum(weight[order])  # type: ignore[index]
     fixed = np.union1d(bins, gap_edges(x))
     fixed = fixed[(fixed >= bins[0]) & (fixed <= bins[-1])]
     first = np.searchsorted(x, fixed)
@@ -118,29 +119,27 @@ def nested_edges(
     left = np.unique(left[known])
     edges = np.union1d(fixed, _between(x[left], x[left + 1]))
     low, high = x[np.searchsorted(running, running[-1] * np.array([0.01, 0.99]) * (1 - 1e-12))]
-    # Frequencies stand for as many rows alike.
-    n_below = np.concatenate([[0.0], running if frequency else np.arange(1.0, len(x) + 1)])
-    return _halved(x, n_below, edges, WIDEST * (high - low))
+    rows = running if frequency else np.arange(1.0, len(x) + 1)
+    return _halved(x, np.append(0.0, rows), edges, WIDEST * (high - low))
 
 
-def _halved(x: FloatArray, n_below: FloatArray, edges: FloatArray, widest: float) -> FloatArray:
+def _halved(x: FloatArray, rows: FloatArray, edges: FloatArray, widest: float) -> FloatArray:
     """Edges of cells as narrow as ``widest``, or with as few rows as may be.
 
-    ``x`` ascends; ``n_below`` are the numbers of rows before each of its values, and of all.
+    ``x`` ascends; ``rows`` are those before each of its values, and all of them.
     """
     while True:
         first = np.searchsorted(x, edges)
         first[-1] = len(x)
-        low, n_rows = n_below[first], np.diff(n_below[first])
+        n_rows = np.diff(rows[first])
         wide = np.flatnonzero((np.diff(edges) > widest) & (n_rows >= 2 * LEAST_ROWS))
-        half = low[wide] + n_rows[wide] // 2
-        right = np.searchsorted(n_below, half, side="right") - 1
+        half = rows[first[wide]] + n_rows[wide] // 2
+        left, right = (np.searchsorted(rows, half - one, side="right") - 1 for one in (1, 0))
         # Rows at one place stay together.
-        tied = (x[right - 1] == x[right]) | (n_below[right] < half)
+        tied = x[left] == x[right]
         right = np.where(tied, np.searchsorted(x, x[right], side="right"), right)
-        few = (n_below[right] - low[wide] < LEAST_ROWS) | (
-            low[wide + 1] - n_below[right] < LEAST_ROWS
-        )
+        begin, end = rows[first[wide]], rows[first[wide + 1]]
+        few = (rows[right] - begin < LEAST_ROWS) | (end - rows[right] < LEAST_ROWS)
         right = right[~few]
         if not len(right):
             return edges
@@ -152,7 +151,8 @@ def gap_edges(x: FloatArray) -> FloatArray:
     places = x[np.flatnonzero(np.diff(x, prepend=-np.inf))]
     if len(places) < AROUND:
         return np.zeros(0)
-    inner = x[int(0.99 * (len(x) - 1))] - x[int(np.ceil(0.01 * (len(x) - 1)))]
+    # Of places, not of rows: repeated rows leave them alone.
+    inner = places[int(0.99 * (len(places) - 1))] - places[int(np.ceil(0.01 * (len(places) - 1)))]
     apart = np.diff(places)
     wide = np.flatnonzero(apart > GAP_SHARE * inner) if inner > 0 else np.zeros(0, dtype=np.int64)
     found = []
@@ -224,7 +224,8 @@ def _with_neighbours(cells: Moments) -> tuple[FloatArray, FloatArray]:
     while len(waiting):
         low, high = np.maximum(waiting - reach, 0), np.minimum(waiting + reach, last)
         total = df[high + 1] - df[low] + OF_DIFFERENCE * (high - low)
-        done = (total >= TOGETHER) | ((low == 0) & (high == last))
+        # Thirds add up to a whole number but for rounding.
+        done = (total >= TOGETHER * (1 - 1e-9)) | ((low == 0) & (high == last))
         at, low, high, total = waiting[done], low[done], high[done], total[done]
         squares = spread[high + 1] - spread[low] + steps[high] - steps[low]
         variance[occupied[at]] = np.maximum(squares, 0.0) / total
