@@ -1418,6 +1418,8 @@ def _dataset(
         facts |= {"heterogeneity": FACTS["heterogeneity"] | {"ddof": "1; 2 where slope is not 0"}}
     if "line_moments" in names:
         lines = {"line_moment": ("line_moment", list(LINE_MOMENTS), {"long_name": "product"})}
+    if "cell_effect" in names:
+        facts |= {"effect": {"estimator": "average of the local effects along the bin, math [12]"}}
     return effects_of(
         local,
         estimates,

@@ -58,7 +58,7 @@ CURVE_TARGETS = {
     "integral": "curve centred at its mean over the axis, math [25] with fixed loadings",
 }
 TARGETS = {
-    "effect_se": "effect in the bin, math [24]; where it is linear, in the middle of the bin",
+    "effect_se": "effect in the bin, math [24]",
     "slope_se": "slope of the effect in the bin, White (1980); 0 where it is constant",
     "heterogeneity_se": "standard deviation of the local effects in the bin, math [24]",
     "curve_se": "",  # depends on the centring

@@ -1320,9 +1320,9 @@ def _bin_table(
     if "slope" in table and table["slope"].any():
         heads += ["slope", "std err"]
         numbers += ["slope", "slope_se"]
+        middle = "" if _along_axis(row) else "effect: that of the line in the middle of the bin; "
         meanings += [
-            "Where there is a slope, effect: that in the middle of the bin; heterog.: the "
-            "standard deviation about the line."
+            f"Where there is a slope, {middle}heterog.: the standard deviation about the line."
         ]
     rows = [
         [

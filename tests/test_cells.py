@@ -237,7 +237,7 @@ def test_a_cell_of_one_row_takes_its_variance_together():
 
 @pytest.mark.parametrize("n_bins", [1, 4])
 def test_groups_are_those_of_statsmodels(n_bins):
-    """Cells as dummies, each with many of the 300 groups: an effect is a contrast of their means."""
+    """Cells as dummies, each with many of 300 groups: an effect is a contrast of their means."""
     rng = np.random.default_rng(4)
     x, group = rng.uniform(size=(1500, 1)), rng.integers(0, 300, 1500)
     g = x + rng.normal(size=(1500, 1)) + 2 * rng.normal(size=300)[group, None]
