@@ -1003,7 +1003,10 @@ def _scores(row: xr.Dataset, boot: xr.Dataset, level: float) -> dict[str, FloatA
     fit = fit_of(row)
     edges, cells = fit.edges, fit.cells
     # Of the variance of a curve, and of an effect, what cells add falls short by theirs.
-    of_cells = np.full(len(cells.bin), float(of_rows)) if grouped else cells.degrees
+    # Replicates of a cell are of its own rows, wherever its variance is from.
+    of_cells = np.maximum(cells.n_effective - 1 - (cells.pieces.slope != 0), 0.0)
+    if grouped:
+        of_cells = np.full(len(of_cells), float(of_rows))
     short_cells = short(cells.n_effective, of_cells)
     parts, variance = influence.parts(fit.loadings(edges), fit.noise), fit.variance(edges)
     missing = np.sum(np.where(parts == 0, 0.0, parts * (1 - short_cells[cells.here])), axis=1)

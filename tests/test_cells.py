@@ -9,7 +9,7 @@ import statsmodels.api as sm
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats.arrays.cells import CELL_ROWS, MOST_CELLS
+from rhale_stats.arrays.cells import CELL_ROWS, FEW_ROWS, LEAST_ROWS, MOST_CELLS, WIDEST
 from rhale_stats.schema import one_feature
 
 N = 600
@@ -68,15 +68,17 @@ def test_cells_nest_in_the_bins(rule):
     counts = cells["w"].values
     assert counts.sum() == N
     assert counts.min() >= 1
-    # A bin holds as many as its rows, rounded, and at least one.
-    expected = [max(np.rint(n / CELL_ROWS), 1) for n in row["n_obs"].values]
-    assert_array_equal(cells["bin"].value_counts(sort=False).sort_index(), expected)
-    several = cells.groupby("bin")["w"]
-    assert ((several.max() - several.min()) <= 1).all()
+    # A bin has as many as its rows, rounded, and more where these are sparse.
+    of_bins = cells["bin"].value_counts(sort=False).sort_index()
+    assert (of_bins >= np.maximum(np.rint(row["n_obs"].values / CELL_ROWS), 1)).all()
+    low, high = np.quantile(x, [0.01, 0.99])
+    wide = cells["width"].values > WIDEST * (high - low) * 1.02
+    assert wide.any()
+    assert (counts[wide] < 2 * LEAST_ROWS).all()
 
 
 def test_as_many_cells_as_are_useful():
-    for n, expected in ((10, 1), (30, 2), (CELL_ROWS * MOST_CELLS * 2, MOST_CELLS)):
+    for n, expected in ((5, 1), (CELL_ROWS * MOST_CELLS * 2, MOST_CELLS)):
         x = np.random.default_rng(0).uniform(size=(n, 1))
         effect = rs.rhale(local_of(x, x), bins=rs.EqualWidthBins(1))
         assert effect.sizes["cell"] == expected
@@ -100,12 +102,12 @@ def test_estimates_by_pandas(rule, weights):
     ends = np.concatenate([[0], np.cumsum(cells["mean"] * cells["width"])])
     at = np.searchsorted(row["cell_value"].values, row["edge_value"].values)
     assert_allclose(row["curve"], ends[at], rtol=1e-11, atol=1e-13)
-    # Variances of means, math [6] and [24]; every cell has rows enough here.
-    n = cells["w"] ** 2 / cells["w2"]
-    assert n.min() > 2
-    variance = cells["squares"] / (cells["w"] - cells["w2"] / cells["w"])
+    # Variances of means, math [6] and [24]; few rows take theirs together with their neighbours.
+    n = (cells["w"] ** 2 / cells["w2"]).values
+    variance = row["cell_heterogeneity"].values ** 2
+    own = (cells["squares"] / (cells["w"] - cells["w2"] / cells["w"])).values
+    assert_allclose(variance[n >= FEW_ROWS], own[n >= FEW_ROWS], rtol=1e-10)
     noise = variance / n
-    assert_allclose(row["cell_heterogeneity"] ** 2, variance, rtol=1e-10)
     expected = np.sqrt(in_bins(cells, cells["level"] ** 2 * noise))
     assert_allclose(row["effect_se"], expected, rtol=1e-10)
     spread = np.sqrt(np.concatenate([[0], np.cumsum(cells["width"] ** 2 * noise)]))
@@ -120,11 +122,11 @@ def test_effects_times_widths_are_the_curve(rule, centering):
     width = np.diff(row["edge_value"].values)
     assert_allclose(row["effect"] * width, np.diff(row["curve"]), rtol=1e-11, atol=1e-13)
     at_rows = rs.predict(effect, rows()[0].ravel(), 0).values
-    fine = rs.predict(effect, np.linspace(*row["edge_value"].values[[0, -1]], 200_001), 0).values
-    start = row["curve"].values[0]
-    assert {"mean": at_rows.mean(), "start": start, "integral": fine.mean()}[
-        centering
-    ] == pytest.approx(0, abs=1e-6)
+    at = row["cell_value"].values
+    at_cells = rs.predict(effect, at, 0).values
+    area = np.sum(np.diff(at) * (at_cells[1:] + at_cells[:-1]) / 2)
+    zero = {"mean": at_rows.mean(), "start": row["curve"].values[0], "integral": area}[centering]
+    assert zero == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.parametrize("weighting", ["axis", "rows"])
@@ -158,9 +160,7 @@ def test_slopes_across_cells_have_one_curve(rule):
     effect = rs.rhale(local, bins=rule)
     assert_array_equal(effect["cell_value"], first["cell_value"])
     z = np.linspace(*first["edge_value"].values[0], 101)
-    assert_allclose(
-        rs.predict(effect, z, 0), rs.predict(first, z, 0), rtol=1e-10, atol=1e-12
-    )
+    assert_allclose(rs.predict(effect, z, 0), rs.predict(first, z, 0), rtol=1e-10, atol=1e-12)
     own = local["cell_value"].values
     assert_array_equal(effect["cell_value"], own)
 
@@ -204,69 +204,67 @@ def test_order_and_units_do_not_matter(rule):
 
 
 def test_mirror_of_the_axis():
-    """20 cells of 15 rows each, from the left as from the right."""
-    x, g = rows(300)
+    """100 cells of 15 rows each, from the left as from the right."""
+    rng = np.random.default_rng(0)
+    x, g = rng.uniform(size=(1500, 1)), rng.normal(size=(1500, 1))
     plain, mirrored = (
         rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(1)))
         for local in (local_of(x, g), local_of(-x, -g))
     )
-    assert plain.sizes["cell"] == 20
+    assert plain.sizes["cell"] == 100
     assert_allclose(mirrored["cell_value"], -plain["cell_value"].values[:, ::-1], rtol=1e-12)
     assert_allclose(mirrored["curve"], plain["curve"].values[:, ::-1], rtol=1e-10)
     assert_allclose(mirrored["curve_se"], plain["curve_se"].values[:, ::-1], rtol=1e-10)
 
 
-def test_a_cell_of_one_row_has_the_variance_of_its_bin():
-    """Edges of 31 rows and of one: the single row is as noisy as the others of its bin."""
+def test_a_cell_of_one_row_takes_its_variance_together():
+    """18, 13 and one row: of the second cell 12 degrees of freedom, of a difference 2/3."""
     x = np.concatenate([np.linspace(0, 0.9, 31), [0.95]])[:, None]
     g = np.random.default_rng(0).normal(size=(32, 1))
-    local = local_of(x, g)
-    effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins([0, 0.93, 1])))
-    assert np.isnan(effect["effect_se"].values[0, 1])  # a bin of one row has no noise known
     # Slopes across cells that one row is alone in.
-    many = local.assign(cell_value=(("feature", "cell_edge"), [[0, 0.5, 0.93, 0.95]]))
-    effect = rs.std_error(rs.rhale(many, bins=rs.GivenBins([0, 0.95])))
+    local = local_of(x, g).assign(cell_value=(("feature", "cell_edge"), [[0, 0.53, 0.93, 0.95]]))
+    effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins([0, 0.95])))
     cells, _ = cells_of(effect, x, g)
     assert cells["w"].tolist() == [18, 13, 1]
-    pooled = cells["squares"].sum() / (17 + 12)
-    assert effect["cell_heterogeneity"].values[0, 2] == pytest.approx(np.sqrt(pooled))
-    own = cells["squares"] / (cells["w"] - 1)
-    noise = np.append(own[:2] / cells["w"][:2], pooled)
-    expected = np.sqrt(np.sum(cells["level"] ** 2 * noise))
+    apart = 2 / 3 * (cells["mean"][2] - cells["mean"][1]) ** 2 / (1 / 13 + 1)
+    together = (cells["squares"][1] + apart) / (12 + 2 / 3)
+    own = cells["squares"][:2] / (cells["w"][:2] - 1)
+    variance = np.append(own, together)
+    assert_allclose(effect["cell_heterogeneity"].values[0] ** 2, variance, rtol=1e-12)
+    expected = np.sqrt(np.sum(cells["level"] ** 2 * variance / cells["w"]))
     assert effect["effect_se"].values[0, 0] == pytest.approx(expected)
 
 
-@by_rule
-def test_groups_are_those_of_statsmodels(rule):
-    """Cells as dummies: an effect is a contrast of their means."""
-    x, g = rows()
-    group = np.random.default_rng(4).integers(0, 40, N)
-    effect = rs.std_error(local_effect := rs.rhale(local_of(x, g), bins=rule), local_of(x, g),
-                          groups=group)
-    cells, cell = cells_of(local_effect, x, g)
+@pytest.mark.parametrize("n_bins", [1, 4])
+def test_groups_are_those_of_statsmodels(n_bins):
+    """Cells as dummies, each with many of the 300 groups: an effect is a contrast of their means."""
+    rng = np.random.default_rng(4)
+    x, group = rng.uniform(size=(1500, 1)), rng.integers(0, 300, 1500)
+    g = x + rng.normal(size=(1500, 1)) + 2 * rng.normal(size=300)[group, None]
+    local = local_of(x, g)
+    plain = rs.rhale(local, bins=rs.EqualWidthBins(n_bins))
+    effect = rs.std_error(plain, local, groups=group)
+    cells, cell = cells_of(effect, x, g)
     design = (cell[:, None] == np.arange(len(cells))).astype(float)
-    fit = sm.OLS(g.ravel(), design).fit(
-        cov_type="cluster", cov_kwds={"groups": group, "use_correction": False}
-    )
-    loading = np.where(
-        cells["bin"].values == np.arange(effect.sizes["bin"])[:, None], cells["level"].values, 0.0
-    )
+    fit = sm.OLS(g.ravel(), design).fit(cov_type="cluster", cov_kwds={"groups": group})
+    own = cells["bin"].values == np.arange(n_bins)[:, None]
+    loading = np.where(own, cells["level"].values, 0.0)
     expected = np.sqrt(np.diag(loading @ fit.cov_params() @ loading.T))
-    ratio = effect["effect_se"].values[0] / expected
-    # One factor for small samples, near sqrt(G / (G - 1)).
-    assert_allclose(ratio, ratio[0], rtol=1e-9)
-    assert 1 <= ratio[0] < 1.05
+    assert_allclose(effect["effect_se"].values[0], expected, rtol=1e-9)
+    of_rows = rs.std_error(plain)["effect_se"].values[0]
+    assert (np.mean(expected / of_rows) > 1.5) == (n_bins == 1)  # five rows of a group, or one
 
 
 def test_bootstrap_agrees_where_rows_crowd():
     """2000 replicates: a standard deviation errs by 1 / sqrt(4000) = 1.6 %."""
     local = local_of(*rows(1500))
-    effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(3), centering="mean"))
+    effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins([0, 0.2, 0.5, 1]), centering="start"))
     boot = rs.bootstrap(local, effect, n_resamples=2000, rng=4)
-    for name in ("effect", "curve"):
+    for name, among in (("effect", slice(2)), ("curve", slice(1, 3))):
         ratio = boot[name].std(("chain", "draw"), ddof=1) / effect[f"{name}_se"]
-        # Cells of 15 rows: 1 / 15 of a variance for what their numbers of rows vary, at most.
-        assert_allclose(ratio, 1, atol=0.035 + 4 * 0.016, err_msg=name)
+        # Cells of 15 rows: 1 / 15 of a variance for what their numbers of rows vary, at most. In
+        # the last bin they have so few that either way has another estimate of the variance.
+        assert_allclose(ratio[0, among], 1, atol=0.035 + 4 * 0.016, err_msg=name)
 
 
 def test_the_curve_by_rows_is_biased_where_rows_crowd_and_by_cells_not():
@@ -286,15 +284,13 @@ def test_the_curve_by_rows_is_biased_where_rows_crowd_and_by_cells_not():
     assert np.mean(ends["rows"]) < -1
 
 
-@pytest.mark.parametrize("centering", ["mean", "start", "integral"])
-def test_a_gap_inside_a_bin(centering):
-    """The curve is that of the heavier side alone, and the effect that of the part with rows."""
+def test_a_gap_inside_a_bin():
+    """The curve is that of the heavier side, and the effect that of the part with rows."""
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.uniform(0, 1, 400), rng.uniform(3, 4, 100)])[:, None]
     g = 2 * x + rng.normal(size=x.shape)
-    local, heavier = local_of(x, g), local_of(x[:400], g[:400])
     with pytest.warns(UserWarning, match=r"No rows inside a bin: 'x0' \(from 0\.99.* to 3\.0"):
-        effect = rs.rhale(local, bins=rs.GivenBins([0, 0.5, 4]), centering=centering)
+        effect = rs.rhale(local_of(x, g), bins=rs.GivenBins([0, 0.5, 4]), centering="start")
     cells, _ = cells_of(effect, x, g)
     empty = cells["w"] == 0
     assert empty.sum() == 1
@@ -302,9 +298,9 @@ def test_a_gap_inside_a_bin(centering):
     second = cells[(cells["bin"] == 1) & ~empty]
     expected = np.average(second["mean"], weights=second["width"])
     assert effect["effect"].values[0, 1] == pytest.approx(expected)
-    assert np.isnan(effect["curve"].values[0, 2])
-    last = cells.index[empty][0]
-    end = effect["cell_value"].values[0, last]
-    alone = rs.rhale(heavier, bins=rs.GivenBins([0, 0.5, end]), centering=centering)
-    assert rs.predict(effect, 0.4, 0).item() == pytest.approx(rs.predict(alone, 0.4, 0).item())
+    first = cells[cells["bin"] == 0]
+    rise = np.sum(first["mean"] * first["width"])
+    assert_allclose(effect["curve"].values[0], [0, rise, np.nan], rtol=1e-12)
+    before = effect["cell_value"].values[0, cells.index[empty][0]]
+    assert np.isfinite(rs.predict(effect, [0.1, before], 0)).all()
     assert np.isnan(rs.predict(effect, [2.0, 3.5], 0)).all()

@@ -54,7 +54,13 @@ def test_every_row_is_chosen_as_often():
     assert np.abs(share - 0.25).max() < 0.04
 
 
-@pytest.mark.parametrize("fraction", [0, 1, 0.001, 0.999])
+@pytest.mark.parametrize("fraction", [0, 1])
+def test_a_fraction_that_is_none_is_refused(local, fraction):
+    with pytest.raises(ValueError, match=f"strictly between 0 and 1; got {fraction}"):
+        rs.rhale(local, honest=True, honest_fraction=fraction)
+
+
+@pytest.mark.parametrize("fraction", [0.001, 0.999])
 def test_a_side_without_rows_is_refused(local, fraction):
     n = round(fraction * 400)
     with pytest.raises(ValueError, match=rf"both sides; {fraction} of 400 rows is {n}. Use 0.5"):
