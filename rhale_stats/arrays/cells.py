@@ -120,8 +120,9 @@ def nested_edges(
     edges = np.union1d(fixed, _between(x[left], x[left + 1]))
     low, high = x[np.searchsorted(running, running[-1] * np.array([0.01, 0.99]) * (1 - 1e-12))]
     rows = running if frequency else np.arange(1.0, len(x) + 1)
-    # Widths of rounded values are the same but for rounding.
-    return _halved(x, np.append(0.0, rows), edges, WIDEST * (high - low) * (1 + 1e-9))
+    # Widths of rounded values are the same but for rounding; edges of a grid stand beside them.
+    beside = 1e-9 * (high - low) + 64 * np.spacing(np.abs(edges).max())
+    return _halved(x, np.append(0.0, rows), edges, WIDEST * (high - low) + beside)
 
 
 def _halved(x: FloatArray, rows: FloatArray, edges: FloatArray, widest: float) -> FloatArray:
