@@ -962,7 +962,7 @@ def _fine_cells(column: Column, edges: FloatArray, rows: Rows, position: int) ->
         if weight is not None and not rows.frequency:
             n = float(weight.sum() ** 2 / np.sum(weight**2))
         asked = min(max(n / fine.CELL_ROWS, 1.0), fine.MOST_CELLS)
-        own = fine.nested_edges(x, weight, edges, asked)
+        own = fine.nested_edges(x, weight, edges, asked, frequency=rows.frequency)
     return fine.moments_in(
         own, edges, x, rows.local_effect[position], weight, frequency=rows.frequency
     )

@@ -28,7 +28,7 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.by_part import has_gaps
 from rhale_stats.category_plots import Ends, draw_levels, draw_shares
-from rhale_stats.curves import curve_of
+from rhale_stats.curves import curve_of, has_cells
 from rhale_stats.effects import check_no_other_model, columns, estimation_rows
 from rhale_stats.inference import confint, draws_of
 from rhale_stats.plot_tools import AVERAGE as AVERAGE
@@ -1202,7 +1202,7 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
     ...     local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
     ...     effects.append(rs.rhale(local, bins=rs.EqualWidthBins(5)))
     >>> rs.plot_compare(rs.compare(*effects, rng=0), "x0").texts[0].get_text()
-    'no difference between the curves: p = 0.61, adjusted (holm) 1.00'
+    'no difference between the curves: p = 0.57, adjusted (holm) 1.00'
     """
     _check_result(comparison, "comparison", "compare(a, b)")
     if "edge_a" in comparison.dims:
@@ -1415,7 +1415,7 @@ def _curve(row: xr.Dataset) -> _Curve:
         return np.asarray(np.interp(x, edge, at_edges))
 
     def between(name: str) -> FloatArray:
-        if f"cell_{name}" not in row:
+        if not has_cells(row) or f"cell_{name}" not in row:
             return np.stack([value + along(end - row["curve"].values) for end in _ends(row[name])])
         cells, known = row["cell_value"].values, np.isfinite(row["cell_curve"].values)
         return np.stack(

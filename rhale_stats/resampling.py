@@ -154,8 +154,7 @@ def bootstrap(
         grid. Of a surface: ``second_effect`` (chain, draw, bin_a, bin_b), NaN in cells that a
         replicate left without rows, ``n_filled`` (chain, draw), their number, and ``surface``
         (chain, draw, edge_a, edge_b), these cells filled as `ale2` fills them. Of H-statistics:
-        ``h2``, ``h``,
-        ``h2_overall`` and the others over (chain, draw, ...).
+        ``h2``, ``h``, ``h2_overall`` and the others over (chain, draw, ...).
 
         Of profiles: ``curve`` and ``curve_std`` over (chain, draw, feature, grid), centred anew in
         every replicate, ``heterogeneity_output`` and ``importance`` over (chain, draw, feature);
@@ -563,10 +562,7 @@ def _replicates(
         on_curve = resample.replicates(pieces, sums[:, cells.here], centering, keep=keep)
     # Edges of bins on the stretch that has a curve, and which of its cells' edges they are.
     there = (bin_edges >= pieces.edges[0]) & (bin_edges <= pieces.edges[-1])
-    # What a bin has no estimate of the curve does not know either.
     unknown = np.isnan(found.effect)
-    lost = unknown[:, there[:-1] & there[1:]].any(axis=1, keepdims=True)
-    on_curve = on_curve._replace(curve=np.where(lost, np.nan, on_curve.curve))
     at = np.searchsorted(pieces.edges, bin_edges[there])
     curve = np.full((len(sums), n_bins + 1), np.nan)
     curve[:, there] = on_curve.curve[:, at]

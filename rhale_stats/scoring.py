@@ -216,17 +216,12 @@ def _scores(row: xr.Dataset, truth: xr.Dataset) -> dict[str, float]:
 
 
 def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.Cells:
-    """The truth along the axis: its cells, or its bins where these are narrow."""
+    """The truth along the axis: its cells, or the bins of an effect, which are narrow."""
     name = str(truth["feature"].values)
-    if "cell_heterogeneity" in truth:
+    if _is_exact(truth):
         own = truth["cell_value"].values
         mean, sigma = (truth[what].values for what in ("cell_effect", "cell_heterogeneity"))
         noise, share = np.zeros((2, len(mean)))
-        # An estimate, not an exact truth.
-        if "cell_share" in truth:
-            share = truth["cell_share"].values
-            if "effect_se" in truth:
-                noise = sigma**2 / truth["cell_n_effective"].values
     else:
         if slopes(truth).any():
             raise ValueError(
@@ -258,6 +253,11 @@ def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.Cells:
     return overlap.Cells(reach, mean[asked], sigma[asked] ** 2, noise[asked], share[asked])
 
 
+def _is_exact(truth: xr.Dataset) -> bool:
+    """Whether a truth is known at any place, by its cells; else it is an effect of many rows."""
+    return "cell_effect" in truth and "cell_share" not in truth
+
+
 def _true_curve(
     row: xr.Dataset, truth: xr.Dataset, cells: overlap.Cells, grid: FloatArray
 ) -> FloatArray:
@@ -268,7 +268,7 @@ def _true_curve(
     known = own_curve.edges[np.isfinite(own_curve.values)]
     start, end = known[0], known[-1]
     centering = str(row.attrs["centering"])
-    if "cell_effect" in truth and "cell_share" not in truth:
+    if _is_exact(truth):
         own = truth["edge_value"].values
         whole = (own[0], own[-1]) == (edges[0], edges[-1]) == (start, end)
         same = whole or np.array_equal(own, edges)

@@ -123,7 +123,7 @@ def test_predict_labels_and_limits(local, weighting):
 @pytest.mark.parametrize("weighting", ["axis", "rows"])
 def test_empty_bins_stay_empty(rng, weighting):
     x = np.concatenate([rng.uniform(0, 1, 50), rng.uniform(3, 4, 50)])[:, None]
-    local = rs.local_effects(lambda X: X[:, 0] ** 2, x)
+    local = rs.local_effects(None, x, jacobian=2 * x)
     with pytest.warns(UserWarning, match=r"Bins without rows: 'x0' \(2 of 4\).*QuantileBins"):
         effect = rs.rhale(local, bins=rs.EqualWidthBins(4), centering="start", weighting=weighting)
     row = effect.isel(feature=0)
@@ -144,19 +144,20 @@ def test_empty_bins_stay_empty(rng, weighting):
 @pytest.mark.parametrize("weighting", ["axis", "rows"])
 @pytest.mark.parametrize("centering", ["mean", "start", "integral"])
 def test_the_curve_beside_a_gap_is_that_of_its_own_rows(rng, centering, weighting):
-    x = np.concatenate([rng.uniform(0, 1, 30), rng.uniform(2.5, 4, 90)])[:, None]
+    # Rows enough for narrow cells: how narrow they must be goes by the whole axis.
+    x = np.concatenate([rng.uniform(0, 1, 300), rng.uniform(2.5, 4, 900)])[:, None]
     local = rs.local_effects(None, x, jacobian=2 * x + 9 * np.cos(9 * x))
     edges = np.arange(0, 4.5, 0.5)
     options = {"centering": centering, "weighting": weighting}
     effect = rs.rhale(local, bins=rs.GivenBins(edges), **options)
-    right = local.isel(obs=slice(30, None))
+    right = local.isel(obs=slice(300, None))
     own, first, names = edges[5:], 0, ("curve", "curve_se", "curve_se_start")
     if weighting == "rows":
         names += ("curve_std", "curve_std_sum")
     else:
         # The curve begins at the first row after the gap, not at the edge before it; and what is
         # summed over whole bins begins with the next one.
-        own, first = np.append(x[30:].min(), own[1:]), 1
+        own, first = np.append(x[300:].min(), own[1:]), 1
     alone = rs.rhale(right, bins=rs.GivenBins(own), **options)
     assert effect["curve"][0, : 5 + first].isnull().all()
     both, part = rs.std_error(effect), rs.std_error(alone)

@@ -82,17 +82,23 @@ def effects(mean: FloatArray, weight: FloatArray, bin_of: IntArray) -> FloatArra
 
 
 def nested_edges(
-    x: FloatArray, counts: FloatArray | None, bins: FloatArray, n_cells: float
+    x: FloatArray,
+    weight: FloatArray | None,
+    bins: FloatArray,
+    n_cells: float,
+    *,
+    frequency: bool = False,
 ) -> FloatArray:
     """Edges of about ``n_cells`` cells of equal weight, every edge of ``bins`` among them.
 
-    Cells that would be wide are halved while they have rows enough. An edge lies midway between two
-    neighbouring values, so that rows stand on both sides of it alike, ties included. A gap is a
-    cell of its own; no other cell inside a bin is without rows.
+    Weights of ``frequency`` count repeated rows, others are on any scale. Cells that would be wide
+    are halved while they have rows enough. An edge lies midway between two neighbouring values, so
+    that rows stand on both sides of it alike, ties included. A gap is a cell of its own; no other
+    cell inside a bin is without rows.
     """
-    order = np.argsort(x) if counts is not None else None
+    order = np.argsort(x) if weight is not None else None
     x = np.sort(x) if order is None else x[order]
-    running = np.arange(1.0, len(x) + 1) if order is None else np.cumsum(counts[order])  # type: ignore[index]
+    running = np.arange(1.0, len(x) + 1) if order is None else np.cumsum(weight[order])  # type: ignore[index]
     fixed = np.union1d(bins, gap_edges(x))
     fixed = fixed[(fixed >= bins[0]) & (fixed <= bins[-1])]
     first = np.searchsorted(x, fixed)
@@ -113,21 +119,28 @@ def nested_edges(
     left = np.unique(left[known])
     edges = np.union1d(fixed, _between(x[left], x[left + 1]))
     low, high = x[np.searchsorted(running, running[-1] * np.array([0.01, 0.99]) * (1 - 1e-12))]
-    return _halved(x, edges, WIDEST * (high - low))
+    rows = running if frequency else np.arange(1.0, len(x) + 1)
+    # Widths of rounded values are the same but for rounding.
+    return _halved(x, np.append(0.0, rows), edges, WIDEST * (high - low) * (1 + 1e-9))
 
 
-def _halved(x: FloatArray, edges: FloatArray, widest: float) -> FloatArray:
-    """Edges of cells as narrow as ``widest``, or with as few rows as may be; ``x`` ascends."""
+def _halved(x: FloatArray, rows: FloatArray, edges: FloatArray, widest: float) -> FloatArray:
+    """Edges of cells as narrow as ``widest``, or with as few rows as may be.
+
+    ``x`` ascends; ``rows`` are those before each of its values, and all of them.
+    """
     while True:
         first = np.searchsorted(x, edges)
         first[-1] = len(x)
-        n_rows = np.diff(first)
+        n_rows = np.diff(rows[first])
         wide = np.flatnonzero((np.diff(edges) > widest) & (n_rows >= 2 * LEAST_ROWS))
-        right = first[wide] + n_rows[wide] // 2
+        half = rows[first[wide]] + n_rows[wide] // 2
+        left, right = (np.searchsorted(rows, half - one, side="right") - 1 for one in (1, 0))
         # Rows at one place stay together.
-        tied = x[right - 1] == x[right]
+        tied = x[left] == x[right]
         right = np.where(tied, np.searchsorted(x, x[right], side="right"), right)
-        few = (right - first[wide] < LEAST_ROWS) | (first[wide + 1] - right < LEAST_ROWS)
+        begin, end = rows[first[wide]], rows[first[wide + 1]]
+        few = (rows[right] - begin < LEAST_ROWS) | (end - rows[right] < LEAST_ROWS)
         right = right[~few]
         if not len(right):
             return edges
@@ -139,7 +152,8 @@ def gap_edges(x: FloatArray) -> FloatArray:
     places = x[np.flatnonzero(np.diff(x, prepend=-np.inf))]
     if len(places) < AROUND:
         return np.zeros(0)
-    inner = x[int(0.99 * (len(x) - 1))] - x[int(np.ceil(0.01 * (len(x) - 1)))]
+    # Of places, not of rows: repeated rows leave them alone.
+    inner = places[int(0.99 * (len(places) - 1))] - places[int(np.ceil(0.01 * (len(places) - 1)))]
     apart = np.diff(places)
     wide = np.flatnonzero(apart > GAP_SHARE * inner) if inner > 0 else np.zeros(0, dtype=np.int64)
     found = []
@@ -211,7 +225,8 @@ def _with_neighbours(cells: Moments) -> tuple[FloatArray, FloatArray]:
     while len(waiting):
         low, high = np.maximum(waiting - reach, 0), np.minimum(waiting + reach, last)
         total = df[high + 1] - df[low] + OF_DIFFERENCE * (high - low)
-        done = (total >= TOGETHER) | ((low == 0) & (high == last))
+        # Thirds add up to a whole number but for rounding.
+        done = (total >= TOGETHER * (1 - 1e-9)) | ((low == 0) & (high == last))
         at, low, high, total = waiting[done], low[done], high[done], total[done]
         squares = spread[high + 1] - spread[low] + steps[high] - steps[low]
         variance[occupied[at]] = np.maximum(squares, 0.0) / total

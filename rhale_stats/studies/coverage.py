@@ -422,6 +422,7 @@ def _boot(
         boot = replicates(effect, scheme)
         # The same rows make the same replicates of the zero-start curve: those less their start.
         shifted = boot.assign(curve=boot["curve"] - boot["curve"].isel(edge=0))
+        shifted.attrs["centering"] = "start"
         boot_start = replicates(start, scheme) if classic else shifted
         boot, boot_start = (
             _only(boot, "effect", "heterogeneity", "curve"),

@@ -1,0 +1,267 @@
+"""Fine cells of an axis: where their edges lie, what is estimated in them, against brute force."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from rhale_stats.arrays import cells as kernel
+
+KINDS = {
+    "even": lambda rng, n: rng.uniform(-1, 2, n),
+    "crowded": lambda rng, n: rng.beta(4, 1, n),
+    "rounded": lambda rng, n: np.round(rng.normal(size=n), 1),
+    "point mass": lambda rng, n: np.where(rng.random(n) < 0.4, 0.3, rng.uniform(-1, 1, n)),
+    "gap": lambda rng, n: np.where(rng.random(n) < 0.5, 5.0, 0.0) + rng.uniform(size=n),
+}
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def drawn(kind, seed, n=300):
+    """Values, the edges of four bins that hold them, and a number of cells."""
+    rng = np.random.default_rng(seed)
+    x = KINDS[kind](rng, n)
+    inner = np.sort(rng.uniform(x.min(), x.max(), 3))
+    return x, np.concatenate([[x.min()], inner, [x.max()]]), float(rng.integers(1, 40))
+
+
+def counted(x, edges):
+    """Rows of every cell, closed on the left, the last one on both sides."""
+    return np.histogram(x, edges)[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(seed=SEEDS)
+@settings(max_examples=30, deadline=None)
+def test_cells_nest_in_bins_and_none_but_gaps_are_empty(kind, seed):
+    x, bins, n_cells = drawn(kind, seed)
+    edges = kernel.nested_edges(x, None, bins, n_cells)
+    assert (np.diff(edges) > 0).all()
+    assert set(bins) <= set(edges)
+    gap = kernel.gap_edges(np.sort(x))
+    known = np.union1d(bins, gap)
+    stretch = np.searchsorted(known, edges[:-1], side="right")
+    rows = counted(x, edges)
+    assert rows.sum() == len(x)
+    # A stretch between edges of bins and gaps is one cell where it has no rows.
+    for number in np.unique(stretch):
+        own = rows[stretch == number]
+        assert (own > 0).all() or len(own) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(seed=SEEDS)
+@settings(max_examples=30, deadline=None)
+def test_inner_edges_stand_midway_between_neighbours(kind, seed):
+    x, bins, n_cells = drawn(kind, seed)
+    edges = kernel.nested_edges(x, None, bins, n_cells)
+    own = np.setdiff1d(edges, np.union1d(bins, kernel.gap_edges(np.sort(x))))
+    places = np.unique(x)
+    after = np.searchsorted(places, own)
+    assert_allclose(own, (places[after - 1] + places[after]) / 2, rtol=1e-14, atol=1e-15)
+    assert not set(own) & set(places)  # equal values are never torn apart
+
+
+def test_cells_hold_equal_numbers_of_rows():
+    x = np.random.default_rng(0).permutation(np.linspace(0, 1, 1000) ** 1.2)
+    edges = kernel.nested_edges(x, None, np.array([0.0, 1.0]), 40)
+    assert_array_equal(counted(x, edges), np.full(40, 25))
+
+
+def test_where_rows_are_sparse_cells_are_narrow_and_have_fewer():
+    x = np.linspace(0, 1, 1000) ** 5
+    edges = kernel.nested_edges(x, None, np.array([0.0, 1.0]), 10)
+    rows, width = counted(x, edges), np.diff(edges)
+    assert len(rows) > 10
+    assert rows.max() == 100
+    low, high = np.quantile(x, [0.01, 0.99], method="inverted_cdf")
+    widest = kernel.WIDEST * (high - low) * (1 + 1e-8)
+    assert ((width <= widest) | (rows < 2 * kernel.LEAST_ROWS)).all()
+    # Halves of halves of what was asked for.
+    assert set(rows) <= {100, 50, 25, 13, 12, 7, 6, 5, 4, 3}
+
+
+def test_bins_share_the_cells_by_their_rows():
+    x = np.linspace(0, 1, 1000)
+    edges = kernel.nested_edges(x, None, np.array([0, 0.0999, 0.8, 1.0]), 40)
+    held = np.histogram(edges[:-1], [0, 0.0999, 0.8, 1.0])[0]
+    assert_array_equal(held, [4, 28, 8])
+
+
+def test_a_bin_of_few_rows_is_one_cell():
+    x = np.append(np.linspace(0, 1, 500), [1.05, 1.1])
+    bins = np.array([0, 1.02, 1.1])
+    edges = kernel.nested_edges(x, None, bins, 10)
+    assert (edges[:-1] >= 1.02).sum() == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(seed=SEEDS, c=st.sampled_from([0.25, 1024.0]), d=st.sampled_from([0.0, 3.0]))
+@settings(max_examples=20, deadline=None)
+def test_order_scale_and_repetition(kind, seed, c, d):
+    x, bins, n_cells = drawn(kind, seed)
+    rng = np.random.default_rng(seed + 1)
+    edges = kernel.nested_edges(x, None, bins, n_cells)
+    assert_array_equal(kernel.nested_edges(rng.permutation(x), None, bins, n_cells), edges)
+    # An end of a gap is next to a row, one unit in the last place above it.
+    moved = kernel.nested_edges(c * x + d, None, c * bins + d, n_cells)
+    assert_allclose(moved, c * edges + d, rtol=1e-13, atol=1e-13 * c)
+    counts = rng.integers(1, 4, len(x))
+    repeated = kernel.nested_edges(np.repeat(x, counts), None, bins, n_cells)
+    weighted = kernel.nested_edges(x, counts.astype(float), bins, n_cells, frequency=True)
+    assert_array_equal(weighted, repeated)
+    # Weights that count no rows matter by their ratios.
+    one, other = (kernel.nested_edges(x, c * counts, bins, n_cells) for c in (1.0, 8.0))
+    assert_array_equal(one, other)
+
+
+# --- gaps ----------------------------------------------------------------------------------------
+
+
+def test_a_gap_ends_beside_its_rows():
+    rng = np.random.default_rng(1)
+    left, right = np.sort(rng.uniform(0, 1, 100)), np.sort(rng.uniform(4, 5, 100))
+    x = np.append(left, right)
+    assert_array_equal(kernel.gap_edges(x), [np.nextafter(left[-1], 9), right[0]])
+    edges = kernel.nested_edges(x, None, np.array([x[0], 2.0, x[-1]]), 20)
+    rows = counted(x, edges)
+    assert rows.sum() == 200
+    # An edge of a bin inside of it makes two cells of the gap.
+    empty = np.flatnonzero(rows == 0)
+    assert len(empty) == 2
+    assert_allclose(edges[empty], [left[-1], 2.0])
+    assert_allclose(edges[empty + 1], [2.0, right[0]])
+
+
+@pytest.mark.parametrize("n", [30, 300, 3000])
+def test_even_rows_and_equal_steps_have_no_gap(n):
+    rng = np.random.default_rng(n)
+    assert not any(len(kernel.gap_edges(np.sort(rng.uniform(size=n)))) for _ in range(200))
+    assert len(kernel.gap_edges(np.sort(rng.integers(0, 12, n).astype(float)))) == 0
+
+
+def test_few_places_have_no_gap():
+    """Nothing is known of the usual distance."""
+    assert len(kernel.gap_edges(np.repeat([0.0, 1, 2, 3, 100], 50))) == 0
+
+
+# --- moments -------------------------------------------------------------------------------------
+
+
+def brute_force(x, g, w, edges):
+    """Rows, mean, unbiased variance and mean place of every cell, by pandas."""
+    table = pd.DataFrame({"x": x, "g": g, "w": w})
+    k = np.minimum(np.searchsorted(edges, x, side="right") - 1, len(edges) - 2)
+    found = []
+    for cell in range(len(edges) - 1):
+        rows = table[k == cell]
+        weight = rows["w"].sum()
+        if not len(rows):
+            found.append((0, np.nan, np.nan, np.nan))
+            continue
+        mean = (rows["w"] * rows["g"]).sum() / weight
+        n = weight**2 / (rows["w"] ** 2).sum()
+        spread = (rows["w"] * (rows["g"] - mean) ** 2).sum() / weight
+        variance = spread * n / (n - 1) if n > 1 + 1e-9 else np.nan
+        found.append((n, mean, variance, (rows["w"] * rows["x"]).sum() / weight))
+    return tuple(np.array(found).T)
+
+
+@pytest.mark.parametrize("weights", [None, "precision"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_moments_of_cells(kind, weights):
+    x, bins, _ = drawn(kind, 5)
+    rng = np.random.default_rng(6)
+    g = rng.normal(size=len(x))
+    w = None if weights is None else rng.uniform(0.5, 2, len(x))
+    edges = kernel.nested_edges(x, w, bins, 12)
+    cells = kernel.moments_in(edges, bins, x, g, w, frequency=False)
+    n, mean, variance, x_mean = brute_force(x, g, np.ones(len(x)) if w is None else w, edges)
+    assert_allclose(cells.n_effective, n, rtol=1e-12)
+    assert_allclose(cells.mean, mean, rtol=1e-10, atol=1e-14)
+    assert_allclose(cells.x_mean, x_mean, rtol=1e-10, atol=1e-14)
+    many = n >= kernel.FEW_ROWS
+    assert_allclose(cells.variance[many], variance[many], rtol=1e-10)
+    assert_allclose(cells.degrees[many], n[many] - 1, rtol=1e-10)
+    assert_allclose(cells.share.sum(), 1)
+    middle = (edges[1:] + edges[:-1]) / 2
+    assert_array_equal(cells.bin, np.searchsorted(bins[1:-1], middle))
+
+
+def variance_with_neighbours(cells, cell):
+    """By hand: as many neighbours on both sides as give degrees of freedom enough."""
+    there = np.flatnonzero(cells.n_obs > 0)
+    at = int(np.flatnonzero(there == cell)[0])
+    for reach in range(1, len(there) + 1):
+        near = there[max(at - reach, 0) : at + reach + 1]
+        squares, degrees = 0.0, 0.0
+        for one in near:
+            n, own = cells.rows[one], cells.own[one]
+            if n > 1:
+                squares, degrees = squares + (n - 1) * own, degrees + n - 1
+        for a, b in pairwise(near):
+            apart = (cells.mean[a] - cells.mean[b]) ** 2
+            squares += 2 / 3 * apart / (1 / cells.rows[a] + 1 / cells.rows[b])
+            degrees += 2 / 3
+        if degrees >= kernel.TOGETHER - 1e-6 or len(near) == len(there):
+            return squares / degrees, degrees
+    raise AssertionError
+
+
+class Drawn(NamedTuple):
+    n_obs: np.ndarray
+    rows: np.ndarray
+    own: np.ndarray
+    mean: np.ndarray
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n_cells", [12, 60, 200])
+def test_cells_of_few_rows_take_their_variance_with_neighbours(kind, n_cells):
+    x, bins, _ = drawn(kind, 7)
+    g = np.random.default_rng(8).normal(size=len(x))
+    edges = kernel.nested_edges(x, None, bins, n_cells)
+    cells = kernel.moments_in(edges, bins, x, g, None, frequency=False)
+    n, mean, own, _ = brute_force(x, g, np.ones(len(x)), edges)
+    by_hand = Drawn(counted(x, edges), n, own, mean)
+    few = np.flatnonzero((n > 0) & (n < kernel.FEW_ROWS))
+    assert n_cells < 60 or len(few)
+    for cell in few:
+        variance, degrees = variance_with_neighbours(by_hand, cell)
+        assert_allclose(cells.variance[cell], variance, rtol=1e-9)
+        assert_allclose(cells.degrees[cell], degrees, rtol=1e-9)
+
+
+def test_single_rows_know_their_spread_from_each_other():
+    """sigma 2, one row a cell: nothing within cells, all between them."""
+    rng = np.random.default_rng(9)
+    x = np.arange(4000.0)
+    edges = np.append(x - 0.5, 3999.5)
+    cells = kernel.moments_in(
+        edges, edges[[0, -1]], x, rng.normal(0, 2, 4000), None, frequency=False
+    )
+    # Some 4000 / 10 independent stretches of 12 degrees: the error of the mean is 2 %.
+    assert_allclose(cells.variance.mean(), 4, rtol=0.08)
+    assert (cells.degrees >= kernel.TOGETHER - 1e-6).all()
+    alone = kernel.moments_in(edges[:2], edges[:2], x[:1], np.ones(1), None, frequency=False)
+    assert np.isnan(alone.variance).all()
+    assert_array_equal(alone.degrees, [0])
+
+
+# --- averages along bins -------------------------------------------------------------------------
+
+
+def test_averages_along_bins_by_hand():
+    width, rows = np.array([1.0, 3.0, 2.0, 5.0, 1.0]), np.array([9, 1, 0, 4, 0])
+    bin_of = np.array([0, 0, 1, 1, 2])
+    weight = kernel.along_axis(width, rows, bin_of)
+    assert_allclose(weight, [1 / 4, 3 / 4, 0, 1, 0])
+    mean = np.array([[4.0, 8.0, np.nan, 3.0, np.nan], [0.0, 4.0, np.nan, 1.0, np.nan]])
+    assert_allclose(kernel.effects(mean, weight, bin_of), [[7, 3, np.nan], [3, 1, np.nan]])

@@ -1,0 +1,306 @@
+"""The curve is accumulated from fine cells: by hand, by pandas, by simulation (math [7], [12])."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from numpy.testing import assert_allclose, assert_array_equal
+
+import rhale_stats as rs
+from rhale_stats.arrays.cells import CELL_ROWS, FEW_ROWS, LEAST_ROWS, MOST_CELLS, WIDEST
+from rhale_stats.schema import one_feature
+
+N = 600
+RULES = [
+    rs.EqualWidthBins(1),
+    rs.EqualWidthBins(7),
+    rs.QuantileBins(4),
+    rs.AdaptiveBins(),
+    rs.OptimalBins(),
+    rs.GreedyBins(),
+    rs.BestEqualWidthBins(20),
+]
+by_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{type(rule).__name__}")
+
+
+def rows(n=N, seed=0):
+    """Rows that crowd on the left; effects 6 x with noise that grows."""
+    rng = np.random.default_rng(seed)
+    x = rng.beta(0.7, 2, (n, 1))
+    return x, 6 * x + (1 + x) * rng.standard_gamma(2, (n, 1))
+
+
+def local_of(x, g, **options):
+    return rs.local_effects(None, x, jacobian=g, features=0, **options)
+
+
+def cells_of(effect, x, g, weight=None):
+    """The cells as a table, by pandas: width, bin, share in the bin, n, mean, sum of squares."""
+    row = one_feature(effect, 0)
+    at, edges = row["cell_value"].values, row["edge_value"].values
+    cell = np.clip(np.searchsorted(at, x.ravel(), side="right") - 1, 0, len(at) - 2)
+    w = np.ones(len(x)) if weight is None else weight
+    table = pd.DataFrame({"cell": cell, "w": w, "wg": w * g.ravel(), "w2": w**2})
+    table = table.groupby("cell").sum().reindex(range(len(at) - 1), fill_value=0)
+    table["mean"] = table["wg"] / table["w"]
+    squares = w * (g.ravel() - table["mean"].values[cell]) ** 2
+    table["squares"] = np.bincount(cell, squares, len(table))
+    table["width"] = np.diff(at)
+    table["bin"] = np.searchsorted(edges[1:-1], at[:-1], side="right")
+    table["level"] = table["width"] / table.groupby("bin")["width"].transform("sum")
+    return table, cell
+
+
+def in_bins(cells, values):
+    return values.groupby(cells["bin"]).sum().values
+
+
+@by_rule
+def test_cells_nest_in_the_bins(rule):
+    x, g = rows()
+    effect = rs.rhale(local_of(x, g), bins=rule)
+    row = one_feature(effect, 0)
+    cells, _ = cells_of(effect, x, g)
+    assert np.isin(row["edge_value"].values, row["cell_value"].values).all()
+    assert (np.diff(row["cell_value"].values) > 0).all()
+    counts = cells["w"].values
+    assert counts.sum() == N
+    assert counts.min() >= 1
+    # A bin has as many as its rows, rounded, and more where these are sparse.
+    of_bins = cells["bin"].value_counts(sort=False).sort_index()
+    assert (of_bins >= np.maximum(np.rint(row["n_obs"].values / CELL_ROWS), 1)).all()
+    low, high = np.quantile(x, [0.01, 0.99])
+    wide = cells["width"].values > WIDEST * (high - low) * 1.02
+    assert wide.any()
+    assert (counts[wide] < 2 * LEAST_ROWS).all()
+
+
+def test_as_many_cells_as_are_useful():
+    for n, expected in ((5, 1), (CELL_ROWS * MOST_CELLS * 2, MOST_CELLS)):
+        x = np.random.default_rng(0).uniform(size=(n, 1))
+        effect = rs.rhale(local_of(x, x), bins=rs.EqualWidthBins(1))
+        assert effect.sizes["cell"] == expected
+
+
+@by_rule
+@pytest.mark.parametrize("weights", [False, True])
+def test_estimates_by_pandas(rule, weights):
+    x, g = rows()
+    w = np.random.default_rng(1).uniform(0.5, 2, N) if weights else None
+    options = {} if w is None else {"weights": w}
+    effect = rs.std_error(rs.rhale(local_of(x, g, **options), bins=rule, centering="start"))
+    row = one_feature(effect, 0)
+    cells, _ = cells_of(effect, x, g, w)
+    assert_allclose(row["cell_effect"], cells["mean"], rtol=1e-11)
+    assert_allclose(row["cell_share"], cells["w"] / cells["w"].sum(), rtol=1e-12)
+    assert_allclose(row["effect"], in_bins(cells, cells["level"] * cells["mean"]), rtol=1e-11)
+    assert_allclose(
+        row["effect_rows"], in_bins(cells, cells["wg"]) / in_bins(cells, cells["w"]), rtol=1e-11
+    )
+    ends = np.concatenate([[0], np.cumsum(cells["mean"] * cells["width"])])
+    at = np.searchsorted(row["cell_value"].values, row["edge_value"].values)
+    assert_allclose(row["curve"], ends[at], rtol=1e-11, atol=1e-13)
+    # Variances of means, math [6] and [24]; few rows take theirs together with their neighbours.
+    n = (cells["w"] ** 2 / cells["w2"]).values
+    variance = row["cell_heterogeneity"].values ** 2
+    own = (cells["squares"] / (cells["w"] - cells["w2"] / cells["w"])).values
+    assert_allclose(variance[n >= FEW_ROWS], own[n >= FEW_ROWS], rtol=1e-10)
+    noise = variance / n
+    expected = np.sqrt(in_bins(cells, cells["level"] ** 2 * noise))
+    assert_allclose(row["effect_se"], expected, rtol=1e-10)
+    spread = np.sqrt(np.concatenate([[0], np.cumsum(cells["width"] ** 2 * noise)]))
+    assert_allclose(row["curve_se"], spread[at], rtol=1e-10, atol=1e-13)
+
+
+@by_rule
+@pytest.mark.parametrize("centering", ["mean", "start", "integral"])
+def test_effects_times_widths_are_the_curve(rule, centering):
+    effect = rs.rhale(local_of(*rows()), bins=rule, centering=centering)
+    row = one_feature(effect, 0)
+    width = np.diff(row["edge_value"].values)
+    assert_allclose(row["effect"] * width, np.diff(row["curve"]), rtol=1e-11, atol=1e-13)
+    at_rows = rs.predict(effect, rows()[0].ravel(), 0).values
+    at = row["cell_value"].values
+    at_cells = rs.predict(effect, at, 0).values
+    area = np.sum(np.diff(at) * (at_cells[1:] + at_cells[:-1]) / 2)
+    zero = {"mean": at_rows.mean(), "start": row["curve"].values[0], "integral": area}[centering]
+    assert zero == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("weighting", ["axis", "rows"])
+def test_the_curve_does_not_depend_on_the_bins(weighting):
+    """By derivatives cells move with the edges of bins, by less than a cell."""
+    x, g = rows(3000)
+    local = local_of(x, g)
+    z = np.linspace(*np.quantile(x, [0, 0.99]), 50)
+    effects = [
+        rs.std_error(rs.rhale(local, bins=rule, centering="start", weighting=weighting))
+        for rule in RULES
+    ]
+    curves = np.array([rs.predict(effect, z, 0).values for effect in effects])
+    noise = rs.rhale(local, bins=RULES[0], centering="start")
+    error = rs.std_error(noise)["curve_se"].values[0, -1]
+    apart = np.ptp(curves, axis=0).max()
+    assert (apart < 0.2 * error) == (weighting == "axis")
+
+
+@by_rule
+def test_slopes_across_cells_have_one_curve(rule):
+    """Whatever the bins, to the last digits: bins are unions of these cells."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (400, 2))
+
+    def model(X):
+        return np.floor(3 * X[:, 0]) * X[:, 1] + X[:, 0]
+
+    local = rs.local_effects(model, X, features=0, method="finite_difference")
+    first = rs.rhale(local, bins=rs.EqualWidthBins(1))
+    effect = rs.rhale(local, bins=rule)
+    assert_array_equal(effect["cell_value"], first["cell_value"])
+    z = np.linspace(*first["edge_value"].values[0], 101)
+    assert_allclose(rs.predict(effect, z, 0), rs.predict(first, z, 0), rtol=1e-10, atol=1e-12)
+    own = local["cell_value"].values
+    assert_array_equal(effect["cell_value"], own)
+
+
+@by_rule
+def test_frequencies_are_repeated_rows(rule):
+    x, g = rows(300)
+    times = np.random.default_rng(2).integers(1, 4, 300)
+    again = np.repeat(np.arange(300), times)
+    edges = rs.rhale(local_of(x[again], g[again]), bins=rule)["edge_value"].values[0]
+    found, expected = (
+        rs.std_error(rs.rhale(local, bins=rs.GivenBins(edges)))
+        for local in (
+            local_of(x, g, weights=times, weight_kind="frequency"),
+            local_of(x[again], g[again]),
+        )
+    )
+    assert_allclose(found["cell_value"], expected["cell_value"], rtol=1e-12)
+    for name in ("effect", "effect_se", "curve", "curve_se", "cell_effect", "cell_heterogeneity"):
+        assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+@by_rule
+def test_order_and_units_do_not_matter(rule):
+    x, g = rows()
+    order = np.random.default_rng(3).permutation(N)
+    plain = rs.std_error(rs.rhale(local_of(x, g), bins=rule))
+    shuffled = rs.std_error(rs.rhale(local_of(x[order], g[order]), bins=rule))
+    # Powers of two change no digit.
+    other = rs.std_error(rs.rhale(local_of(1024 * x, -8 * g), bins=rule))
+    for name, unit in {
+        "effect": -8.0,
+        "effect_se": 8.0,
+        "curve": -8 * 1024.0,
+        "curve_se": 8 * 1024.0,
+        "cell_value": 1024.0,
+        "cell_effect": -8.0,
+    }.items():
+        assert_allclose(shuffled[name], plain[name], rtol=1e-9, atol=1e-12, err_msg=name)
+        assert_allclose(other[name], unit * plain[name], rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+def test_mirror_of_the_axis():
+    """100 cells of 15 rows each, from the left as from the right."""
+    rng = np.random.default_rng(0)
+    x, g = rng.uniform(size=(1500, 1)), rng.normal(size=(1500, 1))
+    plain, mirrored = (
+        rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(1)))
+        for local in (local_of(x, g), local_of(-x, -g))
+    )
+    assert plain.sizes["cell"] == 100
+    assert_allclose(mirrored["cell_value"], -plain["cell_value"].values[:, ::-1], rtol=1e-12)
+    assert_allclose(mirrored["curve"], plain["curve"].values[:, ::-1], rtol=1e-10)
+    assert_allclose(mirrored["curve_se"], plain["curve_se"].values[:, ::-1], rtol=1e-10)
+
+
+def test_a_cell_of_one_row_takes_its_variance_together():
+    """18, 13 and one row: of the second cell 12 degrees of freedom, of a difference 2/3."""
+    x = np.concatenate([np.linspace(0, 0.9, 31), [0.95]])[:, None]
+    g = np.random.default_rng(0).normal(size=(32, 1))
+    # Slopes across cells that one row is alone in.
+    local = local_of(x, g).assign(cell_value=(("feature", "cell_edge"), [[0, 0.53, 0.93, 0.95]]))
+    effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins([0, 0.95])))
+    cells, _ = cells_of(effect, x, g)
+    assert cells["w"].tolist() == [18, 13, 1]
+    apart = 2 / 3 * (cells["mean"][2] - cells["mean"][1]) ** 2 / (1 / 13 + 1)
+    together = (cells["squares"][1] + apart) / (12 + 2 / 3)
+    own = cells["squares"][:2] / (cells["w"][:2] - 1)
+    variance = np.append(own, together)
+    assert_allclose(effect["cell_heterogeneity"].values[0] ** 2, variance, rtol=1e-12)
+    expected = np.sqrt(np.sum(cells["level"] ** 2 * variance / cells["w"]))
+    assert effect["effect_se"].values[0, 0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("n_bins", [1, 4])
+def test_groups_are_those_of_statsmodels(n_bins):
+    """Cells as dummies, each with many of the 300 groups: an effect is a contrast of their means."""
+    rng = np.random.default_rng(4)
+    x, group = rng.uniform(size=(1500, 1)), rng.integers(0, 300, 1500)
+    g = x + rng.normal(size=(1500, 1)) + 2 * rng.normal(size=300)[group, None]
+    local = local_of(x, g)
+    plain = rs.rhale(local, bins=rs.EqualWidthBins(n_bins))
+    effect = rs.std_error(plain, local, groups=group)
+    cells, cell = cells_of(effect, x, g)
+    design = (cell[:, None] == np.arange(len(cells))).astype(float)
+    fit = sm.OLS(g.ravel(), design).fit(cov_type="cluster", cov_kwds={"groups": group})
+    own = cells["bin"].values == np.arange(n_bins)[:, None]
+    loading = np.where(own, cells["level"].values, 0.0)
+    expected = np.sqrt(np.diag(loading @ fit.cov_params() @ loading.T))
+    assert_allclose(effect["effect_se"].values[0], expected, rtol=1e-9)
+    of_rows = rs.std_error(plain)["effect_se"].values[0]
+    assert (np.mean(expected / of_rows) > 1.5) == (n_bins == 1)  # five rows of a group, or one
+
+
+def test_bootstrap_agrees_where_rows_crowd():
+    """2000 replicates: a standard deviation errs by 1 / sqrt(4000) = 1.6 %."""
+    local = local_of(*rows(1500))
+    effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins([0, 0.2, 0.5, 1]), centering="start"))
+    boot = rs.bootstrap(local, effect, n_resamples=2000, rng=4)
+    for name, among in (("effect", slice(2)), ("curve", slice(1, 3))):
+        ratio = boot[name].std(("chain", "draw"), ddof=1) / effect[f"{name}_se"]
+        # Cells of 15 rows: 1 / 15 of a variance for what their numbers of rows vary, at most. In
+        # the last bin they have so few that either way has another estimate of the variance.
+        assert_allclose(ratio[0, among], 1, atol=0.035 + 4 * 0.016, err_msg=name)
+
+
+def test_the_curve_by_rows_is_biased_where_rows_crowd_and_by_cells_not():
+    """mu(z) = 6 z in one bin: the curve ends at 3, and by rows at 6 times the mean of x."""
+    ends = {"axis": [], "rows": []}
+    for seed in range(40):
+        x, g = rows(400, seed)
+        local = local_of(x, g - 2 * (1 + x))  # less the mean of the noise
+        low, high = x.min(), x.max()
+        for weighting, found in ends.items():
+            effect = rs.rhale(
+                local, bins=rs.EqualWidthBins(1), centering="start", weighting=weighting
+            )
+            found.append(effect["curve"].values[0, -1] - 3 * (high**2 - low**2))
+    error = np.std(ends["axis"], ddof=1) / np.sqrt(40)
+    assert abs(np.mean(ends["axis"])) < 3.5 * error
+    assert np.mean(ends["rows"]) < -1
+
+
+def test_a_gap_inside_a_bin():
+    """The curve is that of the heavier side, and the effect that of the part with rows."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(0, 1, 400), rng.uniform(3, 4, 100)])[:, None]
+    g = 2 * x + rng.normal(size=x.shape)
+    with pytest.warns(UserWarning, match=r"No rows inside a bin: 'x0' \(from 0\.99.* to 3\.0"):
+        effect = rs.rhale(local_of(x, g), bins=rs.GivenBins([0, 0.5, 4]), centering="start")
+    cells, _ = cells_of(effect, x, g)
+    empty = cells["w"] == 0
+    assert empty.sum() == 1
+    assert cells["width"][empty].item() > 1.9
+    second = cells[(cells["bin"] == 1) & ~empty]
+    expected = np.average(second["mean"], weights=second["width"])
+    assert effect["effect"].values[0, 1] == pytest.approx(expected)
+    first = cells[cells["bin"] == 0]
+    rise = np.sum(first["mean"] * first["width"])
+    assert_allclose(effect["curve"].values[0], [0, rise, np.nan], rtol=1e-12)
+    before = effect["cell_value"].values[0, cells.index[empty][0]]
+    assert np.isfinite(rs.predict(effect, [0.1, before], 0)).all()
+    assert np.isnan(rs.predict(effect, [2.0, 3.5], 0)).all()
