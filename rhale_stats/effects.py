@@ -226,8 +226,8 @@ def local_effects(
     the outer 1 % of rows at each end), or if derivatives by half the step differ by more than 5 %
     (root mean squares, beyond rounding). A rise within less than 1/4,096 of a window counts as a
     jump. Where the output does not jump, derivatives are not taken either if they miss more than
-    10 % of its change in wide gaps between rows, as beside a point mass at 0. With several outputs
-    one of them is enough. Precision is that of the type of
+    10 % of its change in wide gaps between rows, nor across a gap as `rhale` warns of, as beside a
+    point mass at 0. With several outputs one of them is enough. Precision is that of the type of
     the answers, of the coarser type that holds all of them (models that compute in single
     precision), or what noise in third differences shows.
 

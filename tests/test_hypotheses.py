@@ -188,7 +188,8 @@ def test_homogeneity_asks_for_the_rows_of_the_effect():
 
 def test_cells_of_derivatives_may_be_the_bins_as_well():
     """An effect changes along them, which is no heterogeneity."""
-    x = np.random.default_rng(0).uniform(-1, 1, (60, 2))
+    x = np.linspace(-1, 1, 15)
+    x = np.column_stack([x, np.random.default_rng(0).permutation(x)])
     local = rs.local_effects(lambda X: np.exp(X[:, 0]) + X[:, 1], x)
     effect = rs.rhale(local, bins=rs.EqualWidthBins(4))
     row = one_feature(effect, 0)

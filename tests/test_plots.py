@@ -1395,7 +1395,8 @@ class TestIntervalsAndBands:
         x = rng.uniform(0, 1, (300, 1))
         g = 20 * x - 4 + rng.normal(0, 0.4, (300, 1))
         local = rs.local_effects(None, x, jacobian=g)
-        known = rs.confband(rs.confint(rs.rhale(local, bins=rs.AdaptiveBins())), rng=0)
+        effect = rs.rhale(local, bins=rs.AdaptiveBins(), weighting="rows")
+        known = rs.confband(rs.confint(effect), rng=0)
         row = rs.schema.one_feature(known, 0)
         assert (row["slope"].values != 0).all()
         panel = plot_effect(known, 0)[0]
