@@ -24,8 +24,10 @@ WIDEST, LEAST_ROWS = 0.05, 3
 # freedom; of a squared difference of two neighbouring cells 2/3 count.
 FEW_ROWS, TOGETHER, OF_DIFFERENCE = 8, 12.0, 2 / 3
 # No rows between two neighbours this many times as far apart as those around them are, and by this
-# share of the inner range, is a gap. Among independent rows it has a probability of exp(-30).
-GAP_SPACINGS, GAP_SHARE = 30.0, 0.1
+# share of the inner range, is a gap. Beyond it are at least this share of the rows: tails thin out
+# by themselves, and fewer rows are apart only where they are so many inner ranges away, as coded
+# values are.
+GAP_SPACINGS, GAP_SHARE, GAP_ROWS, FAR_AWAY = 30.0, 0.1, 0.02, 10.0
 # Neighbours on each side from which the usual distance is taken.
 AROUND = 10
 
@@ -99,7 +101,7 @@ def nested_edges(
     order = np.argsort(x) if weight is not None else None
     x = np.sort(x) if order is None else x[order]
     running = np.arange(1.0, len(x) + 1) if order is None else np.cumsum(weight[order])  # type: ignore[index]
-    fixed = np.union1d(bins, gap_edges(x))
+    fixed = np.union1d(bins, gap_edges(x, running))
     fixed = fixed[(fixed >= bins[0]) & (fixed <= bins[-1])]
     first = np.searchsorted(x, fixed)
     first[-1] = len(x)
@@ -148,17 +150,25 @@ def _halved(x: FloatArray, rows: FloatArray, edges: FloatArray, widest: float) -
         edges = np.union1d(edges, _between(x[right - 1], x[right]))
 
 
-def gap_edges(x: FloatArray) -> FloatArray:
-    """Ends of the stretches without rows among sorted values; the first is next to its row."""
-    places = x[np.flatnonzero(np.diff(x, prepend=-np.inf))]
+def gap_edges(x: FloatArray, running: FloatArray | None = None) -> FloatArray:
+    """Ends of the stretches without rows among sorted values; the first is next to its row.
+
+    ``running`` are sums of the rows' weights up to each.
+    """
+    first = np.flatnonzero(np.diff(x, prepend=-np.inf))
+    places = x[first]
     if len(places) < AROUND:
         return np.zeros(0)
     # Of places, not of rows: repeated rows leave them alone.
     inner = places[int(0.99 * (len(places) - 1))] - places[int(np.ceil(0.01 * (len(places) - 1)))]
     apart = np.diff(places)
     wide = np.flatnonzero(apart > GAP_SHARE * inner) if inner > 0 else np.zeros(0, dtype=np.int64)
+    share = first / len(x) if running is None else np.append(0.0, running)[first] / running[-1]
     found = []
     for at in wide:
+        beyond = min(share[at + 1], 1 - share[at + 1])
+        if beyond < GAP_ROWS and apart[at] <= FAR_AWAY * inner:
+            continue
         sides = apart[max(at - AROUND, 0) : at], apart[at + 1 : at + 1 + AROUND]
         usual = max((side.mean() for side in sides if len(side) >= AROUND // 2), default=np.inf)
         if apart[at] > GAP_SPACINGS * usual:
