@@ -11,6 +11,7 @@ the calls that led to it; `engine` says what counts as a failure.
 from __future__ import annotations
 
 import os
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,6 +21,9 @@ from tests.fuzz import engine
 
 ASKED = int(os.environ.get("RHALE_STATS_FUZZ", "0"))
 NAMES = sorted(engine.FUNCTIONS)
+# A seed, not what hypothesis draws by itself: which calls follow depends on results, and those that
+# draw anew (``rng=None``) differ from run to run.
+SEEDS = st.integers(0, 2**32 - 1)
 fuzzing = settings(
     deadline=None,
     derandomize=not ASKED,
@@ -44,16 +48,16 @@ def test_every_function_has_the_door():
 
 
 @settings(fuzzing, max_examples=ASKED or 25)
-@given(st.randoms(use_true_random=False))
-def test_pipelines(random):
-    engine.pipeline(random)
+@given(SEEDS)
+def test_pipelines(seed):
+    engine.pipeline(Random(seed))
 
 
 @pytest.mark.parametrize("name", NAMES)
 @settings(fuzzing, max_examples=max(1, ASKED // 50))
-@given(random=st.randoms(use_true_random=False))
-def test_calls(name, random):
-    engine.one_call(name, random)
+@given(seed=SEEDS)
+def test_calls(name, seed):
+    engine.one_call(name, Random(seed))
 
 
 @pytest.mark.parametrize("name", [*NAMES, *sorted(engine.RULES)])
