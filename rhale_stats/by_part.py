@@ -188,6 +188,7 @@ def has_gaps(value: Any) -> bool:
     return (
         isinstance(value, xr.Dataset)
         and "n_missing" in value
+        and "x" in value  # effects of regions have rows, too: which region each is in
         and "obs" in value.dims
         and not _there(value).all()
     )

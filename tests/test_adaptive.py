@@ -392,27 +392,6 @@ def test_an_effect_with_lines_is_no_dense_truth(rng):
         rs.mae(effect, effect)
 
 
-@pytest.mark.parametrize("centering", ["mean", "start", "integral"])
-def test_an_estimate_is_a_truth_by_its_cells(rng, centering):
-    """The shares of its bins were taken for those of its cells, and their noise for none."""
-    x = rng.beta(3, 1, 20_000)
-    truth = rs.rhale(local_of(x, 9 * x), bins=rs.AdaptiveBins())
-    x = rng.beta(3, 1, 300)
-    effect = rs.rhale(local_of(x, 9 * x), bins=rs.AdaptiveBins(), centering=centering)
-    scores = rs.mae(effect, truth).isel(feature=0)
-    # The curve is 4.5 x^2: each sample has an interval of its own for it to be centred on.
-    assert 0 < scores["curve_max_error"] < 0.15
-    noisy = local_of(rng.uniform(size=20_000), rng.normal(size=20_000))
-    noisy = rs.rhale(noisy, bins=rs.GivenBins([0, 1]))
-    flat = rs.rhale(
-        local_of(rng.uniform(size=300), rng.normal(size=300)), bins=rs.EqualWidthBins(3)
-    )
-    raw, freed = (rs.mae(flat, true)["L_rho"].item() for true in (noisy, rs.std_error(noisy)))
-    # 400 cells of 50 rows: nothing but their noise, of variance 1/50, is between them.
-    assert_allclose(raw, np.sqrt(1 / 50), rtol=0.1)
-    assert freed < 0.05
-
-
 def test_jumps_are_not_seen_in_lines(rng):
     """f = 4.5 x^2 with rows that crowd: the change across the bin is that of the middle."""
     X = pd.DataFrame({"x": rng.beta(3, 1, 2000)})

@@ -53,6 +53,8 @@ def stand_in_for_rentals(path):
     table.to_csv(path, index=False)
 
 
+# The data of rand.md have a gap, which a warning says, and the page too.
+@pytest.mark.filterwarnings("ignore:The output moves in gaps:rhale_stats.JumpWarning")
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_code_runs_and_prints_what_is_shown(path, tmp_path, monkeypatch):
     """Where a document needs data that are not there its code runs on others, unseen."""
