@@ -1110,6 +1110,12 @@ def _influences(
         pieces = pieces._replace(mean=side.centres(fit.cells, block, every, g)[fit.cells.here])
         n_means = len(np.unique(block[every[there]]))
     sums = influence.row_sums(pieces, fit.curve, k, x[there], g[there], weight, unit, side.n_groups)
+    if not grouped and has_cells(row):
+        # Cells of few rows lose more of their spread to their means than the others: n / (n - 1)
+        # each, in place of one factor for all.
+        n = fit.cells.n_effective[fit.cells.here]
+        lost = np.sqrt(np.divide(n, n - 1, out=np.ones(len(n)), where=n > 1 + 1e-9))
+        sums, n_means = sums._replace(mean=sums.mean.multiply(lost[None, :]).tocsr()), 1
     return sums, np.unique(unit), n_means
 
 
