@@ -120,7 +120,8 @@ def bootstrap(
         not independent evidence of a small variance; ``min_obs`` of the rule is scaled with the
         effective number of rows.
     chains : int, default 4
-        Independent streams, so that ArviZ can compare them.
+        Independent streams, so that ArviZ can compare them: ``arviz.summary(boot)``, and with
+        ArviZ 1 ``arviz.summary(boot.reset_coords(drop=True))``.
     studentize : bool, default False
         Standard errors of every replicate as well, for studentised intervals. Not with ``rebin``,
         nor with linear bins and ``weighting="rows"``.

@@ -329,7 +329,7 @@ def test_a_model_that_answers_at_random_is_refused(X, rng, size):
         rs.ale(model, X)
 
 
-def test_a_network_in_training_mode_is_refused(X):
+def test_a_torch_network_in_training_mode_is_refused(X):
     torch = pytest.importorskip("torch")
     layers = [torch.nn.Linear(2, 8), torch.nn.ReLU(), torch.nn.Dropout(0.5), torch.nn.Linear(8, 1)]
     network = torch.nn.Sequential(*layers).double()
