@@ -620,7 +620,13 @@ def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
     """One feature of an effects Dataset, without the padding of its bins and edges."""
     position = feature_position(dataset, feature)
     counts = dataset["n_bins"]
-    n_bins = int(counts.isel(feature=position) if "feature" in counts.dims else counts)
+    counts = counts.isel(feature=position) if "feature" in counts.dims else counts
+    if counts.ndim:
+        raise ValueError(
+            f"The effect must be one at a time here; its bins are over {', '.join(map(str, counts.dims))} "
+            f"as well. Select one, as in .isel({counts.dims[0]}=0)."
+        )
+    n_bins = int(counts)
     bins, edges = slice(0, n_bins), slice(0, n_bins + 1 if n_bins else 0)
     cut = {"bin": bins, "bin_other": bins, "edge": edges, "edge_other": edges}
     if "cell_edge" in dataset.dims:
