@@ -622,9 +622,10 @@ def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
     counts = dataset["n_bins"]
     counts = counts.isel(feature=position) if "feature" in counts.dims else counts
     if counts.ndim:
+        over = ", ".join(map(str, counts.dims))
         raise ValueError(
-            f"The effect must be one at a time here; its bins are over {', '.join(map(str, counts.dims))} "
-            f"as well. Select one, as in .isel({counts.dims[0]}=0)."
+            f"The effect must be one at a time here; its bins are over {over} as well. Select one, "
+            f"as in .isel({counts.dims[0]}=0)."
         )
     n_bins = int(counts)
     bins, edges = slice(0, n_bins), slice(0, n_bins + 1 if n_bins else 0)
