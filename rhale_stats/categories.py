@@ -6,7 +6,6 @@ of both. Effects add up to a curve over levels, as those of bins do along an axi
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -490,14 +489,12 @@ def _labelled(
 ) -> xr.Dataset:
     """The Dataset of `level_effects`."""
     present = ~np.isnan(x)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)
-        effects = [
-            models.Differences(np.nanmean([up, down], axis=0)[there], error, "finite_difference")
-            if len(one.texts) > 1
-            else models.no_differences("finite_difference")
-            for one, (up, down, error), there in zip(levels, parts, present.T, strict=True)
-        ]
+    effects = [
+        models.Differences(_mean_of_known(up, down)[there], error, "finite_difference")
+        if len(one.texts) > 1
+        else models.no_differences("finite_difference")
+        for one, (up, down, error), there in zip(levels, parts, present.T, strict=True)
+    ]
     out = labelled(
         X,
         table,

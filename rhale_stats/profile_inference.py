@@ -18,7 +18,6 @@ from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.identity import check_boot_of
 from rhale_stats.profile_data import (
-    METHOD_NAMES,
     check_profile,
     is_nominal,
     one_profile,
@@ -469,8 +468,3 @@ def check_pairs(
     ):
         raise ValueError("paired must have the same weights; got others. Make both with one kind.")
     return a, b
-
-
-def names_of(profile: xr.Dataset) -> str:
-    """What the profile is called in print."""
-    return METHOD_NAMES[str(profile.attrs["method"])]

@@ -195,8 +195,10 @@ def moments_in(
     axis = binning.variable_axis(edges)
     found = sums.cell_moments(axis, x, g, weight, frequency=frequency)
     bin_of = binning.bin_index(bins, (edges[:-1] + edges[1:]) / 2)
-    within = sums.residual_moments(axis, np.arange(len(edges) - 1), found, x, g, weight)
+    places, products = sums.comoments(axis, found, x, g, weight)
     variance, degrees = _with_neighbours(found)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        x_variance, x_covariance = places / found.weight, products / found.weight
     return Cells(
         edges,
         bin_of,
@@ -207,8 +209,8 @@ def moments_in(
         variance,
         degrees,
         found.x_mean,
-        within.x_variance,
-        within.x_covariance,
+        x_variance,
+        x_covariance,
     )
 
 
