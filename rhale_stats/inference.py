@@ -964,7 +964,7 @@ def _bootstrap_intervals(row: xr.Dataset, boot: xr.Dataset, level: float, method
         if name != "heterogeneity" or method in ("percentile", "bca"):
             out[f"{name}_ci"] = intervals.of_replicates(draws, estimate, level, method, **more)
             continue
-        # On the log scale, on which the error hardly hangs on the size.
+        # On the log scale, on which the error hardly depends on the size.
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.where(draws > 0, np.log(draws), np.nan)
             if method == "studentized":

@@ -49,7 +49,7 @@ SEARCHING = (AdaptiveBins, BestEqualWidthBins, GreedyBins, OptimalBins)
 NUMERIC, CATEGORICAL = "numeric", "categorical"
 # Of rows that have no place: of weight 0, or with a missing value.
 NO_CELL = -1
-# What hangs on the rows alone, and so is the same for all outputs.
+# What depends on the rows alone, and so is the same for all outputs.
 SHARED = ("n_obs", "n_effective", "supported", "cell_a", "cell_b", "x_a", "x_b", "weight")
 
 Rules = BinRule | tuple[BinRule, BinRule]

@@ -312,7 +312,7 @@ def test_everything_works_with_rows_of_their_own(gaps):
     np.testing.assert_allclose(effect["curve_se"].sel(feature="b"), own["curve_se"][0], rtol=1e-6)
     boot = rs.bootstrap(local, effect, n_resamples=400, rng=0)
     spread = boot["curve"].std(("chain", "draw"))
-    # At its ends a curve hangs on cells of three rows, which one draw in twenty has none of.
+    # At its ends a curve depends on cells of three rows, which one draw in twenty has none of.
     inner = {"edge": slice(1, -1)}
     np.testing.assert_allclose(spread.isel(inner), effect["curve_se"].isel(inner), rtol=0.25)
     check = rs.check_unbiased(local, effect, rng=0)

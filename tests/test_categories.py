@@ -22,7 +22,7 @@ def table(n=400, seed=0, shares=SHARES):
     rng = np.random.default_rng(seed)
     c = rng.choice(LEVELS, n, p=shares)
     c[:4] = LEVELS
-    # Other columns hang on the level: the rows of two levels differ.
+    # Other columns depend on the level: the rows of two levels differ.
     x = rng.normal(size=n) + pd.Series(c).map(CONSTANTS).to_numpy() / 2
     frame = pd.DataFrame({"x": x, "c": pd.Categorical(c), "b": rng.random(n) > 0.3})
     return frame

@@ -644,7 +644,7 @@ def test_against_nothing_the_error_of_a_difference_is_that_of_the_curve(bins, ce
 @CENTERINGS
 @pytest.mark.parametrize("weighting", ["axis", "rows"])
 def test_a_paired_difference_is_the_effect_of_the_differences(centering, weighting):
-    """Cells hang on the feature alone, so that one curve is accumulated from g - h."""
+    """Cells depend on the feature alone, so that one curve is accumulated from g - h."""
     _, group, locals_ = pairs_of()
     options = {"bins": rs.GivenBins(EDGES), "centering": centering, "weighting": weighting}
     effects = [rs.rhale(local, **options) for local in locals_]

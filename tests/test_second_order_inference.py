@@ -44,7 +44,7 @@ def test_a_model_of_two_features_has_noise_from_places_only(rng):
     X = sample(rng, 400)
     found = rs.std_error(rs.ale2(lambda X: X[:, 0] * X[:, 1], X, (0, 1), bins=rs.QuantileBins(3)))
     assert (found["effect_se"].fillna(0) < 1e-14).all()
-    # Main effects and mean that are taken out hang on where the rows lie.
+    # Main effects and mean that are taken out depend on where the rows lie.
     assert float(found["surface_se"].max()) > 1e-3
 
 

@@ -240,7 +240,7 @@ def influences(
 
     Residuals are over the root of one less the part of its own fit that a row makes, as those of
     least squares are smaller than errors (MacKinnon and White 1985, HC2). NaN where the curve
-    hangs on one row alone.
+    depends on one row alone.
     """
     w = np.ones(len(residual)) if weight is None else weight
     share = _shares(basis, w)

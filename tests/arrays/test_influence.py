@@ -1,4 +1,4 @@
-"""How a curve hangs on bins and rows: derivatives by differences, closed forms, the jackknife."""
+"""How a curve depends on bins and rows: derivatives by differences, closed forms, the jackknife."""
 
 from __future__ import annotations
 
