@@ -22,10 +22,15 @@ from rhale_stats.bins import (
     QuantileBins,
 )
 from rhale_stats.collect import to_datatree
-from rhale_stats.effects import local_effects, predict, rhale
+from rhale_stats.effects import local_effects, rhale
+from rhale_stats.g_errors import std_error, vcov
+from rhale_stats.g_hypotheses import compare, wald_test
+from rhale_stats.g_intervals import confband, confint
+from rhale_stats.g_resampling import bootstrap
+from rhale_stats.g_tables import glance, summary, tidy
+from rhale_stats.g_values import predict
 from rhale_stats.h_statistics import h_statistic
-from rhale_stats.hypotheses import compare, equivalence_test, wald_test
-from rhale_stats.inference import confband, confint, std_error, vcov
+from rhale_stats.hypotheses import equivalence_test
 from rhale_stats.interactions import interaction_matrix
 from rhale_stats.method_comparison import compare_methods
 from rhale_stats.models import ModelError
@@ -45,13 +50,13 @@ from rhale_stats.profiles import ice, m_plot, pdp, shap_dependence
 from rhale_stats.region_plots import plot_interactions, plot_regions, plot_tree
 from rhale_stats.regional import all_regions, assign, regional_rhale, regions
 from rhale_stats.regional_comparisons import regional_ale, regional_pdp, regional_shap
-from rhale_stats.resampling import bootstrap, bootstrap_refit, folds
+from rhale_stats.resampling import bootstrap_refit, folds
 from rhale_stats.scoring import mae, mcse
 from rhale_stats.second_order import ale2
 from rhale_stats.second_order_plots import plot_h_statistics, plot_surface
 from rhale_stats.simulate import dense_truth
 from rhale_stats.sizes import effect_sizes
-from rhale_stats.summaries import augment, glance, summary, tidy
+from rhale_stats.summaries import augment
 from rhale_stats.unbiasedness import check_unbiased, debias, jump_check
 
 __all__ = [

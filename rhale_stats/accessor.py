@@ -12,11 +12,15 @@ from numpy.typing import ArrayLike
 from statsmodels.iolib.summary import Summary
 
 from rhale_stats import (
-    effects,
+    draws,
+    g_errors,
+    g_hypotheses,
+    g_intervals,
+    g_resampling,
+    g_tables,
+    g_values,
     hypotheses,
-    inference,
     plots,
-    resampling,
     scoring,
     sizes,
     summaries,
@@ -46,17 +50,17 @@ class RhaleAccessor:
         self, local: xr.Dataset | None = None, *, groups: ArrayLike | None = None
     ) -> xr.Dataset:
         """See `rhale_stats.std_error`."""
-        return inference.std_error(self._dataset, local, groups=groups)
+        return g_errors.std_error(self._dataset, local, groups=groups)
 
     def vcov(self, feature: str | int | None = None, *, of: str = "curve") -> xr.DataArray:
         """See `rhale_stats.vcov`."""
-        return inference.vcov(self._dataset, feature, of=of)
+        return g_errors.vcov(self._dataset, feature, of=of)
 
     def confint(
         self, boot: xr.Dataset | None = None, *, level: float = 0.95, method: str | None = None
     ) -> xr.Dataset:
         """See `rhale_stats.confint`."""
-        return inference.confint(self._dataset, boot, level=level, method=method)
+        return g_intervals.confint(self._dataset, boot, level=level, method=method)
 
     def confband(
         self,
@@ -66,7 +70,7 @@ class RhaleAccessor:
         rng: np.random.Generator | int | None = None,
     ) -> xr.Dataset:
         """See `rhale_stats.confband`."""
-        return inference.confband(self._dataset, level=level, n_draws=n_draws, rng=rng)
+        return g_intervals.confband(self._dataset, level=level, n_draws=n_draws, rng=rng)
 
     def bootstrap(
         self,
@@ -80,12 +84,12 @@ class RhaleAccessor:
         chains: int = 4,
         studentize: bool = False,
         statistic: Callable[[xr.Dataset], xr.Dataset | xr.DataArray] | None = None,
-        n_grid: int = resampling.GRID,
+        n_grid: int = draws.GRID,
         rng: np.random.Generator | int | None = None,
         progress: bool = True,
     ) -> xr.Dataset:
         """See `rhale_stats.bootstrap`."""
-        return resampling.bootstrap(
+        return g_resampling.bootstrap(
             local,
             self._dataset,
             n_resamples=n_resamples,
@@ -111,7 +115,7 @@ class RhaleAccessor:
         self, null: str = "zero", *, adjust: str = "holm", local: xr.Dataset | None = None
     ) -> xr.Dataset:
         """See `rhale_stats.wald_test`."""
-        return hypotheses.wald_test(self._dataset, null, adjust=adjust, local=local)
+        return g_hypotheses.wald_test(self._dataset, null, adjust=adjust, local=local)
 
     def equivalence_test(self, delta: float, *, adjust: str = "holm") -> xr.Dataset:
         """See `rhale_stats.equivalence_test`."""
@@ -129,7 +133,7 @@ class RhaleAccessor:
         adjust: str = "holm",
     ) -> xr.Dataset:
         """See `rhale_stats.compare`."""
-        return hypotheses.compare(
+        return g_hypotheses.compare(
             self._dataset,
             b,
             paired=paired,
@@ -169,19 +173,19 @@ class RhaleAccessor:
 
     def predict(self, x: Any, feature: str | int | None = None) -> xr.DataArray:
         """See `rhale_stats.predict`."""
-        return effects.predict(self._dataset, x, feature)
+        return g_values.predict(self._dataset, x, feature)
 
     def summary(self, feature: str | int | None = None, *, level: float = 0.95) -> Summary:
         """See `rhale_stats.summary`."""
-        return summaries.summary(self._dataset, feature, level=level)
+        return g_tables.summary(self._dataset, feature, level=level)
 
     def tidy(self, *, level: float = 0.95) -> pd.DataFrame:
         """See `rhale_stats.tidy`."""
-        return summaries.tidy(self._dataset, level=level)
+        return g_tables.tidy(self._dataset, level=level)
 
     def glance(self, *, level: float = 0.95) -> pd.DataFrame:
         """See `rhale_stats.glance`."""
-        return summaries.glance(self._dataset, level=level)
+        return g_tables.glance(self._dataset, level=level)
 
     def augment(self, local: xr.Dataset) -> pd.DataFrame:
         """See `rhale_stats.augment`."""

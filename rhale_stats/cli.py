@@ -38,12 +38,12 @@ from rhale_stats import studies
 from rhale_stats._version import __version__
 from rhale_stats.effects import local_effects, rhale
 from rhale_stats.files import check_folder, discard_unfinished, whole, write_netcdf
-from rhale_stats.inference import std_error
+from rhale_stats.g_errors import std_error
+from rhale_stats.g_tables import summary
 from rhale_stats.models import as_table
 from rhale_stats.plots import plot_effect, plot_effects
 from rhale_stats.studies import report
 from rhale_stats.studies.runner import one_line, print_warning
-from rhale_stats.summaries import summary
 
 PROGRAM = "rhale-stats"
 FAMILIES = {

@@ -16,7 +16,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
-from rhale_stats import models, probes, surface_data
+from rhale_stats import models, probes
 from rhale_stats.arrays import accumulate, binning
 from rhale_stats.arrays import cells as fine
 from rhale_stats.arrays import moments as sums
@@ -45,7 +45,6 @@ from rhale_stats.identity import (
     same_rows,
 )
 from rhale_stats.parallel import cpus
-from rhale_stats.profile_data import evaluate, is_profile
 from rhale_stats.schema import (
     EFFECT_UNITS,
     LINE_MOMENTS,
@@ -59,6 +58,7 @@ from rhale_stats.schema import (
     check_local,
     feature_names,
     feature_position,
+    given_feature,
     is_categorical,
     level_names,
     level_text,
@@ -1520,67 +1520,9 @@ def effects_of(
     )
 
 
-@checked
-@each_part
-def predict(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> xr.DataArray:
-    """Evaluate the curve of one feature, NaN outside the range of the rows; or a surface of two.
-
-    The curve is linear between the edges of the cells that it is accumulated from, math [7]. With
-    ``weighting="rows"`` these are the bins, and the curve is a parabola where the effect has a
-    slope. A surface is bilinear within a cell of numbers, and taken by level.
-
-    Parameters
-    ----------
-    effect : Dataset
-        What `rhale`, `pdp` or another profile returned, or `ale2`.
-    x : array_like or DataArray
-        Values of the feature, in its own units; of a categorical feature levels. Of a surface
-        those of both: a tuple of two, whose DataArrays go together by their dims, an array of two
-        columns, or a DataFrame with both features.
-    feature : str or int
-        Name or number; left out for a surface.
-
-    Returns
-    -------
-    DataArray
-        The curve at ``x``, in units of the output, centred as ``effect`` is. One-dimensional
-        ``x`` gets the dimension "grid" with coordinate ``x``; a DataArray keeps its dimensions.
-        Of a surface coordinates have the names of the features, and values in cells without rows
-        are NaN.
-
-    Raises
-    ------
-    KeyError
-        Unknown feature; a DataFrame without one of two.
-    TypeError
-        No feature, of something else than a surface.
-    ValueError
-        Unknown level; values of one feature, or a feature, for a surface.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import rhale_stats as rs
-    >>> X = np.random.default_rng(0).uniform(0, 1, (500, 1))
-    >>> local = rs.local_effects(lambda X: 3 * X[:, 0], X, features=0)
-    >>> effect = rs.rhale(local, centering="start")
-    >>> curve = rs.predict(effect, [0.2, 0.7], "x0")
-    >>> float((curve[1] - curve[0]).round(6))
-    1.5
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
-    >>> surface = rs.ale2(lambda X: X[:, 0] * X[:, 1], X, (0, 1))
-    >>> rs.predict(surface, ([0.8, -0.8], [0.5, 0.5])).round(1).values
-    array([ 0.4, -0.4])
-    """
-    if surface_data.is_surface(effect):
-        return surface_data.evaluate(effect, x, feature)
-    if feature is None:
-        raise TypeError(
-            "feature must be the name or number of one feature, as in predict(effect, x, 'dose'); "
-            "got None, which is for surfaces of ale2."
-        )
-    if is_profile(effect):
-        return evaluate(effect, x, feature)
+def predict(effect: xr.Dataset, x: Any, feature: str | int | None) -> xr.DataArray:
+    """`predict` of the curve of one feature."""
+    feature = given_feature(feature, "predict(effect, x, 'dose')")
     effect = check_effect(effect)
     row = one_feature(effect, feature)
     name = feature_names(effect)[feature_position(effect, feature)]

@@ -6,7 +6,7 @@ model is not asked again: the result holds what every row does to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,14 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from rhale_stats.adjustment import adjusted
 from rhale_stats.arrays import h_statistics as kernel
 from rhale_stats.arrays import intervals, resample
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.h_statistics import OTHER, SOURCE, STATISTICS, is_h_statistics, se_variable
-from rhale_stats.identity import check_boot_of, row_labels
+from rhale_stats.draws import Drawn, Resampling
+from rhale_stats.h_statistics import OTHER, SOURCE, STATISTICS, se_variable
+from rhale_stats.identity import OF_ESTIMATE, check_boot_of, estimate_fingerprint, row_labels
+from rhale_stats.kinds import H_STATISTICS
 from rhale_stats.schema import feature_names, software
 from rhale_stats.validate import aligned, check_choice, of_rows, row_codes, storable
 
@@ -31,11 +34,6 @@ NOT_WHOLE = (
     "found must be as h_statistic returned it, for a bootstrap; its answers give other statistics "
     "than it has. Select features after bootstrap(found)."
 )
-
-
-def is_h_difference(results: object) -> bool:
-    """Whether `compare` made this of two results of `h_statistic`."""
-    return isinstance(results, xr.Dataset) and results.attrs.get("method") == METHOD
 
 
 def _names(found: xr.Dataset) -> list[str]:
@@ -95,7 +93,7 @@ def _groups(groups: ArrayLike, *used: xr.Dataset) -> IntArray:
     return code
 
 
-def std_error(found: xr.Dataset, groups: ArrayLike | None) -> xr.Dataset:
+def std_error(found: xr.Dataset, _local: xr.Dataset | None, groups: ArrayLike | None) -> xr.Dataset:
     """`std_error` of H-statistics: those of rows come with them, those of groups are made here."""
     names = _names(found)
     if groups is None:
@@ -129,11 +127,11 @@ def _degrees(found: xr.Dataset) -> float:
     return float(w.sum() if _frequency(found) else w.sum() ** 2 / np.sum(w**2)) - 1
 
 
-def confint(found: xr.Dataset, boot: object, *, level: float, method: str | None) -> xr.Dataset:
+def confint(found: xr.Dataset, boot: object, level: float, method: str | None) -> xr.Dataset:
     """`confint` of H-statistics: ``h2_ci``, ``h2_overall_ci`` and so on, pointwise."""
     chosen = ("normal" if boot is None else "percentile") if method is None else method
     check_choice("method", chosen, METHODS)
-    found = std_error(found, None) if "h2_se" not in found else found
+    found = std_error(found, None, None) if "h2_se" not in found else found
     names = _names(found)
     if chosen != "normal":
         boot = _check_boot(found, boot, chosen)
@@ -217,6 +215,26 @@ def check_answers(found: xr.Dataset) -> None:
             "found must hold the answers of the model for a bootstrap; this one has none. Make it "
             "with h_statistic(..., keep_answers=True)."
         )
+
+
+def bootstrap(found: xr.Dataset, effect: object, asked: Resampling) -> Drawn:
+    """`bootstrap` of H-statistics, from the answers kept with them."""
+    asked.refuse_choices_of_bins()
+    if effect is not None:
+        raise ValueError(
+            "bootstrap of H-statistics takes what h_statistic returned alone: bootstrap(found)."
+        )
+    check_answers(found)
+    weight, frequency = weight_and_kind(found)
+    groups, strata = (
+        None if given is None else by_row(given, name, found)
+        for given, name in ((asked.groups, "groups"), (asked.strata, "strata"))
+    )
+    asked = asked._replace(groups=groups, strata=strata)
+    units = asked.units(len(weight), weight if frequency else None, used_rows(found), None)
+    drawn = replicates(found, asked.scheme, units, asked.seeds)
+    of_estimate = estimate_fingerprint(found, [name for name in STATISTICS if name in found])
+    return Drawn(drawn, units, found, {OF_ESTIMATE: of_estimate})
 
 
 def replicates(
@@ -305,7 +323,8 @@ def compare(
     paired: tuple[xr.Dataset, xr.Dataset] | None,
     groups: ArrayLike | None,
     level: float,
-    adjusted: Callable[[FloatArray], FloatArray],
+    _n_draws: int,
+    _rng: object,
     adjust: str,
 ) -> xr.Dataset:
     """`compare` of H-statistics: differences, a less b, with the rows of one table as pairs."""
@@ -323,7 +342,7 @@ def compare(
     if pairs:
         error, degrees, source = _paired_errors(a, b, names, groups)
     else:
-        a, b = (one if "h2_se" in one else std_error(one, None) for one in (a, b))
+        a, b = (one if "h2_se" in one else std_error(one, None, None) for one in (a, b))
         error = {name: np.hypot(a[f"{name}_se"].values, b[f"{name}_se"].values) for name in names}
         degrees, source = min(_degrees(a), _degrees(b)), "rows against rows, independent"
     quantile = float(intervals.student(level, np.array(degrees)))
@@ -356,7 +375,7 @@ def compare(
             f"{name}_p_value": (dims, p_value, {"long_name": f"P of no {text}", "units": "1"}),
             f"{name}_p_value_adjusted": (
                 dims,
-                _adjusted(p_value, adjusted),
+                _adjusted(p_value, adjust),
                 {"long_name": f"P of no {text}, adjusted", "units": "1", "adjust": adjust},
             ),
         }  # fmt: skip
@@ -391,7 +410,7 @@ def _rounding(a: xr.Dataset, b: xr.Dataset, name: str) -> FloatArray:
 def _comparable(a: object, b: object) -> tuple[xr.Dataset, xr.Dataset]:
     """Both, features in one order; refused unless they are of the same kind and features."""
     for name, one in (("a", a), ("b", b)):
-        if not is_h_statistics(one):
+        if not H_STATISTICS.holds(one):
             raise ValueError(
                 f"a and b must both be what h_statistic(model, X) returned; {name} is not."
             )
@@ -414,7 +433,9 @@ def _comparable(a: object, b: object) -> tuple[xr.Dataset, xr.Dataset]:
 
 def _check_paired(paired: object, a: xr.Dataset, b: xr.Dataset) -> None:
     """Refuse pairs that cannot be."""
-    if not (isinstance(paired, tuple) and len(paired) == 2 and all(map(is_h_statistics, paired))):
+    if not (
+        isinstance(paired, tuple) and len(paired) == 2 and all(map(H_STATISTICS.holds, paired))
+    ):
         raise TypeError("paired must be (a, b) for H-statistics, which have their rows with them.")
     totals = [int(one.attrs["n_rows_total"]) for one in (a, b)]
     if totals[0] != totals[1]:
@@ -467,11 +488,11 @@ def _paired_errors(
     return error, degrees, source
 
 
-def _adjusted(p_value: FloatArray, adjusted: Callable[[FloatArray], FloatArray]) -> FloatArray:
+def _adjusted(p_value: FloatArray, adjust: str) -> FloatArray:
     """P-values adjusted over features, or over pairs, each of which counts once."""
     if p_value.ndim < 2:
-        return adjusted(np.atleast_1d(p_value)).reshape(p_value.shape)
+        return adjusted(np.atleast_1d(p_value), adjust).reshape(p_value.shape)
     out = np.full(p_value.shape, np.nan)
     j, k = np.triu_indices(len(p_value), 1)
-    out[j, k] = out[k, j] = adjusted(p_value[j, k])
+    out[j, k] = out[k, j] = adjusted(p_value[j, k], adjust)
     return out

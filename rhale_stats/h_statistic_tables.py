@@ -46,7 +46,7 @@ def with_intervals(found: xr.Dataset, level: float) -> xr.Dataset:
         return found
     if kept_interval(found, "h2", level) is not None:
         return found
-    return confint(found, None, level=level, method="normal")
+    return confint(found, None, level, "normal")
 
 
 def share(value: Any) -> Any:
@@ -117,7 +117,7 @@ def glance(found: xr.Dataset, level: float = 0.95) -> pd.DataFrame:
     return frame if frame["reason"].any() else frame.drop(columns="reason")
 
 
-def tidy_difference(compared: xr.Dataset) -> pd.DataFrame:
+def tidy_difference(compared: xr.Dataset, _level: float) -> pd.DataFrame:
     """Two results beside each other: a line a statistic, of all, of features and of pairs."""
     frames = []
     for kind, suffix in ((ALL, ""), (OVERALL, "_overall"), (PAIR, "_pairwise")):

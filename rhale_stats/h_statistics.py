@@ -62,11 +62,6 @@ HELD_BYTES, KEPT_BYTES = 1 << 30, 1 << 26
 SOURCE = "rows"
 
 
-def is_h_statistics(results: object) -> bool:
-    """Whether `h_statistic` returned this."""
-    return isinstance(results, xr.Dataset) and results.attrs.get("method") == METHOD
-
-
 @checked
 def h_statistic(
     model: models.Model,

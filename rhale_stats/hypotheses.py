@@ -10,7 +10,8 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, stats
 
-from rhale_stats import h_statistic_inference, meaning, profile_inference, second_order_tests
+from rhale_stats import meaning
+from rhale_stats.adjustment import ADJUSTMENTS
 from rhale_stats.arrays import accumulate, bin_error, influence, intervals
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -25,13 +26,10 @@ from rhale_stats.effects import (
     own_columns,
     resolution,
 )
-from rhale_stats.h_statistics import is_h_statistics
 from rhale_stats.identity import check_same_output, row_labels
 from rhale_stats.inference import (
-    ADJUSTMENTS,
     Clusters,
     Fit,
-    adjusted,
     bin_degrees,
     fit_of,
     has_covariance,
@@ -40,9 +38,7 @@ from rhale_stats.inference import (
     rows_of_feature,
     with_std_error,
 )
-from rhale_stats.profile_data import is_profile
 from rhale_stats.schema import (
-    OUTPUT_UNITS,
     check_effect,
     check_local,
     feature_names,
@@ -53,11 +49,16 @@ from rhale_stats.schema import (
     methods_of,
     one_feature,
     slopes,
-    software,
 )
-from rhale_stats.seeds import seeded
-from rhale_stats.surface_data import is_surface
-from rhale_stats.validate import check_choice, check_count, check_level, checked, row_codes, warn
+from rhale_stats.tests_of import (
+    CONSTANT,
+    Difference,
+    difference_of,
+    labelled_differences,
+    labelled_test,
+    no_difference,
+)
+from rhale_stats.validate import check_choice, checked, row_codes, warn
 
 NULLS = {
     "zero": "all effects are 0",
@@ -67,10 +68,7 @@ NULLS = {
 # Rules whose cells are the bins.
 FIXED_RULES = ("EqualWidthBins", "QuantileBins", "GivenBins")
 # Why there is no p-value.
-CONSTANT = "the feature is constant"
 APART = "no value of the feature is in the range of both"
-NO_ERROR = "the difference has no standard error at some points"
-EXACT = "both curves differ between samples by numerical error only, so there is no sampling error"
 FEW_GROUPS = "too few groups for that many effects: no degree of freedom is left"
 BIN_ERROR = (
     "the effect may change within the bins, which spreads local effects as well; pass the rows: "
@@ -83,109 +81,13 @@ PAIRED = (("paired[0]", "a"), ("paired[1]", "b"))
 QUARTERS = np.array([0.25, 0.5, 0.75])
 
 
-@checked
-@each_part
-def wald_test(
-    effect: xr.Dataset,
-    null: str = "zero",
-    *,
-    adjust: str = "holm",
-    local: xr.Dataset | None = None,
-) -> xr.Dataset:
-    r"""Test of the effects of every feature.
-
-    Parameters
-    ----------
-    effect : Dataset
-        What `rhale` or `std_error` returned; where that was given groups, they are respected. Or
-        `ale2`.
-    null : {"zero", "constant", "homogeneous"}
-        "zero": the effects of all bins, and slopes in them, are 0. "constant": all effects are
-        equal and without slopes, a straight line. "homogeneous": all rows have the same effect at a
-        given value of the feature, as in an additive model. Of a surface "zero" is no interaction
-        on average (all second differences are 0) and "homogeneous" none that depends on other
-        features; "constant" is for effects.
-    adjust : str, default "holm"
-        Adjustment of the p-values over features, as in `check_unbiased`.
-    local : Dataset, optional
-        What ``effect`` was made from, for "homogeneous": within a bin, local effects also differ
-        because the effect itself changes along the bin, and only the rows can tell the two apart.
-
-    Returns
-    -------
-    Dataset
-        Over (feature): ``statistic``, ``df``, ``p_value``, ``p_value_adjusted`` and ``reason``,
-        which says why a p-value is NaN and is empty otherwise; the null and the source of
-        uncertainty are in the attributes. `tidy` and `summary` take it. Of a surface one feature,
-        "a:b".
-
-    Raises
-    ------
-    ValueError
-        Unknown ``null`` or ``adjust``; an effect without the moments of standard errors; ``local``
-        with another null, or one that ``effect`` was not made from.
-
-    Notes
-    -----
-    A p-value is about the sampling of rows: the model is taken as given. It is NaN, with a reason,
-    where no degree of freedom is left (a single bin cannot be unequal), where local effects differ
-    by their numerical error only, and of "constant" where levels have no order of their own.
-
-    "zero": each effect over its standard error is brought from Student's t to the normal
-    distribution with the same p-value; the sum of squares is chi-squared with as many degrees of
-    freedom as there are bins, and slopes. The plain Wald statistic is too large in small bins: with
-    20 bins of 25 rows it rejects 8 % at 5 %. A bin without any spread takes that of the other bins.
-    "constant": the same of deviations from the weighted mean (Alexander and Govern 1994), with one
-    degree of freedom less. With groups the Wald statistic of effects and slopes is compared with F,
-    with one degree of freedom less than groups; with 200 rows in 40 groups and two linear bins of
-    four it rejects 8 % at 5 %, with 1000 rows in 100 groups 5 %.
-
-    "homogeneous": where no bin has a spread beyond numerical error the p-value is 1. Steps between
-    levels, and slopes across cells that are the bins, have no spread but that of the rows: any
-    refutes the null, and the p-value is 0. Elsewhere rows are put in order of the feature, in
-    triples of neighbours. The two differences within a triple have a mean product of minus the
-    variance of local effects at a value of the feature; an effect that changes smoothly along the
-    feature, or jumps, does not make it negative. ``statistic`` is Student's t of that mean,
-    ``p_value`` its upper tail and ``df`` the number of triples less one.
-
-    Of a surface "zero" is about the means of second differences in the cells: the sum of their
-    squares, times the weight of their rows, is compared with its distribution when rows change
-    their signs at random, by a chi-square with the same mean and variance (Brunner, Dette and Munk
-    1997); ``df`` need not be a whole number. Normal scores would reject far too often in cells of a
-    few rows, which surfaces have. Cells of one row are left out. Rejection at 5 % by simulation is
-    in math [59]. Second differences that are 0 up to rounding in all rows, as in an additive model,
-    are not tested.
-
-    References
-    ----------
-    Alexander and Govern (1994), *Journal of Educational Statistics* 19, 91-101. Brunner, Dette and
-    Munk (1997), *Box-type approximations in nonparametric factorial designs*, JASA 92, 1494-1502.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import rhale_stats as rs
-    >>> X = np.random.default_rng(1).uniform(-1, 1, (500, 2))
-    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
-    >>> test = rs.wald_test(rs.rhale(local, bins=rs.EqualWidthBins(5)))
-    >>> test["df"].values, test["p_value"].round(2).values
-    (array([5., 5.]), array([0.  , 0.16]))
-    """
+def wald_test(effect: xr.Dataset, null: str, adjust: str, local: xr.Dataset | None) -> xr.Dataset:
+    """`wald_test` of effects in bins, a line a feature."""
     check_choice("null", null, tuple(NULLS))
-    check_choice("adjust", adjust, ADJUSTMENTS)
-    if local is not None and (null != "homogeneous" or is_surface(effect)):
+    if local is not None and null != "homogeneous":
         raise ValueError(
             f"local must be None but for null 'homogeneous' of effects in bins; got local with "
-            f"null {null!r}{' of a surface' if is_surface(effect) else ''}. Leave it out."
-        )
-    if is_surface(effect):
-        return _test(
-            second_order_tests.of_pair(effect),
-            second_order_tests.wald(effect, null),
-            adjust,
-            null=second_order_tests.NULLS[null],
-            source="rows",
-            test=f"wald_test, null {null!r}",
+            f"null {null!r}. Leave it out."
         )
     effect = check_effect(effect)
     names = feature_names(effect)
@@ -197,7 +99,7 @@ def wald_test(
     else:
         effect = with_std_error(effect)
         rows = [_equal(one_feature(effect, name), null) for name in names]
-    return _test(
+    return labelled_test(
         effect,
         _by_name(rows),
         adjust,
@@ -235,40 +137,6 @@ def _equal(row: xr.Dataset, null: str) -> _Wald:
     if "n_groups" in row.attrs:
         return _grouped(row, null)
     return _correlated(row, null) if is_categorical(row) else _sum_of_squares(row, null)
-
-
-def _test(
-    effect: xr.Dataset, values: dict[str, Any], adjust: str, **facts: str | float
-) -> xr.Dataset:
-    """Results of a test, over features; ``reason`` says why there is no p-value."""
-    names = {
-        "statistic": "test statistic",
-        "df": "degrees of freedom",
-        "p_value": "p-value",
-        "p_value_adjusted": "p-value, adjusted over features",
-        "reason": "why there is no p-value",
-    }
-    nothing = np.full(len(values["p_value"]), "")
-    values = {"reason": nothing} | values
-    values = values | {"p_value_adjusted": adjusted(values["p_value"], adjust)}
-    return xr.Dataset(
-        {
-            name: ("feature", values[name], {"long_name": names.get(name, name), "units": "1"})
-            for name in (*(name for name in values if name != "reason"), "reason")
-        },
-        {"feature": effect["feature"], "feature_kind": effect["feature_kind"]},
-        {
-            "method": "test",
-            "adjust": adjust,
-            **facts,
-            "output_name": effect.attrs.get("output_name", "output"),
-            "output_units": effect.attrs.get("output_units", ""),
-            "bin_rule": effect.attrs.get("bin_rule", "unknown"),
-            "bin_parameters": effect.attrs.get("bin_parameters", ""),
-            "n_rows": effect.attrs.get("n_rows", 0),
-            "software": software(),
-        },
-    )
 
 
 def _sum_of_squares(row: xr.Dataset, null: str) -> _Wald:
@@ -443,7 +311,7 @@ def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") 
     for number in range(effect.sizes["feature"]):
         row = one_feature(effect, number)
         rows.append(_small(row, delta) if row.sizes["bin"] else _Wald(reason=CONSTANT))
-    return _test(
+    return labelled_test(
         effect,
         _by_name(rows),
         adjust,
@@ -495,131 +363,17 @@ def _noise_in_the_middle(row: xr.Dataset) -> accumulate.Noise:
     return accumulate.Noise(row["effect_se"].values ** 2, shared, noise.slope)
 
 
-@checked
-@seeded
-@each_part
 def compare(
     a: xr.Dataset,
     b: xr.Dataset,
-    *,
-    paired: tuple[xr.Dataset, xr.Dataset] | None = None,
-    groups: ArrayLike | None = None,
-    level: float = 0.95,
-    n_draws: int = 20_000,
-    rng: np.random.Generator | int | None = None,
-    adjust: str = "holm",
+    paired: tuple[xr.Dataset, xr.Dataset] | None,
+    groups: ArrayLike | None,
+    level: float,
+    n_draws: int,
+    rng: Any,
+    adjust: str,
 ) -> xr.Dataset:
-    r"""Difference of two curves with its band, and a test of no difference anywhere.
-
-    Two models, two groups of rows, train against test: effects of the same features, perhaps in
-    other bins.
-
-    Parameters
-    ----------
-    a, b : Dataset
-        What `rhale` or `std_error` returned, with one centring; features that both have are
-        compared. Or two profiles of one kind on one grid; of `m_plot` in the same bins. Or two
-        surfaces of `ale2` in the same cells, which ``bins=GivenBins(...)`` makes; theirs are pairs
-        of rows where both have the same ones, by their labels, values, places and weights. Or two
-        results of `h_statistic` of one kind for the same features.
-    paired : tuple of two Datasets, optional
-        The local effects, or of partial dependence what `ice` returned, or M-plots and SHAP
-        dependence themselves, (a, b): the rows of ``a`` and of ``b`` where these
-        are of the same rows in the same order (two models on one table): their errors go together.
-        Without it the rows are independent. H-statistics know the rows of their table: of the
-        same table they are paired, whether the same rows were drawn or not; ``paired=(a, b)`` says
-        so where features of the table differ.
-    groups : array_like of shape (n_rows,), optional
-        With ``paired``: pairs of one group depend on each other. Without it, groups that
-        `std_error` was given for ``a`` or ``b`` are respected.
-    level : float, default 0.95
-        Of intervals and band.
-    n_draws, rng
-        As in `confband`.
-    adjust : str, default "holm"
-        Adjustment of the p-values over features.
-
-    Returns
-    -------
-    Dataset
-        Over (feature, grid), the edges of both within the range of both and, where one of them
-        has a linear bin, the quarters between: ``difference`` (a less b), ``difference_se``,
-        ``difference_ci`` and ``difference_band`` (with ci_bound) at ``grid_value``. Over (feature):
-        ``statistic``, the largest |difference| over its standard error, ``p_value`` of no
-        difference, ``p_value_adjusted``. NaN, with a warning, for a feature without a range that
-        both have. Of H-statistics, for each of ``h2``, ``h2_overall``, ``h2_pairwise``, ``h`` and
-        so on: ``h2_difference``, ``h2_difference_se``, ``h2_difference_ci``, ``h2_p_value`` and
-        ``h2_p_value_adjusted`` (over features, or over pairs), math [62].
-
-        Of surfaces ``difference`` and what belongs to it are over (edge_a, edge_b), and in cells
-        there are ``second_effect_difference``, its standard error and interval. ``statistic`` is
-        the largest normal score over the corners, and ``cell_statistic`` and ``cell_p_value`` are
-        of the cells. `plot_surface` draws it.
-
-    Raises
-    ------
-    ValueError
-        No common feature, other centrings, no common range of any feature, pairs of other rows,
-        effects by groups in pairs without ``groups``, ``groups`` without pairs. Surfaces in
-        other cells, of other features, or of the same rows with other weights.
-
-    Notes
-    -----
-    A centred surface depends on the joint distribution of the two features, so two samples can
-    differ for that reason alone. Second differences of cells do not, provided the other features
-    have the same conditional distribution given the two.
-
-    Math [27] and [31]: the statistic is compared with the largest of as many normal errors with the
-    covariance of the difference. Models and bins are taken as given: a small p-value says that
-    these two models differ on average over the rows, not that refitted models would. It is NaN,
-    with a ``reason``, where the difference has no standard error.
-
-    The evaluation points are the edges of the bins of both curves, and three quarters between two
-    edges where either curve bends between them (linear bins, or several cells). A straight line
-    between quarters misses a sixteenth of the bulge of a parabola. The points depend on the edges
-    only: data-driven points, such as the extremum of the estimated difference, would inflate the
-    type I error (math [31]).
-
-    Degrees of freedom are those of Welch and Satterthwaite at every point; of pairs the smaller of
-    the two curves'. Band and test take the smallest of all points.
-
-    Pairs may have weights. Precision weights may differ between the two; frequencies count pairs
-    and are the same in both, unless pairs are in groups. The influences of a pair, or the sums of a
-    group, are multiplied by the root of the factor of `std_error` for groups.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import rhale_stats as rs
-    >>> effects = []
-    >>> for seed in (2, 3):
-    ...     X = np.random.default_rng(seed).uniform(-1, 1, (500, 2))
-    ...     local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
-    ...     effects.append(rs.rhale(local, bins=rs.EqualWidthBins(5)))
-    >>> rs.compare(*effects, rng=0)["p_value"].round(1).values
-    array([0.6, 0.6])
-    """
-    check_level(level)
-    check_count("n_draws", n_draws, 1)
-    check_choice("adjust", adjust, ADJUSTMENTS)
-    if is_h_statistics(a) or is_h_statistics(b):
-        return h_statistic_inference.compare(
-            a, b, paired, groups, level, lambda p: adjusted(p, adjust), adjust
-        )
-    if is_profile(a) and is_profile(b):
-        return _compare_profiles(a, b, paired, groups, level, n_draws, rng, adjust)
-    if is_surface(a) and is_surface(b):
-        pair = second_order_tests.compared(a, b, paired, groups, level, n_draws, rng)
-        tested = _test(
-            second_order_tests.of_pair(a),
-            pair.values,
-            adjust,
-            null="no difference between the surfaces",
-            source=pair.source,
-            test="compare, largest standardised difference",
-            centering=str(a.attrs["centering"]),
-        )
-        return tested.assign(pair.variables).assign_coords(pair.coords).assign_attrs(pair.attrs)
+    """`compare` of the curves of effects in bins, feature by feature."""
     a, b = check_effect(a, "a"), check_effect(b, "b")
     if a.attrs["centering"] != b.attrs["centering"]:
         raise ValueError(
@@ -645,7 +399,7 @@ def compare(
     for name, stream in zip(names, streams, strict=True):
         rows = one_feature(a, name), one_feature(b, name)
         if not (rows[0].sizes["bin"] and rows[1].sizes["bin"]):
-            found.append(_nothing(CONSTANT))
+            found.append(no_difference(CONSTANT))
             continue
         _check_same_levels(rows)
         fits = fit_of(rows[0]), fit_of(rows[1])
@@ -653,7 +407,7 @@ def compare(
         if len(z):
             found.append(_difference(rows, fits, z, pairs, level, n_draws, stream))
         else:
-            found.append(_nothing(APART))
+            found.append(no_difference(APART))
             apart.append(name)
     if apart:
         without = ", ".join(repr(name) for name in apart)
@@ -664,87 +418,7 @@ def compare(
             )
         warn(f"No value in both a and b: {without}. Their difference is NaN.")
     source = _independent(a, b) if pairs is None else pairs.source
-    return _labelled(found, a, b, names, source, level, adjust)
-
-
-def _labelled(
-    found: Sequence[_Difference],
-    a: xr.Dataset,
-    b: xr.Dataset,
-    names: list[str],
-    source: str,
-    level: float,
-    adjust: str,
-) -> xr.Dataset:
-    """Differences of all features, with the tests."""
-    n_grid = max(len(one.grid_value) for one in found)
-
-    def padded(name: str) -> FloatArray:
-        parts = [getattr(one, name) for one in found]
-        out = np.full((len(found), n_grid, *parts[0].shape[1:]), np.nan)
-        for number, part in enumerate(parts):
-            out[number, : len(part)] = part
-        return out
-
-    tested = _test(
-        a.sel(feature=names),
-        {
-            "statistic": np.array([one.statistic for one in found]),
-            "p_value": np.array([one.p_value for one in found]),
-            "reason": np.array([one.reason for one in found]),
-        },
-        adjust,
-        null="no difference between the curves",
-        source=source,
-        test="compare, largest standardised difference",
-        centering=str(a.attrs["centering"]),
-    )
-    facts: dict[str, str | float] = {"units": OUTPUT_UNITS, "target": "difference of the curves"}
-    interval = {**facts, "source": source, "ci_prob": level, "ci_kind": "confidence"}
-    of_two = {
-        f"region_of_{side}": str(one["region_rule"].values)
-        for side, one in (("a", a), ("b", b))
-        if "region_rule" in one.coords
-    }
-    if len(set(of_two.values())) > 1:
-        # Of neither region: what says so would be wrong.
-        tested = tested.drop_vars(
-            [name for name in tested.coords if str(name).startswith("region")]
-        )
-    return (
-        tested.assign_attrs(of_two)
-        .assign(
-            difference=(
-                ("feature", "grid"),
-                padded("difference"),
-                {"long_name": "a less b", **facts},
-            ),
-            difference_se=(
-                ("feature", "grid"),
-                padded("difference_se"),
-                {"long_name": "standard error of a less b", **facts},
-            ),
-            difference_ci=(
-                ("feature", "grid", "ci_bound"),
-                padded("difference_ci"),
-                {"long_name": "confidence interval of a less b", "kind": "pointwise", **interval},
-            ),
-            difference_band=(
-                ("feature", "grid", "ci_bound"),
-                padded("difference_band"),
-                {"long_name": "band of a less b", "kind": "simultaneous over the axis", **interval},
-            ),
-        )
-        .assign_coords(
-            grid_value=(
-                ("feature", "grid"),
-                padded("grid_value"),
-                {"long_name": "point of the grid"},
-            ),
-            ci_bound=("ci_bound", ["lower", "upper"]),
-            feature_units=("feature", a.sel(feature=names)["feature_units"].values),
-        )
-    )
+    return labelled_differences(found, a, b, names, source, level, adjust)
 
 
 def _check_same_levels(rows: tuple[xr.Dataset, xr.Dataset]) -> None:
@@ -757,24 +431,6 @@ def _check_same_levels(rows: tuple[xr.Dataset, xr.Dataset]) -> None:
             f"a and b must have the same levels of feature {name!r} in the same order; got "
             f"{texts[0]} and {texts[1]}. Give both one order, as in order={{{name!r}: [...]}}."
         )
-
-
-class _Difference(NamedTuple):
-    """Two curves of one feature compared, by the names of the results."""
-
-    grid_value: FloatArray
-    difference: FloatArray
-    difference_se: FloatArray
-    difference_ci: FloatArray
-    difference_band: FloatArray
-    statistic: float
-    p_value: float
-    reason: str
-
-
-def _nothing(reason: str) -> _Difference:
-    none, bounds = np.full(0, np.nan), np.full((0, 2), np.nan)
-    return _Difference(none, none, none, bounds, bounds, np.nan, np.nan, reason)
 
 
 def _independent(a: xr.Dataset, b: xr.Dataset) -> str:
@@ -809,7 +465,7 @@ def _difference(
     level: float,
     n_draws: int,
     rng: np.random.Generator,
-) -> _Difference:
+) -> Difference:
     """One feature: the difference at points within the range of both."""
     values = [accumulate.curve_at(fit.pieces.edges, fit.curve, fit.pieces.slope, z) for fit in fits]
     if pairs is None:
@@ -828,88 +484,7 @@ def _difference(
         else np.minimum(*own)
     )
     least = sum(meaning.least_effect(row) for row in rows) * float(np.ptp(z))
-    return _of_values(z, (values[0], values[1]), covariance, degrees, level, n_draws, rng, least)
-
-
-def _of_values(
-    z: FloatArray,
-    values: tuple[FloatArray, FloatArray],
-    covariance: FloatArray,
-    degrees: FloatArray,
-    level: float,
-    n_draws: int,
-    rng: np.random.Generator,
-    least: float = 0.0,
-) -> _Difference:
-    """The difference of two curves at points, with the covariance of its error.
-
-    ``degrees`` are of freedom, at every point; band and test take the smallest of them. Up to
-    ``least`` there is nothing but numerical error.
-    """
-    difference = values[0] - values[1]
-    se = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    fewest = float(np.min(degrees[degrees > 0], initial=np.inf))
-    quantile = intervals.largest_deviation(covariance, level, fewest, n_draws, rng)
-    # Where nothing is estimated, as at the start, no difference is no deviation.
-    least = max(least, 1e-12 * float(np.abs(np.array(values)).max(initial=0.0)))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        scaled = np.where(np.abs(difference) <= least, 0.0, np.abs(difference) / se)
-    statistic, reason = float(scaled.max()), ""
-    if np.isnan(statistic):
-        reason = NO_ERROR
-    elif statistic > 0 and (se <= least).all():
-        statistic, reason = float("nan"), EXACT
-    return _Difference(
-        z,
-        difference,
-        se,
-        intervals.around(difference, intervals.student(level, degrees) * se),
-        intervals.around(difference, quantile * se),
-        statistic,
-        intervals.largest_deviation_pvalue(covariance, statistic, fewest, n_draws, rng),
-        reason,
-    )
-
-
-def _compare_profiles(
-    a: xr.Dataset,
-    b: xr.Dataset,
-    paired: tuple[xr.Dataset, xr.Dataset] | None,
-    groups: ArrayLike | None,
-    level: float,
-    n_draws: int,
-    rng: np.random.Generator | int | None,
-    adjust: str,
-) -> xr.Dataset:
-    """`compare` of two profiles on one grid, which may be paired by their ICE curves."""
-    a, b = profile_inference.with_errors(a, "a"), profile_inference.with_errors(b, "b")
-    for name in ("centering", "method"):
-        kinds = [str(one.attrs[name]).replace("ice", "pdp") for one in (a, b)]
-        if kinds[0] != kinds[1]:
-            raise ValueError(
-                f"a and b must have one {name}; got {kinds[0]!r} and {kinds[1]!r}. Make them with "
-                f"one."
-            )
-    if groups is not None:
-        raise ValueError("groups must be None for profiles, whose rows are independent.")
-    names = [name for name in feature_names(a) if name in feature_names(b)]
-    if not names:
-        raise ValueError(
-            f"a and b must have a feature in common; got {', '.join(feature_names(a))} and "
-            f"{', '.join(feature_names(b))}."
-        )
-    a, b = a.sel(feature=names), b.sel(feature=names)
-    pairs = None if paired is None else profile_inference.check_pairs(paired, (a, b))
-    found = []
-    for name, stream in zip(names, np.random.default_rng(rng).spawn(len(names)), strict=True):
-        one = profile_inference.compared(a, b, name, pairs)
-        found.append(
-            _of_values(one.grid, one.values, one.covariance, one.degrees, level, n_draws, stream)
-            if len(one.grid)
-            else _nothing(CONSTANT)
-        )
-    source = "rows against rows, independent" if pairs is None else "pairs of rows"
-    return _labelled(found, a, b, names, source, level, adjust)
+    return difference_of(z, (values[0], values[1]), covariance, degrees, level, n_draws, rng, least)
 
 
 def _covariance(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:

@@ -11,14 +11,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 from scipy import sparse
-from statsmodels.stats.multitest import multipletests
 
-from rhale_stats import h_statistic_inference, profile_inference
-from rhale_stats import second_order_inference as second_order
 from rhale_stats.arrays import accumulate, categories, influence, intervals, resample
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.by_part import each_part, own_rows
 from rhale_stats.curves import (
     Fine,
     cell_sizes,
@@ -29,9 +25,7 @@ from rhale_stats.curves import (
     pieces_of,
 )
 from rhale_stats.effects import Rows, check_same_rows, columns, is_used_row
-from rhale_stats.h_statistics import is_h_statistics
 from rhale_stats.identity import check_same_output, fingerprint_of, row_labels, same_rows
-from rhale_stats.profile_data import is_profile
 from rhale_stats.schema import (
     EFFECT_VARIABLES,
     Estimates,
@@ -40,6 +34,7 @@ from rhale_stats.schema import (
     check_local,
     feature_names,
     feature_position,
+    given_feature,
     is_categorical,
     is_grouped,
     of_part,
@@ -49,8 +44,7 @@ from rhale_stats.schema import (
     stacked,
     variable,
 )
-from rhale_stats.seeds import seeded
-from rhale_stats.validate import check_choice, check_count, check_level, checked, row_codes
+from rhale_stats.validate import check_choice, row_codes
 
 CURVE_TARGETS = {
     "mean": "curve centred at its mean over the population, math [26]",
@@ -66,17 +60,6 @@ TARGETS = {
     "curve_se_start": CURVE_TARGETS["start"],
     "average_effect_se": "mean of the local effects over the rows",
 }
-ADJUSTMENTS = (
-    "holm",
-    "bonferroni",
-    "sidak",
-    "holm-sidak",
-    "simes-hochberg",
-    "hommel",
-    "fdr_bh",
-    "fdr_by",
-    "none",
-)
 SOURCE = "rows"
 # Groups that residuals by groups are centred over.
 GROUPS_OF_BLOCK = 10
@@ -92,99 +75,10 @@ GROUP_COVARIANCES = (
 )
 
 
-@checked
-@each_part
-@own_rows
 def std_error(
-    effect: xr.Dataset, local: xr.Dataset | None = None, *, groups: ArrayLike | None = None
+    effect: xr.Dataset, local: xr.Dataset | None = None, groups: ArrayLike | None = None
 ) -> xr.Dataset:
-    r"""Standard errors by the central limit theorem, bins taken as fixed.
-
-    The source of variance is the sampling of rows: the model is taken as it is. Bins that were
-    chosen on the same rows make these standard errors too small; edges chosen elsewhere
-    (`GivenBins`) do not.
-
-    Parameters
-    ----------
-    effect : Dataset
-        What `rhale` returned; or `ale2`, which gets ``effect_se`` of its cells and ``surface_se``
-        (math [59]). Profiles such as `pdp` and H-statistics (math [62]) have standard errors
-        already, and come back as they are; H-statistics with ``groups`` get those of groups,
-        ``h2_se`` and so on, without ``local``.
-    local : Dataset, optional
-        What ``effect`` was made from; needed with ``groups`` only.
-    groups : array_like of shape (n_rows,), optional
-        Group of every row; a Series goes by its labels. Rows of one group depend on each other:
-        standard errors are robust against that, by the influences of whole groups (Liang and Zeger
-        1986; factor G / (G - 1) (N - 1) / (N - p) for G groups and p means and slopes, of the bins
-        or of the blocks of cells, with 10 groups or more each, that residuals are taken from).
-
-    Returns
-    -------
-    Dataset
-        ``effect`` with, over (feature, bin), ``effect_se``, from the variances within the cells
-        (with ``weighting="rows"`` sigma_k / sqrt(n_k)), and ``heterogeneity_se``, from the fourth
-        moment (both math [24]), and from linear bins ``slope_se``; over (feature, edge),
-        ``curve_se`` of the curve as it is centred (math [26] for ``centering="mean"``) and
-        ``curve_se_start`` of the zero-start curve (math [25]); over (feature),
-        ``average_effect_se``. With weights n_k is the effective number of rows, math [6]. A bin
-        of one row has no standard error: NaN. With ``weighting="rows"`` it is NaN in the zero-start
-        curve beyond it and in all of a curve centred otherwise, too; a cell of one row takes the
-        variance of its neighbours. With ``groups`` also ``effect_cov`` (feature, bin,
-        bin_other) and ``curve_cov`` (feature, edge, edge_other), which otherwise follow from the
-        bins (`vcov`), and from linear bins ``slope_cov`` and ``effect_slope_cov`` (feature, bin,
-        bin_other) and ``curve_slope_cov`` (feature, edge, bin_other): the slopes are those of
-        ``bin_other``. With cells ``cell_curve_cov`` (feature, cell_edge, cell_edge_other) is the
-        covariance of the curve at their edges.
-
-    Raises
-    ------
-    ValueError
-        ``effect`` was made with ``std_error_moments=False``, or is no effect; ``groups`` without
-        ``local``, of another length, missing in some row, fewer than two, or no more than a mean,
-        or a mean and a slope, in some bin; ``local`` of another model, of other rows, or of
-        another output or scale.
-    TypeError
-        ``effect`` or ``local`` is no Dataset.
-
-    Notes
-    -----
-    In a linear bin the standard error of the slope is heteroscedasticity-consistent (White 1980):
-    the spread may change along the bin. With ``weighting="rows"`` the effect is that of the line in
-    the middle of the bin, and so is its standard error. ``heterogeneity_se`` takes the line as
-    known.
-
-    ``curve_se`` is not ``curve_std``: the one says how well the average curve is known and
-    shrinks with the number of rows, the other how much the rows differ and does not. Do not use
-    ``curve_se_start`` for a centred curve: it is 0 at the left edge by construction, and too small
-    or too large elsewhere.
-
-    References
-    ----------
-    Note of July 2021, section 2, for sigma / sqrt(n); Apley and Zhu (2020) for the centring.
-    White (1980), *Econometrica* 48, 817-838. Liang and Zeger (1986), *Biometrika* 73, 13-22.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import rhale_stats as rs
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
-    >>> effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(4)))
-    >>> effect["effect_se"].sel(feature="x0").round(2).values
-    array([0.23, 0.22, 0.19, 0.18])
-    """
-    _check_local_given(local)
-    if second_order.is_surface(effect):
-        if groups is not None:
-            raise ValueError(
-                "groups must be None for a surface of ale2. Use bootstrap(surface, groups=...)."
-            )
-        return second_order.std_error(effect)
-    if is_h_statistics(effect):
-        return h_statistic_inference.std_error(effect, groups)
-    if is_profile(effect):
-        return profile_inference.std_error(effect, groups)
+    """`std_error` of effects in bins, by rows or by groups of rows."""
     effect, local = check_effect(effect), None if local is None else check_local(local)
     if "debiased" in effect.attrs:
         raise ValueError(
@@ -236,15 +130,6 @@ def std_error(
     out.attrs.pop("n_groups", None)
     out = out.drop_vars("feature_n_groups", errors="ignore")
     return out if levels else out.drop_vars(GROUP_COVARIANCES, errors="ignore")
-
-
-def _check_local_given(local: object) -> None:
-    """Raise ``TypeError`` where groups came in the place of the local effects."""
-    if local is not None and not isinstance(local, xr.Dataset):
-        raise TypeError(
-            f"local must be the Dataset that local_effects(model, X) returns; got "
-            f"{type(local).__name__}. Groups are named: std_error(effect, local, groups=...)."
-        )
 
 
 def has_covariance(row: xr.Dataset) -> bool:
@@ -581,62 +466,9 @@ def on_effects(sums: influence.RowSums, cells: Fine) -> sparse.csr_array:
     return sparse.csr_array(sums.mean @ of_mean + sums.slope @ of_slope)
 
 
-@checked
-def vcov(
-    effect: xr.Dataset, feature: str | int | None = None, *, of: str = "curve"
-) -> xr.DataArray:
-    """Covariance of the estimates of one feature, over edges or over bins.
-
-    Parameters
-    ----------
-    effect : Dataset
-        What `rhale` or `std_error` returned; where `std_error` was given groups, theirs is it. Or
-        `ale2`.
-    feature : str or int
-        Name or number; left out for a surface.
-    of : {"curve", "effect"}
-        The curve as it is centred (math [26]), or the effects of the bins, which are independent
-        but for groups, and for the steps between levels, which share rows (math [46]). Of `ale2`
-        the surface, at most 2500 corners, or the second differences of the cells (math [59]).
-
-    Returns
-    -------
-    DataArray
-        Over (edge, edge_other) or (bin, bin_other), without the padding of other features; its
-        diagonal is the square of ``curve_se`` or ``effect_se``. NaN where there is no curve. Of a
-        surface over (edge_a, edge_b, edge_a_other, edge_b_other), or so of its cells.
-
-    Raises
-    ------
-    KeyError
-        Unknown feature.
-    ValueError
-        Unknown ``of``; an effect without the moments of standard errors; a surface of too many
-        corners, or of several outputs.
-    TypeError
-        No feature, of something else than a surface.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import rhale_stats as rs
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
-    >>> effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(2)))
-    >>> covariance = rs.vcov(effect, "x0")
-    >>> bool(np.allclose(np.sqrt(np.diagonal(covariance)), effect["curve_se"].sel(feature="x0")))
-    True
-    """
-    check_choice("of", of, ("curve", "effect"))
-    if second_order.is_surface(effect):
-        return second_order.vcov(effect, feature, of)
-    if feature is None:
-        raise TypeError(
-            "feature must be the name or number of one feature, as in vcov(effect, 'dose'); got "
-            "None, which is for surfaces of ale2."
-        )
-    if is_profile(effect):
-        return profile_inference.covariance(effect, feature, of)
+def vcov(effect: xr.Dataset, feature: str | int | None = None, of: str = "curve") -> xr.DataArray:
+    """`vcov` of the effects or of the curve of one feature."""
+    feature = given_feature(feature, "vcov(effect, 'dose')")
     effect = with_std_error(check_effect(effect))
     row = one_feature(effect, feature)
     dim, name = ("edge", "curve_cov") if of == "curve" else ("bin", "effect_cov")
@@ -664,97 +496,13 @@ def vcov(
     )
 
 
-@checked
-@each_part
 def confint(
     effect: xr.Dataset,
     boot: xr.Dataset | None = None,
-    *,
     level: float = 0.95,
     method: str | None = None,
 ) -> xr.Dataset:
-    r"""Pointwise confidence intervals of everything that has a standard error or replicates.
-
-    Parameters
-    ----------
-    effect : Dataset
-        What `rhale`, `std_error` or `ale2` returned; or `pdp` or another profile, whose curve gets
-        its interval. Of a surface there are ``second_effect_ci`` and ``surface_ci``, by "normal",
-        "percentile" and "basic", the last two not expanded; of H-statistics ``h2_ci``,
-        ``h2_overall_ci`` and so on, by the same, "normal" on the log scale (math [62]).
-    boot : Dataset, optional
-        What `bootstrap` made of it, with fixed bins.
-    level : float, default 0.95
-        Share of samples in which an interval holds its target.
-    method : {"normal", "percentile", "basic", "bca", "studentized"}, optional
-        "normal" (the default without ``boot``): by standard errors, with Student's quantiles for
-        the degrees of freedom of the bins (Satterthwaite's for the curve); for the heterogeneity
-        by inversion of a test, see Notes. The others need ``boot``, "percentile" being the default
-        with it; "studentized" one with ``studentize=True``.
-
-    Returns
-    -------
-    Dataset
-        ``effect`` with ``effect_ci``, ``heterogeneity_ci`` (and ``slope_ci``) over (feature, bin,
-        ci_bound), ``curve_ci`` over (feature, edge, ci_bound), ``average_effect_ci`` over
-        (feature, ci_bound), ``missing_effect_ci`` with ``missing="bin"`` (by standard errors,
-        whatever the method), and with ``boot`` those of ``heterogeneity_index`` and
-        ``heterogeneity_output``, but for "studentized": these two have no standard error.
-        ``ci_bound`` is "lower" and "upper". Each says its target, source, method, level and that it
-        is pointwise.
-
-    Raises
-    ------
-    ValueError
-        Unknown ``method``, one that needs ``boot``, ``boot`` of other bins, of other rows or of
-        another model, ``level`` outside (0, 1).
-
-    Notes
-    -----
-    The variance of local effects depends on their mean. With effects that take two values equally
-    often (Eq. 1 of the paper) the first-order error of the standard deviation vanishes, and
-    :math:`\hat\sigma \pm 1.96\,\mathrm{se}` covers 77 to 89 %. The interval used here
-    is the set of values of sigma that a joint test of mean and variance does not reject, for some
-    mean, from moments to the fourth (math [24]); it covers 94 to 97 % there, and 94.5 % of normal
-    samples of 50.
-
-    Percentile intervals are too narrow in small samples: they ignore that the variance is
-    estimated, and with some schemes replicates vary less than the estimate does. "percentile",
-    "basic" and "bca" are therefore expanded (Hesterberg 2015): replicates are cut at
-    :math:`\Phi(\mp t / \sqrt s)`, "bca" before it corrects
-    for bias and acceleration. t is the quantile that "normal" has there (with groups, that of their
-    number less one), s the part of the unbiased variance of a mean that replicates have: 1 - H / N
-    for "multinomial" of N rows, or groups, in H strata; (n - 1) / (n + 1) for "bayesian" in a bin
-    of n rows; 1 for "poisson". Of normal rows this makes the t interval.
-
-    Quantiles are those at p (B + 1) of B replicates, and beyond these the extreme ones. That is so
-    in bins of four rows or fewer with 1,000 replicates (t is large): such an interval is shorter
-    than its level says. A bin of one row has none. Replicates in which a bin was empty are left
-    out: ``n_empty`` counts them.
-
-    References
-    ----------
-    Efron (1987), *JASA* 82, 171-185, for "bca". Hesterberg (2015), *What teachers should know about
-    the bootstrap*, *The American Statistician* 69, 371-386, for the expansion.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import rhale_stats as rs
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
-    >>> effect = rs.confint(rs.rhale(local, bins=rs.EqualWidthBins(2)), level=0.9)
-    >>> effect["effect_ci"].sel(feature="x0").round(2).values
-    array([[1.84, 2.37],
-           [1.55, 2.  ]])
-    """
-    if second_order.is_surface(effect):
-        return second_order.confint(effect, boot, level=level, method=method)
-    check_level(level)
-    if is_h_statistics(effect):
-        return h_statistic_inference.confint(effect, boot, level=level, method=method)
-    if is_profile(effect):
-        return profile_inference.confint(effect, boot, level, method)
+    """`confint` of effects in bins and of their curve, pointwise."""
     effect = with_std_error(check_effect(effect))
     chosen = ("normal" if boot is None else "percentile") if method is None else method
     check_choice("method", chosen, ("normal", *intervals.METHODS))
@@ -1031,72 +779,10 @@ def draws_of(boot: xr.Dataset, name: str) -> FloatArray:
     return draws.reshape(-1, *draws.shape[2:])
 
 
-@checked
-@seeded
-@each_part
-def confband(
-    effect: xr.Dataset,
-    *,
-    level: float = 0.95,
-    n_draws: int = 20_000,
-    rng: np.random.Generator | int | None = None,
-) -> xr.Dataset:
-    r"""Simultaneous bands: they hold the whole curve, and all effects of a feature, at once.
-
-    Parameters
-    ----------
-    effect : Dataset
-        What `rhale` or `std_error` returned; or `pdp` or another profile, whose curve gets its
-        band; or `ale2`.
-    level : float, default 0.95
-        Share of samples in which a band holds its whole target at all edges, or in all bins.
-    n_draws : int, default 20000
-        Draws from the normal distribution of the errors: the quantile has a Monte-Carlo error of
-        about 0.3 %.
-    rng : Generator, int or None
-        Source of the draws, or its seed. None draws anew; ``seed`` in the attributes of the result
-        reproduces it (-1 with a Generator).
-
-    Returns
-    -------
-    Dataset
-        ``effect`` with ``curve_band`` (feature, edge, ci_bound) and ``effect_band`` (feature, bin,
-        ci_bound). Each says its target, source, method, level and that it is simultaneous. Of a
-        surface ``surface_band`` (edge_a, edge_b, ci_bound), of all its corners, and
-        ``second_effect_band`` (bin_a, bin_b, ci_bound), of all cells of two rows and more.
-
-    Raises
-    ------
-    ValueError
-        ``level`` outside (0, 1), an effect without the moments of standard errors.
-
-    Notes
-    -----
-    math [27]: estimate plus and minus q times its standard error, q the quantile of the largest of
-    the standardised errors, which are normal with the correlation of `vcov`; with the degrees of
-    freedom of the bins as in `confint`, the smallest of the curve's edges. Bins are independent,
-    but for groups: there q is Student's quantile at level^(1/K), exactly. Features are not adjusted
-    for their number.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import rhale_stats as rs
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
-    >>> effect = rs.confband(rs.confint(rs.rhale(local, bins=rs.EqualWidthBins(4))))
-    >>> width = effect[["curve_ci", "curve_band"]].diff("ci_bound").sel(feature="x0")
-    >>> bool((width["curve_band"] > width["curve_ci"]).all())
-    True
-    """
-    check_level(level)
-    check_count("n_draws", n_draws, 1)
-    if second_order.is_surface(effect):
-        return second_order.confband(effect, level, n_draws, rng)
-    if is_profile(effect):
-        return profile_inference.confband(effect, level, n_draws, rng)
+def confband(effect: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.Dataset:
+    """`confband` of effects in bins and of their curve."""
     effect = with_std_error(check_effect(effect))
-    streams = np.random.default_rng(rng).spawn(effect.sizes["feature"])
+    streams = np.random.default_rng(rng).spawn(effect.sizes["feature"])  # type: ignore[arg-type]
     rows = [_bands(effect, number, level, n_draws, stream) for number, stream in enumerate(streams)]
     facts: dict[str, str | float] = {
         "method": "largest standardised error of a normal curve",
@@ -1155,24 +841,4 @@ def with_std_error(effect: xr.Dataset) -> xr.Dataset:
             "effect must be what rhale or std_error returned; this one is from debias, which keeps "
             "no moments. Pass the effect that it was made from."
         )
-    return effect if "curve_se" in effect else std_error(effect)
-
-
-def adjusted(pvalues: FloatArray, method: str) -> FloatArray:
-    """P-values adjusted for their number; NaN does not count."""
-    out = np.array(pvalues)
-    tested = np.isfinite(out)
-    if method == "none" or not tested.any():
-        return out
-    if method == "holm":
-        # statsmodels collects garbage in this one, a tenth of a second a call.
-        order = np.argsort(out[tested])
-        dearer = out[tested][order] * np.arange(len(order), 0, -1)
-        values = np.empty(len(order))
-        values[order] = np.minimum(np.maximum.accumulate(dearer), 1.0)
-        out[tested] = values
-    else:
-        # Some take the logarithm of 1 less a p-value of 1.
-        with np.errstate(divide="ignore"):
-            out[tested] = multipletests(out[tested], method=method)[1]
-    return out
+    return effect if "curve_se" in effect else std_error(effect, None, None)

@@ -8,9 +8,9 @@ import xarray as xr
 from numpy.typing import ArrayLike
 from tqdm import tqdm
 
+from rhale_stats.adjustment import ADJUSTMENTS, adjusted
 from rhale_stats.bins import BinRule, describe
 from rhale_stats.effects import PROGRESS_DELAY
-from rhale_stats.inference import ADJUSTMENTS, adjusted
 from rhale_stats.region_search import (
     LOSSES,
     TIE,

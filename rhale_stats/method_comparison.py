@@ -8,15 +8,10 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects import predict
-from rhale_stats.inference import std_error
-from rhale_stats.profile_data import (
-    METHOD_NAMES,
-    check_profile,
-    is_nominal,
-    is_profile,
-    one_profile,
-)
+from rhale_stats.g_errors import std_error
+from rhale_stats.g_values import predict
+from rhale_stats.kinds import PROFILE
+from rhale_stats.profile_data import METHOD_NAMES, check_profile, is_nominal, one_profile
 from rhale_stats.schema import (
     OUTPUT_UNITS,
     X_UNITS,
@@ -108,19 +103,19 @@ def compare_methods(
     given = list(results)
     if not given:
         raise ValueError("results must hold at least one result; got none.")
-    reference = next((one for one in given if is_profile(one)), given[0])
-    one_of = check_profile if is_profile(reference) else check_effect
+    reference = next((one for one in given if PROFILE.holds(one)), given[0])
+    one_of = check_profile if PROFILE.holds(reference) else check_effect
     reference = one_of(reference, "results")
     position = feature_position(reference, feature)
     name = feature_names(reference)[position]
-    row = (one_profile if is_profile(reference) else one_feature)(reference, position)
+    row = (one_profile if PROFILE.holds(reference) else one_feature)(reference, position)
     own = _own_levels(reference, name)
     levels = _all_levels(given, name) if own else []
     if own:
         z = np.arange(len(levels), dtype=np.float64)
-        share = row["weight_share" if is_profile(reference) else "level_share"].values
+        share = row["weight_share" if PROFILE.holds(reference) else "level_share"].values
         share = np.nan_to_num(_at_levels(own, share, levels))
-    elif is_profile(reference):
+    elif PROFILE.holds(reference):
         z, share = row["grid_value"].values, row["weight_share"].values
     else:
         z, share = _places(given, name)
@@ -139,7 +134,9 @@ def compare_methods(
             f"{len(given)} results. Pass names=[...]."
         )
     found = [
-        _of_profile(one, name, z, levels) if is_profile(one) else _of_effect(one, name, z, levels)
+        _of_profile(one, name, z, levels)
+        if PROFILE.holds(one)
+        else _of_effect(one, name, z, levels)
         for one in given
     ]
     curve = np.stack([one[0] for one in found])
@@ -147,7 +144,7 @@ def compare_methods(
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.nansum(weight * np.nan_to_num(curve), axis=1) / weight.sum(axis=1)
     curve -= mean[:, None]
-    kinds = ["effect" if not is_profile(one) else str(one.attrs["method"]) for one in given]
+    kinds = ["effect" if not PROFILE.holds(one) else str(one.attrs["method"]) for one in given]
     dims = ("effect_method", "grid")
     units = {"units": OUTPUT_UNITS}
     coords = {
@@ -192,7 +189,7 @@ def compare_methods(
 
 
 def _label(result: xr.Dataset, name: str) -> str:
-    if is_profile(result):
+    if PROFILE.holds(result):
         return METHOD_NAMES[str(result.attrs["method"])]
     result = check_effect(result, "results")
     if result.attrs.get("method") == "ale":
@@ -203,7 +200,7 @@ def _label(result: xr.Dataset, name: str) -> str:
 
 def _own_levels(result: xr.Dataset, name: str) -> list[str]:
     """Levels of one feature as one result has them in order; none of numbers."""
-    if is_profile(result):
+    if PROFILE.holds(result):
         row = one_profile(check_profile(result, "results"), name)
         return [str(one) for one in row["level"].values] if is_nominal(row) else []
     row = one_feature(check_effect(result, "results"), name)

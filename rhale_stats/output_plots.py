@@ -9,6 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from rhale_stats.kinds import PROFILE
 from rhale_stats.plots import (
     as_array,
     common_limits,
@@ -21,7 +22,7 @@ from rhale_stats.plots import (
     style,
     with_intervals,
 )
-from rhale_stats.profile_data import check_profile, is_profile
+from rhale_stats.profile_data import check_profile
 from rhale_stats.profile_plots import plot_profile_outputs
 from rhale_stats.schema import (
     OUTPUT,
@@ -89,12 +90,12 @@ def plot_outputs(
     """
     check_count("n_columns", n_columns, 1)
     if OUTPUT not in getattr(effect, "dims", ()):
-        given = check_profile(effect) if is_profile(effect) else check_effect(effect)
+        given = check_profile(effect) if PROFILE.holds(effect) else check_effect(effect)
         raise ValueError(
             f"effect must have the dimension output, of several classes or targets; this one is "
             f"of {given.attrs.get('output_name', 'one output')!r} alone. Use plot_effect."
         )
-    if is_profile(effect):
+    if PROFILE.holds(effect):
         return plot_profile_outputs(effect, feature, n_columns=n_columns, axes=axes)
     parts = [
         with_intervals(check_effect(effect.isel({OUTPUT: number})))

@@ -31,6 +31,7 @@ from rhale_stats.category_plots import Ends, draw_levels, draw_shares
 from rhale_stats.curves import curve_of, has_cells
 from rhale_stats.effects import check_no_other_model, columns, estimation_rows
 from rhale_stats.inference import confint, draws_of
+from rhale_stats.kinds import PROFILE
 from rhale_stats.plot_tools import AVERAGE as AVERAGE
 from rhale_stats.plot_tools import HETEROGENEITY as HETEROGENEITY
 from rhale_stats.plot_tools import HETEROGENEITY_FILL as HETEROGENEITY_FILL
@@ -41,7 +42,7 @@ from rhale_stats.plot_tools import as_array as as_array
 from rhale_stats.plot_tools import given_axes as given_axes
 from rhale_stats.plot_tools import output_label as output_label
 from rhale_stats.plot_tools import style as style
-from rhale_stats.profile_data import check_profile, is_profile
+from rhale_stats.profile_data import check_profile
 from rhale_stats.profile_plots import plot_profile, plot_profiles
 from rhale_stats.schema import (
     EFFECT_VARIABLES,
@@ -231,7 +232,7 @@ def plot_effect(
     >>> upper.get_ylabel(), lower.get_ylabel()
     ('effect on output', 'd output / d x0')
     """
-    if is_profile(effect):
+    if PROFILE.holds(effect):
         return plot_profile(effect, feature, ax)
     effect = check_effect(effect)
     # The others are not drawn.
@@ -346,7 +347,7 @@ def plot_effects(
     """
     check_count("n_columns", n_columns, 1)
     check_count("max_features", max_features, 1)
-    profile = is_profile(effect)
+    profile = PROFILE.holds(effect)
     effect = check_profile(effect) if profile else check_effect(effect)
     limited = features is None and axes is None and effect.sizes["feature"] > max_features
     if limited:

@@ -7,24 +7,26 @@ grids of different lengths: what lies beyond a feature's ``n_grid`` is NaN (a sh
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from rhale_stats.kinds import PROFILE
 from rhale_stats.schema import (
     OUTPUT_UNITS,
     X_UNITS,
     check_one_part,
     feature_names,
     feature_position,
+    given_feature,
     level_text,
     of_part,
     own_facts,
 )
 from rhale_stats.validate import as_numbers
 
-METHODS = ("pdp", "ice", "m_plot", "shap_dependence")
 # In print.
 METHOD_NAMES = {
     "pdp": "Partial dependence",
@@ -85,11 +87,6 @@ def variable(
     return tuple(dims or own), values, {"long_name": long_name, "units": units, **facts}
 
 
-def is_profile(dataset: object) -> bool:
-    """Whether this is what `pdp`, `ice`, `m_plot` or `shap_dependence` returned."""
-    return isinstance(dataset, xr.Dataset) and dataset.attrs.get("method") in METHODS
-
-
 def check_profile(
     dataset: object,
     parameter: str = "profile",
@@ -103,7 +100,7 @@ def check_profile(
             f"{parameter} must be the Dataset that pdp, ice, m_plot or shap_dependence returns; "
             f"got {type(dataset).__name__}."
         )
-    if not is_profile(dataset) or "curve" not in dataset:
+    if not PROFILE.holds(dataset) or "curve" not in dataset:
         raise ValueError(
             f"{parameter} must be the Dataset that pdp, ice, m_plot or shap_dependence returns; "
             f"this one holds {', '.join(str(name) for name in dataset.data_vars)}."
@@ -133,8 +130,9 @@ def is_nominal(row: xr.Dataset) -> bool:
     return str(row["feature_kind"].values) == NOMINAL
 
 
-def evaluate(profile: xr.Dataset, x: ArrayLike | xr.DataArray, feature: str | int) -> xr.DataArray:
+def predict(profile: xr.Dataset, x: Any, feature: str | int | None) -> xr.DataArray:
     """A profile at values of its feature, straight between the points of its grid; or at levels."""
+    feature = given_feature(feature, "predict(effect, x, 'dose')")
     profile = check_profile(profile)
     row = one_profile(profile, feature)
     name = feature_names(profile)[feature_position(profile, feature)]

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from rhale_stats.arrays import intervals, resample
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.identity import check_boot_of
+from rhale_stats.draws import Drawn, Resampling
+from rhale_stats.identity import OF_ESTIMATE, check_boot_of, estimate_fingerprint, row_labels
 from rhale_stats.profile_data import (
     check_profile,
     is_nominal,
@@ -24,7 +25,7 @@ from rhale_stats.profile_data import (
     variable,
 )
 from rhale_stats.profile_rows import KEPT, Outputs, Shapley, check_rows, rows_behind
-from rhale_stats.schema import feature_names, feature_position, own_facts
+from rhale_stats.schema import feature_names, feature_position, given_feature, own_facts
 from rhale_stats.validate import check_choice
 
 ERRORS = ("curve_se", "curve_cov")
@@ -40,7 +41,7 @@ def with_errors(profile: xr.Dataset, parameter: str = "effect") -> xr.Dataset:
     return check_profile(profile, parameter, needs=ERRORS, advice=NO_ERRORS)
 
 
-def std_error(profile: xr.Dataset, groups: object) -> xr.Dataset:
+def std_error(profile: xr.Dataset, _local: xr.Dataset | None, groups: object) -> xr.Dataset:
     """The profile itself; groups of rows are refused."""
     if groups is not None:
         raise ValueError(
@@ -50,8 +51,9 @@ def std_error(profile: xr.Dataset, groups: object) -> xr.Dataset:
     return with_errors(profile)
 
 
-def covariance(profile: xr.Dataset, feature: str | int, of: str) -> xr.DataArray:
+def vcov(profile: xr.Dataset, feature: str | int | None, of: str) -> xr.DataArray:
     """``curve_cov`` of one feature, over (grid, grid_other)."""
+    feature = given_feature(feature, "vcov(effect, 'dose')")
     if of != "curve":
         raise ValueError(f"of must be 'curve' for profiles, which have no bins; got {of!r}.")
     row = one_profile(with_errors(profile), feature)
@@ -260,6 +262,19 @@ def check_curves(ice: object, profile: xr.Dataset, parameter: str = "local") -> 
                 f"{name!r} their mean is another. Make both of one model, X and weights."
             )
     return found
+
+
+def bootstrap(ice: xr.Dataset, profile: xr.Dataset | None, asked: Resampling) -> Drawn:
+    """`bootstrap` of a profile, from its ICE curves or from the rows kept with it."""
+    asked.refuse_choices_of_bins()
+    profile = ice if profile is None else profile
+    ice = check_curves(ice, profile)
+    frequency = "weight" in ice and ice.attrs["weight_kind"] == "frequency"
+    counts, n_rows = ice["weight"].values if frequency else None, ice.sizes["obs"]
+    units = asked.units(n_rows, counts, np.ones(n_rows, dtype=bool), row_labels(ice))
+    drawn = replicates(ice, profile, asked.scheme, units, asked.seeds)
+    facts = {"grid": "fixed", OF_ESTIMATE: estimate_fingerprint(profile, ["curve"])}
+    return Drawn(drawn, units, profile, facts)
 
 
 def replicates(

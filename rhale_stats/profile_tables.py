@@ -10,13 +10,11 @@ from rhale_stats.arrays import intervals
 from rhale_stats.profile_data import check_profile, is_nominal, one_profile
 from rhale_stats.profile_inference import degrees_of
 from rhale_stats.schema import feature_names, kept_interval
-from rhale_stats.validate import check_level
 
 
 def tidy(profile: xr.Dataset, level: float) -> pd.DataFrame:
     """A line a point of the grid."""
     profile = check_profile(profile)
-    check_level(level)
     frames = []
     for name in feature_names(profile):
         row = one_profile(profile, name)
@@ -39,7 +37,7 @@ def tidy(profile: xr.Dataset, level: float) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def glance(profile: xr.Dataset) -> pd.DataFrame:
+def glance(profile: xr.Dataset, _level: float) -> pd.DataFrame:
     """A line a feature."""
     profile = check_profile(profile)
     n_obs = profile["n_obs"]

@@ -16,9 +16,6 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
-from rhale_stats import h_statistic_inference as h_inference
-from rhale_stats import profile_inference
-from rhale_stats import second_order_inference as second_order
 from rhale_stats.arrays import accumulate, categories, influence, resample
 from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.binning import bin_index
@@ -26,6 +23,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins import DEFAULT_BINS, BinRule, for_share_of_rows, rule_of
 from rhale_stats.by_part import each_part, own_rows
 from rhale_stats.curves import Fine, curve_of, fine_of, has_cells, pieces_of
+from rhale_stats.draws import GRID, Drawn, Resampling, check_resamples, in_chains
 from rhale_stats.effects import (
     PROGRESS_DELAY,
     Rows,
@@ -34,16 +32,12 @@ from rhale_stats.effects import (
     is_used_row,
     quiet_rhale,
 )
-from rhale_stats.h_statistics import STATISTICS, is_h_statistics
 from rhale_stats.identity import (
-    OF_ESTIMATE,
     check_same_output,
-    estimate_fingerprint,
     row_labels,
 )
 from rhale_stats.inference import at_edges, fit_of, level_sums, on_effects
 from rhale_stats.parallel import cpus, one_blas_thread
-from rhale_stats.profile_data import is_profile
 from rhale_stats.schema import (
     EFFECT_VARIABLES,
     Estimates,
@@ -61,318 +55,43 @@ from rhale_stats.schema import (
 )
 from rhale_stats.seeds import seeded
 from rhale_stats.sizes import SIZES
-from rhale_stats.validate import check_choice, check_count, checked, row_codes, shown, warn
+from rhale_stats.validate import check_count, checked, row_codes, warn
 
 # Weights of this many bytes are held at once, by all threads together.
 CHUNK_BYTES = 1 << 28
 # So many replicates at once: more gain nothing, unless rows are few, up to so many weights.
 CHUNK_DRAWS = 32
 CHUNK_WEIGHTS = 1 << 17
-# Points of the grid on which replicates with bins of their own are compared.
-GRID = 101
 PER_BIN = ("effect", "heterogeneity", "slope", "effect_se", "heterogeneity_se")
 PER_EDGE = ("curve", "curve_se")
 TOTALS = ("average_effect", "heterogeneity_index", "heterogeneity_output", *SIZES)
 
 
-@checked
-@seeded
-@each_part
-@own_rows
-def bootstrap(
-    local: xr.Dataset,
-    effect: xr.Dataset | None = None,
-    *,
-    n_resamples: int = 1000,
-    scheme: str = "multinomial",
-    groups: ArrayLike | None = None,
-    strata: ArrayLike | None = None,
-    rebin: bool = False,
-    chains: int = 4,
-    studentize: bool = False,
-    statistic: Callable[[xr.Dataset], xr.Dataset | xr.DataArray] | None = None,
-    n_grid: int = GRID,
-    rng: np.random.Generator | int | None = None,
-    progress: bool = True,
-) -> xr.Dataset:
-    r"""Bootstrap of the rows, the model as it is: replicates of everything that `rhale` estimates.
-
-    Parameters
-    ----------
-    local, effect : Dataset
-        Local effects, and what `rhale` or `std_error` made of them; or what `ice` returned, and
-        `pdp` of the same rows on the same grid. Results that keep their rows need no second one:
-        `ice`, `m_plot`, `shap_dependence`, a surface of `ale2`, and H-statistics that were made
-        with ``keep_answers=True``. With honest bins the rows that chose the edges are left out.
-    n_resamples : int, default 1000
-        Replicates of all chains together, a multiple of ``chains``.
-    scheme : {"multinomial", "bayesian", "poisson"}
-        Rows with replacement, as many as there are (Efron 1979); exponential weights, with which no
-        bin is ever empty (Rubin 1981); every row a Poisson number of times.
-    groups : array_like of shape (n_rows,), optional
-        Rows of one group are drawn together: rows that depend on each other. A Series goes by its
-        labels.
-    strata : array_like of shape (n_rows,), optional
-        As many rows, or groups, are drawn of every stratum as there are.
-    rebin : bool, default False
-        Choose the edges again in every replicate, by the rule of ``effect``. Results are on a grid
-        of ``n_grid`` points. Counts enter as precision weights, since a row that is drawn twice is
-        not independent evidence of a small variance; ``min_obs`` of the rule is scaled with the
-        effective number of rows.
-    chains : int, default 4
-        Independent streams, so that ArviZ can compare them: ``arviz.summary(boot)``, and with
-        ArviZ 1 ``arviz.summary(boot.reset_coords(drop=True))``.
-    studentize : bool, default False
-        Standard errors of every replicate as well, for studentised intervals. Not with ``rebin``,
-        nor with linear bins and ``weighting="rows"``.
-    statistic : callable, optional
-        Called once with the Dataset of all replicates; what it returns, over (chain, draw) and
-        whatever else, is added to the result.
-    n_grid : int, default 101
-        Points of the grid with ``rebin``.
-    rng : Generator, int or None
-        Source of the weights, or its seed. Every replicate has a stream of its own: results depend
-        neither on the number of threads nor on the memory at hand. Several outputs have the same
-        weights. None draws anew; ``seed`` in the attributes of the result reproduces it (-1 with a
-        Generator).
-    progress : bool, default True
-        Show a bar where it takes long.
-
-    Returns
-    -------
-    Dataset
-        Over (chain, draw, feature, bin): ``effect``, ``heterogeneity``, perhaps ``slope``; over
-        (chain, draw, feature, edge): ``curve``; over (chain, draw, feature): ``average_effect``,
-        ``heterogeneity_index``, ``heterogeneity_output``, ``importance``, ``aled``, ``aler_min``,
-        ``aler_max`` (see `effect_sizes`) and ``n_empty``: bins that a replicate left without rows,
-        or linear ones with rows at one place only, whose estimates are NaN, and with
-        ``weighting="rows"`` the curve, too; a cell of the curve keeps its estimate where none of
-        its rows is drawn. With ``studentize`` also standard errors, ``effect_se``,
-        ``heterogeneity_se``, ``curve_se`` and ``average_effect_se``. Coordinates as in ``effect``.
-        With ``rebin``: ``effect``, ``heterogeneity`` and ``curve`` over (chain, draw, feature,
-        grid) at ``grid_value``, ``n_bins`` of every replicate, and ``edge_frequency`` (feature,
-        grid_cell): the share of replicates with an edge in the cell between two points of the
-        grid. Of a surface: ``second_effect`` (chain, draw, bin_a, bin_b), NaN in cells that a
-        replicate left without rows, ``n_filled`` (chain, draw), their number, and ``surface``
-        (chain, draw, edge_a, edge_b), these cells filled as `ale2` fills them. Of H-statistics:
-        ``h2``, ``h``, ``h2_overall`` and the others over (chain, draw, ...).
-
-        Of profiles: ``curve`` and ``curve_std`` over (chain, draw, feature, grid), centred anew in
-        every replicate, ``heterogeneity_output`` and ``importance`` over (chain, draw, feature);
-        of M-plots and SHAP dependence also ``n_empty``, points of the grid that a replicate left
-        without a curve. Bins, and the smoothing parameter and knots of splines, are held.
-
-    Raises
-    ------
-    ValueError
-        ``n_resamples`` is no multiple of ``chains``; ``local`` is not what ``effect`` was made
-        from; groups or strata of another length or missing in some row, a group in two strata;
-        ``studentize`` where there is no standard error to take; ``rebin`` with frequency weights.
-    TypeError
-        ``local`` or ``effect`` is no Dataset.
-
-    Notes
-    -----
-    The source of variance is the sampling of rows. An additive model has no heterogeneity: the
-    bootstrap of its effects has width 0, and that is right: it says nothing of how well the model
-    itself is known, for which see `bootstrap_refit`.
-
-    References
-    ----------
-    Efron (1979), *Annals of Statistics* 7, 1-26. Rubin (1981), *Annals of Statistics* 9, 130-134.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import rhale_stats as rs
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
-    >>> effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(4)))
-    >>> boot = rs.bootstrap(local, effect, n_resamples=400, rng=0)
-    >>> boot["effect"].sel(feature="x0").std(("chain", "draw")).round(2).values
-    array([0.23, 0.21, 0.2 , 0.19])
-    >>> effect["effect_se"].sel(feature="x0").round(2).values
-    array([0.23, 0.22, 0.19, 0.18])
-    """
-    check_choice("scheme", scheme, resample.SCHEMES)
-    _check_resamples(n_resamples, chains)
-    seeds = np.random.default_rng(rng).spawn(n_resamples)
-    given = groups, strata
-    if effect is None and is_profile(local):
-        effect = local
-    if second_order.is_surface(local) or is_profile(effect) or is_h_statistics(local):
-        if rebin or studentize:
-            raise ValueError(
-                "rebin and studentize must be False for profiles, surfaces and H-statistics: they "
-                "have no bins to choose, and replicates no standard errors."
-            )
-        if is_h_statistics(local):
-            drawn, units = _of_h_statistics(local, effect, scheme, *given, seeds)
-            fixed, effect = {}, local
-            estimates = [name for name in STATISTICS if name in local]
-        elif effect is not None and is_profile(effect):
-            drawn, units = _of_profile(local, effect, scheme, *given, seeds)
-            fixed, estimates = {"grid": "fixed"}, ["curve"]
-        else:
-            drawn, units = _of_surface(local, effect, scheme, *given, seeds)
-            fixed, effect, estimates = {"bins": "fixed"}, local, ["second_effect"]
-        fixed[OF_ESTIMATE] = estimate_fingerprint(effect, estimates)
-    else:
-        local, effect = check_local(local), check_effect(effect)
-        check_same_output(local, effect, ("local", "effect"))
-        if "debiased" in effect.attrs:
-            raise ValueError(
-                "effect must be what rhale or std_error returned; this one is debiased."
-            )
-        if rebin or studentize:
-            refuse_categorical(effect, "bootstrap with rebin or studentize")
-        used = is_used_row(local, effect)
-        rows = columns(local.isel(obs=used))
-        if rebin and rows.frequency and rows.weight is not None:
-            raise ValueError(
-                "rebin must be False with frequency weights: rows that are drawn again would count "
-                "as one. Repeat the rows instead, or take weight_kind='precision'."
-            )
-        for name in feature_names(effect):
-            row = one_feature(effect, name)
-            if row.sizes["bin"]:
-                check_same_rows(row, rows, feature_position(local, name))
-        units = _units(rows, used, row_labels(local), *given)
-        if rebin:
-            some = local.isel(obs=used)
-            drawn = _rebinned(some, effect, scheme, units, seeds, n_grid, progress=progress)
-        else:
-            drawn = _fixed(rows, local, effect, scheme, units, seeds, studentize, progress=progress)
-        fixed = {"bins": "chosen again in every replicate" if rebin else "fixed"}
-    facts = {
-        "method": "bootstrap",
-        "scheme": scheme,
-        "n_resamples": n_resamples,
-        "n_units": units.n,
-        "n_strata": len(units.strata),
-        "source": "rows" if groups is None else "groups of rows",
-        "model": "as given",
-        **fixed,
-        "software": software(),
-    }
-    out = _in_chains(drawn.assign_attrs({**effect.attrs, **facts}), chains)
-    if statistic is not None:
-        out = out.merge(_named(statistic(out), out))
-    return out
-
-
-def _of_surface(
-    surface: xr.Dataset,
-    effect: object,
-    scheme: str,
-    groups: ArrayLike | None,
-    strata: ArrayLike | None,
-    seeds: Sequence[np.random.Generator],
-) -> tuple[xr.Dataset, resample.Units]:
-    """Replicates of a surface, which has its rows with it, and what was drawn."""
-    if effect is not None:
+def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, asked: Resampling) -> Drawn:
+    """`bootstrap` of effects in bins, which are held, or chosen again on every sample."""
+    local, effect = check_local(local), check_effect(effect)
+    check_same_output(local, effect, ("local", "effect"))
+    if "debiased" in effect.attrs:
+        raise ValueError("effect must be what rhale or std_error returned; this one is debiased.")
+    if asked.rebin or asked.studentize:
+        refuse_categorical(effect, "bootstrap with rebin or studentize")
+    used = is_used_row(local, effect)
+    rows = columns(local.isel(obs=used))
+    if asked.rebin and rows.frequency and rows.weight is not None:
         raise ValueError(
-            "bootstrap of a surface of ale2 takes the surface alone: bootstrap(surface)."
+            "rebin must be False with frequency weights: rows that are drawn again would count "
+            "as one. Repeat the rows instead, or take weight_kind='precision'."
         )
-    behind = second_order.Rows.of(surface)
-    rows = Rows([], [], behind.weight, behind.frequency, len(behind.weight))
-    units = _units(rows, behind.used, row_labels(surface), groups, strata)
-    return second_order.replicates(surface, behind, scheme, units, seeds), units
-
-
-def _of_h_statistics(
-    found: xr.Dataset,
-    effect: object,
-    scheme: str,
-    groups: ArrayLike | None,
-    strata: ArrayLike | None,
-    seeds: Sequence[np.random.Generator],
-) -> tuple[xr.Dataset, resample.Units]:
-    """Replicates of H-statistics from the answers kept with them, and what was drawn."""
-    if effect is not None:
-        raise ValueError(
-            "bootstrap of H-statistics takes what h_statistic returned alone: bootstrap(found)."
-        )
-    h_inference.check_answers(found)
-    weight, frequency = h_inference.weight_and_kind(found)
-    rows = Rows([], [], weight, frequency, len(weight))
-    groups, strata = (
-        None if given is None else h_inference.by_row(given, name, found)
-        for given, name in ((groups, "groups"), (strata, "strata"))
-    )
-    units = _units(rows, h_inference.used_rows(found), None, groups, strata)
-    return h_inference.replicates(found, scheme, units, seeds), units
-
-
-def _of_profile(
-    ice: xr.Dataset,
-    profile: xr.Dataset,
-    scheme: str,
-    groups: ArrayLike | None,
-    strata: ArrayLike | None,
-    seeds: Sequence[np.random.Generator],
-) -> tuple[xr.Dataset, resample.Units]:
-    """Replicates of a profile from its ICE curves, (draw, feature, ...), and what was drawn."""
-    ice = profile_inference.check_curves(ice, profile)
-    weight = ice["weight"].values if "weight" in ice else None
-    n_rows = ice.sizes["obs"]
-    rows = Rows([], [], weight, ice.attrs["weight_kind"] == "frequency", n_rows)
-    units = _units(rows, np.ones(n_rows, dtype=bool), row_labels(ice), groups, strata)
-    return profile_inference.replicates(ice, profile, scheme, units, seeds), units
-
-
-def _check_resamples(n_resamples: int, chains: int) -> None:
-    """Raise ``ValueError`` unless the chains are of one length."""
-    for name, value in (("n_resamples", n_resamples), ("chains", chains)):
-        check_count(name, value, 1)
-    if n_resamples % chains:
-        raise ValueError(
-            f"n_resamples must be a multiple of chains; got {n_resamples} and {chains}. Take "
-            f"{n_resamples + chains - n_resamples % chains}."
-        )
-
-
-def _named(found: xr.Dataset | xr.DataArray, replicates: xr.Dataset) -> xr.Dataset:
-    """What a user's statistic returned; an array keeps the name of what it was made from."""
-    if not isinstance(found, xr.Dataset | xr.DataArray):
-        raise TypeError(
-            f"statistic must return a Dataset or a DataArray of the replicates it is given; got "
-            f"{shown(found)}."
-        )
-    if isinstance(found, xr.Dataset):
-        return found
-    own = found.name is not None and found.name not in replicates
-    return found.to_dataset(name=found.name if own else "statistic")
-
-
-def _units(
-    rows: Rows,
-    used: NDArray[np.bool_],
-    labels: NDArray[Any] | None,
-    groups: ArrayLike | None,
-    strata: ArrayLike | None,
-) -> resample.Units:
-    """What is drawn, from what a user said of all rows, which have these labels."""
-    group, stratum = (
-        None if given is None else row_codes(given, labels, used, name)
-        for given, name in ((groups, "groups"), (strata, "strata"))
-    )
-    size = rows.weight if rows.frequency and rows.weight is not None else None
-    n_units = rows.n_rows if group is None else int(group.max()) + 1
-    if group is not None:
-        size = None
-    members = [np.arange(n_units)]
-    if stratum is not None:
-        of_unit = stratum
-        if group is not None:
-            of_unit = np.empty(n_units, dtype=np.int64)
-            of_unit[group] = stratum
-            if not np.array_equal(of_unit[group], stratum):
-                raise ValueError(
-                    "strata must hold whole groups; some group has rows in two strata."
-                )
-        members = [np.flatnonzero(of_unit == code) for code in range(int(stratum.max()) + 1)]
-    return resample.Units(group, members, size)
+    for name in feature_names(effect):
+        row = one_feature(effect, name)
+        if row.sizes["bin"]:
+            check_same_rows(row, rows, feature_position(local, name))
+    counts = rows.weight if rows.frequency else None
+    units = asked.units(rows.n_rows, counts, used, row_labels(local))
+    if asked.rebin:
+        replicates = _rebinned(local.isel(obs=used), effect, units, asked)
+        return Drawn(replicates, units, effect, {"bins": "chosen again in every replicate"})
+    return Drawn(_fixed(rows, local, effect, units, asked), units, effect, {"bins": "fixed"})
 
 
 class _Feature(NamedTuple):
@@ -395,14 +114,11 @@ def _fixed(
     rows: Rows,
     local: xr.Dataset,
     effect: xr.Dataset,
-    scheme: str,
     units: resample.Units,
-    seeds: Sequence[np.random.Generator],
-    studentize: bool,
-    *,
-    progress: bool,
+    asked: Resampling,
 ) -> xr.Dataset:
     """Replicates in the bins of ``effect``, over (draw, feature, ...)."""
+    scheme, seeds, studentize = asked.scheme, asked.seeds, asked.studentize
     linear = "slope" in effect and bool((effect["slope"] != 0).any())
     if studentize and linear and "cell_effect" not in effect:
         raise ValueError(
@@ -470,7 +186,7 @@ def _fixed(
     with (
         one_blas_thread,
         ThreadPoolExecutor(threads) as pool,
-        _bar(len(seeds), progress=progress) as bar,
+        _bar(len(seeds), progress=asked.progress) as bar,
     ):
         for done in pool.map(chunk, firsts):
             bar.update(done)
@@ -694,14 +410,11 @@ def _acceleration(second: FloatArray, third: FloatArray) -> FloatArray:
 def _rebinned(
     local: xr.Dataset,
     effect: xr.Dataset,
-    scheme: str,
     units: resample.Units,
-    seeds: Sequence[np.random.Generator],
-    n_grid: int,
-    *,
-    progress: bool,
+    asked: Resampling,
 ) -> xr.Dataset:
     """Replicates with edges of their own, on a grid of each feature, over (draw, feature, ...)."""
+    scheme, seeds, n_grid = asked.scheme, asked.seeds, asked.n_grid
     check_count("n_grid", n_grid, 2)
     rule = rule_of(str(effect.attrs["bin_rule"]), str(effect.attrs["bin_parameters"]))
     centering = str(effect.attrs["centering"])
@@ -727,7 +440,7 @@ def _rebinned(
 
     with (
         ThreadPoolExecutor(cpus()) as pool,
-        _bar(len(seeds), progress=progress) as bar,
+        _bar(len(seeds), progress=asked.progress) as bar,
     ):
         for _ in pool.map(replicate, range(len(seeds))):
             bar.update(1)
@@ -811,22 +524,6 @@ def _evaluated(effect: xr.Dataset, grid: FloatArray) -> dict[str, FloatArray]:
     return out
 
 
-def _in_chains(draws: xr.Dataset, chains: int) -> xr.Dataset:
-    """Replicates along ``draw`` as (chain, draw); what has no replicates becomes a coordinate.
-
-    ArviZ takes every variable for draws.
-    """
-    draws = draws.set_coords([name for name in draws.data_vars if "draw" not in draws[name].dims])
-    per_chain = draws.sizes["draw"] // chains
-    number = np.arange(draws.sizes["draw"])
-    index = pd.MultiIndex.from_arrays(
-        [number // per_chain, number % per_chain], names=("chain", "draw_in_chain")
-    )
-    coords = xr.Coordinates.from_pandas_multiindex(index, "draw")
-    out = draws.assign_coords(coords).unstack("draw").rename(draw_in_chain="draw")
-    return out.transpose("chain", "draw", ...)
-
-
 def _bar(total: int, what: str = "bootstrap", *, progress: bool) -> tqdm[Any]:
     return tqdm(total=total, desc=what, delay=PROGRESS_DELAY, disable=not progress, leave=False)
 
@@ -902,7 +599,7 @@ def bootstrap_refit(
     >>> float(boot["average_effect"].std().round(2))  # least squares says 0.24
     0.23
     """
-    _check_resamples(n_resamples, chains)
+    check_resamples(n_resamples, chains)
     check_count("n_grid", n_grid, 2)
     table = data if isinstance(data, pd.DataFrame) else np.asarray(data)
     n_rows = len(table)
@@ -965,7 +662,7 @@ def bootstrap_refit(
             "software": software(),
         },
     )
-    return _in_chains(out, chains)
+    return in_chains(out, chains)
 
 
 class _Refit(NamedTuple):

@@ -21,6 +21,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats._version import __version__
+from rhale_stats.kinds import kind_of
 
 EFFECT_UNITS = "output units per feature unit"
 EFFECT_SQUARE_UNITS = "(output units per feature unit)^2"
@@ -278,23 +279,6 @@ OUTPUT = "output"
 # Dimensions of results that stand side by side, each a whole by itself.
 PARTS = (OUTPUT, REGION)
 ALL_PARTS = {OUTPUT: "plot_outputs(effect, feature)", REGION: "plot_regions(tree, effect)"}
-# What takes results that are no effects in bins, by the function that made them.
-PROFILE_VERBS = (
-    *("std_error", "confint", "confband", "compare", "compare_methods", "predict", "vcov"),
-    *("tidy", "glance", "summary", "plot_effect", "plot_effects", "plot_profile", "to_datatree"),
-)
-TAKEN_BY = {
-    "pdp": PROFILE_VERBS,
-    **dict.fromkeys(("ice", "m_plot", "shap_dependence"), ("bootstrap", *PROFILE_VERBS)),
-    "second-order ALE": (
-        *("std_error", "confint", "confband", "bootstrap", "compare", "wald_test", "predict"),
-        *("vcov", "tidy", "glance", "summary", "plot_surface", "to_datatree"),
-    ),
-    "H-statistics": (
-        *("std_error", "confint", "bootstrap", "compare", "tidy", "glance", "summary"),
-        *("plot_h_statistics", "to_datatree"),
-    ),
-}
 # What takes replicates, without the bins of an effect and with them.
 REPLICATES_FOR = (
     "They have no bins in common. For intervals take quantiles, as in "
@@ -377,6 +361,16 @@ def feature_position(dataset: xr.Dataset, feature: str | int) -> int:
         Unknown feature; the message lists those there are.
     """
     return position_of(feature, feature_names(dataset))
+
+
+def given_feature(feature: str | int | None, call: str) -> str | int:
+    """The feature that was asked for; ``TypeError`` where none was, but of surfaces alone."""
+    if feature is None:
+        raise TypeError(
+            f"feature must be the name or number of one feature, as in {call}; got None, which is "
+            f"for surfaces of ale2."
+        )
+    return feature
 
 
 def position_of(feature: str | int, names: list[str]) -> int:
@@ -537,11 +531,11 @@ def _check_kind(dataset: object, name: str, needed: tuple[str, ...], maker: str)
         )
     missing = [variable for variable in needed if variable not in dataset]
     if missing:
-        method = str(dataset.attrs.get("method", ""))
-        if method in TAKEN_BY:
+        kind = kind_of(dataset)
+        if kind is not None:
             raise ValueError(
-                f"{name} must be the Dataset that {maker} returns; this one is what {method} "
-                f"returned. It is for {', '.join(TAKEN_BY[method])}."
+                f"{name} must be the Dataset that {maker} returns; got {kind.name}, which "
+                f"{kind.maker} returned. It is for {', '.join(kind.verbs)}."
             )
         raise ValueError(
             f"{name} must be the Dataset that {maker} returns; this one has no "

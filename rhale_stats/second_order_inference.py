@@ -24,10 +24,11 @@ from rhale_stats.arrays import resample
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.intervals import around, largest_deviation, student
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.draws import Drawn, Resampling
+from rhale_stats.identity import OF_ESTIMATE, estimate_fingerprint, row_labels
 from rhale_stats.schema import OUTPUT, OUTPUT_UNITS, kept_interval, of_part, with_units
-from rhale_stats.surface_data import is_surface as is_surface
 from rhale_stats.surface_data import pair_name
-from rhale_stats.validate import check_choice, check_level
+from rhale_stats.validate import check_choice
 
 METHODS = ("normal", "percentile", "basic")
 IN_CELLS, AT_EDGES = ("bin_a", "bin_b"), ("edge_a", "edge_b")
@@ -112,8 +113,14 @@ class Rows(NamedTuple):
         return kernel.Influence(self.a, self.b, fill, table, found, self.cells, centred)
 
 
-def std_error(surface: xr.Dataset) -> xr.Dataset:
+def std_error(
+    surface: xr.Dataset, _local: xr.Dataset | None = None, groups: object = None
+) -> xr.Dataset:
     """`std_error` of a surface: ``effect_se`` in cells, ``surface_se`` at edges, math [59]."""
+    if groups is not None:
+        raise ValueError(
+            "groups must be None for a surface of ale2. Use bootstrap(surface, groups=...)."
+        )
     rows = Rows.of(surface)
     cells = rows.cells
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -265,6 +272,21 @@ def with_std_error(surface: xr.Dataset) -> xr.Dataset:
     return surface if "surface_se" in surface else std_error(surface)
 
 
+def bootstrap(surface: xr.Dataset, effect: object, asked: Resampling) -> Drawn:
+    """`bootstrap` of a surface, which has its rows with it."""
+    asked.refuse_choices_of_bins()
+    if effect is not None:
+        raise ValueError(
+            "bootstrap of a surface of ale2 takes the surface alone: bootstrap(surface)."
+        )
+    rows = Rows.of(surface)
+    counts = rows.weight if rows.frequency else None
+    units = asked.units(len(rows.weight), counts, rows.used, row_labels(surface))
+    drawn = replicates(surface, rows, asked.scheme, units, asked.seeds)
+    of_estimate = estimate_fingerprint(surface, ["second_effect"])
+    return Drawn(drawn, units, surface, {"bins": "fixed", OF_ESTIMATE: of_estimate})
+
+
 def replicates(
     surface: xr.Dataset,
     rows: Rows,
@@ -306,10 +328,9 @@ def replicates(
 
 
 def confint(
-    surface: xr.Dataset, boot: xr.Dataset | None, *, level: float, method: str | None
+    surface: xr.Dataset, boot: xr.Dataset | None, level: float, method: str | None
 ) -> xr.Dataset:
     """`confint` of a surface: ``second_effect_ci`` and ``surface_ci``, pointwise."""
-    check_level(level)
     chosen = ("normal" if boot is None else "percentile") if method is None else method
     check_choice("method", chosen, METHODS)
     surface = with_std_error(surface)
@@ -374,9 +395,8 @@ def _quantiles(surface: xr.Dataset, boot: object, name: str, level: float) -> Fl
     return ends
 
 
-def tidy(surface: xr.Dataset, *, level: float) -> pd.DataFrame:
+def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
     """`tidy` of a surface: a line a cell with rows."""
-    check_level(level)
     surface = with_std_error(of_part(surface))
     at_a, at_b = np.nonzero(surface["supported"].values)
     frame = pd.DataFrame({"term": pair_name(surface), "bin_a": at_a})
@@ -427,7 +447,7 @@ def size(surface: xr.Dataset) -> float:
     return float(np.sqrt(np.average((at - mean) ** 2, weights=rows.weight)))
 
 
-def glance(surface: xr.Dataset) -> pd.DataFrame:
+def glance(surface: xr.Dataset, _level: float) -> pd.DataFrame:
     """`glance` of a surface: one line."""
     surface = with_std_error(of_part(surface))
     attrs, values, se = surface.attrs, surface["surface"].values, surface["surface_se"].values
@@ -456,11 +476,10 @@ def rounding(surface: xr.Dataset) -> float:
     return float(surface["second_difference_error"]) * float(np.sqrt(surface["n_obs"].size))
 
 
-def summary(surface: xr.Dataset, *, level: float) -> Summary:
+def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
     """`summary` of a surface: its size, its cells, and where it is farthest from 0."""
-    check_level(level)
     surface = of_part(surface)
-    found = confint(surface, None, level=level, method="normal")
+    found = confint(surface, None, level, "normal")
     attrs, values = found.attrs, found["surface"].values
     order = np.argsort(-np.nan_to_num(np.abs(values)).ravel(), kind="stable")[:SHOWN]
     chosen = list(zip(*np.unravel_index(np.sort(order), values.shape), strict=True))

@@ -18,6 +18,7 @@ from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
 from rhale_stats.h_statistic_tables import WHOLE
+from rhale_stats.kinds import SURFACE
 from rhale_stats.plots import (
     ERRORS_SHOWN,
     HETEROGENEITY,
@@ -29,7 +30,6 @@ from rhale_stats.plots import (
     style,
 )
 from rhale_stats.schema import of_part, with_units
-from rhale_stats.second_order_inference import is_surface
 from rhale_stats.validate import checked
 
 # Less than the sum of both main effects, as much, more.
@@ -98,7 +98,7 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
             f"{type(surface).__name__}."
         )
     compared = {"difference", "edge_a"} <= set(surface.variables)
-    if not (is_surface(surface) or compared) or "chain" in surface.dims:
+    if not (SURFACE.holds(surface) or compared) or "chain" in surface.dims:
         raise ValueError(
             f"surface must be the Dataset that ale2(model, X, features) returns; this one has "
             f"{', '.join(map(str, surface.data_vars))} over {', '.join(map(str, surface.dims))}."

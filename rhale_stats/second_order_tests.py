@@ -16,6 +16,7 @@ from rhale_stats.arrays import intervals
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects import resolution
+from rhale_stats.kinds import SURFACE
 from rhale_stats.schema import OUTPUT_UNITS, of_part
 from rhale_stats.second_order_inference import (
     AT_EDGES,
@@ -25,7 +26,8 @@ from rhale_stats.second_order_inference import (
     rounding,
     score_quantile,
 )
-from rhale_stats.surface_data import is_surface, pair_name
+from rhale_stats.surface_data import pair_name
+from rhale_stats.tests_of import labelled_test
 from rhale_stats.validate import warn
 
 NULLS = {
@@ -328,7 +330,7 @@ def _listed(values: Any) -> str:
 def _are_pairs(a: xr.Dataset, b: xr.Dataset, paired: object) -> bool:
     """Whether both are of the same rows; raise ``ValueError`` where they should be and are not."""
     if paired is not None and not (
-        isinstance(paired, tuple | list) and len(paired) == 2 and all(map(is_surface, paired))
+        isinstance(paired, tuple | list) and len(paired) == 2 and all(map(SURFACE.holds, paired))
     ):
         raise TypeError(
             "paired must be the two surfaces, paired=(a, b), which have their rows with them; got "
@@ -373,7 +375,7 @@ def _common_rows(a: xr.Dataset, b: xr.Dataset) -> tuple[int, str]:
     return len(first), "" if same else "weights"
 
 
-def tidy(comparison: xr.Dataset) -> pd.DataFrame:
+def tidy(comparison: xr.Dataset, _level: float) -> pd.DataFrame:
     """A line a corner of two surfaces that were compared."""
     at = np.nonzero(comparison["difference"].notnull().values)
     frame = pd.DataFrame({"term": str(comparison["feature"].values[0])}, index=range(len(at[0])))
@@ -387,3 +389,44 @@ def tidy(comparison: xr.Dataset) -> pd.DataFrame:
         for bound, end in enumerate(("low", "high")):
             frame[f"{prefix}_{end}"] = comparison[f"difference_{kind}"].values[*at, bound]
     return frame
+
+
+def wald_test(surface: xr.Dataset, null: str, adjust: str, local: xr.Dataset | None) -> xr.Dataset:
+    """`wald_test` of a surface: whether there is an interaction at all."""
+    if local is not None:
+        raise ValueError(
+            f"local must be None but for null 'homogeneous' of effects in bins; got local with "
+            f"null {null!r} of a surface. Leave it out."
+        )
+    return labelled_test(
+        of_pair(surface),
+        wald(surface, null),
+        adjust,
+        null=NULLS[null],
+        source="rows",
+        test=f"wald_test, null {null!r}",
+    )
+
+
+def compare(
+    a: xr.Dataset,
+    b: xr.Dataset,
+    paired: object,
+    groups: object,
+    level: float,
+    n_draws: int,
+    rng: Any,
+    adjust: str,
+) -> xr.Dataset:
+    """`compare` of two surfaces of the same two features."""
+    pair = compared(a, b, paired, groups, level, n_draws, rng)
+    tested = labelled_test(
+        of_pair(a),
+        pair.values,
+        adjust,
+        null="no difference between the surfaces",
+        source=pair.source,
+        test="compare, largest standardised difference",
+        centering=str(a.attrs["centering"]),
+    )
+    return tested.assign(pair.variables).assign_coords(pair.coords).assign_attrs(pair.attrs)

@@ -14,18 +14,15 @@ from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 
-from rhale_stats import h_statistic_tables, meaning, profile_tables, second_order_tests
-from rhale_stats import second_order_inference as second_order
+from rhale_stats import h_statistic_tables, meaning, profile_tables
 from rhale_stats.arrays.accumulate import turning_points
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.intervals import around, student
 from rhale_stats.by_part import each_part
 from rhale_stats.curves import curve_of, has_cells
 from rhale_stats.effects import check_same_model
-from rhale_stats.h_statistic_inference import is_h_difference
-from rhale_stats.h_statistics import is_h_statistics
 from rhale_stats.inference import bin_degrees, fit_of, row_degrees, std_error
-from rhale_stats.profile_data import METHOD_NAMES, check_profile, is_profile
+from rhale_stats.profile_data import METHOD_NAMES, check_profile
 from rhale_stats.regional import check_tree
 from rhale_stats.schema import (
     categorical_features,
@@ -34,7 +31,6 @@ from rhale_stats.schema import (
     effect_at,
     feature_names,
     feature_position,
-    in_order,
     is_categorical,
     kept_interval,
     level_names,
@@ -107,88 +103,8 @@ CHECKED = (
 )
 
 
-@checked
-@each_part
-def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
-    """Bin effects as a table, one row a feature and bin.
-
-    Parameters
-    ----------
-    effect : Dataset
-        What `rhale` or `std_error` returned; standard errors are added where they are missing. Or
-        what `compare`, another test, `effect_sizes`, `regions`, `all_regions`,
-        `interaction_matrix`, `ale2` or `h_statistic` returned.
-    level : float, default 0.95
-        Of the intervals: those that `confint` gave the effect, by whatever method, where they are
-        of this level; otherwise estimate ± t std_error (pointwise, central limit theorem, math
-        [24]; Student's t with the degrees of freedom of the bin).
-
-    Returns
-    -------
-    DataFrame
-        Columns ``term``, ``bin``, ``bin_left``, ``bin_right``, ``n_obs``, ``estimate``,
-        ``std_error``, ``conf_low``, ``conf_high``, ``heterogeneity``, ``heterogeneity_se``;
-        ``slope`` and ``slope_se`` from a rule that makes linear bins, and what `check_unbiased` and
-        `jump_check` found. With categorical features ``level_from`` and ``level_to`` of a step,
-        empty for others. A constant feature has no bins and so no rows. Of a comparison: its
-        points, with ``conf_low``, ``conf_high`` and the band; of another test the columns of
-        `glance`; of sizes a line a size.
-
-        Of regions a line a node: ``term``, ``node``, ``parent``, ``depth``, ``rule``, ``n_obs``,
-        ``weight_share``, ``loss``, ``loss_drop`` (by the split that was made), ``best_split`` and
-        ``best_drop`` (made or not), ``p_value``, ``region``; the root has no parent, and a node
-        that was split no region. Of interactions a line a pair: ``term``, ``conditioning``,
-        ``loss``, ``loss_drop``, ``best_split``, ``p_value``, ``p_value_adjusted``. Of a surface a
-        line a cell with rows: its bins or levels, and the mean second difference as an effect. Of
-        H-statistics a line a feature and a pair: ``term``, ``kind``, ``h2``, ``h`` and of each
-        ``h2_std_error``, ``h2_conf_low``, ``h2_conf_high``; of comparisons a line a difference.
-
-        Of profiles such as `pdp` a line a point of the grid: ``term``, ``x`` and, of categories,
-        ``level``, ``weight_share``, ``estimate`` (the curve), ``std_error``, ``conf_low``,
-        ``conf_high`` and ``spread``.
-
-        Two columns are there only where they have something to say. ``statistic`` and ``p_value``
-        (of no effect in the bin, two-sided) come with standard errors that hold the model: those
-        of the rows alone say nothing of how well the model is known. ``reason`` says why a value
-        is 0 or missing, where some value is: what is smaller than the numerical error of the local
-        effects is 0, and the share of a pair of H-statistics above 1 is missing.
-
-    Raises
-    ------
-    ValueError
-        ``level`` outside (0, 1).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import rhale_stats as rs
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
-    >>> effect = rs.rhale(local, bins=rs.EqualWidthBins(2))
-    >>> rs.tidy(effect)[["term", "bin", "n_obs", "estimate", "std_error"]].round(2)
-      term  bin  n_obs  estimate  std_error
-    0   x0    0    218      2.11       0.16
-    1   x0    1    282      1.78       0.13
-    2   x1    0    256      0.54       0.15
-    3   x1    1    244      0.13       0.15
-    """
-    effect = _turned(effect)
-    if second_order.is_surface(effect):
-        return second_order.tidy(effect, level=level)
-    if is_profile(effect):
-        return profile_tables.tidy(effect, level)
-    if is_h_statistics(effect):
-        return h_statistic_tables.tidy(effect, level)
-    if is_h_difference(effect):
-        return h_statistic_tables.tidy_difference(effect)
-    if _kind(effect) == "test":
-        return _tidy_test(effect)
-    if _kind(effect) == "effect sizes":
-        return _tidy_sizes(effect)
-    if _kind(effect) == REGIONS:
-        return pd.concat([_tidy_tree(tree) for tree in _trees(effect)], ignore_index=True)
-    if _kind(effect) == INTERACTIONS:
-        return _tidy_interactions(effect)
+def tidy(effect: xr.Dataset, level: float) -> pd.DataFrame:
+    """`tidy` of effects in bins: a line a bin."""
     effect = _with_std_error(effect)
     frames, levels = [], bool(categorical_features(effect))
     for name in feature_names(effect):
@@ -232,83 +148,8 @@ def _spoken(table: pd.DataFrame) -> pd.DataFrame:
     return table.drop(columns=silent)
 
 
-def _turned(results: Any) -> Any:
-    """Results with their dimensions in order, of one output or region with its own attributes."""
-    return of_part(in_order(results)) if isinstance(results, xr.Dataset) else results
-
-
-@checked
-@each_part
-def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
-    """One row a feature: average effect with its interval, heterogeneity, extent of the curve.
-
-    Parameters
-    ----------
-    effect : Dataset
-        What `rhale` or `std_error` returned; standard errors are added where they are missing. Or
-        what a test, `ale2`, `regions`, `all_regions` or `h_statistic` returned.
-    level : float, default 0.95
-        Of the intervals for the average effect, as in `tidy`.
-
-    Returns
-    -------
-    DataFrame
-        Columns ``term``, ``kind``, ``n_bins``, ``n_obs``, ``estimate`` (mean of the local effects
-        over the rows), ``std_error``, ``conf_low``, ``conf_high``, ``heterogeneity`` (root mean
-        square over rows of the bins' standard deviations), ``heterogeneity_output`` and
-        ``heterogeneity_index`` (math [10]), ``curve_min``, ``curve_max``; ``statistic``,
-        ``p_value`` and ``reason`` where they have something to say, as in `tidy`. NaN for a
-        constant feature. Of a nominal feature, whose levels have no order of their own, what
-        depends on their order is NaN: average, its error, ``heterogeneity_output`` and
-        ``heterogeneity_index``. Of a test: ``term``, ``statistic``, perhaps ``df``, ``p_value``,
-        ``p_value_adjusted``, and ``reason`` where some p-value is missing.
-
-        Of regions: ``term``, ``n_regions``, ``n_obs``, ``loss`` of all rows, ``loss_left`` (mean
-        over the regions, by their weight), ``loss_drop`` from one to the other, ``first_split``,
-        empty where there is none, ``p_value`` of the best first split, made or not; and the
-        settings ``loss_kind``, ``test``, ``level``, ``max_depth``, ``min_obs``, ``min_drop``,
-        ``bin_rule``.
-
-        Of profiles such as `pdp`: ``term``, ``kind``, ``n_grid``, ``n_obs``, ``importance``,
-        ``heterogeneity_output``, ``curve_min``, ``curve_max``.
-
-        Of a surface of `ale2`: ``term``, ``feature_a``, ``feature_b``, ``n_obs``, ``n_cells``,
-        ``n_empty`` (cells without rows), ``size`` (the standard deviation of the surface over the
-        rows), ``surface_max`` (its largest absolute value) and ``z_max``, the largest one in
-        standard errors.
-
-        Of H-statistics one line: ``h2`` and ``h`` of all interactions with their standard errors
-        and intervals, ``kind``, ``n_features``, ``n_rows``, ``n_rows_total``, ``n_model_calls``,
-        ``n_model_rows``.
-
-    Raises
-    ------
-    ValueError
-        ``level`` outside (0, 1).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import rhale_stats as rs
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
-    >>> rs.glance(rs.rhale(local))[["term", "n_bins", "estimate", "heterogeneity"]].round(2)
-      term  n_bins  estimate  heterogeneity
-    0   x0       1      1.98           2.27
-    1   x1       1      0.29           2.28
-    """
-    effect = _turned(effect)
-    if second_order.is_surface(effect):
-        check_level(level)
-        return second_order.glance(effect)
-    if is_profile(effect):
-        return profile_tables.glance(effect)
-    if is_h_statistics(effect):
-        return h_statistic_tables.glance(effect, level)
-    if _kind(effect) == "test":
-        return _glance_test(effect)
-    if _kind(effect) == REGIONS:
-        return pd.DataFrame([_glance_tree(tree) for tree in _trees(effect)])
+def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
+    """`glance` of effects in bins: a line a feature."""
     effect = _with_std_error(effect)
     rows = [one_feature(effect, name) for name in feature_names(effect)]
     reasons = [meaning.of_average(row) for row in rows]
@@ -438,88 +279,8 @@ def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
     return pd.DataFrame(columns, index=pd.Index(local["obs"].values, name="obs"))
 
 
-@checked
-@each_part
-def summary(
-    effect: xr.Dataset, feature: str | int | None = None, *, level: float = 0.95
-) -> Summary:
-    """Printed table: a line a feature, or a line a bin of one feature; of regions the tree.
-
-    The head says which uncertainty the standard errors hold. t and P are printed only where that
-    includes the model; tests such as `wald_test` treat the model as given and print their P. At
-    most five notes follow.
-
-    What `check_unbiased` and `jump_check` found is shown below the table, where they were run. A
-    warning names the features whose heterogeneity is biased in some bin by more than its standard
-    error; without a check only the part of the bias that is linear in the feature is known.
-
-    Of regions there is a line a node, indented below the one that it is part of: rows, loss, the
-    best split with the relative drop of the loss that it brings and its p-value, and what became
-    of it, a split or a region of that number. Of interactions there is a line a feature, with the
-    drop by the best split of every other column. Of H-statistics there are lines of features and of
-    pairs, the largest first.
-
-    Parameters
-    ----------
-    effect : Dataset
-        What `rhale` or `std_error` returned; standard errors are added where they are missing. Or
-        what a test, `effect_sizes`, `regions`, `all_regions`, `interaction_matrix`, `ale2` or
-        `h_statistic` returned.
-    feature : str or int, optional
-        Show the bins of this feature; its regions, interactions or pairs only.
-    level : float, default 0.95
-        Of the intervals.
-
-    Returns
-    -------
-    statsmodels.iolib.summary.Summary
-        Prints as text; ``as_html()``, ``as_latex()``, ``as_csv()`` and notebooks work.
-
-    Raises
-    ------
-    KeyError
-        Unknown feature.
-    ValueError
-        ``level`` outside (0, 1).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import rhale_stats as rs
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
-    >>> print(rs.summary(rs.rhale(local)))  # doctest: +ELLIPSIS
-                      RHALE: effects on output...
-    >>> example = rs.simulate.TwoRegimes()
-    >>> local = rs.local_effects(None, example.sample(500, rng=0), jacobian=example.jacobian)
-    >>> print(rs.summary(rs.regions(local, "x1")).tables[1])
-    =========================================================================================
-                                rows       loss best split       drop           P
-    -----------------------------------------------------------------------------------------
-    all rows                     500      17.98     x3 ≤ 0     100.0%                   split
-    |  x3 ≤ 0                    253          0                                      region 0
-    |  x3 > 0                    247          0                                      region 1
-    =========================================================================================
-    """
-    effect = _turned(effect)
-    if second_order.is_surface(effect):
-        return second_order.summary(effect, level=level)
-    if is_profile(effect):
-        return _profile_summary(effect, feature, level)
-    if is_h_statistics(effect):
-        return _h_summary(effect, feature, level)
-    if is_h_difference(effect):
-        return _h_difference_summary(effect)
-    if _kind(effect) == "test":
-        return _test_summary(effect)
-    if _kind(effect) == "effect sizes":
-        return _sizes_summary(effect)
-    if _kind(effect) == REGIONS:
-        return _regions_summary(effect, feature)
-    if _kind(effect) == INTERACTIONS:
-        if feature is not None:
-            effect = effect.isel(feature=[feature_position(effect, feature)])
-        return _interactions_summary(effect)
+def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summary:
+    """`summary` of effects in bins: a line a feature, or a line a bin of one."""
     effect = _with_std_error(effect)
     tail = (1 - level) / 2
     bounds = [f"[{tail:.3g}", f"{1 - tail:.3g}]"]
@@ -594,12 +355,8 @@ def _method(effect: xr.Dataset) -> str:
     return str(effect.attrs.get("method", "rhale")).upper()
 
 
-def _kind(results: object) -> str:
-    """What a Dataset holds, where that is not effects."""
-    return str(results.attrs.get("method", "")) if isinstance(results, xr.Dataset) else ""
-
-
-def _glance_test(test: xr.Dataset) -> pd.DataFrame:
+def _glance_test(test: xr.Dataset, _level: float) -> pd.DataFrame:
+    """`glance` of a test: a line a feature."""
     names = [
         name
         for name in ("statistic", "df", "p_value", "p_value_adjusted", "reason")
@@ -610,11 +367,10 @@ def _glance_test(test: xr.Dataset) -> pd.DataFrame:
     )
 
 
-def _tidy_test(test: xr.Dataset) -> pd.DataFrame:
+def _tidy_test(test: xr.Dataset, level: float) -> pd.DataFrame:
+    """`tidy` of a test: a line a feature, or a line a point of a difference."""
     if "difference" not in test:
-        return _glance_test(test)
-    if "edge_a" in test.dims:
-        return second_order_tests.tidy(test)
+        return _glance_test(test, level)
     frames = []
     for number, name in enumerate(feature_names(test)):
         row = test.isel(feature=number)
@@ -638,7 +394,8 @@ def _tidy_test(test: xr.Dataset) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def _tidy_sizes(sizes: xr.Dataset) -> pd.DataFrame:
+def _tidy_sizes(sizes: xr.Dataset, _level: float) -> pd.DataFrame:
+    """`tidy` of sizes: a line a size of a feature."""
     names = [str(name) for name in sizes.data_vars if sizes[name].dims == ("feature",)]
     lines = []
     for number, term in enumerate(feature_names(sizes)):
@@ -658,9 +415,9 @@ def _tidy_sizes(sizes: xr.Dataset) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def _test_summary(test: xr.Dataset) -> Summary:
+def _test_summary(test: xr.Dataset, _feature: object, level: float) -> Summary:
     """A test, a line a feature."""
-    attrs, table = test.attrs, _glance_test(test)
+    attrs, table = test.attrs, _glance_test(test, level)
     heads = {
         "statistic": "statistic",
         "df": "df",
@@ -689,9 +446,9 @@ def _test_summary(test: xr.Dataset) -> Summary:
     return _printed(_with_facts(cells, title, lines, list(heads.values()), stubs), notes)
 
 
-def _sizes_summary(sizes: xr.Dataset) -> Summary:
+def _sizes_summary(sizes: xr.Dataset, _feature: object, level: float) -> Summary:
     """Sizes of effects, a line a size."""
-    attrs, table = sizes.attrs, _tidy_sizes(sizes)
+    attrs, table = sizes.attrs, _tidy_sizes(sizes, level)
     heads = [str(name) for name in table.columns if name not in ("term", "size")]
     lines = [[_number(line[name]) for name in heads] for _, line in table.iterrows()]
     stubs = [f"{line['term']}: {line['size']}" for _, line in table.iterrows()]
@@ -722,6 +479,16 @@ def _trees(results: xr.Dataset) -> list[xr.Dataset]:
     if "feature" not in results.dims:
         return [check_tree(results)]
     return [check_tree(results.isel(feature=at)) for at in range(results.sizes["feature"])]
+
+
+def tidy_trees(trees: xr.Dataset, _level: float) -> pd.DataFrame:
+    """`tidy` of trees: a line a node."""
+    return pd.concat([_tidy_tree(tree) for tree in _trees(trees)], ignore_index=True)
+
+
+def glance_trees(trees: xr.Dataset, _level: float) -> pd.DataFrame:
+    """`glance` of trees: a line a tree."""
+    return pd.DataFrame([_glance_tree(tree) for tree in _trees(trees)])
 
 
 def _tidy_tree(tree: xr.Dataset) -> pd.DataFrame:
@@ -766,7 +533,7 @@ def _glance_tree(tree: xr.Dataset) -> dict[str, object]:
     }
 
 
-def _tidy_interactions(found: xr.Dataset) -> pd.DataFrame:
+def _tidy_interactions(found: xr.Dataset, _level: float) -> pd.DataFrame:
     shape = found["loss_drop"].shape
     frame = pd.DataFrame(
         {
@@ -782,7 +549,7 @@ def _tidy_interactions(found: xr.Dataset) -> pd.DataFrame:
     return frame[frame["term"] != frame["conditioning"]].reset_index(drop=True)
 
 
-def _regions_summary(trees: xr.Dataset, feature: str | int | None) -> Summary:
+def _regions_summary(trees: xr.Dataset, feature: str | int | None, _level: float) -> Summary:
     """Trees, one after the other, with a line a node."""
     every = _trees(trees)
     if feature is not None:
@@ -992,8 +759,10 @@ def _region_test_note(attrs: dict[Hashable, Any]) -> str:
     return f"{text}; each permutation repeats the whole search."
 
 
-def _interactions_summary(found: xr.Dataset) -> Summary:
+def _interactions_summary(found: xr.Dataset, feature: str | int | None, _level: float) -> Summary:
     """Drops of all pairs, a line a feature."""
+    if feature is not None:
+        found = found.isel(feature=[feature_position(found, feature)])
     attrs = found.attrs
     names, columns = (found[dim].values.astype(str) for dim in ("feature", "conditioning"))
     drop, pvalue = found["loss_drop"].values, found["pvalue_adjusted"].values
@@ -1129,9 +898,9 @@ def _share(value: float) -> str:
     return ABOVE_ONE if np.isnan(value) else f"{value:.4g}"
 
 
-def _h_difference_summary(compared: xr.Dataset) -> Summary:
+def _h_difference_summary(compared: xr.Dataset, _feature: object, level: float) -> Summary:
     """Two H-statistics side by side: a line a difference."""
-    attrs, table = compared.attrs, h_statistic_tables.tidy_difference(compared)
+    attrs, table = compared.attrs, h_statistic_tables.tidy_difference(compared, level)
     heads = ["a less b", "std err", "P", "P, adj.", "conf low", "conf high"]
     names = ("estimate", "std_error", "p_value", "p_value_adjusted", "conf_low", "conf_high")
     lines = [
@@ -1165,7 +934,7 @@ def _profile_summary(profile: xr.Dataset, feature: str | int | None, level: floa
     errors = []
     if feature is None:
         title = f"{title}: effects on {_output(profile)}"
-        table = profile_tables.glance(profile)
+        table = profile_tables.glance(profile, level)
         heads = ["points", "rows", "importance", "heterog.", "lowest", "highest"]
         numbers = ["importance", "heterogeneity_output", "curve_min", "curve_max"]
         lines = [
@@ -1277,7 +1046,7 @@ def _feature_table(
     effect: xr.Dataset, bounds: list[str], level: float
 ) -> tuple[Body, list[str], list[str]]:
     """A line a feature; what its columns mean, and why some are blank or 0."""
-    table = glance(effect, level=level)
+    table = glance(effect, level)
     wald = _wald_heads(table, "avg effect", bounds)
     heads = ["bins", *wald.values(), "heterog.", "H", "curve range"]
     rows = []
@@ -1309,7 +1078,7 @@ def _bin_table(
 ) -> tuple[Body, list[str], list[str]]:
     """A line a bin; what its columns mean, and why some are 0."""
     row = one_feature(effect, name)
-    table = tidy(effect.sel(feature=[name]), level=level)
+    table = tidy(effect.sel(feature=[name]), level)
     wald = _wald_heads(table, "effect", bounds)
     heads = ["rows", *wald.values(), "heterog.", "std err"]
     numbers = ["heterogeneity", "heterogeneity_se"]

@@ -15,17 +15,12 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.schema import level_text, of_part
 
 
-def is_surface(dataset: object) -> bool:
-    """Whether this is what `ale2` returned, or something made of it."""
-    return isinstance(dataset, xr.Dataset) and {"surface", "second_effect"} <= set(dataset)
-
-
 def pair_name(surface: xr.Dataset) -> str:
     """Both features, as they are called in tables."""
     return f"{surface.attrs['feature_a']}:{surface.attrs['feature_b']}"
 
 
-def evaluate(surface: xr.Dataset, values: Any, feature: object) -> xr.DataArray:
+def predict(surface: xr.Dataset, values: Any, feature: object) -> xr.DataArray:
     """`predict` of a surface: bilinear between edges, by level for categories, else NaN."""
     if feature is not None:
         raise ValueError(

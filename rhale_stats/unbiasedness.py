@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm, t
 
 from rhale_stats import models
+from rhale_stats.adjustment import ADJUSTMENTS, adjusted
 from rhale_stats.arrays import accumulate, bin_error
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
@@ -37,7 +38,7 @@ from rhale_stats.effects import (
     spread_along,
 )
 from rhale_stats.identity import check_same_output, fingerprint_of, model_facts
-from rhale_stats.inference import ADJUSTMENTS, adjusted, std_error
+from rhale_stats.inference import std_error
 from rhale_stats.parallel import cpus
 from rhale_stats.schema import (
     Estimates,

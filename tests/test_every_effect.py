@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.schema import TAKEN_BY
+from rhale_stats.kinds import H_STATISTICS, PROFILE, SURFACE
 
 N_ROWS = 80
 RNG = np.random.default_rng(11)
@@ -94,16 +94,16 @@ def _rhale(model, X, **options):
 MAKERS = {
     "rhale": (EFFECT_VERBS, _rhale),
     "ale": (EFFECT_VERBS, _ale),
-    "pdp": (("bootstrap", *TAKEN_BY["pdp"]), _pdp),
-    "ice": (TAKEN_BY["ice"], _same(rs.ice, n_grid=6)),
-    "m_plot": (TAKEN_BY["m_plot"], _same(rs.m_plot, bins=rs.QuantileBins(4))),
+    "pdp": (PROFILE.verbs, _pdp),
+    "ice": (PROFILE.verbs, _same(rs.ice, n_grid=6)),
+    "m_plot": (PROFILE.verbs, _same(rs.m_plot, bins=rs.QuantileBins(4))),
     "shap_dependence": (
-        TAKEN_BY["shap_dependence"],
+        PROFILE.verbs,
         _same(rs.shap_dependence, n_grid=6, background=5),
     ),
-    "ale2": (TAKEN_BY["second-order ALE"], _surface),
+    "ale2": (SURFACE.verbs, _surface),
     "h_statistic": (
-        TAKEN_BY["H-statistics"],
+        H_STATISTICS.verbs,
         lambda model, X, **options: (
             *(None,),
             rs.h_statistic(model, X, n_rows=40, rng=0, keep_answers=True, **options),

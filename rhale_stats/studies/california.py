@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins import BinRule, EqualWidthBins, OptimalBins
-from rhale_stats.effects import local_effects, predict
+from rhale_stats.effects import local_effects
+from rhale_stats.g_values import predict
 from rhale_stats.studies.report import mean_table
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
 from rhale_stats.studies.tools import (

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins import OptimalBins
-from rhale_stats.effects import predict
+from rhale_stats.g_values import predict
 from rhale_stats.regional import regional_rhale, regions
 from rhale_stats.regional_comparisons import regional_ale, regional_pdp
 from rhale_stats.simulate import TwoRegimes

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from rhale_stats.bins import AdaptiveBins, BinRule, GivenBins, OptimalBins
 from rhale_stats.effects import local_effects
-from rhale_stats.hypotheses import compare, equivalence_test, wald_test
-from rhale_stats.inference import confband, confint, std_error
-from rhale_stats.resampling import bootstrap
+from rhale_stats.g_errors import std_error
+from rhale_stats.g_hypotheses import compare, wald_test
+from rhale_stats.g_intervals import confband, confint
+from rhale_stats.g_resampling import bootstrap
+from rhale_stats.hypotheses import equivalence_test
 from rhale_stats.simulate import OppositeGroups, PiecewiseLinear
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
 from rhale_stats.studies.tools import holds, mean_and_mcse, no_variants, panels, quiet_rhale

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from rhale_stats.arrays import binning
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects import local_effects, predict, rhale
+from rhale_stats.effects import local_effects, rhale
+from rhale_stats.g_values import predict
 from rhale_stats.probes import JumpWarning
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
 from rhale_stats.studies.tools import FIXED_COLOUR, RHALE_COLOUR, holds, no_variants, panels

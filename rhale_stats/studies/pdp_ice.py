@@ -15,7 +15,7 @@ from rhale_stats.ale import ale
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins import OptimalBins, QuantileBins
-from rhale_stats.effects import predict
+from rhale_stats.g_values import predict
 from rhale_stats.profiles import ice, m_plot, pdp
 from rhale_stats.schema import one_feature
 from rhale_stats.simulate import Ridge

@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from rhale_stats.bins import BestEqualWidthBins, BinRule, OptimalBins, QuantileBins
-from rhale_stats.effects import predict
+from rhale_stats.g_values import predict
 from rhale_stats.simulate import PiecewiseLinear
 from rhale_stats.studies.report import mean_table
 from rhale_stats.studies.runner import Options, Output, Scenario, Study

@@ -15,7 +15,9 @@ from scipy import stats
 from rhale_stats.bins import AdaptiveBins, BinRule, OptimalBins, QuantileBins
 from rhale_stats.curves import curve_of
 from rhale_stats.effects import local_effects
-from rhale_stats.inference import confband, confint, fit_of, std_error
+from rhale_stats.g_errors import std_error
+from rhale_stats.g_intervals import confband, confint
+from rhale_stats.inference import fit_of
 from rhale_stats.schema import effect_at, one_feature
 from rhale_stats.studies.report import mean_table
 from rhale_stats.studies.runner import Options, Output, Scenario, Study

@@ -13,7 +13,8 @@ from numpy.testing import assert_allclose
 
 from rhale_stats import studies
 from rhale_stats.bins import EqualWidthBins, QuantileBins
-from rhale_stats.effects import predict, rhale
+from rhale_stats.effects import rhale
+from rhale_stats.g_values import predict
 from rhale_stats.simulate import TwoRegimes
 from rhale_stats.studies import Options, california, correlated, pdp_ice, regional_timing, report
 from rhale_stats.studies.bin_splitting import sample

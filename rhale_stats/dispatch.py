@@ -1,0 +1,51 @@
+"""Which function of which wing is behind a generic one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import xarray as xr
+
+from rhale_stats import (
+    effects_methods,
+    h_statistics_methods,
+    inference_methods,
+    profiles_methods,
+    regional_methods,
+    surfaces_methods,
+)
+from rhale_stats.kinds import EFFECT, Methods, kind_of
+
+# Kind of a result -> name of a generic function -> the function of the wing.
+METHODS: Methods = {
+    **effects_methods.METHODS,
+    **profiles_methods.METHODS,
+    **surfaces_methods.METHODS,
+    **h_statistics_methods.METHODS,
+    **regional_methods.METHODS,
+    **inference_methods.METHODS,
+}
+
+
+def method(verb: str, result: object, parameter: str = "effect") -> Callable[..., Any]:
+    """The wing's function for this kind of result.
+
+    Raises
+    ------
+    ValueError
+        The generic function does not take results of this kind; the message lists what does.
+    TypeError
+        Not a Dataset, by the wing of effects in bins, which says what was expected.
+    """
+    kind = kind_of(result) or EFFECT
+    methods = METHODS.get(kind, {})
+    if verb in methods:
+        return methods[verb]
+    if not isinstance(result, xr.Dataset) or not kind.verbs:
+        return METHODS[EFFECT][verb]
+    taken = [other.maker for other, by in METHODS.items() if verb in by]
+    raise ValueError(
+        f"{parameter} must be the Dataset that {', or '.join(taken)} returns; got {kind.name}, "
+        f"which {kind.maker} returned. It is for {', '.join(kind.verbs)}."
+    )

@@ -1,0 +1,14 @@
+"""What generic functions do with results of tests."""
+
+from __future__ import annotations
+
+from rhale_stats import summaries
+from rhale_stats.kinds import TEST, Methods
+
+METHODS: Methods = {
+    TEST: {
+        "tidy": summaries._tidy_test,
+        "glance": summaries._glance_test,
+        "summary": summaries._test_summary,
+    },
+}
