@@ -23,9 +23,9 @@ from rhale_stats import (
     plots,
     scoring,
     sizes,
-    summaries,
     unbiasedness,
 )
+from rhale_stats.summaries import augment
 
 
 @xr.register_dataset_accessor("rhale")  # type: ignore[no-untyped-call]
@@ -189,7 +189,7 @@ class RhaleAccessor:
 
     def augment(self, local: xr.Dataset) -> pd.DataFrame:
         """See `rhale_stats.augment`."""
-        return summaries.augment(local, self._dataset)
+        return augment(local, self._dataset)
 
     def plot(self, feature: str | int, local: xr.Dataset | None = None, ax: Any = None) -> Any:
         """See `rhale_stats.plot_effect`."""
