@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
+import boost_histogram as bh
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
@@ -93,6 +94,8 @@ ARRAY, FRAME, NUMBERED_FRAME = "array", "DataFrame", "DataFrame with numbered co
 # Seconds after which a progress bar appears.
 PROGRESS_DELAY = 2.0
 SELECT_ROWS = "Select the rows first: local.isel(obs=...)."
+# Rows of which a pass keeps its temporary columns in the cache.
+CACHED_ROWS = 1 << 15
 # Below this many values threads cost more than they save.
 THREADS_FROM = 200_000
 
@@ -978,18 +981,51 @@ def _shared_noise(
 ) -> FloatArray:
     """Covariance of the average along a bin with the slope of its line, by influences of rows."""
     x, g = rows.x[position], rows.local_effect[position]
-    weight = np.ones(len(x)) if rows.weight is None else rows.weight
-    squared = weight if rows.frequency else weight**2
-    k, cell = binning.bin_index(edges, x), binning.bin_index(cells.edges, x)
-    away = x - bins.x_mean[k]
-    residual = g - bins.mean[k] - slope[k] * away
     level = fine.along_axis(cells.width, cells.weight, cells.bin)
     with np.errstate(invalid="ignore", divide="ignore"):
-        products = squared * (level / cells.weight)[cell] * away * residual**2
-        spread = np.bincount(k, weight * away**2, len(slope))
-        found = np.bincount(k, products, len(slope)) / spread
+        products, spread = _sums_about_lines(
+            cells, level / cells.weight, bins, slope, x, g, rows.weight, frequency=rows.frequency
+        )
         n = sums.n_effective(bins)
-        return np.where(slope != 0, found * n / (n - 2), 0.0)
+        return np.where(slope != 0, products / spread * n / (n - 2), 0.0)
+
+
+def _sums_about_lines(
+    cells: fine.Cells,
+    factor: FloatArray,
+    bins: Moments,
+    slope: FloatArray,
+    x: FloatArray,
+    g: FloatArray,
+    weight: FloatArray | None,
+    *,
+    frequency: bool,
+) -> tuple[FloatArray, FloatArray]:
+    """Sums over the rows of bins: w^2 factor d r^2 and w d^2, the factor that of the row's cell.
+
+    d is the distance from the bin's mean of x, r the residual from its line.
+    """
+    axis = bh.axis.Integer(0, len(slope))
+    products, spread = (bh.Histogram(axis, storage=bh.storage.Double()) for _ in range(2))
+    find = sums.edge_finder(cells.edges[1:-1], len(x))
+    for begin in range(0, len(x), CACHED_ROWS):
+        block = slice(begin, begin + CACHED_ROWS)
+        cell = find(x[block])
+        k = cells.bin.take(cell)
+        away = x[block] - bins.x_mean.take(k)
+        residual = g[block] - bins.mean.take(k)
+        residual -= slope.take(k) * away
+        product = factor.take(cell)
+        if weight is not None:
+            product *= weight[block] if frequency else weight[block] ** 2
+        product *= away
+        product *= np.square(residual, out=residual)
+        np.square(away, out=away)
+        if weight is not None:
+            away *= weight[block]
+        products.fill(k, weight=product)
+        spread.fill(k, weight=away)
+    return products.values(), spread.values()
 
 
 class _Cells(NamedTuple):
