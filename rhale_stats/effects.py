@@ -94,8 +94,6 @@ ARRAY, FRAME, NUMBERED_FRAME = "array", "DataFrame", "DataFrame with numbered co
 # Seconds after which a progress bar appears.
 PROGRESS_DELAY = 2.0
 SELECT_ROWS = "Select the rows first: local.isel(obs=...)."
-# Rows of which a pass keeps its temporary columns in the cache.
-CACHED_ROWS = 1 << 15
 # Below this many values threads cost more than they save.
 THREADS_FROM = 200_000
 
@@ -828,7 +826,7 @@ def quiet_rhale(
         )
         if along is None or slope is None:
             return found
-        shared = _shared_noise(along, edges, merged, slope, rows, position)
+        shared = _shared_noise(along, merged, slope, rows, position)
         return {**found, "effect_slope_covariance": shared}
 
     # Without the second pass over the rows there is nothing to share out.
@@ -973,7 +971,6 @@ def _fine_cells(column: Column, edges: FloatArray, rows: Rows, position: int) ->
 
 def _shared_noise(
     cells: fine.Cells,
-    edges: FloatArray,
     bins: Moments,
     slope: FloatArray,
     rows: Rows,
@@ -1007,10 +1004,10 @@ def _sums_about_lines(
     """
     axis = bh.axis.Integer(0, len(slope))
     products, spread = (bh.Histogram(axis, storage=bh.storage.Double()) for _ in range(2))
-    find = sums.edge_finder(cells.edges[1:-1], len(x))
-    for begin in range(0, len(x), CACHED_ROWS):
-        block = slice(begin, begin + CACHED_ROWS)
-        cell = find(x[block])
+    last = len(cells.bin) - 1
+    for begin in range(0, len(x), sums.CACHED_ROWS):
+        block = slice(begin, begin + sums.CACHED_ROWS)
+        cell = np.minimum(cells.of_row[block], last, dtype=np.intp)
         k = cells.bin.take(cell)
         away = x[block] - bins.x_mean.take(k)
         residual = g[block] - bins.mean.take(k)
@@ -1352,24 +1349,29 @@ def _curve(
 
 def _warn_of_gaps(effect: xr.Dataset) -> None:
     """Name the features whose curve cannot be accumulated all along their axis, and why."""
-    within = effect["bin"] < effect["n_bins"]
-    empty = effect["effect"].isnull() & within
-    n_empty, n_bins = xr.broadcast(empty.sum("bin"), effect["n_bins"])
-    unknown = (effect["curve"].isnull() & (effect["edge"] <= effect["n_bins"])).any("edge")
-    unknown = unknown & (effect["n_bins"] > 0)
+    # Variables without their coordinates: alignment would take longer than the estimates.
+    variables = effect.variables
+    n_bins = variables["n_bins"]
+    within = xr.Variable("bin", variables["bin"].values) < n_bins
+    n_empty = (variables["effect"].isnull() & within).sum("bin")
+    there = xr.Variable("edge", variables["edge"].values) <= n_bins
+    unknown = (variables["curve"].isnull() & there).any("edge") & (n_bins > 0)
+    if not n_empty.values.any() and not unknown.values.any():
+        return
+
+    def by_feature(variable: xr.Variable) -> NDArray[Any]:
+        return variable.transpose("feature", ...).values.reshape(effect.sizes["feature"], -1)
+
+    n_bins = n_empty * 0 + n_bins  # of every part
     bins, gaps = [], []
-    for name in feature_names(effect):
+    for name, own_empty, own_bins, own_unknown in zip(
+        feature_names(effect), *map(by_feature, (n_empty, n_bins, unknown)), strict=True
+    ):
         # Of all outputs the one with most.
-        most, of = max(
-            zip(
-                n_empty.sel(feature=name).values.flat,
-                n_bins.sel(feature=name).values.flat,
-                strict=True,
-            )
-        )
+        most, of = max(zip(own_empty, own_bins, strict=True))
         if most:
             bins.append(f"{name!r} ({most} of {of})")
-        elif bool(unknown.sel(feature=name).any()):
+        elif own_unknown.any():
             gaps.append(f"{name!r} ({_widest_gap(effect.sel(feature=name))})")
     if bins:
         better = ", QuantileBins or OptimalBins"
