@@ -830,8 +830,8 @@ def quiet_rhale(
         return {**found, "effect_slope_covariance": shared}
 
     # Without the second pass over the rows there is nothing to share out.
-    threads = threads if std_error_moments or lines or weighting == "axis" else 1
-    estimates = map_features(second_pass, range(len(names)), threads)
+    again = std_error_moments or lines or weighting == "axis"
+    estimates = map_features(second_pass, range(len(names)), threads if again else 1)
     effect = _dataset(local, rule, centering, estimates, rows.n_rows)
     effect.attrs |= {"weighting": weighting} | split | fingerprints(rows, names, threads)
     losses = {number: found.losses for number, found in partitions.items()}
