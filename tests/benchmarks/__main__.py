@@ -7,8 +7,8 @@ beside PyALE, partial dependence and ICE beside scikit-learn, bins that adapt be
 time, and H-statistics.
 
 Times are the least of several runs, the two sides taking turns; ratios are what to quote, since
-machines differ. ``--cpu`` takes the time of the CPU, all threads together, where a machine has other
-work as well. Needs effector 0.6.0, the authors' library: ``pip install ".[test]"``.
+machines differ. ``--cpu`` takes the time of the CPU, all threads together, for a machine that has
+other work as well. Needs effector 0.6.0, the authors' library: ``pip install ".[test]"``.
 """
 
 from __future__ import annotations
