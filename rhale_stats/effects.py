@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
+import boost_histogram as bh
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
@@ -825,12 +826,12 @@ def quiet_rhale(
         )
         if along is None or slope is None:
             return found
-        shared = _shared_noise(along, edges, merged, slope, rows, position)
+        shared = _shared_noise(along, merged, slope, rows, position)
         return {**found, "effect_slope_covariance": shared}
 
     # Without the second pass over the rows there is nothing to share out.
-    threads = threads if std_error_moments or lines or weighting == "axis" else 1
-    estimates = map_features(second_pass, range(len(names)), threads)
+    again = std_error_moments or lines or weighting == "axis"
+    estimates = map_features(second_pass, range(len(names)), threads if again else 1)
     effect = _dataset(local, rule, centering, estimates, rows.n_rows)
     effect.attrs |= {"weighting": weighting} | split | fingerprints(rows, names, threads)
     losses = {number: found.losses for number, found in partitions.items()}
@@ -970,7 +971,6 @@ def _fine_cells(column: Column, edges: FloatArray, rows: Rows, position: int) ->
 
 def _shared_noise(
     cells: fine.Cells,
-    edges: FloatArray,
     bins: Moments,
     slope: FloatArray,
     rows: Rows,
@@ -978,18 +978,51 @@ def _shared_noise(
 ) -> FloatArray:
     """Covariance of the average along a bin with the slope of its line, by influences of rows."""
     x, g = rows.x[position], rows.local_effect[position]
-    weight = np.ones(len(x)) if rows.weight is None else rows.weight
-    squared = weight if rows.frequency else weight**2
-    k, cell = binning.bin_index(edges, x), binning.bin_index(cells.edges, x)
-    away = x - bins.x_mean[k]
-    residual = g - bins.mean[k] - slope[k] * away
     level = fine.along_axis(cells.width, cells.weight, cells.bin)
     with np.errstate(invalid="ignore", divide="ignore"):
-        products = squared * (level / cells.weight)[cell] * away * residual**2
-        spread = np.bincount(k, weight * away**2, len(slope))
-        found = np.bincount(k, products, len(slope)) / spread
+        products, spread = _sums_about_lines(
+            cells, level / cells.weight, bins, slope, x, g, rows.weight, frequency=rows.frequency
+        )
         n = sums.n_effective(bins)
-        return np.where(slope != 0, found * n / (n - 2), 0.0)
+        return np.where(slope != 0, products / spread * n / (n - 2), 0.0)
+
+
+def _sums_about_lines(
+    cells: fine.Cells,
+    factor: FloatArray,
+    bins: Moments,
+    slope: FloatArray,
+    x: FloatArray,
+    g: FloatArray,
+    weight: FloatArray | None,
+    *,
+    frequency: bool,
+) -> tuple[FloatArray, FloatArray]:
+    """Sums over the rows of bins: w^2 factor d r^2 and w d^2, the factor that of the row's cell.
+
+    d is the distance from the bin's mean of x, r the residual from its line.
+    """
+    axis = bh.axis.Integer(0, len(slope))
+    products, spread = (bh.Histogram(axis, storage=bh.storage.Double()) for _ in range(2))
+    last = len(cells.bin) - 1
+    for begin in range(0, len(x), sums.CACHED_ROWS):
+        block = slice(begin, begin + sums.CACHED_ROWS)
+        cell = np.minimum(cells.of_row[block], last, dtype=np.intp)
+        k = cells.bin.take(cell)
+        away = x[block] - bins.x_mean.take(k)
+        residual = g[block] - bins.mean.take(k)
+        residual -= slope.take(k) * away
+        product = factor.take(cell)
+        if weight is not None:
+            product *= weight[block] if frequency else weight[block] ** 2
+        product *= away
+        product *= np.square(residual, out=residual)
+        np.square(away, out=away)
+        if weight is not None:
+            away *= weight[block]
+        products.fill(k, weight=product)
+        spread.fill(k, weight=away)
+    return products.values(), spread.values()
 
 
 class _Cells(NamedTuple):
@@ -1316,24 +1349,29 @@ def _curve(
 
 def _warn_of_gaps(effect: xr.Dataset) -> None:
     """Name the features whose curve cannot be accumulated all along their axis, and why."""
-    within = effect["bin"] < effect["n_bins"]
-    empty = effect["effect"].isnull() & within
-    n_empty, n_bins = xr.broadcast(empty.sum("bin"), effect["n_bins"])
-    unknown = (effect["curve"].isnull() & (effect["edge"] <= effect["n_bins"])).any("edge")
-    unknown = unknown & (effect["n_bins"] > 0)
+    # Variables without their coordinates: alignment would take longer than the estimates.
+    variables = effect.variables
+    n_bins = variables["n_bins"]
+    within = xr.Variable("bin", variables["bin"].values) < n_bins
+    n_empty = (variables["effect"].isnull() & within).sum("bin")
+    there = xr.Variable("edge", variables["edge"].values) <= n_bins
+    unknown = (variables["curve"].isnull() & there).any("edge") & (n_bins > 0)
+    if not n_empty.values.any() and not unknown.values.any():
+        return
+
+    def by_feature(variable: xr.Variable) -> NDArray[Any]:
+        return variable.transpose("feature", ...).values.reshape(effect.sizes["feature"], -1)
+
+    n_bins = n_empty * 0 + n_bins  # of every part
     bins, gaps = [], []
-    for name in feature_names(effect):
+    for name, own_empty, own_bins, own_unknown in zip(
+        feature_names(effect), *map(by_feature, (n_empty, n_bins, unknown)), strict=True
+    ):
         # Of all outputs the one with most.
-        most, of = max(
-            zip(
-                n_empty.sel(feature=name).values.flat,
-                n_bins.sel(feature=name).values.flat,
-                strict=True,
-            )
-        )
+        most, of = max(zip(own_empty, own_bins, strict=True))
         if most:
             bins.append(f"{name!r} ({most} of {of})")
-        elif bool(unknown.sel(feature=name).any()):
+        elif own_unknown.any():
             gaps.append(f"{name!r} ({_widest_gap(effect.sel(feature=name))})")
     if bins:
         better = ", QuantileBins or OptimalBins"

@@ -9,6 +9,7 @@ import statsmodels.api as sm
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
+from rhale_stats.arrays import moments
 from rhale_stats.arrays.cells import CELL_ROWS, FEW_ROWS, LEAST_ROWS, MOST_CELLS, WIDEST
 from rhale_stats.schema import one_feature
 
@@ -304,3 +305,33 @@ def test_a_gap_inside_a_bin():
     before = effect["cell_value"].values[0, cells.index[empty][0]]
     assert np.isfinite(rs.predict(effect, [0.1, before], 0)).all()
     assert np.isnan(rs.predict(effect, [2.0, 3.5], 0)).all()
+
+
+@pytest.mark.parametrize("kind", [None, "precision", "frequency"])
+def test_covariance_of_average_and_slope_by_pandas(kind, monkeypatch):
+    monkeypatch.setattr(moments, "CACHED_ROWS", 256)  # many blocks
+    x, g = rows(3000)
+    g = g + 20 * np.abs(x - 0.4)  # two lines
+    weight = None
+    if kind is not None:
+        weight = np.random.default_rng(1).integers(1, 4, len(x)).astype(float)
+    options = {} if kind is None else {"weights": weight, "weight_kind": kind}
+    effect = rs.rhale(local_of(x, g, **options))
+    row = one_feature(effect, 0)
+    assert (row["slope"].values != 0).sum() > 1
+    cells, cell = cells_of(effect, x, g, weight)
+    w = np.ones(len(x)) if weight is None else weight
+    frame = pd.DataFrame({"x": x[:, 0], "g": g[:, 0], "w": w, "bin": cells["bin"].values[cell]})
+    frame["factor"] = (cells["level"] / cells["w"]).values[cell]
+    for k, own in frame.groupby("bin"):
+        d = own["x"] - np.average(own["x"], weights=own["w"])
+        r = own["g"] - np.average(own["g"], weights=own["w"]) - row["slope"].values[k] * d
+        squared = own["w"] if kind == "frequency" else own["w"] ** 2
+        n = own["w"].sum() if kind == "frequency" else own["w"].sum() ** 2 / squared.sum()
+        expected = (squared * own["factor"] * d * r**2).sum() / (own["w"] * d**2).sum()
+        expected *= (row["slope"].values[k] != 0) * n / (n - 2)
+        # Terms of both signs: rounding is that of the largest.
+        size = (squared * own["factor"] * np.abs(d) * r**2).sum() / (own["w"] * d**2).sum()
+        assert_allclose(
+            row["effect_slope_covariance"].values[k], expected, rtol=0, atol=1e-11 * size
+        )

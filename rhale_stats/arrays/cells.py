@@ -14,7 +14,7 @@ import numpy as np
 
 from rhale_stats.arrays import binning
 from rhale_stats.arrays import moments as sums
-from rhale_stats.arrays.moments import FloatArray, IntArray, Moments
+from rhale_stats.arrays.moments import CellArray, FloatArray, IntArray, Moments
 
 # Rows of a cell, and the largest number of cells of one axis; chosen by the study ``weighting``.
 CELL_ROWS, MOST_CELLS = 15, 400
@@ -36,7 +36,8 @@ class Cells(NamedTuple):
     """Cells of one axis, each within one bin, and their moments; last axis: cells.
 
     ``bin`` is the bin of every cell. A cell without rows is a gap: its mean is NaN. ``degrees`` are
-    those of freedom of ``variance``.
+    those of freedom of ``variance``. ``of_row`` is the cell of every row, one too many at the upper
+    end.
     """
 
     edges: FloatArray
@@ -50,6 +51,7 @@ class Cells(NamedTuple):
     x_mean: FloatArray
     x_variance: FloatArray
     x_covariance: FloatArray
+    of_row: CellArray
 
     @property
     def width(self) -> FloatArray:
@@ -98,52 +100,79 @@ def nested_edges(
     that rows stand on both sides of it alike, ties included. A gap is a cell of its own; no other
     cell inside a bin is without rows.
     """
-    order = np.argsort(x) if weight is not None else None
+    order = None if weight is None else np.argsort(x)
     x = np.sort(x) if order is None else x[order]
-    running = np.arange(1.0, len(x) + 1) if order is None else np.cumsum(weight[order])  # type: ignore[index]
-    fixed = np.union1d(bins, gap_edges(x, running))
+    none = _Running(len(x), None)
+    running = none if order is None else _Running.of(weight[order])  # type: ignore[index]
+    fixed = np.union1d(bins, gap_edges(x, None if running.sums is None else running.sums[1:]))
     fixed = fixed[(fixed >= bins[0]) & (fixed <= bins[-1])]
     first = np.searchsorted(x, fixed)
     first[-1] = len(x)
-    below = np.concatenate([[0.0], running])[first]
+    below = running.before(first)
     # Cells of every stretch between fixed edges, by its share of the weight.
     held = np.diff(below)
-    asked = np.where(held > 0, np.maximum(np.rint(n_cells * held / running[-1]), 1), 0).astype(int)
+    asked = np.where(held > 0, np.maximum(np.rint(n_cells * held / running.total), 1), 0)
+    asked = asked.astype(int)
     stretch = np.repeat(np.arange(len(asked)), asked)
     number = np.arange(len(stretch)) - np.repeat(np.cumsum(asked) - asked, asked)
     inner = number > 0
     stretch, number = stretch[inner], number[inner]
     rank = below[stretch] + held[stretch] * number / asked[stretch]
     # Sums of weights that are no whole numbers may round.
-    left = np.searchsorted(running, rank * (1 - 1e-12))
+    left = running.row_at(rank * (1 - 1e-12))
     left = np.searchsorted(x, x[left], side="right") - 1  # the last of its ties
     known = left + 1 < first[stretch + 1]
     left = np.unique(left[known])
     edges = np.union1d(fixed, _between(x[left], x[left + 1]))
-    low, high = x[np.searchsorted(running, running[-1] * np.array([0.01, 0.99]) * (1 - 1e-12))]
-    rows = running if frequency else np.arange(1.0, len(x) + 1)
+    low, high = x[running.row_at(running.total * np.array([0.01, 0.99]) * (1 - 1e-12))]
     # Widths of rounded values are the same but for rounding; edges of a grid stand beside them.
     beside = 1e-9 * (high - low) + 64 * np.spacing(np.abs(edges).max())
-    return _halved(x, np.append(0.0, rows), edges, WIDEST * (high - low) + beside)
+    return _halved(x, running if frequency else none, edges, WIDEST * (high - low) + beside)
 
 
-def _halved(x: FloatArray, rows: FloatArray, edges: FloatArray, widest: float) -> FloatArray:
-    """Edges of cells as narrow as ``widest``, or with as few rows as may be.
+class _Running(NamedTuple):
+    """Running sums of the weights of sorted rows, from 0 on; None where these are row numbers."""
 
-    ``x`` ascends; ``rows`` are those before each of its values, and all of them.
-    """
+    total: float
+    sums: FloatArray | None
+
+    @classmethod
+    def of(cls, weight: FloatArray) -> _Running:
+        sums = np.concatenate([[0.0], np.cumsum(weight)])
+        return cls(sums[-1], sums)
+
+    def before(self, row: IntArray) -> FloatArray:
+        """Sum before each of these rows."""
+        return row.astype(np.float64) if self.sums is None else self.sums[row]
+
+    def row_at(self, total: FloatArray) -> IntArray:
+        """The row with which the sum reaches a total."""
+        if self.sums is None:
+            return np.maximum(np.ceil(total).astype(np.intp) - 1, 0)
+        return np.searchsorted(self.sums[1:], total)
+
+    def rows_within(self, total: FloatArray) -> IntArray:
+        """The most rows whose sum is no more than a total."""
+        if self.sums is None:
+            return np.floor(total).astype(np.intp)
+        return np.searchsorted(self.sums, total, side="right") - 1
+
+
+def _halved(x: FloatArray, running: _Running, edges: FloatArray, widest: float) -> FloatArray:
+    """Edges of cells as narrow as ``widest``, or with as few rows as may be; ``x`` ascends."""
     while True:
         first = np.searchsorted(x, edges)
         first[-1] = len(x)
-        n_rows = np.diff(rows[first])
+        n_rows = np.diff(running.before(first))
         wide = np.flatnonzero((np.diff(edges) > widest) & (n_rows >= 2 * LEAST_ROWS))
-        half = rows[first[wide]] + n_rows[wide] // 2
-        left, right = (np.searchsorted(rows, half - one, side="right") - 1 for one in (1, 0))
+        begin, end = running.before(first[wide]), running.before(first[wide + 1])
+        half = begin + n_rows[wide] // 2
+        left, right = (running.rows_within(half - one) for one in (1, 0))
         # Rows at one place stay together.
         tied = x[left] == x[right]
         right = np.where(tied, np.searchsorted(x, x[right], side="right"), right)
-        begin, end = rows[first[wide]], rows[first[wide + 1]]
-        few = (rows[right] - begin < LEAST_ROWS) | (end - rows[right] < LEAST_ROWS)
+        few = running.before(right) - begin < LEAST_ROWS
+        few |= end - running.before(right) < LEAST_ROWS
         right = right[~few]
         if not len(right):
             return edges
@@ -155,18 +184,24 @@ def gap_edges(x: FloatArray, running: FloatArray | None = None) -> FloatArray:
 
     ``running`` are sums of the rows' weights up to each.
     """
-    first = np.flatnonzero(np.diff(x, prepend=-np.inf))
-    places = x[first]
+    if len(x) < AROUND:
+        return np.zeros(0)
+    apart = np.diff(x)
+    if apart.all():
+        first, places = None, x
+    else:
+        first = np.append(0, np.flatnonzero(apart) + 1)
+        places, apart = x[first], apart[first[1:] - 1]
     if len(places) < AROUND:
         return np.zeros(0)
     # Of places, not of rows: repeated rows leave them alone.
     inner = places[int(0.99 * (len(places) - 1))] - places[int(np.ceil(0.01 * (len(places) - 1)))]
-    apart = np.diff(places)
     wide = np.flatnonzero(apart > GAP_SHARE * inner) if inner > 0 else np.zeros(0, dtype=np.int64)
-    share = first / len(x) if running is None else np.append(0.0, running)[first] / running[-1]
     found = []
     for at in wide:
-        beyond = min(share[at + 1], 1 - share[at + 1])
+        row = at + 1 if first is None else first[at + 1]
+        share = row / len(x) if running is None else running[row - 1] / running[-1]
+        beyond = min(share, 1 - share)
         if beyond < GAP_ROWS and apart[at] <= FAR_AWAY * inner:
             continue
         sides = apart[max(at - AROUND, 0) : at], apart[at + 1 : at + 1 + AROUND]
@@ -193,9 +228,10 @@ def moments_in(
 ) -> Cells:
     """Moments of the cells between ``edges``, which hold those of the ``bins``."""
     axis = binning.variable_axis(edges)
-    found = sums.cell_moments(axis, x, g, weight, frequency=frequency)
+    of_row = sums.row_cells(axis, x)
+    found = sums.cell_moments(axis, x, g, weight, frequency=frequency, of_row=of_row)
     bin_of = binning.bin_index(bins, (edges[:-1] + edges[1:]) / 2)
-    places, products = sums.comoments(axis, found, x, g, weight)
+    places, products = sums.comoments(axis, found, x, g, weight, of_row)
     variance, degrees = _with_neighbours(found)
     with np.errstate(invalid="ignore", divide="ignore"):
         x_variance, x_covariance = places / found.weight, products / found.weight
@@ -211,6 +247,7 @@ def moments_in(
         found.x_mean,
         x_variance,
         x_covariance,
+        of_row,
     )
 
 

@@ -7,7 +7,7 @@ that features run on threads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import boost_histogram as bh
@@ -16,10 +16,13 @@ from numpy.typing import NDArray
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
+CellArray: TypeAlias = NDArray[np.int32]
 Axis: TypeAlias = bh.axis.Regular | bh.axis.Variable
 
 # Rows are handled in blocks of this many where a pass needs temporary columns: 2 MB a column.
 BLOCK_ROWS = 1 << 18
+# Of so many a pass keeps its temporary columns in the cache.
+CACHED_ROWS = 1 << 15
 # A centre for arithmetic, nothing else, is the median of about so many rows.
 CENTRE_ROWS = 1000
 # Exponents of d and r in the moments of `ResidualMoments`, and in those that lines need besides.
@@ -27,6 +30,10 @@ RESIDUAL_POWERS = ((0, 3), (0, 4), (2, 0), (1, 1))
 LINE_POWERS = ((3, 0), (4, 0), (2, 1), (3, 1), (1, 2), (2, 2))
 # Values this many ranges away from 0 are summed as offsets, so that they keep their digits.
 FAR = 16.0
+# Cells of a table that finds places between edges, and the number of values from which it pays.
+TABLE_CELLS, TABLE_FROM = 1 << 13, 1 << 10
+# It covers all edges, or all but these shares at either end: the first that leaves few together.
+TABLE_TRIMS, FEW_TOGETHER = (0.0, 0.01, 0.05), 0.02
 
 
 class Moments(NamedTuple):
@@ -68,32 +75,39 @@ class ResidualMoments(NamedTuple):
 
 
 def cell_moments(
-    axis: Axis, x: FloatArray, g: FloatArray, weight: FloatArray | None, *, frequency: bool
+    axis: Axis,
+    x: FloatArray,
+    g: FloatArray,
+    weight: FloatArray | None,
+    *,
+    frequency: bool,
+    of_row: CellArray | None = None,
 ) -> Moments:
     """Moments of ``g`` in the cells that ``axis`` makes of ``x`` (rows,) -> (cells,).
 
     ``x`` at or above the axis's upper end belongs to the last cell (math [4]: closed on both
-    sides); the axis must reach down to ``min(x)``.
+    sides); the axis must reach down to ``min(x)``. ``of_row`` is what `row_cells` found, if known.
     """
+    fill = _Filling.of(axis, x, of_row)
     centre = 0.0
     if weight is None:
-        view = _filled(axis, bh.storage.Mean(), x, sample=g)
+        view = fill.with_samples(bh.storage.Mean(), g)
         rows = total = total_sq = view["count"]
         mean, m2 = view["value"], view["_sum_of_deltas_squared"]
     else:
         # The weighted update rounds the first value of a cell: m2 would keep eps g^2.
         centre = float(np.median(g[:: len(g) // CENTRE_ROWS + 1]))
         if frequency:
-            view = _filled(axis, bh.storage.Mean(), x, weight=weight, sample=g - centre)
+            view = fill.with_samples(bh.storage.Mean(), g, centre, weight)
             rows = total = total_sq = view["count"]
             mean, m2 = view["value"], view["_sum_of_deltas_squared"]
         else:
-            view = _filled(axis, bh.storage.WeightedMean(), x, weight=weight, sample=g - centre)
+            view = fill.with_samples(bh.storage.WeightedMean(), g, centre, weight)
             total, total_sq = view["sum_of_weights"], view["sum_of_weights_squared"]
             mean, m2 = view["value"], view["_sum_of_weighted_deltas_squared"]
-            rows = _filled(axis, bh.storage.Int64(), x).astype(np.float64)
+            rows = fill.counts()
     origin = _origin(axis)
-    x_sum = _sum_of_offsets(axis, x, weight, origin)
+    x_sum = fill.sum_of_offsets(x, weight, origin)
     with np.errstate(invalid="ignore"):
         occupied = total > 0
         flow = Moments(
@@ -114,47 +128,157 @@ def _origin(axis: Axis) -> float:
     return 0.0 if max(abs(low), abs(high)) < FAR * (high - low) else low
 
 
-def _sum_of_offsets(
-    axis: Axis, x: FloatArray, weight: FloatArray | None, origin: float
-) -> FloatArray:
-    """Sum of w (x - origin) per cell."""
-    histogram = bh.Histogram(axis, storage=bh.storage.Double())
-    if weight is None and origin == 0:
-        histogram.fill(x, weight=x)
-        return _cells(histogram)
-    buffer = np.empty(min(len(x), BLOCK_ROWS))
-    for begin in range(0, len(x), BLOCK_ROWS):
-        block = x[begin : begin + BLOCK_ROWS]
-        offset = np.subtract(block, origin, out=buffer[: len(block)])
-        if weight is not None:
-            offset *= weight[begin : begin + BLOCK_ROWS]
-        histogram.fill(block, weight=offset)
-    return _cells(histogram)
+class _Filling(NamedTuple):
+    """Histograms on one axis: the axis, what is filled into it, and the number of its cells.
+
+    Results run from the first cell to the overflow; nothing is ever below the first cell.
+    """
+
+    axis: Axis | bh.axis.Integer
+    place: FloatArray | CellArray
+    n_cells: int
+
+    @classmethod
+    def of(cls, axis: Axis, x: FloatArray, of_row: CellArray | None) -> _Filling:
+        """Of the values themselves, or of their cells where finding these would be the work."""
+        if of_row is None and isinstance(axis, bh.axis.Variable) and len(x) >= TABLE_FROM:
+            of_row = row_cells(axis, x)
+        if of_row is None:
+            return cls(axis, x, len(axis))
+        return cls(bh.axis.Integer(0, len(axis) + 1), of_row, len(axis))
+
+    def with_samples(
+        self,
+        storage: bh.storage.Storage,
+        g: FloatArray,
+        centre: float = 0.0,
+        weight: FloatArray | None = None,
+    ) -> NDArray[Any]:
+        """Moments of g - centre."""
+        histogram = bh.Histogram(self.axis, storage=storage)
+        if weight is None and centre == 0:
+            histogram.fill(self.place, sample=g)
+            return self._cells(histogram)
+        for block, sample in _less(g, centre):
+            histogram.fill(
+                self.place[block], weight=None if weight is None else weight[block], sample=sample
+            )
+        return self._cells(histogram)
+
+    def counts(self) -> FloatArray:
+        """Rows, whatever their weight."""
+        histogram = bh.Histogram(self.axis, storage=bh.storage.Int64())
+        histogram.fill(self.place)
+        return self._cells(histogram).astype(np.float64)
+
+    def sum_of_offsets(self, x: FloatArray, weight: FloatArray | None, origin: float) -> FloatArray:
+        """Sum of w (x - origin)."""
+        histogram = bh.Histogram(self.axis, storage=bh.storage.Double())
+        if weight is None and origin == 0:
+            histogram.fill(self.place, weight=x)
+            return self._cells(histogram)
+        for block, offset in _less(x, origin):
+            if weight is not None:
+                offset *= weight[block]
+            histogram.fill(self.place[block], weight=offset)
+        return self._cells(histogram)
+
+    def _cells(self, histogram: bh.Histogram[Any]) -> NDArray[Any]:
+        return np.asarray(histogram.view(flow=True))[1 : self.n_cells + 2]
 
 
-def _filled(
-    axis: Axis,
-    storage: bh.storage.Storage,
-    x: FloatArray,
-    *,
-    weight: FloatArray | None = None,
-    sample: FloatArray | None = None,
-) -> NDArray[Any]:
-    """Cells of one filled histogram, the overflow cell last."""
-    histogram = bh.Histogram(axis, storage=storage)
-    histogram.fill(x, weight=weight, sample=sample)
-    return _cells(histogram)
-
-
-def _cells(histogram: bh.Histogram[Any]) -> NDArray[Any]:
-    """Contents from the first cell to the overflow; nothing is ever below the first cell."""
-    return np.asarray(histogram.view(flow=True))[1:]
+def _less(values: FloatArray, centre: float) -> Iterator[tuple[slice, FloatArray]]:
+    """Blocks of rows with their distances from ``centre``, in one buffer."""
+    buffer = np.empty(min(len(values), BLOCK_ROWS))
+    for begin in range(0, len(values), BLOCK_ROWS):
+        block = slice(begin, min(begin + BLOCK_ROWS, len(values)))
+        yield block, np.subtract(values[block], centre, out=buffer[: block.stop - begin])
 
 
 def cell_index(axis: Axis, x: FloatArray) -> IntArray:
     """Cell of every value, by the same compiled arithmetic that fills the cells."""
+    return cell_finder(axis, len(x))(x)
+
+
+def row_cells(axis: Axis, x: FloatArray) -> CellArray:
+    """As `cell_index`, of many values in half the memory."""
+    find, cell = cell_finder(axis, len(x)), np.empty(len(x), dtype=np.int32)
+    for begin in range(0, len(x), CACHED_ROWS):
+        cell[begin : begin + CACHED_ROWS] = find(x[begin : begin + CACHED_ROWS])
+    return cell
+
+
+def cell_finder(axis: Axis, n_rows: int) -> Callable[[FloatArray], IntArray]:
+    """What finds the cells of so many values, not all of them at once perhaps."""
+    if isinstance(axis, bh.axis.Variable):
+        between = edge_finder(np.asarray(axis.edges), n_rows)
+        return lambda x: between(x) - 1
     # boost-histogram's annotation knows single values only.
-    return np.asarray(axis.index(x)).astype(np.intp)  # type: ignore[arg-type]
+    return lambda x: np.asarray(axis.index(x)).astype(np.intp)  # type: ignore[arg-type]
+
+
+def edge_finder(edges: FloatArray, n_rows: int) -> Callable[[FloatArray], IntArray]:
+    """What counts the edges at or below each of so many values, none NaN: ``searchsorted``."""
+    if n_rows >= TABLE_FROM and len(edges):
+        for trim in TABLE_TRIMS:
+            table = _EdgeTable.of(edges, trim)
+            if table is not None and table.together <= FEW_TOGETHER:
+                return table.places
+        if table is not None:
+            return table.places
+    return lambda x: np.searchsorted(edges, x, side="right")
+
+
+class _EdgeTable(NamedTuple):
+    """Equal cells along an axis: how many edges lie below each cell, and the next edge.
+
+    Where a cell has one edge at most, a value in it is compared with that edge alone, thirty times
+    as fast as a search among hundreds. Exact: the number of a cell never falls as a value rises,
+    so that edges of cells below are below, and edges of cells above are above.
+    ``together`` is the share of the edges that are not alone in their cell.
+    """
+
+    edges: FloatArray
+    low: float
+    per_unit: float
+    below: IntArray
+    following: FloatArray
+    several: NDArray[np.bool_]
+    together: float
+
+    @classmethod
+    def of(cls, edges: FloatArray, trim: float) -> _EdgeTable | None:
+        """Over the edges without a share at either end; None where the range has no cells."""
+        left_out = int(trim * len(edges))
+        low, high = float(edges[left_out]), float(edges[-1 - left_out])
+        with np.errstate(over="ignore", divide="ignore"):
+            per_unit = float(np.float64(TABLE_CELLS) / (high - low))
+        if not 0 < per_unit < np.inf:
+            return None
+        cell = _table_cell(edges, low, per_unit)
+        count = np.bincount(cell, minlength=TABLE_CELLS)
+        below = np.cumsum(count) - count
+        following = np.append(edges, np.nan)[below]
+        several = count > 1
+        return cls(edges, low, per_unit, below, following, several, float(several[cell].mean()))
+
+    def places(self, x: FloatArray) -> IntArray:
+        """Number of edges at or below every value."""
+        cell = _table_cell(x, self.low, self.per_unit)
+        found = self.below.take(cell)
+        found += self.following.take(cell) <= x
+        if self.together:
+            several = np.flatnonzero(self.several.take(cell))
+            found[several] = np.searchsorted(self.edges, x[several], side="right")
+        return found
+
+
+def _table_cell(x: FloatArray, low: float, per_unit: float) -> IntArray:
+    with np.errstate(over="ignore"):
+        place = x - low
+        place *= per_unit
+    np.clip(place, 0, TABLE_CELLS - 1, out=place)
+    return place.astype(np.intp)
 
 
 def part(values: NDArray[Any], rows: IntArray | NDArray[np.bool_]) -> NDArray[Any]:
@@ -228,11 +352,17 @@ def variance(moments: Moments, ddof: int | IntArray) -> FloatArray:
 
 
 def comoments(
-    axis: Axis, cells: Moments, x: FloatArray, g: FloatArray, weight: FloatArray | None
+    axis: Axis,
+    cells: Moments,
+    x: FloatArray,
+    g: FloatArray,
+    weight: FloatArray | None,
+    of_row: CellArray | None = None,
 ) -> Comoments:
     """Spread of x and its product with g in cells, about the means that `cell_moments` found."""
     every = np.arange(len(cells.weight))
-    return Comoments(*_central_sums(axis, every, cells, x, g, weight, None, ((2, 0), (1, 1))))
+    powers = ((2, 0), (1, 1))
+    return Comoments(*_central_sums(axis, every, cells, x, g, weight, None, powers, of_row))
 
 
 def merge_comoments(
@@ -280,6 +410,7 @@ def _central_sums(
     weight: FloatArray | None,
     slope: FloatArray | None,
     powers: Sequence[tuple[int, int]],
+    of_row: CellArray | None = None,
 ) -> FloatArray:
     """Sum of w d^a r^b for the ``powers`` (a, b), per bin: (powers, bins)."""
     # One more cell for the overflow: the rows at the upper end belong to the last bin.
@@ -290,9 +421,10 @@ def _central_sums(
     sums = np.zeros((len(powers), n_cells))
     # Fresh columns in every block would cost more than the arithmetic on them.
     columns = np.empty((5, min(len(x), BLOCK_ROWS)))
+    find = cell_finder(axis, len(x))
     for begin in range(0, len(x), BLOCK_ROWS):
         block = slice(begin, begin + BLOCK_ROWS)
-        cell = cell_index(axis, x[block])
+        cell = find(x[block]) if of_row is None else of_row[block].astype(np.intp)
         d, r, d2, r2, product = columns[:, : len(cell)]
         x_mean.take(cell, mode="clip", out=d)
         np.subtract(x[block], d, out=d)

@@ -15,10 +15,12 @@ from rhale_stats.arrays.moments import (
     cell_index,
     cell_moments,
     comoments,
+    edge_finder,
     merge,
     merge_comoments,
     n_effective,
     residual_moments,
+    row_cells,
     union,
     variance,
 )
@@ -361,3 +363,62 @@ def test_residual_moments_of_empty_bins_are_unknown():
     assert_allclose(found.second_moment, [0, np.nan, 0], atol=8 * EPS)
     assert np.isnan(found.line[1]).all()
     assert_allclose(found.line[2], [0, 1 / 256, 0, 0, 0, 0], atol=8 * EPS)
+
+
+AXES = {
+    "even": lambda rng: np.linspace(0, 1, 400),
+    "one": lambda rng: np.array([0.3]),
+    "two": lambda rng: np.array([-2.0, 3.0]),
+    "quantiles of a heavy tail": lambda rng: np.quantile(
+        rng.standard_cauchy(9999), np.arange(400) / 399
+    ),
+    "far outliers": lambda rng: np.append(np.linspace(0, 1, 400), [1e9, 1e300]),
+    "neighbouring floats": lambda rng: 1e9 + np.spacing(1e9) * np.arange(400.0),
+    "least numbers": lambda rng: np.arange(7) * 5e-324,
+    "whole range": lambda rng: np.array([-1.7e308, 0.0, 1.0, 1.7e308]),
+}
+
+
+@pytest.mark.parametrize("name", AXES)
+def test_edges_are_counted_as_by_a_search(rng, name):
+    edges = AXES[name](rng)
+    near = np.concatenate([np.nextafter(edges, -np.inf), edges, np.nextafter(edges, np.inf)])
+    with np.errstate(over="ignore"):
+        inside = edges[0] + (edges[-1] / 2 - edges[0] / 2) * 2 * rng.uniform(size=3000)
+        others = rng.normal(size=3000) * 3 ** rng.uniform(-40, 40, 3000)
+    x = frozen(np.concatenate([near, inside, others, [-np.inf, np.inf, -1.7e308, 1.7e308]]))
+    expected = np.searchsorted(edges, x, side="right")
+    assert_array_equal(edge_finder(edges, len(x))(x), expected)
+    # In blocks, as passes over rows do; few values are searched for without a table.
+    find = edge_finder(edges, len(x))
+    assert_array_equal(
+        np.concatenate([find(x[at : at + 100]) for at in range(0, len(x), 100)]), expected
+    )
+    assert_array_equal(edge_finder(edges, 3)(x), expected)
+
+
+def test_cells_of_rows_are_those_that_boost_histogram_fills(rng, monkeypatch):
+    monkeypatch.setattr(moments, "CACHED_ROWS", 64)  # many blocks
+    x, _ = rows(rng)
+    axis = variable_axis(EDGES)
+    assert_array_equal(row_cells(axis, x), axis.index(x))
+    assert_array_equal(cell_index(axis, x), axis.index(x))
+
+
+@pytest.mark.parametrize("kind", [None, "precision", "frequency"])
+def test_moments_by_known_cells_are_the_same_to_the_last_bit(rng, kind):
+    x, g = rows(rng)
+    weight = None if kind is None else frozen(rng.integers(0, 4, len(x)).astype(float))
+    axis, frequency = variable_axis(EDGES), kind == "frequency"
+    found = cell_moments(axis, x, g, weight, frequency=frequency, of_row=row_cells(axis, x))
+    few = cell_moments(axis, x[:900], g[:900], None, frequency=False)  # filled by value
+    known = row_cells(axis, x[:900])
+    for one, other in zip(
+        [*found, *cell_moments(axis, x[:900], g[:900], None, frequency=False, of_row=known)],
+        [*cell_moments(axis, x, g, weight, frequency=frequency), *few],
+        strict=True,
+    ):
+        assert_array_equal(one, other)
+    products = comoments(axis, found, x, g, weight, row_cells(axis, x))
+    for one, other in zip(products, comoments(axis, found, x, g, weight), strict=True):
+        assert_array_equal(one, other)
