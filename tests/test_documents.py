@@ -1,7 +1,7 @@
 """The README, the guide and the vignettes do what they say, and print what they show.
 
-``python -m tests.test_documents [FILE ...]`` runs them and writes what they print now into them: look
-at the difference before you commit it.
+``python -m tests.test_documents [FILE ...]`` runs them and writes what they print now into them.
+Read the differences before you commit them.
 """
 
 from __future__ import annotations
