@@ -1,4 +1,8 @@
-"""The README and the vignettes do what they say, and print what they show."""
+"""The README, the guide and the vignettes do what they say, and print what they show.
+
+``python -m tests.test_documents [FILE ...]`` runs them and writes what they print now into them.
+Read the differences before you commit them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import contextlib
 import io
 import os
 import re
+import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +21,14 @@ import pytest
 ROOT = Path(__file__).parents[1]
 # Names the file of the hourly rentals, where there is a copy.
 RENTALS = "BIKE_SHARING"
-DOCUMENTS = [ROOT / "README.md", *sorted(ROOT.glob("vignettes/*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "guide.md", *sorted(ROOT.glob("vignettes/*.md"))]
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("vignettes/*.md")]
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 def blocks(text):
     """Fenced blocks of a document: (language, content)."""
-    return re.findall(r"^```(\w+)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    return FENCE.findall(text)
 
 
 def words(table):
@@ -35,8 +43,36 @@ def printed_by(code, names):
 
 
 def test_there_are_documents():
-    assert [path.name for path in DOCUMENTS][:1] == ["README.md"]
-    assert len(DOCUMENTS) > 1
+    assert [path.name for path in DOCUMENTS][:2] == ["README.md", "guide.md"]
+    assert len(DOCUMENTS) > 2
+
+
+def test_readme_is_short_and_starts_with_its_commands():
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 200
+    commands = [number for number, line in enumerate(lines) if line.startswith("python3 -m")]
+    assert len(commands) == 2
+    assert max(commands) < 20
+
+
+def anchors(text):
+    """Anchors that GitHub makes of the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", text), re.MULTILINE)
+    bare = (re.sub(r"\[(.*?)\]\(.*?\)", r"\1", heading) for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in bare}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path):
+    text = FENCE.sub("", path.read_text(encoding="utf-8"))
+    for link in re.findall(r"\]\(([^()\s]+)\)", text):
+        if link.startswith(("http:", "https:")):
+            continue
+        name, _, anchor = link.partition("#")
+        target = path.parent / name if name else path
+        assert target.exists(), link
+        if anchor:
+            assert anchor in anchors(target.read_text(encoding="utf-8")), link
 
 
 def stand_in_for_rentals(path):
@@ -74,3 +110,31 @@ def test_code_runs_and_prints_what_is_shown(path, tmp_path, monkeypatch):
             printed, compared = "", compared + 1
     assert compared
     assert list(tmp_path.glob("*.nc"))
+
+
+def as_printed_now(text):
+    """A document with what its code prints now in place of what it shows."""
+    names, printed = {}, ""
+
+    def renewed(block):
+        nonlocal printed
+        language, content = block.groups()
+        if language == "python":
+            printed = printed_by(content, names)
+        elif language == "text" and printed:
+            # A table shown without its notes stays without them.
+            now = printed if "\nNotes:" in content else printed.partition("\nNotes:")[0]
+            printed = ""
+            lines = [line.rstrip() for line in now.strip("\n").splitlines()]
+            return "\n".join(["```text", *lines, "```"])
+        return block.group()
+
+    return FENCE.sub(renewed, text)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or DOCUMENTS:
+        page = Path(name).resolve()
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            now = as_printed_now(page.read_text(encoding="utf-8"))
+        page.write_text(now, encoding="utf-8")
