@@ -116,3 +116,44 @@ def test_shapley_values_of_rows_of_different_lengths():
 def test_an_empty_dataset_is_no_result(name):
     with pytest.raises(ValueError, match=f"{name} must hold a result; got an empty Dataset"):
         rs.to_datatree(**{name: xr.Dataset()})
+
+
+@pytest.mark.parametrize("n_bins", [1, 2, 5])
+def test_bins_of_one_width_begin_with_the_first_cell(n_bins):
+    """Cells of the local effects reach from -1e7 to 1e7, and the rows from -1 to 99999."""
+    X = pd.DataFrame({"a": np.r_[99999.0, np.linspace(-1, 0.4, 30)], "b": np.linspace(0, 1, 31)})
+    cells = rs.GivenBins([-1e7, 0.0, 1e7])
+    local = rs.local_effects(
+        lambda X: np.floor(X["a"]), X, features=["a"], bins=cells, method="finite_difference"
+    )
+    effect = rs.rhale(local, bins=rs.BestEqualWidthBins(max_bins=n_bins, min_obs=2))
+    assert effect["edge_value"].values[0, 0] <= -1
+    assert effect["n_obs"].sum() == 31
+    rs.regions(
+        local,
+        "a",
+        bins=rs.BestEqualWidthBins(max_bins=n_bins, min_obs=2),
+        rng=0,
+        conditioning=X,
+        max_depth=1,
+        n_permutations=19,
+    )
+
+
+def test_wald_test_of_bins_of_one_row_each():
+    X = pd.DataFrame({"a": [0.2, 0.7], "b": [0.1, 0.9]})
+    local = rs.local_effects(product, X, weights=[3.0, 2.0], features=["a"])
+    for null in ("zero", "constant"):
+        tested = rs.wald_test(rs.rhale(local, bins=rs.EqualWidthBins(2)), null=null)
+        assert np.isnan(tested["p_value"]).all()
+
+
+def test_results_of_other_rows_than_those_with_gaps():
+    X = pd.DataFrame({"a": np.where(np.arange(60) % 4, 1.0, np.nan) * np.sin(np.arange(60.0))})
+    X["b"] = np.cos(np.arange(60.0))
+    profile = rs.m_plot(product, X, missing="drop", bins=rs.EqualWidthBins(4))
+    found = rs.h_statistic(product, X, missing="drop", keep_answers=True, rng=0, progress=False)
+    with pytest.raises(
+        ValueError, match="effect and local must be of the same rows; effect has 45"
+    ):
+        rs.std_error(found, profile)
