@@ -157,3 +157,23 @@ def test_results_of_other_rows_than_those_with_gaps():
         ValueError, match="effect and local must be of the same rows; effect has 45"
     ):
         rs.std_error(found, profile)
+
+
+def test_replicates_of_a_surface_are_none_of_an_effect():
+    surface = rs.ale2(product, WORLD.X, features=("x0", "x1"), progress=False)
+    boot = rs.bootstrap(surface, n_resamples=4, chains=1, rng=0, progress=False)
+    with pytest.raises(ValueError, match="boot must be of effect; these replicates are not of eff"):
+        rs.effect_sizes(EFFECT, boot)
+
+
+def test_a_curve_that_is_known_on_one_cell_is_no_division_by_zero():
+    """It was looked at where bins end only, which was one point."""
+    X = pd.DataFrame({"a": [0.0, 0.04, 0.3, 0.7, 1.0]})
+    local = rs.local_effects(
+        lambda X: X["a"] ** 2, X, bins=rs.EqualWidthBins(20), method="finite_difference"
+    )
+    with pytest.warns(UserWarning, match="gap"):
+        effect = rs.rhale(local, bins=rs.OptimalBins(max_bins=5, min_obs=1))
+    scores = rs.mae(effect, effect)
+    assert float(scores["L_mu"][0]) == 0
+    assert np.isnan(scores["curve_mean_error"][0])  # beyond that cell there is no curve
