@@ -163,10 +163,10 @@ class Table:
             frame.index = pd.RangeIndex(len(frame))
         else:
             frame = pd.concat([self.data] * len(columns), ignore_index=True)
-        plain = all(isinstance(one, np.ndarray) and one.dtype.kind == "f" for one in columns)
+        plain = [one for one in columns if isinstance(one, np.ndarray) and one.dtype.kind == "f"]
         frame[self.data.columns[position]] = (
-            np.concatenate(columns)
-            if plain  # a Series for each of many versions takes longer than most models
+            np.concatenate(plain)
+            if len(plain) == len(columns)  # a Series for each version takes longer than most models
             else pd.concat([as_column(column) for column in columns], ignore_index=True)
         )
         return frame, list(columns)

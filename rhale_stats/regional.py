@@ -311,12 +311,13 @@ def _positions(local: xr.Dataset, features: str | int | Sequence[str | int] | No
     """Features by name or number, one or several; all by default."""
     if features is None:
         return list(range(len(feature_names(local))))
-    one = isinstance(features, str | int | np.integer)
-    positions = [feature_position(local, name) for name in ([features] if one else features)]
+    # NumPy's whole numbers are no sequences either.
+    asked = [features] if isinstance(features, str | int | np.integer) else [*features]
+    positions = [feature_position(local, name) for name in asked]
     if not positions:
         raise ValueError("features must name at least one feature; got none.")
     if len(set(positions)) < len(positions):
-        raise ValueError(f"features must be distinct; got {list(features)!r}.")
+        raise ValueError(f"features must be distinct; got {asked!r}.")
     return positions
 
 
