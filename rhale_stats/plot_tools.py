@@ -49,7 +49,9 @@ def given_axes(
 def _flat(given: Sequence[Any] | NDArray[np.object_]) -> list[Any]:
     """What sequences hold, in order; NumPy would turn whatever they hold into arrays."""
     found = []
-    for one in given.ravel() if isinstance(given, np.ndarray) else given:
+    # A masked array would hold itself.
+    parts = np.asarray(given).ravel() if isinstance(given, np.ndarray) else given
+    for one in parts:
         found += _flat(one) if isinstance(one, list | tuple | np.ndarray) else [one]
     return found
 

@@ -94,7 +94,10 @@ def test_what_a_forest_shows_is_a_text(what):
         rs.plot_forest(rs.effect_sizes(EFFECT), what)
 
 
-@pytest.mark.parametrize("ax", [EFFECT, xr.Dataset(), [EFFECT], "x"])
+MASKED = np.ma.masked_less(np.arange(40.0), 3)
+
+
+@pytest.mark.parametrize("ax", [EFFECT, xr.Dataset(), [EFFECT], "x", MASKED, MASKED[0], [[MASKED]]])
 def test_axes_that_are_none(ax):
     with pytest.raises(TypeError, match="ax must be 1 matplotlib Axes, one; got .* among them"):
         rs.plot_bias(WORLD.pool["check"][0], "x0", ax=ax)
