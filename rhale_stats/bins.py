@@ -746,6 +746,7 @@ class BestEqualWidthBins:
             return np.searchsorted(_fractions(self.max_bins), np.arange(n_bins) / n_bins)
         wanted = candidate.low + np.arange(n_bins) / n_bins * (candidate.high - candidate.low)
         nearest = _nearest(candidate.edges, wanted)
+        nearest[0] = 0  # cells may begin far below the rows
         return np.unique(np.minimum(nearest, len(candidate.edges) - 2))
 
 

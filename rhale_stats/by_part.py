@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import wraps
 from itertools import zip_longest
@@ -166,6 +166,7 @@ def own_rows(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **kwargs)
         call: Callable[..., Any] = function
         named = signature.bind(*args, **kwargs).arguments
+        _check_row_counts(named, local.sizes["obs"])
         for name in ROW_ARGUMENTS:
             if named.get(name) is not None:
                 rows = of_rows(named[name], row_labels(local), local.sizes["obs"], name)
@@ -181,6 +182,18 @@ def own_rows(function: Callable[P, T]) -> Callable[P, T]:
         return cast(T, joined)
 
     return over_rows
+
+
+def _check_row_counts(named: Mapping[str, Any], n_rows: int) -> None:
+    """Raise ``ValueError`` where a Dataset has another number of rows than the local effects."""
+    for name, value in named.items():
+        own = value.sizes.get("obs", n_rows) if isinstance(value, xr.Dataset) else n_rows
+        if own != n_rows:
+            given = " and ".join(key for key, one in named.items() if isinstance(one, xr.Dataset))
+            raise ValueError(
+                f"{given} must be of the same rows; {name} has {own}, the other {n_rows}. Pass the "
+                f"Datasets that were made from each other."
+            )
 
 
 def has_gaps(value: Any) -> bool:

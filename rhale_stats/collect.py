@@ -53,6 +53,8 @@ def to_datatree(
     for name, dataset in found.items():
         if not isinstance(dataset, xr.Dataset):
             raise TypeError(f"{name} must be a Dataset; got {type(dataset).__name__}.")
+        if not dataset.variables:
+            raise ValueError(f"{name} must hold a result; got an empty Dataset.")
     if not found:
         raise ValueError("Give at least one Dataset to collect; got none.")
     contents: Mapping[str, xr.Dataset] = {f"/{name}": dataset for name, dataset in found.items()}

@@ -153,6 +153,8 @@ def _sum_of_squares(row: xr.Dataset, null: str) -> _Wald:
     cells = cells._replace(variance=np.where(variance <= least**2, pooled, variance))
     variance, degrees, effect = cells.effect_variance(), bin_degrees(row), row["effect"].values
     known = (degrees > 0) & (variance >= 0)
+    if not known.any():  # a variance of cells may be that of no bin: each of its bins has one row
+        return _Wald(reason=meaning.NO_ROWS)
     # A mean that is known exactly differs from 0 by more than rounding, or does not.
     mean, se = effect[known], np.maximum(np.sqrt(variance[known]), least)
     centre, df = 0.0, float(known.sum())

@@ -653,6 +653,11 @@ def check_boot(effect: xr.Dataset, boot: object, method: str) -> xr.Dataset:
             f"boot['curve'].quantile([0.025, 0.975], ('chain', 'draw')); or use bootstrap without "
             f"rebin."
         )
+    if "edge_value" not in boot:
+        raise ValueError(
+            "boot must be of effect; these replicates are not of effects in bins. Make them with "
+            "bootstrap(local, effect)."
+        )
     edges = boot["edge_value"].values, effect["edge_value"].values
     if not np.array_equal(*edges, equal_nan=True):
         raise ValueError("boot must be of the bins of effect; these have other edges.")

@@ -163,8 +163,12 @@ class Table:
             frame.index = pd.RangeIndex(len(frame))
         else:
             frame = pd.concat([self.data] * len(columns), ignore_index=True)
-        values = pd.concat([as_column(column) for column in columns], ignore_index=True)
-        frame[self.data.columns[position]] = values
+        plain = [one for one in columns if isinstance(one, np.ndarray) and one.dtype.kind == "f"]
+        frame[self.data.columns[position]] = (
+            np.concatenate(plain)
+            if len(plain) == len(columns)  # a Series for each version takes longer than most models
+            else pd.concat([as_column(column) for column in columns], ignore_index=True)
+        )
         return frame, list(columns)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
+from typing import Any
 
 import numpy as np
 import seaborn as sns
@@ -34,7 +35,7 @@ def given_axes(
     expected = f"{parameter} must be {n_axes} matplotlib Axes, {which}"
     if not isinstance(given, Sequence | np.ndarray):
         raise TypeError(f"{expected}; got {type(given).__name__}. {advice}")
-    panels: list[Axes] = list(np.ravel(np.asarray(given, dtype=object)))
+    panels = _flat(given)
     for panel in panels:
         if not isinstance(panel, Axes):
             raise TypeError(f"{expected}; got {type(panel).__name__} among them. {advice}")
@@ -43,6 +44,16 @@ def given_axes(
     if len({id(panel) for panel in panels}) < n_axes:
         raise ValueError(f"{expected}; got the same one twice. {advice}")
     return panels
+
+
+def _flat(given: Sequence[Any] | NDArray[np.object_]) -> list[Any]:
+    """What sequences hold, in order; NumPy would turn whatever they hold into arrays."""
+    found = []
+    # A masked array would hold itself.
+    parts = np.asarray(given).ravel() if isinstance(given, np.ndarray) else given
+    for one in parts:
+        found += _flat(one) if isinstance(one, list | tuple | np.ndarray) else [one]
+    return found
 
 
 def as_array(panels: Sequence[Axes] | NDArray[np.object_]) -> NDArray[np.object_]:

@@ -41,6 +41,7 @@ from rhale_stats.seeds import source_of
 from rhale_stats.shapley import BACKGROUND, given_column, shapley_values
 from rhale_stats.validate import (
     as_edges,
+    as_numbers,
     check_choice,
     check_count,
     check_finite,
@@ -235,7 +236,8 @@ def ice(
     True
     """
     check_choice("kind", kind, ICE_KINDS)
-    chosen = centering or {"centered": "start"}.get(kind, "none")
+    chosen = {"centered": "start"}.get(kind, "none") if centering is None else centering
+    check_choice("centering", chosen, CENTERINGS)
     allowed = CENTERINGS[:-1] if kind == "centered" else ("none",)
     if chosen not in allowed:
         raise ValueError(
@@ -487,7 +489,8 @@ def shap_dependence(
         each, how = shapley_values(asked, background, generator, "shap_dependence")
         values = [each[:, axis.position].T for axis in axes]
     else:
-        if np.ndim(getattr(shap_values, "values", shap_values)) == 1 and len(axes) > 1:
+        given_values = as_numbers(getattr(shap_values, "values", shap_values), "shap_values")
+        if given_values.ndim == 1 and len(axes) > 1:
             raise ValueError(
                 f"features must be one where shap_values are of one, of shape (n_rows,); got "
                 f"{len(axes)} features. Pass values of all columns, or name the feature."

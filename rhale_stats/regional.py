@@ -230,7 +230,7 @@ def regions(
 @checked
 def all_regions(
     local: xr.Dataset,
-    features: Sequence[str | int] | None = None,
+    features: str | int | Sequence[str | int] | None = None,
     *,
     conditioning: pd.DataFrame | ArrayLike | None = None,
     max_depth: int = 2,
@@ -255,7 +255,7 @@ def all_regions(
     ----------
     local : Dataset
         What `local_effects` returned.
-    features : sequence of str or int, optional
+    features : name, number, or sequence of them, optional
         Whose effects; by default all in ``local``.
     conditioning, max_depth, min_obs, min_drop, min_share, n_thresholds, thresholds, bins, loss, \
     test, level, n_permutations, honest_fraction, n_folds, rng
@@ -290,8 +290,7 @@ def all_regions(
     )
     work = work_of(local, bins, settings, loss, min_obs, honest_fraction, n_folds, rng)
     names = feature_names(work.local)
-    chosen = names if features is None else list(features)
-    positions = [feature_position(work.local, one) for one in chosen]
+    positions = _positions(work.local, features)
     bar = tqdm(positions, "regions", unit="feature", disable=not progress, delay=PROGRESS_DELAY)
     trees = [_tree(work, position, conditioning) for position in bar]
     n_nodes = [tree.sizes["node"] for tree in trees]
@@ -306,6 +305,20 @@ def all_regions(
         feature_units=("feature", units[positions]),
         n_nodes=("feature", n_nodes, {"long_name": "number of nodes"}),
     )
+
+
+def _positions(local: xr.Dataset, features: str | int | Sequence[str | int] | None) -> list[int]:
+    """Features by name or number, one or several; all by default."""
+    if features is None:
+        return list(range(len(feature_names(local))))
+    # NumPy's whole numbers are no sequences either.
+    asked = [features] if isinstance(features, str | int | np.integer) else [*features]
+    positions = [feature_position(local, name) for name in asked]
+    if not positions:
+        raise ValueError("features must name at least one feature; got none.")
+    if len(set(positions)) < len(positions):
+        raise ValueError(f"features must be distinct; got {asked!r}.")
+    return positions
 
 
 class Work(NamedTuple):

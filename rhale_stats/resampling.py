@@ -37,6 +37,7 @@ from rhale_stats.identity import (
     row_labels,
 )
 from rhale_stats.inference import at_edges, fit_of, level_sums, on_effects
+from rhale_stats.models import as_array
 from rhale_stats.parallel import cpus, one_blas_thread
 from rhale_stats.schema import (
     EFFECT_VARIABLES,
@@ -601,7 +602,7 @@ def bootstrap_refit(
     """
     check_resamples(n_resamples, chains)
     check_count("n_grid", n_grid, 2)
-    table = data if isinstance(data, pd.DataFrame) else np.asarray(data)
+    table = data if isinstance(data, pd.DataFrame) else as_array(data, "data must hold")
     n_rows = len(table)
     group = None
     if groups is not None:
@@ -614,7 +615,8 @@ def bootstrap_refit(
     streams = np.random.default_rng(rng).spawn(n_resamples)
     if jobs is not None:
         check_count("jobs", jobs, 1)
-    jobs = jobs or cpus()
+    # More processes than replicates would only be started and ended.
+    jobs = min(jobs or cpus(), n_resamples)
     found: list[dict[str, NDArray[Any]] | str] = []
     with _bar(n_resamples, progress=progress) as bar:
         for one in _mapped(refit, streams, jobs):

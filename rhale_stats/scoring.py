@@ -197,7 +197,10 @@ def _scores(row: xr.Dataset, truth: xr.Dataset) -> dict[str, float]:
         mean, variance, error = overlap.over_bins(cells, edges, slope != 0)
         sigma = np.sqrt(variance)
     effect, spread = row["effect"].values, row["heterogeneity"].values
-    grid = overlap.union_grid(cells.edges, edges)
+    # The curve bends at its own cells, and may be known on a few of them only.
+    bends = curve_of(row).edges
+    bends = bends[(bends > edges[0]) & (bends < edges[-1])]
+    grid = overlap.union_grid(cells.edges, np.union1d(edges, bends))
     largest, average = overlap.curve_distance(
         grid,
         _true_curve(row, truth, cells, grid),
@@ -286,5 +289,7 @@ def _true_curve(
                 f"simulator.truth(effect)."
             )
         weight = overlap.mass_between(cells.edges, cells.share, grid[inside])
+        if not weight.sum() > 0:  # the truth has no rows where the curve is known: no mean either
+            return np.full(len(grid), np.nan)
     middle = (curve[inside][1:] + curve[inside][:-1]) / 2
     return np.asarray(curve - np.sum(weight * middle) / weight.sum())

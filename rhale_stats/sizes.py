@@ -22,7 +22,7 @@ from rhale_stats.schema import (
     stacked,
     variable,
 )
-from rhale_stats.validate import check_level, checked
+from rhale_stats.validate import as_numbers, check_level, checked
 
 SIZES = Sizes._fields
 NORMALISED = ("naled", "naler_min", "naler_max")
@@ -178,7 +178,7 @@ class _Scale:
     """Distances from the median of the outcomes, in per cent of those on that side of it."""
 
     def __init__(self, y: ArrayLike) -> None:
-        values = np.asarray(y, dtype=np.float64)
+        values = as_numbers(y, "y")
         if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
             raise ValueError(
                 f"y must be one-dimensional, finite and not empty; got shape {values.shape}"

@@ -342,7 +342,7 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
         check_flag,
     ),
     "rng": check_rng,
-    "method": check_text,
+    **dict.fromkeys(("dim", "method", "what"), check_text),
     "output": check_labels,
     "background": check_background,
     "names": check_labels_listed,
