@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from statsmodels.iolib.summary import Summary
 
 from rhale_stats import (
+    display,
     effects,
     hypotheses,
     inference,
@@ -28,6 +29,8 @@ from rhale_stats import (
 class RhaleAccessor:
     """Functions of `rhale_stats` as methods of a Dataset of effects.
 
+    By itself, ``effect.rhale`` shows the answer, as `rhale_stats.show` does.
+
     Examples
     --------
     >>> import numpy as np
@@ -41,6 +44,16 @@ class RhaleAccessor:
 
     def __init__(self, dataset: xr.Dataset) -> None:
         self._dataset = dataset
+
+    def __repr__(self) -> str:
+        return display.text_of(self._dataset)
+
+    def _repr_html_(self) -> str:
+        return display.html_of(self._dataset)
+
+    def show(self, *, max_features: int = display.MOST_LINES) -> display.Answer:
+        """See `rhale_stats.show`."""
+        return display.show(self._dataset, max_features=max_features)
 
     def std_error(
         self, local: xr.Dataset | None = None, *, groups: ArrayLike | None = None

@@ -462,9 +462,7 @@ def summary(surface: xr.Dataset, *, level: float) -> Summary:
     surface = of_part(surface)
     found = confint(surface, None, level=level, method="normal")
     attrs, values = found.attrs, found["surface"].values
-    order = np.argsort(-np.nan_to_num(np.abs(values)).ravel(), kind="stable")[:SHOWN]
-    chosen = list(zip(*np.unravel_index(np.sort(order), values.shape), strict=True))
-    chosen = [at for at in chosen if not np.isnan(values[at])]
+    chosen = sorted(farthest_corners(found, SHOWN))
     tail = (1 - level) / 2
     heads = ["surface", "std err", f"[{tail:.3g}", f"{1 - tail:.3g}]"]
     lines = [
@@ -478,13 +476,7 @@ def summary(surface: xr.Dataset, *, level: float) -> Summary:
         ]
         for at in chosen
     ]
-    stubs = [
-        ", ".join(
-            f"{attrs[f'feature_{side}']} = {_edge(found, side, int(number))}"
-            for side, number in zip("ab", at, strict=True)
-        )
-        for at in chosen
-    ]
+    stubs = [corner_name(found, at) for at in chosen]
     output = with_units(attrs["output_name"], attrs["output_units"])
     title = f"Second-order ALE: {attrs['feature_a']} and {attrs['feature_b']} on {output}"
     n_cells = found["n_obs"].size
@@ -526,6 +518,22 @@ def summary(surface: xr.Dataset, *, level: float) -> Summary:
     smry.tables = [SimpleTable(facts, title=title, txt_fmt=fmt_2cols | form), body]
     smry.add_extra_txt(["Notes:", *(f"[{i}] {note}" for i, note in enumerate(notes, start=1))])
     return smry
+
+
+def farthest_corners(surface: xr.Dataset, most: int) -> list[tuple[int, int]]:
+    """Places of the corners of cells where the surface is farthest from 0, the farthest first."""
+    size = np.abs(surface["surface"].values)
+    order = np.argsort(-np.nan_to_num(size).ravel(), kind="stable")[:most]
+    places = zip(*(axis.tolist() for axis in np.unravel_index(order, size.shape)), strict=True)
+    return [(a, b) for a, b in places if not np.isnan(size[a, b])]
+
+
+def corner_name(surface: xr.Dataset, at: tuple[int, int]) -> str:
+    """Where a corner of cells is, in words."""
+    return ", ".join(
+        f"{surface.attrs[f'feature_{side}']} = {_edge(surface, side, number)}"
+        for side, number in zip("ab", at, strict=True)
+    )
 
 
 def _edge(surface: xr.Dataset, side: str, number: int) -> str:

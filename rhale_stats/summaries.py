@@ -186,7 +186,7 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     if _kind(effect) == "effect sizes":
         return _tidy_sizes(effect)
     if _kind(effect) == REGIONS:
-        return pd.concat([_tidy_tree(tree) for tree in _trees(effect)], ignore_index=True)
+        return pd.concat([_tidy_tree(tree) for tree in trees_of(effect)], ignore_index=True)
     if _kind(effect) == INTERACTIONS:
         return _tidy_interactions(effect)
     effect = _with_std_error(effect)
@@ -308,7 +308,7 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     if _kind(effect) == "test":
         return _glance_test(effect)
     if _kind(effect) == REGIONS:
-        return pd.DataFrame([_glance_tree(tree) for tree in _trees(effect)])
+        return pd.DataFrame([_glance_tree(tree) for tree in trees_of(effect)])
     effect = _with_std_error(effect)
     rows = [one_feature(effect, name) for name in feature_names(effect)]
     reasons = [meaning.of_average(row) for row in rows]
@@ -317,7 +317,7 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     share = effect["weight_share"].where(effect["heterogeneity"].notnull())
     alike = np.array([bool(meaning.of_effects(row)) for row in rows])
     squares = (share * effect["heterogeneity"] ** 2).sum("bin", min_count=1) / share.sum("bin")
-    extent = np.array([_extent(row) for row in rows])
+    extent = np.array([curve_extent(row) for row in rows])
     columns |= {
         name: np.where(alike & np.isfinite(values), 0.0, values)
         for name, values in (
@@ -344,7 +344,7 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     return _spoken(frame)
 
 
-def _extent(row: xr.Dataset) -> tuple[float, float]:
+def curve_extent(row: xr.Dataset) -> tuple[float, float]:
     """Smallest and largest value of the curve of one feature, wherever on the axis it has them."""
     curve = curve_of(row)
     if np.isnan(curve.values).all():
@@ -554,7 +554,7 @@ def summary(
         meanings,
         [*_error_notes(effect, of_error, level), *_interval_notes(effect)],
         checks,
-        [*reasons, *_warnings(effect, feature)],
+        [*reasons, *bias_warnings(effect, feature)],
     ]
     return _printed(tables, notes)
 
@@ -693,7 +693,7 @@ def _sizes_summary(sizes: xr.Dataset) -> Summary:
     """Sizes of effects, a line a size."""
     attrs, table = sizes.attrs, _tidy_sizes(sizes)
     heads = [str(name) for name in table.columns if name not in ("term", "size")]
-    lines = [[_number(line[name]) for name in heads] for _, line in table.iterrows()]
+    lines = [[number_text(line[name]) for name in heads] for _, line in table.iterrows()]
     stubs = [f"{line['term']}: {line['size']}" for _, line in table.iterrows()]
     notes = [
         [_bins_note(attrs)],
@@ -717,7 +717,7 @@ def _sizes_summary(sizes: xr.Dataset) -> Summary:
 # --- regions and interactions ---------------------------------------------------------------------
 
 
-def _trees(results: xr.Dataset) -> list[xr.Dataset]:
+def trees_of(results: xr.Dataset) -> list[xr.Dataset]:
     """The trees of all features, each without padding."""
     if "feature" not in results.dims:
         return [check_tree(results)]
@@ -784,28 +784,11 @@ def _tidy_interactions(found: xr.Dataset) -> pd.DataFrame:
 
 def _regions_summary(trees: xr.Dataset, feature: str | int | None) -> Summary:
     """Trees, one after the other, with a line a node."""
-    every = _trees(trees)
+    every = trees_of(trees)
     if feature is not None:
         every = [every[position_of(feature, [str(tree["feature"].values) for tree in every])]]
     alone = len(every) == 1
-    stubs: list[str] = []
-    lines: list[list[str]] = []
-    for tree in every:
-        for at in range(tree.sizes["node"]):
-            node = tree.isel(node=at)
-            text = INDENT * int(node["depth"]) + _text(node, "condition")
-            stubs.append(str(tree["feature"].values) if at == 0 and not alone else text)
-            drop = "loss_drop" if node["region"] < 0 else "best_drop"
-            lines.append(
-                [
-                    str(int(node["n_obs"])),
-                    loss_text(float(node["loss"])),
-                    _text(node, "best"),
-                    _drop(float(node[drop])),
-                    _pvalue(float(node["pvalue"])),
-                    _outcome(node, alone=tree.sizes["node"] == 1),
-                ]
-            )
+    stubs, lines = node_lines(every)
     heads = ["rows", "loss", "best split", "drop", "P", ""]
     output = with_units(trees.attrs["output_name"], trees.attrs["output_units"])
     title = f"Regions: effects on {output}"
@@ -843,9 +826,32 @@ def _regions_summary(trees: xr.Dataset, feature: str | int | None) -> Summary:
     return _printed(tables, notes, words)
 
 
+def node_lines(trees: list[xr.Dataset]) -> tuple[list[str], list[list[str]]]:
+    """Names of the nodes of trees, and a line for each."""
+    stubs: list[str] = []
+    lines: list[list[str]] = []
+    for tree in trees:
+        for at in range(tree.sizes["node"]):
+            node = tree.isel(node=at)
+            text = INDENT * int(node["depth"]) + _text(node, "condition")
+            stubs.append(str(tree["feature"].values) if at == 0 and len(trees) > 1 else text)
+            drop = "loss_drop" if node["region"] < 0 else "best_drop"
+            lines.append(
+                [
+                    str(int(node["n_obs"])),
+                    loss_text(float(node["loss"])),
+                    _text(node, "best"),
+                    _drop(float(node[drop])),
+                    pvalue_text(float(node["pvalue"])),
+                    _outcome(node, alone=tree.sizes["node"] == 1),
+                ]
+            )
+    return stubs, lines
+
+
 def loss_text(loss: float) -> str:
     """Four significant digits, without an exponent where a loss is easier to read so."""
-    text = _number(loss)
+    text = number_text(loss)
     return f"{float(text):.0f}" if 1e4 <= abs(loss) < 1e7 else text
 
 
@@ -924,7 +930,7 @@ def _no_regions(tree: xr.Dataset) -> str:
     text += f"the best split, {_text(root, 'best')}, would lower the loss by {drop}, "
     why = {
         BELOW_DROP: f"less than the required {_setting(tree.attrs['min_drop'])}.",
-        ABOVE_LEVEL: f"which is not significant (P {_pvalue(float(root['pvalue']))}).",
+        ABOVE_LEVEL: f"which is not significant (P {pvalue_text(float(root['pvalue']))}).",
         UNCONFIRMED: "but not by enough on the other half of the rows.",
         PRUNED: "but not by more than a standard error on held-out rows.",
     }
@@ -1085,7 +1091,7 @@ def _h_summary(found: xr.Dataset, feature: str | int | None, level: float) -> Su
         columns = [name for stem in ("h2", "h") for name in (stem, *(f"{stem}_{e}" for e in ends))]
     above = _reasons(table)
     lines = [
-        [ABOVE_ONE if name == "h2" and reason else _number(line[name]) for name in columns]
+        [ABOVE_ONE if name == "h2" and reason else number_text(line[name]) for name in columns]
         for reason, (_, line) in zip(above, table.iterrows(), strict=True)
     ]
     output = with_units(attrs["output_name"], attrs["output_units"])
@@ -1135,7 +1141,10 @@ def _h_difference_summary(compared: xr.Dataset) -> Summary:
     heads = ["a less b", "std err", "P", "P, adj.", "conf low", "conf high"]
     names = ("estimate", "std_error", "p_value", "p_value_adjusted", "conf_low", "conf_high")
     lines = [
-        [_pvalue(line[name]) if name.startswith("p_") else _number(line[name]) for name in names]
+        [
+            pvalue_text(line[name]) if name.startswith("p_") else number_text(line[name])
+            for name in names
+        ]
         for _, line in table.iterrows()
     ]
     text = {"h2": "H²", "h": "size"}
@@ -1169,7 +1178,11 @@ def _profile_summary(profile: xr.Dataset, feature: str | int | None, level: floa
         heads = ["points", "rows", "importance", "heterog.", "lowest", "highest"]
         numbers = ["importance", "heterogeneity_output", "curve_min", "curve_max"]
         lines = [
-            [str(line["n_grid"]), str(line["n_obs"]), *(_number(line[name]) for name in numbers)]
+            [
+                str(line["n_grid"]),
+                str(line["n_obs"]),
+                *(number_text(line[name]) for name in numbers),
+            ]
             if line["kind"] != "constant"
             else ["0", "constant", "", "", "", ""]
             for _, line in table.iterrows()
@@ -1191,10 +1204,10 @@ def _profile_summary(profile: xr.Dataset, feature: str | int | None, level: floa
         if not known:
             heads, numbers = ["share", "curve", "spread"], ["estimate", "spread"]
         lines = [
-            [_percent(line["weight_share"]), *(_number(line[number]) for number in numbers)]
+            [_percent(line["weight_share"]), *(number_text(line[number]) for number in numbers)]
             for _, line in table.iterrows()
         ] or [["constant"] + [""] * (len(heads) - 1)]
-        at = table["level"] if "level" in table else table["x"].map(_number)
+        at = table["level"] if "level" in table else table["x"].map(number_text)
         stubs = at.tolist() or [name]
         meanings += ["share: rows at the point; those between two points count for both."]
         if known:
@@ -1289,9 +1302,9 @@ def _feature_table(
             [
                 str(line["n_bins"]),
                 *(_cell(line, name) for name in wald),
-                _number(line["heterogeneity"]),
-                _number(line["heterogeneity_output"]),
-                _number(line["curve_max"] - line["curve_min"]),
+                number_text(line["heterogeneity"]),
+                number_text(line["heterogeneity_output"]),
+                number_text(line["curve_max"] - line["curve_min"]),
             ]
         )
     meanings = [
@@ -1328,7 +1341,7 @@ def _bin_table(
         [
             str(line["n_obs"]),
             *(_cell(line, column) for column in wald),
-            *(_number(line[number]) for number in numbers),
+            *(number_text(line[number]) for number in numbers),
         ]
         for _, line in table.iterrows()
     ]
@@ -1358,7 +1371,7 @@ def _level_table(row: xr.Dataset, level: float) -> SimpleTable:
         ends = around(curve, student(level, degrees) * se)
     columns = (curve, se, ends[:, 0], ends[:, 1])
     lines = [
-        [f"{n}", f"{share:.1%}", *(_number(float(value)) for value in values)]
+        [f"{n}", f"{share:.1%}", *(number_text(float(value)) for value in values)]
         for n, share, *values in zip(
             row["n_level"].values, row["level_share"].values, *columns, strict=True
         )
@@ -1421,11 +1434,11 @@ def _bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
                     str(int(biased.sum())),
                     str(int((verdict == LARGE).sum())),
                     _percent(float(row["bin_error_share_axis"])),
-                    _number(np.sqrt(np.sum((share * within**2)[known]) / share[known].sum()))
+                    number_text(np.sqrt(np.sum((share * within**2)[known]) / share[known].sum()))
                     if known.any()
                     else "",
-                    _pvalue(np.nanmin(pvalue)) if np.isfinite(pvalue).any() else "",
-                    *([] if along else [_number(_curve_bias(row))]),
+                    pvalue_text(np.nanmin(pvalue)) if np.isfinite(pvalue).any() else "",
+                    *([] if along else [number_text(_curve_bias(row))]),
                 ]
             )
         notes.append(
@@ -1447,15 +1460,15 @@ def _bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
     row = one_feature(effect, feature)
     lines = [
         [
-            _number(float(line["sigma2_star"])),
-            _number(float(line["heterogeneity_within"])),
-            _number(float(line["bin_error"])),
-            _number(float(line["bin_error_se"])),
+            number_text(float(line["sigma2_star"])),
+            number_text(float(line["heterogeneity_within"])),
+            number_text(float(line["bin_error"])),
+            number_text(float(line["bin_error_se"])),
             _percent(float(line["bin_error_share"])),
-            _number(float(line["von_neumann_ratio"])),
-            _pvalue(float(line["bin_error_pvalue_adjusted"])),
-            _pvalue(float(line["rank_pvalue_adjusted"])),
-            *(_number(float(line[name])) for name in density),
+            number_text(float(line["von_neumann_ratio"])),
+            pvalue_text(float(line["bin_error_pvalue_adjusted"])),
+            pvalue_text(float(line["rank_pvalue_adjusted"])),
+            *(number_text(float(line[name])) for name in density),
             str(line["verdict"].values),
         ]
         for line in (row.isel(bin=k) for k in range(row.sizes["bin"]))
@@ -1501,8 +1514,8 @@ def _jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
         row = one_feature(effect, feature)
         lines = [
             [
-                *(_number(float(row[name][k])) for name in values),
-                _pvalue(float(row["jump_pvalue_adjusted"][k])),
+                *(number_text(float(row[name][k])) for name in values),
+                pvalue_text(float(row["jump_pvalue_adjusted"][k])),
             ]
             for k in range(row.sizes["bin"])
         ]
@@ -1519,8 +1532,8 @@ def _jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
             [
                 str(len(pvalue)),
                 str(int((pvalue < SIGNIFICANCE).sum())),
-                *(_number(float(row[value][k])) for value in values),
-                _pvalue(pvalue[k]),
+                *(number_text(float(row[value][k])) for value in values),
+                pvalue_text(pvalue[k]),
             ]
         )
     notes.append("The line of a feature is that of its bin with the smallest P.")
@@ -1532,7 +1545,7 @@ def _jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
     )
 
 
-def _warnings(effect: xr.Dataset, feature: str | int | None) -> list[str]:
+def bias_warnings(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     """What a reader must not miss: heterogeneity biased by more than its standard error."""
     if "debiased" in effect.attrs:
         return ["heterog. is free of bin error: it is from differences of neighbouring rows."]
@@ -1568,7 +1581,8 @@ def _percent(share: float) -> str:
     return "" if np.isnan(share) else f"{share:.0%}"
 
 
-def _pvalue(value: float) -> str:
+def pvalue_text(value: float) -> str:
+    """Three decimals; nothing for what is not known."""
     return "" if np.isnan(value) else f"{value:.3f}"
 
 
@@ -1642,11 +1656,11 @@ def _wald_heads(table: pd.DataFrame, name: str, bounds: list[str]) -> dict[str, 
 
 def _cell(line: pd.Series, column: str) -> str:
     """A number as it is printed."""
-    forms = {"statistic": _statistic, "p_value": _pvalue, "p_value_adjusted": _pvalue}
-    return forms.get(column, _number)(line[column])
+    forms = {"statistic": _statistic, "p_value": pvalue_text, "p_value_adjusted": pvalue_text}
+    return forms.get(column, number_text)(line[column])
 
 
-def _number(value: float) -> str:
+def number_text(value: float) -> str:
     """Four significant digits; nothing for what is not known."""
     return "" if np.isnan(value) else f"{value:.4g}"
 
