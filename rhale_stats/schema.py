@@ -614,8 +614,8 @@ def in_order(dataset: xr.Dataset) -> xr.Dataset:
 
 def answer_first(dataset: xr.Dataset) -> xr.Dataset:
     """The same with the variables of `LEADING` first, as printing a Dataset shows few of many."""
-    names = list(dataset.data_vars)
-    order = [name for name in LEADING if name in dataset.data_vars]
+    names: list[Hashable] = list(dataset.data_vars)
+    order: list[Hashable] = [name for name in LEADING if name in dataset.data_vars]
     order += [name for name in names if name not in LEADING]
     if order == names:
         return dataset

@@ -24,6 +24,7 @@ from rhale_stats.arrays import resample
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.intervals import around, largest_deviation, student
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.by_part import with_notes
 from rhale_stats.schema import OUTPUT, OUTPUT_UNITS, kept_interval, of_part, with_units
 from rhale_stats.surface_data import is_surface as is_surface
 from rhale_stats.surface_data import pair_name
@@ -489,35 +490,34 @@ def summary(surface: xr.Dataset, *, level: float) -> Summary:
             *("", ""),
         ],
     ]
-    notes = [
-        f"Bins of {attrs['feature_a']}: {attrs['bins_a']}. Of {attrs['feature_b']}: "
-        f"{attrs['bins_b']}.",
-        f"The {len(chosen)} corners of cells where the surface is farthest from 0. Spread over "
-        f"rows: the standard deviation of the surface, in units of the output.",
-        f"Standard errors treat the model and the cells as fixed. Intervals: pointwise, "
-        f"{found['surface_ci'].attrs['method'].removeprefix('standard errors, ')}.",
-    ]
+    notes = []
     if attrs["n_filled"]:
         share = attrs["n_filled"] / n_cells
         notes.append(
-            f"{attrs['n_filled']} of {n_cells} cells ({100 * share:.0f} %) have no rows: the "
-            f"surface takes the second difference of the nearest cell there."
+            f"{attrs['n_filled']} of {n_cells} cells ({100 * share:.0f} %) have no rows. There the "
+            f"surface takes the second difference of the nearest cell."
         )
     n_borrowed = int(found["surface_se"].attrs["n_borrowed"])
     if n_borrowed:
         notes.append(
-            f"{n_borrowed} cells have one row; their variance is that of the others together."
+            f"{n_borrowed} cells have one row. Their variance is taken from the other cells."
         )
+    method = found["surface_ci"].attrs["method"].removeprefix("standard errors, ")
+    notes += [
+        f"Standard errors treat the model and the cells as fixed. Intervals: pointwise, {method}.",
+        f"The table has the {len(chosen)} corners of cells where the surface is farthest from 0.",
+        "Spread over rows: the standard deviation of the surface, in units of the output.",
+        f"Bins of {attrs['feature_a']}: {attrs['bins_a']}. Bins of {attrs['feature_b']}: "
+        f"{attrs['bins_b']}.",
+    ]
     body = SimpleTable(lines, heads, stubs, txt_fmt=fmt_params)
     width = len(body.as_text().partition("\n")[0]) - 9
     widths = [max(len(text) for text in column) for column in zip(*facts, strict=True)]
     room = max(width - sum(widths), 0)
     widths[1], widths[3] = widths[1] + room // 2, widths[3] + room - room // 2
     form = {"data_fmts": ["%s"], "data_aligns": "lrlr", "colsep": "   ", "colwidths": widths}
-    smry = Summary()
-    smry.tables = [SimpleTable(facts, title=title, txt_fmt=fmt_2cols | form), body]
-    smry.add_extra_txt(["Notes:", *(f"[{i}] {note}" for i, note in enumerate(notes, start=1))])
-    return smry
+    head = SimpleTable(facts, title=title, txt_fmt=fmt_2cols | form)
+    return with_notes([head, body], notes)
 
 
 def farthest_corners(surface: xr.Dataset, most: int) -> list[tuple[int, int]]:
