@@ -20,9 +20,9 @@ STEMS = ("h2", "h")
 # Above this, by more than rounding, a share is none.
 WHOLE = 1 + 1e-9
 ABOVE_ONE = {
-    ALL: "the interactions vary more than the output, which main effects offset",
-    OVERALL: "its interactions vary more than the output, which main effects offset",
-    PAIR: "its joint effect varies less than its interaction, which main effects offset",
+    ALL: "the interactions vary more than the output: main effects offset part of them",
+    OVERALL: "its interactions vary more than the output: main effects offset part of them",
+    PAIR: "its joint effect varies less than its interaction: main effects offset part of it",
 }
 
 

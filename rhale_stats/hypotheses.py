@@ -70,10 +70,10 @@ FIXED_RULES = ("EqualWidthBins", "QuantileBins", "GivenBins")
 CONSTANT = "the feature is constant"
 APART = "no value of the feature is in the range of both"
 NO_ERROR = "the difference has no standard error at some points"
-EXACT = "both curves differ between samples by numerical error only, so there is no sampling error"
+EXACT = "the local effects of both vary by numerical error only, so there is no sampling error"
 FEW_GROUPS = "too few groups for that many effects: no degree of freedom is left"
 BIN_ERROR = (
-    "the effect may change within the bins, which spreads local effects as well; pass the rows: "
+    "a change of the effect within a bin spreads its local effects as well; pass the rows: "
     "wald_test(effect, 'homogeneous', local=local)"
 )
 
@@ -175,8 +175,8 @@ def wald_test(
     check_choice("adjust", adjust, ADJUSTMENTS)
     if local is not None and (null != "homogeneous" or is_surface(effect)):
         raise ValueError(
-            f"local must be None but for null 'homogeneous' of effects in bins; got local with "
-            f"null {null!r}{' of a surface' if is_surface(effect) else ''}. Leave it out."
+            f"local must be None, except with null 'homogeneous' of effects in bins; got local "
+            f"with null {null!r}{' of a surface' if is_surface(effect) else ''}. Leave it out."
         )
     if is_surface(effect):
         return _test(
@@ -623,8 +623,8 @@ def compare(
     a, b = check_effect(a, "a"), check_effect(b, "b")
     if a.attrs["centering"] != b.attrs["centering"]:
         raise ValueError(
-            f"a and b must have one centring; got {a.attrs['centering']!r} and "
-            f"{b.attrs['centering']!r}. Make them with one centering=."
+            f"a and b must have the same centring; got {a.attrs['centering']!r} and "
+            f"{b.attrs['centering']!r}. Make both with the same centering=."
         )
     names = [name for name in feature_names(a) if name in feature_names(b)]
     if not names:
@@ -659,10 +659,10 @@ def compare(
         without = ", ".join(repr(name) for name in apart)
         if not any(len(one.grid_value) for one in found):
             raise ValueError(
-                f"a and b must overlap; got no value in both of {without}. Compare effects of rows "
+                f"a and b must overlap; got no common value of {without}. Compare effects of rows "
                 f"that share a range."
             )
-        warn(f"No value in both a and b: {without}. Their difference is NaN.")
+        warn(f"a and b have no common value of {without}. The difference is NaN there.")
     source = _independent(a, b) if pairs is None else pairs.source
     return _labelled(found, a, b, names, source, level, adjust)
 
@@ -887,8 +887,8 @@ def _compare_profiles(
         kinds = [str(one.attrs[name]).replace("ice", "pdp") for one in (a, b)]
         if kinds[0] != kinds[1]:
             raise ValueError(
-                f"a and b must have one {name}; got {kinds[0]!r} and {kinds[1]!r}. Make them with "
-                f"one."
+                f"a and b must have the same {name}; got {kinds[0]!r} and {kinds[1]!r}. Make both "
+                f"with the same."
             )
     if groups is not None:
         raise ValueError("groups must be None for profiles, whose rows are independent.")
@@ -1012,15 +1012,15 @@ def _check_rows_of_pairs(paired: tuple[xr.Dataset, xr.Dataset]) -> None:
     advice = "Leave paired out if rows are independent of each other."
     if not np.array_equal(first["obs"].values, second["obs"].values):
         raise ValueError(
-            f"paired must be local effects of the same rows in the same order; their rows are "
-            f"named otherwise (obs). {advice}"
+            f"paired must be local effects of the same rows in the same order; their rows have "
+            f"different names (coordinate obs). {advice}"
         )
     common = set(feature_names(first)) & set(feature_names(second))
     x = [{name: one["x"].sel(feature=name).values for name in common} for one in paired]
     if not any(np.array_equal(x[0][name], x[1][name], equal_nan=True) for name in common):
         raise ValueError(
-            f"paired must be local effects of the same rows in the same order; these have other "
-            f"values of every feature. {advice}"
+            f"paired must be local effects of the same rows in the same order; all of their "
+            f"features have different values. {advice}"
         )
 
 

@@ -204,7 +204,7 @@ def bootstrap(
         if rebin or studentize:
             raise ValueError(
                 "rebin and studentize must be False for profiles, surfaces and H-statistics: they "
-                "have no bins to choose, and replicates no standard errors."
+                "have no bins to choose, and their replicates have no standard errors."
             )
         if is_h_statistics(local):
             drawn, units = _of_h_statistics(local, effect, scheme, *given, seeds)
@@ -230,8 +230,8 @@ def bootstrap(
         rows = columns(local.isel(obs=used))
         if rebin and rows.frequency and rows.weight is not None:
             raise ValueError(
-                "rebin must be False with frequency weights: rows that are drawn again would count "
-                "as one. Repeat the rows instead, or take weight_kind='precision'."
+                "rebin must be False with frequency weights: a row that is drawn twice would count "
+                "once. Repeat the rows instead, or take weight_kind='precision'."
             )
         for name in feature_names(effect):
             row = one_feature(effect, name)
@@ -1146,7 +1146,7 @@ def folds(
     if n_gaps:
         warn(
             f"Bins without rows in {n_gaps} of {n_repeats * n_folds} folds: estimates are NaN "
-            f"there, and with them means over folds. Use fewer bins, or fewer folds."
+            f"there, and so are their means over folds. Use fewer bins, or fewer folds."
         )
     variables: dict[str, Any] = {}
     for name, values in out.items():

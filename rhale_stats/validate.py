@@ -167,7 +167,7 @@ def check_callable(parameter: str, value: object) -> None:
 def check_derivatives(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` is a function or may be a table of derivatives.
 
-    None means the model's own differences, where a function takes them.
+    None means that derivatives are taken from the model, by differences.
     """
     if value is not None and not callable(value):
         _check_listed(parameter, value, "a function of X or a derivative for each row and column")

@@ -23,8 +23,8 @@ from rhale_stats.studies.tools import FIXED_COLOUR, RHALE_COLOUR, holds, no_vari
 
 # Bins of ALE, and rows of each table.
 BINS, ROWS = 40, 2000
-# Ranges of curves that agree differ by this factor at most. An effect smaller than this share of
-# the largest one in the model is as good as none: its sign and its ratio say nothing.
+# Ranges of curves that agree differ by this factor at most. Effects below this share of the
+# largest one in the model count as 0: their signs and ratios are not compared.
 AGREES, NO_EFFECT = 1.35, 0.02
 # A curve that falls as much as it rises has no slope: this share of its range in a standard
 # deviation of the feature.
