@@ -402,7 +402,7 @@ def test_another_scale_is_named(X):
         ("a", "b"): (lambda: rs.compare(b, a),),
     }
     for (one, another), some in calls.items():
-        said = f"of the same scale of the model; got scale 'logit' in {one} and 'response' in {another}"
+        said = f"same scale of the model; got scale 'logit' in {one} and 'response' in {another}"
         for call in some:
             with pytest.raises(ValueError, match=said):
                 call()
