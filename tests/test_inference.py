@@ -472,7 +472,7 @@ def test_groups_are_more_than_parameters_in_all_bins(kind, table):
     last = X[:, 0] > row["bin_left"].values[-1]
     few = 2 if kind == "linear" and row["slope"].values[-1] else 1
     group = np.where(last, np.arange(N) % few, np.arange(N) % 20)
-    message = f"in bin {len(row['bin']) - 1} of feature 'x0' there are {few} groups for {few} of"
+    message = f"bin {len(row['bin']) - 1} of feature 'x0' has {few} groups for {few} of"
     with pytest.raises(ValueError, match=message):
         rs.std_error(effect, local, groups=group)
 
