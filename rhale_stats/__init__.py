@@ -22,6 +22,9 @@ from rhale_stats.bins import (
     QuantileBins,
 )
 from rhale_stats.collect import to_datatree
+from rhale_stats.display import load_ipython_extension as load_ipython_extension
+from rhale_stats.display import show
+from rhale_stats.display import unload_ipython_extension as unload_ipython_extension
 from rhale_stats.effects import local_effects, rhale
 from rhale_stats.g_errors import std_error, vcov
 from rhale_stats.g_hypotheses import compare, wald_test
@@ -124,6 +127,7 @@ __all__ = [
     "regions",
     "rhale",
     "shap_dependence",
+    "show",
     "simulate",
     "std_error",
     "summary",

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from statsmodels.iolib.summary import Summary
 
 from rhale_stats import (
+    display,
     draws,
     g_errors,
     g_hypotheses,
@@ -32,6 +33,8 @@ from rhale_stats.summaries import augment
 class RhaleAccessor:
     """Functions of `rhale_stats` as methods of a Dataset of effects.
 
+    By itself, ``effect.rhale`` shows the answer, as `rhale_stats.show` does.
+
     Examples
     --------
     >>> import numpy as np
@@ -45,6 +48,16 @@ class RhaleAccessor:
 
     def __init__(self, dataset: xr.Dataset) -> None:
         self._dataset = dataset
+
+    def __repr__(self) -> str:
+        return display.text_of(self._dataset)
+
+    def _repr_html_(self) -> str:
+        return display.html_of(self._dataset)
+
+    def show(self, *, max_features: int = display.MOST_LINES) -> display.Answer:
+        """See `rhale_stats.show`."""
+        return display.show(self._dataset, max_features=max_features)
 
     def std_error(
         self, local: xr.Dataset | None = None, *, groups: ArrayLike | None = None

@@ -39,8 +39,8 @@ def _check_most(parameter: str, value: int, most: int) -> None:
     """Raise ``ValueError`` where bins would need more memory than there is."""
     if value > most:
         raise ValueError(
-            f"{parameter} must be at most {most:,}; got {value:,}, which would take more memory "
-            f"and time than bins are worth. Use fewer."
+            f"{parameter} must be at most {most:,}; got {value:,}. More would take too much "
+            f"memory and time."
         )
 
 
@@ -163,10 +163,11 @@ def _given_among(edges: FloatArray, column: Column) -> FloatArray:
     if off.any() or (beyond and max(beyond) > 1e-9 * (cells[-1] - cells[0])):
         at = float(inner[off][0]) if off.any() else float(edges[0])
         raise ValueError(
-            f"edges must be edges of the cells that the slopes of feature {column.name!r} were "
-            f"taken across; {at:.6g} is not among their {len(cells)}, the nearest is "
-            f"{cells[_nearest(cells, np.array([at]))[0]]:.6g}. Take local effects with these bins: "
-            f"local_effects(model, X, bins=GivenBins(edges)), or ale(model, X, bins=...)."
+            f"edges must be among those of the cells across which slopes of feature "
+            f"{column.name!r} were taken; {at:.6g} is none of these {len(cells)} edges, and the "
+            f"nearest is {cells[_nearest(cells, np.array([at]))[0]]:.6g}. Take local effects with "
+            f"these bins: local_effects(model, X, bins=GivenBins(edges)), or ale(model, X, "
+            f"bins=...)."
         )
     return np.union1d(nearest, cells[[0, -1]])
 
@@ -535,8 +536,8 @@ class GreedyBins:
         _check_discount(self.discount)
         if not 1 <= self.factor < np.inf:
             raise ValueError(
-                f"factor must be at least 1 and finite: below 1 a bin that stays as good would be "
-                f"closed; got {self.factor!r}."
+                f"factor must be at least 1 and finite; got {self.factor!r}. Below 1 a bin would "
+                f"be closed although its loss had not grown."
             )
         _check_ddof(self.ddof)
 

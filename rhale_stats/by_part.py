@@ -7,7 +7,6 @@ are missing in some rows have rows of their own. A function that knows one part 
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import wraps
@@ -27,8 +26,8 @@ from rhale_stats.validate import of_rows
 # Arguments that say something of every row.
 ROW_ARGUMENTS = ("groups", "strata")
 
-# Of a note in print.
-NUMBER = re.compile(r"\[\d+\] ")
+# So many notes are printed below a table.
+MOST_NOTES = 5
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -123,28 +122,40 @@ def together(results: Sequence[Any], of: xr.Dataset, dim: str) -> Any:
             parts.append(frame)
         return pd.concat(parts, ignore_index=True)
     if isinstance(first, Summary):
-        out = Summary()
-        out.tables = [table for result in results for table in result.tables]
         names = [f"{dim} {of[dim].values[number]}" for number in range(len(results))]
-        out.add_extra_txt(_joint_notes([result.extra_txt.split("\n") for result in results], names))
-        return out
+        return with_notes(
+            [table for result in results for table in result.tables],
+            _joint_notes([result.notes for result in results], names),
+            tuple(dict.fromkeys(line for result in results for line in result.words)),
+        )
     raise TypeError(f"results of {dim}s cannot be put together; got {type(first).__name__}.")
 
 
+def with_notes(tables: list[Any], notes: Sequence[str], words: tuple[str, ...] = ()) -> Summary:
+    """Tables with their first notes below them, numbered.
+
+    Notes come with the most important first; all of them are in the attribute ``notes`` of what is
+    returned. ``words`` stand above them.
+    """
+    out = Summary()
+    out.tables, out.notes, out.words = tables, list(notes), words
+    lines = [f"[{number}] {note}" for number, note in enumerate(notes[:MOST_NOTES], start=1)]
+    rest = len(notes) - MOST_NOTES
+    if rest > 0:
+        lines.append(f"{rest} more note{'s' if rest > 1 else ''}: see summary(...).notes")
+    out.add_extra_txt([*words, "Notes:", *lines])
+    return out
+
+
 def _joint_notes(each: Sequence[Sequence[str]], names: Sequence[str]) -> list[str]:
-    """Numbered notes of all parts: those on one subject as one, by part where they differ."""
-    unnumbered = [line for lines in each for line in lines if not NUMBER.match(line)]
-    notes = [[NUMBER.sub("", line) for line in lines if NUMBER.match(line)] for lines in each]
-    joint = []
-    for subject in zip_longest(*notes):
-        of: dict[str, list[str]] = {}
-        for name, note in zip(names, subject, strict=True):
+    """Notes of all parts, in their order; those that not all have with the names that have them."""
+    of: dict[str, list[str]] = {}
+    for at_place in zip_longest(*each):
+        for name, note in zip(names, at_place, strict=True):
             if note is not None:
                 of.setdefault(note, []).append(name)
-        shared = len(of) == 1 and None not in subject
-        joint += [" ".join(n if shared else f"{', '.join(who)}: {n}" for n, who in of.items())]
-    numbered = (f"[{at}] {note}" for at, note in enumerate(joint, start=1))
-    return [*dict.fromkeys(unnumbered), *numbered]
+    everyone = len(names)
+    return [n if len(who) == everyone else f"{', '.join(who)}: {n}" for n, who in of.items()]
 
 
 # --- features that have rows of their own ---------------------------------------------------------

@@ -11,11 +11,12 @@ from rhale_stats import (
     effects_methods,
     h_statistics_methods,
     inference_methods,
+    local_methods,
     profiles_methods,
     regional_methods,
     surfaces_methods,
 )
-from rhale_stats.kinds import EFFECT, Methods, kind_of
+from rhale_stats.kinds import EFFECT, LOCAL, REPLICATES, Methods, kind_of
 
 # Kind of a result -> name of a generic function -> the function of the wing.
 METHODS: Methods = {
@@ -25,6 +26,7 @@ METHODS: Methods = {
     **h_statistics_methods.METHODS,
     **regional_methods.METHODS,
     **inference_methods.METHODS,
+    **local_methods.METHODS,
 }
 
 
@@ -42,7 +44,7 @@ def method(verb: str, result: object, parameter: str = "effect") -> Callable[...
     methods = METHODS.get(kind, {})
     if verb in methods:
         return methods[verb]
-    if not isinstance(result, xr.Dataset) or not kind.verbs:
+    if not isinstance(result, xr.Dataset) or kind in (LOCAL, REPLICATES):
         return METHODS[EFFECT][verb]
     taken = [other.maker for other, by in METHODS.items() if verb in by]
     raise ValueError(

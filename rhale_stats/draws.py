@@ -35,7 +35,7 @@ class Resampling(NamedTuple):
         if self.rebin or self.studentize:
             raise ValueError(
                 "rebin and studentize must be False for profiles, surfaces and H-statistics: they "
-                "have no bins to choose, and replicates no standard errors."
+                "have no bins to choose, and their replicates have no standard errors."
             )
 
     def units(

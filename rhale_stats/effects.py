@@ -404,13 +404,14 @@ def _check_request(
         check_rule(bins)
         if method not in ("auto", "finite_difference") or model is None:
             raise ValueError(
-                f"bins are for the cells of finite differences of a model; got method={method!r} "
-                f"and {'no model' if model is None else 'a model'}. Pass them to rhale."
+                f"bins must be None unless a model is asked for finite differences; got "
+                f"method={method!r} and {'no model' if model is None else 'a model'}. Pass them to "
+                f"rhale."
             )
     if model is None and (output is not None or scale != "response"):
         raise ValueError(
-            "output and scale select what a model answers; a jacobian is that of one output "
-            "already. Leave them out."
+            "output and scale must be left out where there is no model: a jacobian belongs to one "
+            "output already."
         )
     if missing == "bin" and kind == "jacobian":
         raise ValueError(
@@ -429,9 +430,9 @@ def _check_weight(
         there = ~np.isnan(x[:, column])
         if not (weight[there] > 0).any():
             raise ValueError(
-                f"weights must not be zero in all rows that have a value of feature "
-                f"{table.names[position]!r}; {int(there.sum())} of {table.n_rows} rows have one. "
-                f"Leave the feature out: features=[...]."
+                f"weights must be positive in some row with a value of feature "
+                f"{table.names[position]!r}; all {int(there.sum())} such rows have weight 0. Leave "
+                f"the feature out: features=[...]."
             )
 
 
@@ -750,7 +751,7 @@ def quiet_rhale(
     split: dict[str, float | int] = {}
     if honest and "n_missing" in local:
         raise ValueError(
-            "honest must be False where features have rows of their own (missing='drop'). Select "
+            "honest must be False where features have different rows (missing='drop'). Select "
             "complete rows before local_effects."
         )
     if honest:
@@ -1129,12 +1130,12 @@ def check_same_rows(
     _check_counts(row, rows, position, parameter, maker)
     if known and not same_rows(found, known):
         raise ValueError(
-            f"{maker}its rows have other values of feature {name!r}, other weights or another "
-            f"order. Pass that Dataset."
+            f"{maker}the values of feature {name!r}, the weights or the order of its rows differ. "
+            f"Pass that Dataset."
         )
     if known or not _same_means(row, rows, position):
         raise ValueError(
-            f"{maker}it has the same rows, but other local effects of feature {name!r}: those of "
+            f"{maker}it has the same rows, but its local effects of feature {name!r} come from "
             f"another model, output or scale. Pass that Dataset."
         )
 
@@ -1170,8 +1171,8 @@ def _check_counts(row: xr.Dataset, rows: Rows, position: int, parameter: str, ma
             or not np.allclose(own / own.sum(), row["level_share"].values, rtol=1e-9, atol=0)
         ):
             raise ValueError(
-                f"{maker}the levels of feature {name!r} have other rows or weights in it. Pass "
-                f"that Dataset."
+                f"{maker}the rows or weights of the levels of feature {name!r} differ. Pass that "
+                f"Dataset."
             )
         return
     inside = bool(((x >= edges[0]) & (x <= edges[-1])).all())
@@ -1180,9 +1181,9 @@ def _check_counts(row: xr.Dataset, rows: Rows, position: int, parameter: str, ma
     counted = weight if rows.frequency else np.bincount(k, minlength=len(edges) - 1)
     if not inside or not np.array_equal(counted, row["n_obs"].values):
         raise ValueError(
-            f"{maker}its bins of feature {name!r} have {int(row['n_obs'].sum())} rows, and in "
-            f"{parameter} {len(x)} rows fall into them otherwise. Pass that Dataset, or make the "
-            f"effect of this one with bins=GivenBins(edges)."
+            f"{maker}the bins of feature {name!r} have {int(row['n_obs'].sum())} rows in effect; "
+            f"the {len(x)} rows of {parameter} give them other numbers of rows. Pass that Dataset, "
+            f"or make the effect of this one with bins=GivenBins(edges)."
         )
     found, share = weight / weight.sum(), row["weight_share"].values
     # Sums differ by rounding; one weight of 10^6 that is 1 % larger is more.

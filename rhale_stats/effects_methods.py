@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rhale_stats import effects, hypotheses, inference, resampling, summaries
+from rhale_stats import display, effects, hypotheses, inference, resampling, summaries
 from rhale_stats.kinds import EFFECT, SIZES, Methods
 
 METHODS: Methods = {
@@ -18,6 +18,7 @@ METHODS: Methods = {
         "tidy": summaries.tidy,
         "glance": summaries.glance,
         "summary": summaries.summary,
+        "show": display._effect,
     },
     SIZES: {"tidy": summaries._tidy_sizes, "summary": summaries._sizes_summary},
 }

@@ -160,7 +160,7 @@ def summary(
 
     The head says which uncertainty the standard errors hold. t and P are printed only where that
     includes the model; tests such as `wald_test` treat the model as given and print their P. At
-    most five notes follow.
+    most five notes follow, what makes a number invalid first.
 
     What `check_unbiased` and `jump_check` found is shown below the table, where they were run. A
     warning names the features whose heterogeneity is biased in some bin by more than its standard
@@ -186,7 +186,8 @@ def summary(
     Returns
     -------
     statsmodels.iolib.summary.Summary
-        Prints as text; ``as_html()``, ``as_latex()``, ``as_csv()`` and notebooks work.
+        Prints as text; ``as_html()``, ``as_latex()``, ``as_csv()`` and notebooks work. Its
+        ``notes`` are all notes, also those that are not printed.
 
     Raises
     ------

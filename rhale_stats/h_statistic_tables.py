@@ -20,13 +20,13 @@ STEMS = ("h2", "h")
 # Above this, by more than rounding, a share is none.
 WHOLE = 1 + 1e-9
 ABOVE_ONE = {
-    ALL: "the interactions vary more than the output, which main effects offset",
-    OVERALL: "its interactions vary more than the output, which main effects offset",
-    PAIR: "its joint effect varies less than its interaction, which main effects offset",
+    ALL: "the interactions vary more than the output: main effects offset part of them",
+    OVERALL: "its interactions vary more than the output: main effects offset part of them",
+    PAIR: "its joint effect varies less than its interaction: main effects offset part of it",
 }
 
 
-def _pairs(found: xr.Dataset) -> tuple[NDArray[np.int64], list[str]]:
+def pairs_of(found: xr.Dataset) -> tuple[NDArray[np.int64], list[str]]:
     """Places of the pairs, each once, whichever features are left: (2, pair); and their names."""
     names, others = feature_names(found), found[OTHER].values.astype(str).tolist()
     pairs = {
@@ -88,7 +88,7 @@ def tidy(found: xr.Dataset, level: float = 0.95) -> pd.DataFrame:
     frame = pd.DataFrame({"term": feature_names(found), "kind": OVERALL, **columns})
     frames = [_shares(frame, OVERALL)]
     if "h2_pairwise" in found:
-        at, terms = _pairs(found)
+        at, terms = pairs_of(found)
         found = found.transpose("feature", OTHER, ...)
         columns = {
             name: values(of, end)[at[0], at[1]] for name, of, end in _columns(found, "_pairwise")
@@ -129,7 +129,7 @@ def tidy_difference(compared: xr.Dataset, _level: float) -> pd.DataFrame:
             if kind == OVERALL:
                 terms = feature_names(compared)
             elif kind == PAIR:
-                at, terms = _pairs(compared)
+                at, terms = pairs_of(compared)
 
             def lines(values: NDArray[np.float64], at: Any = at) -> NDArray[np.float64]:
                 return np.atleast_1d(values if at is None else values[at[0], at[1]])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rhale_stats import h_statistic_inference, h_statistic_tables, summaries
+from rhale_stats import display, h_statistic_inference, h_statistic_tables, summaries
 from rhale_stats.kinds import H_DIFFERENCE, H_STATISTICS, Methods
 
 METHODS: Methods = {
@@ -14,9 +14,11 @@ METHODS: Methods = {
         "tidy": h_statistic_tables.tidy,
         "glance": h_statistic_tables.glance,
         "summary": summaries._h_summary,
+        "show": display._h_statistics,
     },
     H_DIFFERENCE: {
         "tidy": h_statistic_tables.tidy_difference,
         "summary": summaries._h_difference_summary,
+        "show": display._h_difference,
     },
 }

@@ -71,7 +71,7 @@ FIXED_RULES = ("EqualWidthBins", "QuantileBins", "GivenBins")
 APART = "no value of the feature is in the range of both"
 FEW_GROUPS = "too few groups for that many effects: no degree of freedom is left"
 BIN_ERROR = (
-    "the effect may change within the bins, which spreads local effects as well; pass the rows: "
+    "a change of the effect within a bin spreads its local effects as well; pass the rows: "
     "wald_test(effect, 'homogeneous', local=local)"
 )
 
@@ -86,8 +86,8 @@ def wald_test(effect: xr.Dataset, null: str, adjust: str, local: xr.Dataset | No
     check_choice("null", null, tuple(NULLS))
     if local is not None and null != "homogeneous":
         raise ValueError(
-            f"local must be None but for null 'homogeneous' of effects in bins; got local with "
-            f"null {null!r}. Leave it out."
+            f"local must be None, except with null 'homogeneous' of effects in bins; got local "
+            f"with null {null!r}. Leave it out."
         )
     effect = check_effect(effect)
     names = feature_names(effect)
@@ -379,8 +379,8 @@ def compare(
     a, b = check_effect(a, "a"), check_effect(b, "b")
     if a.attrs["centering"] != b.attrs["centering"]:
         raise ValueError(
-            f"a and b must have one centring; got {a.attrs['centering']!r} and "
-            f"{b.attrs['centering']!r}. Make them with one centering=."
+            f"a and b must have the same centring; got {a.attrs['centering']!r} and "
+            f"{b.attrs['centering']!r}. Make both with the same centering=."
         )
     names = [name for name in feature_names(a) if name in feature_names(b)]
     if not names:
@@ -415,10 +415,10 @@ def compare(
         without = ", ".join(repr(name) for name in apart)
         if not any(len(one.grid_value) for one in found):
             raise ValueError(
-                f"a and b must overlap; got no value in both of {without}. Compare effects of rows "
+                f"a and b must overlap; got no common value of {without}. Compare effects of rows "
                 f"that share a range."
             )
-        warn(f"No value in both a and b: {without}. Their difference is NaN.")
+        warn(f"a and b have no common value of {without}. The difference is NaN there.")
     source = _independent(a, b) if pairs is None else pairs.source
     return labelled_differences(found, a, b, names, source, level, adjust)
 
@@ -589,15 +589,15 @@ def _check_rows_of_pairs(paired: tuple[xr.Dataset, xr.Dataset]) -> None:
     advice = "Leave paired out if rows are independent of each other."
     if not np.array_equal(first["obs"].values, second["obs"].values):
         raise ValueError(
-            f"paired must be local effects of the same rows in the same order; their rows are "
-            f"named otherwise (obs). {advice}"
+            f"paired must be local effects of the same rows in the same order; their rows have "
+            f"different names (coordinate obs). {advice}"
         )
     common = set(feature_names(first)) & set(feature_names(second))
     x = [{name: one["x"].sel(feature=name).values for name in common} for one in paired]
     if not any(np.array_equal(x[0][name], x[1][name], equal_nan=True) for name in common):
         raise ValueError(
-            f"paired must be local effects of the same rows in the same order; these have other "
-            f"values of every feature. {advice}"
+            f"paired must be local effects of the same rows in the same order; all of their "
+            f"features have different values. {advice}"
         )
 
 

@@ -115,8 +115,8 @@ def check_boot_of(
     known = boot.attrs.get(OF_ESTIMATE)
     if known is not None and known != estimate_fingerprint(result, names):
         raise ValueError(
-            f"boot must be of this result; it is of other estimates: of another model, of other "
-            f"rows or another output. Make it again: {maker}."
+            f"boot must come from this result; it comes from another model, other rows or another "
+            f"output. Make it again: {maker}."
         )
     return boot
 
@@ -156,7 +156,7 @@ def check_same_output(
         known = first.get(fact, ""), second.get(fact, "")
         if all(known) and known[0] != known[1]:
             raise ValueError(
-                f"{names[0]} and {names[1]} must be of one {text} of the model; got "
+                f"{names[0]} and {names[1]} must be of the same {text} of the model; got "
                 f"{text} {known[0]!r} in {names[0]} and {known[1]!r} in {names[1]}. Pass results "
                 f"of the same {text}."
             )

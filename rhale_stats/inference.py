@@ -95,8 +95,8 @@ def std_error(
         if levels and is_grouped(effect):
             raise ValueError(
                 f"effect must be what ale returned where features have levels, here "
-                f"{', '.join(map(repr, levels))}; the covariances of this one are by groups. Make "
-                f"it again."
+                f"{', '.join(map(repr, levels))}; this one holds covariances by groups. Make it "
+                f"again."
             )
         source = SOURCE
         rows = [_of_feature(one_feature(effect, name)) for name in names]
@@ -410,9 +410,8 @@ def _of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
     if few.any():
         k = int(np.argmax(few))
         raise ValueError(
-            f"groups must be more than the means and slopes in every bin; in bin {k} of feature "
-            f"{name!r} there are {own.n_groups()[k]} groups for {1 + linear[k]} of "
-            f"these. Use fewer bins."
+            f"groups must outnumber the means and slopes in every bin; bin {k} of feature "
+            f"{name!r} has {own.n_groups()[k]} groups for {1 + linear[k]} of these. Use fewer bins."
         )
     sums, n_means = clusters.influences(row, name)
     # For the curve means of blocks of cells are fitted, for lines and spreads those of bins.
@@ -660,7 +659,7 @@ def check_boot(effect: xr.Dataset, boot: object, method: str) -> xr.Dataset:
         )
     edges = boot["edge_value"].values, effect["edge_value"].values
     if not np.array_equal(*edges, equal_nan=True):
-        raise ValueError("boot must be of the bins of effect; these have other edges.")
+        raise ValueError("boot must have the bins of effect; its edges differ.")
     boot = of_part(boot)
     _check_estimates(effect, boot)
     if method == "studentized" and "curve_se" not in boot:
@@ -679,14 +678,14 @@ def _check_estimates(effect: xr.Dataset, boot: xr.Dataset) -> None:
         if own and other and own != other:
             rows = "of another model" if same_rows(own, other) else "of other rows"
             raise ValueError(
-                f"boot must be of effect; its replicates of feature {name!r} are {rows}. Make it "
-                f"again: bootstrap(local, effect)."
+                f"boot must come from effect; its replicates of feature {name!r} are {rows}. Make "
+                f"it again: bootstrap(local, effect)."
             )
     centering = [str(one.attrs.get("centering", "")) for one in (effect, boot)]
     if all(centering) and centering[0] != centering[1]:
         raise ValueError(
-            f"boot must be of effect; its curves are centred by {centering[1]!r} and that of "
-            f"effect by {centering[0]!r}. Make it again: bootstrap(local, effect)."
+            f"boot must come from effect; its curves have centering {centering[1]!r}, those of "
+            f"effect {centering[0]!r}. Make it again: bootstrap(local, effect)."
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rhale_stats import summaries
+from rhale_stats import display, summaries
 from rhale_stats.kinds import TEST, Methods
 
 METHODS: Methods = {
@@ -10,5 +10,7 @@ METHODS: Methods = {
         "tidy": summaries._tidy_test,
         "glance": summaries._glance_test,
         "summary": summaries._test_summary,
+        "show": display._test,
     },
+    REPLICATES: {"show": display._replicates},
 }

@@ -37,19 +37,19 @@ class Kind(NamedTuple):
 # What generic functions do with kinds of results: functions of a wing by the name of the generic.
 Methods: TypeAlias = Mapping[Kind, Mapping[str, Callable[..., Any]]]
 
-TABLES = ("tidy", "glance", "summary")
+TABLES = ("tidy", "glance", "summary", "show")
 PROFILE_METHODS = ("pdp", "ice", "m_plot", "shap_dependence")
 
 LOCAL = Kind(
     "local effects",
     "local_effects(model, X)",
-    ("rhale", "folds", "regions", "interaction_matrix", "to_datatree"),
+    ("rhale", "folds", "regions", "interaction_matrix", "show", "to_datatree"),
     frozenset({"x", "local_effect"}),
 )
 REPLICATES = Kind(
     "replicates",
     "bootstrap(local, effect)",
-    ("confint", "effect_sizes", "plot_edges", "plot_forest", "to_datatree"),
+    ("confint", "effect_sizes", "plot_edges", "plot_forest", "show", "to_datatree"),
     frozenset({"curve"}),
     frozenset({"draw"}),
 )
@@ -92,7 +92,7 @@ H_STATISTICS = Kind(
 H_DIFFERENCE = Kind(
     "a difference of H-statistics",
     "compare(a, b)",
-    ("tidy", "summary", "to_datatree"),
+    ("tidy", "summary", "show", "to_datatree"),
     methods=frozenset({"difference of H-statistics"}),
 )
 TREE = Kind(
@@ -104,7 +104,7 @@ TREE = Kind(
 INTERACTIONS = Kind(
     "drops of all pairs of columns",
     "interaction_matrix(local, X)",
-    ("tidy", "summary", "plot_interactions", "to_datatree"),
+    ("tidy", "summary", "show", "plot_interactions", "to_datatree"),
     methods=frozenset({"interaction matrix"}),
 )
 SURFACE_DIFFERENCE = Kind(
@@ -124,7 +124,7 @@ TEST = Kind(
 SIZES = Kind(
     "sizes of effects",
     "effect_sizes(effect)",
-    ("tidy", "summary", "to_datatree"),
+    ("tidy", "summary", "show", "to_datatree"),
     methods=frozenset({"effect sizes"}),
 )
 # The first that holds: what has marks of its own comes before what it was made from.

@@ -19,7 +19,7 @@ from rhale_stats.schema import NOMINAL, slopes
 # Words in the source of a standard error that say that it holds the model, not the rows alone.
 MODEL_WORDS = ("parameters", "refit", "refits", "draws")
 # Reasons.
-ORDER = "the levels have no order of their own, and this number would depend on the one chosen"
+ORDER = "the levels have no order of their own, so this number would depend on an arbitrary order"
 ONE_BIN = "a single bin: no degree of freedom is left"
 NO_ROWS = "too few rows: no degree of freedom is left"
 ZERO = "0 up to the numerical error of the local effects"

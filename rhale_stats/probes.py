@@ -113,7 +113,7 @@ def check_answers(quotients: DifferenceQuotients) -> None:
     if differ.any():
         worst = int(np.argmax(np.abs(np.nan_to_num(first - second)).max(axis=1)))
         raise ModelError(
-            f"model must answer the same to the same rows; asked twice it differs in "
+            f"model must give the same answer for the same rows; two calls differ in "
             f"{int(differ.sum())} of {len(rows)} rows, by {abs(first - second)[worst].max():.3g} "
             f"in row {rows[worst]}. Set it to evaluation mode (model.eval() in torch), or fix its "
             f"source of random numbers."
@@ -492,7 +492,7 @@ def deviation(found: Probe, jacobian: Differences) -> tuple[float, bool]:
     own = found.derivative.local_effect
     if own.shape[1] > 1:
         raise ValueError(
-            f"output must choose the one that jacobian is of; the model has {own.shape[1]}. Use "
+            f"output must name the output of jacobian; the model has {own.shape[1]}. Use "
             f"output=..., or pass a model of one output, as in lambda X: model(X)[:, 0]."
         )
     off = np.abs(own - jacobian.local_effect)
@@ -510,6 +510,6 @@ def refuse_jacobian(differing: Sequence[tuple[str, float]]) -> None:
     said = ", ".join(f"{name!r} (by {off:.2g} of their size)" for name, off in differing)
     raise ValueError(
         f"jacobian must agree with the model; it differs from central differences for {said}. It "
-        f"may be that of another output or scale, or of other columns. See check_jacobian; leave "
+        f"may belong to another output or scale, or to other columns. See check_jacobian; leave "
         f"jacobian out, or pass model=None to take it unchecked."
     )

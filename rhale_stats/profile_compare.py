@@ -28,8 +28,8 @@ def compare(
         kinds = [str(one.attrs[name]).replace("ice", "pdp") for one in (a, b)]
         if kinds[0] != kinds[1]:
             raise ValueError(
-                f"a and b must have one {name}; got {kinds[0]!r} and {kinds[1]!r}. Make them with "
-                f"one."
+                f"a and b must have the same {name}; got {kinds[0]!r} and {kinds[1]!r}. Make both "
+                f"with the same."
             )
     if groups is not None:
         raise ValueError("groups must be None for profiles, whose rows are independent.")

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from rhale_stats import profile_compare, profile_data, profile_inference, profile_tables, summaries
+from rhale_stats import (
+    display,
+    profile_compare,
+    profile_data,
+    profile_inference,
+    profile_tables,
+    summaries,
+)
 from rhale_stats.kinds import PROFILE, Methods
 
 METHODS: Methods = {
@@ -17,5 +24,6 @@ METHODS: Methods = {
         "tidy": profile_tables.tidy,
         "glance": profile_tables.glance,
         "summary": summaries._profile_summary,
+        "show": display._profile,
     },
 }

@@ -601,7 +601,7 @@ def check_rows_of_tree(local: xr.Dataset, tree: xr.Dataset) -> None:
     if found != known and tree.attrs["method"] == "regions":
         raise ValueError(
             f"local must be the Dataset that the tree was made from; it has the same rows, but "
-            f"other local effects of feature {name!r}: those of another model, output or scale. "
+            f"its local effects of feature {name!r} come from another model, output or scale. "
             f"Pass that Dataset, or take the rows of a region by hand: "
             f"rhale(local.isel(obs=np.flatnonzero(tree.region_of_row == 0)))."
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rhale_stats import summaries
+from rhale_stats import display, summaries
 from rhale_stats.kinds import INTERACTIONS, TREE, Methods
 
 METHODS: Methods = {
@@ -10,9 +10,11 @@ METHODS: Methods = {
         "tidy": summaries.tidy_trees,
         "glance": summaries.glance_trees,
         "summary": summaries._regions_summary,
+        "show": display._regions,
     },
     INTERACTIONS: {
         "tidy": summaries._tidy_interactions,
         "summary": summaries._interactions_summary,
+        "show": display._interactions,
     },
 }

@@ -80,8 +80,8 @@ def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, asked: Resampling) -
     rows = columns(local.isel(obs=used))
     if asked.rebin and rows.frequency and rows.weight is not None:
         raise ValueError(
-            "rebin must be False with frequency weights: rows that are drawn again would count "
-            "as one. Repeat the rows instead, or take weight_kind='precision'."
+            "rebin must be False with frequency weights: a row that is drawn twice would count "
+            "once. Repeat the rows instead, or take weight_kind='precision'."
         )
     for name in feature_names(effect):
         row = one_feature(effect, name)
@@ -845,7 +845,7 @@ def folds(
     if n_gaps:
         warn(
             f"Bins without rows in {n_gaps} of {n_repeats * n_folds} folds: estimates are NaN "
-            f"there, and with them means over folds. Use fewer bins, or fewer folds."
+            f"there, and so are their means over folds. Use fewer bins, or fewer folds."
         )
     variables: dict[str, Any] = {}
     for name, values in out.items():

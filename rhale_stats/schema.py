@@ -335,6 +335,14 @@ DIMENSIONS = (
     ),
 )
 
+# What a Dataset shows first when it is printed: the answer, its errors, then intervals.
+LEADING = (
+    *("surface", "surface_se", "second_effect", "effect", "effect_se", "heterogeneity"),
+    *("curve", "curve_se", "average_effect", "average_effect_se", "importance"),
+    *("heterogeneity_output", "heterogeneity_se", "slope", "slope_se", "effect_ci", "curve_ci"),
+    *("average_effect_ci", "heterogeneity_ci", "effect_band", "curve_band"),
+)
+
 Values: TypeAlias = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.str_]
 Estimates: TypeAlias = Mapping[str, NDArray[np.float64] | float]
 
@@ -596,6 +604,16 @@ def in_order(dataset: xr.Dataset) -> xr.Dataset:
         if ranks != sorted(ranks):
             return dataset.transpose(*known, ...)
     return dataset
+
+
+def answer_first(dataset: xr.Dataset) -> xr.Dataset:
+    """The same with the variables of `LEADING` first, as printing a Dataset shows few of many."""
+    names: list[Hashable] = list(dataset.data_vars)
+    order: list[Hashable] = [name for name in LEADING if name in dataset.data_vars]
+    order += [name for name in names if name not in LEADING]
+    if order == names:
+        return dataset
+    return dataset.drop_vars(names).assign({name: dataset.variables[name] for name in order})
 
 
 def units_of(dataset: xr.Dataset, feature: str | int) -> str:

@@ -24,6 +24,7 @@ from rhale_stats.arrays import resample
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.intervals import around, largest_deviation, student
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.by_part import with_notes
 from rhale_stats.draws import Drawn, Resampling
 from rhale_stats.identity import OF_ESTIMATE, estimate_fingerprint, row_labels
 from rhale_stats.schema import OUTPUT, OUTPUT_UNITS, kept_interval, of_part, with_units
@@ -481,9 +482,7 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
     surface = of_part(surface)
     found = confint(surface, None, level, "normal")
     attrs, values = found.attrs, found["surface"].values
-    order = np.argsort(-np.nan_to_num(np.abs(values)).ravel(), kind="stable")[:SHOWN]
-    chosen = list(zip(*np.unravel_index(np.sort(order), values.shape), strict=True))
-    chosen = [at for at in chosen if not np.isnan(values[at])]
+    chosen = sorted(farthest_corners(found, SHOWN))
     tail = (1 - level) / 2
     heads = ["surface", "std err", f"[{tail:.3g}", f"{1 - tail:.3g}]"]
     lines = [
@@ -497,13 +496,7 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
         ]
         for at in chosen
     ]
-    stubs = [
-        ", ".join(
-            f"{attrs[f'feature_{side}']} = {_edge(found, side, int(number))}"
-            for side, number in zip("ab", at, strict=True)
-        )
-        for at in chosen
-    ]
+    stubs = [corner_name(found, at) for at in chosen]
     output = with_units(attrs["output_name"], attrs["output_units"])
     title = f"Second-order ALE: {attrs['feature_a']} and {attrs['feature_b']} on {output}"
     n_cells = found["n_obs"].size
@@ -516,35 +509,50 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
             *("", ""),
         ],
     ]
-    notes = [
-        f"Bins of {attrs['feature_a']}: {attrs['bins_a']}. Of {attrs['feature_b']}: "
-        f"{attrs['bins_b']}.",
-        f"The {len(chosen)} corners of cells where the surface is farthest from 0. Spread over "
-        f"rows: the standard deviation of the surface, in units of the output.",
-        f"Standard errors treat the model and the cells as fixed. Intervals: pointwise, "
-        f"{found['surface_ci'].attrs['method'].removeprefix('standard errors, ')}.",
-    ]
+    notes = []
     if attrs["n_filled"]:
         share = attrs["n_filled"] / n_cells
         notes.append(
-            f"{attrs['n_filled']} of {n_cells} cells ({100 * share:.0f} %) have no rows: the "
-            f"surface takes the second difference of the nearest cell there."
+            f"{attrs['n_filled']} of {n_cells} cells ({100 * share:.0f} %) have no rows. There the "
+            f"surface takes the second difference of the nearest cell."
         )
     n_borrowed = int(found["surface_se"].attrs["n_borrowed"])
     if n_borrowed:
         notes.append(
-            f"{n_borrowed} cells have one row; their variance is that of the others together."
+            f"{n_borrowed} cells have one row. Their variance is taken from the other cells."
         )
+    method = found["surface_ci"].attrs["method"].removeprefix("standard errors, ")
+    notes += [
+        f"Standard errors treat the model and the cells as fixed. Intervals: pointwise, {method}.",
+        f"The table has the {len(chosen)} corners of cells where the surface is farthest from 0.",
+        "Spread over rows: the standard deviation of the surface, in units of the output.",
+        f"Bins of {attrs['feature_a']}: {attrs['bins_a']}. Bins of {attrs['feature_b']}: "
+        f"{attrs['bins_b']}.",
+    ]
     body = SimpleTable(lines, heads, stubs, txt_fmt=fmt_params)
     width = len(body.as_text().partition("\n")[0]) - 9
     widths = [max(len(text) for text in column) for column in zip(*facts, strict=True)]
     room = max(width - sum(widths), 0)
     widths[1], widths[3] = widths[1] + room // 2, widths[3] + room - room // 2
     form = {"data_fmts": ["%s"], "data_aligns": "lrlr", "colsep": "   ", "colwidths": widths}
-    smry = Summary()
-    smry.tables = [SimpleTable(facts, title=title, txt_fmt=fmt_2cols | form), body]
-    smry.add_extra_txt(["Notes:", *(f"[{i}] {note}" for i, note in enumerate(notes, start=1))])
-    return smry
+    head = SimpleTable(facts, title=title, txt_fmt=fmt_2cols | form)
+    return with_notes([head, body], notes)
+
+
+def farthest_corners(surface: xr.Dataset, most: int) -> list[tuple[int, int]]:
+    """Places of the corners of cells where the surface is farthest from 0, the farthest first."""
+    size = np.abs(surface["surface"].values)
+    order = np.argsort(-np.nan_to_num(size).ravel(), kind="stable")[:most]
+    places = zip(*(axis.tolist() for axis in np.unravel_index(order, size.shape)), strict=True)
+    return [(a, b) for a, b in places if not np.isnan(size[a, b])]
+
+
+def corner_name(surface: xr.Dataset, at: tuple[int, int]) -> str:
+    """Where a corner of cells is, in words."""
+    return ", ".join(
+        f"{surface.attrs[f'feature_{side}']} = {_edge(surface, side, number)}"
+        for side, number in zip("ab", at, strict=True)
+    )
 
 
 def _edge(surface: xr.Dataset, side: str, number: int) -> str:

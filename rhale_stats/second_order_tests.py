@@ -395,8 +395,8 @@ def wald_test(surface: xr.Dataset, null: str, adjust: str, local: xr.Dataset | N
     """`wald_test` of a surface: whether there is an interaction at all."""
     if local is not None:
         raise ValueError(
-            f"local must be None but for null 'homogeneous' of effects in bins; got local with "
-            f"null {null!r} of a surface. Leave it out."
+            f"local must be None, except with null 'homogeneous' of effects in bins; got local "
+            f"with null {null!r} of a surface. Leave it out."
         )
     return labelled_test(
         of_pair(surface),

@@ -18,7 +18,7 @@ from rhale_stats import h_statistic_tables, meaning, profile_tables
 from rhale_stats.arrays.accumulate import turning_points
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.intervals import around, student
-from rhale_stats.by_part import each_part
+from rhale_stats.by_part import each_part, with_notes
 from rhale_stats.curves import curve_of, has_cells
 from rhale_stats.effects import check_same_model
 from rhale_stats.inference import bin_degrees, fit_of, row_degrees, std_error
@@ -51,12 +51,12 @@ SIGNIFICANCE = 0.05
 # Rules that choose edges by the local effects, and what that does to standard errors.
 SEARCHED = ("AdaptiveBins", "OptimalBins", "GreedyBins", "BestEqualWidthBins")
 CHOSEN_BINS = (
-    "Bin edges were chosen on the same rows, which makes intervals of bin effects too narrow: "
+    "Bin edges were chosen on the same rows, so intervals of bin effects are too narrow. "
     "honest=True removes this."
 )
 # What a bias of the heterogeneity does to the curve, and what removes that of the curve.
 UNBIASED_CURVE = (
-    "Effects are averages along the axis: the heterogeneity is biased, and the curve is not."
+    "Effects are averages along the axis: bin error biases the heterogeneity, not the curve."
 )
 REMEDY = "weighting='axis' removes it."
 FIXED = "Standard errors treat the model and the bin edges as fixed."
@@ -158,7 +158,7 @@ def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
     share = effect["weight_share"].where(effect["heterogeneity"].notnull())
     alike = np.array([bool(meaning.of_effects(row)) for row in rows])
     squares = (share * effect["heterogeneity"] ** 2).sum("bin", min_count=1) / share.sum("bin")
-    extent = np.array([_extent(row) for row in rows])
+    extent = np.array([curve_extent(row) for row in rows])
     columns |= {
         name: np.where(alike & np.isfinite(values), 0.0, values)
         for name, values in (
@@ -185,7 +185,7 @@ def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
     return _spoken(frame)
 
 
-def _extent(row: xr.Dataset) -> tuple[float, float]:
+def curve_extent(row: xr.Dataset) -> tuple[float, float]:
     """Smallest and largest value of the curve of one feature, wherever on the axis it has them."""
     curve = curve_of(row)
     if np.isnan(curve.values).all():
@@ -300,9 +300,9 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
         row = one_feature(effect, feature)
         tables.append(_level_table(row, level))
         meanings += [
-            "Each effect is the mean difference between two neighbouring levels over the rows of "
-            "both; a row can enter two effects, and standard errors account for this.",
-            f"Level order: {_order(row)}; standard errors do not include the choice of order.",
+            "Each effect is the mean difference between two neighbouring levels, over the rows of "
+            "both. A row can enter two effects; standard errors account for it.",
+            f"Level order: {_order(row)}. Standard errors do not include the choice of order.",
         ]
     checks = []
     for check, table in (("verdict", _bias_table), ("jump", _jump_table)):
@@ -310,26 +310,18 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
             extra, extra_notes = table(effect, feature)
             tables.append(extra)
             checks += extra_notes
+    # What makes a number invalid comes before what it means.
     notes = [
-        [_bins_note(effect.attrs)],
-        meanings,
-        [*_error_notes(effect, of_error, level), *_interval_notes(effect)],
-        checks,
-        [*reasons, *_warnings(effect, feature)],
+        *bias_warnings(effect, feature),
+        *reasons,
+        *_edge_notes(effect),
+        *checks,
+        _error_note(effect, of_error, level),
+        *meanings,
+        _bins_note(effect.attrs),
+        *_interval_notes(effect),
     ]
-    return _printed(tables, notes)
-
-
-def _printed(
-    tables: list[SimpleTable], notes: list[list[str]], words: tuple[str, ...] = ()
-) -> Summary:
-    """Tables with numbered notes, each of the sentences on one subject."""
-    smry = Summary()
-    smry.tables = tables
-    texts = [" ".join(sentences) for sentences in notes if sentences]
-    numbered = (f"[{number}] {text}" for number, text in enumerate(texts, start=1))
-    smry.add_extra_txt([*words, "Notes:", *numbered])
-    return smry
+    return with_notes(tables, notes)
 
 
 def _bins_note(attrs: dict[Hashable, Any]) -> str:
@@ -436,45 +428,45 @@ def _test_summary(test: xr.Dataset, _feature: object, level: float) -> Summary:
         if name in test
     ]
     notes = [
-        [_bins_note(attrs)],
-        [f"Null hypothesis: {attrs['null']}."],
-        intervals,
-        _because(table["term"].tolist(), _reasons(table)),
+        *_because(table["term"].tolist(), _reasons(table)),
+        f"Null hypothesis: {attrs['null']}.",
+        *intervals,
+        _bins_note(attrs),
     ]
     title = f"Test on {attrs['output_name']}: {attrs['test']}"
     stubs = table["term"].tolist()
-    return _printed(_with_facts(cells, title, lines, list(heads.values()), stubs), notes)
+    return with_notes(_with_facts(cells, title, lines, list(heads.values()), stubs), notes)
 
 
 def _sizes_summary(sizes: xr.Dataset, _feature: object, level: float) -> Summary:
     """Sizes of effects, a line a size."""
     attrs, table = sizes.attrs, _tidy_sizes(sizes, level)
     heads = [str(name) for name in table.columns if name not in ("term", "size")]
-    lines = [[_number(line[name]) for name in heads] for _, line in table.iterrows()]
+    lines = [[number_text(line[name]) for name in heads] for _, line in table.iterrows()]
     stubs = [f"{line['term']}: {line['size']}" for _, line in table.iterrows()]
     notes = [
-        [_bins_note(attrs)],
-        [
-            "importance: standard deviation of the curve over the rows; aled: mean distance of the "
-            "curve from its mean; aler: its lowest and highest value; heterogeneity_output: "
-            "standard deviation of local effects times that of the feature."
-        ],
+        "importance: standard deviation of the curve over the rows. aled: mean distance of the "
+        "curve from its mean.",
+        "aler: lowest and highest value of the curve. heterogeneity_output: standard deviation of "
+        "the local effects times that of the feature.",
+        _bins_note(attrs),
     ]
     intervals = [str(name) for name in sizes.data_vars if str(name).endswith("_ci")]
     if intervals:
         facts = sizes[intervals[0]].attrs
-        notes += [
-            ["corrected: the estimate less the mean error of the replicates."],
-            [f"Intervals: {facts['ci_prob']:.3g}, {facts['method']}; the model is as given."],
+        notes = [
+            f"Intervals: {facts['ci_prob']:.3g}, {facts['method']}. They treat the model as given.",
+            "corrected: the estimate minus its bias, estimated from the replicates.",
+            *notes,
         ]
     title = f"Sizes of the effects on {attrs['output_name']}"
-    return _printed([SimpleTable(lines, heads, stubs, title, txt_fmt=fmt_params)], notes)
+    return with_notes([SimpleTable(lines, heads, stubs, title, txt_fmt=fmt_params)], notes)
 
 
 # --- regions and interactions ---------------------------------------------------------------------
 
 
-def _trees(results: xr.Dataset) -> list[xr.Dataset]:
+def trees_of(results: xr.Dataset) -> list[xr.Dataset]:
     """The trees of all features, each without padding."""
     if "feature" not in results.dims:
         return [check_tree(results)]
@@ -483,12 +475,12 @@ def _trees(results: xr.Dataset) -> list[xr.Dataset]:
 
 def tidy_trees(trees: xr.Dataset, _level: float) -> pd.DataFrame:
     """`tidy` of trees: a line a node."""
-    return pd.concat([_tidy_tree(tree) for tree in _trees(trees)], ignore_index=True)
+    return pd.concat([_tidy_tree(tree) for tree in trees_of(trees)], ignore_index=True)
 
 
 def glance_trees(trees: xr.Dataset, _level: float) -> pd.DataFrame:
     """`glance` of trees: a line a tree."""
-    return pd.DataFrame([_glance_tree(tree) for tree in _trees(trees)])
+    return pd.DataFrame([_glance_tree(tree) for tree in trees_of(trees)])
 
 
 def _tidy_tree(tree: xr.Dataset) -> pd.DataFrame:
@@ -551,28 +543,11 @@ def _tidy_interactions(found: xr.Dataset, _level: float) -> pd.DataFrame:
 
 def _regions_summary(trees: xr.Dataset, feature: str | int | None, _level: float) -> Summary:
     """Trees, one after the other, with a line a node."""
-    every = _trees(trees)
+    every = trees_of(trees)
     if feature is not None:
         every = [every[position_of(feature, [str(tree["feature"].values) for tree in every])]]
     alone = len(every) == 1
-    stubs: list[str] = []
-    lines: list[list[str]] = []
-    for tree in every:
-        for at in range(tree.sizes["node"]):
-            node = tree.isel(node=at)
-            text = INDENT * int(node["depth"]) + _text(node, "condition")
-            stubs.append(str(tree["feature"].values) if at == 0 and not alone else text)
-            drop = "loss_drop" if node["region"] < 0 else "best_drop"
-            lines.append(
-                [
-                    str(int(node["n_obs"])),
-                    loss_text(float(node["loss"])),
-                    _text(node, "best"),
-                    _drop(float(node[drop])),
-                    _pvalue(float(node["pvalue"])),
-                    _outcome(node, alone=tree.sizes["node"] == 1),
-                ]
-            )
+    stubs, lines = node_lines(every)
     heads = ["rows", "loss", "best split", "drop", "P", ""]
     output = with_units(trees.attrs["output_name"], trees.attrs["output_units"])
     title = f"Regions: effects on {output}"
@@ -582,37 +557,57 @@ def _regions_summary(trees: xr.Dataset, feature: str | int | None, _level: float
     tables = _with_facts(_region_facts(every), title, lines, heads, stubs, "rrrrrl")
     attrs = trees.attrs
     notes = [
-        [f"Bins, chosen again in every node: {attrs['bin_rule']}({attrs['bin_parameters']})."],
-        [
-            "loss: heterogeneity that is left in the bins of the node; best split: its left side; "
-            "drop: the part of the loss that the split removes, over both sides."
-        ],
-        [_region_test_note(attrs)],
+        *_region_test_notes(attrs),
+        "loss: heterogeneity left in the bins of the node. drop: the part of it that the split "
+        "removes, over both sides.",
     ]
     if any((tree["best"] == "").any() for tree in every):
         notes.append(
-            [
-                f"Empty best split: no split was tried (maximum depth of {attrs['max_depth']}, "
-                f"less than {_setting(attrs['min_share'])} of the variance left within bins, or "
-                f"fewer than {attrs['min_obs']} rows on one side)."
-            ]
+            f"Empty best split: no split was tried (maximum depth of {attrs['max_depth']}, "
+            f"less than {_setting(attrs['min_share'])} of the variance left within bins, or "
+            f"fewer than {attrs['min_obs']} rows on one side)."
         )
     if attrs.get("n_folds", 0):
         notes.append(
-            [
-                "Pruned: minimal cost-complexity pruning with the one-standard-error rule, "
-                f"{attrs['n_folds']}-fold cross-validation."
-            ]
+            "Pruned: minimal cost-complexity pruning with the one-standard-error rule, "
+            f"{attrs['n_folds']}-fold cross-validation."
         )
         if alone:
             tables.append(_pruning_table(every[0]))
+    notes += [
+        "best split: the rule of its left side.",
+        f"Bins, chosen again in every node: {attrs['bin_rule']}({attrs['bin_parameters']}).",
+    ]
     words = (_no_regions(every[0]), "") if alone and every[0].sizes["node"] == 1 else ()
-    return _printed(tables, notes, words)
+    return with_notes(tables, notes, words)
+
+
+def node_lines(trees: list[xr.Dataset]) -> tuple[list[str], list[list[str]]]:
+    """Names of the nodes of trees, and a line for each."""
+    stubs: list[str] = []
+    lines: list[list[str]] = []
+    for tree in trees:
+        for at in range(tree.sizes["node"]):
+            node = tree.isel(node=at)
+            text = INDENT * int(node["depth"]) + _text(node, "condition")
+            stubs.append(str(tree["feature"].values) if at == 0 and len(trees) > 1 else text)
+            drop = "loss_drop" if node["region"] < 0 else "best_drop"
+            lines.append(
+                [
+                    str(int(node["n_obs"])),
+                    loss_text(float(node["loss"])),
+                    _text(node, "best"),
+                    _drop(float(node[drop])),
+                    pvalue_text(float(node["pvalue"])),
+                    _outcome(node, alone=tree.sizes["node"] == 1),
+                ]
+            )
+    return stubs, lines
 
 
 def loss_text(loss: float) -> str:
     """Four significant digits, without an exponent where a loss is easier to read so."""
-    text = _number(loss)
+    text = number_text(loss)
     return f"{float(text):.0f}" if 1e4 <= abs(loss) < 1e7 else text
 
 
@@ -691,7 +686,7 @@ def _no_regions(tree: xr.Dataset) -> str:
     text += f"the best split, {_text(root, 'best')}, would lower the loss by {drop}, "
     why = {
         BELOW_DROP: f"less than the required {_setting(tree.attrs['min_drop'])}.",
-        ABOVE_LEVEL: f"which is not significant (P {_pvalue(float(root['pvalue']))}).",
+        ABOVE_LEVEL: f"which is not significant (P {pvalue_text(float(root['pvalue']))}).",
         UNCONFIRMED: "but not by enough on the other half of the rows.",
         PRUNED: "but not by more than a standard error on held-out rows.",
     }
@@ -737,26 +732,29 @@ def loss_units(results: xr.Dataset, feature_units: str) -> str:
     return units
 
 
-def _region_test_note(attrs: dict[Hashable, Any]) -> str:
+def _region_test_notes(attrs: dict[Hashable, Any]) -> list[str]:
     """What P means, and what was required of a split."""
     required = f"A split was made where its drop is at least {_setting(attrs['min_drop'])}"
     if attrs["test"] == "none":
-        return (
-            f"{required}. There was no test, and splits are found in noise as well: see "
-            f'regions(..., test="permutation").'
-        )
-    text = (
-        f"{required} and P at most {attrs['level']:g}. P: permutation p-value (at most "
-        f"{attrs['n_permutations']} permutations) of the hypothesis that no column conditions the "
-        f"effect"
-    )
+        return [
+            "There was no test, and splits are found in noise as well: see "
+            'regions(..., test="permutation").',
+            f"{required}.",
+        ]
+    notes = [
+        f"{required} and P at most {attrs['level']:g}.",
+        f"P: permutation p-value (at most {attrs['n_permutations']} permutations) of the "
+        "hypothesis that no column conditions the effect.",
+    ]
     if attrs["test"] == "honest":
-        return (
-            f"{text}. Splits are found on {_setting(attrs['honest_fraction'])} of the rows; rows, "
-            f"loss, P and drops of splits that were made are of the other rows. Not confirmed: on "
-            f"these the split removes too little."
-        )
-    return f"{text}; each permutation repeats the whole search."
+        return [
+            *notes,
+            f"Splits are found on {_setting(attrs['honest_fraction'])} of the rows. The numbers of "
+            "splits that were made are of the other rows.",
+            "Not confirmed: on the other rows the split removes too little.",
+        ]
+    notes[-1] += " Each permutation repeats the whole search."
+    return notes
 
 
 def _interactions_summary(found: xr.Dataset, feature: str | int | None, _level: float) -> Summary:
@@ -793,27 +791,24 @@ def _interactions_summary(found: xr.Dataset, feature: str | int | None, _level: 
         ],
     ]
     notes = [
-        [f"Bins, chosen again on both sides: {attrs['bin_rule']}({attrs['bin_parameters']})."],
-        [
-            "A line: the share of the loss, which is the heterogeneity in the bins of the feature, "
-            "that the best split of every column removes. Of a loss near 0 even a large share is "
-            "little. Blank: the feature itself, or no split leaves "
-            f"{attrs['min_obs']} rows on both sides."
-        ],
+        "A line: the share of the loss that the best split by every column removes. The loss is "
+        "the heterogeneity in the bins of the feature.",
+        "Where the loss is near 0 even a large share is little.",
+        f"Blank: the feature itself, or no split leaves {attrs['min_obs']} rows on both sides.",
+        f"Bins, chosen again on both sides: {attrs['bin_rule']}({attrs['bin_parameters']}).",
     ]
     if tested:
         codes = ", ".join(f"{mark} P ≤ {bound:g}" for bound, mark in STARS)
         adjust = found["pvalue_adjusted"].attrs["adjust"]
-        notes.append(
-            [
-                f"{codes}: permutation p-value of the hypothesis that the column does not "
-                f"condition the effect, from {attrs['n_permutations']} permutations, adjusted "
-                f"({adjust}) for all pairs."
-            ]
+        notes.insert(
+            0,
+            f"{codes}: permutation p-value of the hypothesis that the column does not condition "
+            f"the effect, from {attrs['n_permutations']} permutations, adjusted ({adjust}) for all "
+            "pairs.",
         )
     else:
-        notes.append(["There was no test: a drop may be due to chance (see n_permutations)."])
-    return _printed(_with_facts(cells, title, lines, heads, names.tolist()), notes)
+        notes.insert(0, "There was no test: a drop may be due to chance (see n_permutations).")
+    return with_notes(_with_facts(cells, title, lines, heads, names.tolist()), notes)
 
 
 def _h_summary(found: xr.Dataset, feature: str | int | None, level: float) -> Summary:
@@ -854,43 +849,38 @@ def _h_summary(found: xr.Dataset, feature: str | int | None, level: float) -> Su
         columns = [name for stem in ("h2", "h") for name in (stem, *(f"{stem}_{e}" for e in ends))]
     above = _reasons(table)
     lines = [
-        [ABOVE_ONE if name == "h2" and reason else _number(line[name]) for name in columns]
+        [ABOVE_ONE if name == "h2" and reason else number_text(line[name]) for name in columns]
         for reason, (_, line) in zip(above, table.iterrows(), strict=True)
     ]
     output = with_units(attrs["output_name"], attrs["output_units"])
-    notes = [
-        [
-            "H²: of all and of a feature the share of the variance of the output, of a pair that "
-            "of the variance of their joint effect. size: square root of the numerator, in units "
-            "of the output. Sizes of pairs can be compared, their shares cannot."
-        ],
-        _because(table["term"].tolist(), above),
-    ]
+    notes = [*_because(table["term"].tolist(), above)]
     if errors:
         cells.append(
             ["Uncertainty:", meaning.uncertainty(str(found["h2_se"].attrs["source"])), "", ""]
         )
         notes.append(
-            [
-                f"Intervals: pointwise, {_how(found, 'h2', level)}. They say how large an "
-                f"interaction is, not whether there is one."
-            ]
+            f"Intervals: pointwise, {_how(found, 'h2', level)}. They say how large an interaction "
+            "is, not whether there is one."
         )
-    about_rows = []
-    if attrs["n_rows_missing"]:
-        about_rows.append(f"{attrs['n_rows_missing']} rows without a value were left out.")
-    if attrs["row_seed"] >= 0:
-        about_rows.append(f"Rows were drawn at random; seed {attrs['row_seed']}.")
-    about_pairs = []
+    notes.append(
+        "H²: share of the variance of the output; of a pair, share of the variance of its joint "
+        "effect. Shares of different pairs cannot be compared."
+    )
+    notes.append(
+        "size: root mean square of the interaction, in units of the output. Sizes can be compared."
+    )
     if n_pairs > MOST_PAIRS:
-        about_pairs.append(f"The {MOST_PAIRS} largest of {n_pairs} pairs; tidy has all of them.")
+        notes.append(f"The {MOST_PAIRS} largest of {n_pairs} pairs; tidy has all of them.")
+    if attrs["n_rows_missing"]:
+        notes.append(f"{attrs['n_rows_missing']} rows without a value were left out.")
+    if attrs["row_seed"] >= 0:
+        notes.append(f"Rows were drawn at random; seed {attrs['row_seed']}.")
     if not pairwise_there:
-        about_pairs.append("There are no pairs; see pairwise.")
+        notes.append("Pairs were not computed; see pairwise.")
     if attrs["h_kind"] == "ale":
-        about_pairs.append(_bins_note(attrs))
-    notes += [about_rows, about_pairs]
+        notes.append(_bins_note(attrs))
     title = f"H-statistics: interactions in {output}"
-    return _printed(_with_facts(cells, title, lines, heads, table["term"].tolist()), notes)
+    return with_notes(_with_facts(cells, title, lines, heads, table["term"].tolist()), notes)
 
 
 def _share(value: float) -> str:
@@ -904,7 +894,10 @@ def _h_difference_summary(compared: xr.Dataset, _feature: object, level: float) 
     heads = ["a less b", "std err", "P", "P, adj.", "conf low", "conf high"]
     names = ("estimate", "std_error", "p_value", "p_value_adjusted", "conf_low", "conf_high")
     lines = [
-        [_pvalue(line[name]) if name.startswith("p_") else _number(line[name]) for name in names]
+        [
+            pvalue_text(line[name]) if name.startswith("p_") else number_text(line[name])
+            for name in names
+        ]
         for _, line in table.iterrows()
     ]
     text = {"h2": "H²", "h": "size"}
@@ -912,13 +905,11 @@ def _h_difference_summary(compared: xr.Dataset, _feature: object, level: float) 
     title = f"H-statistics: difference on {with_units(attrs['output_name'], attrs['output_units'])}"
     level = compared["h2_difference_ci"].attrs["ci_prob"]
     notes = [
-        [
-            f"Uncertainty: {meaning.uncertainty(str(attrs['source']))}. Intervals: {level:.3g}, "
-            f"pointwise, Student's t."
-        ],
-        [f"P, adj.: adjusted ({attrs['adjust']}) over features, or over pairs, of one statistic."],
+        f"Uncertainty: {meaning.uncertainty(str(attrs['source']))}. Intervals: {level:.3g}, "
+        f"pointwise, Student's t.",
+        f"P, adj.: adjusted ({attrs['adjust']}) over features, or over pairs, of one statistic.",
     ]
-    return _printed([SimpleTable(lines, heads, stubs, title, txt_fmt=fmt_params)], notes)
+    return with_notes([SimpleTable(lines, heads, stubs, title, txt_fmt=fmt_params)], notes)
 
 
 def _stars(pvalue: float) -> str:
@@ -931,21 +922,25 @@ def _profile_summary(profile: xr.Dataset, feature: str | int | None, level: floa
     attrs = profile.attrs
     title = METHOD_NAMES[str(attrs["method"])]
     meanings = [f"Curves: {profile['curve'].attrs['estimator'].partition(', math')[0]}."]
-    errors = []
+    errors: list[str] = []
     if feature is None:
         title = f"{title}: effects on {_output(profile)}"
         table = profile_tables.glance(profile, level)
         heads = ["points", "rows", "importance", "heterog.", "lowest", "highest"]
         numbers = ["importance", "heterogeneity_output", "curve_min", "curve_max"]
         lines = [
-            [str(line["n_grid"]), str(line["n_obs"]), *(_number(line[name]) for name in numbers)]
+            [
+                str(line["n_grid"]),
+                str(line["n_obs"]),
+                *(number_text(line[name]) for name in numbers),
+            ]
             if line["kind"] != "constant"
             else ["0", "constant", "", "", "", ""]
             for _, line in table.iterrows()
         ]
         stubs = table["term"].tolist()
         meanings += [
-            "importance: standard deviation of the curve over the rows; heterog.: root mean square "
+            "importance: standard deviation of the curve over the rows. heterog.: root mean square "
             "of the spread about it. Both are in units of the output."
         ]
     else:
@@ -960,12 +955,14 @@ def _profile_summary(profile: xr.Dataset, feature: str | int | None, level: floa
         if not known:
             heads, numbers = ["share", "curve", "spread"], ["estimate", "spread"]
         lines = [
-            [_percent(line["weight_share"]), *(_number(line[number]) for number in numbers)]
+            [_percent(line["weight_share"]), *(number_text(line[number]) for number in numbers)]
             for _, line in table.iterrows()
         ] or [["constant"] + [""] * (len(heads) - 1)]
-        at = table["level"] if "level" in table else table["x"].map(_number)
+        at = table["level"] if "level" in table else table["x"].map(number_text)
         stubs = at.tolist() or [name]
-        meanings += ["share: rows at the point; those between two points count for both."]
+        meanings += [
+            "share: of the rows, at the point. A row between two points counts in part for both."
+        ]
         if known:
             errors += [
                 "Standard errors treat the model and the grid as fixed. "
@@ -984,8 +981,8 @@ def _profile_summary(profile: xr.Dataset, feature: str | int | None, level: floa
         ]
     if "smoothing" in profile:
         errors += ["Standard errors treat the smoothing and the Shapley values as fixed."]
-    notes = [meanings, errors, _interval_notes(profile)]
-    return _printed(_with_facts(cells, title, lines, heads, stubs), notes)
+    notes = [*errors, *meanings, *_interval_notes(profile)]
+    return with_notes(_with_facts(cells, title, lines, heads, stubs), notes)
 
 
 # --- effects --------------------------------------------------------------------------------------
@@ -1058,16 +1055,16 @@ def _feature_table(
             [
                 str(line["n_bins"]),
                 *(_cell(line, name) for name in wald),
-                _number(line["heterogeneity"]),
-                _number(line["heterogeneity_output"]),
-                _number(line["curve_max"] - line["curve_min"]),
+                number_text(line["heterogeneity"]),
+                number_text(line["heterogeneity_output"]),
+                number_text(line["curve_max"] - line["curve_min"]),
             ]
         )
     meanings = [
-        "avg effect: mean of the local effects over all rows. heterog.: root mean square of the "
-        "standard deviations of local effects in the bins. H: heterog. times the standard "
-        "deviation of the feature, to compare features; it is not a part of the variance of the "
-        "output, and can be larger.",
+        "avg effect: mean of the local effects over all rows. heterog.: root mean square of their "
+        "standard deviations in the bins.",
+        "H: heterog. times the standard deviation of the feature, to compare features. It is not a "
+        "part of the variance of the output, and can be larger.",
     ]
     names = table["term"].tolist()
     return (rows, heads, names), meanings, _because(names, _reasons(table))
@@ -1085,25 +1082,26 @@ def _bin_table(
     average = "average of the local effects along the bin"
     if is_categorical(row) or not _along_axis(row):
         average = "mean of the local effects of the rows in the bin"
-    meanings = [f"effect: {average}; heterog.: standard deviation of those of its rows."]
+    meanings = [f"effect: {average}. heterog.: standard deviation of the local effects in the bin."]
     if "slope" in table and table["slope"].any():
         heads += ["slope", "std err"]
         numbers += ["slope", "slope_se"]
-        middle = "" if _along_axis(row) else "effect: that of the line in the middle of the bin; "
+        middle = "" if _along_axis(row) else "effect is the value of the line at mid-bin, and "
         meanings += [
-            f"Where there is a slope, {middle}heterog.: the standard deviation about the line."
+            f"Where there is a slope, {middle}heterog. is the standard deviation about the line."
         ]
     rows = [
         [
             str(line["n_obs"]),
             *(_cell(line, column) for column in wald),
-            *(_number(line[number]) for number in numbers),
+            *(number_text(line[number]) for number in numbers),
         ]
         for _, line in table.iterrows()
     ]
     reasons = meaning.of_bins(row)
     if not rows:
-        rows, meanings = [["constant"] + [""] * (len(heads) - 1)], ["The feature does not vary."]
+        rows = [["constant"] + [""] * (len(heads) - 1)]
+        return (rows, heads, _labels(row)), [], ["The feature does not vary."]
     body = rows, heads, _labels(row)
     if len(set(reasons)) == 1:
         return body, meanings, _because(["all bins"], reasons[:1])
@@ -1127,7 +1125,7 @@ def _level_table(row: xr.Dataset, level: float) -> SimpleTable:
         ends = around(curve, student(level, degrees) * se)
     columns = (curve, se, ends[:, 0], ends[:, 1])
     lines = [
-        [f"{n}", f"{share:.1%}", *(_number(float(value)) for value in values)]
+        [f"{n}", f"{share:.1%}", *(number_text(float(value)) for value in values)]
         for n, share, *values in zip(
             row["n_level"].values, row["level_share"].values, *columns, strict=True
         )
@@ -1142,14 +1140,16 @@ def _how(of: xr.Dataset, name: str, level: float) -> str:
     return str(of[f"{name}_ci"].attrs["method"]).removeprefix("standard errors, ")
 
 
-def _error_notes(effect: xr.Dataset, name: str, level: float) -> list[str]:
-    """What standard errors treat as fixed, and how intervals are made of them."""
-    notes = [FIXED]
+def _edge_notes(effect: xr.Dataset) -> list[str]:
+    """On which rows bin edges were chosen, where a rule looked at the local effects."""
     if "honest_seed" in effect.attrs:
-        notes += [f"Bin edges were chosen on {effect.attrs['n_rows_edges']} other rows."]
-    elif effect.attrs["bin_rule"] in SEARCHED:
-        notes += [CHOSEN_BINS]
-    return [*notes, f"Intervals: pointwise, {_how(effect, name, level)}."]
+        return [f"Bin edges were chosen on {effect.attrs['n_rows_edges']} other rows."]
+    return [CHOSEN_BINS] if effect.attrs["bin_rule"] in SEARCHED else []
+
+
+def _error_note(effect: xr.Dataset, name: str, level: float) -> str:
+    """What standard errors treat as fixed, and how intervals are made of them."""
+    return f"{FIXED} Intervals: pointwise, {_how(effect, name, level)}."
 
 
 def _interval_notes(effect: xr.Dataset) -> list[str]:
@@ -1168,9 +1168,10 @@ def _bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
     title, along = "Bias of the heterogeneity", _along_axis(effect)
     adjust = effect["bin_error_pvalue_adjusted"].attrs["adjust"]
     notes = [
-        "bin error: variance of the mean effect within the bin, which is included in the variance "
-        "of local effects; within: their standard deviation without it, from differences of "
-        f"neighbouring rows. P: von Neumann test of no bin error, adjusted ({adjust}).",
+        "bin error: variance of the mean effect within the bin, a part of the variance of local "
+        "effects. within: their standard deviation without it.",
+        f"P: von Neumann test of no bin error, from differences of neighbouring rows, adjusted "
+        f"({adjust}).",
     ]
     if feature is None:
         heads = ["bins", "tested", "biased", "> std err", "share", "within", "smallest P"]
@@ -1190,25 +1191,23 @@ def _bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
                     str(int(biased.sum())),
                     str(int((verdict == LARGE).sum())),
                     _percent(float(row["bin_error_share_axis"])),
-                    _number(np.sqrt(np.sum((share * within**2)[known]) / share[known].sum()))
+                    number_text(np.sqrt(np.sum((share * within**2)[known]) / share[known].sum()))
                     if known.any()
                     else "",
-                    _pvalue(np.nanmin(pvalue)) if np.isfinite(pvalue).any() else "",
-                    *([] if along else [_number(_curve_bias(row))]),
+                    pvalue_text(np.nanmin(pvalue)) if np.isfinite(pvalue).any() else "",
+                    *([] if along else [number_text(_curve_bias(row))]),
                 ]
             )
-        notes.append(
-            "biased: bins where P is below "
-            f"{effect['verdict'].attrs['significance']:g}; > std err: where the bias also exceeds "
-            "the standard error of the heterogeneity; share: of the variance along the axis that "
-            "is bin error."
-        )
-        notes.append(
+        significance = effect["verdict"].attrs["significance"]
+        notes += [
             UNBIASED_CURVE
             if along
-            else "curve bias: the largest bias of the curve, in units of the output, where rows "
-            f"are denser on one side of a bin; bin error alone does not bias the curve. {REMEDY}"
-        )
+            else "curve bias: the largest bias of the curve, where rows are denser on one side of "
+            f"a bin. Bin error alone does not bias the curve. {REMEDY}",
+            f"biased: bins with P below {significance:g}. > std err: bins where the bias also "
+            "exceeds the standard error of the heterogeneity.",
+            "share: of the variance along the axis that is bin error.",
+        ]
         return SimpleTable(lines, heads, feature_names(effect), title, txt_fmt=fmt_params), notes
     heads = ["sigma2*", "within", "bin error", "std err", "share", "RVN", "P", "rank P"]
     heads += ["verdict"] if along else ["density bias", "std err", "verdict"]
@@ -1216,29 +1215,27 @@ def _bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
     row = one_feature(effect, feature)
     lines = [
         [
-            _number(float(line["sigma2_star"])),
-            _number(float(line["heterogeneity_within"])),
-            _number(float(line["bin_error"])),
-            _number(float(line["bin_error_se"])),
+            number_text(float(line["sigma2_star"])),
+            number_text(float(line["heterogeneity_within"])),
+            number_text(float(line["bin_error"])),
+            number_text(float(line["bin_error_se"])),
             _percent(float(line["bin_error_share"])),
-            _number(float(line["von_neumann_ratio"])),
-            _pvalue(float(line["bin_error_pvalue_adjusted"])),
-            _pvalue(float(line["rank_pvalue_adjusted"])),
-            *(_number(float(line[name])) for name in density),
+            number_text(float(line["von_neumann_ratio"])),
+            pvalue_text(float(line["bin_error_pvalue_adjusted"])),
+            pvalue_text(float(line["rank_pvalue_adjusted"])),
+            *(number_text(float(line[name])) for name in density),
             str(line["verdict"].values),
         ]
         for line in (row.isel(bin=k) for k in range(row.sizes["bin"]))
     ]
-    notes.append(
-        f"sigma2*: variance of the local effects. Bins of fewer than {TESTED_ROWS} rows are not "
-        f"tested."
-    )
-    notes.append(
+    notes += [
         UNBIASED_CURVE
         if along
-        else "density bias: bias of the effect, and of the curve per unit of the feature, where "
-        f"rows are denser on one side of the bin; bin error alone does not bias the curve. {REMEDY}"
-    )
+        else "density bias: bias of the effect where rows are denser on one side of the bin. Bin "
+        f"error alone does not bias the curve. {REMEDY}",
+        f"sigma2*: variance of the local effects. Bins of fewer than {TESTED_ROWS} rows are not "
+        "tested.",
+    ]
     return SimpleTable(lines, heads, _labels(row), title, txt_fmt=fmt_params), notes
 
 
@@ -1260,9 +1257,10 @@ def _jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
     title = "What derivatives miss"
     adjust = effect["jump_pvalue_adjusted"].attrs["adjust"]
     notes = [
-        "jump: mean change of the output across a bin that the local effects miss; spread: "
-        f"its standard deviation between rows. P: adjusted ({adjust}). Where P is small, use "
-        'narrower bins or local_effects(..., method="finite_difference").'
+        "jump: mean change of the output across a bin that the local effects miss. spread: its "
+        "standard deviation between rows.",
+        f"Where P, adjusted ({adjust}), is small, use narrower bins or "
+        'local_effects(..., method="finite_difference").',
     ]
     heads = ["jump", "std err", "spread", "P"]
     values = ("jump", "jump_se", "jump_spread")
@@ -1270,8 +1268,8 @@ def _jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
         row = one_feature(effect, feature)
         lines = [
             [
-                *(_number(float(row[name][k])) for name in values),
-                _pvalue(float(row["jump_pvalue_adjusted"][k])),
+                *(number_text(float(row[name][k])) for name in values),
+                pvalue_text(float(row["jump_pvalue_adjusted"][k])),
             ]
             for k in range(row.sizes["bin"])
         ]
@@ -1288,11 +1286,11 @@ def _jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
             [
                 str(len(pvalue)),
                 str(int((pvalue < SIGNIFICANCE).sum())),
-                *(_number(float(row[value][k])) for value in values),
-                _pvalue(pvalue[k]),
+                *(number_text(float(row[value][k])) for value in values),
+                pvalue_text(pvalue[k]),
             ]
         )
-    notes.append("The line of a feature is that of its bin with the smallest P.")
+    notes.append("The line of a feature shows its bin with the smallest P.")
     return (
         SimpleTable(
             lines, ["bins", "missed", *heads], feature_names(effect), title, txt_fmt=fmt_params
@@ -1301,10 +1299,10 @@ def _jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTa
     )
 
 
-def _warnings(effect: xr.Dataset, feature: str | int | None) -> list[str]:
+def bias_warnings(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     """What a reader must not miss: heterogeneity biased by more than its standard error."""
     if "debiased" in effect.attrs:
-        return ["heterog. is free of bin error: it is from differences of neighbouring rows."]
+        return ["heterog. is free of bin error: it comes from differences of neighbouring rows."]
     if "verdict" in effect:
         large = (effect["verdict"] == LARGE).values
     elif "x_covariance" in effect:
@@ -1318,8 +1316,8 @@ def _warnings(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     counts = zip(feature_names(effect), large.sum(axis=1), effect["n_bins"].values, strict=True)
     named = ", ".join(f"{name} ({count} of {bins} bins)" for name, count, bins in counts if count)
     return [
-        f"Warning: the effect changes within bins of {named}: their heterogeneity is biased "
-        f"upwards by more than its standard error. Use narrower bins, or debias(effect, "
+        f"Warning: the effect changes within bins of {named}. Their heterogeneity is too large by "
+        f"more than its standard error. Use narrower bins, or debias(effect, "
         f"check_unbiased(local, effect))."
         + ("" if _along_axis(effect) else " The check also gives the bias of the curve.")
     ]
@@ -1337,7 +1335,8 @@ def _percent(share: float) -> str:
     return "" if np.isnan(share) else f"{share:.0%}"
 
 
-def _pvalue(value: float) -> str:
+def pvalue_text(value: float) -> str:
+    """Three decimals; nothing for what is not known."""
     return "" if np.isnan(value) else f"{value:.3f}"
 
 
@@ -1411,11 +1410,11 @@ def _wald_heads(table: pd.DataFrame, name: str, bounds: list[str]) -> dict[str, 
 
 def _cell(line: pd.Series, column: str) -> str:
     """A number as it is printed."""
-    forms = {"statistic": _statistic, "p_value": _pvalue, "p_value_adjusted": _pvalue}
-    return forms.get(column, _number)(line[column])
+    forms = {"statistic": _statistic, "p_value": pvalue_text, "p_value_adjusted": pvalue_text}
+    return forms.get(column, number_text)(line[column])
 
 
-def _number(value: float) -> str:
+def number_text(value: float) -> str:
     """Four significant digits; nothing for what is not known."""
     return "" if np.isnan(value) else f"{value:.4g}"
 

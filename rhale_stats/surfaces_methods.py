@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rhale_stats import second_order_inference, second_order_tests, summaries, surface_data
+from rhale_stats import display, second_order_inference, second_order_tests, summaries, surface_data
 from rhale_stats.kinds import SURFACE, SURFACE_DIFFERENCE, Methods
 
 METHODS: Methods = {
@@ -18,10 +18,12 @@ METHODS: Methods = {
         "tidy": second_order_inference.tidy,
         "glance": second_order_inference.glance,
         "summary": second_order_inference.summary,
+        "show": display._surface,
     },
     SURFACE_DIFFERENCE: {
         "tidy": second_order_tests.tidy,
         "glance": summaries._glance_test,
         "summary": summaries._test_summary,
+        "show": display._test,
     },
 }

@@ -13,7 +13,7 @@ from rhale_stats.arrays import intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema import OUTPUT_UNITS, software
 
-EXACT = "both curves differ between samples by numerical error only, so there is no sampling error"
+EXACT = "the local effects of both vary by numerical error only, so there is no sampling error"
 CONSTANT = "the feature is constant"
 NO_ERROR = "the difference has no standard error at some points"
 

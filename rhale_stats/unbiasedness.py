@@ -397,15 +397,15 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
         effect["edge_value"].equals(check["edge_value"]) and effect["n_obs"].equals(check["n_obs"])
     ):
         raise ValueError(
-            "check must be of the bins of effect; these have other edges or rows. Run "
+            "check must have the bins of effect; its edges or rows differ. Run "
             "check_unbiased(local, effect) again."
         )
     for name in feature_names(check):
         own, other = (fingerprint_of(one_feature(one, name)) for one in (effect, check))
         if own and other and own != other:
             raise ValueError(
-                f"check must be of effect; that of feature {name!r} is of other rows or of another "
-                f"model. Run check_unbiased(local, effect) again."
+                f"check must come from effect; for feature {name!r} it comes from other rows or "
+                f"another model. Run check_unbiased(local, effect) again."
             )
     rows = [_spread(one_feature(check, name)) for name in feature_names(check)]
     arrays = stacked(rows, check.sizes["bin"])
@@ -576,10 +576,11 @@ def _asked(local: xr.Dataset, model: object) -> tuple[str | None, str]:
     if not scale:
         if models.is_classifier(model):
             raise ValueError(
-                "local must say on which scale of the classifier it is; this one does not, as it "
-                "is of a jacobian or of an older version. Pass the function whose derivatives it "
-                "holds as the model: jump_check(lambda X: clf.decision_function(X), local, effect),"
-                " or clf.predict_proba(X)[:, 1]."
+                "local must say on which scale of the classifier it is; this one does not, because "
+                "it comes from a jacobian or from an older version. Pass as model the function "
+                "whose derivatives it holds: "
+                "jump_check(lambda X: clf.decision_function(X), local, effect), or "
+                "clf.predict_proba(X)[:, 1]."
             )
         scale = "response"
     return str(facts.get("output_label", "")) or None, scale

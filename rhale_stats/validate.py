@@ -23,7 +23,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from rhale_stats.schema import in_order
+from rhale_stats.schema import answer_first, in_order
 
 # So many offending rows are named in a message.
 ROWS_NAMED = 5
@@ -167,7 +167,7 @@ def check_callable(parameter: str, value: object) -> None:
 def check_derivatives(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` is a function or may be a table of derivatives.
 
-    None means the model's own differences, where a function takes them.
+    None means that derivatives are taken from the model, by differences.
     """
     if value is not None and not callable(value):
         _check_listed(parameter, value, "a function of X or a derivative for each row and column")
@@ -358,7 +358,7 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     **dict.fromkeys(
         (
             *("a", "b", "boot", "check", "comparison", "effect", "found", "global_effect", "local"),
-            *("profile", "surface", "truth"),
+            *("profile", "result", "surface", "truth"),
         ),
         check_result,
     ),
@@ -368,8 +368,8 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
 def checked(function: F) -> F:
     """The function behind a door at which arguments are checked by `CHECKS`.
 
-    Datasets may come with their dimensions in any order. Of one that lost a part that the function
-    needs, the error says so.
+    Datasets may come with their dimensions in any order, and are returned with the answer first.
+    Of one that lost a part that the function needs, the error says so.
     """
     parameters = signature(function).parameters
     names = list(parameters)
@@ -396,7 +396,7 @@ def checked(function: F) -> F:
         few = [check(name, value) for name, value in zip(names, args, strict=False)]
         named = {name: check(name, value) for name, value in kwargs.items()}
         try:
-            return function(*few, *args[len(few) :], **named)
+            found = function(*few, *args[len(few) :], **named)
         except (KeyError, ValueError) as error:
             given = {**dict(zip(names, few, strict=False)), **named}
             datasets = [name for name, value in given.items() if isinstance(value, xr.Dataset)]
@@ -408,6 +408,7 @@ def checked(function: F) -> F:
                 f"missing. Make it again, and keep all of its variables, coordinates, dimensions "
                 f"and attributes."
             ) from error
+        return answer_first(found) if isinstance(found, xr.Dataset) else found
 
     return cast(F, door)
 

@@ -251,7 +251,7 @@ def test_outputs_that_are_not_there(iris, X):
         rs.ale(product, X, scale="decision")
     with pytest.raises(rs.ModelError, match="strictly between 0 and 1; the model answers"):
         rs.ale(lambda X: np.clip(np.asarray(X)[:, 0], 0, 1), X, scale="logit")
-    with pytest.raises(ValueError, match="a jacobian is that of one output already"):
+    with pytest.raises(ValueError, match="a jacobian belongs to one output already"):
         rs.local_effects(None, X, jacobian=np.zeros(X.shape), output=0)
     svm = pytest.importorskip("sklearn.svm")
     machine = svm.LinearSVC().fit(table, np.arange(len(table)) > 75)
@@ -334,7 +334,7 @@ def test_everything_works_with_rows_of_their_own(gaps):
     )
     frame = rs.augment(local, effect)
     assert frame["b.effect"].isna().sum() == gaps["b"].isna().sum()
-    with pytest.raises(ValueError, match="honest must be False where features have rows"):
+    with pytest.raises(ValueError, match="honest must be False where features have different"):
         rs.rhale(local, honest=True, rng=0)
 
 
@@ -377,7 +377,7 @@ def test_missing_values_that_cannot_be_left_out(X, gaps):
 
 
 def test_cells_are_for_finite_differences_only(X):
-    with pytest.raises(ValueError, match="cells of finite differences of a model; got"):
+    with pytest.raises(ValueError, match="unless a model is asked for finite differences; got"):
         rs.local_effects(product, X, method="central_difference", bins=rs.EqualWidthBins(4))
     with pytest.raises(ValueError, match="weights must hold one number a row"):
         rs.ale(product, X, weights=np.ones(3))

@@ -700,7 +700,7 @@ def test_groups(both):
         pairs["curve_se"].sel(feature="c"), effect["curve_se"].sel(feature="c"), rtol=0.01
     )
     assert (rs.wald_test(pairs)["p_value"].sel(feature="c") < 0.05).all()
-    with pytest.raises(ValueError, match="the covariances of this one are by groups"):
+    with pytest.raises(ValueError, match="this one holds covariances by groups"):
         rs.std_error(pairs)
 
 

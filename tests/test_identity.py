@@ -16,9 +16,9 @@ from rhale_stats.identity import FINGERPRINT, fingerprint
 N = 400
 BINS = rs.EqualWidthBins(3)
 OTHERS = {
-    "model": "same rows, but other local effects of feature 'x0'",
-    "values": "other values of feature 'x0', other weights or another order",
-    "order": "other values of feature 'x0', other weights or another order",
+    "model": "same rows, but its local effects of feature 'x0'",
+    "values": "the values of feature 'x0', the weights or the order of its rows differ",
+    "order": "the values of feature 'x0', the weights or the order of its rows differ",
 }
 
 
@@ -95,7 +95,7 @@ def test_effects_without_a_fingerprint_compare_means(local, effect, of_second, v
     old = effect.copy()
     del old.attrs[FINGERPRINT]
     VERBS[verb](local, old)
-    with pytest.raises(ValueError, match="same rows, but other local effects of feature 'x0'"):
+    with pytest.raises(ValueError, match="same rows, but its local effects of feature 'x0'"):
         VERBS[verb](of_second, old)
 
 
@@ -118,10 +118,10 @@ def test_pairs_that_are_swapped_are_refused(local, effect, of_second):
 def test_pairs_of_two_tables_are_refused(X, local, effect):
     other_rows = rs.local_effects(first, np.random.default_rng(1).uniform(-1, 1, (N, 2)))
     b = rs.rhale(other_rows, bins=BINS)
-    with pytest.raises(ValueError, match="same rows in the same order; these have other values"):
+    with pytest.raises(ValueError, match="same rows in the same order; all of their features"):
         rs.compare(effect, b, paired=(local, other_rows))
     named = local.assign_coords(obs=[f"row {number}" for number in range(N)])
-    with pytest.raises(ValueError, match="same order; their rows are named otherwise"):
+    with pytest.raises(ValueError, match="same order; their rows have different names"):
         rs.compare(effect, rs.rhale(named, bins=BINS), paired=(local, named))
 
 
@@ -133,7 +133,7 @@ def test_replicates_of_another_model_are_refused(local, effect, of_second):
         with pytest.raises(ValueError, match="replicates of feature 'x0' are of another model"):
             verb(effect, boot)
     start = rs.rhale(of_second, bins=BINS, centering="start")
-    with pytest.raises(ValueError, match="centred by 'mean' and that of effect by 'start'"):
+    with pytest.raises(ValueError, match="have centering 'mean', those of effect 'start'"):
         rs.confint(start, boot)
 
 
@@ -149,7 +149,7 @@ def test_replicates_of_another_models_profile_are_refused(X, make):
     a, b = make(first, X), make(second, X)
     boot = rs.bootstrap(a, n_resamples=40, rng=0)
     rs.confint(a, boot)
-    with pytest.raises(ValueError, match="boot must be of this result; it is of other estimates"):
+    with pytest.raises(ValueError, match="boot must come from this result; it comes from another"):
         rs.confint(b, boot)
 
 
@@ -160,7 +160,7 @@ def test_replicates_of_other_h_statistics_are_refused(X):
     )
     boot = rs.bootstrap(a, n_resamples=40, rng=0)
     rs.confint(a, boot)
-    with pytest.raises(ValueError, match="boot must be of this result; it is of other estimates"):
+    with pytest.raises(ValueError, match="boot must come from this result; it comes from another"):
         rs.confint(b, boot)
 
 
@@ -172,20 +172,20 @@ def test_replicates_of_several_outputs_know_theirs(X):
     effect = rs.rhale(local, bins=BINS)
     boot = rs.bootstrap(local, effect, n_resamples=40, rng=0)
     rs.confint(effect, boot)
-    with pytest.raises(ValueError, match="one output of the model; got output '1' in boot"):
+    with pytest.raises(ValueError, match="the same output of the model; got output '1' in boot"):
         rs.confint(effect.isel(output=0), boot.isel(output=1))
-    with pytest.raises(ValueError, match="one output of the model; got output '1' in local"):
+    with pytest.raises(ValueError, match="the same output of the model; got output '1' in local"):
         rs.check_unbiased(local.isel(output=1), effect.isel(output=0))
     ice = rs.ice(two, X, n_grid=5)
     drawn = rs.bootstrap(ice, n_resamples=40, rng=0)
     rs.confint(ice, drawn)
-    with pytest.raises(ValueError, match="it is of other estimates"):
+    with pytest.raises(ValueError, match="it comes from another model"):
         rs.confint(ice.isel(output=0), drawn.isel(output=1))
 
 
 def test_a_check_of_another_model_does_not_debias(local, effect, of_second):
     check = rs.check_unbiased(of_second, rs.rhale(of_second, bins=BINS))
-    with pytest.raises(ValueError, match="check must be of effect; that of feature 'x0' is of"):
+    with pytest.raises(ValueError, match="check must come from effect; for feature 'x0' it comes"):
         rs.debias(effect, check)
     rs.debias(effect, rs.check_unbiased(local, effect))
 
@@ -193,15 +193,15 @@ def test_a_check_of_another_model_does_not_debias(local, effect, of_second):
 def test_trees_of_another_model_are_refused(X, local, of_second):
     tree = rs.regions(of_second, "x0")
     rs.regional_rhale(of_second, tree, bins=BINS)
-    with pytest.raises(ValueError, match="tree was made from; .* same rows, but other local eff"):
+    with pytest.raises(ValueError, match="tree was made from; .* same rows, but its local eff"):
         rs.regional_rhale(local, tree, bins=BINS)
     rows = rs.local_effects(first, X[::-1])
     with pytest.raises(ValueError, match="rows that the tree was made from; they have other val"):
         rs.regional_rhale(rows, tree, bins=BINS)
-    with pytest.raises(ValueError, match="same rows, but other local effects"):
+    with pytest.raises(ValueError, match="same rows, but its local effects"):
         rs.plot_regions(tree, rs.regional_rhale(of_second, tree, bins=BINS), local=local)
     both = rs.all_regions(of_second).sel(feature="x0")
-    with pytest.raises(ValueError, match="same rows, but other local effects"):
+    with pytest.raises(ValueError, match="same rows, but its local effects"):
         rs.regional_rhale(local, both, bins=BINS)
 
 
@@ -232,7 +232,7 @@ def test_pictures_and_augment_refuse_another_model_and_take_new_rows(X, local, e
     ):
         call(local)
         call(local.isel(obs=slice(0, None, 3)))
-        with pytest.raises(ValueError, match="same rows, but other local effects"):
+        with pytest.raises(ValueError, match="same rows, but its local effects"):
             call(of_second)
 
 
@@ -247,7 +247,7 @@ def test_weights_are_rows_too(X, kind):
     a, b = inside[np.argmax(weights[inside])], inside[np.argmin(weights[inside])]
     swapped = weights.copy()
     swapped[[a, b]] = weights[[b, a]]
-    with pytest.raises(ValueError, match="other weights or another order"):
+    with pytest.raises(ValueError, match="weights or the order of its rows differ"):
         rs.check_unbiased(local.assign(weight=("obs", swapped)), effect)
     if kind == "precision":
         # Ratios of precision weights count, nothing else.
@@ -296,7 +296,7 @@ def test_levels_are_known_again(tmp_path):
             del effect.attrs[FINGERPRINT]
             rs.std_error(effect, local, groups=groups)
         for name in ("size", "x"):
-            with pytest.raises(ValueError, match=f"other local effects of feature '{name}'"):
+            with pytest.raises(ValueError, match=f"its local effects of feature '{name}'"):
                 rs.std_error(effect.sel(feature=[name]), minus, groups=groups)
 
 
@@ -372,7 +372,9 @@ def test_jumps_of_a_classifier_need_a_scale(X):
     """A Jacobian may be that of the probability or of the decision."""
     local = rs.local_effects(None, X, jacobian=np.column_stack([np.full(N, 2.0), np.ones(N)]))
     effect = rs.rhale(local, bins=BINS)
-    with pytest.raises(ValueError, match="local must say on which scale .* Pass the function"):
+    with pytest.raises(
+        ValueError, match="local must say on which scale .* Pass as model the function"
+    ):
         rs.jump_check(Classifier(), local, effect)
     check = rs.jump_check(Classifier().decision_function, local, effect)
     assert_array_equal(check["jump"], 0.0)
@@ -400,7 +402,7 @@ def test_another_scale_is_named(X):
         ("a", "b"): (lambda: rs.compare(b, a),),
     }
     for (one, another), some in calls.items():
-        said = f"of one scale of the model; got scale 'logit' in {one} and 'response' in {another}"
+        said = f"same scale of the model; got scale 'logit' in {one} and 'response' in {another}"
         for call in some:
             with pytest.raises(ValueError, match=said):
                 call()

@@ -906,5 +906,7 @@ class TestMissing:
         x = np.r_[np.full(50, np.nan), rng.normal(size=50)]
         frame = pd.DataFrame({"x": x, "b": rng.normal(size=100)})
         weights = np.isnan(x).astype(float)
-        with pytest.raises(ValueError, match="weights must not be zero in all rows that have a v"):
+        with pytest.raises(
+            ValueError, match="weights must be positive in some row with a value of"
+        ):
             rs.local_effects(lambda X: X["b"], frame, weights=weights, missing="drop")

@@ -323,9 +323,9 @@ def test_a_model_that_answers_at_random_is_refused(X, rng, size):
     def model(X):
         return X[:, 0] + size * rng.normal(size=len(X))
 
-    with pytest.raises(rs.ModelError, match="the same to the same rows.*evaluation mode"):
+    with pytest.raises(rs.ModelError, match="the same answer for the same rows.*evaluation mode"):
         rs.local_effects(model, X)
-    with pytest.raises(rs.ModelError, match="the same to the same rows.*evaluation mode"):
+    with pytest.raises(rs.ModelError, match="the same answer for the same rows.*evaluation mode"):
         rs.ale(model, X)
 
 
@@ -519,7 +519,7 @@ def test_gradients_that_miss_jumps_do_not_agree_and_give_way_to_slopes(X):
 
 def test_a_jacobian_is_of_one_output(X):
     two = lambda X: np.column_stack([bowl(X), -bowl(X)])  # noqa: E731
-    with pytest.raises(ValueError, match="output must choose the one that jacobian is of"):
+    with pytest.raises(ValueError, match="output must name the output of jacobian"):
         rs.check_jacobian(two, bowl_jacobian, X)
     assert rs.check_jacobian(two, bowl_jacobian, X, output=0)["agrees"].all()
     assert not rs.check_jacobian(two, bowl_jacobian, X, output=1)["agrees"].any()

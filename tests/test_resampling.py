@@ -459,7 +459,7 @@ def test_unusable_bootstraps():
             rs.bootstrap(local, effect, **{name: np.zeros(9)})
     with pytest.raises(ValueError, match="some group has rows in two strata"):
         rs.bootstrap(local, effect, groups=group, strata=np.arange(N) % 2)
-    with pytest.raises(ValueError, match="fall into them otherwise"):
+    with pytest.raises(ValueError, match="give them other numbers of rows"):
         rs.bootstrap(local_of(X[1:], g[1:]), effect, n_resamples=4)
     with pytest.raises(ValueError, match="studentize must be False with linear bins"):
         rs.bootstrap(local, linear_effect(local, "mean", "rows"), studentize=True)

@@ -248,7 +248,7 @@ def test_unusable_sizes(table):
     with pytest.raises(ValueError, match="moments that sizes need"):
         rs.effect_sizes(rs.debias(effect, rs.check_unbiased(local, effect)))
     boot = rs.bootstrap(local, effect, n_resamples=4, rng=0)
-    with pytest.raises(ValueError, match="these have other edges"):
+    with pytest.raises(ValueError, match="its edges differ"):
         rs.effect_sizes(rs.rhale(local, bins=rs.EqualWidthBins(3)), boot)
     with pytest.raises(TypeError, match="boot must be"):
         rs.effect_sizes(effect, effect)

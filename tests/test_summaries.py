@@ -92,7 +92,7 @@ def test_augment_carries_weights(rng):
 def test_summary_prints_a_line_a_feature(effect):
     text = str(rs.summary(effect))
     assert "RHALE: effects on visits [a year]" in text
-    assert "[1] Bins: EqualWidthBins(n_bins=4)." in text
+    assert "] Bins: EqualWidthBins(n_bins=4)." in text
     table = rs.glance(effect).set_index("term")
     line = next(row for row in text.splitlines() if row.startswith("age "))
     assert line.split()[1:4] == [
@@ -225,7 +225,7 @@ class TestChecks:
         """The linear part of the bin error needs no rows."""
         _, _, local, effect = waves
         text = " ".join(str(rs.summary(effect)).split())
-        assert "Warning: the effect changes within bins of x1 (3 of 3 bins):" in text
+        assert "Warning: the effect changes within bins of x1 (3 of 3 bins). Their" in text
         assert "debias(effect, check_unbiased(local, effect))" in text
         narrow = rs.rhale(local.sel(feature=["x2"]), bins=rs.EqualWidthBins(3))
         assert "Warning" not in str(rs.summary(narrow))
@@ -369,10 +369,10 @@ class TestRegions:
         ):
             assert fact in text.partition("rows ")[0], fact
         notes = " ".join(text.partition("Notes:")[2].split())
-        assert "[1] Bins, chosen again in every node: OptimalBins(max_bins=100," in notes
+        assert "Bins, chosen again in every node: OptimalBins(max_bins=100," in notes
         assert "at least 10% and P at most 0.05" in notes
         assert "permutation p-value (at most 39 permutations)" in notes
-        assert "each permutation repeats the whole search" in notes
+        assert "Each permutation repeats the whole search" in notes
         assert len({len(line) for line in text.splitlines() if line.startswith("==")}) == 1
 
     def test_without_a_test(self, rows):
@@ -439,7 +439,7 @@ class TestRegions:
         tree = rs.regions(rows, "x1", test="honest", n_permutations=39, rng=0)
         text = " ".join(str(rs.summary(tree)).split())
         assert "Test: honest, level 0.05" in text
-        assert "Splits are found on 50% of the rows; rows, loss, P and drops" in text
+        assert "Splits are found on 50% of the rows. The numbers of splits" in text
         assert self.nodes(tree)[0].split()[2] == "200"
         assert rs.glance(tree)["n_obs"][0] == 200
         assert rs.tidy(tree)["n_obs"][0] == 200
@@ -842,7 +842,7 @@ class TestReasons:
         row = check.sel(feature="x1")
         steps = (row["density_bias"] * (row["bin_right"] - row["bin_left"])).values
         assert line.split()[-1] == f"{np.abs(np.cumsum(steps)).max():.4g}"
-        assert "bin error alone does not bias the curve" in text
+        assert "Bin error alone does not bias the curve" in text
         assert "density bias" in rs.summary(check, "x1").as_text()
 
     def test_averages_along_the_axis_have_no_bias_to_say(self, waves):
@@ -851,7 +851,7 @@ class TestReasons:
         check = rs.check_unbiased(local, effect)
         for feature in (None, "x1"):
             text = rs.summary(check, feature).as_text()
-            assert "the heterogeneity is biased, and the curve is not" in text
+            assert "bin error biases the heterogeneity, not the curve" in text
             assert "curve bias" not in text
             assert "density bias" not in text
         assert "average of the local effects along the bin" in rs.summary(effect, "x1").as_text()
@@ -1023,7 +1023,13 @@ def test_a_summary_has_at_most_five_notes(waves):
         (rs.ale2(model, X, ("x1", "x2")), None),
     ):
         text = rs.summary(one) if feature is None else rs.summary(one, feature)
-        notes = text.as_text().partition("Notes:")[2].strip().splitlines()
-        assert 1 <= len(notes) <= 5
+        lines = text.as_text().partition("Notes:")[2].strip().splitlines()
+        printed = [line for line in lines if line.startswith("[")]
+        assert printed == [f"[{at}] {note}" for at, note in enumerate(text.notes[:5], start=1)]
+        more = [f"{len(text.notes) - 5} more note" in line for line in lines[len(printed) :]]
+        assert more == ([True] if len(text.notes) > 5 else [])
+        # One or two short sentences each.
+        assert max(map(len, text.notes)) <= 240, max(text.notes, key=len)
+        assert len(set(text.notes)) == len(text.notes)
         for word in ("hangs on", "crowd", "know ", "dearer", "these rows"):
             assert word not in text.as_text()

@@ -561,13 +561,13 @@ def test_other_local_effects_are_refused(rng):
     more, other = local_of(*base(rng, 500)), local_of(rng.uniform(size=400), g)
     fewer, beyond = local.isel(obs=slice(399)), local_of(2 * x, g)
     for wrong, n in ((more, 500), (other, 400), (fewer, 399), (beyond, 400)):
-        message = f"bins of feature 'x' have 400 rows, and in local {n} rows fall into them other"
+        message = f"bins of feature 'x' have 400 rows in effect; the {n} rows of local give them"
         for check in (rs.check_unbiased, lambda *two: rs.jump_check(lambda X: X["x"], *two)):
             with pytest.raises(ValueError, match=message):
                 check(wrong, effect)
     # Rows selected after the fact: of an honest effect too.
     honest = rs.rhale(local, bins=rs.GivenBins(EDGES), honest=True, rng=0)
-    with pytest.raises(ValueError, match="bins of feature 'x' have 200 rows, and in local 150 "):
+    with pytest.raises(ValueError, match="200 rows in effect; the 150 rows of local"):
         rs.check_unbiased(local.isel(obs=slice(300)), honest)
 
 
@@ -664,11 +664,11 @@ def test_debias_refuses(rng):
     with pytest.raises(TypeError, match="effect must be the Dataset that rhale.*got NoneType"):
         rs.debias(None, check)
     other = rs.rhale(local, bins=rs.GivenBins([0, 0.3, 1]))
-    with pytest.raises(ValueError, match="check must be of the bins of effect; these have other"):
+    with pytest.raises(ValueError, match="check must have the bins of effect; its edges or rows"):
         rs.debias(other, check)
     moved = local_of(*base(rng, 300))
     fewer = rs.rhale(moved, bins=rs.GivenBins(EDGES))
-    with pytest.raises(ValueError, match="other edges or rows. Run check_unbiased"):
+    with pytest.raises(ValueError, match="its edges or rows differ. Run check_unbiased"):
         rs.debias(fewer, check)
 
 

@@ -149,19 +149,33 @@ def sizes(
     share: FloatArray,
 ) -> Sizes:
     """Sizes of curves, (..., edge), from bins, (..., bin); ``x_moments``: second, third, fourth."""
+    importance, centre = spread(curve, mean, slope, edges, x_mean, x_moments, share)
+    distance = mean_distance(curve[..., :-1] - centre, mean, slope, edges, x_mean, x_moments[0])
+    return Sizes(
+        importance,
+        np.sum(share * distance, axis=-1),
+        np.min(curve - centre, axis=-1),
+        np.max(curve - centre, axis=-1),
+    )
+
+
+def spread(
+    curve: FloatArray,
+    mean: FloatArray,
+    slope: FloatArray,
+    edges: FloatArray,
+    x_mean: FloatArray,
+    x_moments: tuple[FloatArray, FloatArray, FloatArray],
+    share: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Standard deviation of curves over the rows, math [32], and their means, (..., 1)."""
     x2, x3, x4 = x_moments
     reach, bend = x_mean - edges[:-1], slope / 2
     level = curve[..., :-1] + mean * reach + bend * (x2 - reach**2)
     centre = np.sum(share * level, axis=-1, keepdims=True)
     within = mean**2 * x2 + 2 * mean * bend * x3 + bend**2 * (x4 - x2**2)
     variance = np.sum(share * ((level - centre) ** 2 + within), axis=-1)
-    distance = mean_distance(curve[..., :-1] - centre, mean, slope, edges, x_mean, x2)
-    return Sizes(
-        np.sqrt(np.maximum(variance, 0.0)),
-        np.sum(share * distance, axis=-1),
-        np.min(curve - centre, axis=-1),
-        np.max(curve - centre, axis=-1),
-    )
+    return np.sqrt(np.maximum(variance, 0.0)), centre
 
 
 def mean_distance(

@@ -27,8 +27,8 @@ BINS, ROWS = 40, 2000
 # Pieces of the dense reference, and the share of rows, between two quantiles, where it is one.
 # Beyond them a long tail has few rows on a large part of the axis: no method knows the curve.
 PIECES, INNER = 400, 0.99
-# Ranges of curves that agree differ by this factor at most. An effect smaller than this share of
-# the largest one in the model is as good as none: its sign and its ratio say nothing.
+# Ranges of curves that agree differ by this factor at most. Effects below this share of the
+# largest one in the model count as 0: their signs and ratios are not compared.
 AGREES, NO_EFFECT = 1.35, 0.02
 # A curve that falls as much as it rises has no slope: this share of its range in a standard
 # deviation of the feature.

@@ -578,6 +578,7 @@ OF_PARAMETER: dict[str, Any] = {
     "truth": kinds("effect"),
     "comparison": kinds("comparison"),
     "found": kinds("found"),
+    "result": kinds(*EFFECTS),
     "profile": kinds("profile"),
     "surface": kinds("surface"),
     "global_effect": kinds("effect"),

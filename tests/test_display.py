@@ -1,0 +1,266 @@
+"""`show` leads with the answer of every kind of result, as text and as HTML."""
+
+from __future__ import annotations
+
+import re
+import time
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import rhale_stats as rs
+from rhale_stats import display
+from rhale_stats.sizes import importances
+from tests.test_every_effect import EACH, MAKERS, OF
+
+RNG = np.random.default_rng(5)
+BAD_NAME = "<script>alert('x')</script>"
+
+
+def two_features(n_rows=300, n_features=2, names=None):
+    X = np.random.default_rng(1).uniform(-1, 1, (n_rows, n_features))
+    jacobian = np.tile(np.arange(n_features, 0.0, -1.0), (n_rows, 1)) + X
+    if names is not None:
+        X = pd.DataFrame(X, columns=names)
+    return rs.local_effects(None, X, jacobian=jacobian)
+
+
+class Balanced(HTMLParser):
+    """All tags are closed in order; what they are."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.seen = [], []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+        if tag not in ("input", "br", "path", "use", "hr"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in ("input", "br", "path", "use", "hr"):
+            assert self.open.pop() == tag
+
+
+def check_page(result):
+    """Text of a terminal's width; HTML that is whole, small, and has the text in it."""
+    answer = rs.show(result)
+    text, html = str(answer), answer._repr_html_()
+    assert max(map(len, text.splitlines())) <= display.WIDTH
+    assert "nan" not in text.lower().split()
+    assert len(html.encode()) <= display.MOST_HTML
+    seen = Balanced(html).seen
+    assert [tag for tag, _ in seen[:3]] == ["div", "pre", "style"]
+    assert "details" in [tag for tag, _ in seen]
+    assert text.splitlines()[0].split()[0] in html
+    return text
+
+
+def results_of(local, result, model, table, options):
+    """What can be made of a result: its errors, intervals, tests, replicates."""
+    apart = () if local is None or local is result else (local,)
+    out = [result, rs.bootstrap(*apart, result, n_resamples=8, rng=0, progress=False)]
+    try:
+        out.append(rs.confint(rs.std_error(result)))
+        out.append(rs.compare(rs.std_error(result), rs.std_error(result), rng=0))
+        out += [rs.wald_test(result), rs.effect_sizes(result), rs.effect_sizes(result, out[1])]
+    except ValueError:  # what is not for this result
+        pass
+    return [*out, *([local] if local is not None else [])]
+
+
+@pytest.mark.filterwarnings("ignore:Bins without rows")
+@pytest.mark.parametrize("of", EACH)
+@pytest.mark.parametrize("name", MAKERS)
+def test_every_result_is_shown(name, of):
+    if name == "shap_dependence":
+        pytest.importorskip("shap", reason="needs the library shap")
+    model, table, options = OF[of]
+    local, result = MAKERS[name][1](model, table, **options)
+    for one in results_of(local, result, model, table, options):
+        before = one.copy(deep=True)
+        text = check_page(one)
+        xr.testing.assert_identical(one, before)
+        assert repr(one.rhale) == text
+
+
+def test_regions_interactions_and_others_are_shown():
+    local = two_features(n_features=3)
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(3))
+    trees = rs.all_regions(local, n_permutations=9, rng=0)
+    tree = rs.regions(local, "x0")
+    found = rs.interaction_matrix(local, n_permutations=9, rng=0)
+    others = (
+        rs.mae(effect, effect),
+        rs.folds(local, bins=rs.EqualWidthBins(3), rng=0, progress=False),
+        rs.check_unbiased(local, effect, rng=0),
+        rs.compare_methods([effect, effect], "x0", names=["one", "other"]),
+    )
+    titles = [
+        check_page(one).splitlines()[0]
+        for one in (trees, tree, found, rs.regional_rhale(local, tree), *others)
+    ]
+    assert titles[:3] == [
+        "Regions: effects on output",
+        "Regions: effect of x0 on output",
+        "Interactions: effects on output, split by other columns",
+    ]
+    assert titles[4].startswith("Mae")
+
+
+def lines_of(text):
+    """Names of lines with the numbers behind them."""
+    rows = (re.split(r"\s{2,}", line) for line in text.splitlines())
+    return {row[0]: row[1:] for row in rows if len(row) > 2 and row[0]}
+
+
+def test_features_lead_by_importance_with_the_numbers_of_the_other_functions():
+    local = two_features(n_features=30)
+    effect = rs.confint(rs.rhale(local, bins=rs.EqualWidthBins(3)))
+    text = check_page(effect)
+    lines = lines_of(text)
+    sizes = rs.effect_sizes(effect)["importance"].to_pandas().sort_values(ascending=False)
+    assert list(lines) == sizes.index[:10].tolist()
+    assert "10 of 30 features." in text
+    table = rs.glance(effect).set_index("term")
+    for name, numbers in lines.items():
+        row = table.loc[name]
+        columns = ("heterogeneity_output", "estimate", "std_error", "conf_low", "conf_high")
+        expected = [sizes[name], *row[[*columns, "curve_min", "curve_max"]]]
+        assert numbers == [f"{one:.4g}" for one in expected]
+    assert len(lines_of(str(rs.show(effect, max_features=3)))) == 3
+    assert "Uncertainty: rows (model as given)" in text
+
+
+@pytest.mark.filterwarnings("ignore:Bins without rows", "ignore:No rows inside a bin")
+@pytest.mark.parametrize(
+    "bins", [rs.AdaptiveBins(), rs.EqualWidthBins(12), rs.QuantileBins(4)], ids=repr
+)
+@pytest.mark.parametrize("weighting", ["axis", "rows"])
+def test_importances_and_extents_are_those_of_the_tables(bins, weighting):
+    x = np.column_stack([RNG.normal(size=400), RNG.choice([-3.0, 0.0, 3.0], 400), np.ones(400)])
+    x[:, 1] += RNG.uniform(0, 0.3, 400)
+    g = np.column_stack([x[:, 0] ** 2 - 1, np.sign(x[:, 1]) + x[:, 1], np.ones(400)])
+    local = rs.local_effects(None, x, jacobian=g)
+    effect = rs.rhale(local, bins=bins, weighting=weighting)
+    np.testing.assert_allclose(
+        importances(effect), rs.effect_sizes(effect)["importance"], rtol=1e-12
+    )
+    table = rs.glance(effect)
+    np.testing.assert_allclose(
+        np.array(display._extents(effect)), table[["curve_min", "curve_max"]], rtol=1e-12
+    )
+    assert "constant" in str(rs.show(effect))
+
+
+def test_what_is_zero_up_to_rounding_is_zero_and_last():
+    x = RNG.uniform(-1, 1, (200, 3))
+    local = rs.local_effects(lambda X: 1e3 + X[:, 1] / 3 + (X[:, 0] - X[:, 0]), x)
+    rounding = 1e-13 * RNG.normal(size=200)
+    local["local_effect"][:, 0] = rounding
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(3))
+    lines = lines_of(str(rs.show(effect)))
+    assert next(iter(lines)) == "x1"
+    assert np.ptp(effect["curve"].values[0]) > 0
+    assert rs.glance(effect)["curve_max"].tolist()[0] == 0
+    assert lines["x0"][0] == "0"
+    assert lines["x0"][-2:] == ["0", "0"]
+
+
+def test_labels_are_escaped_cut_and_kept_on_their_line():
+    names = [BAD_NAME, "two\nlines\x1b[31m", "a" * 70]
+    local = two_features(n_features=3, names=names)
+    for result in (local, rs.rhale(local, bins=rs.EqualWidthBins(3)), rs.regions(local, BAD_NAME)):
+        text = check_page(result)
+        html = rs.show(result)._repr_html_()
+        assert "<script" not in html
+        assert "\x1b" not in text
+        assert "a" * 40 not in text
+
+
+def test_several_outputs_are_shown_one_after_the_other_and_not_all_of_many():
+    x = RNG.uniform(-1, 1, (60, 2))
+    model = lambda X: np.column_stack([X[:, 0] * k for k in range(1, 8)])  # noqa: E731
+    effect = rs.rhale(rs.local_effects(model, x), bins=rs.EqualWidthBins(2))
+    text = check_page(effect)
+    assert "RHALE: effects on 7 outputs" in text
+    assert text.count("x0") >= 4
+    assert "3 more outputs: show(result.isel(output=4))" in text
+    assert text.count("importance:") == 1
+
+
+def test_what_is_no_result_is_refused_by_show_and_printed_by_the_accessor():
+    plain = xr.Dataset({"a": ("t", [1.0])})
+    with pytest.raises(ValueError, match="result must be a Dataset that .* has the variables a"):
+        rs.show(plain)
+    with pytest.raises(TypeError, match="result must be a Dataset .*; got 3"):
+        rs.show(3)
+    assert repr(plain.rhale) == repr(plain)
+    assert "xr-wrap" in plain.rhale._repr_html_()
+    part = rs.rhale(two_features()).drop_vars("feature_kind")
+    assert repr(part.rhale) == repr(part)
+    one = rs.rhale(two_features()).isel(feature=0)
+    assert repr(one.rhale) == repr(one)
+
+
+def test_printing_is_fast():
+    """The least of a few times: the machine may be busy."""
+    effect = rs.std_error(rs.rhale(two_features(1000, 20), bins=rs.EqualWidthBins(20)))
+    times = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        repr(effect.rhale)
+        times.append(time.perf_counter() - begin)
+    assert min(times) < 0.05
+
+
+def test_the_dataset_prints_its_answer_first():
+    effect = rs.confband(rs.confint(rs.rhale(two_features())), n_draws=100, rng=0)
+    first = ["effect", "effect_se", "heterogeneity", "curve", "curve_se", "average_effect"]
+    assert list(effect.data_vars)[:6] == first
+    printed = repr(effect).partition("Data variables")[2]
+    assert [line.split()[0] for line in printed.splitlines()[1:7]] == first
+    surface = rs.ale2(lambda X: X[:, 0] * X[:, 1], RNG.uniform(size=(50, 2)), (0, 1))
+    assert next(iter(surface.data_vars)) == "surface"
+
+
+class Printer:
+    def __init__(self):
+        self.said = ""
+
+    def text(self, text):
+        self.said += text
+
+
+class Formatter(dict):
+    def for_type(self, kind, function):
+        self[kind] = function
+
+
+class Shell:
+    """What `load_ipython_extension` touches of IPython."""
+
+    def __init__(self):
+        self.display_formatter = self
+        self.formatters = {"text/plain": Formatter(), "text/html": Formatter()}
+
+
+def test_ipython_shows_results_and_leaves_other_datasets_alone():
+    shell, plain = Shell(), xr.Dataset({"a": ("t", [1.0])})
+    effect = rs.rhale(two_features())
+    rs.load_ipython_extension(shell)
+    text, html = (shell.formatters[kind][xr.Dataset] for kind in ("text/plain", "text/html"))
+    for dataset, expected in ((effect, str(rs.show(effect))), (plain, repr(plain))):
+        printer = Printer()
+        text(dataset, printer, False)
+        assert printer.said == expected
+    assert html(effect).startswith('<div class="rhale-answer">')
+    assert "rhale-answer" not in html(plain)
+    rs.unload_ipython_extension(shell)
+    rs.unload_ipython_extension(shell)
+    assert shell.formatters == {"text/plain": {}, "text/html": {}}
