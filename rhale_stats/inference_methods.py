@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rhale_stats import display, summaries
-from rhale_stats.kinds import TEST, Methods
+from rhale_stats.kinds import REPLICATES, TEST, Methods
 
 METHODS: Methods = {
     TEST: {
