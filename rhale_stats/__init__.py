@@ -11,56 +11,61 @@ Functions on data, labelled results::
 from rhale_stats import accessor as _accessor  # registers Dataset.rhale
 from rhale_stats import simulate
 from rhale_stats._version import __version__
-from rhale_stats.ale import ale, ale_from_local, ale_local_effects, dale
-from rhale_stats.bins import (
-    AdaptiveBins,
-    BestEqualWidthBins,
-    EqualWidthBins,
-    GivenBins,
-    GreedyBins,
-    OptimalBins,
-    QuantileBins,
-)
-from rhale_stats.collect import to_datatree
-from rhale_stats.display import load_ipython_extension as load_ipython_extension
-from rhale_stats.display import show
-from rhale_stats.display import unload_ipython_extension as unload_ipython_extension
-from rhale_stats.effects import local_effects, rhale
-from rhale_stats.g_errors import std_error, vcov
-from rhale_stats.g_hypotheses import compare, wald_test
-from rhale_stats.g_intervals import confband, confint
-from rhale_stats.g_resampling import bootstrap
-from rhale_stats.g_tables import glance, summary, tidy
-from rhale_stats.g_values import predict
-from rhale_stats.h_statistics import h_statistic
-from rhale_stats.hypotheses import equivalence_test
-from rhale_stats.interactions import interaction_matrix
-from rhale_stats.method_comparison import compare_methods
-from rhale_stats.models import ModelError
-from rhale_stats.output_plots import plot_outputs
-from rhale_stats.plots import (
-    plot_bias,
-    plot_bins,
-    plot_compare,
-    plot_edges,
-    plot_effect,
-    plot_effects,
-    plot_forest,
-)
-from rhale_stats.probes import JumpWarning, check_jacobian
-from rhale_stats.profile_plots import plot_methods, plot_profile
-from rhale_stats.profiles import ice, m_plot, pdp, shap_dependence
-from rhale_stats.region_plots import plot_interactions, plot_regions, plot_tree
-from rhale_stats.regional import all_regions, assign, regional_rhale, regions
-from rhale_stats.regional_comparisons import regional_ale, regional_pdp, regional_shap
-from rhale_stats.resampling import bootstrap_refit, folds
-from rhale_stats.scoring import mae, mcse
-from rhale_stats.second_order import ale2
-from rhale_stats.second_order_plots import plot_h_statistics, plot_surface
-from rhale_stats.simulate import dense_truth
-from rhale_stats.sizes import effect_sizes
-from rhale_stats.summaries import augment
-from rhale_stats.unbiasedness import check_unbiased, debias, jump_check
+from rhale_stats.bins.adaptive import AdaptiveBins
+from rhale_stats.bins.fixed import EqualWidthBins, GivenBins, QuantileBins
+from rhale_stats.bins.searched import BestEqualWidthBins, GreedyBins, OptimalBins
+from rhale_stats.diagnostics.folds import folds
+from rhale_stats.diagnostics.jumps import jump_check
+from rhale_stats.diagnostics.refits import bootstrap_refit
+from rhale_stats.diagnostics.scores import mae, mcse
+from rhale_stats.diagnostics.unbiased import check_unbiased, debias
+from rhale_stats.effects.ale import ale, ale_from_local, dale
+from rhale_stats.effects.equivalence import equivalence_test
+from rhale_stats.effects.rhale import rhale
+from rhale_stats.effects.sizes import effect_sizes
+from rhale_stats.effects.tables import augment
+from rhale_stats.generics.compare_methods import compare_methods
+from rhale_stats.generics.datatree import to_datatree
+from rhale_stats.generics.errors import std_error, vcov
+from rhale_stats.generics.hypotheses import compare, wald_test
+from rhale_stats.generics.intervals import confband, confint
+from rhale_stats.generics.resampling import bootstrap
+from rhale_stats.generics.show import load_ipython_extension, show, unload_ipython_extension
+from rhale_stats.generics.tables import glance, summary, tidy
+from rhale_stats.generics.values import predict
+from rhale_stats.h_statistics.statistic import h_statistic
+from rhale_stats.local.ale import ale_local_effects
+from rhale_stats.local.local_effects import local_effects
+from rhale_stats.models.jacobian import check_jacobian
+from rhale_stats.models.outputs import ModelError
+from rhale_stats.models.probes import JumpWarning
+from rhale_stats.plots.bias import plot_bias
+from rhale_stats.plots.bins import plot_bins
+from rhale_stats.plots.compare import plot_compare
+from rhale_stats.plots.edges import plot_edges
+from rhale_stats.plots.effect import plot_effect
+from rhale_stats.plots.effects import plot_effects
+from rhale_stats.plots.forest import plot_forest
+from rhale_stats.plots.h_statistics import plot_h_statistics
+from rhale_stats.plots.interactions import plot_interactions
+from rhale_stats.plots.methods import plot_methods
+from rhale_stats.plots.outputs import plot_outputs
+from rhale_stats.plots.profile import plot_profile
+from rhale_stats.plots.regions import plot_regions
+from rhale_stats.plots.surface import plot_surface
+from rhale_stats.plots.tree import plot_tree
+from rhale_stats.profiles.m_plot import m_plot
+from rhale_stats.profiles.pdp import ice, pdp
+from rhale_stats.profiles.shap import shap_dependence
+from rhale_stats.regional.ale import regional_ale
+from rhale_stats.regional.effects import regional_rhale
+from rhale_stats.regional.interactions import interaction_matrix
+from rhale_stats.regional.pdp import regional_pdp
+from rhale_stats.regional.regions import all_regions, regions
+from rhale_stats.regional.shap import regional_shap
+from rhale_stats.regional.trees import assign
+from rhale_stats.simulate.truth import dense_truth
+from rhale_stats.surfaces.ale2 import ale2
 
 __all__ = [
     "AdaptiveBins",

@@ -9,7 +9,7 @@ INTERRUPTED = 130
 def run() -> int:
     """Run the command line, and end with a line if Ctrl-C comes while it is still loading."""
     try:
-        from rhale_stats.cli import main
+        from rhale_stats.cli.main import main
     except KeyboardInterrupt:
         print("rhale-stats: interrupted.", file=sys.stderr)
         return INTERRUPTED

@@ -11,22 +11,20 @@ import xarray as xr
 from numpy.typing import ArrayLike
 from statsmodels.iolib.summary import Summary
 
-from rhale_stats import (
-    display,
-    draws,
-    g_errors,
-    g_hypotheses,
-    g_intervals,
-    g_resampling,
-    g_tables,
-    g_values,
-    hypotheses,
-    plots,
-    scoring,
-    sizes,
-    unbiasedness,
-)
-from rhale_stats.summaries import augment
+from rhale_stats.diagnostics import jumps, scores, unbiased
+from rhale_stats.effects import equivalence, sizes
+from rhale_stats.effects.tables import augment
+from rhale_stats.generics import errors, intervals, resampling, tables, values
+from rhale_stats.generics import hypotheses as g_hypotheses
+from rhale_stats.generics import show as generics_show
+from rhale_stats.generics.show import html_of, text_of
+from rhale_stats.inference import draws
+from rhale_stats.plots import bias, bins, edges, effects, forest
+from rhale_stats.plots import compare as plots_compare
+from rhale_stats.plots.effect import plot_effect
+from rhale_stats.plots.effects import plot_effects
+from rhale_stats.printing import pages
+from rhale_stats.printing.pages import Answer
 
 
 @xr.register_dataset_accessor("rhale")  # type: ignore[no-untyped-call]
@@ -50,30 +48,30 @@ class RhaleAccessor:
         self._dataset = dataset
 
     def __repr__(self) -> str:
-        return display.text_of(self._dataset)
+        return text_of(self._dataset)
 
     def _repr_html_(self) -> str:
-        return display.html_of(self._dataset)
+        return html_of(self._dataset)
 
-    def show(self, *, max_features: int = display.MOST_LINES) -> display.Answer:
+    def show(self, *, max_features: int = pages.MOST_LINES) -> Answer:
         """See `rhale_stats.show`."""
-        return display.show(self._dataset, max_features=max_features)
+        return generics_show.show(self._dataset, max_features=max_features)
 
     def std_error(
         self, local: xr.Dataset | None = None, *, groups: ArrayLike | None = None
     ) -> xr.Dataset:
         """See `rhale_stats.std_error`."""
-        return g_errors.std_error(self._dataset, local, groups=groups)
+        return errors.std_error(self._dataset, local, groups=groups)
 
     def vcov(self, feature: str | int | None = None, *, of: str = "curve") -> xr.DataArray:
         """See `rhale_stats.vcov`."""
-        return g_errors.vcov(self._dataset, feature, of=of)
+        return errors.vcov(self._dataset, feature, of=of)
 
     def confint(
         self, boot: xr.Dataset | None = None, *, level: float = 0.95, method: str | None = None
     ) -> xr.Dataset:
         """See `rhale_stats.confint`."""
-        return g_intervals.confint(self._dataset, boot, level=level, method=method)
+        return intervals.confint(self._dataset, boot, level=level, method=method)
 
     def confband(
         self,
@@ -83,7 +81,7 @@ class RhaleAccessor:
         rng: np.random.Generator | int | None = None,
     ) -> xr.Dataset:
         """See `rhale_stats.confband`."""
-        return g_intervals.confband(self._dataset, level=level, n_draws=n_draws, rng=rng)
+        return intervals.confband(self._dataset, level=level, n_draws=n_draws, rng=rng)
 
     def bootstrap(
         self,
@@ -102,7 +100,7 @@ class RhaleAccessor:
         progress: bool = True,
     ) -> xr.Dataset:
         """See `rhale_stats.bootstrap`."""
-        return g_resampling.bootstrap(
+        return resampling.bootstrap(
             local,
             self._dataset,
             n_resamples=n_resamples,
@@ -132,7 +130,7 @@ class RhaleAccessor:
 
     def equivalence_test(self, delta: float, *, adjust: str = "holm") -> xr.Dataset:
         """See `rhale_stats.equivalence_test`."""
-        return hypotheses.equivalence_test(self._dataset, delta, adjust=adjust)
+        return equivalence.equivalence_test(self._dataset, delta, adjust=adjust)
 
     def compare(
         self,
@@ -166,39 +164,39 @@ class RhaleAccessor:
         significance: float = 0.05,
     ) -> xr.Dataset:
         """See `rhale_stats.check_unbiased`."""
-        return unbiasedness.check_unbiased(
+        return unbiased.check_unbiased(
             local, self._dataset, adjust=adjust, rng=rng, significance=significance
         )
 
     def debias(self, check: xr.Dataset) -> xr.Dataset:
         """See `rhale_stats.debias`."""
-        return unbiasedness.debias(self._dataset, check)
+        return unbiased.debias(self._dataset, check)
 
     def jump_check(
         self, model: Any, local: xr.Dataset, X: Any = None, *, adjust: str = "holm"
     ) -> xr.Dataset:
         """See `rhale_stats.jump_check`."""
-        return unbiasedness.jump_check(model, local, self._dataset, X, adjust=adjust)
+        return jumps.jump_check(model, local, self._dataset, X, adjust=adjust)
 
     def mae(self, truth: xr.Dataset) -> xr.Dataset:
         """See `rhale_stats.mae`."""
-        return scoring.mae(self._dataset, truth)
+        return scores.mae(self._dataset, truth)
 
     def predict(self, x: Any, feature: str | int | None = None) -> xr.DataArray:
         """See `rhale_stats.predict`."""
-        return g_values.predict(self._dataset, x, feature)
+        return values.predict(self._dataset, x, feature)
 
     def summary(self, feature: str | int | None = None, *, level: float = 0.95) -> Summary:
         """See `rhale_stats.summary`."""
-        return g_tables.summary(self._dataset, feature, level=level)
+        return tables.summary(self._dataset, feature, level=level)
 
     def tidy(self, *, level: float = 0.95) -> pd.DataFrame:
         """See `rhale_stats.tidy`."""
-        return g_tables.tidy(self._dataset, level=level)
+        return tables.tidy(self._dataset, level=level)
 
     def glance(self, *, level: float = 0.95) -> pd.DataFrame:
         """See `rhale_stats.glance`."""
-        return g_tables.glance(self._dataset, level=level)
+        return tables.glance(self._dataset, level=level)
 
     def augment(self, local: xr.Dataset) -> pd.DataFrame:
         """See `rhale_stats.augment`."""
@@ -206,26 +204,26 @@ class RhaleAccessor:
 
     def plot(self, feature: str | int, local: xr.Dataset | None = None, ax: Any = None) -> Any:
         """See `rhale_stats.plot_effect`."""
-        return plots.plot_effect(self._dataset, feature, local, ax)
+        return plot_effect(self._dataset, feature, local, ax)
 
     def plot_bias(self, feature: str | int, ax: Any = None) -> Any:
         """See `rhale_stats.plot_bias`."""
-        return plots.plot_bias(self._dataset, feature, ax)
+        return bias.plot_bias(self._dataset, feature, ax)
 
     def plot_bins(self, local: xr.Dataset, feature: str | int, ax: Any = None) -> Any:
         """See `rhale_stats.plot_bins`."""
-        return plots.plot_bins(self._dataset, local, feature, ax)
+        return bins.plot_bins(self._dataset, local, feature, ax)
 
     def plot_all(
         self,
         features: Any = None,
         *,
         n_columns: int = 3,
-        max_features: int = plots.MOST_FEATURES,
+        max_features: int = effects.MOST_FEATURES,
         axes: Any = None,
     ) -> Any:
         """See `rhale_stats.plot_effects`."""
-        return plots.plot_effects(
+        return plot_effects(
             self._dataset, features, n_columns=n_columns, max_features=max_features, axes=axes
         )
 
@@ -233,12 +231,12 @@ class RhaleAccessor:
         self, what: str = "average_effect", *, level: float = 0.95, ax: Any = None
     ) -> Any:
         """See `rhale_stats.plot_forest`."""
-        return plots.plot_forest(self._dataset, what, level=level, ax=ax)
+        return forest.plot_forest(self._dataset, what, level=level, ax=ax)
 
     def plot_edges(self, feature: str | int, ax: Any = None) -> Any:
         """See `rhale_stats.plot_edges`."""
-        return plots.plot_edges(self._dataset, feature, ax)
+        return edges.plot_edges(self._dataset, feature, ax)
 
     def plot_compare(self, feature: str | int, ax: Any = None) -> Any:
         """See `rhale_stats.plot_compare`."""
-        return plots.plot_compare(self._dataset, feature, ax)
+        return plots_compare.plot_compare(self._dataset, feature, ax)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 import socket
@@ -19,7 +20,6 @@ from xarray.backends import H5NetCDFStore
 LOCKS = sys.platform != "win32"
 if LOCKS:
     import fcntl
-
 # Files of this process that are not yet in their place, and its locks.
 _unfinished: set[Path] = set()
 

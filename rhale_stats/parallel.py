@@ -1,8 +1,4 @@
-"""Work on several threads, and what it changes of the whole process meanwhile.
-
-BLAS threads, filters of warnings and NumPy's global generator belong to all threads together. Who
-changes and restores them without regard to others leaves them changed for good.
-"""
+"""Work on several threads, and what it changes of the whole process meanwhile."""
 
 from __future__ import annotations
 
@@ -12,13 +8,13 @@ from contextlib import ExitStack, contextmanager
 from threading import Lock, RLock
 
 import numpy as np
+from joblib import cpu_count
 from threadpoolctl import threadpool_limits
 
 
 def cpus() -> int:
     """CPUs that this process may use, by its affinity and by the limits of its container."""
     # Imported late: it takes a tenth of a second.
-    from joblib import cpu_count
 
     return int(cpu_count())
 
@@ -43,7 +39,6 @@ class _OneBlasThread:
 
 
 one_blas_thread = _OneBlasThread()
-
 _filters, _generator = RLock(), RLock()
 
 

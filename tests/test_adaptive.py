@@ -15,7 +15,7 @@ from scipy import integrate, stats
 
 import rhale_stats as rs
 from rhale_stats.arrays.binning import variable_axis
-from rhale_stats.bins import BinRule, Partition, make_lines
+from rhale_stats.bins.rule import BinRule, Partition, make_lines
 
 EPS = np.finfo(float).eps
 

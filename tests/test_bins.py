@@ -13,7 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
 from rhale_stats.arrays.binning import TIE
-from rhale_stats.bins import BinRule, describe
+from rhale_stats.bins.description import describe
+from rhale_stats.bins.rule import BinRule
 from tests.arrays.test_binning import bin_cost, brute_force, recount
 
 

@@ -9,7 +9,8 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats.schema import ROWS, stack
+from rhale_stats.schema.dimensions import ROWS
+from rhale_stats.schema.stacking import stack
 
 
 @pytest.fixture(scope="module")

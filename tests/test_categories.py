@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats import models
+from rhale_stats.models import differences
 
 LEVELS = ["a", "b", "c", "d"]
 CONSTANTS = dict(zip(LEVELS, [0.0, 1.0, 3.0, -1.0], strict=True))
@@ -368,7 +368,7 @@ def test_the_model_gets_columns_as_they_are_and_is_asked_three_times_a_row(monke
     middle = int(frame["c"].isin(["b", "c"]).sum())
     # Three calls at the end see whether the model answers the same each time.
     assert sum(asked) == (2 * 300 + middle) + 2 * 300 + (300 + 300 + 150)
-    monkeypatch.setattr(models, "BATCH_ROWS", 64)
+    monkeypatch.setattr(differences, "BATCH_ROWS", 64)
     asked.clear()
     parts = rs.ale(f, frame, features=["c", "b"], order={"c": LEVELS})
     assert max(asked[:-3]) == 64

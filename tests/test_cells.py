@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import rhale_stats as rs
 from rhale_stats.arrays import moments
 from rhale_stats.arrays.cells import CELL_ROWS, FEW_ROWS, LEAST_ROWS, MOST_CELLS, WIDEST
-from rhale_stats.schema import one_feature
+from rhale_stats.schema.features import one_feature
 
 N = 600
 RULES = [

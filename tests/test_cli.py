@@ -15,7 +15,11 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats import cli, files, studies
+from rhale_stats import files, studies
+from rhale_stats.cli import sm
+from rhale_stats.cli.main import main
+from rhale_stats.generics import errors
+from rhale_stats.local import local_effects
 from tests import commands
 from tests.studies import toy_study
 
@@ -64,7 +68,7 @@ FORMULA = 'y ~ bs(age, df=4) * sex + Q("time spent")'
 
 def test_fit_on_a_users_csv(data, tmp_path, capsys):
     arguments = ["fit", str(data), "--formula", FORMULA, "--family", "gaussian"]
-    assert cli.main([*arguments, "--out", str(tmp_path / "new" / "folder"), "--no-progress"]) == 0
+    assert main([*arguments, "--out", str(tmp_path / "new" / "folder"), "--no-progress"]) == 0
     out, err = capsys.readouterr()
     assert "2 of 300 rows have missing values and are dropped." in out
     assert err == ""
@@ -80,7 +84,7 @@ def test_fit_on_parquet_and_chosen_features(data, tmp_path, capsys):
     parquet = tmp_path / "data.parquet"
     pd.read_csv(data).to_parquet(parquet)
     arguments = ["fit", str(parquet), "--formula", FORMULA, "--family", "gaussian"]
-    assert cli.main([*arguments, "--features", "age", "--out", str(tmp_path)]) == 0
+    assert main([*arguments, "--features", "age", "--out", str(tmp_path)]) == 0
     with xr.open_dataset(tmp_path / "rhale-effects.nc") as effect:
         assert effect["feature"].values.tolist() == ["age"]
     assert "RHALE: effects on y" in capsys.readouterr().out
@@ -137,7 +141,7 @@ def test_what_cannot_be_done_is_said_in_a_line_before_the_fit(
     data, tmp_path, capsys, monkeypatch, change, message
 ):
     # reliability.md 17; users.md, command line.
-    monkeypatch.setattr(cli, "local_effects", None)
+    monkeypatch.setattr(local_effects, "local_effects", None)
     options = {"--formula": "y ~ age", "--out": str(tmp_path / "out")} | change
     path = options.pop("data", str(data))
     flat = [word for pair in options.items() for word in pair]
@@ -149,7 +153,7 @@ def test_what_cannot_be_done_is_said_in_a_line_before_the_fit(
 def status(words):
     """Exit status of a command, also where argparse ends it."""
     try:
-        return cli.main(words)
+        return main(words)
     except SystemExit as end:
         return end.code
 
@@ -171,14 +175,14 @@ def test_data_that_cannot_be_read(tmp_path, capsys, name, content, message):
         path.mkdir()
     else:
         path.write_bytes(content)
-    assert cli.main(["fit", str(path), "--formula", "y ~ age"]) == 2
+    assert main(["fit", str(path), "--formula", "y ~ age"]) == 2
     error = capsys.readouterr().err
     assert re.fullmatch(f"rhale-stats: DATA must be .*{name}.*{message}.*\n", error), error
 
 
 def test_data_without_a_complete_row(tmp_path, capsys):
     (tmp_path / "gaps.csv").write_text("y,x\n1,\n,2\n")
-    assert cli.main(["fit", str(tmp_path / "gaps.csv"), "--formula", "y ~ x"]) == 2
+    assert main(["fit", str(tmp_path / "gaps.csv"), "--formula", "y ~ x"]) == 2
     assert "DATA must have rows without missing values in y, x; " in capsys.readouterr().err
 
 
@@ -187,7 +191,7 @@ def test_infinite_values_are_counted(data, capsys):
     frame.loc[:1, "time spent"] = np.inf
     frame.to_csv(data, index=False)
     arguments = ["fit", str(data), "--formula", FORMULA, "--no-progress", "--out", str(data.parent)]
-    assert cli.main(arguments) == 2
+    assert main(arguments) == 2
     assert "--formula must give finite numbers in every row; " in (error := capsys.readouterr().err)
     assert "in 2 of 298 rows. Remove these rows from DATA" in error
 
@@ -197,11 +201,11 @@ def test_errors_of_the_computation_are_a_line(data, tmp_path, capsys, monkeypatc
         raise np.linalg.LinAlgError("SVD did not\nconverge")
 
     arguments = ["fit", str(data), "--formula", "y ~ age", "--out", str(tmp_path), "--no-progress"]
-    monkeypatch.setattr(cli, "std_error", fail)
-    assert cli.main(arguments) == 1
+    monkeypatch.setattr(errors, "std_error", fail)
+    assert main(arguments) == 1
     assert capsys.readouterr().err == "rhale-stats: LinAlgError: SVD did not converge\n"
-    monkeypatch.setattr(cli.sm.GLM, "fit", fail)
-    assert cli.main(arguments) == 1
+    monkeypatch.setattr(sm.GLM, "fit", fail)
+    assert main(arguments) == 1
     error = capsys.readouterr().err
     assert re.fullmatch("rhale-stats: statsmodels could not fit 'y ~ age' .*: SVD did .*\n", error)
 
@@ -212,9 +216,9 @@ def test_warnings_are_a_line_each(data, tmp_path, capsys, monkeypatch):
         warnings.warn("first line\nsecond line", stacklevel=2)
         return rs.std_error(effect)
 
-    monkeypatch.setattr(cli, "std_error", warn)
+    monkeypatch.setattr(errors, "std_error", warn)
     arguments = ["fit", str(data), "--formula", "y ~ age", "--out", str(tmp_path), "--no-progress"]
-    assert cli.main(arguments) == 0
+    assert main(arguments) == 0
     assert "Warning: first line second line\n" in capsys.readouterr().err
 
 
@@ -244,7 +248,7 @@ def test_features_are_the_continuous_regressors_of_the_formula(
 ):
     # users.md: the outcome and columns that are not in the formula were taken; C(season) raised.
     arguments = ["fit", str(data), "--formula", formula, "--no-progress", "--out", str(tmp_path)]
-    assert cli.main(arguments) == 0
+    assert main(arguments) == 0
     out, err = capsys.readouterr()
     assert err == ""
     with xr.open_dataset(tmp_path / "rhale-effects.nc") as effect:
@@ -263,7 +267,7 @@ def test_types_that_may_hold_missing_values(data, tmp_path):
     frame["df"] = frame["df"].astype("double[pyarrow]")
     frame.to_parquet(tmp_path / "data.parquet")
     arguments = ["fit", str(tmp_path / "data.parquet"), "--formula", "y ~ old + day + df + sex"]
-    assert cli.main([*arguments, "--out", str(tmp_path), "--no-progress"]) == 0
+    assert main([*arguments, "--out", str(tmp_path), "--no-progress"]) == 0
     with xr.open_dataset(tmp_path / "rhale-effects.nc") as effect:
         assert effect["feature"].values.tolist() == ["day", "df"]
         assert effect.attrs["n_rows"] == 299
@@ -271,17 +275,17 @@ def test_types_that_may_hold_missing_values(data, tmp_path):
 
 def test_discrete_regressors_can_be_asked_for(data, tmp_path):
     arguments = ["fit", str(data), "--formula", "y ~ age + kids", "--no-progress"]
-    assert cli.main([*arguments, "--features", "kids", "kids", "--out", str(tmp_path)]) == 0
+    assert main([*arguments, "--features", "kids", "kids", "--out", str(tmp_path)]) == 0
     with xr.open_dataset(tmp_path / "rhale-effects.nc") as effect:
         assert effect["feature"].values.tolist() == ["kids"]
 
 
 def test_the_default_family_is_said(data, tmp_path, capsys):
     arguments = ["fit", str(data), "--formula", "y ~ age", "--out", str(tmp_path), "--no-progress"]
-    assert cli.main(arguments) == 0
+    assert main(arguments) == 0
     by_default = capsys.readouterr().out
     assert "Family: gaussian (default). --family also takes binomial, gamma, " in by_default
-    assert cli.main([*arguments, "--family", "gaussian"]) == 0
+    assert main([*arguments, "--family", "gaussian"]) == 0
     assert capsys.readouterr().out == re.sub("Family: .*\n", "", by_default)
 
 
@@ -290,12 +294,12 @@ def test_successes_and_failures_are_an_outcome_of_two_columns(rng, tmp_path):
     frame["lost"] = 5 - frame["won"]
     frame.to_csv(tmp_path / "games.csv", index=False)
     arguments = ["fit", str(tmp_path / "games.csv"), "--formula", "won + lost ~ x"]
-    assert cli.main([*arguments, "--family", "binomial", "--out", str(tmp_path)]) == 0
+    assert main([*arguments, "--family", "binomial", "--out", str(tmp_path)]) == 0
 
 
 def test_a_transformed_outcome_is_no_feature(data, tmp_path, capsys):
     arguments = ["fit", str(data), "--formula", "np.exp(y / 100) ~ age", "--family", "gaussian"]
-    assert cli.main([*arguments, "--out", str(tmp_path), "--no-progress"]) == 0
+    assert main([*arguments, "--out", str(tmp_path), "--no-progress"]) == 0
     with xr.open_dataset(tmp_path / "rhale-effects.nc") as effect:
         assert effect["feature"].values.tolist() == ["age"]
         assert effect.attrs["output_name"] == "np.exp(y / 100)"
@@ -306,7 +310,7 @@ def test_many_features_are_drawn_as_curves(rng, tmp_path):
     frame.to_csv(tmp_path / "six.csv", index=False)
     formula = "y ~ a + b + c + d + e"
     arguments = ["fit", str(tmp_path / "six.csv"), "--formula", formula, "--family", "gaussian"]
-    assert cli.main([*arguments, "--out", str(tmp_path), "--no-progress"]) == 0
+    assert main([*arguments, "--out", str(tmp_path), "--no-progress"]) == 0
     assert (tmp_path / "rhale-effects.png").exists()
 
 
@@ -330,7 +334,7 @@ def test_version_is_one():
 def test_help(capsys, words, text):
     # reliability.md, security: that formulas run code was said nowhere.
     with pytest.raises(SystemExit) as end:
-        cli.main(words)
+        main(words)
     assert end.value.code == 0
     assert text in " ".join(capsys.readouterr().out.split())
 
@@ -343,14 +347,14 @@ def test_a_full_disk_leaves_earlier_results(data, tmp_path, capsys):
     resource = pytest.importorskip("resource")
     out = tmp_path / "out"
     arguments = ["fit", str(data), "--formula", "y ~ age", "--out", str(out), "--no-progress"]
-    assert cli.main(arguments) == 0
+    assert main(arguments) == 0
     before = {file: file.read_bytes() for file in out.iterdir()}
     assert len(before) == 2
     capsys.readouterr()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, limits[1]))
     try:
-        ended = cli.main([*arguments, "--features", "age"])
+        ended = main([*arguments, "--features", "age"])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert ended == 1
@@ -375,7 +379,7 @@ def test_links_to_files_stay_links(tmp_path):
 def test_folders_in_the_place_of_files_are_found_before_the_fit(data, tmp_path, capsys):
     (tmp_path / "rhale-effects.nc").mkdir()
     arguments = ["fit", str(data), "--formula", "y ~ age", "--out", str(tmp_path), "--no-progress"]
-    assert cli.main(arguments) == 2
+    assert main(arguments) == 2
     assert "rhale-effects.nc is a folder, not a file" in capsys.readouterr().err
 
 
@@ -457,7 +461,7 @@ def study(monkeypatch, tmp_path):
 
 def test_study(study, tmp_path, capsys):
     arguments = [*study, "--quick", "--settings", "failing", "--seed", "3"]
-    assert cli.main(arguments) == 0
+    assert main(arguments) == 0
     out, err = capsys.readouterr()
     assert err == ""
     assert out.startswith("# Means of normal numbers\n")
@@ -477,18 +481,18 @@ def test_study(study, tmp_path, capsys):
 
 def test_study_goes_on_where_it_was_interrupted(study, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv(toy_study.INTERRUPT, "50")
-    assert cli.main(study) == 130
+    assert main(study) == 130
     assert capsys.readouterr().err == (
         "rhale-stats: interrupted. The same command again goes on where this one stopped.\n"
     )
     monkeypatch.delenv(toy_study.INTERRUPT)
     toy_study.calls.clear()
-    assert cli.main([*study, "--replicates", "13"]) == 0
+    assert main([*study, "--replicates", "13"]) == 0
     assert toy_study.calls == [5] + [50] * 13
 
 
 def test_studies_are_listed(study, capsys):
-    assert cli.main(["study", "--list"]) == 0
+    assert main(["study", "--list"]) == 0
     assert capsys.readouterr().out == "toy  Means of normal numbers\n"
 
 
@@ -504,7 +508,7 @@ def test_studies_are_listed(study, capsys):
     ],
 )
 def test_studies_that_cannot_be_run(study, capsys, options, message):
-    assert cli.main([*study, *options]) == 2
+    assert main([*study, *options]) == 2
     error = capsys.readouterr().err
     assert re.match(f"rhale-stats: {message}", error), error
 
@@ -513,11 +517,11 @@ def test_studies_that_cannot_be_run(study, capsys, options, message):
     ("words", "got"), [(["study"], "none"), (["study", "unknown", "--quick"], "unknown")]
 )
 def test_unknown_studies(study, capsys, words, got):
-    assert cli.main(words) == 2
+    assert main(words) == 2
     assert f"NAME must be one of toy; got {got}. --list" in capsys.readouterr().err
 
 
 def test_results_of_another_seed_are_not_mixed(study, capsys):
-    assert cli.main([*study, "--replicates", "1"]) == 0
-    assert cli.main([*study, "--replicates", "1", "--seed", "1"]) == 2
+    assert main([*study, "--replicates", "1"]) == 0
+    assert main([*study, "--replicates", "1", "--seed", "1"]) == 2
     assert "seed is 0 there, 1 asked for. Choose another folder" in capsys.readouterr().err

@@ -12,8 +12,9 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats import display
-from rhale_stats.sizes import importances
+from rhale_stats.effects.shown import _extents
+from rhale_stats.effects.sizes import importances
+from rhale_stats.printing import pages
 from tests.test_every_effect import EACH, MAKERS, OF
 
 RNG = np.random.default_rng(5)
@@ -51,9 +52,9 @@ def check_page(result):
     """Text of a terminal's width; HTML that is whole, small, and has the text in it."""
     answer = rs.show(result)
     text, html = str(answer), answer._repr_html_()
-    assert max(map(len, text.splitlines())) <= display.WIDTH
+    assert max(map(len, text.splitlines())) <= pages.WIDTH
     assert "nan" not in text.lower().split()
-    assert len(html.encode()) <= display.MOST_HTML
+    assert len(html.encode()) <= pages.MOST_HTML
     seen = Balanced(html).seen
     assert [tag for tag, _ in seen[:3]] == ["div", "pre", "style"]
     assert "details" in [tag for tag, _ in seen]
@@ -153,7 +154,7 @@ def test_importances_and_extents_are_those_of_the_tables(bins, weighting):
     )
     table = rs.glance(effect)
     np.testing.assert_allclose(
-        np.array(display._extents(effect)), table[["curve_min", "curve_max"]], rtol=1e-12
+        np.array(_extents(effect)), table[["curve_min", "curve_max"]], rtol=1e-12
     )
     assert "constant" in str(rs.show(effect))
 

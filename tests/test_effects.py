@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.schema import EFFECT_VARIABLES
+from rhale_stats.schema.variables import EFFECT_VARIABLES
 
 
 def model(X):

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.kinds import H_STATISTICS, PROFILE, SURFACE
+from rhale_stats.schema.kinds import H_STATISTICS, PROFILE, SURFACE
 
 N_ROWS = 80
 RNG = np.random.default_rng(11)

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats import models
+from rhale_stats.models import differences
 
 
 def model(X):
@@ -232,7 +232,7 @@ def test_repeated_values_are_asked_for_once_and_in_batches(rng, monkeypatch):
         asked.append(len(X))
         return model(X)
 
-    monkeypatch.setattr(models, "BATCH_ROWS", 1000)
+    monkeypatch.setattr(differences, "BATCH_ROWS", 1000)
     found = rs.h_statistic(f, X, features=[0, 1])
     assert sum(asked) == found.attrs["n_model_rows"] == 100 * (1 + 3 + 2 + 6)
     assert max(asked) <= 1000

@@ -9,7 +9,7 @@ import xarray as xr
 from numpy.testing import assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats.effects import estimation_rows, honest_split
+from rhale_stats.local.rows import estimation_rows, honest_split
 
 RULES = [
     rs.OptimalBins(30),

@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg, stats
 
 import rhale_stats as rs
-from rhale_stats.inference import fit_of
-from rhale_stats.schema import one_feature
+from rhale_stats.effects.fit import fit_of
+from rhale_stats.schema.features import one_feature
 from tests.test_adaptive import Lines
 
 EDGES = np.array([-1, -0.5, 0.1, 0.4, 1])

@@ -9,9 +9,9 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats.by_part import own_rows
-from rhale_stats.effects import columns
-from rhale_stats.identity import FINGERPRINT, fingerprint
+from rhale_stats.local.rows import columns
+from rhale_stats.schema.identity import FINGERPRINT, fingerprint
+from rhale_stats.schema.parts import own_rows
 
 N = 400
 BINS = rs.EqualWidthBins(3)

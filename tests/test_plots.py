@@ -16,15 +16,18 @@ from matplotlib.colors import to_rgb
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats import plots
-from rhale_stats.plots import (
-    plot_bins,
-    plot_compare,
-    plot_edges,
-    plot_effect,
-    plot_effects,
-    plot_forest,
-)
+from rhale_stats.plots import canvas, violins
+from rhale_stats.plots import curve as plots_curve
+from rhale_stats.plots import limits as plots_limits
+from rhale_stats.plots import marks as plots_marks
+from rhale_stats.plots import rows as plots_rows
+from rhale_stats.plots.bias import plot_bias
+from rhale_stats.plots.bins import plot_bins
+from rhale_stats.plots.compare import plot_compare
+from rhale_stats.plots.edges import plot_edges
+from rhale_stats.plots.effect import plot_effect
+from rhale_stats.plots.effects import plot_effects
+from rhale_stats.plots.forest import plot_forest
 
 
 def model(table):
@@ -112,7 +115,7 @@ def bars(container):
 def test_curve_is_drawn_through_its_edges(effect):
     upper, _ = plot_effect(effect, "x0")
     row = effect.sel(feature="x0")
-    line = labelled(upper, plots.CURVE)
+    line = labelled(upper, plots_marks.CURVE)
     np.testing.assert_array_equal(line.get_xdata(), row["edge_value"])
     np.testing.assert_array_equal(line.get_ydata(), row["curve"])
 
@@ -121,7 +124,7 @@ def test_curve_of_averages_along_the_axis_is_drawn_through_its_cells(local):
     effect = rs.rhale(local, bins=rs.EqualWidthBins(3))
     upper, _ = plot_effect(effect, "x0")
     row = effect.sel(feature="x0")
-    x, curve = labelled(upper, plots.CURVE).get_data()
+    x, curve = labelled(upper, plots_marks.CURVE).get_data()
     np.testing.assert_allclose(curve, rs.predict(effect, x, "x0"), rtol=1e-12, atol=1e-12)
     assert set(row["edge_value"].values) <= set(x)
     assert len(x) > 4
@@ -134,7 +137,7 @@ def test_curve_of_averages_along_the_axis_is_drawn_through_its_cells(local):
 def test_band_is_plus_and_minus_the_comonotone_spread(effect):
     upper, _ = plot_effect(effect, "x0")
     row = effect.sel(feature="x0")
-    (path,) = labelled(upper, plots.BAND).get_paths()
+    (path,) = labelled(upper, plots_marks.BAND).get_paths()
     drawn = {tuple(vertex) for vertex in path.vertices}
     for sign in (-1, 1):
         bound = row["curve"] + sign * row["curve_std_sum"]
@@ -185,10 +188,10 @@ def test_no_interval_without_the_moments_for_it(local):
     upper, lower = plot_effect(effect, "x0")
     assert dashed(upper) == []
     assert upper.get_legend_handles_labels()[1] == [
-        plots.CURVE,
-        plots.BAND,
+        plots_marks.CURVE,
+        plots_marks.BAND,
     ]
-    assert lower.get_legend_handles_labels()[1] == [plots.BIN, plots.BIN_SPREAD]
+    assert lower.get_legend_handles_labels()[1] == [plots_marks.BIN, plots_marks.BIN_SPREAD]
     assert [dashed(panel) for panel in plot_effects(effect)] == [[]] * 4
 
 
@@ -212,7 +215,7 @@ def test_interval_names_its_target(local, centering, target):
 def test_bins_span_their_edges_at_their_effect(effect):
     _, lower = plot_effect(effect, "x0")
     row = effect.sel(feature="x0")
-    segments = np.array(labelled(lower, plots.BIN).get_segments())
+    segments = np.array(labelled(lower, plots_marks.BIN).get_segments())
     np.testing.assert_array_equal(segments[:, 0, 0], row["bin_left"])
     np.testing.assert_array_equal(segments[:, 1, 0], row["bin_right"])
     np.testing.assert_array_equal(segments[:, :, 1], np.repeat(row["effect"].values[:, None], 2, 1))
@@ -280,12 +283,12 @@ def test_violins_stand_in_the_middle_of_their_bins(local, effect):
         low, high = vertices[:, 0].min(), vertices[:, 0].max()
         assert left < low < high < right
         assert (low + high) / 2 == pytest.approx((left + right) / 2)
-        assert high - low == pytest.approx(plots.VIOLIN_WIDTH * (right - left))
+        assert high - low == pytest.approx(violins.VIOLIN_WIDTH * (right - left))
 
 
 def density_of(ax):
     """Half width of the first violin over its maximum, and where."""
-    vertices = outlines(ax)[0][: 2 * plots.VIOLIN_POINTS]
+    vertices = outlines(ax)[0][: 2 * violins.VIOLIN_POINTS]
     side, other = np.split(vertices, 2)
     half = (other[::-1, 0] - side[:, 0]) / 2
     return side[:, 1], half / half.max()
@@ -375,7 +378,7 @@ def test_bin_without_spread_is_a_line():
         and collection.get_gid() is None
         and len(collection.get_segments()) == 1
     ]
-    middle, half = 0.25, plots.VIOLIN_WIDTH * 0.25
+    middle, half = 0.25, violins.VIOLIN_WIDTH * 0.25
     np.testing.assert_allclose(lines, [[[middle - half, 3], [middle + half, 3]]])
 
 
@@ -384,7 +387,7 @@ def test_rounding_is_no_spread(table):
     local = rs.local_effects(lambda t: 3 * t["x1"] + t["x0"] ** 2, table, features=["x1"])
     assert np.ptp(local["local_effect"].values) > 0
     _, lower = plot_effect(rs.rhale(local), "x1", local)
-    assert plots.VIOLIN not in lower.get_legend_handles_labels()[1]
+    assert plots_marks.VIOLIN not in lower.get_legend_handles_labels()[1]
 
 
 def test_rounding_is_no_effect(table):
@@ -405,8 +408,10 @@ def test_rug_has_a_tick_at_every_row():
     ticks = rug(lower)
     # Positions are rounded to a grid finer than print shows.
     drawn = [segment[0, 0] for segment in ticks.get_segments()]
-    np.testing.assert_allclose(drawn, x, atol=0.5 / plots.RUG_POSITIONS)
-    assert {tuple(segment[:, 1]) for segment in ticks.get_segments()} == {(0, plots.RUG_HEIGHT)}
+    np.testing.assert_allclose(drawn, x, atol=0.5 / plots_rows.RUG_POSITIONS)
+    assert {tuple(segment[:, 1]) for segment in ticks.get_segments()} == {
+        (0, plots_rows.RUG_HEIGHT)
+    }
 
 
 def test_rug_is_darkest_where_most_rows_are():
@@ -426,7 +431,7 @@ def test_rug_of_many_rows_is_a_strip_over_every_one(rng):
     cells = np.array([path.vertices[[0, 1], 0] for path in strip.get_paths()])
     covered = (x[:, None] >= cells[:, 0] - 1e-9) & (x[:, None] <= cells[:, 1] + 1e-9)
     assert covered.any(axis=1).all()
-    counts = np.histogram(x, plots.RUG_CELLS)[0]
+    counts = np.histogram(x, plots_rows.RUG_CELLS)[0]
     assert len(cells) == np.count_nonzero(counts)
     assert np.argmin(strip.get_facecolor()[:, 0]) == np.argmax(counts[counts > 0])
 
@@ -441,7 +446,7 @@ def test_rug_stands_below_the_violins(local, effect):
     _, lower = plot_effect(effect, "x0", local)
     lowest = min(vertices[:, 1].min() for vertices in outlines(lower))
     bottom, top = lower.get_ylim()
-    assert (lowest - bottom) / (top - bottom) > plots.RUG_HEIGHT
+    assert (lowest - bottom) / (top - bottom) > plots_rows.RUG_HEIGHT
 
 
 def test_long_tails_leave_the_bins_to_be_seen_and_are_told_of(rng):
@@ -524,12 +529,12 @@ def test_names_are_text_and_no_formulas():
 
 def test_shapes_tell_average_heterogeneity_and_uncertainty_apart_in_greyscale(local, effect):
     upper, lower = plot_effect(effect, "x0", local)
-    assert labelled(upper, plots.CURVE).get_linestyle() == "-"
+    assert labelled(upper, plots_marks.CURVE).get_linestyle() == "-"
     assert len(dashed(upper)) == 2
     fill = labelled(upper, "± heterogeneity").get_facecolor()[0]
     grey = np.array([0.299, 0.587, 0.114])
     assert grey @ fill[:3] > 0.7  # light
-    for line in (*dashed(upper), labelled(upper, plots.CURVE)):
+    for line in (*dashed(upper), labelled(upper, plots_marks.CURVE)):
         assert grey @ to_rgb(line.get_color()) < 0.5  # dark on it
     thin, thick = labelled(lower, "± heterogeneity"), labelled(lower, "95 %")
     assert len(thin.lines[1]) == 2  # caps
@@ -569,7 +574,7 @@ def test_features_side_by_side_share_a_legend(local, effect):
     plot_effect(effect, "x1", local, ax=axes[:, 1])
     labels = legend_of(figure)
     assert len(labels) == 7
-    assert labels[-1] == plots.VIOLIN
+    assert labels[-1] == plots_marks.VIOLIN
 
 
 def test_legend_keeps_what_a_user_drew_in_our_panels(effect):
@@ -646,7 +651,7 @@ def test_feature_by_number(effect):
 def test_constant_feature_says_so(local, effect):
     axes = plot_effect(effect, "flat", local)
     for ax in axes:
-        assert [text.get_text() for text in ax.texts] == [plots.CONSTANT]
+        assert [text.get_text() for text in ax.texts] == [plots_marks.CONSTANT]
         assert not ax.lines
         assert not ax.collections
     assert not axes[0].figure.legends
@@ -658,9 +663,9 @@ def test_empty_bin_leaves_a_gap():
     local, effect = given(x, [1.0, 2, 3, 4, 5, 6], [0, 0.25, 0.5, 1], centering="start")
     upper, lower = plot_effect(effect, 0, local)
     np.testing.assert_array_equal(
-        np.isnan(labelled(upper, plots.CURVE).get_ydata()), [False, False, True, True]
+        np.isnan(labelled(upper, plots_marks.CURVE).get_ydata()), [False, False, True, True]
     )
-    drawn = labelled(lower, plots.BIN).get_segments()
+    drawn = labelled(lower, plots_marks.BIN).get_segments()
     assert [segment[:, 0].tolist() for segment in drawn] == [[0, 0.25], [0.5, 1]]
     assert len(outlines(lower)) == 2
     upper.figure.draw_without_rendering()
@@ -669,7 +674,7 @@ def test_empty_bin_leaves_a_gap():
 def test_bin_of_one_row_has_an_effect_and_no_bars():
     local, effect = given([0.0, 0.6, 0.8, 1.0], [1.0, 2, 3, 4], [0, 0.5, 1])
     _, lower = plot_effect(effect, 0, local)
-    assert len(labelled(lower, plots.BIN).get_segments()) == 2
+    assert len(labelled(lower, plots_marks.BIN).get_segments()) == 2
     for label in ("± heterogeneity", "95 %"):
         assert bars(labelled(lower, label))[0].tolist() == [0.75]
     lower.figure.draw_without_rendering()
@@ -696,21 +701,21 @@ def test_scale_and_offset_change_only_the_axes(rng, factor):
 def test_bins_are_drawn_with_their_rows(local, effect):
     (panel,) = plot_bins(effect, local, "x0")
     row, rows = effect.sel(feature="x0"), local.sel(feature="x0")
-    points = labelled(panel, plots.POINTS)
+    points = labelled(panel, plots_marks.POINTS)
     np.testing.assert_array_equal(
         points.get_offsets(), np.column_stack([rows["x"], rows["local_effect"]])
     )
     assert len(set(points.get_sizes())) == 1
-    lines = np.array(labelled(panel, plots.EDGES).get_segments())
+    lines = np.array(labelled(panel, plots_marks.EDGES).get_segments())
     np.testing.assert_array_equal(
         lines[:, :, 0], np.repeat(row["edge_value"].values[:, None], 2, 1)
     )
     np.testing.assert_array_equal(lines[:, :, 1], [[0, 1]] * 7)  # of the panel's height
-    pieces = np.array(labelled(panel, plots.BIN).get_segments())
+    pieces = np.array(labelled(panel, plots_marks.BIN).get_segments())
     np.testing.assert_array_equal(pieces[:, 0, 0], row["bin_left"])
     np.testing.assert_array_equal(pieces[:, 1, 0], row["bin_right"])
     np.testing.assert_array_equal(pieces[:, :, 1], np.repeat(row["effect"].values[:, None], 2, 1))
-    band = [path.vertices[:4] for path in labelled(panel, plots.BIN_SPREAD).get_paths()]
+    band = [path.vertices[:4] for path in labelled(panel, plots_marks.BIN_SPREAD).get_paths()]
     low, high = row["effect"] - row["heterogeneity"], row["effect"] + row["heterogeneity"]
     for corners, *box in zip(band, row["bin_left"], row["bin_right"], low, high, strict=True):
         a, b, bottom, top = (float(side) for side in box)
@@ -730,7 +735,7 @@ def test_labels_of_bins_carry_names_and_units(local, effect):
     assert panel.get_xlabel() == "x0 [mg]"
     assert panel.get_ylabel() == "d pressure / d x0 [mmHg per mg]"
     assert legend_of(panel.figure) == [
-        plots.BIN, plots.BIN_SPREAD, plots.POINTS, plots.EDGES
+        plots_marks.BIN, plots_marks.BIN_SPREAD, plots_marks.POINTS, plots_marks.EDGES
     ]  # fmt: skip
     none = ("feature", np.full(4, ""))
     bare = effect.assign_coords(feature_units=none).assign_attrs(output_units="")
@@ -744,7 +749,7 @@ def test_points_are_as_large_as_their_weight(rng, kind):
     inside = x[weight > 0]
     local, effect = given(x, g, [inside.min(), 0.5, inside.max()], weight=weight, kind=kind)
     (panel,) = plot_bins(effect, local, 0)
-    points = labelled(panel, plots.WEIGHED)
+    points = labelled(panel, plots_marks.WEIGHED)
     np.testing.assert_array_equal(points.get_offsets()[:, 0], inside)
     sizes = points.get_sizes()
     np.testing.assert_allclose(sizes / sizes.max(), weight[weight > 0] / 4, rtol=1e-12)
@@ -754,25 +759,25 @@ def test_the_largest_point_has_a_largest_size(rng):
     x = rng.uniform(0, 1, 500)
     weight = np.where(np.arange(500) == 7, 1e6, 1.0)
     local, effect = given(x, x, [x.min(), x.max()], weight=weight)
-    points = labelled(plot_bins(effect, local, 0)[0], plots.WEIGHED)
-    assert points.get_sizes().max() == pytest.approx(plots.LARGEST_POINT)
+    points = labelled(plot_bins(effect, local, 0)[0], plots_marks.WEIGHED)
+    assert points.get_sizes().max() == pytest.approx(plots_rows.LARGEST_POINT)
 
 
 def cells_of(panel):
     """Middles and greys of the hexagons of a density."""
-    cells = labelled(panel, plots.DENSITY)
+    cells = labelled(panel, plots_marks.DENSITY)
     return np.asarray(cells.get_offsets()), cells.get_facecolor()[:, 0]
 
 
 def test_many_rows_are_a_density_over_every_one(rng):
-    n = plots.POINTS_DRAWN + 1
+    n = plots_marks.POINTS_DRAWN + 1
     x = np.concatenate([rng.uniform(0, 1, n - 1), [2.0]])
     g = np.concatenate([rng.normal(0, 0.3, n - 1), [1.0]])
     local, effect = given(x, g, [x.min(), 1, 2])
     (panel,) = plot_bins(effect, local, 0)
-    assert plots.POINTS not in panel.get_legend_handles_labels()[1]
+    assert plots_marks.POINTS not in panel.get_legend_handles_labels()[1]
     middles, _ = cells_of(panel)
-    across = np.ptp(x) / plots.DENSITY_CELLS
+    across = np.ptp(x) / plots_rows.DENSITY_CELLS
     steps = np.unique(np.round(np.diff(np.unique(middles[:, 1])), 9))
     distance = np.abs(x[:, None] - middles[:, 0]) / across
     height = np.abs(g[:, None] - middles[:, 1]) / (2 * steps.min())
@@ -782,12 +787,12 @@ def test_many_rows_are_a_density_over_every_one(rng):
     assert panel.get_ylim()[0] < g.min() < g.max() < panel.get_ylim()[1]
     panel.figure.draw_without_rendering()
     (same,) = plot_bins(effect, local.isel(obs=slice(n - 1)), 0)
-    assert len(labelled(same, plots.POINTS).get_offsets()) == n - 1
+    assert len(labelled(same, plots_marks.POINTS).get_offsets()) == n - 1
 
 
 @pytest.mark.parametrize("offset", [0.0, 1.7e9])
 def test_density_is_darkest_where_most_weight_is(rng, offset):
-    n = plots.POINTS_DRAWN + 200
+    n = plots_marks.POINTS_DRAWN + 200
     x = np.concatenate([rng.uniform(0, 100, n - 100), np.full(100, 25.0)]) + offset
     g = rng.normal(0, 1, n)
     g[-100:] = 3
@@ -818,10 +823,10 @@ def test_the_loss_of_every_number_of_bins_is_drawn(local):
     loss = panels[1]
     allowed = np.isfinite(row["bin_loss"].values)
     assert 0 < allowed.sum() < 40
-    line = labelled(loss, plots.LOSS)
+    line = labelled(loss, plots_marks.LOSS)
     np.testing.assert_array_equal(line.get_xdata(), row["n_bins_tried"][allowed])
     np.testing.assert_array_equal(line.get_ydata(), row["bin_loss"][allowed])
-    mark = labelled(loss, plots.CHOSEN)
+    mark = labelled(loss, plots_marks.CHOSEN)
     chosen = int(row["n_bins"])
     assert mark.get_label() == f"chosen: {chosen}"
     assert mark.get_xdata() == [chosen]
@@ -831,7 +836,7 @@ def test_the_loss_of_every_number_of_bins_is_drawn(local):
     assert note.get_text() == f"{40 - allowed.sum()} of 40 numbers of bins leave too few rows"
     assert loss.get_xlabel() == "number of bins"
     assert loss.get_ylabel() == "loss [mmHg]"
-    assert len(labelled(panels[0], plots.EDGES).get_segments()) == chosen + 1
+    assert len(labelled(panels[0], plots_marks.EDGES).get_segments()) == chosen + 1
 
 
 @pytest.mark.parametrize("max_bins", [1, 3])
@@ -840,14 +845,14 @@ def test_few_numbers_of_bins_to_choose_from(local, max_bins):
     panels = plot_bins(effect, local, "x0")
     panels[0].figure.draw_without_rendering()
     assert not panels[1].texts
-    assert len(labelled(panels[1], plots.LOSS).get_xdata()) == max_bins
+    assert len(labelled(panels[1], plots_marks.LOSS).get_xdata()) == max_bins
     shown = [text.get_text() for text in panels[1].get_xticklabels()]
     assert "1" in shown
 
 
 def test_honest_bins_are_drawn_with_the_rows_of_the_estimate(local):
     effect = rs.rhale(local, bins=rs.EqualWidthBins(3), honest=True, rng=1, weighting="rows")
-    points = labelled(plot_bins(effect, local, "x0")[0], plots.POINTS).get_offsets()
+    points = labelled(plot_bins(effect, local, "x0")[0], plots_marks.POINTS).get_offsets()
     assert len(points) == 150
     inside = points[points[:, 0] < float(effect["bin_right"].sel(feature="x0")[0]), 1]
     assert inside.mean() == pytest.approx(float(effect["effect"].sel(feature="x0")[0]))
@@ -857,10 +862,10 @@ def test_bins_without_rows_and_of_one_row():
     x = np.array([0.0, 0.1, 0.2, 0.6, 0.8, 0.9, 1.0])
     local, effect = given(x, [1.0, 2, 3, 9, 4, 5, 6], [0, 0.25, 0.5, 0.75, 1])
     (panel,) = plot_bins(effect, local, 0)
-    assert len(labelled(panel, plots.EDGES).get_segments()) == 5
-    pieces = [segment[:, 0].tolist() for segment in labelled(panel, plots.BIN).get_segments()]
+    assert len(labelled(panel, plots_marks.EDGES).get_segments()) == 5
+    pieces = [segment[:, 0].tolist() for segment in labelled(panel, plots_marks.BIN).get_segments()]
     assert pieces == [[0, 0.25], [0.5, 0.75], [0.75, 1]]
-    assert len(labelled(panel, plots.BIN_SPREAD).get_paths()) == 2
+    assert len(labelled(panel, plots_marks.BIN_SPREAD).get_paths()) == 2
     panel.figure.draw_without_rendering()
 
 
@@ -876,7 +881,7 @@ def test_rounding_is_no_scatter(table):
 def test_a_constant_feature_has_no_bins_to_draw(local, rule):
     panels = plot_bins(rs.rhale(local, bins=rule), local, "flat")
     for panel in panels:
-        assert [text.get_text() for text in panel.texts] == [plots.CONSTANT]
+        assert [text.get_text() for text in panel.texts] == [plots_marks.CONSTANT]
         assert not panel.lines
         assert not panel.collections
     assert panels[0].get_xlabel() == "flat [km]"
@@ -1020,7 +1025,7 @@ def test_all_features_are_drawn_in_order(effect):
     assert [panel.get_title() for panel in panels] == ["x0", "x1", "x2", "flat"]
     for panel, name in zip(panels[:3], ["x0", "x1", "x2"], strict=True):
         row = effect.sel(feature=name)
-        line = labelled(panel, plots.CURVE)
+        line = labelled(panel, plots_marks.CURVE)
         np.testing.assert_array_equal(line.get_xdata(), row["edge_value"])
         np.testing.assert_array_equal(line.get_ydata(), row["curve"])
         assert len(dashed(panel)) == 2
@@ -1032,7 +1037,7 @@ def test_features_of_different_numbers_of_bins(local):
     effect = rs.rhale(local, bins=rs.OptimalBins(), weighting="rows")
     assert len(set(effect["n_bins"].values)) > 2
     for panel, n_bins in zip(plot_effects(effect)[:3], effect["n_bins"].values, strict=False):
-        assert len(labelled(panel, plots.CURVE).get_xdata()) == n_bins + 1
+        assert len(labelled(panel, plots_marks.CURVE).get_xdata()) == n_bins + 1
 
 
 def test_chosen_features(effect):
@@ -1071,7 +1076,7 @@ def test_unused_panels_are_removed_and_columns_kept(effect):
 
 def test_constant_feature_gets_the_text(effect):
     *others, flat = plot_effects(effect)
-    assert [text.get_text() for text in flat.texts] == [plots.CONSTANT]
+    assert [text.get_text() for text in flat.texts] == [plots_marks.CONSTANT]
     assert not flat.lines
     assert all(not panel.texts for panel in others)
     (alone,) = plot_effects(effect, "flat")
@@ -1081,7 +1086,7 @@ def test_constant_feature_gets_the_text(effect):
 @pytest.mark.parametrize("n_columns", [1, 2, 3])
 def test_one_legend_for_all_features(effect, n_columns):
     labels = legend_of(plot_effects(effect, n_columns=n_columns)[0].figure)
-    assert labels[:2] == [plots.CURVE, plots.BAND]
+    assert labels[:2] == [plots_marks.CURVE, plots_marks.BAND]
     assert len(labels) == 3
 
 
@@ -1122,41 +1127,43 @@ class TestLinearBins:
 
     def test_curve_is_a_parabola_with_its_band_and_interval(self, effect, row):
         for upper in (plot_effect(effect, 0)[0], plot_effects(effect)[0]):
-            line = labelled(upper, plots.CURVE)
+            line = labelled(upper, plots_marks.CURVE)
             x, curve = line.get_data()
             np.testing.assert_array_equal(curve, rs.predict(effect, x, 0))
             edge = row["edge_value"].values
             assert set(edge) <= set(x)
             # Nothing is added where the bin is constant.
             assert ((x > edge[1]) & (x < edge[2])).sum() == 0
-            assert ((x > edge[0]) & (x < edge[1])).sum() == plots.PARABOLA_PIECES - 1
+            assert ((x > edge[0]) & (x < edge[1])).sum() == plots_curve.PARABOLA_PIECES - 1
             at_edges = np.diff(rs.confint(effect)["curve_ci"][0])[:, 0] / 2
             half = np.interp(x, edge, at_edges[: len(edge)])
             drawn = [line.get_ydata() for line in dashed(upper)]
             np.testing.assert_allclose(drawn, [curve - half, curve + half], rtol=1e-12, atol=1e-12)
             spread = np.interp(x, edge, row["curve_std_sum"])
-            (path,) = labelled(upper, plots.BAND).get_paths()
+            (path,) = labelled(upper, plots_marks.BAND).get_paths()
             vertices = {tuple(vertex) for vertex in path.vertices}
             for bound in (curve - spread, curve + spread):
                 assert set(zip(x, bound, strict=True)) <= vertices
 
     def test_pieces_slope_from_edge_to_edge_with_bars_in_the_middle(self, effect, row):
         _, lower = plot_effect(effect, 0)
-        segments = np.array(labelled(lower, plots.BIN).get_segments())
+        segments = np.array(labelled(lower, plots_marks.BIN).get_segments())
         np.testing.assert_array_equal(
             segments[:, :, 0], np.column_stack([row["bin_left"], row["bin_right"]])
         )
         np.testing.assert_allclose(segments[:, :, 1], self.ends(row), rtol=1e-12)
-        at, spread = bars(labelled(lower, plots.BIN_SPREAD))
+        at, spread = bars(labelled(lower, plots_marks.BIN_SPREAD))
         np.testing.assert_array_equal(at, (row["bin_left"] + row["bin_right"]) / 2)
         np.testing.assert_allclose(spread.mean(axis=1), row["effect"], rtol=1e-12)
 
     def test_pieces_among_their_rows_have_a_sloped_band(self, local, effect, row):
         (panel,) = plot_bins(effect, local, 0)
-        segments = np.array(labelled(panel, plots.BIN).get_segments())
+        segments = np.array(labelled(panel, plots_marks.BIN).get_segments())
         np.testing.assert_allclose(segments[:, :, 1], self.ends(row), rtol=1e-12)
         spread = row["heterogeneity"].values
-        corners = [path.vertices[:4] for path in labelled(panel, plots.BIN_SPREAD).get_paths()]
+        corners = [
+            path.vertices[:4] for path in labelled(panel, plots_marks.BIN_SPREAD).get_paths()
+        ]
         for k, box in enumerate(corners):
             np.testing.assert_array_equal(box[[0, 1]][:, 0], segments[k, :, 0])
             np.testing.assert_allclose(box[[0, 1]][:, 1], segments[k, :, 1] - spread[k])
@@ -1172,7 +1179,7 @@ class TestLinearBins:
         unsheared = linear[:, 1] - slope * (linear[:, 0] - middle)
         assert unsheared.min() == pytest.approx(level.min())
         assert unsheared.max() == pytest.approx(level.max())
-        assert np.ptp(linear[:, 0]) == pytest.approx(plots.VIOLIN_WIDTH * (right - left))
+        assert np.ptp(linear[:, 0]) == pytest.approx(violins.VIOLIN_WIDTH * (right - left))
         assert constant[:, 1].min() == g[x >= right].min()
         assert constant[:, 1].max() == g[x >= right].max()
 
@@ -1190,7 +1197,7 @@ class TestLinearBins:
             row = rs.schema.one_feature(effect, feature)
             bottom, top = lower.get_ylim()
             assert bottom < self.ends(row).min() < self.ends(row).max() < top
-            drawn = labelled(upper, plots.CURVE).get_ydata()
+            drawn = labelled(upper, plots_marks.CURVE).get_ydata()
             assert upper.get_ylim()[0] < drawn.min() < drawn.max() < upper.get_ylim()[1]
 
     def test_slopes_of_zero_draw_what_constant_bins_draw(self, local):
@@ -1207,12 +1214,12 @@ class TestLinearBins:
 
     def test_a_rule_without_losses_has_one_panel(self, local, effect):
         (panel,) = plot_bins(effect, local, 1)
-        assert len(labelled(panel, plots.EDGES).get_segments()) == 2
+        assert len(labelled(panel, plots_marks.EDGES).get_segments()) == 2
         panel.figure.draw_without_rendering()
 
     def test_bias_of_linear_bins_is_about_the_line(self, local, effect):
         check = rs.check_unbiased(local, effect, rng=0)
-        ax = plots.plot_bias(check, 1)
+        ax = plot_bias(check, 1)
         (total,) = labelled(ax, "their sum").get_segments()
         assert total[0, 1] == pytest.approx(float(effect["heterogeneity"][1, 0]) ** 2)
         assert total[0, 1] < 0.1 * local["local_effect"].values[:, 1].var()
@@ -1226,7 +1233,7 @@ class TestBias:
         return rs.check_unbiased(local, effect, rng=0)
 
     def test_bars_are_the_parts_of_the_variance(self, check):
-        ax = plots.plot_bias(check, "x0")
+        ax = plot_bias(check, "x0")
         row = check.sel(feature="x0")
         within = row["heterogeneity_within"].values ** 2
         filled, hatched = labelled(ax, "heterogeneity within"), labelled(ax, "bin error")
@@ -1241,7 +1248,7 @@ class TestBias:
         assert ax.get_xlabel() == "x0 [mg]"
 
     def test_whiskers_are_the_standard_error(self, check):
-        ax = plots.plot_bias(check, 0)
+        ax = plot_bias(check, 0)
         row = check.isel(feature=0)
         _, _, (bars,) = labelled(ax, "± its standard error")
         for k, segment in enumerate(bars.get_segments()):
@@ -1254,7 +1261,7 @@ class TestBias:
         changed = check.copy(deep=True)
         phrases = ["fine", *marks, "fine", "biased upwards"]
         changed["verdict"][0] = phrases
-        ax = plots.plot_bias(changed, "x0")
+        ax = plot_bias(changed, "x0")
         middle = (changed["bin_left"] + changed["bin_right"]).values[0] / 2
         drawn = {round(text.xy[0], 9): text.get_text() for text in ax.texts}
         expected = {
@@ -1267,23 +1274,23 @@ class TestBias:
     def test_negative_bin_error_lies_inside_the_bar(self, check):
         changed = check.copy(deep=True)
         changed["sigma2_star"][0, 2] = changed["heterogeneity_within"][0, 2] ** 2 - 0.1
-        ax = plots.plot_bias(changed, "x0")
+        ax = plot_bias(changed, "x0")
         assert labelled(ax, "bin error")[2].get_height() == 0
 
     def test_own_axes_and_constant_feature(self, check):
         _, ax = plt.subplots()
-        assert plots.plot_bias(check, "flat", ax) is ax
+        assert plot_bias(check, "flat", ax) is ax
         assert "constant feature" in ax.texts[0].get_text()
 
     def test_bad_input(self, check, effect):
         with pytest.raises(ValueError, match="this one has no verdict"):
-            plots.plot_bias(effect, "x0")
+            plot_bias(effect, "x0")
         with pytest.raises(KeyError, match="got 'x9'"):
-            plots.plot_bias(check, "x9")
+            plot_bias(check, "x9")
         with pytest.raises(TypeError, match="got str"):
-            plots.plot_bias(check, "x0", "axes")
+            plot_bias(check, "x0", "axes")
         with pytest.raises(TypeError, match="check must be the Dataset .* got int"):
-            plots.plot_bias(3, "x0")
+            plot_bias(3, "x0")
 
     def test_honest_effects_show_the_rows_of_the_estimate(self, local):
         honest = rs.rhale(local.sel(feature=["x0"]), bins=rs.EqualWidthBins(3), honest=True, rng=0)
@@ -1303,12 +1310,14 @@ class TestBias:
 
 def thin(ax):
     """Both ends of a simultaneous band, (end, x)."""
-    width = labelled(ax, f"{ax_level(ax, plots.CURVE_BAND)} {plots.CURVE_BAND}").get_linewidth()
+    width = labelled(
+        ax, f"{ax_level(ax, plots_marks.CURVE_BAND)} {plots_marks.CURVE_BAND}"
+    ).get_linewidth()
     return np.array(
         [
             line.get_ydata()
             for line in ax.lines
-            if line.get_color() == plots.UNCERTAINTY
+            if line.get_color() == canvas.UNCERTAINTY
             and line.get_linestyle() == "-"
             and line.get_linewidth() == width
         ]
@@ -1367,9 +1376,9 @@ class TestIntervalsAndBands:
     def test_three_marks_differ_without_colour(self, known):
         panel = plot_effect(known, "x0")[0]
         assert len(dashed(panel)) == len(thin(panel)) == 2
-        assert len(labelled(panel, plots.BAND).get_paths()) == 1
+        assert len(labelled(panel, plots_marks.BAND).get_paths()) == 1
         band = labelled(panel, "90 % band")
-        assert band.get_linewidth() <= 0.5 * labelled(panel, plots.CURVE).get_linewidth()
+        assert band.get_linewidth() <= 0.5 * labelled(panel, plots_marks.CURVE).get_linewidth()
 
     def test_intervals_that_do_not_hold_the_estimate(self, known):
         """As bootstrap intervals may: nothing is reflected, nothing raised."""
@@ -1400,7 +1409,7 @@ class TestIntervalsAndBands:
         row = rs.schema.one_feature(known, 0)
         assert (row["slope"].values != 0).all()
         panel = plot_effect(known, 0)[0]
-        at, curve = labelled(panel, plots.CURVE).get_data()
+        at, curve = labelled(panel, plots_marks.CURVE).get_data()
         for name, drawn in (
             ("curve_ci", [line.get_ydata() for line in dashed(panel)]),
             ("curve_band", thin(panel)),
@@ -1446,7 +1455,7 @@ class TestForest:
 
     @staticmethod
     def points(ax):
-        line = labelled(ax, plots.ESTIMATE)
+        line = labelled(ax, plots_marks.ESTIMATE)
         return np.column_stack(line.get_data())
 
     @staticmethod
@@ -1454,7 +1463,7 @@ class TestForest:
         (collection,) = next(
             handle
             for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
-            if plots.EACH in label
+            if plots_marks.EACH in label
         ).lines[2]
         return np.array([segment[:, 0] for segment in collection.get_segments() if len(segment)])
 
@@ -1510,13 +1519,13 @@ class TestForest:
         order = self.order(draws.median("replicate"))
         expected = draws.sel(feature=order).quantile([0.1, 0.9], "replicate").T
         np.testing.assert_allclose(self.spans(panel), expected, rtol=1e-12)
-        middle = labelled(panel, plots.REPLICATES).get_xdata()
+        middle = labelled(panel, plots_marks.REPLICATES).get_xdata()
         np.testing.assert_allclose(middle[:3], draws.sel(feature=order).median("replicate"))
-        marks = np.column_stack(labelled(panel, plots.CHAIN).get_data()).reshape(4, 4, 2)
+        marks = np.column_stack(labelled(panel, plots_marks.CHAIN).get_data()).reshape(4, 4, 2)
         chains = boot["importance"].sel(feature=order).median("draw").T
         np.testing.assert_allclose(marks[:3, :, 0], chains)
         assert np.isnan(marks[3, :, 0]).all()
-        assert plots.CHAIN not in legend_of(plot_forest(boot.isel(chain=[0]), "aled").figure)
+        assert plots_marks.CHAIN not in legend_of(plot_forest(boot.isel(chain=[0]), "aled").figure)
 
     def test_units_are_those_of_the_numbers(self, effect, boot):
         panel = plot_forest(boot, "heterogeneity_output")
@@ -1588,15 +1597,15 @@ class TestEdges:
         n_bins, frequency = rebinned["n_bins"].copy(), rebinned["edge_frequency"].copy()
         n_bins[...], frequency[...] = 1.0, 0.0
         edges, number = plot_edges(rebinned.assign(n_bins=n_bins, edge_frequency=frequency), 0)
-        assert [text.get_text() for text in edges.texts] == [plots.ONE_BIN]
+        assert [text.get_text() for text in edges.texts] == [plots_marks.ONE_BIN]
         assert [bar.get_height() for bar in number.patches] == [1.0]
-        assert edges.get_ylim()[1] >= plots.EDGE_SHARE
+        assert edges.get_ylim()[1] >= plots_limits.EDGE_SHARE
 
     def test_constant_feature_and_given_axes(self, rebinned):
         _, pair = plt.subplots(1, 2)
         assert list(plot_edges(rebinned, "flat", pair)) == list(pair)
         for panel in pair:
-            assert [text.get_text() for text in panel.texts] == [plots.CONSTANT]
+            assert [text.get_text() for text in panel.texts] == [plots_marks.CONSTANT]
             assert not panel.patches
 
     def test_fixed_bins_have_no_edges_to_show(self, boot, rebinned):
@@ -1626,7 +1635,7 @@ class TestCompare:
         panel = plot_compare(comparison, "x0")
         row = comparison.sel(feature="x0")
         row = row.isel(grid=row["grid_value"].notnull().values)
-        line = labelled(panel, plots.DIFFERENCE)
+        line = labelled(panel, plots_marks.DIFFERENCE)
         np.testing.assert_array_equal(line.get_xdata(), row["grid_value"])
         np.testing.assert_array_equal(line.get_ydata(), row["difference"])
         drawn = [end.get_ydata() for end in dashed(panel)]
@@ -1661,7 +1670,7 @@ class TestCompare:
         """A constant one."""
         _, ax = plt.subplots()
         assert plot_compare(comparison, "flat", ax) is ax
-        assert [text.get_text() for text in ax.texts] == [plots.NO_RANGE]
+        assert [text.get_text() for text in ax.texts] == [plots_marks.NO_RANGE]
 
     def test_something_else(self, comparison, effect):
         with pytest.raises(ValueError, match="this one has no difference, difference_ci, "):

@@ -15,8 +15,9 @@ from sklearn.inspection import partial_dependence
 from sklearn.linear_model import LogisticRegression
 
 import rhale_stats as rs
-from rhale_stats import models, profile_inference
 from rhale_stats.arrays import profiles as kernel
+from rhale_stats.models import differences
+from rhale_stats.profiles import inference
 
 
 @pytest.fixture(scope="module")
@@ -131,14 +132,14 @@ def test_blocks_of_rows_are_one_table(monkeypatch, kind, centering):
 
     whole = rs.pdp(model, X, **more)
     curves = rs.ice(model, X, **{**more, "centering": "none"})
-    monkeypatch.setattr(models, "BATCH_ROWS", 15)
+    monkeypatch.setattr(differences, "BATCH_ROWS", 15)
     found = rs.pdp(model, X, **more)
     for name in found.data_vars:
         np.testing.assert_allclose(found[name], whole[name], rtol=1e-8, atol=1e-10, err_msg=name)
     again = rs.ice(model, X, **{**more, "centering": "none"})
     np.testing.assert_array_equal(again["ice"], curves["ice"])
     # The covariance is that of the influences of the rows, which replicates know, multiplied out.
-    rows = profile_inference.curves_of(curves, "a")
+    rows = inference.curves_of(curves, "a")
     own = kernel.influences(rows.curves, rows.grid, rows.at, rows.weight, centering)
     error = kernel.sample(own, rows.weight, frequency=kind == "frequency")
     np.testing.assert_allclose(

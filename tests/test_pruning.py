@@ -10,11 +10,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats.effects import columns
-from rhale_stats.pruning import held_out_loss, weakest_links
-from rhale_stats.region_search import Grown, Settings, Tree, Verdict, problem_of
-from rhale_stats.schema import ROWS
-from rhale_stats.splits import conditioning_columns
+from rhale_stats.local.rows import columns
+from rhale_stats.regional.columns import conditioning_columns
+from rhale_stats.regional.losses import problem_of
+from rhale_stats.regional.pruning import held_out_loss, weakest_links
+from rhale_stats.regional.search import Grown, Settings, Tree, Verdict
+from rhale_stats.schema.dimensions import ROWS
 
 
 def node(parent, weight, loss):

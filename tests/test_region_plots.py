@@ -13,9 +13,11 @@ from matplotlib.colors import to_rgb
 from matplotlib.offsetbox import AnnotationBbox, TextArea
 
 import rhale_stats as rs
-from rhale_stats import plots, region_plots
-from rhale_stats.plots import HETEROGENEITY_FILL
-from rhale_stats.region_plots import plot_interactions, plot_regions, plot_tree
+from rhale_stats.plots import marks, regions
+from rhale_stats.plots.canvas import HETEROGENEITY_FILL
+from rhale_stats.plots.interactions import plot_interactions
+from rhale_stats.plots.regions import plot_regions
+from rhale_stats.plots.tree import plot_tree
 
 WHITE = (1.0, 1.0, 1.0)
 
@@ -107,10 +109,10 @@ class TestRegions:
             row = effect.isel(region=number).sel(feature="x1").isel(edge=slice(0, None))
             edges = row["edge_value"].values
             known = np.isfinite(edges)
-            line = labelled(panel, plots.CURVE)
+            line = labelled(panel, marks.CURVE)
             np.testing.assert_array_equal(line.get_xdata(), edges[known])
             np.testing.assert_array_equal(line.get_ydata(), row["curve"].values[known])
-            (path,) = labelled(panel, plots.BAND).get_paths()
+            (path,) = labelled(panel, marks.BAND).get_paths()
             upper = (row["curve"] + row["curve_std_sum"]).values[known]
             drawn = {tuple(vertex) for vertex in path.vertices}
             assert set(zip(edges[known], upper, strict=True)) <= drawn
@@ -139,7 +141,7 @@ class TestRegions:
         assert len(panels) == 4
         assert panels[0].get_title() == f"all rows\nn = 600, loss {float(tree['loss'][0]):.4g}"
         whole = rs.rhale(local, weighting="rows").sel(feature="x1")
-        drawn = labelled(panels[0], plots.CURVE).get_ydata()
+        drawn = labelled(panels[0], marks.CURVE).get_ydata()
         np.testing.assert_array_equal(drawn, whole["curve"].values[: len(drawn)])
 
     def test_one_scale_holds_everything(self, local, tree, effect):
@@ -148,7 +150,7 @@ class TestRegions:
         assert len({panel.get_xlim() for panel in panels}) == 1
         bottom, top = panels[0].get_ylim()
         for panel in panels:
-            (path,) = labelled(panel, plots.BAND).get_paths()
+            (path,) = labelled(panel, marks.BAND).get_paths()
             assert bottom < path.vertices[:, 1].min()
             assert path.vertices[:, 1].max() < top
 
@@ -164,7 +166,7 @@ class TestRegions:
         figure = plot_regions(tree, effect)[0].figure
         assert len(figure.legends) == 1
         texts = [text.get_text() for text in figure.legends[0].get_texts()]
-        assert texts[:2] == [plots.CURVE, plots.BAND]
+        assert texts[:2] == [marks.CURVE, marks.BAND]
 
     def test_rug_of_the_rows_of_the_region(self, local, tree, effect):
         everywhere, *panels = plot_regions(tree, effect, rs.rhale(local), local)
@@ -197,7 +199,7 @@ class TestRegions:
     def test_constant_feature(self, local):
         tree = rs.regions(local, "flat")
         (panel,) = plot_regions(tree, rs.regional_rhale(local, tree), local=local)
-        assert [text.get_text() for text in panel.texts] == [plots.CONSTANT]
+        assert [text.get_text() for text in panel.texts] == [marks.CONSTANT]
         assert panel.get_title() == "all rows\nn = 600"
 
     def test_honest_tree_has_the_rows_that_judged_it(self, table, local):
@@ -277,7 +279,7 @@ class TestRegions:
         ],
     )
     def test_sides_of_a_split_are_neighbours(self, n_regions, everywhere, grid):
-        panels = region_plots._panels(n_regions, everywhere=everywhere)
+        panels = regions._panels(n_regions, everywhere=everywhere)
         spots = [panel.get_subplotspec() for panel in panels]
         assert [(spot.rowspan.start, spot.colspan.start) for spot in spots] == grid
         assert panels[0].figure.axes == panels or set(panels[0].figure.axes) == set(panels)
@@ -294,7 +296,7 @@ class TestRegions:
         ],
     )
     def test_rules_break_between_conditions(self, rule, lines):
-        assert region_plots._wrapped(rule, 24).splitlines() == lines
+        assert regions.wrapped(rule, 24).splitlines() == lines
 
     def test_names_are_not_formulas(self, local):
         money = pd.DataFrame(

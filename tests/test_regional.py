@@ -13,12 +13,15 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats import region_search, regional
 from rhale_stats.arrays.moments import cell_moments, comoments
-from rhale_stats.bins import Candidates, Column, make_lines
-from rhale_stats.effects import columns
-from rhale_stats.region_search import node_of, problem_of, split_losses
-from rhale_stats.splits import candidates_of, conditioning_columns
+from rhale_stats.bins.rule import Candidates, Column, make_lines
+from rhale_stats.local.rows import columns
+from rhale_stats.regional import losses as regional_losses
+from rhale_stats.regional import regions
+from rhale_stats.regional.columns import conditioning_columns
+from rhale_stats.regional.losses import node_of, problem_of, split_losses
+from rhale_stats.regional.search import Settings, Tree
+from rhale_stats.regional.splits import candidates_of
 from rhale_stats.studies.regions import two_groups
 
 N = 300
@@ -191,7 +194,7 @@ def test_many_exact_thresholds_come_in_blocks_of_problems(rng, monkeypatch):
     columns_ = conditioning_columns(local_of(X, jacobian), None, "x0")
     found = [candidates_of(one, "exact", 20) for one in columns_]
     expected = split_losses(problem, node, node.rows, found)
-    monkeypatch.setattr(region_search, "PROBLEMS", 64)
+    monkeypatch.setattr(regional_losses, "PROBLEMS", 64)
     for one, two in zip(expected, split_losses(problem, node, node.rows, found), strict=True):
         assert_allclose(one, two, rtol=1e-12)
 
@@ -647,7 +650,7 @@ def test_others_refused(rng):
         rs.assign(trees, X)
     broken = local.assign(x=local["x"].where(local["x"]["obs"] != 5))
     with pytest.raises(ValueError, match="got 1 NaN in 300 rows"):
-        regional.regions(broken.assign(local_effect=local["local_effect"]), "x0")
+        regions.regions(broken.assign(local_effect=local["local_effect"]), "x0")
 
 
 def test_refining_a_threshold_ends():
@@ -672,8 +675,8 @@ def test_refined_is_the_best_threshold_between_the_neighbours(rng, kind, values,
     local = local_of(X, jacobian, weights_of(kind, rng), kind)
     problem, _, node = problem_and_node(local, rs.EqualWidthBins(6), "index")
     (column,) = conditioning_columns(local, pd.DataFrame({"c": z}), "x0")
-    settings = region_search.Settings(1, 0.0, 0.0, n_thresholds, "quantile", None, 0.05, 99)
-    tree = region_search.Tree(problem, [column], settings, rng)
+    settings = Settings(1, 0.0, 0.0, n_thresholds, "quantile", None, 0.05, 99)
+    tree = Tree(problem, [column], settings, rng)
     best = tree.best(node, None)
 
     coarse = candidates_of(column, "quantile", n_thresholds, node.rows.counts)

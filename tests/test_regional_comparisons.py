@@ -12,11 +12,12 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats import models
 from rhale_stats.arrays import regions as arrays
-from rhale_stats.region_search import split_losses
-from rhale_stats.regional_comparisons import _Curves
-from rhale_stats.splits import Conditioning, candidates_of
+from rhale_stats.models import differences
+from rhale_stats.regional.columns import Conditioning
+from rhale_stats.regional.comparisons import Curves
+from rhale_stats.regional.losses import split_losses
+from rhale_stats.regional.splits import candidates_of
 
 EXAMPLE = rs.simulate.TwoRegimes()
 CORRELATED = rs.simulate.TwoRegimes(correlated=True)
@@ -93,7 +94,7 @@ def test_pdp_asks_for_every_row_at_every_point(table):
 @pytest.mark.parametrize(("batch", "calls"), [(10_000, 1), (900, 5), (400, 9), (7, 9)])
 def test_pdp_asks_in_batches(table, monkeypatch, batch, calls):
     whole = rs.regional_pdp(mixed, table, "x0", n_grid=9)
-    monkeypatch.setattr(models, "BATCH_ROWS", batch)
+    monkeypatch.setattr(differences, "BATCH_ROWS", batch)
     model = Counting(mixed)
     tree = rs.regional_pdp(model, table, "x0", n_grid=9)
     assert len(model.rows) == tree.attrs["model_calls"] == calls
@@ -192,7 +193,7 @@ def test_losses_of_all_candidates_equal_direct_recomputation(column, kind, rng):
     given = weights_of(kind, n, rng).get("weights")
     weight = None if given is None else given.astype(float)
     x = rng.uniform(size=n)
-    problem = _Curves(x, curves, weight, kind == "frequency", 0.0, 40)
+    problem = Curves(x, curves, weight, kind == "frequency", 0.0, 40)
     at = np.sort(rng.choice(n, 700, replace=False))
     node = problem.node(at, 0.0)
     if column == "nominal":

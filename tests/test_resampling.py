@@ -12,12 +12,14 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats import resampling
+from rhale_stats import parallel
+from rhale_stats.arguments import progress
 from rhale_stats.arrays import resample
-from rhale_stats.bins import describe, rule_of
-from rhale_stats.effects import is_estimation_row
-from rhale_stats.schema import one_feature
-from rhale_stats.sizes import SIZES
+from rhale_stats.bins.description import describe, rule_of
+from rhale_stats.effects.sizes import SIZES
+from rhale_stats.inference import draws
+from rhale_stats.local.rows import is_estimation_row
+from rhale_stats.schema.features import one_feature
 
 WEIGHTINGS = pytest.mark.parametrize("weighting", ["axis", "rows"])
 CENTERINGS = pytest.mark.parametrize("centering", ["mean", "start", "integral"])
@@ -203,8 +205,8 @@ def test_results_do_not_depend_on_threads_and_chunks(monkeypatch):
     expected = rs.bootstrap(local, effect, n_resamples=44, rng=2)
     rebinned = rs.bootstrap(local, again, n_resamples=8, rebin=True, rng=2)
     for threads, chunk in ((1, 1), (3, 1 << 17), (16, 1 << 28)):
-        monkeypatch.setattr(resampling, "cpus", lambda n=threads: n)
-        monkeypatch.setattr(resampling, "CHUNK_BYTES", chunk)
+        monkeypatch.setattr(parallel, "cpus", lambda n=threads: n)
+        monkeypatch.setattr(draws, "CHUNK_BYTES", chunk)
         xr.testing.assert_identical(rs.bootstrap(local, effect, n_resamples=44, rng=2), expected)
         found = rs.bootstrap(local, again, n_resamples=8, rebin=True, rng=2)
         xr.testing.assert_identical(found, rebinned)
@@ -771,7 +773,7 @@ def test_folds_leave_out_rows_without_weight():
 
 def test_folds_show_a_bar(monkeypatch, capsys):
     """reliability.md 22: a thousand folds took half a minute in silence."""
-    monkeypatch.setattr(resampling, "PROGRESS_DELAY", 0)
+    monkeypatch.setattr(progress, "PROGRESS_DELAY", 0)
     local = local_of(*table())
     rs.folds(local, bins=rs.EqualWidthBins(1), n_folds=5, rng=1)
     assert "folds" in capsys.readouterr().err

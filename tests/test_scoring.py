@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
 from rhale_stats import simulate
-from rhale_stats.scoring import SCORES
+from rhale_stats.diagnostics.scores import SCORES
 
 CENTERINGS = ["mean", "start", "integral"]
 

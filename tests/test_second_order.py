@@ -8,8 +8,8 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats import models
-from rhale_stats.second_order_inference import size
+from rhale_stats.models import differences
+from rhale_stats.surfaces.inference import size
 
 
 def product(X):
@@ -239,7 +239,7 @@ def test_model_is_asked_in_batches(X, monkeypatch):
         return product(table)
 
     whole = rs.ale2(product, X, (0, 1))
-    monkeypatch.setattr(models, "BATCH_ROWS", 1000)
+    monkeypatch.setattr(differences, "BATCH_ROWS", 1000)
     found = rs.ale2(model, X, (0, 1))
     assert max(asked) <= 1000
     assert found.attrs["n_model_rows"] == sum(asked) == 4 * len(X)
@@ -275,7 +275,7 @@ def test_labels_of_rows_are_no_positions(frame, monkeypatch):
         return table["u"] * table["v"]
 
     labelled = frame.set_index(np.linspace(0.5, 9.5, len(frame)))
-    monkeypatch.setattr(models, "BATCH_ROWS", 400)
+    monkeypatch.setattr(differences, "BATCH_ROWS", 400)
     one, other = (rs.ale2(model, table, ("u", "v")) for table in (frame, labelled))
     np.testing.assert_array_equal(one["surface"], other["surface"])
 

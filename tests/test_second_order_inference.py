@@ -8,8 +8,10 @@ import pytest
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats import second_order_inference as second_order
+from rhale_stats.arrays import resample
 from rhale_stats.arrays.second_order import edges_of
+from rhale_stats.surfaces.inference import noise_of
+from rhale_stats.surfaces.rows import Rows
 
 
 def model(X):
@@ -68,7 +70,6 @@ def test_bootstrap_agrees_with_standard_errors(rng):
 
 def test_bootstrap_is_the_estimate_of_the_drawn_rows(rng):
     """One replicate, made again by `ale2` with its weights."""
-    from rhale_stats.arrays import resample
 
     X = sample(rng, 120)
     edges = rs.GivenBins(np.linspace(-1, 1, 6))
@@ -112,7 +113,7 @@ def test_bootstrap_of_frequencies_groups_and_statistics(surface, rng):
 def test_intervals(surface):
     normal = rs.confint(surface, level=0.9)
     # code.md B20: degrees of freedom as in the band, not the normal quantile.
-    degrees = second_order.noise_of(normal, second_order.Rows.of(normal)).degrees
+    degrees = noise_of(normal, Rows.of(normal)).degrees
     expected = normal["surface"] + stats.t.ppf(0.95, degrees) * normal["surface_se"]
     assert degrees.min() < 30
     np.testing.assert_allclose(normal["surface_ci"].sel(ci_bound="upper"), expected)

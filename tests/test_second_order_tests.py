@@ -13,7 +13,7 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.arrays import second_order as kernel
-from rhale_stats.second_order_inference import size
+from rhale_stats.surfaces.inference import size
 
 EDGES = rs.GivenBins(np.linspace(-1, 1, 4))
 NUMBERS = {"p": 0.0, "q": 1.0, "r": 0.5}

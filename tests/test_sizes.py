@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.curves import curve_of
-from rhale_stats.schema import one_feature
+from rhale_stats.schema.curves import curve_of
+from rhale_stats.schema.features import one_feature
 
 N = 300
 EDGES = np.array([-1, -0.5, 0.1, 0.4, 1])

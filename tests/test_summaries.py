@@ -11,7 +11,7 @@ import xarray as xr
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.summaries import interval_labels
+from rhale_stats.printing.text import interval_labels
 
 
 @pytest.fixture(scope="module")

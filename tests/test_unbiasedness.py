@@ -15,9 +15,11 @@ from statsmodels.stats.multitest import multipletests
 import rhale_stats as rs
 from rhale_stats import simulate
 from rhale_stats.arrays import bin_error
-from rhale_stats.effects import honest_split
-from rhale_stats.schema import EFFECT_VARIABLES
-from rhale_stats.unbiasedness import ADJUSTMENTS, CHECKS, linear_bin_error
+from rhale_stats.diagnostics.unbiased import CHECKS
+from rhale_stats.effects.bias import linear_bin_error
+from rhale_stats.inference.adjustment import ADJUSTMENTS
+from rhale_stats.local.rows import honest_split
+from rhale_stats.schema.variables import EFFECT_VARIABLES
 from tests.test_bins import frozen
 
 EDGES = np.array([0, 0.2, 0.5, 0.6, 1])

@@ -10,8 +10,9 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from rhale_stats.bins import BestEqualWidthBins, EqualWidthBins
-from rhale_stats.scoring import mae
+from rhale_stats.bins.fixed import EqualWidthBins
+from rhale_stats.bins.searched import BestEqualWidthBins
+from rhale_stats.diagnostics.scores import mae
 from rhale_stats.simulate import PiecewiseLinear
 from rhale_stats.studies.report import mean_table
 from rhale_stats.studies.runner import Options, Output, Scenario, Study

@@ -10,7 +10,9 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from rhale_stats.bins import AdaptiveBins, BestEqualWidthBins, BinRule, GreedyBins, OptimalBins
+from rhale_stats.bins.adaptive import AdaptiveBins
+from rhale_stats.bins.rule import BinRule
+from rhale_stats.bins.searched import BestEqualWidthBins, GreedyBins, OptimalBins
 from rhale_stats.studies.examples import (
     ALONG_THE_AXIS,
     EXAMPLES,

@@ -15,9 +15,11 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.bins import BinRule, EqualWidthBins, OptimalBins
-from rhale_stats.effects import local_effects
-from rhale_stats.g_values import predict
+from rhale_stats.bins.fixed import EqualWidthBins
+from rhale_stats.bins.rule import BinRule
+from rhale_stats.bins.searched import OptimalBins
+from rhale_stats.generics.values import predict
+from rhale_stats.local.local_effects import local_effects
 from rhale_stats.studies.report import mean_table
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
 from rhale_stats.studies.tools import (

@@ -13,13 +13,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from rhale_stats.bins import AdaptiveBins, BinRule, GivenBins, OptimalBins
-from rhale_stats.effects import local_effects
-from rhale_stats.g_errors import std_error
-from rhale_stats.g_hypotheses import compare, wald_test
-from rhale_stats.g_intervals import confband, confint
-from rhale_stats.g_resampling import bootstrap
-from rhale_stats.hypotheses import equivalence_test
+from rhale_stats.bins.adaptive import AdaptiveBins
+from rhale_stats.bins.fixed import GivenBins
+from rhale_stats.bins.rule import BinRule
+from rhale_stats.bins.searched import OptimalBins
+from rhale_stats.effects.equivalence import equivalence_test
+from rhale_stats.generics.errors import std_error
+from rhale_stats.generics.hypotheses import compare, wald_test
+from rhale_stats.generics.intervals import confband, confint
+from rhale_stats.generics.resampling import bootstrap
+from rhale_stats.local.local_effects import local_effects
 from rhale_stats.simulate import OppositeGroups, PiecewiseLinear
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
 from rhale_stats.studies.tools import holds, mean_and_mcse, no_variants, panels, quiet_rhale

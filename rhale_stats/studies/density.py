@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from rhale_stats.bins import GivenBins
+from rhale_stats.bins.fixed import GivenBins
+from rhale_stats.diagnostics.unbiased import check_unbiased
 from rhale_stats.simulate import Toy
 from rhale_stats.studies.report import mean_table
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
@@ -29,7 +30,6 @@ from rhale_stats.studies.tools import (
     share,
     with_error,
 )
-from rhale_stats.unbiasedness import check_unbiased
 
 N_BINS = 5
 SHAPES = {"uniform": (1.0, 1.0), "beta(2, 2)": (2.0, 2.0), "beta(1, 2)": (1.0, 2.0)}

@@ -10,8 +10,11 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from rhale_stats.bins import BinRule, EqualWidthBins, OptimalBins
-from rhale_stats.effects import rhale
+from rhale_stats.bins.fixed import EqualWidthBins
+from rhale_stats.bins.rule import BinRule
+from rhale_stats.bins.searched import OptimalBins
+from rhale_stats.diagnostics.jumps import jump_check
+from rhale_stats.effects.rhale import rhale
 from rhale_stats.simulate import OppositeGroups
 from rhale_stats.studies.report import mean_table
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
@@ -26,7 +29,6 @@ from rhale_stats.studies.tools import (
     scored_rules,
     share,
 )
-from rhale_stats.unbiasedness import jump_check
 
 RULES: dict[str, BinRule] = {
     "RHALE, as in the paper": OptimalBins(min_obs=10, discount=0.5),

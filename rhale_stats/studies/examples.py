@@ -12,9 +12,11 @@ import xarray as xr
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from rhale_stats.bins import BinRule, EqualWidthBins
-from rhale_stats.scoring import mae
-from rhale_stats.simulate import TURNS, FloatArray, Function, Marginal, PiecewiseLinear, Simulator
+from rhale_stats.bins.fixed import EqualWidthBins
+from rhale_stats.bins.rule import BinRule
+from rhale_stats.diagnostics.scores import mae
+from rhale_stats.simulate import Marginal, PiecewiseLinear, Simulator
+from rhale_stats.simulate.truth import TURNS, FloatArray, Function
 from rhale_stats.studies.runner import Output
 from rhale_stats.studies.tools import SCORES, local_of, quiet_rhale
 

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from rhale_stats.arrays import binning
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects import local_effects, rhale
-from rhale_stats.g_values import predict
-from rhale_stats.probes import JumpWarning
+from rhale_stats.effects.rhale import rhale
+from rhale_stats.generics.values import predict
+from rhale_stats.local.local_effects import local_effects
+from rhale_stats.models.probes import JumpWarning
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
 from rhale_stats.studies.tools import FIXED_COLOUR, RHALE_COLOUR, holds, no_variants, panels
 

@@ -11,13 +11,15 @@ import xarray as xr
 from matplotlib.figure import Figure
 from scipy.special import ndtr
 
-from rhale_stats.ale import ale
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.bins import OptimalBins, QuantileBins
-from rhale_stats.g_values import predict
-from rhale_stats.profiles import ice, m_plot, pdp
-from rhale_stats.schema import one_feature
+from rhale_stats.bins.fixed import QuantileBins
+from rhale_stats.bins.searched import OptimalBins
+from rhale_stats.effects.ale import ale
+from rhale_stats.generics.values import predict
+from rhale_stats.profiles.m_plot import m_plot
+from rhale_stats.profiles.pdp import ice, pdp
+from rhale_stats.schema.features import one_feature
 from rhale_stats.simulate import Ridge
 from rhale_stats.studies.report import mean_table
 from rhale_stats.studies.runner import Options, Output, Scenario, Study

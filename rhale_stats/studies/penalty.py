@@ -13,8 +13,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from rhale_stats.arrays.adaptive import Risk
-from rhale_stats.bins import AdaptiveBins, BinRule
-from rhale_stats.effects import local_effects
+from rhale_stats.bins.adaptive import AdaptiveBins
+from rhale_stats.bins.rule import BinRule
+from rhale_stats.local.local_effects import local_effects
 from rhale_stats.studies.examples import (
     EXAMPLES,
     FIXED,

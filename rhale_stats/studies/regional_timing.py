@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects import local_effects
+from rhale_stats.local.local_effects import local_effects
 from rhale_stats.parallel import cpus
-from rhale_stats.regional import regions
-from rhale_stats.regional_comparisons import regional_ale, regional_pdp
+from rhale_stats.regional.ale import regional_ale
+from rhale_stats.regional.pdp import regional_pdp
+from rhale_stats.regional.regions import regions
 from rhale_stats.studies.california import Network
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
 from rhale_stats.studies.tools import (

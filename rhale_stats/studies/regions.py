@@ -11,9 +11,10 @@ import xarray as xr
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from rhale_stats.bins import OptimalBins
-from rhale_stats.effects import local_effects
-from rhale_stats.regional import regional_rhale, regions
+from rhale_stats.bins.searched import OptimalBins
+from rhale_stats.local.local_effects import local_effects
+from rhale_stats.regional.effects import regional_rhale
+from rhale_stats.regional.regions import regions
 from rhale_stats.simulate import TwoRegimes
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
 from rhale_stats.studies.tools import holds, no_variants, panels, quiet_rhale, share

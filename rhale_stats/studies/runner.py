@@ -31,10 +31,10 @@ from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
 from rhale_stats import studies
+from rhale_stats.arguments.checks import check_count
 from rhale_stats.files import locked, write_netcdf
 from rhale_stats.parallel import cpus
-from rhale_stats.schema import software
-from rhale_stats.validate import check_count
+from rhale_stats.schema.variables import software
 
 # A run shorter than this, in seconds, shows no bar.
 PROGRESS_DELAY = 2.0

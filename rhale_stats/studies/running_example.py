@@ -9,7 +9,9 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from rhale_stats.bins import BinRule, EqualWidthBins, OptimalBins, QuantileBins
+from rhale_stats.bins.fixed import EqualWidthBins, QuantileBins
+from rhale_stats.bins.rule import BinRule
+from rhale_stats.bins.searched import OptimalBins
 from rhale_stats.simulate import RunningExample
 from rhale_stats.studies.report import mean_table
 from rhale_stats.studies.runner import Options, Output, Scenario, Study

@@ -14,10 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from rhale_stats import effects
-from rhale_stats.bins import BinRule
-from rhale_stats.effects import local_effects
-from rhale_stats.scoring import mae
+from rhale_stats.bins.rule import BinRule
+from rhale_stats.diagnostics.scores import mae
+from rhale_stats.effects import rhale
+from rhale_stats.local.local_effects import local_effects
 from rhale_stats.simulate import Simulator
 from rhale_stats.studies.runner import Options, Output
 
@@ -55,7 +55,7 @@ def quiet_rhale(
     local: xr.Dataset, bins: BinRule, *, weighting: str = "rows", **arguments: Any
 ) -> xr.Dataset:
     """`rhale` where bins without rows are expected, by means over rows as the documents have it."""
-    return effects.quiet_rhale(local, bins, weighting=weighting, **arguments)
+    return rhale.quiet_rhale(local, bins, weighting=weighting, **arguments)
 
 
 def only(effect: xr.Dataset, name: str) -> NDArray[np.float64]:

@@ -10,8 +10,10 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from rhale_stats.bins import GivenBins
-from rhale_stats.scoring import mae
+from rhale_stats.bins.fixed import GivenBins
+from rhale_stats.diagnostics.scores import mae
+from rhale_stats.diagnostics.unbiased import check_unbiased
+from rhale_stats.effects.bias import BIASED, LARGE
 from rhale_stats.simulate import PiecewiseLinear
 from rhale_stats.studies.report import mean_table
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
@@ -28,7 +30,6 @@ from rhale_stats.studies.tools import (
     quiet_rhale,
     share,
 )
-from rhale_stats.unbiasedness import BIASED, LARGE, check_unbiased
 
 N_BINS = (3, 5, 20, 100)
 HIGH = 100.0

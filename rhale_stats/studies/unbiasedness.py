@@ -10,7 +10,11 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from rhale_stats.bins import BinRule, EqualWidthBins, GivenBins, OptimalBins
+from rhale_stats.bins.fixed import EqualWidthBins, GivenBins
+from rhale_stats.bins.rule import BinRule
+from rhale_stats.bins.searched import OptimalBins
+from rhale_stats.diagnostics.unbiased import check_unbiased
+from rhale_stats.effects.bias import BIASED, LARGE
 from rhale_stats.simulate import PiecewiseLinear, Quadratic, Simulator, Toy
 from rhale_stats.studies.report import mean_table
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
@@ -27,7 +31,6 @@ from rhale_stats.studies.tools import (
     quiet_rhale,
     with_error,
 )
-from rhale_stats.unbiasedness import BIASED, LARGE, check_unbiased
 
 N_BINS = (1, 2, 3, 5, 10, 20)
 EXAMPLES: dict[str, Simulator] = {

@@ -9,8 +9,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from rhale_stats.bins import BestEqualWidthBins, BinRule, OptimalBins, QuantileBins
-from rhale_stats.g_values import predict
+from rhale_stats.bins.fixed import QuantileBins
+from rhale_stats.bins.rule import BinRule
+from rhale_stats.bins.searched import BestEqualWidthBins, OptimalBins
+from rhale_stats.generics.values import predict
 from rhale_stats.simulate import PiecewiseLinear
 from rhale_stats.studies.report import mean_table
 from rhale_stats.studies.runner import Options, Output, Scenario, Study

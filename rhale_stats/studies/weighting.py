@@ -12,13 +12,16 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy import stats
 
-from rhale_stats.bins import AdaptiveBins, BinRule, OptimalBins, QuantileBins
-from rhale_stats.curves import curve_of
-from rhale_stats.effects import local_effects
-from rhale_stats.g_errors import std_error
-from rhale_stats.g_intervals import confband, confint
-from rhale_stats.inference import fit_of
-from rhale_stats.schema import effect_at, one_feature
+from rhale_stats.bins.adaptive import AdaptiveBins
+from rhale_stats.bins.fixed import QuantileBins
+from rhale_stats.bins.rule import BinRule
+from rhale_stats.bins.searched import OptimalBins
+from rhale_stats.effects.fit import fit_of
+from rhale_stats.generics.errors import std_error
+from rhale_stats.generics.intervals import confband, confint
+from rhale_stats.local.local_effects import local_effects
+from rhale_stats.schema.curves import curve_of
+from rhale_stats.schema.features import effect_at, one_feature
 from rhale_stats.studies.report import mean_table
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
 from rhale_stats.studies.tools import (

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats import resampling
+from rhale_stats.diagnostics import refits
 from tests.fuzz.engine import plain_world, product
 
 WORLD = plain_world()
@@ -68,7 +68,7 @@ def test_no_more_processes_than_replicates(monkeypatch):
         asked.append(jobs)
         return map(refit, streams)
 
-    monkeypatch.setattr(resampling, "_mapped", mapped)
+    monkeypatch.setattr(refits, "_mapped", mapped)
     rs.bootstrap_refit(lambda rows: EFFECT, WORLD.X, n_resamples=4, jobs=99, progress=False, rng=0)
     assert asked == [4]
 

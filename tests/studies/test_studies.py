@@ -12,12 +12,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 from rhale_stats import studies
-from rhale_stats.bins import EqualWidthBins, QuantileBins
-from rhale_stats.effects import rhale
-from rhale_stats.g_values import predict
+from rhale_stats.bins.fixed import EqualWidthBins, QuantileBins
+from rhale_stats.effects.rhale import rhale
+from rhale_stats.generics.values import predict
 from rhale_stats.simulate import TwoRegimes
 from rhale_stats.studies import Options, california, correlated, pdp_ice, regional_timing, report
-from rhale_stats.studies.bin_splitting import sample
+from rhale_stats.studies.bin_splitting import example, sample
 from rhale_stats.studies.density import expected_bias
 from rhale_stats.studies.tools import local_of
 
@@ -267,7 +267,6 @@ def test_truth_beside_pdp_and_ice(alpha, feature):
 
 
 def test_rows_at_both_ends_in_the_settings_of_the_code():
-    from rhale_stats.studies.bin_splitting import example
 
     X = sample(example("non-linear", "code"), "code", np.random.default_rng(0))
     assert len(X) == 502

@@ -1,0 +1,255 @@
+"""Checks of single arguments. Messages say parameter, expectation, what came, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from rhale_stats.arguments.words import first_rows, shown
+
+# Fourth powers of such sizes, and of what is 1e-15 of them, are numbers that are not 0.
+LEAST_SIZE, MOST_SIZE = 1e-60, 1e60
+
+
+def check_finite(values: NDArray[np.float64], what: str, feature: str, advice: str) -> None:
+    """Raise ``ValueError`` naming the feature, how many values are bad, and the first rows."""
+    bad = ~np.isfinite(values)
+    if bad.any():
+        n_missing = int(np.isnan(values).sum())
+        n_infinite = int(bad.sum()) - n_missing
+        kinds = [f"{n} {kind}" for n, kind in ((n_missing, "NaN"), (n_infinite, "inf")) if n]
+        raise ValueError(
+            f"{what} of feature {feature!r} must be finite; got {' and '.join(kinds)} "
+            f"in {len(values)} rows (first rows: {first_rows(bad)}). {advice}"
+        )
+
+
+def check_size(size: float, what: str, advice: str) -> None:
+    """Raise ``ValueError`` unless a size is 0, or its fourth power is a number, and not 0."""
+    if size and not LEAST_SIZE <= size <= MOST_SIZE:
+        raise ValueError(
+            f"{what} must be 0 or between {LEAST_SIZE:g} and {MOST_SIZE:g}, so that the fourth "
+            f"powers in standard errors stay within floating point; got {size:.3g}. {advice}"
+        )
+
+
+def check_choice(parameter: str, value: object, allowed: Sequence[str]) -> None:
+    """Raise ``ValueError`` unless ``value`` is one of ``allowed``."""
+    # Arrays and Datasets compare element by element.
+    if not (isinstance(value, str) and value in allowed):
+        choices = ", ".join(repr(choice) for choice in allowed)
+        came = repr(value) if isinstance(value, str) else shown(value)
+        raise ValueError(f"{parameter} must be one of {choices}; got {came}.")
+
+
+def check_count(parameter: str, value: object, minimum: int) -> None:
+    """Raise unless ``value`` is a whole number of at least ``minimum``."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{parameter} must be a whole number; got {shown(value)}.")
+    if value < minimum:
+        raise ValueError(f"{parameter} must be at least {minimum}; got {value}.")
+
+
+def is_number(value: object) -> bool:
+    """Whether this is a real number; True and False are none, and neither is an array of one."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def check_number(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is a real number."""
+    if not is_number(value):
+        one = getattr(value, "shape", None) == () and not isinstance(value, np.generic)
+        raise TypeError(
+            f"{parameter} must be a number; got {shown(value)}."
+            f"{' Take its value: .item().' if one else ''}"
+        )
+
+
+def check_share(parameter: str, value: Any) -> None:
+    """Raise unless ``value`` is a number strictly between 0 and 1."""
+    check_number(parameter, value)
+    if not 0 < value < 1:
+        raise ValueError(f"{parameter} must lie strictly between 0 and 1; got {value!r}.")
+
+
+def check_level(level: float) -> None:
+    """Raise ``TypeError`` or ``ValueError`` unless 0 < level < 1."""
+    check_share("level", level)
+
+
+def check_significance(significance: float) -> None:
+    """Raise ``TypeError`` or ``ValueError`` unless 0 < significance < 1."""
+    check_share("significance", significance)
+
+
+def check_flag(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{parameter} must be True or False; got {shown(value)}.")
+
+
+def check_rng(parameter: str, value: object) -> None:
+    """Raise unless ``value`` is a generator of random numbers, a seed, or None."""
+    if value is None or isinstance(value, np.random.Generator):
+        return
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(
+            f"{parameter} must be a numpy Generator, a whole number as its seed, or None; "
+            f"got {shown(value)}."
+        )
+    if value < 0:
+        raise ValueError(f"{parameter} must be at least 0 where it is a seed; got {value}.")
+
+
+def check_callable(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` can be called."""
+    if not callable(value):
+        raise TypeError(f"{parameter} must be a function; got {shown(value)}.")
+
+
+def check_derivatives(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is a function or may be a table of derivatives.
+
+    None means that derivatives are taken from the model, by differences.
+    """
+    if value is not None and not callable(value):
+        _check_listed(parameter, value, "a function of X or a derivative for each row and column")
+
+
+def check_feature(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` may name one feature."""
+    if not isinstance(value, str | int | np.integer):
+        raise TypeError(
+            f"{parameter} must be the name or number of one feature; got {shown(value)}."
+        )
+
+
+def check_features(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is a feature or a sequence of features."""
+    several = is_listed(value)
+    for one in np.asarray(value, dtype=object) if several else [value]:
+        if not isinstance(one, str | int | np.integer):
+            raise TypeError(
+                f"{parameter} must be names or numbers of columns; "
+                f"got {shown(one)}{' among them' if several else ''}."
+            )
+
+
+def check_column(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` may hold one entry a row.
+
+    Whether the entries fit, and how many they are, says the function itself.
+    """
+    _check_listed(parameter, value, "an array with one entry a row")
+
+
+def check_table(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` may be a table of rows and columns."""
+    _check_listed(
+        parameter, value, "a DataFrame or a two-dimensional array of shape (rows, features)"
+    )
+
+
+def check_labels(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is one label or a list of labels."""
+    if not isinstance(value, str | int | float | np.generic):
+        _check_listed(parameter, value, "a label or a list of labels")
+
+
+def check_background(parameter: str, value: object) -> None:
+    """Raise unless ``value`` is a number of rows, or may be a table of them."""
+    if isinstance(value, int | np.integer):
+        check_count(parameter, value, 1)
+    else:
+        _check_listed(parameter, value, "a number of rows, or a table of them")
+
+
+def check_points(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is numbers or levels; a tuple is for a surface."""
+    if isinstance(value, tuple):
+        return
+    if isinstance(value, Mapping | set) or callable(value):
+        raise TypeError(f"{parameter} must be numbers or levels; got {shown(value)}.")
+    if is_listed(value):
+        _check_listed(parameter, value, "numbers or levels")
+
+
+def check_order(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is a name, levels, or one of these for each feature."""
+    if not isinstance(value, str | Mapping) or isinstance(value, xr.Dataset):
+        _check_listed(
+            parameter,
+            value,
+            "the name of an order, a list of levels, or a mapping of features to one of these",
+        )
+
+
+def check_labels_listed(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is a list of labels."""
+    _check_listed(parameter, value, "a list of labels")
+
+
+def check_text(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless ``value`` is a text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{parameter} must be a text; got {shown(value)}.")
+
+
+def _check_listed(parameter: str, value: object, what: str) -> None:
+    if not is_listed(value):
+        raise TypeError(f"{parameter} must be {what}; got {shown(value)}.")
+    if isinstance(value, list | tuple):
+        try:
+            np.asarray(value)
+        except ValueError as error:
+            raise TypeError(
+                f"{parameter} must be {what}; got a {type(value).__name__} of parts of different "
+                f"shapes."
+            ) from error
+
+
+def is_listed(value: object) -> bool:
+    """Whether this is a list or an array of something, no text and no mapping."""
+    return (
+        hasattr(value, "__len__")
+        and hasattr(value, "__getitem__")
+        and not isinstance(value, str | bytes | Mapping)
+        and getattr(value, "shape", None) != ()
+    )
+
+
+def check_result(parameter: str, value: object) -> None:
+    """Raise ``ValueError`` where a result lost its dimension ``feature``.
+
+    That it is a Dataset, and of which kind, says the function itself.
+    """
+    if not isinstance(value, xr.Dataset):
+        return
+    # Of the trees of one feature it is the label.
+    if "feature" in value.coords and "feature" not in value.dims and "parent" not in value:
+        name = str(value["feature"].values)
+        raise ValueError(
+            f"{parameter} must keep its dimension feature; this one is of feature {name!r} without "
+            f"it. Select with a list: {parameter}.sel(feature=[{name!r}])."
+        )
+
+
+def check_results(parameter: str, value: object) -> None:
+    """Check each of several results."""
+    if not is_listed(value):
+        raise TypeError(f"{parameter} must be a sequence of Datasets; got {shown(value)}.")
+    for one in cast(Sequence[object], value):
+        if not isinstance(one, xr.Dataset):
+            raise TypeError(
+                f"{parameter} must be a sequence of Datasets; got {shown(one)} among them."
+            )
+        check_result(parameter, one)
+
+
+def at_least(minimum: int) -> Callable[[str, object], None]:
+    return partial(check_count, minimum=minimum)

@@ -1,0 +1,167 @@
+"""Arguments that hold one value a row: numbers, weights, groups."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from rhale_stats.arguments.words import first_rows, shown
+
+# How xarray says that a Dataset lacks a dimension.
+NO_DIMENSION = re.compile(r"(?:Dimensions \{)?'(\w+)'\}? (?:do not exist|not found in array dim)")
+
+
+def as_numbers(values: Any, what: str) -> NDArray[np.float64]:
+    """A new float array of what a user gave; ``TypeError`` unless these are real numbers."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "biufO":
+            raise TypeError(f"numbers of dtype {array.dtype}")
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{what} must be numbers; got {shown(values)}.") from error
+
+
+def as_edges(edges: ArrayLike, what: str) -> NDArray[np.float64]:
+    """Bin edges as a new float array; raise ``ValueError`` unless they strictly increase."""
+    array = as_numbers(edges, what)
+    if array.ndim != 1 or len(array) < 2:
+        raise ValueError(
+            f"{what} must be a one-dimensional sequence of at least two numbers; "
+            f"got an array of shape {array.shape}."
+        )
+    if not np.isfinite(array).all():
+        raise ValueError(f"{what} must be finite; got {array.tolist()}.")
+    steps = np.diff(array)
+    if (steps <= 0).any():
+        at = int(np.argmax(steps <= 0))
+        raise ValueError(
+            f"{what} must increase strictly; got {array[at]!r} followed by {array[at + 1]!r} "
+            f"at positions {at} and {at + 1}. Sort the edges and drop repeated ones."
+        )
+    return array
+
+
+def as_weights(
+    weights: ArrayLike, n_rows: int, kind: str, index: pd.Index[Any] | None = None
+) -> NDArray[np.float64]:
+    """Row weights as a new float array of length ``n_rows``, fit for their (valid) kind.
+
+    A Series goes by the labels of ``index``, where there is one.
+    """
+    if index is not None and isinstance(weights, pd.Series):
+        weights = aligned(weights, np.asarray(index), "weights")
+    if np.ma.is_masked(weights):
+        raise ValueError(
+            "weights must be plain numbers; got a masked array, whose mask would be ignored. "
+            "Give masked rows the weight 0."
+        )
+    if np.iscomplexobj(weights):
+        raise TypeError("weights must be real numbers; got complex ones.")
+    array = as_numbers(weights, "weights")
+    if array.shape != (n_rows,):
+        raise ValueError(
+            f"weights must hold one number a row, shape ({n_rows},); got shape {array.shape}."
+        )
+    bad = ~(np.isfinite(array) & (array >= 0))
+    if bad.any():
+        raise ValueError(
+            f"weights must be finite and not negative; got {int(bad.sum())} that are not "
+            f"(first rows: {first_rows(bad)})."
+        )
+    bad = array != np.round(array)
+    if kind == "frequency" and bad.any():
+        raise ValueError(
+            f"weights with weight_kind='frequency' count repeated rows and must be whole numbers; "
+            f"got {int(bad.sum())} that are not (first rows: {first_rows(bad)}). For survey or "
+            f"precision weights use weight_kind='precision'."
+        )
+    if not (array > 0).any():
+        raise ValueError("weights must not all be zero.")
+    return array
+
+
+def storable(index: pd.Index[Any]) -> NDArray[Any]:
+    """Labels of rows as netCDF and Zarr can hold them: times in UTC, else numbers or text."""
+    if isinstance(index, pd.DatetimeIndex) and index.tz is not None:
+        index = index.tz_convert("UTC").tz_localize(None)
+    values = np.asarray(index.to_numpy())
+    return np.array([str(one) for one in values]) if values.dtype == object else values
+
+
+def aligned(values: Any, labels: NDArray[Any] | pd.Index[Any] | None, parameter: str) -> Any:
+    """Values of rows in the order of the rows, whose ``labels`` those of pandas go by.
+
+    Raises
+    ------
+    ValueError
+        As many values as rows, under other labels.
+    """
+    if isinstance(values, xr.DataArray) and values.ndim == 1 and values.dims[0] in values.coords:
+        values = values.to_series()
+    if labels is None or not isinstance(values, pd.Series | pd.DataFrame):
+        return values
+    own, rows = pd.Index(storable(values.index)), pd.Index(storable(pd.Index(labels)))
+    if len(own) != len(rows) or own.equals(rows):
+        return values
+    if own.is_unique and rows.is_unique:
+        at = own.get_indexer(rows)
+        if (at >= 0).all():
+            return values.iloc[at]
+    raise ValueError(
+        f"{parameter} must have the index of the rows, in any order; its index has other labels: "
+        f"{_first_labels(own)} where the rows have {_first_labels(rows)}. Give it the index of X, "
+        f"or pass {parameter}.to_numpy() if its order is that of the rows."
+    )
+
+
+def _first_labels(index: pd.Index) -> str:
+    listed = ", ".join(repr(label) for label in index[:3].tolist())
+    return listed + (", ..." if len(index) > 3 else "")
+
+
+def row_codes(
+    values: Any,
+    labels: NDArray[Any] | None,
+    used: NDArray[np.bool_],
+    parameter: str,
+    rows: str = "rows of local",
+) -> NDArray[np.int64]:
+    """Numbers from 0 for what is said of every row (its group, its stratum), for the rows used.
+
+    ``labels`` are those of all rows; None where rows have none, and values go by position.
+    """
+    found = of_rows(values, labels, len(used), parameter, rows)
+    given = np.asarray(found)
+    missing = np.asarray(pd.isna(given)) & used
+    if isinstance(found, np.ma.MaskedArray):
+        missing |= np.ma.getmaskarray(found) & used
+    if missing.any():
+        raise ValueError(
+            f"{parameter} must have an entry for every row that is used; got {int(missing.sum())} "
+            f"missing (first rows: {first_rows(missing)}). Give these rows an entry, or leave them "
+            f"out of local: local.isel(obs=...)."
+        )
+    return np.asarray(pd.factorize(given[used], sort=True)[0], dtype=np.int64)
+
+
+def of_rows(
+    values: Any,
+    labels: NDArray[Any] | None,
+    n_rows: int,
+    parameter: str,
+    rows: str = "rows of local",
+) -> Any:
+    """Values in the order of the rows, one each; else ``ValueError``."""
+    found = aligned(values, labels, parameter)
+    if np.shape(found) != (n_rows,):
+        raise ValueError(
+            f"{parameter} must have one entry for each of {n_rows} {rows}; got shape "
+            f"{np.shape(found)}."
+        )
+    return found

@@ -1,0 +1,1 @@
+"""Where to cut each axis: one small class a rule."""

@@ -1,0 +1,153 @@
+"""Rules by name and parameters, as results store them, and edges among the cells."""
+
+from __future__ import annotations
+
+from ast import literal_eval
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rhale_stats.arrays import binning
+from rhale_stats.arrays.moments import Axis, Comoments, FloatArray, Moments
+from rhale_stats.bins.adaptive import AdaptiveBins
+from rhale_stats.bins.fixed import EqualWidthBins, GivenBins, QuantileBins
+from rhale_stats.bins.rule import BinRule, Candidates, Column, make_lines, nearest_to
+from rhale_stats.bins.searched import BestEqualWidthBins, GreedyBins, OptimalBins
+
+
+def cells_of(rule: BinRule, column: Column) -> Axis:
+    """The finest cells of one feature: those of the rule, or of the slopes (math [2]).
+
+    No edge of a bin lies inside a cell that a slope was taken across. Rules that search join such
+    cells; of others every edge is moved to the nearest one of a cell, and `GivenBins`, whose edges
+    are to be kept, are refused where they are not among them.
+
+    Raises
+    ------
+    ValueError
+        Given edges that are none of the cells.
+    """
+    if column.cells is None:
+        return rule.cells(column)
+    if isinstance(rule, SEARCHING):
+        return binning.variable_axis(column.cells)
+    if isinstance(rule, GivenBins):
+        return binning.variable_axis(_given_among(rule.edges_of(column.name), column))
+    wanted = np.asarray(rule.cells(column).edges)[1:-1]
+    nearest = column.cells[nearest_to(column.cells, wanted)]
+    return binning.variable_axis(np.union1d(nearest, column.cells[[0, -1]]))
+
+
+def _given_among(edges: FloatArray, column: Column) -> FloatArray:
+    """Given edges as those of the cells that they are, up to rounding."""
+    assert column.cells is not None
+    cells = column.cells
+    inner = edges[(edges > cells[0]) & (edges < cells[-1])]
+    nearest = cells[nearest_to(cells, inner)]
+    off = np.abs(nearest - inner) > 1e-9 * (cells[-1] - cells[0])
+    beyond = [end for end in (edges[0] - cells[0], cells[-1] - edges[-1]) if end > 0]
+    if off.any() or (beyond and max(beyond) > 1e-9 * (cells[-1] - cells[0])):
+        at = float(inner[off][0]) if off.any() else float(edges[0])
+        raise ValueError(
+            f"edges must be among those of the cells across which slopes of feature "
+            f"{column.name!r} were taken; {at:.6g} is none of these {len(cells)} edges, and the "
+            f"nearest is {cells[nearest_to(cells, np.array([at]))[0]]:.6g}. Take local effects with "
+            f"these bins: local_effects(model, X, bins=GivenBins(edges)), or ale(model, X, "
+            f"bins=...)."
+        )
+    return np.union1d(nearest, cells[[0, -1]])
+
+
+def starts_of(
+    rule: BinRule,
+    cells: Moments,
+    comoments: Comoments | None,
+    *,
+    name: str,
+    low: float,
+    high: float,
+    resolution: float,
+    edges: FloatArray | None = None,
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
+    """Bins of many problems on one axis: which cells, (problem, cell), begin one, and a linear one.
+
+    The search of regions asks for hundreds at once.
+    """
+    shape = cells.weight.shape
+    if isinstance(rule, EqualWidthBins | QuantileBins | GivenBins):
+        return np.ones(shape, dtype=bool), None
+    if isinstance(rule, OptimalBins):
+        width = np.full(shape[1], (high - low) / shape[1]) if edges is None else np.diff(edges)
+        each = np.full(len(cells.weight), resolution)
+        return rule.starts(cells, np.broadcast_to(width, shape), each), None
+    starts, linear = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
+    candidates = []
+    for number in range(len(starts)):
+        own = Moments(*(part[number] for part in cells))
+        products = None if comoments is None else Comoments(*(part[number] for part in comoments))
+        candidates.append(Candidates(name, own, low, high, resolution, products, edges))
+    for number, found in enumerate(rule.choose(candidates)):
+        starts[number, found.starts] = True
+        if found.linear is not None:
+            linear[number, found.starts] = found.linear
+    return starts, linear if make_lines(rule) else None
+
+
+def describe(rule: BinRule) -> tuple[str, str]:
+    """Name and parameters of a rule as text, for the attributes of a result."""
+    parameters = []
+    for parameter in fields(rule):  # type: ignore[arg-type]
+        value = getattr(rule, parameter.name)
+        text = parameter.metadata.get("default", "None") if value is None else _as_text(value)
+        parameters.append(f"{parameter.name}={text}")
+    return type(rule).__name__, ", ".join(parameters)
+
+
+def rule_of(name: str, parameters: str) -> BinRule:
+    """The rule that `describe` described; ``ValueError`` where the text does not say it all."""
+    kinds = (
+        AdaptiveBins,
+        BestEqualWidthBins,
+        EqualWidthBins,
+        GreedyBins,
+        OptimalBins,
+        QuantileBins,
+    )
+    known = {kind.__name__: kind for kind in kinds}
+    if name not in known:
+        raise ValueError(
+            f"bins must be of a rule that can be applied again, {', '.join(known)}; got {name}."
+        )
+    kind = known[name]
+    defaults = {parameter.name: parameter.metadata.get("default") for parameter in fields(kind)}
+    given: dict[str, Any] = {}
+    for entry in parameters.split(", "):
+        parameter, text = entry.split("=")
+        given[parameter] = None if text == defaults[parameter] else literal_eval(text)
+    return kind(**given)
+
+
+def for_share_of_rows(rule: BinRule, share: float) -> BinRule:
+    """The same rule for the same rows where each counts for a ``share`` of a row."""
+    min_obs = getattr(rule, "min_obs", None)
+    if min_obs is None:
+        return rule
+    fewer = max(round(min_obs * share), 1)
+    return replace(rule, min_obs=fewer)  # type: ignore[type-var]
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_as_text(edges)}" for key, edges in value.items()) + "}"
+    if isinstance(value, tuple):
+        return "[" + ", ".join(f"{edge:.6g}" for edge in value) + "]"
+    return str(value)
+
+
+# Rules that join cells, and so can join any.
+SEARCHING = (AdaptiveBins, BestEqualWidthBins, GreedyBins, OptimalBins)
+# The default of `rhale`, by the study ``weighting``; the paper's is OptimalBins().
+DEFAULT_BINS: BinRule = AdaptiveBins()

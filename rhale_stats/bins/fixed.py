@@ -1,0 +1,160 @@
+"""Rules that do not look at the local effects: equal widths, quantiles, given edges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rhale_stats.arguments.rows import as_edges
+from rhale_stats.arrays import binning
+from rhale_stats.arrays.moments import Axis, FloatArray
+from rhale_stats.bins.rule import (
+    MOST_BINS,
+    Candidates,
+    Column,
+    Partition,
+    all_cells,
+    check_most,
+    equal_cells,
+)
+from rhale_stats.schema.door import check_parameters
+
+
+@dataclass(frozen=True)
+class EqualWidthBins:
+    """Bins of one width (math [17]), as in ALE and DALE.
+
+    Parameters
+    ----------
+    n_bins : int
+        Number of bins, from 1 to a million. Bins without rows keep NaN estimates.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> rs.EqualWidthBins(20)
+    EqualWidthBins(n_bins=20)
+    """
+
+    n_bins: int
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+        check_most("n_bins", self.n_bins, MOST_BINS)
+
+    def cells(self, column: Column) -> Axis:
+        """``n_bins`` equal cells from the smallest to the largest value."""
+        return equal_cells(column, self.n_bins, "n_bins")
+
+    def choose(self, candidates: Sequence[Candidates]) -> list[Partition]:
+        """Every cell is a bin."""
+        return all_cells(candidates)
+
+
+@dataclass(frozen=True)
+class QuantileBins:
+    """Bins with equal numbers of rows (math [18]); quantiles that coincide are merged.
+
+    Quantiles are values that occur in the data (R's type 1), so that weights and repeated rows
+    give the same edges. With point masses there are fewer bins than asked for, never empty ones.
+
+    Parameters
+    ----------
+    n_bins : int
+        Number of bins, from 1 to a million, before ties are merged.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> rs.QuantileBins(10)
+    QuantileBins(n_bins=10)
+    """
+
+    n_bins: int
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+        check_most("n_bins", self.n_bins, MOST_BINS)
+
+    def cells(self, column: Column) -> Axis:
+        """Cells between the distinct quantiles, out to the ends of the axis."""
+        inner = binning.quantile_edges(column.x, self.n_bins, column.counts)[1:-1]
+        return binning.variable_axis(np.concatenate([[column.low], inner, [column.high]]))
+
+    def choose(self, candidates: Sequence[Candidates]) -> list[Partition]:
+        """Every cell is a bin."""
+        return all_cells(candidates)
+
+
+@dataclass(frozen=True, init=False)
+class GivenBins:
+    """Bins with given edges.
+
+    Parameters
+    ----------
+    edges : array_like, or mapping from feature name to array_like
+        Strictly increasing edges; they must reach over all rows of the feature. Bins without
+        rows keep NaN estimates.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> rs.GivenBins([0, 0.25, 0.5, 1])
+    GivenBins(edges=(0.0, 0.25, 0.5, 1.0))
+    """
+
+    # Tuples, so that equal rules are equal, and a rule may be the key of a mapping.
+    edges: tuple[float, ...] | dict[str, tuple[float, ...]]
+
+    def __init__(self, edges: ArrayLike | Mapping[str, ArrayLike]) -> None:
+        if isinstance(edges, Mapping):
+            checked: tuple[float, ...] | dict[str, tuple[float, ...]] = {
+                str(name): tuple(as_edges(given, f"edges of feature {name!r}").tolist())
+                for name, given in edges.items()
+            }
+        else:
+            checked = tuple(as_edges(edges, "edges").tolist())
+        object.__setattr__(self, "edges", checked)
+
+    def __hash__(self) -> int:
+        if isinstance(self.edges, dict):
+            return hash(frozenset(self.edges.items()))
+        return hash(self.edges)
+
+    def edges_of(self, name: str) -> FloatArray:
+        """Edges of one feature; ``KeyError`` where there are none for it."""
+        if not isinstance(self.edges, dict):
+            return np.array(self.edges)
+        if name not in self.edges:
+            raise KeyError(
+                f"edges must have an entry for every feature; got none for {name!r} "
+                f"(there are entries for {', '.join(map(repr, self.edges))})."
+            )
+        return np.array(self.edges[name])
+
+    def cells(self, column: Column) -> Axis:
+        """The given cells, refused where rows lie outside them."""
+        edges = self.edges_of(column.name)
+        if column.low < edges[0] or column.high > edges[-1]:
+            outside = int(((column.x < edges[0]) | (column.x > edges[-1])).sum())
+            raise ValueError(
+                f"edges must reach over all rows; for feature {column.name!r} they cover "
+                f"[{edges[0]:.6g}, {edges[-1]:.6g}] and {outside} of {len(column.x)} rows lie "
+                f"outside, from {column.low:.6g} to {column.high:.6g}. Widen the edges, or select "
+                f"the rows first: local.isel(obs=...)."
+            )
+        return binning.variable_axis(edges)
+
+    def choose(self, candidates: Sequence[Candidates]) -> list[Partition]:
+        """Every cell is a bin."""
+        return all_cells(candidates)
+
+
+@lru_cache(maxsize=8)
+def equal_fractions(max_bins: int) -> FloatArray:
+    """All j / K up to ``max_bins``, each once: equal fractions are equal floats."""
+    return np.unique(np.concatenate([np.arange(k + 1) / k for k in range(1, max_bins + 1)]))

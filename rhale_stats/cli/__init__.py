@@ -1,0 +1,1 @@
+"""The command line: fit a generalised linear model, compute RHALE, print, save, draw."""

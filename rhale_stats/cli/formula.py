@@ -1,0 +1,225 @@
+"""A model formula of the command line, read without running what is not allowed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+import patsy
+from numpy.typing import NDArray
+
+from rhale_stats.models.table import as_table
+from rhale_stats.studies.runner import one_line
+
+Check: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
+# Outcomes of families for which not every number is one, in words and as a check.
+RANGES: dict[str, tuple[str, Check]] = {
+    "binomial": ("numbers from 0 to 1", lambda y: (y >= 0) & (y <= 1)),
+    "poisson": ("numbers from 0 upwards", lambda y: y >= 0),
+    "negative-binomial": ("numbers from 0 upwards", lambda y: y >= 0),
+    "tweedie": ("numbers from 0 upwards", lambda y: y >= 0),
+    "gamma": ("numbers above 0", lambda y: y > 0),
+    "inverse-gaussian": ("numbers above 0", lambda y: y > 0),
+}
+LIKE = "--formula must look like 'y ~ x1 + x2'"
+# So many columns are named in a message.
+COLUMNS_LISTED = 20
+
+
+class UsageError(Exception):
+    """What the user typed cannot be done; the message says why and what to do."""
+
+
+class FailureError(Exception):
+    """What the user typed was tried, and failed; the message says why."""
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A model formula, and what patsy makes of it."""
+
+    text: str
+    description: patsy.ModelDesc
+
+    @classmethod
+    def parsed(cls, text: str) -> Formula:
+        """The formula of a text.
+
+        Raises
+        ------
+        UsageError
+            It is none, or has no outcome.
+        """
+        try:
+            description = patsy.ModelDesc.from_formula(text)
+        except Exception as error:
+            raise UsageError(f"{LIKE}; got {text!r}: {said(error)}.") from error
+        if not description.lhs_termlist:
+            raise UsageError(f"{LIKE}; got {text!r}, which has no outcome before a '~'.")
+        return cls(text, description)
+
+    @property
+    def outcome(self) -> str:
+        """What stands before the ``~``."""
+        return self.text.partition("~")[0].strip()
+
+    def regressors(self, data: pd.DataFrame) -> list[str]:
+        """Columns that the right-hand side names, in the order of the data."""
+        return _named(_factors(self.description.rhs_termlist), data)
+
+    def columns(self, data: pd.DataFrame) -> list[str]:
+        """Columns that the formula names, in the order of the data.
+
+        Raises
+        ------
+        UsageError
+            One of the sides names none.
+        """
+        outcome = _named(_factors(self.description.lhs_termlist), data)
+        regressors = self.regressors(data)
+        if not (outcome and regressors):
+            raise UsageError(
+                f"--formula must name columns of the data; {self.text!r} names "
+                f"{', '.join([*outcome, *regressors]) or 'none'} of {listed_names(data)}. Name an "
+                f"outcome and at least one regressor."
+            )
+        return [name for name in data.columns if name in {*outcome, *regressors}]
+
+    def checked(self, data: pd.DataFrame, family: str) -> set[str]:
+        """Columns that the right-hand side takes as categorical.
+
+        Raises
+        ------
+        UsageError
+            The formula cannot be evaluated, or its outcome is not one of the family's.
+        """
+        try:
+            # What is not finite is counted below.
+            with np.errstate(all="ignore"):
+                (left, right), sides = self._evaluated(data)
+        except Exception as error:
+            raise UsageError(
+                f"--formula must be made of columns, functions of patsy, and functions of NumPy "
+                f"as np; {self.text!r} could not be evaluated: {said(error)}. The columns "
+                f"are {listed_names(data)}."
+            ) from error
+        n_finite = int(np.logical_and.reduce([np.isfinite(side).all(1) for side in sides]).sum())
+        if n_finite < len(data):
+            raise UsageError(
+                f"--formula must give finite numbers in every row; {self.text!r} does not in "
+                f"{len(data) - n_finite} of {len(data)} rows. Remove these rows from DATA, or "
+                f"change the formula (a logarithm needs positive numbers)."
+            )
+        self._check_outcome(left, sides[0], family)
+        levels = [
+            factor
+            for factor, info in right.factor_infos.items()
+            if info.type == "categorical"
+            # A comparison such as I(age > 30) can be evaluated at any value of its column.
+            and not all(isinstance(level, bool | np.bool_) for level in info.categories)
+        ]
+        return set(_named(levels, data))
+
+    def _evaluated(self, data: pd.DataFrame) -> tuple[Any, list[NDArray[np.float64]]]:
+        """What patsy knows of both sides, and their matrices, without rows that are NaN."""
+        environment = patsy.EvalEnvironment([{"np": np}])
+        designs = patsy.incr_dbuilders(self.description, lambda: iter([data]), environment)
+        matrices = patsy.build_design_matrices(designs, data, NA_action="drop")
+        return designs, [np.asarray(matrix) for matrix in matrices]
+
+    def _check_outcome(self, left: Any, outcome: NDArray[np.float64], family: str) -> None:
+        texts = [f for f, info in left.factor_infos.items() if info.type == "categorical"]
+        if texts:
+            raise UsageError(
+                f"--formula must have an outcome of numbers; {texts[0].code} is text or true and "
+                f"false. For the probability of one of two values, write "
+                f"'np.where({texts[0].code} == value, 1, 0) ~ ...' with --family binomial."
+            )
+        what, fits = RANGES.get(family, ("numbers", np.isfinite))
+        # Two columns are the successes and the failures of binomial outcomes.
+        if outcome.shape[1] == 1 and not fits(outcome).all():
+            raise UsageError(
+                f"--family {family} needs an outcome of {what}; {self.outcome} has values from "
+                f"{outcome.min():g} to {outcome.max():g}. Choose another family, or check DATA."
+            )
+
+
+def _factors(terms: Sequence[Any]) -> list[Any]:
+    """Factors of the terms of a formula, such as ``cr(age, df=4)``."""
+    return [factor for term in terms for factor in term.factors]
+
+
+def _named(factors: Sequence[Any], data: pd.DataFrame) -> list[str]:
+    """Columns of ``data`` that the code of factors names, bare or as Q("name")."""
+    names: set[object] = set()
+    for node in (node for factor in factors for node in ast.walk(ast.parse(factor.code))):
+        match node:
+            case ast.Name(id=name):
+                names.add(name)
+            case ast.Call(func=ast.Name(id="Q"), args=[ast.Constant(value=name)]):
+                names.add(name)
+    return [name for name in data.columns if name in names]
+
+
+def features_of(
+    regressors: list[str], categorical: set[str], data: pd.DataFrame, asked: list[str] | None
+) -> list[str]:
+    """Features to show; prints which regressors are left out, and why.
+
+    Raises
+    ------
+    UsageError
+        One that was asked for is no numeric regressor, or there is no continuous one.
+    """
+    table = as_table(data)
+    unfit, discrete = {}, {}
+    for name in regressors:
+        position = table.names.index(name)
+        if name in categorical or not table.is_numeric(position):
+            unfit[name] = f"{name} (categorical)"
+        elif data[name].nunique() == 1:
+            unfit[name] = f"{name} (constant)"
+        elif table.is_discrete(position):
+            discrete[name] = f"{name} ({data[name].nunique()} distinct values)"
+    numeric = [name for name in regressors if name not in unfit]
+    if asked:
+        wrong = [name for name in asked if name not in numeric]
+        if wrong:
+            raise UsageError(
+                f"--features must be numeric regressors of the formula that vary, which are "
+                f"{', '.join(numeric) or 'none'}; got {', '.join(wrong)}."
+            )
+        return list(dict.fromkeys(asked))
+    left_out = ", ".join([*unfit.values(), *discrete.values()])
+    remedy = f" To include them: --features {' '.join(numeric)}." if discrete else ""
+    if len(numeric) == len(discrete):
+        raise UsageError(f"--formula must have a continuous regressor; got {left_out}.{remedy}")
+    if left_out:
+        print(f"Features left out: {left_out}.{remedy}")
+    return [name for name in numeric if name not in discrete]
+
+
+def plain(column: pd.Series[Any]) -> pd.Series[Any]:
+    """A column without missing values in a type that patsy knows, as nullable ones are not."""
+    if isinstance(column.dtype, np.dtype | pd.CategoricalDtype):
+        return column
+    values = column.to_numpy()
+    # With the type given, for pandas would make its own texts of texts.
+    return pd.Series(values, index=column.index, dtype=values.dtype)
+
+
+def listed_names(data: pd.DataFrame) -> str:
+    """Names of the columns of a table, not all if they are many."""
+    listed = ", ".join(map(str, data.columns[:COLUMNS_LISTED]))
+    more = len(data.columns) - COLUMNS_LISTED
+    return f"{listed} and {more} more columns" if more > 0 else listed
+
+
+def said(error: Exception) -> str:
+    """Message of an error; patsy's without the picture of the place."""
+    text = str(error.message) if isinstance(error, patsy.PatsyError) else one_line(error)
+    return text.rstrip(". ")

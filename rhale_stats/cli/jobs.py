@@ -1,0 +1,256 @@
+"""The jobs of the command line: an example, a fit of the user's table, a study."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import seaborn as sns
+import statsmodels.api as sm
+import statsmodels.formula.api as smf
+import xarray as xr
+from matplotlib.figure import Figure
+from tqdm import tqdm
+
+from rhale_stats import studies
+from rhale_stats.cli.formula import (
+    FailureError,
+    Formula,
+    UsageError,
+    features_of,
+    listed_names,
+    plain,
+    said,
+)
+from rhale_stats.effects.rhale import rhale
+from rhale_stats.files import check_folder, whole, write_netcdf
+from rhale_stats.generics.errors import std_error
+from rhale_stats.generics.tables import summary
+from rhale_stats.local.local_effects import local_effects
+from rhale_stats.plots.effect import plot_effect
+from rhale_stats.plots.effects import plot_effects
+from rhale_stats.studies import report
+
+FAMILIES = {
+    "gaussian": sm.families.Gaussian,
+    "binomial": sm.families.Binomial,
+    "poisson": sm.families.Poisson,
+    "gamma": sm.families.Gamma,
+    "inverse-gaussian": sm.families.InverseGaussian,
+    "negative-binomial": sm.families.NegativeBinomial,
+    "tweedie": sm.families.Tweedie,
+}
+DEFAULT_FAMILY = "gaussian"
+RAND_FORMULA = (
+    "mdvis ~ cr(disea, df=4, constraints='center') * (hlthg + hlthf + hlthp + physlm)"
+    " + cr(lpi, df=3, constraints='center') * idp + cr(fmde, df=3, constraints='center') + lncoins"
+)
+RAND_FEATURES = ["disea", "lpi", "fmde"]
+RAND_UNITS = {"disea": "disease", "lpi": "log $", "fmde": "log $"}
+NETCDF_NAME = "rhale-effects.nc"
+PICTURE_NAME = "rhale-effects.png"
+# Up to so many features are drawn with their bins below the curve.
+DETAILED_FEATURES = 4
+
+
+def rand_job(arguments: argparse.Namespace) -> None:
+    data = sm.datasets.randhie.load_pandas().data
+    data.attrs["units"] = RAND_UNITS
+    data.attrs["output_name"] = "visits"
+    data.attrs["output_units"] = "visits per year"
+    print(
+        f"RAND Health Insurance Experiment: {len(data)} person-years, outpatient visits explained "
+        f"by a Poisson model with splines and interactions."
+    )
+    _run(data, RAND_FORMULA, "poisson", RAND_FEATURES, arguments)
+
+
+def fit_job(arguments: argparse.Namespace) -> None:
+    formula = Formula.parsed(arguments.formula)
+    data = _read(arguments.data)
+    used = formula.columns(data)
+    unknown = [name for name in arguments.features or [] if name not in data.columns]
+    if unknown:
+        raise UsageError(
+            f"--features must be columns of {arguments.data}; got {', '.join(unknown)}. "
+            f"It has {listed_names(data)}."
+        )
+    incomplete = data[used].isna().any(axis=1)
+    if incomplete.any():
+        print(f"{int(incomplete.sum())} of {len(data)} rows have missing values and are dropped.")
+        data = data[~incomplete].reset_index(drop=True)
+    if data.empty:
+        raise UsageError(
+            f"DATA must have rows without missing values in {', '.join(used)}; {arguments.data} "
+            f"has none. Leave columns that are mostly empty out of the formula."
+        )
+    # Columns that the formula does not use have no effect to show.
+    data = pd.DataFrame({name: plain(data[name]) for name in used})
+    family = arguments.family or DEFAULT_FAMILY
+    if arguments.family is None:
+        others = ", ".join(name for name in sorted(FAMILIES) if name != DEFAULT_FAMILY)
+        print(f"Family: {DEFAULT_FAMILY} (default). --family also takes {others}.")
+    categorical = formula.checked(data, family)
+    features = features_of(formula.regressors(data), categorical, data, arguments.features)
+    data.attrs["output_name"] = formula.outcome
+    _run(data, formula.text, family, features, arguments)
+
+
+def _read(path: Path) -> pd.DataFrame:
+    if not path.exists():
+        raise UsageError(f"DATA must be an existing file; there is no {path}.")
+    try:
+        if path.suffix.lower() in (".parquet", ".pq"):
+            return pd.read_parquet(path)
+        return pd.read_csv(path)
+    except ImportError as error:
+        raise UsageError(
+            f"DATA must be a file that pandas can read; for Parquet, as in {path}, it needs "
+            f"pyarrow: pip install pyarrow."
+        ) from error
+    except Exception as error:
+        raise UsageError(
+            f"DATA must be a CSV or Parquet file that pandas can read; {path}: {said(error)}."
+        ) from error
+
+
+def study_job(arguments: argparse.Namespace) -> None:
+    names = studies.names()
+    if arguments.list:
+        for name in names:
+            print(f"{name:<{max(map(len, names))}}  {studies.load(name).title}")
+        return
+    if arguments.name not in names:
+        raise UsageError(
+            f"NAME must be one of {', '.join(names) or '(none)'}; "
+            f"got {arguments.name or 'none'}. --list says what they are."
+        )
+    if arguments.data is not None and not arguments.data.exists():
+        raise UsageError(f"--data must be an existing file; there is no {arguments.data}.")
+    stem = _stem(arguments)
+    options = studies.Options(arguments.quick, arguments.settings, arguments.data)
+    try:
+        study = studies.load(arguments.name, options)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    out = _folder(arguments, [f"{stem}{suffix}" for suffix in (".nc", ".md", ".png")])
+    try:
+        results = studies.run(
+            arguments.name,
+            options,
+            n_replicates=arguments.replicates,
+            jobs=arguments.jobs,
+            seed=arguments.seed,
+            path=out / f"{stem}.nc",
+            progress=not getattr(arguments, "no_progress", False),
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("The same command again goes on where this one stopped.") from None
+    text, picture = report.save(study, results, out, stem)
+    print(report.render(study, results))
+    print(f"{out / f'{stem}.nc'}: the results, as xarray.open_dataset reads them.")
+    print(f"{text}: this report.")
+    print(f"{picture}: its figure.")
+
+
+def _stem(arguments: argparse.Namespace) -> str:
+    """Name of the files of a study, one for every variant, without what is no part of a name."""
+    stem = str(arguments.name)
+    if arguments.settings is not None:
+        stem += "-" + re.sub(r"[^\w.=-]+", "-", arguments.settings)
+    return stem + ("-quick" if arguments.quick else "")
+
+
+def _folder(arguments: argparse.Namespace, names: Sequence[str]) -> Path:
+    """The folder for the files, made if need be, where they can be written."""
+    out: Path = getattr(arguments, "out", Path())
+    try:
+        check_folder(out, names)
+    except OSError as error:
+        raise UsageError(
+            f"--out must be a folder in which {', '.join(names)} can be written; got {out}: "
+            f"{error.strerror or error}. Choose another folder."
+        ) from error
+    return out
+
+
+def _run(
+    data: pd.DataFrame,
+    formula: str,
+    family: str,
+    features: list[str],
+    arguments: argparse.Namespace,
+) -> None:
+    out = _folder(arguments, (NETCDF_NAME, PICTURE_NAME))
+    progress = not getattr(arguments, "no_progress", False)
+    with tqdm(total=5, disable=not progress, bar_format="{desc:<30}|{bar}| {elapsed}") as bar:
+        bar.set_description("fitting the model")
+        results = _fit_glm(data, formula, family)
+        bar.update()
+        bar.set_description("local effects")
+        local = local_effects(results, data, features=features, progress=False)
+        bar.update()
+        bar.set_description("RHALE and standard errors")
+        effect = std_error(rhale(local))
+        bar.update()
+        bar.set_description("drawing")
+        figure = _draw(effect, local)
+        bar.update()
+        bar.set_description("saving")
+        _save(effect, figure, out)
+        bar.update()
+        bar.set_description("done")
+    print(f"{formula}\n")
+    print(summary(effect))
+    print(
+        f"\n{out / NETCDF_NAME}: the effects, their standard errors and bins, "
+        f"as xarray.open_dataset reads them."
+    )
+    print(f"{out / PICTURE_NAME}: curves, heterogeneity and bin effects of every feature.")
+
+
+def _fit_glm(data: pd.DataFrame, formula: str, family: str) -> Any:
+    try:
+        return smf.glm(formula, data, family=FAMILIES[family](), missing="raise").fit()
+    except Exception as error:
+        raise FailureError(
+            f"statsmodels could not fit {formula!r} with family {family}: {said(error)}. Try a "
+            f"simpler formula or another family."
+        ) from error
+
+
+def _save(effect: xr.Dataset, figure: Figure, out: Path) -> None:
+    """Write both files, or none of them."""
+    try:
+        with whole(out / PICTURE_NAME) as unfinished:
+            figure.savefig(unfinished, dpi=200)
+            write_netcdf(effect, out / NETCDF_NAME)
+    except OSError as error:
+        raise FailureError(
+            f"The results could not be saved in {out}: {error.strerror or error}. Existing "
+            f"files are unchanged. Free some space, or choose another folder with --out."
+        ) from error
+    finally:
+        plt.close(figure)
+
+
+def _draw(effect: xr.Dataset, local: xr.Dataset) -> Figure:
+    """Curves above bins, side by side; curves only where features are many."""
+    n_features = effect.sizes["feature"]
+    if n_features > DETAILED_FEATURES:
+        curves: Figure = plot_effects(effect)[0].figure
+        return curves
+    with sns.axes_style("ticks"), sns.plotting_context("paper", font_scale=1.1):
+        figure = plt.figure(figsize=(1.5 + 3.8 * n_features, 6.0), layout="constrained")
+        axes = figure.subplots(2, n_features, squeeze=False)
+    for column in range(n_features):
+        plot_effect(effect, column, local, ax=axes[:, column])
+    sns.despine(figure)
+    return figure

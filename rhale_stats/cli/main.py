@@ -1,0 +1,148 @@
+"""The command line: options, jobs, exit status."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+from rhale_stats._version import __version__
+from rhale_stats.cli.formula import FailureError, UsageError
+from rhale_stats.cli.interruption import INTERRUPTED, PROGRAM, ended, ended_by_interruptions
+from rhale_stats.cli.jobs import DEFAULT_FAMILY, FAMILIES, fit_job, rand_job, study_job
+from rhale_stats.studies.runner import one_line, print_warning
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, as all others are."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{PROGRAM}: {message}. `{self.prog} --help` says what is expected.\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit status.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        What is typed after ``rhale-stats``. Without, it is that of this process, which Ctrl-C then
+        ends in time, whatever it is doing.
+
+    Returns
+    -------
+    int
+        0 if all went well, 1 for failures, 2 for what cannot be done as it was typed, 130 after
+        Ctrl-C.
+    """
+    if argv is not None:
+        return _main(argv)
+    with ended_by_interruptions():
+        status = _main(sys.argv[1:])
+    if status == INTERRUPTED:
+        with suppress(OSError):
+            sys.stdout.flush()
+        # Without waiting for threads of libraries that are still computing.
+        os._exit(status)
+    return status
+
+
+def _main(argv: Sequence[str]) -> int:
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = print_warning  # type: ignore[assignment]
+            arguments = _parser().parse_args(argv)
+            arguments.run(arguments)
+            sys.stdout.flush()
+        return 0
+    except KeyboardInterrupt as interruption:
+        return ended(INTERRUPTED, " ".join(["interrupted.", *map(str, interruption.args)]))
+    except BrokenPipeError:
+        # The reader of the output, such as `head`, has closed it. Python would write once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except UsageError as error:
+        return ended(2, str(error))
+    except FailureError as error:
+        return ended(1, str(error))
+    except Exception as error:
+        return ended(1, one_line(error))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=PROGRAM,
+        description="Average effects of features on a model's output, their heterogeneity and "
+        "their uncertainty (RHALE). Without a command: the RAND Health Insurance data.",
+    )
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    parser.set_defaults(run=rand_job)
+    _add_common(parser)
+    commands = parser.add_subparsers(metavar="COMMAND")
+    fit = commands.add_parser(
+        "fit", help="fit a generalised linear model to a CSV or Parquet file and show its effects"
+    )
+    fit.set_defaults(run=fit_job)
+    fit.add_argument("data", metavar="DATA", type=Path, help="CSV or Parquet file, header included")
+    fit.add_argument(
+        "--formula",
+        required=True,
+        help="model formula, as in 'y ~ cr(age, df=4) * sex'. Formulas are evaluated as Python "
+        "code: do not use a formula from a source that you do not trust",
+    )
+    fit.add_argument(
+        "--family",
+        choices=sorted(FAMILIES),
+        help=f"of the outcome (default: {DEFAULT_FAMILY})",
+    )
+    fit.add_argument(
+        "--features",
+        nargs="+",
+        metavar="NAME",
+        help="features to show (default: the continuous regressors of the formula)",
+    )
+    _add_common(fit)
+    study = commands.add_parser("study", help="run a simulation study and print its report")
+    study.set_defaults(run=study_job)
+    _add_study(study)
+    return parser
+
+
+def _add_study(study: argparse.ArgumentParser) -> None:
+    study.add_argument("name", metavar="NAME", nargs="?", help="one of those in --list")
+    study.add_argument("--list", action="store_true", help="print the names of all studies")
+    study.add_argument("--quick", action="store_true", help="fewer or smaller simulations")
+    study.add_argument(
+        "--replicates",
+        type=int,
+        metavar="N",
+        help="per scenario (default: by study)",
+    )
+    study.add_argument(
+        "--jobs", type=int, metavar="N", help="number of processes (default: number of CPUs)"
+    )
+    study.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
+    study.add_argument("--settings", metavar="S", help="variant of the study, if it has variants")
+    study.add_argument("--data", type=Path, metavar="PATH", help="data, if the study reads a file")
+    _add_common(study)
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=argparse.SUPPRESS,
+        metavar="DIR",
+        help="folder for the files (default: the working folder)",
+    )
+    parser.add_argument(
+        "--no-progress",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="show no progress bar",
+    )

@@ -1,0 +1,1 @@
+"""Checks of estimates: bias, jumps, scores against a truth, folds, refits."""

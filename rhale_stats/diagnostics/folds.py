@@ -1,0 +1,166 @@
+"""Estimates on folds of the rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arguments.checks import check_count
+from rhale_stats.arguments.seeds import seeded
+from rhale_stats.arguments.words import warn
+from rhale_stats.bins.description import DEFAULT_BINS
+from rhale_stats.bins.rule import BinRule
+from rhale_stats.effects.rebinned import evaluated
+from rhale_stats.effects.rhale import quiet_rhale
+from rhale_stats.inference.draws import GRID, progress_bar
+from rhale_stats.schema.checks import check_local
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.parts import each_part, own_rows
+from rhale_stats.schema.variables import EFFECT_VARIABLES, software
+
+
+@checked
+@seeded
+@each_part
+@own_rows
+def folds(
+    local: xr.Dataset,
+    *,
+    bins: BinRule | None = None,
+    n_folds: int = 5,
+    n_repeats: int = 1,
+    centering: str = "mean",
+    weighting: str = "axis",
+    n_grid: int = GRID,
+    rng: np.random.Generator | int | None = None,
+    progress: bool = True,
+) -> xr.Dataset:
+    r"""Estimates on folds of the rows, and the standard error that their spread gives (math [28]).
+
+    Parameters
+    ----------
+    local : Dataset
+        What `local_effects` returned.
+    bins, centering, weighting
+        As in `rhale`; bins are chosen in every fold by itself.
+    n_folds : int, default 5
+        Folds, at least 2, of about equal numbers of rows.
+    n_repeats : int, default 1
+        Times that the rows are dealt out again.
+    n_grid : int, default 101
+        Points of the grid on which the folds are compared, over the range of all rows.
+    rng : Generator, int or None
+        Source of the folds, or its seed, as in `bootstrap`.
+    progress : bool, default True
+        Show a bar where it takes long.
+
+    Returns
+    -------
+    Dataset
+        ``effect``, ``heterogeneity`` and ``curve`` over (repeat, fold, feature, grid) at
+        ``grid_value``; their means over repeats and folds ``effect_mean`` and so on, and ``_se``
+        over (feature, grid): standard deviation over folds, divided by the root of their number,
+        averaged over repeats. Beyond the range of a fold's rows it is NaN, and so is the result.
+
+    Raises
+    ------
+    ValueError
+        Fewer rows than folds, or fewer rows in a fold than the rule needs.
+
+    Warns
+    -----
+    UserWarning
+        Some folds have bins without rows; once, with their number.
+
+    Notes
+    -----
+    The folds' estimates have J times the variance of that of all rows; their mean has the bias
+    of a J-th of the rows. With few folds the standard error is itself uncertain, by about
+    1 / sqrt(2 (J - 1)) of itself.
+
+    References
+    ----------
+    Note of June 2021, *Idea in bullets*, section 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> found = rs.folds(local, bins=rs.EqualWidthBins(1), n_repeats=20, rng=0)
+    >>> found["effect_se"].isel(grid=50).round(1).values
+    array([0.1, 0.1])
+    """
+    local = check_local(local)
+    check_count("n_folds", n_folds, 2)
+    check_count("n_repeats", n_repeats, 1)
+    check_count("n_grid", n_grid, 2)
+    if "weight" in local:
+        local = local.isel(obs=local["weight"].values > 0)
+    n_obs = local.sizes["obs"]
+    if n_obs < n_folds:
+        raise ValueError(
+            f"n_folds must not exceed the number of rows; got {n_folds} for {n_obs} rows of "
+            f"{', '.join(map(repr, feature_names(local)))}."
+        )
+    rule: BinRule = DEFAULT_BINS if bins is None else bins
+    x = local["x"].transpose("feature", "obs").values
+    grid = np.linspace(x.min(axis=1), x.max(axis=1), n_grid).T
+    generator = np.random.default_rng(rng)
+    names = ("effect", "heterogeneity", "curve")
+    out = {name: np.full((n_repeats, n_folds, *grid.shape), np.nan) for name in names}
+    n_gaps = 0
+    with progress_bar(n_repeats * n_folds, "folds", progress=progress) as bar:
+        for repeat in range(n_repeats):
+            order = generator.permutation(n_obs)
+            for fold, rows in enumerate(np.array_split(order, n_folds)):
+                part = local.isel(obs=np.sort(rows))
+                effect = quiet_rhale(
+                    part, rule, centering=centering, weighting=weighting, std_error_moments=False
+                )
+                beyond = effect["bin"].values >= effect["n_bins"].values[:, None]
+                n_gaps += bool(((effect["n_obs"].values == 0) & ~beyond).any())
+                for name, values in evaluated(effect, grid).items():
+                    out[name][repeat, fold] = values
+                bar.update(1)
+    if n_gaps:
+        warn(
+            f"Bins without rows in {n_gaps} of {n_repeats * n_folds} folds: estimates are NaN "
+            f"there, and so are their means over folds. Use fewer bins, or fewer folds."
+        )
+    variables: dict[str, Any] = {}
+    for name, values in out.items():
+        _, long_name, units = EFFECT_VARIABLES[name]
+        about = {"long_name": long_name, "units": units}
+        variables[name] = (("repeat", "fold", "feature", "grid"), values, about)
+        variables[f"{name}_mean"] = (
+            ("feature", "grid"),
+            values.mean(axis=(0, 1)),
+            {**about, "long_name": f"{long_name}, mean over folds"},
+        )
+        variables[f"{name}_se"] = (
+            ("feature", "grid"),
+            (values.std(axis=1, ddof=1) / np.sqrt(n_folds)).mean(axis=0),
+            {**about, "long_name": f"standard error of {long_name}", "source": "rows"},
+        )
+    return xr.Dataset(
+        variables,
+        {
+            "feature": local["feature"],
+            "grid_value": (("feature", "grid"), grid, {"long_name": "point of the grid"}),
+        },
+        {
+            "method": "folds",
+            "n_folds": n_folds,
+            "n_repeats": n_repeats,
+            "centering": centering,
+            "bin_rule": type(rule).__name__,
+            "output_name": local.attrs.get("output_name", "output"),
+            "output_units": local.attrs.get("output_units", ""),
+            "software": software(),
+        },
+    )

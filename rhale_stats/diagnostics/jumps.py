@@ -1,0 +1,266 @@
+"""Whether the output jumps between neighbouring rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.diagnostics.unbiased import NO_PVALUE
+from rhale_stats.effects.bias import TESTED_ROWS
+from rhale_stats.effects.same import check_same_rows
+from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
+from rhale_stats.local.labelled import ARRAY, FRAME, NUMBERED_FRAME
+from rhale_stats.local.rows import Rows, estimation_rows, is_used_row, own_columns
+from rhale_stats.models.differences import DifferenceQuotients
+from rhale_stats.models.outputs import Model, is_classifier
+from rhale_stats.models.table import as_table
+from rhale_stats.schema.checks import check_effect, check_local
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import feature_names, feature_position, one_feature, slopes
+from rhale_stats.schema.identity import check_same_output, model_facts
+from rhale_stats.schema.levels import refuse_categorical
+from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.stacking import Estimates, stacked
+from rhale_stats.schema.variables import variable
+
+# Forms of a table that local effects know well enough to make it again.
+TABLES = (ARRAY, FRAME, NUMBERED_FRAME)
+
+
+@checked
+@each_part
+def jump_check(
+    model: Model,
+    local: xr.Dataset,
+    effect: xr.Dataset,
+    X: Any = None,
+    *,
+    adjust: str = "holm",
+) -> xr.Dataset:
+    r"""Do the derivatives see all that the model does? Compare them with differences across bins.
+
+    For the rows of every bin, the output at the bin's right edge less that at its left edge, the
+    other features as they are, is compared with local effect times width. Where they differ by
+    more than chance, on average or in spread, the model jumps inside the bin (or bends strongly)
+    and effect, heterogeneity and curve are wrong there.
+
+    Parameters
+    ----------
+    model : callable, object with ``predict``, or statsmodels results
+        As in `local_effects`. Called once a feature, with the rows at both edges below each other.
+        Of a classifier, or of several outputs, the scale and the output are those of ``local``.
+    local, effect : Dataset
+        Local effects, and what `rhale` made of them.
+    X : DataFrame or array_like of shape (n_rows, n_columns), optional
+        The table that the local effects were taken at. Not needed where ``local`` holds all of
+        its columns.
+    adjust : str, default "holm"
+        Adjustment of the p-values over all bins and features, as in `check_unbiased`.
+
+    Returns
+    -------
+    Dataset
+        ``effect`` with, over (feature, bin), ``jump``: the mean change of the output across the
+        bin that local effects miss; ``jump_se``; ``jump_spread``: the standard deviation between
+        rows that they miss; ``jump_pvalue`` of nothing missed, twice the smaller of the p-values
+        for the mean and for the spread, and ``jump_pvalue_adjusted``.
+
+    Raises
+    ------
+    ValueError
+        ``X`` is needed, or is another table than that of ``local``; ``local`` is not what
+        ``effect`` was made from, or does not know its scale and the model has several.
+    KeyError
+        A feature of ``effect`` is not in ``local``.
+    ModelError
+        The model raised, or returned something else than one number a row.
+
+    Notes
+    -----
+    Averages alone would miss a jump that goes up for some rows and down for others, as that of
+    Eq. 1 of the paper in x3. Without jumps the differences across a bin are averages of
+    derivatives, so that they vary less between rows than the derivatives do.
+
+    References
+    ----------
+    Apley and Zhu (2020), Eq. 11, for the differences; math [3].
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> example = rs.simulate.OppositeGroups()
+    >>> X = example.sample(500, rng=0)
+    >>> local = rs.local_effects(None, X, jacobian=example.jacobian)
+    >>> effect = rs.rhale(local, bins=rs.EqualWidthBins(5))
+    >>> check = rs.jump_check(example.model, local, effect)
+    >>> check["jump_spread"].sel(feature="x3").round(1).values
+    array([0., 0., 6., 0., 0.])
+    """
+    local, effect = check_local(local), check_effect(effect)
+    refuse_categorical(effect, "jump_check")
+    check_choice("adjust", adjust, ADJUSTMENTS)
+    check_same_output(local, effect, ("local", "effect"))
+    table = as_table(_table(local) if X is None else X)
+    if table.n_rows != local.sizes["obs"]:
+        raise ValueError(
+            f"X must have the rows of local; got {table.n_rows} rows for {local.sizes['obs']}."
+        )
+    used = is_used_row(local, effect)
+    own = own_columns(estimation_rows(local, effect), feature_names(effect))
+    differences = DifferenceQuotients(model, table, *_asked(local, model), single=True)
+    estimates: list[Estimates] = []
+    for name in feature_names(effect):
+        row = one_feature(effect, name)
+        position = feature_position(local, name)
+        if not row.sizes["bin"]:
+            estimates.append(dict.fromkeys(JUMPS, np.nan))
+            continue
+        column = int(local["feature_column"].values[position])
+        given = table.column(column)
+        if not np.array_equal(given, local["x"].values[:, position], equal_nan=True):
+            raise ValueError(
+                f"X must be the table of local; column {table.names[column]!r} differs from the "
+                f"values that local has of feature {name!r}. Pass the X of local_effects."
+            )
+        rows, number = own[name]
+        x, g = rows.x[number], rows.local_effect[number]
+        check_same_rows(row, rows, number)
+        edges, there = row["edge_value"].values, ~np.isnan(given)
+        # Rows left out of the estimate get bins as well: the model sees whole tables.
+        k, here = bin_index(edges, given[there]), used[there]
+        across, rounding = differences.at(there).between(column, edges[k], edges[k + 1])
+        estimates.append(_jumps(row, k[here], across[here, 0], x, g, rows, float(rounding[0])))
+    found = effect.assign(
+        {
+            name: variable(name, array, **JUMPS[name])
+            for name, array in stacked(estimates, effect.sizes["bin"]).items()
+        }
+    )
+    values = adjusted(found["jump_pvalue"].values, adjust)
+    found["jump_pvalue_adjusted"] = variable("jump_pvalue_adjusted", values, adjust=adjust)
+    return found
+
+
+JUMPS: dict[str, dict[str, str]] = {
+    "jump": {"estimator": "mean of f(right) - f(left) - local effect * width, math [3]"},
+    "jump_se": {"source": "rows", "kind": "central limit theorem"},
+    "jump_spread": {"estimator": "sd of f(right) - f(left) beyond that of local effect * width"},
+    "jump_pvalue": {"null": "the derivative sees all that f does", "missing": NO_PVALUE},
+}
+
+
+def _asked(local: xr.Dataset, model: object) -> tuple[str | None, str]:
+    """Output and scale of the model that the local effects are of.
+
+    A model that is no classifier has one scale. Where the local effects do not say which of a
+    classifier's they are of, as those of a Jacobian, nobody knows.
+    """
+    facts = model_facts(local)
+    scale = str(facts.get("scale", ""))
+    if not scale:
+        if is_classifier(model):
+            raise ValueError(
+                "local must say on which scale of the classifier it is; this one does not, because "
+                "it comes from a jacobian or from an older version. Pass as model the function "
+                "whose derivatives it holds: "
+                "jump_check(lambda X: clf.decision_function(X), local, effect), or "
+                "clf.predict_proba(X)[:, 1]."
+            )
+        scale = "response"
+    return str(facts.get("output_label", "")) or None, scale
+
+
+def _table(local: xr.Dataset) -> Any:
+    """The table of ``local``, where it holds all columns."""
+    position = local["feature_column"].values
+    form = local.attrs["table"]
+    complete = np.array_equal(np.sort(position), np.arange(local.attrs["n_columns"]))
+    if not complete or form not in TABLES:
+        raise ValueError(
+            f"X must be given here: local holds "
+            f"{'no labels of the columns' if complete else 'some columns of the table only'}, and "
+            f"the model needs them all. Pass the X of local_effects: "
+            f"jump_check(model, local, effect, X)."
+        )
+    order = np.argsort(position)
+    values = local["x"].values[:, order]
+    if form == ARRAY:
+        return values
+    names = [feature_names(local)[at] for at in order]
+    labels = [int(name) for name in names] if form == NUMBERED_FRAME else names
+    return pd.DataFrame(values, columns=labels, index=local["obs"].values)
+
+
+def _jumps(
+    row: xr.Dataset,
+    k: NDArray[np.int64],
+    across: FloatArray,
+    x: FloatArray,
+    g: FloatArray,
+    rows: Rows,
+    rounding_of_output: float,
+) -> Estimates:
+    """math [3] for one feature."""
+    edges = row["edge_value"].values
+    n_bins = len(edges) - 1
+    width = np.diff(edges)
+    # In a linear bin the change across it is that of the effect in the middle.
+    middle = (edges[:-1] + edges[1:]) / 2
+    derivative = (g + slopes(row)[k] * (middle[k] - x)) * width[k]
+    weight = np.ones(len(k)) if rows.weight is None else rows.weight
+    n = row["n_effective"].values
+
+    def mean(values: FloatArray) -> FloatArray:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(
+                np.bincount(k, weight * values, n_bins) / np.bincount(k, weight, n_bins)
+            )
+
+    def standard_error(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        centre = mean(values)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return centre, np.sqrt(mean((values - centre[k]) ** 2) / (n - 1))
+
+    missed, missed_se = standard_error(across - derivative)
+    # Squares about the means, row by row: their difference knows that both are of the same rows.
+    squares = (across - mean(across)[k]) ** 2 - (derivative - mean(derivative)[k]) ** 2
+    spread, spread_se = standard_error(squares)
+    size = max(float(np.abs(across).max()), float(np.abs(derivative).max()))
+    rounding = (
+        rounding_of_output
+        + 16 * float(np.finfo(np.float64).eps) * size
+        + float(row["local_effect_error"]) * width
+    )
+    # That of a square, whose root is of the size of the deviations.
+    of_squares = 2 * rounding * size + rounding**2
+    of_mean = _pvalue(np.abs(missed), missed_se, rounding, norm.sf)
+    of_spread = _pvalue(spread, spread_se, of_squares, norm.sf)
+    pvalue = np.minimum(1.0, 2 * np.minimum(np.minimum(1.0, 2 * of_mean), of_spread))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        excess = np.sqrt(np.maximum(spread, 0.0) * n / (n - 1))
+    return {
+        "jump": np.where(np.abs(missed) <= rounding, 0.0, missed),
+        "jump_se": missed_se,
+        "jump_spread": np.where(spread <= of_squares, 0.0, excess),
+        "jump_pvalue": np.where(n >= TESTED_ROWS, pvalue, np.nan),
+    }
+
+
+def _pvalue(
+    estimate: FloatArray,
+    se: FloatArray,
+    rounding: FloatArray,
+    tail: Callable[[FloatArray], FloatArray],
+) -> FloatArray:
+    """One-sided; differences of the size of rounding are none."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(estimate <= rounding, 1.0, tail(estimate / se))

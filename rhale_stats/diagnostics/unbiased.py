@@ -1,0 +1,372 @@
+"""Whether the heterogeneity is unbiased: bin error and density bias from the data alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from rhale_stats.arguments.checks import check_choice, check_significance
+from rhale_stats.arguments.seeds import seeded
+from rhale_stats.arrays import accumulate, bin_error
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.effects.bias import BIASED, FINE, LARGE, TESTED_ROWS, TOO_FEW
+from rhale_stats.effects.errors import std_error
+from rhale_stats.effects.estimates import STD_ERROR_MOMENTS, spread_along
+from rhale_stats.effects.same import check_same_rows
+from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
+from rhale_stats.local.rows import THREADS_FROM, Rows, estimation_rows, map_features, own_columns
+from rhale_stats.parallel import cpus
+from rhale_stats.schema.checks import check_effect, check_local
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import bin_means, feature_names, one_feature, resolution, slopes
+from rhale_stats.schema.identity import check_same_output, fingerprint_of
+from rhale_stats.schema.levels import refuse_categorical
+from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.stacking import Estimates, stacked
+from rhale_stats.schema.variables import variable
+
+# Repeated rows that are written out: some gigabytes.
+MOST_ROWS = 100_000_000
+NO_PVALUE = f"NaN where a bin has fewer than {TESTED_ROWS} effective rows, or no spread"
+CHECKS = (
+    "sigma2_star",
+    "heterogeneity_within",
+    "heterogeneity_within_se",
+    "bin_error",
+    "bin_error_se",
+    "bin_error_share",
+    "bin_error_share_axis",
+    "von_neumann_ratio",
+    "bin_error_pvalue",
+    "rank_ratio",
+    "rank_pvalue",
+    "density_bias",
+    "density_bias_se",
+)
+FACTS: dict[str, dict[str, str]] = {
+    "sigma2_star": {"estimator": "variance, ddof 1, math [6] and [12]"},
+    "heterogeneity_within": {"estimator": "differences of neighbouring rows, math [13]"},
+    "heterogeneity_within_se": {"source": "rows", "kind": "central limit theorem"},
+    "bin_error": {"estimator": "sigma2_star - heterogeneity_within^2, math [13]; may be negative"},
+    "bin_error_se": {"source": "rows", "kind": "central limit theorem"},
+    "bin_error_share": {"estimator": "bin_error / sigma2_star, not below 0"},
+    "bin_error_share_axis": {"estimator": "sum of bin_error * width, over that of sigma2_star"},
+    "von_neumann_ratio": {"estimator": "math [14]; 2 where there is no bin error"},
+    "bin_error_pvalue": {"null": "bin error is 0", "alternative": "less", "missing": NO_PVALUE},
+    "rank_ratio": {"estimator": "math [14], Bartels (1982); weights are not used"},
+    "rank_pvalue": {"null": "bin error is 0", "alternative": "less", "missing": NO_PVALUE},
+    "density_bias": {"estimator": "slope * (x_mean - midpoint), math [15]"},
+    "density_bias_se": {"source": "rows", "kind": "central limit theorem, HC1"},
+}
+
+
+@checked
+@seeded
+@each_part
+def check_unbiased(
+    local: xr.Dataset,
+    effect: xr.Dataset,
+    *,
+    adjust: str = "holm",
+    rng: np.random.Generator | int | None = None,
+    significance: float = 0.05,
+) -> xr.Dataset:
+    r"""Check of Theorem 1, bin by bin: how much of the variance is heterogeneity, how much not.
+
+    The variance of the local effects in a bin estimates sigma^2 + bin error. Half the mean squared
+    difference of neighbouring rows estimates sigma^2 nearly alone; what remains is the bin error.
+
+    Parameters
+    ----------
+    local, effect : Dataset
+        Local effects, and what `rhale` or `std_error` made of them. With honest bins the rows
+        that chose the edges are left out.
+    adjust : str, default "holm"
+        Adjustment of the p-values over all bins and features, a method of statsmodels'
+        ``multipletests``, or "none".
+    rng : Generator, int or None
+        Orders rows with equal values of the feature, which have no order of their own. ``seed`` as
+        in `confband`.
+    significance : float, default 0.05
+        A bin is called biased where its adjusted p-value is below this.
+
+    Returns
+    -------
+    Dataset
+        ``effect``, with standard errors, and over (feature, bin): ``sigma2_star``,
+        ``heterogeneity_within`` and its ``_se``, ``bin_error`` (unclipped: it may be negative)
+        and its ``_se``, ``bin_error_share`` (math [13]); ``von_neumann_ratio``,
+        ``bin_error_pvalue``, ``rank_ratio``, ``rank_pvalue`` and both p-values ``_adjusted``
+        (math [14]); ``density_bias`` and its ``_se`` (math [15]); ``verdict``: "fine", "biased
+        upwards", "bias larger than standard error" (the heterogeneity's) or "too few rows". Over
+        (feature): ``bin_error_share_axis``.
+
+    Raises
+    ------
+    ValueError
+        ``local`` is not what ``effect`` was made from, an unknown ``adjust``, a ``significance``
+        outside (0, 1), an effect without the moments of standard errors, frequency weights that
+        sum to more than 10^8 rows.
+    KeyError
+        A feature of ``effect`` is not in ``local``.
+    TypeError
+        ``local`` or ``effect`` is no Dataset.
+
+    Notes
+    -----
+    Where the effect is linear in a bin (`AdaptiveBins`), the local effects less that line are
+    checked: what is left of the bin error after the line. ``density_bias`` is 0 there, and in all
+    bins of effects with ``weighting="axis"``, which do not depend on where the rows are.
+
+    For an effect of slope m in a bin of width h with n uniform rows, bin_error is biased by
+    -m^2 h^2 / ((n + 1)(n + 2)); for a jump by J inside the bin, by about -J^2 / (2 (n - 1)).
+
+    The test takes the mean and the variance of the von Neumann ratio over all orders of the local
+    effects, and a beta distribution with these. Its null is that the local effects do not depend
+    on x in the bin: a spread that changes along x (sigma(z) not constant) is no bin error, and
+    moves the size of the test: at 5 % it is 6 % where sigma doubles over the bin, and 11 % where it
+    rises in proportion to x from 0 (by ranks 5 and 7 %), whatever the number of rows.
+
+    References
+    ----------
+    Gkolemis et al. (2023), *RHALE*, Theorem 1. von Neumann (1941), *Annals of Mathematical
+    Statistics* 12, 367-395. Rice (1984), *Annals of Statistics* 12, 1215-1230. Bartels (1982),
+    *JASA* 77, 40-46.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> example = rs.simulate.Quadratic()
+    >>> X = example.sample(2000, rng=0)
+    >>> local = rs.local_effects(None, X, jacobian=example.jacobian, features="x1")
+    >>> check = rs.check_unbiased(local, rs.rhale(local, bins=rs.EqualWidthBins(2)))
+    >>> check["heterogeneity"].round(2).values, check["heterogeneity_within"].round(2).values
+    (array([[1.52, 1.48]]), array([[0.72, 0.71]]))
+    >>> str(check["verdict"].values[0, 0])
+    'bias larger than standard error'
+    """
+    local, effect = check_local(local), check_effect(effect)
+    refuse_categorical(effect, "check_unbiased")
+    check_choice("adjust", adjust, ADJUSTMENTS)
+    check_significance(significance)
+    if "debiased" in effect.attrs:
+        raise ValueError(
+            "effect must be what rhale or std_error returned; this one is from debias, which "
+            "keeps the check that it was made with."
+        )
+    effect = effect if "heterogeneity_se" in effect else std_error(effect)
+    check_same_output(local, effect, ("local", "effect"))
+    names = feature_names(effect)
+    own = own_columns(estimation_rows(local, effect), names)
+    streams = np.random.default_rng(rng).spawn(len(names))
+
+    def of_feature(number: int) -> Estimates:
+        row = one_feature(effect, number)
+        if not row.sizes["bin"]:
+            return dict.fromkeys(CHECKS, np.nan)
+        return _check(row, *own[names[number]], streams[number])
+
+    threads = 1 if local["x"].size < THREADS_FROM else cpus()
+    arrays = stacked(map_features(of_feature, range(len(names)), threads), effect.sizes["bin"])
+    decided: dict[str, str | float] = {"adjust": adjust, "significance": significance}
+    pvalues = {
+        f"{name}_adjusted": adjusted(np.asarray(arrays[name], dtype=np.float64), adjust)
+        for name in ("bin_error_pvalue", "rank_pvalue")
+    }
+    biased = pvalues["bin_error_pvalue_adjusted"] < significance
+    verdict = _verdict(effect, np.asarray(arrays["heterogeneity_within"], np.float64), biased)
+    return effect.assign(
+        {
+            **{name: variable(name, array, **FACTS[name]) for name, array in arrays.items()},
+            **{
+                name: variable(name, values, missing=NO_PVALUE, **decided)
+                for name, values in pvalues.items()
+            },
+            "verdict": variable("verdict", verdict, **decided),
+        }
+    )
+
+
+def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator) -> Estimates:
+    """Everything about one feature, by the names of `schema.EFFECT_VARIABLES`."""
+    edges = row["edge_value"].values
+    x = rows.x[position]
+    name = str(row["feature"].values)
+    check_same_rows(row, rows, position)
+    _check_written_out(rows)
+    ordered = bin_error.ordered_rows(
+        edges,
+        x,
+        rows.local_effect[position],
+        rows.weight,
+        frequency=rows.frequency,
+        rng=rng,
+    )
+    if not np.isfinite(ordered.g).all():
+        raise ValueError(f"Local effects of feature {name!r} must be finite; some are not.")
+    n, x_mean = (row[what].values for what in ("n_effective", "x_mean"))
+    mean, slope = bin_means(row), slopes(row)
+    if slope.any():
+        # Where the effect is linear in a bin, everything is asked of the residuals.
+        line = slope[ordered.bin] * (ordered.x - x_mean[ordered.bin])
+        ordered = ordered._replace(g=ordered.g - line)
+    variance = row["heterogeneity"].values ** 2
+    found = bin_error.differences(ordered, mean)
+    none = variance <= resolution(mean, float(row["local_effect_error"])) ** 2
+    excess = variance - found.variance
+    weights = bin_error.pair_weights(ordered, len(n))
+    ratio, pvalue = bin_error.von_neumann(ordered, mean, variance, found.variance, weights)
+    rank_ratio, rank_pvalue = bin_error.rank_von_neumann(ordered, len(n))
+    untested = none | ~(n >= TESTED_ROWS)
+    width = np.diff(edges)
+    known = np.isfinite(excess)
+    total = np.sum((variance * width)[known])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        tilt = row["x_covariance"].values / row["x_variance"].values
+        share = np.where(none, 0.0, np.clip(excess / variance, 0.0, 1.0))
+        se = bin_error.bin_error_se(found, excess, weights)
+    # The effect of a linear bin is that in its middle, wherever its rows are.
+    away = np.where(slope == 0, x_mean - (edges[:-1] + edges[1:]) / 2, 0.0)
+    if "effect_rows" in row:
+        # Nor does an average along the axis depend on where the rows are.
+        away = np.zeros(len(away))
+    with np.errstate(invalid="ignore"):
+        # NaN where the slope is unknown, 0 times infinity.
+        away_se = np.abs(away) * bin_error.slope_se(ordered, mean, x_mean, tilt)
+    return {
+        "sigma2_star": variance,
+        "heterogeneity_within": np.sqrt(found.variance),
+        "heterogeneity_within_se": bin_error.within_se(found, weights),
+        "bin_error": excess,
+        "bin_error_se": se,
+        "bin_error_share": np.where(known, share, np.nan),
+        "bin_error_share_axis": _share_of_axis(excess * width, total, known),
+        "von_neumann_ratio": np.where(none, np.nan, ratio),
+        "bin_error_pvalue": np.where(untested, np.nan, pvalue),
+        "rank_ratio": np.where(none, np.nan, rank_ratio),
+        "rank_pvalue": np.where(untested, np.nan, rank_pvalue),
+        "density_bias": tilt * away + 0.0,  # no negative zeros
+        "density_bias_se": away_se,
+    }
+
+
+def _check_written_out(rows: Rows) -> None:
+    """Raise ``ValueError`` where frequency weights count more rows than memory holds."""
+    if rows.frequency and rows.weight is not None and rows.weight.sum() > MOST_ROWS:
+        raise ValueError(
+            f"weights of kind 'frequency' are written out as repeated rows here, of which there "
+            f"may be {MOST_ROWS:,}; got {rows.weight.sum():,.0f}. Divide them by a common factor, "
+            f"or take weight_kind='precision'."
+        )
+
+
+def _share_of_axis(excess: FloatArray, total: float, known: NDArray[np.bool_]) -> float:
+    if not known.any():
+        return float("nan")
+    return 0.0 if total == 0 else float(max(0.0, np.sum(excess[known]) / total))
+
+
+def _verdict(effect: xr.Dataset, within: FloatArray, biased: NDArray[np.bool_]) -> NDArray[np.str_]:
+    """One phrase a bin; empty beyond a feature's bins."""
+    large = biased & (effect["heterogeneity"].values - within > effect["heterogeneity_se"].values)
+    few = ~(effect["n_effective"].values >= TESTED_ROWS)
+    beyond = np.arange(effect.sizes["bin"]) >= effect["n_bins"].values[:, None]
+    return np.select([beyond, few, large, biased], ["", TOO_FEW, LARGE, BIASED], FINE)
+
+
+@checked
+@each_part
+def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
+    r"""Heterogeneity without the bin error: from differences of neighbouring rows.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale`, `std_error` or `check_unbiased` returned.
+    check : Dataset
+        What `check_unbiased` returned for it.
+
+    Returns
+    -------
+    Dataset
+        ``check`` with ``heterogeneity`` = ``heterogeneity_within``, its standard error, and
+        ``curve_std``, ``curve_std_sum``, ``heterogeneity_index`` and ``heterogeneity_output`` made
+        from it, without the intervals that these had. The effects, the curve, their standard errors
+        and intervals stay: the bin error is part of how well a mean over the bin is known.
+
+    Raises
+    ------
+    ValueError
+        ``check`` is no check, or one of other bins, rows or of another model.
+    TypeError
+        ``effect`` or ``check`` is no Dataset.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> example = rs.simulate.Quadratic(sd=0.5)
+    >>> X = example.sample(2000, rng=0)
+    >>> local = rs.local_effects(None, X, jacobian=example.jacobian, features="x1")
+    >>> effect = rs.rhale(local, bins=rs.EqualWidthBins(4))
+    >>> better = rs.debias(effect, rs.check_unbiased(local, effect))
+    >>> effect["heterogeneity"].round(2).values, better["heterogeneity"].round(2).values
+    (array([[0.84, 0.82, 0.81, 0.85]]), array([[0.5 , 0.52, 0.48, 0.53]]))
+    """
+    effect, check = (
+        check_effect(effect),
+        check_effect(check, "check", "check_unbiased(local, effect)"),
+    )
+    if "heterogeneity_within" not in check:
+        raise ValueError(
+            "check must be what check_unbiased(local, effect) returned; this one has no "
+            "heterogeneity_within."
+        )
+    if not (
+        effect["edge_value"].equals(check["edge_value"]) and effect["n_obs"].equals(check["n_obs"])
+    ):
+        raise ValueError(
+            "check must have the bins of effect; its edges or rows differ. Run "
+            "check_unbiased(local, effect) again."
+        )
+    for name in feature_names(check):
+        own, other = (fingerprint_of(one_feature(one, name)) for one in (effect, check))
+        if own and other and own != other:
+            raise ValueError(
+                f"check must come from effect; for feature {name!r} it comes from other rows or "
+                f"another model. Run check_unbiased(local, effect) again."
+            )
+    rows = [_spread(one_feature(check, name)) for name in feature_names(check)]
+    arrays = stacked(rows, check.sizes["bin"])
+    arrays["heterogeneity"] = check["heterogeneity_within"].values
+    arrays["heterogeneity_se"] = check["heterogeneity_within_se"].values
+    out = check.assign({name: check[name].copy(data=array) for name, array in arrays.items()})
+    for name in ("heterogeneity", "heterogeneity_index", "heterogeneity_output"):
+        out[name].attrs["estimator"] = "differences of neighbouring rows, math [13]"
+    target = check["heterogeneity_within"].attrs["long_name"]
+    out["heterogeneity_se"].attrs["target"] = f"{target}, math [13]"
+    # Intervals, bands and moments belong to the estimators that they were made for.
+    of_replaced = {f"{name}{what}" for name in arrays for what in ("_ci", "_band")}
+    out = out.drop_vars([*of_replaced, *STD_ERROR_MOMENTS, "line_moments"], errors="ignore")
+    out.attrs["debiased"] = "heterogeneity from differences of neighbouring rows, math [13]"
+    return out
+
+
+def _spread(row: xr.Dataset) -> Estimates:
+    """What `rhale` makes of the heterogeneity, from that within."""
+    within = row["heterogeneity_within"].values
+    n_bins = len(within)
+    if not n_bins:
+        names = ("curve_std", "curve_std_sum", "heterogeneity_index", "heterogeneity_output")
+        return dict.fromkeys(names, np.nan)
+    share, width = row["weight_share"].values, np.diff(row["edge_value"].values)
+    x_variance = accumulate.total_variance(
+        row["x_mean"].values, row["x_variance"].values, share, row["n_effective"].values
+    )
+    std, std_sum = spread_along(row["curve"].values, within, width)
+    return {
+        "curve_std": std,
+        "curve_std_sum": std_sum,
+        "heterogeneity_index": float(np.nansum(within**2 * width)),
+        "heterogeneity_output": accumulate.heterogeneity_output(within**2, x_variance, share),
+    }

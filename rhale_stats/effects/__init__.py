@@ -1,0 +1,1 @@
+"""Effects in bins: RHALE and ALE, their errors, intervals, tests, sizes and tables."""

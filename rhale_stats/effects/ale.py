@@ -1,0 +1,261 @@
+"""Accumulated local effects by finite differences, and DALE (math [43], [44])."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.bins.fixed import EqualWidthBins, QuantileBins
+from rhale_stats.bins.rule import BinRule
+from rhale_stats.effects.estimates import STD_ERROR_MOMENTS
+from rhale_stats.effects.levels import level_ale
+from rhale_stats.effects.rhale import CENTERINGS, rhale
+from rhale_stats.local.ale import ALE_BINS, DALE_BINS, of_differences
+from rhale_stats.local.levels import DIFFERENCES, LABELS
+from rhale_stats.local.orders import Orders
+from rhale_stats.models import outputs
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.levels import categorical_features
+from rhale_stats.schema.stacking import joined
+
+
+@checked
+def ale(
+    model: outputs.Model,
+    X: Any,
+    *,
+    bins: BinRule | None = None,
+    features: str | int | Sequence[str | int] | None = None,
+    categorical: str | int | Sequence[str | int] | None = None,
+    order: Orders = "similarity",
+    target: ArrayLike | None = None,
+    centering: str = "mean",
+    weights: ArrayLike | None = None,
+    weight_kind: str = "precision",
+    output: outputs.OutputLabels = None,
+    scale: str = "response",
+    missing: str = "raise",
+    std_error_moments: bool = True,
+    progress: bool = True,
+) -> xr.Dataset:
+    r"""ALE: the effect of a feature by finite differences, which also see jumps.
+
+    Parameters
+    ----------
+    model, X, features, categorical, order, target, weights, weight_kind, output, scale, missing,\
+    progress
+        As in `ale_local_effects`.
+    bins : bin rule, optional
+        Of features with an axis: 40 quantiles by default. With a rule that joins cells, as
+        `OptimalBins` or `AdaptiveBins`, differences are taken on cells of equal numbers of rows, at
+        most its ``max_bins``: RHALE's bins for models without a derivative.
+    centering : {"mean", "start", "integral"}, default "mean"
+        As in `rhale`. Over levels "mean" weighs by their rows, and "integral" all the same.
+    std_error_moments
+        As in `rhale`.
+
+    Returns
+    -------
+    Dataset
+        As `rhale` returns it. It is what `rhale` makes of the local effects by
+        ``method="finite_difference"`` with these ``bins``. To have both, for `bootstrap` and
+        whatever else asks for local effects, take the two steps by themselves, as in the example.
+
+        Of a categorical feature, whose ``feature_kind`` is "nominal", "ordinal" or "boolean", an
+        edge is a level and a bin the step from one to the next, of width 1: ``effect`` is the mean
+        difference of the output over the rows of both levels, ``curve`` the accumulated effect at
+        every level. It has, beside that, over (feature, edge): coordinate ``level``, and
+        ``level_share``, ``n_level``, ``n_level_effective``; ``effect_cov`` (feature, bin,
+        bin_other) and ``curve_cov`` (feature, edge, edge_other), since neighbouring steps share
+        rows, and ``average_effect_se``; over (feature) the coordinates ``order``, ``n_levels`` and
+        ``n_levels_unused``. ``weight_share`` of steps adds up to more than 1.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError, ModelError, ImportError
+        As `ale_local_effects` and `rhale`.
+
+    Notes
+    -----
+    A bin holds its left edge, and the last one both (math [4]); the R package ALEPlot and PyALE
+    put a row on an edge to the left.
+
+    The effect of a bin that joins cells is the average of their slopes along the axis, math [5]:
+    the curve at its edges does not depend on which cells were joined.
+
+    The curve of a nominal feature depends on the order of its levels, where the output depends on
+    the feature together with others. The order is taken as given in standard errors.
+
+    References
+    ----------
+    Apley and Zhu (2020), *Journal of the Royal Statistical Society B* 82, 1059-1086, Eq. 11 to 13,
+    and their supplement for categories.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> def jump(X):
+    ...     return X[:, 1] * (X[:, 0] > 0.4)
+    >>> effect = rs.ale(jump, X, bins=rs.EqualWidthBins(4))
+    >>> effect["heterogeneity"].sel(feature="x0").round(2).values
+    array([0.  , 0.  , 1.12, 0.  ])
+
+    The same in two steps, and a bootstrap:
+
+    >>> local = rs.local_effects(jump, X, method="finite_difference", bins=rs.EqualWidthBins(4))
+    >>> same = rs.rhale(local, bins=rs.EqualWidthBins(4))
+    >>> bool((same["curve"] == effect["curve"]).all())
+    True
+    >>> boot = rs.bootstrap(local, same, n_resamples=200, rng=0)
+
+    A categorical feature:
+
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"x": X[:, 0], "size": pd.Categorical(["S", "M", "L", "M"] * 125)})
+    >>> def model(table):
+    ...     return table["size"].map({"S": 0.0, "M": 1.0, "L": 3.0}).astype(float) * table["x"]
+    >>> effect = rs.ale(model, table, order={"size": ["S", "M", "L"]})
+    >>> effect["level"].sel(feature="size").values[:3].tolist()
+    ['S', 'M', 'L']
+    >>> effect["n_obs"].sel(feature="size").values[:2].tolist()
+    [375, 375]
+    """
+    check_choice("centering", centering, CENTERINGS)
+    rule: BinRule = QuantileBins(ALE_BINS) if bins is None else bins
+    local = of_differences(
+        model,
+        X,
+        bins=rule,
+        features=features,
+        categorical=categorical,
+        order=order,
+        target=target,
+        weights=weights,
+        weight_kind=weight_kind,
+        output=output,
+        scale=scale,
+        missing=missing,
+        progress=progress,
+    )
+    return ale_from_local(
+        local, bins=rule, centering=centering, std_error_moments=std_error_moments
+    )
+
+
+@checked
+def ale_from_local(
+    local: xr.Dataset,
+    *,
+    bins: BinRule | None = None,
+    centering: str = "mean",
+    std_error_moments: bool = True,
+) -> xr.Dataset:
+    """ALE from local effects that are there already.
+
+    Parameters
+    ----------
+    local : Dataset
+        What `ale_local_effects` returned.
+    bins : bin rule, optional
+        The one that ``local`` was made with; 40 quantiles by default.
+    centering, std_error_moments
+        As in `ale`.
+
+    Returns
+    -------
+    Dataset
+        As `ale` returns it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `rhale`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.ale_local_effects(lambda X: X[:, 0] * X[:, 1], X, bins=rs.EqualWidthBins(4))
+    >>> rs.ale_from_local(local, bins=rs.EqualWidthBins(4))["n_bins"].values
+    array([4, 4])
+    """
+    if "local_effect" not in getattr(local, "data_vars", ()):
+        raise TypeError(
+            f"local must be the Dataset that ale_local_effects(model, X) returns; got "
+            f"{type(local).__name__}."
+        )
+    check_choice("centering", centering, CENTERINGS)
+    rule: BinRule = QuantileBins(ALE_BINS) if bins is None else bins
+    levels = categorical_features(local)
+    numbers = [name for name in feature_names(local) if name not in levels]
+    parts = []
+    if numbers:
+        own = local.sel(feature=numbers).drop_vars([*DIFFERENCES, *LABELS], errors="ignore")
+        parts.append(
+            rhale(own, bins=rule, centering=centering, std_error_moments=std_error_moments)
+        )
+    if levels:
+        own = level_ale(local.sel(feature=levels), centering=centering)
+        parts.append(own if std_error_moments else own.drop_vars(STD_ERROR_MOMENTS))
+    return joined(parts, feature_names(local)).assign_attrs(method="ale")
+
+
+@checked
+def dale(
+    local: xr.Dataset,
+    n_bins: int = DALE_BINS,
+    *,
+    centering: str = "mean",
+    std_error_moments: bool = True,
+) -> xr.Dataset:
+    """DALE: the effect from derivatives, in bins of one width.
+
+    Parameters
+    ----------
+    local : Dataset
+        What `local_effects` returned.
+    n_bins : int, default 20
+        Bins of each feature.
+    centering, std_error_moments
+        As in `rhale`.
+
+    Returns
+    -------
+    Dataset
+        As `rhale` returns it, with bins of one width.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `rhale`.
+
+    References
+    ----------
+    Gkolemis, Dalamagas and Diou (2022), *DALE: Differential Accumulated Local Effects for
+    efficient and accurate global explanations*.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: X[:, 0] ** 2, X)
+    >>> rs.dale(local, 4)["effect"].sel(feature="x0").round(1).values
+    array([-1.5, -0.5,  0.5,  1.5])
+    """
+    effect = rhale(
+        local,
+        bins=EqualWidthBins(n_bins),
+        centering=centering,
+        weighting="rows",
+        std_error_moments=std_error_moments,
+    )
+    return effect.assign_attrs(method="dale")

@@ -1,0 +1,50 @@
+"""Bin error: how much of the spread in a bin the shape of the effect makes."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from scipy.stats import t
+
+from rhale_stats.arrays import bin_error
+from rhale_stats.inference.adjustment import adjusted
+from rhale_stats.schema.features import bin_means, feature_names, one_feature, resolution
+
+# Fewer rows than this have no p-value: nothing could be told from them.
+TESTED_ROWS = 10
+FINE, BIASED, LARGE = "fine", "biased upwards", "bias larger than standard error"
+TOO_FEW = "too few rows"
+
+
+def linear_bin_error(effect: xr.Dataset, *, significance: float) -> xr.DataArray:
+    """Bins whose heterogeneity is biased by more than its standard error, as far as a line tells.
+
+    From the moments in ``effect`` alone: the part of the bin error that is linear in x, where an
+    F test finds one (Holm over all bins). What moves up and down within a bin is not seen.
+
+    Parameters
+    ----------
+    effect : Dataset
+        With standard errors.
+    significance : float
+
+    Returns
+    -------
+    DataArray of bool (feature, bin)
+    """
+    n = effect["n_effective"].values
+    variance = effect["heterogeneity"].values ** 2
+    line, statistic = bin_error.linear_part(
+        variance, effect["x_variance"].values, effect["x_covariance"].values, n
+    )
+    rows = [one_feature(effect, name) for name in feature_names(effect)]
+    least = [
+        resolution(bin_means(row), float(row["local_effect_error"])) if row.sizes["bin"] else 0.0
+        for row in rows
+    ]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        pvalue = np.where(n >= TESTED_ROWS, 2 * t.sf(np.sqrt(statistic), n - 2), np.nan)
+        pvalue[np.sqrt(variance) <= np.array(least)[:, None]] = np.nan
+        bias = np.sqrt(variance) - np.sqrt(np.maximum(variance - line, 0.0))
+    large = (adjusted(pvalue, "holm") < significance) & (bias > effect["heterogeneity_se"].values)
+    return effect["effect"].copy(data=large)

@@ -1,0 +1,157 @@
+"""Printed tables of the checks of bias and of jumps."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from statsmodels.iolib.table import SimpleTable
+from statsmodels.iolib.tableformatting import fmt_params
+
+from rhale_stats.effects.bias import FINE, LARGE, TESTED_ROWS, TOO_FEW
+from rhale_stats.inference import meaning
+from rhale_stats.printing.text import bin_labels, number_text, percent, pvalue_text
+from rhale_stats.schema.features import feature_names, one_feature
+
+# At which a bin is called biased where `check_unbiased` did not say, and a jump a jump.
+SIGNIFICANCE = 0.05
+# What a bias of the heterogeneity does to the curve, and what removes that of the curve.
+UNBIASED_CURVE = (
+    "Effects are averages along the axis: bin error biases the heterogeneity, not the curve."
+)
+REMEDY = "weighting='axis' removes it."
+
+
+def bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTable, list[str]]:
+    """What `check_unbiased` found: a line a feature, or a line a bin."""
+    title, along = "Bias of the heterogeneity", along_axis(effect)
+    adjust = effect["bin_error_pvalue_adjusted"].attrs["adjust"]
+    notes = [
+        "bin error: variance of the mean effect within the bin, a part of the variance of local "
+        "effects. within: their standard deviation without it.",
+        f"P: von Neumann test of no bin error, from differences of neighbouring rows, adjusted "
+        f"({adjust}).",
+    ]
+    if feature is None:
+        heads = ["bins", "tested", "biased", "> std err", "share", "within", "smallest P"]
+        heads += [] if along else ["curve bias"]
+        lines = []
+        for name in feature_names(effect):
+            row = one_feature(effect, name)
+            verdict, share = row["verdict"].values, row["weight_share"].values
+            biased = ~np.isin(verdict, [FINE, TOO_FEW])
+            within = np.where(meaning.is_alike(row), 0.0, row["heterogeneity_within"].values)
+            known = np.isfinite(within)
+            pvalue = row["bin_error_pvalue_adjusted"].values
+            lines.append(
+                [
+                    str(len(verdict)),
+                    str(int(np.isfinite(pvalue).sum())),
+                    str(int(biased.sum())),
+                    str(int((verdict == LARGE).sum())),
+                    percent(float(row["bin_error_share_axis"])),
+                    number_text(np.sqrt(np.sum((share * within**2)[known]) / share[known].sum()))
+                    if known.any()
+                    else "",
+                    pvalue_text(np.nanmin(pvalue)) if np.isfinite(pvalue).any() else "",
+                    *([] if along else [number_text(_curve_bias(row))]),
+                ]
+            )
+        significance = effect["verdict"].attrs["significance"]
+        notes += [
+            UNBIASED_CURVE
+            if along
+            else "curve bias: the largest bias of the curve, where rows are denser on one side of "
+            f"a bin. Bin error alone does not bias the curve. {REMEDY}",
+            f"biased: bins with P below {significance:g}. > std err: bins where the bias also "
+            "exceeds the standard error of the heterogeneity.",
+            "share: of the variance along the axis that is bin error.",
+        ]
+        return SimpleTable(lines, heads, feature_names(effect), title, txt_fmt=fmt_params), notes
+    heads = ["sigma2*", "within", "bin error", "std err", "share", "RVN", "P", "rank P"]
+    heads += ["verdict"] if along else ["density bias", "std err", "verdict"]
+    density = () if along else ("density_bias", "density_bias_se")
+    row = one_feature(effect, feature)
+    lines = [
+        [
+            number_text(float(line["sigma2_star"])),
+            number_text(float(line["heterogeneity_within"])),
+            number_text(float(line["bin_error"])),
+            number_text(float(line["bin_error_se"])),
+            percent(float(line["bin_error_share"])),
+            number_text(float(line["von_neumann_ratio"])),
+            pvalue_text(float(line["bin_error_pvalue_adjusted"])),
+            pvalue_text(float(line["rank_pvalue_adjusted"])),
+            *(number_text(float(line[name])) for name in density),
+            str(line["verdict"].values),
+        ]
+        for line in (row.isel(bin=k) for k in range(row.sizes["bin"]))
+    ]
+    notes += [
+        UNBIASED_CURVE
+        if along
+        else "density bias: bias of the effect where rows are denser on one side of the bin. Bin "
+        f"error alone does not bias the curve. {REMEDY}",
+        f"sigma2*: variance of the local effects. Bins of fewer than {TESTED_ROWS} rows are not "
+        "tested.",
+    ]
+    return SimpleTable(lines, heads, bin_labels(row), title, txt_fmt=fmt_params), notes
+
+
+def along_axis(effect: xr.Dataset) -> bool:
+    """Whether effects are averages along their bin, which do not depend on where the rows are."""
+    return str(effect.attrs.get("weighting", "rows")) == "axis"
+
+
+def _curve_bias(row: xr.Dataset) -> float:
+    """The largest bias of the zero-start curve of one feature, from denser sides of its bins."""
+    of_bins = np.where(meaning.is_alike(row), 0.0, row["density_bias"].values)
+    steps = of_bins * np.diff(row["edge_value"].values)
+    known = np.isfinite(steps)
+    return float(np.abs(np.cumsum(steps[known])).max()) if known.any() else np.nan
+
+
+def jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTable, list[str]]:
+    """What `jump_check` found: a line a feature, or a line a bin."""
+    title = "What derivatives miss"
+    adjust = effect["jump_pvalue_adjusted"].attrs["adjust"]
+    notes = [
+        "jump: mean change of the output across a bin that the local effects miss. spread: its "
+        "standard deviation between rows.",
+        f"Where P, adjusted ({adjust}), is small, use narrower bins or "
+        'local_effects(..., method="finite_difference").',
+    ]
+    heads = ["jump", "std err", "spread", "P"]
+    values = ("jump", "jump_se", "jump_spread")
+    if feature is not None:
+        row = one_feature(effect, feature)
+        lines = [
+            [
+                *(number_text(float(row[name][k])) for name in values),
+                pvalue_text(float(row["jump_pvalue_adjusted"][k])),
+            ]
+            for k in range(row.sizes["bin"])
+        ]
+        return SimpleTable(lines, heads, bin_labels(row), title, txt_fmt=fmt_params), notes
+    lines = []
+    for name in feature_names(effect):
+        row = one_feature(effect, name)
+        pvalue = row["jump_pvalue_adjusted"].values
+        if not np.isfinite(pvalue).any():
+            lines.append([str(len(pvalue)), "", *[""] * len(heads)])
+            continue
+        k = int(np.nanargmin(pvalue))
+        lines.append(
+            [
+                str(len(pvalue)),
+                str(int((pvalue < SIGNIFICANCE).sum())),
+                *(number_text(float(row[value][k])) for value in values),
+                pvalue_text(pvalue[k]),
+            ]
+        )
+    notes.append("The line of a feature shows its bin with the smallest P.")
+    return (
+        SimpleTable(
+            lines, ["bins", "missed", *heads], feature_names(effect), title, txt_fmt=fmt_params
+        ),
+        notes,
+    )

@@ -1,0 +1,175 @@
+"""Tests of no difference between two curves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from rhale_stats.arguments.words import warn
+from rhale_stats.arrays import accumulate, intervals
+from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.effects.errors import with_std_error
+from rhale_stats.effects.fit import Fit, fit_of, has_covariance, interpolation
+from rhale_stats.effects.hypotheses import APART, QUARTERS
+from rhale_stats.effects.paired import Pairs, paired_covariance, pairs_of
+from rhale_stats.inference import meaning
+from rhale_stats.inference.results import (
+    CONSTANT,
+    Difference,
+    difference_of,
+    labelled_differences,
+    no_difference,
+)
+from rhale_stats.schema.checks import check_effect
+from rhale_stats.schema.curves import has_cells
+from rhale_stats.schema.features import feature_names, one_feature, slopes
+from rhale_stats.schema.identity import check_same_output
+from rhale_stats.schema.levels import is_categorical, level_names
+
+
+def compare(
+    a: xr.Dataset,
+    b: xr.Dataset,
+    paired: tuple[xr.Dataset, xr.Dataset] | None,
+    groups: ArrayLike | None,
+    level: float,
+    n_draws: int,
+    rng: Any,
+    adjust: str,
+) -> xr.Dataset:
+    """`compare` of the curves of effects in bins, feature by feature."""
+    a, b = check_effect(a, "a"), check_effect(b, "b")
+    if a.attrs["centering"] != b.attrs["centering"]:
+        raise ValueError(
+            f"a and b must have the same centring; got {a.attrs['centering']!r} and "
+            f"{b.attrs['centering']!r}. Make both with the same centering=."
+        )
+    names = [name for name in feature_names(a) if name in feature_names(b)]
+    if not names:
+        raise ValueError(
+            f"a and b must have a feature in common; got {', '.join(feature_names(a))} and "
+            f"{', '.join(feature_names(b))}."
+        )
+    check_same_output(a, b, ("a", "b"), facts=("scale",))
+    a, b = with_std_error(a), with_std_error(b)
+    pairs = None if paired is None else pairs_of((a, b), paired, groups, names)
+    if pairs is None and groups is not None:
+        raise ValueError(
+            "groups must come with paired; got groups alone. Without pairs give them to the "
+            "effects: std_error(effect, local, groups=...)."
+        )
+    streams = np.random.default_rng(rng).spawn(len(names))
+    found, apart = [], []
+    for name, stream in zip(names, streams, strict=True):
+        rows = one_feature(a, name), one_feature(b, name)
+        if not (rows[0].sizes["bin"] and rows[1].sizes["bin"]):
+            found.append(no_difference(CONSTANT))
+            continue
+        _check_same_levels(rows)
+        fits = fit_of(rows[0]), fit_of(rows[1])
+        z = points_of(fits)
+        if len(z):
+            found.append(_difference(rows, fits, z, pairs, level, n_draws, stream))
+        else:
+            found.append(no_difference(APART))
+            apart.append(name)
+    if apart:
+        without = ", ".join(repr(name) for name in apart)
+        if not any(len(one.grid_value) for one in found):
+            raise ValueError(
+                f"a and b must overlap; got no common value of {without}. Compare effects of rows "
+                f"that share a range."
+            )
+        warn(f"a and b have no common value of {without}. The difference is NaN there.")
+    source = _independent(a, b) if pairs is None else pairs.source
+    return labelled_differences(found, a, b, names, source, level, adjust)
+
+
+def _check_same_levels(rows: tuple[xr.Dataset, xr.Dataset]) -> None:
+    """Raise ``ValueError`` unless both have an axis, or the same levels in the same order."""
+    found = [level_names(row) if is_categorical(row) else None for row in rows]
+    if found[0] != found[1]:
+        name = str(rows[0]["feature"].values)
+        texts = ["an axis" if one is None else ", ".join(map(repr, one)) for one in found]
+        raise ValueError(
+            f"a and b must have the same levels of feature {name!r} in the same order; got "
+            f"{texts[0]} and {texts[1]}. Give both one order, as in order={{{name!r}: [...]}}."
+        )
+
+
+def _independent(a: xr.Dataset, b: xr.Dataset) -> str:
+    """Source of the variance of a difference of effects that share no rows."""
+    sources = dict.fromkeys(str(one["effect_se"].attrs["source"]) for one in (a, b))
+    return f"{' against '.join(sources)}, independent"
+
+
+def points_of(fits: tuple[Fit, Fit]) -> FloatArray:
+    """Edges of both curves within the range of both, and quarters where one is bent; or nothing."""
+    edges = [fit.edges for fit in fits]
+    if not all(map(len, edges)):
+        return np.full(0, np.nan)
+    low, high = max(one[0] for one in edges), min(one[-1] for one in edges)
+    if not low < high:
+        return np.full(0, np.nan)
+    z = np.unique(np.concatenate(edges))
+    z = z[(z >= low) & (z <= high)]
+    width, middle = np.diff(z), (z[:-1] + z[1:]) / 2
+    bent = np.zeros(len(width), dtype=bool)
+    for fit in fits:
+        inside = bin_index(fit.pieces.edges, z[:-1]) != bin_index(fit.pieces.edges, middle)
+        bent |= inside | (fit.pieces.slope[bin_index(fit.pieces.edges, middle)] != 0)
+    return np.union1d(z, z[:-1][bent, None] + width[bent, None] * QUARTERS)
+
+
+def _difference(
+    rows: tuple[xr.Dataset, xr.Dataset],
+    fits: tuple[Fit, Fit],
+    z: FloatArray,
+    pairs: Pairs | None,
+    level: float,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> Difference:
+    """One feature: the difference at points within the range of both."""
+    values = [accumulate.curve_at(fit.pieces.edges, fit.curve, fit.pieces.slope, z) for fit in fits]
+    if pairs is None:
+        parts = [_covariance(row, fit, z) for row, fit in zip(rows, fits, strict=True)]
+        covariance = parts[0] + parts[1]
+        of_groups = [row.attrs.get("n_groups") for row in rows]
+    else:
+        covariance, of_groups = paired_covariance(pairs, rows, fits, z)
+    own = [
+        fit.curve_degrees(z) if n_groups is None else np.full(len(z), n_groups - 1.0)
+        for fit, n_groups in zip(fits, of_groups, strict=True)
+    ]
+    degrees = (
+        intervals.welch(np.diagonal(parts[0]), np.diagonal(parts[1]), *own)
+        if pairs is None
+        else np.minimum(*own)
+    )
+    least = sum(meaning.least_effect(row) for row in rows) * float(np.ptp(z))
+    return difference_of(z, (values[0], values[1]), covariance, degrees, level, n_draws, rng, least)
+
+
+def _covariance(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
+    """Covariance of a curve at points: of groups from that at edges, and of slopes."""
+    if not has_covariance(row):
+        return fit.covariance(z)
+    if has_cells(row):
+        weight = interpolation(fit.pieces.edges, z)
+        return np.asarray(weight @ row["cell_curve_cov"].values @ weight.T)
+    edges = row["edge_value"].values
+    weight = interpolation(edges, z)
+    total = weight @ row["curve_cov"].values @ weight.T
+    if not slopes(row).any():
+        return np.asarray(total)
+    # Below the line through both ends of its bin by slope (z - l)(r - z) / 2, as in `curve_at`.
+    k = bin_index(edges, z)
+    bend = np.zeros((len(z), len(edges) - 1))
+    bend[np.arange(len(z)), k] = (z - edges[k]) * (edges[k + 1] - z) / 2
+    mixed = weight @ row["curve_slope_cov"].values @ bend.T
+    return np.asarray(total - mixed - mixed.T + bend @ row["slope_cov"].values @ bend.T)

@@ -1,0 +1,105 @@
+"""Tests that effects are small (math [31])."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from scipy import stats
+
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.effects.errors import with_std_error
+from rhale_stats.effects.fit import bin_degrees
+from rhale_stats.effects.hypotheses import Wald, by_name, noise_in_the_middle
+from rhale_stats.inference import meaning
+from rhale_stats.inference.adjustment import ADJUSTMENTS
+from rhale_stats.inference.results import CONSTANT, labelled_test
+from rhale_stats.schema.checks import check_effect
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import one_feature, resolution, slopes
+from rhale_stats.schema.parts import each_part
+
+
+@checked
+@each_part
+def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") -> xr.Dataset:
+    r"""Test that the effect is smaller than ``delta`` everywhere: two one-sided tests in every bin.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale` or `std_error` returned.
+    delta : float
+        What counts as small, in units of the effect; positive.
+    adjust : str, default "holm"
+        Adjustment of the p-values over features.
+
+    Returns
+    -------
+    Dataset
+        Over (feature): ``statistic``, the smallest distance of an effect from -delta or delta in
+        standard errors, ``df`` (of the bin that decides), ``p_value`` of some effect being delta or
+        more, ``p_value_adjusted``. A small p-value says that all effects are smaller.
+
+    Raises
+    ------
+    ValueError
+        ``delta`` is not positive.
+
+    Notes
+    -----
+    Schuirmann's (1987) two one-sided tests; every bin must pass, so that no adjustment over bins is
+    needed. In a linear bin the effect is tested at both ends.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 0.1 * X[:, 0] * X[:, 1], X)
+    >>> effect = rs.rhale(local, bins=rs.EqualWidthBins(5))
+    >>> rs.equivalence_test(effect, 0.1)["p_value"].round(3).values
+    array([1., 0.])
+    """
+    effect = check_effect(effect)
+    check_choice("adjust", adjust, ADJUSTMENTS)
+    if not 0 < delta < np.inf:
+        raise ValueError(f"delta must be positive and finite; got {delta!r}.")
+    effect = with_std_error(effect)
+    rows = []
+    for number in range(effect.sizes["feature"]):
+        row = one_feature(effect, number)
+        rows.append(_small(row, delta) if row.sizes["bin"] else Wald(reason=CONSTANT))
+    return labelled_test(
+        effect,
+        by_name(rows),
+        adjust,
+        null=f"some effect is {delta:g} or more, or -{delta:g} or less",
+        source=str(effect["effect_se"].attrs["source"]),
+        test=f"equivalence_test, delta {delta:g}",
+    )
+
+
+def _small(row: xr.Dataset, delta: float) -> Wald:
+    """The bin that is least surely small decides."""
+    slope, half = slopes(row), np.diff(row["edge_value"].values) / 2
+    linear = slope != 0
+    effect, degrees = row["effect"].values, bin_degrees(row)
+    n = row["n_effective"].values
+    least = resolution(effect, float(row["local_effect_error"]))
+    se = [row["effect_se"].values]
+    values = [effect]
+    if linear.any():
+        noise = noise_in_the_middle(row)
+        for end in (-half, half):
+            values.append(effect + slope * end)
+            se.append(np.sqrt(np.maximum(noise.of(np.ones(len(n)), end * linear), 0.0)))
+    value, error = np.array(values), np.maximum(np.array(se), least)
+    distance = np.asarray(np.minimum(delta - value, delta + value) / error)
+    pvalue = np.asarray(stats.t.sf(distance, np.broadcast_to(degrees, distance.shape)))
+    if np.isnan(pvalue).all():
+        return Wald(reason=meaning.NO_ROWS)
+    # A bin without a standard error may hold anything.
+    if np.isnan(pvalue).any():
+        return Wald(p_value=1.0)
+    place, k = np.unravel_index(int(np.argmax(pvalue)), pvalue.shape)
+    return Wald(float(distance[place, k]), float(degrees[k]), float(pvalue[place, k]))

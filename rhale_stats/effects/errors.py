@@ -1,0 +1,160 @@
+"""Standard errors of effects in bins by the central limit theorem (math section 5)."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from rhale_stats.arrays import accumulate, influence
+from rhale_stats.effects.clusters import Clusters, of_groups
+from rhale_stats.effects.fit import at_cells, at_edges, fit_of, has_covariance
+from rhale_stats.effects.targets import CURVE_TARGETS, GROUP_COVARIANCES, SOURCE, TARGETS
+from rhale_stats.schema.checks import check_effect, check_local
+from rhale_stats.schema.curves import cell_sizes, has_cells, line_moments_of, pieces_of
+from rhale_stats.schema.features import feature_names, given_feature, is_grouped, one_feature
+from rhale_stats.schema.levels import categorical_features, is_categorical
+from rhale_stats.schema.stacking import Estimates, stacked
+from rhale_stats.schema.variables import variable
+
+
+def std_error(
+    effect: xr.Dataset, local: xr.Dataset | None = None, groups: ArrayLike | None = None
+) -> xr.Dataset:
+    """`std_error` of effects in bins, by rows or by groups of rows."""
+    effect, local = check_effect(effect), None if local is None else check_local(local)
+    if "debiased" in effect.attrs:
+        raise ValueError(
+            "effect must be what rhale returned; this one is from debias, which has its standard "
+            "errors already."
+        )
+    if "fourth_moment" not in effect:
+        raise ValueError(
+            "effect must hold the moments that standard errors need; this one was made by "
+            "rhale(..., std_error_moments=False). Make it again without that argument."
+        )
+    names, levels = feature_names(effect), categorical_features(effect)
+    if groups is None:
+        if levels and is_grouped(effect):
+            raise ValueError(
+                f"effect must be what ale returned where features have levels, here "
+                f"{', '.join(map(repr, levels))}; this one holds covariances by groups. Make it "
+                f"again."
+            )
+        source = SOURCE
+        rows = [_of_feature(one_feature(effect, name)) for name in names]
+    else:
+        if local is None:
+            raise ValueError(
+                "local must be given with groups: std_error(effect, local, groups=...)."
+            )
+        clusters = Clusters.of(local, effect, groups)
+        source = f"rows in {clusters.n_groups} groups"
+        rows = [of_groups(one_feature(effect, name), clusters, name) for name in names]
+    facts = {"source": source, "kind": "central limit theorem"}
+    of_curve = CURVE_TARGETS[str(effect.attrs["centering"])]
+    targets = {**TARGETS, "curve_se": of_curve, "cell_curve_se": of_curve, "curve_cov": of_curve}
+    targets["cell_curve_cov"] = of_curve
+    targets["effect_cov"] = TARGETS["effect_se"]
+    targets["slope_cov"] = TARGETS["slope_se"]
+    targets["effect_slope_cov"] = f"{TARGETS['effect_se']}; and slope of the effect in the bin"
+    targets["curve_slope_cov"] = f"{of_curve}; and slope of the effect in the bin"
+    # Intervals and bands were of other standard errors.
+    of_others = [name for name in effect.data_vars if str(name).endswith(("_ci", "_band"))]
+    out = effect.drop_vars(of_others).assign(
+        {
+            name: variable(name, array, target=targets[name], **facts)
+            for name, array in stacked(rows, effect.sizes["bin"], **cell_sizes(effect)).items()
+        }
+    )
+    if groups is not None:
+        return out.assign_attrs(n_groups=clusters.n_groups)
+    # What earlier groups left behind.
+    out.attrs.pop("n_groups", None)
+    out = out.drop_vars("feature_n_groups", errors="ignore")
+    return out if levels else out.drop_vars(GROUP_COVARIANCES, errors="ignore")
+
+
+def _of_feature(row: xr.Dataset) -> Estimates:
+    """Standard errors of one feature, by name; all NaN where there is no bin."""
+    n, share = row["n_effective"].values, row["weight_share"].values
+    n_bins = len(n)
+    if not n_bins:
+        absent = {"slope": "slope" not in row, "cell": "cell_effect" not in row}
+        names = [
+            name for name in TARGETS if not any(absent[part] and part in name for part in absent)
+        ]
+        return dict.fromkeys(names, np.nan)
+    if is_categorical(row):
+        return _of_levels(row)
+    pieces, fit = pieces_of(row), fit_of(row)
+    variance = row["heterogeneity"].values ** 2
+    noise = accumulate.line_noise(variance, pieces, line_moments_of(row), n)
+    zero_start = influence.loadings(fit.pieces, fit.edges, "start")
+    start = np.sqrt(influence.variance(zero_start, fit.noise, None))
+    centred = start if fit.centering == "start" else np.sqrt(fit.variance(fit.edges))
+    squares = accumulate.mean_square(variance, pieces, n)
+    return {
+        "effect_se": np.sqrt(fit.cells.effect_variance()),
+        **({"slope_se": np.sqrt(noise.slope)} if "slope" in row else {}),
+        "heterogeneity_se": accumulate.heterogeneity_se(variance, row["fourth_moment"].values, n),
+        "curve_se": at_edges(centred, fit),
+        **({"cell_curve_se": at_cells(fit.curve_se(), fit)} if has_cells(row) else {}),
+        "curve_se_start": at_edges(start, fit),
+        "average_effect_se": accumulate.average_effect_se(pieces.mean, squares, share, n),
+    }
+
+
+def _of_levels(row: xr.Dataset) -> Estimates:
+    """Standard errors of steps and of the curve over levels, from what was stored with them."""
+    effect_cov, curve_cov = row["effect_cov"].values, row["curve_cov"].values
+    start = np.tri(len(curve_cov), len(effect_cov), -1)
+    moments = row["fourth_moment"].values, row["n_effective"].values
+    return {
+        "effect_se": np.sqrt(np.diagonal(effect_cov)),
+        **({"slope_se": np.zeros(len(effect_cov))} if "slope" in row else {}),
+        "heterogeneity_se": accumulate.heterogeneity_se(row["heterogeneity"].values ** 2, *moments),
+        "curve_se": np.sqrt(np.maximum(np.diagonal(curve_cov), 0.0)),
+        "curve_se_start": np.sqrt(np.maximum(np.diagonal(start @ effect_cov @ start.T), 0.0)),
+        "average_effect_se": float(row["average_effect_se"]),
+    }
+
+
+def vcov(effect: xr.Dataset, feature: str | int | None = None, of: str = "curve") -> xr.DataArray:
+    """`vcov` of the effects or of the curve of one feature."""
+    feature = given_feature(feature, "vcov(effect, 'dose')")
+    effect = with_std_error(check_effect(effect))
+    row = one_feature(effect, feature)
+    dim, name = ("edge", "curve_cov") if of == "curve" else ("bin", "effect_cov")
+    if has_covariance(row) and name in row:
+        values = row[name].values
+    elif of == "effect":
+        values = np.diag(row["effect_se"].values ** 2)
+    else:
+        values = np.full((row.sizes["edge"],) * 2, np.nan)
+        if row.sizes["bin"]:
+            fit = fit_of(row)
+            values[fit.there, fit.there] = fit.covariance(fit.edges)
+    se = row["curve_se" if of == "curve" else "effect_se"]
+    return xr.DataArray(
+        values,
+        {dim: row[dim].values, f"{dim}_other": row[dim].values},
+        (dim, f"{dim}_other"),
+        "covariance",
+        {
+            "long_name": f"covariance of the {of}",
+            "target": se.attrs["target"],
+            "source": se.attrs["source"],
+            "feature": str(row["feature"].values),
+        },
+    )
+
+
+def with_std_error(effect: xr.Dataset) -> xr.Dataset:
+    """The effect with standard errors of its own estimator."""
+    if "debiased" in effect.attrs:
+        raise ValueError(
+            "effect must be what rhale or std_error returned; this one is from debias, which keeps "
+            "no moments. Pass the effect that it was made from."
+        )
+    return effect if "curve_se" in effect else std_error(effect, None, None)

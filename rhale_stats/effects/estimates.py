@@ -1,0 +1,218 @@
+"""Estimates of one feature from its rows: moments, spread, curve."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rhale_stats.arguments.checks import MOST_SIZE, check_finite, check_size
+from rhale_stats.arrays import accumulate
+from rhale_stats.arrays import cells as fine
+from rhale_stats.arrays import moments as sums
+from rhale_stats.arrays.moments import Axis, Comoments, FloatArray, Moments, ResidualMoments
+from rhale_stats.bins.rule import Column, Partition
+from rhale_stats.effects.values import sums_about_lines
+from rhale_stats.local.rows import SELECT_ROWS, Rows
+from rhale_stats.schema.stacking import Estimates
+
+
+def bin_moments(
+    axis: Axis, rows: Rows, position: int, name: str, *, lines: bool
+) -> tuple[Moments, Comoments | None]:
+    """Moments of one feature's cells, refused where their powers are not finite."""
+    x, g = rows.x[position], rows.local_effect[position]
+    size = float(max(g.max(), -g.min()))
+    if not size <= MOST_SIZE:
+        check_finite(g, "Local effects", name, SELECT_ROWS)
+        check_size(size, f"Local effects of feature {name!r}", "Take other units for the output.")
+    moments = sums.cell_moments(axis, x, g, rows.weight, frequency=rows.frequency)
+    return moments, sums.comoments(axis, moments, x, g, rows.weight) if lines else None
+
+
+def bin_slopes(
+    cells: Moments, comoments: Comoments | None, partition: Partition, bins: Moments
+) -> FloatArray | None:
+    """Slope of the effect in every bin, 0 where it is constant; None from a rule without lines.
+
+    With honest bins a bin may hold too few rows for the line that other rows asked for.
+    """
+    if comoments is None or partition.linear is None:
+        return None
+    x_m2, xg = sums.merge_comoments(cells, comoments, partition.starts, bins)
+    known = partition.linear & (sums.n_effective(bins) > 2 * (1 + 1e-12)) & (x_m2 > 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(known, xg / x_m2, 0.0)
+
+
+def reached(cells: FloatArray, low: float, high: float) -> FloatArray:
+    """Edges of the cells from the first to the last one that has rows."""
+    first = np.clip(np.searchsorted(cells, low, side="right") - 1, 0, len(cells) - 2)
+    last = np.clip(np.searchsorted(cells, high, side="right") - 1, 0, len(cells) - 2)
+    return cells[first : last + 2]
+
+
+def fine_cells(column: Column, edges: FloatArray, rows: Rows, position: int) -> fine.Cells:
+    """Cells of one feature for its curve: those of its slopes, or of a few rows each."""
+    x, weight = rows.x[position], rows.weight
+    if column.cells is not None:
+        inside = column.cells[(column.cells > edges[0]) & (column.cells < edges[-1])]
+        own = np.union1d(edges, inside)
+    else:
+        n = len(x) if weight is None else float(weight.sum())
+        if weight is not None and not rows.frequency:
+            n = float(weight.sum() ** 2 / np.sum(weight**2))
+        asked = min(max(n / fine.CELL_ROWS, 1.0), fine.MOST_CELLS)
+        own = fine.nested_edges(x, weight, edges, asked, frequency=rows.frequency)
+    return fine.moments_in(
+        own, edges, x, rows.local_effect[position], weight, frequency=rows.frequency
+    )
+
+
+def shared_noise(
+    cells: fine.Cells,
+    bins: Moments,
+    slope: FloatArray,
+    rows: Rows,
+    position: int,
+) -> FloatArray:
+    """Covariance of the average along a bin with the slope of its line, by influences of rows."""
+    x, g = rows.x[position], rows.local_effect[position]
+    level = fine.along_axis(cells.width, cells.weight, cells.bin)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        products, spread = sums_about_lines(
+            cells, level / cells.weight, bins, slope, x, g, rows.weight, frequency=rows.frequency
+        )
+        n = sums.n_effective(bins)
+        return np.where(slope != 0, products / spread * n / (n - 2), 0.0)
+
+
+class Cells(NamedTuple):
+    """Fine cells of one feature; none for a constant one."""
+
+    column: Column
+    axis: Axis | None
+    moments: Moments | None
+    comoments: Comoments | None
+
+
+def feature_estimates(
+    edges: FloatArray,
+    bins: Moments,
+    along: fine.Cells | None,
+    slope: FloatArray | None,
+    residuals: ResidualMoments | None,
+    centering: str,
+    *,
+    std_error_moments: bool,
+) -> Estimates:
+    """RHALE of one feature, by the names of `schema.EFFECT_VARIABLES`."""
+    n_bins = len(bins.mean)
+    n_effective = sums.n_effective(bins)
+    share = bins.weight / bins.weight.sum()
+    pieces = accumulate.Pieces(
+        edges, bins.mean, np.zeros(n_bins), bins.x_mean, np.zeros(n_bins), share
+    )
+    effect, ddof = bins.mean, np.ones(n_bins, dtype=np.int64)
+    if slope is not None and residuals is not None:
+        pieces = pieces._replace(slope=slope, x_variance=residuals.x_variance)
+        linear = slope != 0
+        # Of residuals about lines; about means the first pass has it already.
+        squares = np.where(linear, residuals.second_moment * bins.weight, bins.m2)
+        bins = bins._replace(m2=squares)
+        effect = np.where(linear, bins.mean + slope * pieces.away(), bins.mean)
+        ddof = ddof + linear
+    if along is not None:
+        effect = fine.effects(
+            along.mean, fine.along_axis(along.width, along.weight, along.bin), along.bin
+        )
+    variance = sums.variance(bins, ddof)
+    heterogeneity = np.sqrt(variance)
+    fine_pieces = pieces if along is None else _pieces(along)
+    curve, offset = _curve(fine_pieces, edges, centering)
+    std, std_sum = spread_along(curve, heterogeneity, np.diff(edges))
+    estimates: dict[str, FloatArray | float] = {
+        "effect": effect,
+        "heterogeneity": heterogeneity,
+        **({} if slope is None else {"slope": slope}),
+        "n_obs": bins.n_obs,
+        "n_effective": n_effective,
+        "weight_share": share,
+        "x_mean": bins.x_mean,
+        "edge_value": edges,
+        "curve": curve,
+        "curve_std": std,
+        "curve_std_sum": std_sum,
+        "curve_offset": offset,
+        "average_effect": float(np.nansum(share * bins.mean)),
+        "heterogeneity_index": accumulate.heterogeneity_index(bins.m2, bins.weight, np.diff(edges)),
+    }
+    if residuals is not None and std_error_moments:
+        estimates |= {name: getattr(residuals, name) for name in STD_ERROR_MOMENTS}
+        if residuals.line is not None:
+            estimates["line_moments"] = residuals.line
+        x_variance = accumulate.total_variance(
+            bins.x_mean, residuals.x_variance, share, n_effective
+        )
+        estimates["heterogeneity_output"] = accumulate.heterogeneity_output(
+            variance, x_variance, share
+        )
+    if along is not None:
+        estimates |= {
+            "effect_rows": bins.mean,
+            "cell_value": along.edges,
+            "cell_curve": _curve(fine_pieces, along.edges, centering)[0],
+            "cell_effect": along.mean,
+            "cell_share": along.share,
+        }
+        if std_error_moments:
+            estimates |= {
+                "cell_heterogeneity": np.sqrt(along.variance),
+                "cell_n_effective": along.n_effective,
+                "cell_degrees": along.degrees,
+                "cell_x_mean": along.x_mean,
+                "cell_x_variance": along.x_variance,
+                "cell_x_covariance": along.x_covariance,
+            }
+    return estimates
+
+
+def spread_along(
+    curve: FloatArray, heterogeneity: FloatArray, width: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """``curve_std`` and ``curve_std_sum``, at the edges where the curve is known."""
+    known = np.isfinite(curve)
+    there = known[:-1] & known[1:]
+    std, std_sum = np.full((2, len(curve)), np.nan)
+    if known.any():
+        std[known] = accumulate.curve_std(heterogeneity[there], width[there])
+        std_sum[known] = accumulate.curve_std_sum(heterogeneity[there], width[there])
+    return std, std_sum
+
+
+def _pieces(cells: fine.Cells) -> accumulate.Pieces:
+    """Cells as the pieces of a curve."""
+    none = np.zeros(len(cells.mean))
+    return accumulate.Pieces(
+        cells.edges, cells.mean, none, cells.x_mean, cells.x_variance, cells.share
+    )
+
+
+def _curve(
+    pieces: accumulate.Pieces, edges: FloatArray, centering: str
+) -> tuple[FloatArray, float]:
+    """The centred curve at the edges of the bins, NaN where it is not known, and its offset."""
+    here = accumulate.known_stretch(pieces.share)
+    pieces = pieces.stretch(here)
+    width = np.diff(pieces.edges)
+    curve = accumulate.accumulate(pieces.mean + pieces.slope * pieces.away(), width)
+    offset = 0.0
+    if centering == "mean":
+        offset = accumulate.mean_of_curve(curve, pieces)
+    elif centering == "integral":
+        offset = accumulate.integral_of_curve(curve, width, pieces.slope)
+    return accumulate.curve_at(pieces.edges, curve - offset, pieces.slope, edges), offset
+
+
+# What `std_error` needs beyond the estimates.
+STD_ERROR_MOMENTS = ("third_moment", "fourth_moment", "x_variance", "x_covariance")

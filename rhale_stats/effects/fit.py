@@ -1,0 +1,152 @@
+"""The estimate of one feature, unpacked once for errors, intervals, tests and sizes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arrays import accumulate, categories, influence
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.schema.curves import Fine, curve_of, fine_of, has_cells
+from rhale_stats.schema.features import slopes
+from rhale_stats.schema.levels import is_categorical
+
+
+def has_covariance(row: xr.Dataset) -> bool:
+    """Whether the covariances of one feature are stored, and do not follow from its bins."""
+    return "n_groups" in row.attrs or is_categorical(row)
+
+
+class Fit(NamedTuple):
+    """One feature as standard errors see it: the cells that have a curve, and their noise.
+
+    ``cells`` are all of them, ``pieces`` those on the stretch that has a curve, with ``degrees`` of
+    freedom; ``edges`` are those of the bins there, ``there`` their numbers.
+    """
+
+    cells: Fine
+    pieces: accumulate.Pieces
+    noise: accumulate.Noise
+    places: influence.OwnPlaces | None
+    degrees: FloatArray
+    curve: FloatArray
+    edges: FloatArray
+    there: slice
+    n_bins: int
+    centering: str
+    # Of features with levels: their shares, and the covariance of the curve at them.
+    level_share: FloatArray | None = None
+    of_levels: FloatArray | None = None
+
+    def loadings(self, z: FloatArray) -> influence.Loadings:
+        """Those of the curve at points within the stretch."""
+        if self.level_share is not None:
+            return categories.loadings(self.level_share, z, self.centering)
+        return influence.loadings(self.pieces, z, self.centering)
+
+    def variance(self, z: FloatArray) -> FloatArray:
+        """Variance of the curve at points within the stretch."""
+        if self.of_levels is not None:
+            return np.maximum(np.diagonal(self.covariance(z)), 0.0)
+        return influence.variance(self.loadings(z), self.noise, self.places)
+
+    def curve_se(self) -> FloatArray:
+        """Standard error of the curve at the edges of its cells."""
+        return np.sqrt(self.variance(self.pieces.edges))
+
+    def covariance(self, z: FloatArray) -> FloatArray:
+        """Covariance of the curve between points within the stretch."""
+        if self.of_levels is not None:
+            weight = interpolation(self.pieces.edges, z)
+            return np.asarray(weight @ self.of_levels @ weight.T)
+        return influence.covariance(self.loadings(z), self.noise, self.places)
+
+    def curve_degrees(self, z: FloatArray) -> FloatArray:
+        """Satterthwaite's degrees of freedom of the variance of the curve."""
+        parts = influence.parts(self.loadings(z), self.noise)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            spread = np.sum(np.where(parts == 0, 0.0, parts**2 / self.degrees), axis=1)
+            found = np.where(spread > 0, self.variance(z) ** 2 / spread, np.inf)
+        return np.asarray(found)
+
+
+def interpolation(edges: FloatArray, z: FloatArray) -> FloatArray:
+    """Weights of the values at edges in the straight lines between them, (point, edge)."""
+    return np.array([np.interp(z, edges, unit) for unit in np.eye(len(edges))]).T
+
+
+def fit_of(row: xr.Dataset) -> Fit:
+    """What the error of a curve depends on, for one feature that has bins."""
+    centering, levels = str(row.attrs["centering"]), is_categorical(row)
+    cells = fine_of(row)
+    here, noise, n = cells.here, cells.noise, cells.n_effective
+    pieces = cells.pieces.stretch(here)
+    edges = row["edge_value"].values
+    known = np.flatnonzero((edges >= pieces.edges[0]) & (edges <= pieces.edges[-1]))
+    there = slice(int(known[0]), int(known[-1]) + 1) if len(known) else slice(0, 0)
+    curve = row["curve"].values if levels else curve_of(row).values
+    if not levels and not has_cells(row):
+        curve = curve[here.start : here.stop + 1]
+    places = None
+    if centering == "mean" and not levels:
+        covariance = cells.x_covariance[here]
+        places = influence.own_places(curve, pieces, covariance, cells.line[here], n[here])
+    return Fit(
+        cells,
+        pieces,
+        accumulate.Noise(*(part[here] for part in noise)),
+        places,
+        cells.degrees[here],
+        curve,
+        edges[there],
+        there,
+        len(edges) - 1,
+        centering,
+        row["level_share"].values if levels else None,
+        row["curve_cov"].values if levels else None,
+    )
+
+
+def at_edges(values: FloatArray, fit: Fit) -> FloatArray:
+    """Values at the edges that have a curve as values at all edges of the bins, NaN elsewhere."""
+    out = np.full(fit.n_bins + 1, np.nan)
+    out[fit.there] = values
+    return out
+
+
+def at_cells(values: FloatArray, fit: Fit) -> FloatArray:
+    """Values at the edges of the cells that have a curve as values at all of them."""
+    return accumulate.at_edges(values, fit.cells.here, len(fit.cells.bin))
+
+
+def rows_of_feature(row: xr.Dataset) -> float:
+    """Rows that one feature was estimated on; one at a level may be in two steps."""
+    return float(row["n_level" if is_categorical(row) else "n_obs"].sum())
+
+
+def bin_degrees(row: xr.Dataset) -> FloatArray:
+    """Degrees of freedom of the effects of one feature's bins, for Student's t."""
+    n = row["n_effective"].values
+    if "n_groups" in row.attrs:
+        return np.full(len(n), float(row.attrs["n_groups"]) - 1)
+    if has_cells(row):
+        return fine_of(row).effect_degrees()
+    return spread_degrees(row)
+
+
+def spread_degrees(row: xr.Dataset) -> FloatArray:
+    """Degrees of freedom of the spread in one feature's bins."""
+    return np.asarray(np.maximum(row["n_effective"].values - 1 - (slopes(row) != 0), 0))
+
+
+def row_degrees(row: xr.Dataset) -> float:
+    """Degrees of freedom of one feature's mean over the rows."""
+    if "n_groups" in row.attrs:
+        return float(row.attrs["n_groups"]) - 1
+    parts = ("n_effective", "weight_share")
+    parts = ("n_level_effective", "level_share") if is_categorical(row) else parts
+    n, share = (row[name].values for name in parts)
+    occupied = share > 0
+    return float(1 / np.sum(share[occupied] ** 2 / n[occupied]) - 1) if occupied.any() else np.nan

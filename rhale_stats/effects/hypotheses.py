@@ -1,0 +1,238 @@
+"""Wald tests of effects: of none, of a constant one, of a homogeneous one (math [31])."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from scipy import linalg, stats
+
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arrays import accumulate, bin_error, intervals
+from rhale_stats.effects.errors import with_std_error
+from rhale_stats.effects.fit import bin_degrees
+from rhale_stats.effects.same import check_same_rows
+from rhale_stats.inference import meaning
+from rhale_stats.inference.results import CONSTANT, labelled_test
+from rhale_stats.local.rows import Rows, estimation_rows, own_columns
+from rhale_stats.schema.checks import check_effect, check_local
+from rhale_stats.schema.curves import fine_of, line_moments_of, pieces_of
+from rhale_stats.schema.features import feature_names, methods_of, one_feature, resolution, slopes
+from rhale_stats.schema.levels import is_categorical
+
+NULLS = {
+    "zero": "all effects are 0",
+    "constant": "all effects are equal",
+    "homogeneous": "all rows have the same effect at a value of the feature",
+}
+# Rules whose cells are the bins.
+FIXED_RULES = ("EqualWidthBins", "QuantileBins", "GivenBins")
+# Why there is no p-value.
+APART = "no value of the feature is in the range of both"
+FEW_GROUPS = "too few groups for that many effects: no degree of freedom is left"
+BIN_ERROR = (
+    "a change of the effect within a bin spreads its local effects as well; pass the rows: "
+    "wald_test(effect, 'homogeneous', local=local)"
+)
+# Points of a comparison between two edges where a curve is bent.
+QUARTERS = np.array([0.25, 0.5, 0.75])
+
+
+def wald_test(effect: xr.Dataset, null: str, adjust: str, local: xr.Dataset | None) -> xr.Dataset:
+    """`wald_test` of effects in bins, a line a feature."""
+    check_choice("null", null, tuple(NULLS))
+    if local is not None and null != "homogeneous":
+        raise ValueError(
+            f"local must be None, except with null 'homogeneous' of effects in bins; got local "
+            f"with null {null!r}. Leave it out."
+        )
+    effect = check_effect(effect)
+    names = feature_names(effect)
+    if null == "homogeneous":
+        own = (
+            {} if local is None else own_columns(estimation_rows(check_local(local), effect), names)
+        )
+        rows = [_homogeneous(one_feature(effect, name), own.get(name)) for name in names]
+    else:
+        effect = with_std_error(effect)
+        rows = [_equal(one_feature(effect, name), null) for name in names]
+    return labelled_test(
+        effect,
+        by_name(rows),
+        adjust,
+        null=NULLS[null],
+        source=str(effect["effect_se"].attrs["source"]) if "effect_se" in effect else "rows",
+        test=f"wald_test, null {null!r}",
+    )
+
+
+class Wald(NamedTuple):
+    """A test of one feature, or why there is none."""
+
+    statistic: float = float("nan")
+    df: float = float("nan")
+    p_value: float = float("nan")
+    reason: str = ""
+
+
+def by_name(rows: Sequence[Wald]) -> dict[str, Any]:
+    """Tests of all features, as arrays by name."""
+    return {name: np.array(values) for name, *values in zip(Wald._fields, *rows, strict=True)}
+
+
+def _equal(row: xr.Dataset, null: str) -> Wald:
+    """All effects of one feature are 0, or equal."""
+    if not row.sizes["bin"]:
+        return Wald(reason=CONSTANT)
+    if null == "constant":
+        if meaning.is_unordered(row):
+            return Wald(reason=meaning.ORDER)
+        if row.sizes["bin"] == 1 and not slopes(row).any():
+            return Wald(df=0.0, reason=meaning.ONE_BIN)
+    if reason := meaning.of_effects(row):
+        return Wald(reason=reason)
+    if "n_groups" in row.attrs:
+        return _grouped(row, null)
+    return _correlated(row, null) if is_categorical(row) else _sum_of_squares(row, null)
+
+
+def _sum_of_squares(row: xr.Dataset, null: str) -> Wald:
+    """Independent bins: sums of squares of normal scores."""
+    cells = fine_of(row)
+    linear = slopes(row) != 0
+    variance, degrees = cells.variance, cells.degrees
+    known = (degrees > 0) & (variance >= 0)
+    if not known.any():
+        return Wald(reason=meaning.NO_ROWS)
+    least = resolution(cells.pieces.mean, float(row["local_effect_error"]))
+    # A few rows may happen to be alike: where others have a spread, theirs counts.
+    pooled = np.average(variance[known], weights=degrees[known])
+    cells = cells._replace(variance=np.where(variance <= least**2, pooled, variance))
+    variance, degrees, effect = cells.effect_variance(), bin_degrees(row), row["effect"].values
+    known = (degrees > 0) & (variance >= 0)
+    if not known.any():  # a variance of cells may be that of no bin: each of its bins has one row
+        return Wald(reason=meaning.NO_ROWS)
+    # A mean that is known exactly differs from 0 by more than rounding, or does not.
+    mean, se = effect[known], np.maximum(np.sqrt(variance[known]), least)
+    centre, df = 0.0, float(known.sum())
+    if null == "constant":
+        centre, df = float(np.average(mean, weights=(se.min() / se) ** 2)), df - 1
+    total = float(np.sum(intervals.normal_score((mean - centre) / se, degrees[known]) ** 2))
+    sloped = known & linear
+    if sloped.any():
+        # The slope without what it shares with the mean.
+        noise = noise_in_the_middle(row)
+        shared = noise.covariance[sloped] / noise.mean[sloped]
+        slope = slopes(row)[sloped] - shared * (effect[sloped] - centre)
+        alone = noise.slope[sloped] - shared * noise.covariance[sloped]
+        width = np.diff(row["edge_value"].values)[sloped]
+        alone = np.sqrt(np.maximum(alone, (least / width) ** 2))
+        total += float(np.sum(intervals.normal_score(slope / alone, degrees[sloped]) ** 2))
+        df += float(sloped.sum())
+    if df <= 0:
+        return Wald(df=0.0, reason=meaning.NO_ROWS)
+    return Wald(total, df, float(stats.chi2.sf(total, df)))
+
+
+def _correlated(row: xr.Dataset, null: str) -> Wald:
+    """Steps between levels, which share rows: normal scores with their correlation."""
+    value, covariance = row["effect"].values, row["effect_cov"].values
+    contrast = np.eye(len(value))
+    if null == "constant":
+        contrast = np.diff(contrast, axis=0)
+    least = resolution(value, float(row["local_effect_error"]))
+    own = np.diagonal(covariance) + least**2
+    # Satterthwaite's degrees of freedom, as if steps were independent.
+    degrees = (contrast**2 @ own) ** 2 / (contrast**4 @ (own**2 / bin_degrees(row)))
+    value = contrast @ value
+    covariance = contrast @ (covariance + least**2 * np.eye(len(own))) @ contrast.T
+    se = np.sqrt(np.diagonal(covariance))
+    score = np.sign(value) * intervals.normal_score(value / se, degrees)
+    statistic = float(score @ np.linalg.pinv(covariance / np.outer(se, se), hermitian=True) @ score)
+    return Wald(statistic, float(len(score)), float(stats.chi2.sf(statistic, len(score))))
+
+
+def _grouped(row: xr.Dataset, null: str) -> Wald:
+    """Groups of rows: Wald statistic over its degrees of freedom, compared with F."""
+    value, covariance = row["effect"].values, row["effect_cov"].values
+    contrast = np.eye(len(value))
+    if null == "constant":
+        contrast = np.diff(contrast, axis=0)
+    least = resolution(value, float(row["local_effect_error"]))
+    linear = slopes(row) != 0
+    if linear.any():
+        # What a slope adds from end to end of its bin has the units of effects.
+        width = np.diff(row["edge_value"].values)[linear]
+        value = np.concatenate([value, slopes(row)[linear] * width])
+        mixed = row["effect_slope_cov"].values[:, linear] * width
+        own = row["slope_cov"].values[np.ix_(linear, linear)] * np.outer(width, width)
+        covariance = np.block([[covariance, mixed], [mixed.T, own]])
+        contrast = linalg.block_diag(contrast, np.eye(len(width)))
+    # What is known exactly differs from 0 by more than rounding, or does not.
+    covariance = covariance + least**2 * np.eye(len(value))
+    value, covariance = contrast @ value, contrast @ covariance @ contrast.T
+    df = float(len(value))
+    statistic = float(value @ np.linalg.pinv(covariance, hermitian=True) @ value)
+    of_groups = float(row.attrs["n_groups"]) - 1
+    # Hotelling's correction: the covariance has fewer degrees of freedom than its size asks for.
+    left = of_groups - df + 1
+    if left <= 0:
+        return Wald(statistic, df, reason=FEW_GROUPS)
+    return Wald(statistic, df, float(stats.f.sf(statistic * left / (of_groups * df), df, left)))
+
+
+def _homogeneous(row: xr.Dataset, own: tuple[Rows, int] | None) -> Wald:
+    """Whether rows at a value of the feature differ; ``own``: their columns, and which is it."""
+    if not row.sizes["bin"]:
+        return Wald(reason=CONSTANT)
+    least = meaning.least_effect(row)
+    largest = float(np.nanmax(row["heterogeneity"].values, initial=0.0)) / least
+    if largest <= 1 or is_categorical(row) or _bins_are_cells(row):
+        # Nothing but rows makes a spread here.
+        return Wald(largest, float(row.sizes["bin"]), 1.0 if largest <= 1 else 0.0)
+    if own is None:
+        return Wald(reason=BIN_ERROR)
+    rows, position = own
+    x, g = rows.x[position], rows.local_effect[position]
+    check_same_rows(row, rows, position)
+    ordered = bin_error.ordered_rows(
+        row["edge_value"].values, x, g, None, frequency=False, rng=np.random.default_rng(0)
+    )
+    product = bin_error.neighbour_products(ordered.g, least)
+    if len(product) < 2:
+        return Wald(reason=meaning.NO_ROWS)
+    variance, df = -float(product.mean()), float(len(product) - 1)
+    if variance <= least**2:
+        return Wald(0.0, df, 1.0)
+    statistic = variance / float(product.std(ddof=1) / np.sqrt(len(product)))
+    return Wald(statistic, df, float(stats.t.sf(statistic, df)))
+
+
+def _bins_are_cells(row: xr.Dataset) -> bool:
+    """Whether the bins of one feature are those that finite differences were taken across."""
+    of_ale = row.attrs.get("method") == "ale" and row.attrs.get("bin_rule") in FIXED_RULES
+    if "cell_value" not in row:
+        return of_ale
+    if methods_of(row) != ["finite_difference"]:
+        # Cells of derivatives are there for the curve alone.
+        return False
+    cells = row["cell_value"].values
+    return np.array_equal(cells[np.isfinite(cells)], row["edge_value"].values)
+
+
+def noise_in_the_middle(row: xr.Dataset) -> accumulate.Noise:
+    """Variances and covariance of the effect in the middle of every bin and of its slope."""
+    if "slope_cov" in row:
+        shared = np.diagonal(row["effect_slope_cov"].values)
+        return accumulate.Noise(row["effect_se"].values ** 2, shared, row["slope_se"].values ** 2)
+    pieces = pieces_of(row)
+    noise = accumulate.line_noise(
+        row["heterogeneity"].values ** 2, pieces, line_moments_of(row), row["n_effective"].values
+    )
+    away = pieces.away()
+    shared = noise.covariance + away * noise.slope
+    if "effect_slope_covariance" in row:
+        shared = row["effect_slope_covariance"].values
+    return accumulate.Noise(row["effect_se"].values ** 2, shared, noise.slope)

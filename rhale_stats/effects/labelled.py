@@ -1,0 +1,169 @@
+"""Effects of all features as a labelled Dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.bins.description import describe
+from rhale_stats.bins.rule import BinRule
+from rhale_stats.effects.estimates import STD_ERROR_MOMENTS
+from rhale_stats.schema.features import methods_of
+from rhale_stats.schema.identity import MODEL_FACTS
+from rhale_stats.schema.stacking import Estimates, stacked
+from rhale_stats.schema.variables import LINE_MOMENTS, X_UNITS, software, variable
+
+# What local effects know of rows without a value, and effects hand on.
+MISSING_EFFECTS = (
+    "n_missing",
+    "missing_effect",
+    "missing_effect_se",
+    "missing_spread",
+    "missing_reference",
+)
+# What every feature has, and is NaN for a constant one.
+ESTIMATES = (
+    "effect",
+    "heterogeneity",
+    "n_obs",
+    "n_effective",
+    "weight_share",
+    "x_mean",
+    "edge_value",
+    "curve",
+    "curve_std",
+    "curve_std_sum",
+    "curve_offset",
+    "average_effect",
+    "heterogeneity_index",
+    "heterogeneity_output",
+    *STD_ERROR_MOMENTS,
+)
+# Facts about an estimator that travel with its variable, beside its names and units.
+FACTS: dict[str, dict[str, str | int | float]] = {
+    "effect": {"estimator": "mean of the local effects, math [5]"},
+    "heterogeneity": {"estimator": "standard deviation of the residuals, math [6]", "ddof": 1},
+    "slope": {"estimator": "least squares, math [22]"},
+    "curve_std": {"estimator": "math [9], Eq. 16 of the paper"},
+    "curve_std_sum": {"estimator": "math [9], as in the paper's figures"},
+    "heterogeneity_index": {"estimator": "math [10]", "ddof": 0},
+    "heterogeneity_output": {"estimator": "math [10]", "ddof": 1},
+}
+
+
+def dataset(
+    local: xr.Dataset,
+    rule: BinRule,
+    centering: str,
+    estimates: Sequence[Estimates],
+    n_rows: int,
+) -> xr.Dataset:
+    """Everything labelled, padded to the feature with the most bins."""
+    names = next((tuple(row) for row in estimates if row), ESTIMATES)
+    facts, lines = dict(FACTS), {}
+    if "slope" in names:
+        facts |= {"heterogeneity": FACTS["heterogeneity"] | {"ddof": "1; 2 where slope is not 0"}}
+    if "line_moments" in names:
+        lines = {"line_moment": ("line_moment", list(LINE_MOMENTS), {"long_name": "product"})}
+    if "cell_effect" in names:
+        facts |= {"effect": {"estimator": "average of the local effects along the bin, math [12]"}}
+    return effects_of(
+        local,
+        estimates,
+        names,
+        facts,
+        method="rhale",
+        rule=describe(rule),
+        centering=centering,
+        n_rows=n_rows,
+        handed_on=MISSING_EFFECTS,
+    ).assign_coords(lines)
+
+
+def effects_of(
+    local: xr.Dataset,
+    estimates: Sequence[Estimates],
+    names: Sequence[str],
+    facts: Mapping[str, Mapping[str, str | int | float]],
+    *,
+    method: str,
+    rule: tuple[str, str],
+    centering: str,
+    n_rows: int,
+    handed_on: Sequence[str],
+) -> xr.Dataset:
+    """Estimates of all features in the schema of effects; of a constant one, ``names`` are NaN.
+
+    ``rule`` is the name and the parameters of the rule for bins, ``handed_on`` what of the local
+    effects belongs to the effects too.
+    """
+    n_bins = np.array([np.size(row["effect"]) if row else 0 for row in estimates])
+    most = max(int(n_bins.max()), 1)
+    n_cells = max(
+        (np.size(row["cell_effect"]) for row in estimates if "cell_effect" in row), default=0
+    )
+    arrays = stacked(
+        [row or dict.fromkeys(names, np.nan) for row in estimates],
+        most,
+        cell=n_cells,
+        cell_edge=n_cells + 1,
+    )
+    edges = arrays.pop("edge_value")
+    fine_edges = {"cell_value": arrays.pop("cell_value")} if "cell_value" in arrays else {}
+    beyond = np.arange(most) >= n_bins[:, None]
+    kinds = np.where(n_bins > 0, local["feature_kind"].values, "constant")
+    facts = {**facts, "curve": {"centering": centering}}
+    rule_name, parameters = rule
+    return xr.Dataset(
+        {
+            **{
+                name: variable(name, array, **facts.get(name, {})) for name, array in arrays.items()
+            },
+            **{name: variable(name, array) for name, array in fine_edges.items()},
+            "local_effect_error": local["local_effect_error"],
+            **{name: local[name] for name in handed_on if name in local},
+        },
+        {
+            "feature": local["feature"],
+            "feature_kind": ("feature", kinds),
+            "feature_units": local["feature_units"],
+            "local_effect_method": ("feature", np.array(methods_of(local))),
+            "n_bins": ("feature", n_bins, {"long_name": "number of bins"}),
+            "bin": ("bin", np.arange(most), {"long_name": "bin"}),
+            "edge": ("edge", np.arange(most + 1), {"long_name": "edge of a bin"}),
+            "bin_left": (
+                ("feature", "bin"),
+                np.where(beyond, np.nan, edges[:, :-1]),
+                {"long_name": "left edge of the bin", "units": X_UNITS},
+            ),
+            "bin_right": (
+                ("feature", "bin"),
+                np.where(beyond, np.nan, edges[:, 1:]),
+                {"long_name": "right edge of the bin", "units": X_UNITS},
+            ),
+            "edge_value": variable("edge_value", edges),
+            **(
+                {
+                    "cell": ("cell", np.arange(n_cells), {"long_name": "cell of the curve"}),
+                    "cell_edge": ("cell_edge", np.arange(n_cells + 1), {"long_name": "its edge"}),
+                }
+                if fine_edges
+                else {}
+            ),
+        },
+        {
+            "method": method,
+            "bin_rule": rule_name,
+            "bin_parameters": parameters,
+            "closed": "left; the last bin on both sides",
+            "centering": centering,
+            "weight_kind": local.attrs.get("weight_kind", "none"),
+            "output_name": local.attrs.get("output_name", "output"),
+            "output_units": local.attrs.get("output_units", ""),
+            **{name: local.attrs[name] for name in MODEL_FACTS if name in local.attrs},
+            "n_rows": n_rows,
+            "software": software(),
+        },
+    )

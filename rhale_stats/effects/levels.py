@@ -1,0 +1,130 @@
+"""Effects of categorical features: the steps from one level to the next (math [46])."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arrays import accumulate
+from rhale_stats.arrays import categories as kernel
+from rhale_stats.arrays import moments as sums
+from rhale_stats.effects.labelled import FACTS, effects_of
+from rhale_stats.effects.rhale import CENTERINGS
+from rhale_stats.local.levels import LABELS, LEVEL_FACTS
+from rhale_stats.local.rows import columns, own_columns
+from rhale_stats.schema.checks import check_local
+from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.identity import as_attribute
+from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.stacking import Estimates
+
+# --- effects -------------------------------------------------------------------------------------
+
+
+@each_part
+def level_ale(local: xr.Dataset, *, centering: str = "mean") -> xr.Dataset:
+    """Effects of the steps between levels, their curve, and the covariance of both.
+
+    As `rhale` returns it: ``bin`` is a step, ``edge`` a level. Beside that ``level_share``,
+    ``n_level`` and ``n_level_effective`` (feature, edge), ``effect_cov`` (feature, bin, bin_other)
+    and ``curve_cov`` (feature, edge, edge_other), ``average_effect_se`` (feature).
+    """
+    local = check_local(local)
+    check_choice("centering", centering, CENTERINGS)
+    rows = [_estimates(local.isel(feature=[at]), centering) for at in range(local.sizes["feature"])]
+    names = next((tuple(row) for row in rows if row), ESTIMATES)
+    weighted = local["weight"].values > 0 if "weight" in local else np.ones(local.sizes["obs"])
+    effect = effects_of(
+        local,
+        rows,
+        names,
+        FACTS | LEVEL_FACTS,
+        method="ale",
+        rule=("levels", ""),
+        centering=centering,
+        n_rows=int(np.sum(weighted > 0)),
+        handed_on=("n_missing",),
+    )
+    stepped = [name for name, row in zip(feature_names(local), rows, strict=True) if row]
+    own = own_columns(local, stepped).items()
+    effect.attrs |= as_attribute({name: its.fingerprint(at) for name, (its, at) in own})
+    most, level = effect.sizes["edge"], local["level"].values
+    # Some features of many may have fewer levels than the others.
+    level = np.pad(level[:, :most], ((0, 0), (0, max(most - level.shape[1], 0))))
+    return effect.assign_coords(
+        {
+            "level": (("feature", "edge"), level, local["level"].attrs),
+            **{name: local[name].variable for name in LABELS if name != "level"},
+        }
+    )
+
+
+ESTIMATES = (
+    *("effect", "heterogeneity", "n_obs", "n_effective", "weight_share", "x_mean", "edge_value"),
+    *("curve", "curve_std", "curve_std_sum", "curve_offset", "average_effect"),
+    *("heterogeneity_index", "heterogeneity_output"),
+    *("third_moment", "fourth_moment", "x_variance", "x_covariance"),
+    *("average_effect_se", "effect_cov", "curve_cov"),
+    *("level_share", "n_level", "n_level_effective"),
+)
+
+
+def _estimates(local: xr.Dataset, centering: str) -> Estimates:
+    """Everything of one feature, by name; nothing of a single level."""
+    n_levels = int(local["n_levels"].item())
+    if n_levels < 2:
+        return {}
+    found = columns(local.isel(obs=local["x"].values[:, 0] >= 0))
+    assert found.sides is not None
+    code, (up, down), weight = found.x[0].astype(np.int64), found.sides[0], found.weight
+    n_steps = n_levels - 1
+    steps = kernel.steps(code, up, down, n_levels)
+    bins, third, fourth = kernel.step_moments(
+        steps, code, weight, n_steps, frequency=found.frequency
+    )
+    w = np.ones(found.n_rows) if weight is None else weight
+    total = np.bincount(code, w, n_levels)
+    squares = total if found.frequency else np.bincount(code, w**2, n_levels)
+    share = total / w.sum()
+    n_level = total if found.frequency else np.bincount(code, minlength=n_levels)
+    heterogeneity, ones = kernel.spread_of(bins), np.ones(n_steps)
+    curve, offset = kernel.curve(bins.mean, share, centering)
+    moved = kernel.row_sums(steps, code, curve, weight, np.arange(found.n_rows), found.n_rows)
+    size = w if found.frequency else np.ones(found.n_rows)
+    at = kernel.loadings(share, np.arange(n_levels, dtype=np.float64), centering)
+    n, everything = (
+        sums.n_effective(bins),
+        kernel.n_effective_of(weight, found.n_rows, frequency=found.frequency),
+    )
+    covariances = kernel.covariances(moved, at, size, n, population=centering == "mean")
+    return {
+        "effect": bins.mean,
+        "heterogeneity": heterogeneity,
+        "n_obs": bins.n_obs,
+        "n_effective": n,
+        "weight_share": bins.weight / w.sum(),
+        "x_mean": bins.x_mean,
+        "edge_value": np.arange(n_levels, dtype=np.float64),
+        "curve": curve,
+        "curve_std": accumulate.curve_std(heterogeneity, ones),
+        "curve_std_sum": accumulate.curve_std_sum(heterogeneity, ones),
+        "curve_offset": float(offset),
+        "average_effect": float(np.average(bins.mean, weights=bins.weight)),
+        "heterogeneity_index": accumulate.heterogeneity_index(bins.m2, bins.weight, ones),
+        "heterogeneity_output": float(
+            kernel.heterogeneity_output(heterogeneity**2, bins.weight, share, everything)
+        ),
+        "third_moment": third,
+        "fourth_moment": fourth,
+        # Levels have no places between them.
+        "x_variance": np.full(n_steps, np.nan),
+        "x_covariance": np.full(n_steps, np.nan),
+        "average_effect_se": kernel.average_se(moved, size, everything),
+        "effect_cov": covariances.effect,
+        "curve_cov": covariances.curve,
+        "level_share": share,
+        "n_level": n_level,
+        # Nothing of a level without rows, which a selection may leave behind.
+        "n_level_effective": total**2 / np.where(squares > 0, squares, 1.0),
+    }

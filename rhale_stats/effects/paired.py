@@ -1,0 +1,228 @@
+"""Comparisons of two effects of the same rows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from rhale_stats.arguments.rows import row_codes
+from rhale_stats.arrays import influence
+from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.effects.clusters import Clusters, level_sums
+from rhale_stats.effects.fit import Fit, rows_of_feature
+from rhale_stats.effects.same import check_same_rows
+from rhale_stats.local.rows import columns, is_used_row
+from rhale_stats.schema.checks import check_local
+from rhale_stats.schema.curves import has_cells
+from rhale_stats.schema.features import feature_names, feature_position, is_grouped, one_feature
+from rhale_stats.schema.identity import check_same_output, row_labels
+from rhale_stats.schema.levels import is_categorical
+
+# Local effects of pairs, and the effects that were made from them, by parameter.
+PAIRED = (("paired[0]", "a"), ("paired[1]", "b"))
+
+
+class Pairs(NamedTuple):
+    """The rows of both effects in common units: pairs, or groups of them.
+
+    ``repeats``: how many pairs a unit stands for that are independent of each other.
+    """
+
+    sides: tuple[Clusters, Clusters]
+    repeats: FloatArray
+    grouped: bool
+    source: str
+
+
+def pairs_of(
+    effects: tuple[xr.Dataset, xr.Dataset],
+    paired: tuple[xr.Dataset, xr.Dataset],
+    groups: ArrayLike | None,
+    names: list[str],
+) -> Pairs:
+    """Raise ``ValueError`` unless rows, weights and groups of both go together."""
+    paired = _local_pair(paired)
+    sizes = [local.sizes["obs"] for local in paired]
+    if sizes[0] != sizes[1]:
+        raise ValueError(
+            f"paired must be local effects of the same rows; got {sizes[0]} and {sizes[1]} rows."
+        )
+    for local, effect, of in zip(paired, effects, PAIRED, strict=True):
+        check_same_output(local, effect, of)
+    used = [is_used_row(local, effect) for local, effect in zip(paired, effects, strict=True)]
+    if groups is None:
+        if any(is_grouped(effect) for effect in effects):
+            raise ValueError(
+                "groups must be given where a or b has standard errors by groups: "
+                "compare(a, b, paired=..., groups=...). Make both without groups if pairs are "
+                "independent of each other."
+            )
+        unit, repeats, source = np.arange(sizes[0]), _multiplicity(paired), "pairs of rows"
+    else:
+        either = used[0] | used[1]
+        code = row_codes(groups, row_labels(paired[0]), either, "groups", "pairs")
+        n_groups = int(code.max(initial=-1)) + 1
+        if n_groups < 2:
+            raise ValueError(f"groups must be at least two; got {n_groups}.")
+        # Rows that neither effect uses are of no group that counts.
+        unit = np.zeros(sizes[0], dtype=np.int64)
+        unit[either] = code
+        repeats = np.ones(n_groups)
+        source = f"pairs of rows in {n_groups} groups"
+    first, second = (
+        Clusters(columns(local.isel(obs=rows)), local, unit[rows], len(repeats))
+        for local, rows in zip(paired, used, strict=True)
+    )
+    for side, effect, of in zip((first, second), effects, PAIRED, strict=True):
+        for name in names:
+            row = one_feature(effect, name)
+            if row.sizes["bin"]:
+                check_same_rows(row, side.rows, feature_position(side.local, name), *of)
+    _check_rows_of_pairs(paired)
+    return Pairs((first, second), repeats, groups is not None, source)
+
+
+def _local_pair(paired: object) -> tuple[xr.Dataset, xr.Dataset]:
+    """The local effects of both sides; raise ``TypeError`` for something else than two."""
+    if not isinstance(paired, tuple | list) or len(paired) != 2:
+        raise TypeError(
+            f"paired must be two Datasets, the local effects of a and those of b; got "
+            f"{type(paired).__name__}."
+        )
+    first, second = (check_local(one, name) for one, (name, _) in zip(paired, PAIRED, strict=True))
+    return first, second
+
+
+def _check_rows_of_pairs(paired: tuple[xr.Dataset, xr.Dataset]) -> None:
+    """Raise ``ValueError`` where rows are named otherwise, or have other values of every feature.
+
+    Some features may have changed between two measurements of the same rows.
+    """
+    first, second = paired
+    advice = "Leave paired out if rows are independent of each other."
+    if not np.array_equal(first["obs"].values, second["obs"].values):
+        raise ValueError(
+            f"paired must be local effects of the same rows in the same order; their rows have "
+            f"different names (coordinate obs). {advice}"
+        )
+    common = set(feature_names(first)) & set(feature_names(second))
+    x = [{name: one["x"].sel(feature=name).values for name in common} for one in paired]
+    if not any(np.array_equal(x[0][name], x[1][name], equal_nan=True) for name in common):
+        raise ValueError(
+            f"paired must be local effects of the same rows in the same order; all of their "
+            f"features have different values. {advice}"
+        )
+
+
+def _multiplicity(paired: tuple[xr.Dataset, xr.Dataset]) -> FloatArray:
+    """How many pairs every pair of rows is: more than one where weights are frequencies."""
+    ones = np.ones(paired[0].sizes["obs"])
+    first, second = (
+        np.asarray(local["weight"].values, dtype=np.float64)
+        if "weight" in local and local.attrs.get("weight_kind") == "frequency"
+        else ones
+        for local in paired
+    )
+    if not np.array_equal(first, second):
+        row = int(np.flatnonzero(first != second)[0])
+        raise ValueError(
+            f"paired must have the same frequencies in both, as they count pairs; got "
+            f"{first[row]:g} and {second[row]:g} in row {row}. Use weights of kind 'precision'."
+        )
+    return first
+
+
+def paired_covariance(
+    pairs: Pairs, rows: tuple[xr.Dataset, xr.Dataset], fits: tuple[Fit, Fit], z: FloatArray
+) -> tuple[FloatArray, list[float | None]]:
+    """Covariance of the difference from the influences of units, and their groups if there are."""
+    influences: list[tuple[influence.RowSums, influence.Loadings, bool]] = []
+    of_groups: list[float | None] = []
+    unknown = np.zeros(len(z), dtype=bool)
+    for side, row, fit in zip(pairs.sides, rows, fits, strict=True):
+        sums, units, n_means = _influences(side, row, fit, grouped=pairs.grouped)
+        n_units = float(pairs.repeats[units].sum())
+        levels = is_categorical(row)
+        n_rows = rows_of_feature(row) if levels else _rows_of_curve(side, row, fit)
+        n_parameters = n_means + int(np.sum(fit.pieces.slope != 0))
+        sums = sums.corrected(n_units, n_rows, n_parameters)
+        at = fit.loadings(z)
+        influences.append((sums, at, fit.centering == "mean"))
+        of_groups.append(n_units if pairs.grouped else None)
+        # Without a residual to spare, or a group, there is no noise to see.
+        blind = np.isnan(fit.noise.mean)
+        if pairs.grouped:
+            few = _groups_of_bins(sums, fit) <= 1 + (fit.pieces.slope != 0)
+            blind |= few
+        unknown |= (at.level[:, blind] != 0).any(axis=1)
+    covariance = np.zeros((len(z), len(z)))
+    # A unit that stands for several moves what so many would, each its share.
+    share = 1 / np.sqrt(np.where(pairs.repeats > 0, pairs.repeats, 1.0))
+    for begin in range(0, len(share), influence.BLOCK_ROWS):
+        here = slice(begin, begin + influence.BLOCK_ROWS)
+        first, second = (
+            sums.of_curve(at, population=population, rows=here)
+            for sums, at, population in influences
+        )
+        moved = share[here, None] * (first - second)
+        covariance += moved.T @ moved
+    covariance[unknown] = covariance[:, unknown] = np.nan
+    return covariance, of_groups
+
+
+def _groups_of_bins(sums: influence.RowSums, fit: Fit) -> IntArray:
+    """Groups that have rows in the bin of every cell."""
+    if fit.of_levels is not None:
+        return sums.n_groups()
+    bin_of = fit.cells.bin[fit.cells.here]
+    held = sums.mean.tocoo()
+    pairs = np.unique(np.stack([bin_of[held.coords[1]], held.coords[0]]), axis=1)
+    return np.asarray(np.bincount(pairs[0], minlength=int(bin_of.max()) + 1)[bin_of])
+
+
+def _influences(
+    side: Clusters, row: xr.Dataset, fit: Fit, *, grouped: bool
+) -> tuple[influence.RowSums, IntArray, int]:
+    """Influences of units on the stretch of the curve, units with rows there, number of means."""
+    position = feature_position(side.local, str(row["feature"].values))
+    x, g = side.rows.x[position], side.rows.local_effect[position]
+    if is_categorical(row):
+        sums = level_sums(row, side.rows, position, side.group, side.n_groups)
+        return sums, np.unique(side.group), len(fit.pieces.mean)
+    there = _on_curve(x, fit)
+    k = bin_index(fit.pieces.edges, x[there])
+    weight = None if side.rows.weight is None else side.rows.weight[there]
+    unit = side.group[there]
+    pieces, n_means = fit.pieces, len(fit.pieces.mean)
+    if grouped:
+        every = bin_index(fit.cells.pieces.edges, x)
+        block = side.blocks(fit.cells, every)
+        pieces = pieces._replace(mean=side.centres(fit.cells, block, every, g)[fit.cells.here])
+        n_means = len(np.unique(block[every[there]]))
+    sums = influence.row_sums(pieces, fit.curve, k, x[there], g[there], weight, unit, side.n_groups)
+    if not grouped and has_cells(row):
+        # Cells of few rows lose more of their spread to their means than the others: n / (n - 1)
+        # each, in place of one factor for all.
+        n = fit.cells.n_effective[fit.cells.here]
+        lost = np.sqrt(np.divide(n, n - 1, out=np.ones(len(n)), where=n > 1 + 1e-9))
+        sums, n_means = sums._replace(mean=sums.mean.multiply(lost[None, :]).tocsr()), 1
+    return sums, np.unique(unit), n_means
+
+
+def _on_curve(x: FloatArray, fit: Fit) -> NDArray[np.bool_]:
+    """Rows that have a part in the curve: none beyond a gap."""
+    k = bin_index(fit.cells.pieces.edges, x)
+    return np.asarray((k >= fit.cells.here.start) & (k < fit.cells.here.stop))
+
+
+def _rows_of_curve(side: Clusters, row: xr.Dataset, fit: Fit) -> float:
+    """How many these are; frequencies count."""
+    position = feature_position(side.local, str(row["feature"].values))
+    there, rows = _on_curve(side.rows.x[position], fit), side.rows
+    if rows.frequency and rows.weight is not None:
+        return float(rows.weight[there].sum())
+    return float(there.sum())

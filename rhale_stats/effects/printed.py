@@ -1,0 +1,235 @@
+"""Effects as printed tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from statsmodels.iolib.summary import Summary
+from statsmodels.iolib.table import SimpleTable
+from statsmodels.iolib.tableformatting import fmt_params
+
+from rhale_stats.arrays.intervals import around, student
+from rhale_stats.effects.bias import LARGE, linear_bin_error
+from rhale_stats.effects.checked import SIGNIFICANCE, along_axis, bias_table, jump_table
+from rhale_stats.effects.fit import fit_of
+from rhale_stats.effects.tables import WALD, complete, glance, source_text, tidy
+from rhale_stats.inference import meaning
+from rhale_stats.inference.notes import (
+    CHOSEN_BINS,
+    SEARCHED,
+    because,
+    bins_note,
+    how_made,
+    interval_notes,
+    reasons_of,
+)
+from rhale_stats.printing.text import (
+    Body,
+    bin_labels,
+    cell,
+    head_of,
+    number_text,
+    output_text,
+    with_facts,
+)
+from rhale_stats.schema.features import (
+    feature_names,
+    feature_position,
+    one_feature,
+    units_of,
+    with_units,
+)
+from rhale_stats.schema.levels import is_categorical, level_names
+from rhale_stats.schema.notes import with_notes
+from rhale_stats.schema.stacking import kept_interval
+
+FIXED = "Standard errors treat the model and the bin edges as fixed."
+# How levels were put in order, where the name alone would not say it.
+ORDERS = {"given": "as given", "as_is": "of the categories or the alphabet"}
+
+
+def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summary:
+    """`summary` of effects in bins: a line a feature, or a line a bin of one."""
+    effect = complete(effect)
+    tail = (1 - level) / 2
+    bounds = [f"[{tail:.3g}", f"{1 - tail:.3g}]"]
+    if feature is None:
+        title = f"{_method(effect)}: effects on {output_text(effect)}"
+        body, meanings, reasons = _feature_table(effect, bounds, level)
+    else:
+        name = feature_names(effect)[feature_position(effect, feature)]
+        of = with_units(name, units_of(effect, name))
+        title = f"{_method(effect)}: effect of {of} on {output_text(effect)}"
+        body, meanings, reasons = _bin_table(effect, name, bounds, level)
+    of_error = "average_effect" if feature is None else "effect"
+    cells, title = head_of(effect, title, source_text(effect, of_error))
+    lines, heads, stubs = body
+    tables = with_facts(cells, title, lines, heads, stubs)
+    if feature is not None and is_categorical(one_feature(effect, feature)):
+        row = one_feature(effect, feature)
+        tables.append(_level_table(row, level))
+        meanings += [
+            "Each effect is the mean difference between two neighbouring levels, over the rows of "
+            "both. A row can enter two effects; standard errors account for it.",
+            f"Level order: {order_text(row)}. Standard errors do not include the choice of order.",
+        ]
+    checks = []
+    for check, table in (("verdict", bias_table), ("jump", jump_table)):
+        if check in effect:
+            extra, extra_notes = table(effect, feature)
+            tables.append(extra)
+            checks += extra_notes
+    # What makes a number invalid comes before what it means.
+    notes = [
+        *bias_warnings(effect, feature),
+        *reasons,
+        *_edge_notes(effect),
+        *checks,
+        _error_note(effect, of_error, level),
+        *meanings,
+        bins_note(effect.attrs),
+        *interval_notes(effect),
+    ]
+    return with_notes(tables, notes)
+
+
+def _method(effect: xr.Dataset) -> str:
+    """Name of the effects."""
+    return str(effect.attrs.get("method", "rhale")).upper()
+
+
+def _feature_table(
+    effect: xr.Dataset, bounds: list[str], level: float
+) -> tuple[Body, list[str], list[str]]:
+    """A line a feature; what its columns mean, and why some are blank or 0."""
+    table = glance(effect, level)
+    wald = _wald_heads(table, "avg effect", bounds)
+    heads = ["bins", *wald.values(), "heterog.", "H", "curve range"]
+    rows = []
+    for _, line in table.iterrows():
+        if line["kind"] == "constant":
+            rows.append(["0", "constant"] + [""] * (len(heads) - 2))
+            continue
+        rows.append(
+            [
+                str(line["n_bins"]),
+                *(cell(line, name) for name in wald),
+                number_text(line["heterogeneity"]),
+                number_text(line["heterogeneity_output"]),
+                number_text(line["curve_max"] - line["curve_min"]),
+            ]
+        )
+    meanings = [
+        "avg effect: mean of the local effects over all rows. heterog.: root mean square of their "
+        "standard deviations in the bins.",
+        "H: heterog. times the standard deviation of the feature, to compare features. It is not a "
+        "part of the variance of the output, and can be larger.",
+    ]
+    names = table["term"].tolist()
+    return (rows, heads, names), meanings, because(names, reasons_of(table))
+
+
+def _bin_table(
+    effect: xr.Dataset, name: str, bounds: list[str], level: float
+) -> tuple[Body, list[str], list[str]]:
+    """A line a bin; what its columns mean, and why some are 0."""
+    row = one_feature(effect, name)
+    table = tidy(effect.sel(feature=[name]), level)
+    wald = _wald_heads(table, "effect", bounds)
+    heads = ["rows", *wald.values(), "heterog.", "std err"]
+    numbers = ["heterogeneity", "heterogeneity_se"]
+    average = "average of the local effects along the bin"
+    if is_categorical(row) or not along_axis(row):
+        average = "mean of the local effects of the rows in the bin"
+    meanings = [f"effect: {average}. heterog.: standard deviation of the local effects in the bin."]
+    if "slope" in table and table["slope"].any():
+        heads += ["slope", "std err"]
+        numbers += ["slope", "slope_se"]
+        middle = "" if along_axis(row) else "effect is the value of the line at mid-bin, and "
+        meanings += [
+            f"Where there is a slope, {middle}heterog. is the standard deviation about the line."
+        ]
+    rows = [
+        [
+            str(line["n_obs"]),
+            *(cell(line, column) for column in wald),
+            *(number_text(line[number]) for number in numbers),
+        ]
+        for _, line in table.iterrows()
+    ]
+    reasons = meaning.of_bins(row)
+    if not rows:
+        rows = [["constant"] + [""] * (len(heads) - 1)]
+        return (rows, heads, bin_labels(row)), [], ["The feature does not vary."]
+    body = rows, heads, bin_labels(row)
+    if len(set(reasons)) == 1:
+        return body, meanings, because(["all bins"], reasons[:1])
+    return body, meanings, because(bin_labels(row)[: len(reasons)], reasons)
+
+
+def order_text(row: xr.Dataset) -> str:
+    """How the levels were put in order."""
+    order = str(row["order"].values)
+    return ORDERS.get(order, order)
+
+
+def _level_table(row: xr.Dataset, level: float) -> SimpleTable:
+    """The curve of one feature at its levels, and their rows."""
+    tail = (1 - level) / 2
+    heads = ["rows", "share", "curve", "std err", f"[{tail:.3g}", f"{1 - tail:.3g}]"]
+    degrees = fit_of(row).curve_degrees(row["edge_value"].values)
+    curve, se = row["curve"].values, row["curve_se"].values
+    ends = kept_interval(row, "curve", level)
+    if ends is None:
+        ends = around(curve, student(level, degrees) * se)
+    columns = (curve, se, ends[:, 0], ends[:, 1])
+    lines = [
+        [f"{n}", f"{share:.1%}", *(number_text(float(value)) for value in values)]
+        for n, share, *values in zip(
+            row["n_level"].values, row["level_share"].values, *columns, strict=True
+        )
+    ]
+    return SimpleTable(lines, heads, level_names(row), "Levels", txt_fmt=fmt_params)
+
+
+def _edge_notes(effect: xr.Dataset) -> list[str]:
+    """On which rows bin edges were chosen, where a rule looked at the local effects."""
+    if "honest_seed" in effect.attrs:
+        return [f"Bin edges were chosen on {effect.attrs['n_rows_edges']} other rows."]
+    return [CHOSEN_BINS] if effect.attrs["bin_rule"] in SEARCHED else []
+
+
+def _error_note(effect: xr.Dataset, name: str, level: float) -> str:
+    """What standard errors treat as fixed, and how intervals are made of them."""
+    return f"{FIXED} Intervals: pointwise, {how_made(effect, name, level)}."
+
+
+def bias_warnings(effect: xr.Dataset, feature: str | int | None) -> list[str]:
+    """What a reader must not miss: heterogeneity biased by more than its standard error."""
+    if "debiased" in effect.attrs:
+        return ["heterog. is free of bin error: it comes from differences of neighbouring rows."]
+    if "verdict" in effect:
+        large = (effect["verdict"] == LARGE).values
+    elif "x_covariance" in effect:
+        large = linear_bin_error(effect, significance=SIGNIFICANCE).values
+    else:
+        return []
+    if feature is not None:
+        large &= (np.arange(len(large)) == feature_position(effect, feature))[:, None]
+    if not large.any():
+        return []
+    counts = zip(feature_names(effect), large.sum(axis=1), effect["n_bins"].values, strict=True)
+    named = ", ".join(f"{name} ({count} of {bins} bins)" for name, count, bins in counts if count)
+    return [
+        f"Warning: the effect changes within bins of {named}. Their heterogeneity is too large by "
+        f"more than its standard error. Use narrower bins, or debias(effect, "
+        f"check_unbiased(local, effect))."
+        + ("" if along_axis(effect) else " The check also gives the bias of the curve.")
+    ]
+
+
+def _wald_heads(table: pd.DataFrame, name: str, bounds: list[str]) -> dict[str, str]:
+    """Columns of an estimate with its error, and how they are called in print."""
+    heads = dict(zip(WALD, (name, "std err", "t", "P>|t|", *bounds), strict=True))
+    return {column: head for column, head in heads.items() if column in table}

@@ -1,0 +1,140 @@
+"""Bootstrap of effects with bins chosen again in every replicate (math [30])."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from rhale_stats.arguments.checks import check_count
+from rhale_stats.arrays import resample
+from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.bins.description import for_share_of_rows, rule_of
+from rhale_stats.bins.rule import BinRule
+from rhale_stats.effects.rhale import quiet_rhale
+from rhale_stats.inference.draws import Resampling, progress_bar
+from rhale_stats.parallel import cpus
+from rhale_stats.schema.curves import curve_of
+from rhale_stats.schema.features import effect_at, feature_names, feature_position, one_feature
+from rhale_stats.schema.variables import EFFECT_VARIABLES
+
+
+def with_chosen_bins(
+    local: xr.Dataset,
+    effect: xr.Dataset,
+    units: resample.Units,
+    asked: Resampling,
+) -> xr.Dataset:
+    """Replicates with edges of their own, on a grid of each feature, over (draw, feature, ...)."""
+    scheme, seeds, n_grid = asked.scheme, asked.seeds, asked.n_grid
+    check_count("n_grid", n_grid, 2)
+    rule = rule_of(str(effect.attrs["bin_rule"]), str(effect.attrs["bin_parameters"]))
+    centering = str(effect.attrs["centering"])
+    weighting = str(effect.attrs.get("weighting", "rows"))
+    names = feature_names(effect)
+    local = local.isel(feature=[feature_position(local, name) for name in names])
+    grid = common_grid(effect, n_grid)
+    base = local["weight"].values if "weight" in local else np.ones(local.sizes["obs"])
+    shape = (len(seeds), len(names), n_grid)
+    out = {name: np.full(shape, np.nan) for name in ("effect", "heterogeneity", "curve")}
+    n_bins = np.zeros(shape[:2])
+    hits = np.zeros((len(seeds), len(names), n_grid - 1), dtype=bool)
+
+    def replicate(draw: int) -> None:
+        weight = base * resample.draw_weights(scheme, units, seeds[draw])
+        sample = local.assign(weight=("obs", weight)).assign_attrs(weight_kind="precision")
+        own_rule = for_share_of_rows(rule, _n_effective(weight) / _n_effective(base))
+        made = _on_grid(sample, own_rule, centering, weighting, grid)
+        n_bins[draw] = made.pop("n_bins")
+        hits[draw] = made.pop("hits")
+        for name, values in made.items():
+            out[name][draw] = values
+
+    with (
+        ThreadPoolExecutor(cpus()) as pool,
+        progress_bar(len(seeds), progress=asked.progress) as bar,
+    ):
+        for _ in pool.map(replicate, range(len(seeds))):
+            bar.update(1)
+    described = {name: EFFECT_VARIABLES[name][1:] for name in out}
+    return xr.Dataset(
+        {
+            **{
+                name: (
+                    ("draw", "feature", "grid"),
+                    values,
+                    {"long_name": described[name][0], "units": described[name][1]},
+                )
+                for name, values in out.items()
+            },
+            "n_bins": (
+                ("draw", "feature"),
+                n_bins,
+                {"long_name": "number of bins", "units": "bins"},
+            ),
+            "edge_frequency": (
+                ("feature", "grid_cell"),
+                hits.mean(axis=0),
+                {"long_name": "share of replicates with an edge in the cell", "units": "1"},
+            ),
+        },
+        {
+            "feature": effect["feature"].variable,
+            "feature_kind": effect["feature_kind"].variable,
+            "feature_units": effect["feature_units"].variable,
+            "grid_value": (("feature", "grid"), grid, {"long_name": "point of the grid"}),
+        },
+    )
+
+
+def _n_effective(weight: FloatArray) -> float:
+    """Kish's number of rows: with rows drawn again about half of them."""
+    return float(weight.sum() ** 2 / np.sum(weight**2))
+
+
+def _on_grid(
+    local: xr.Dataset, rule: BinRule, centering: str, weighting: str, grid: FloatArray
+) -> dict[str, NDArray[Any]]:
+    """One replicate with edges of its own, evaluated on the grids of the features."""
+    kept = local.isel(obs=local["weight"].values > 0)
+    effect = quiet_rhale(
+        kept, bins=rule, centering=centering, weighting=weighting, std_error_moments=False
+    )
+    shape = grid.shape
+    out: dict[str, NDArray[Any]] = evaluated(effect, grid)
+    out["hits"] = np.zeros((shape[0], shape[1] - 1), dtype=bool)
+    out["n_bins"] = effect["n_bins"].values.astype(np.float64)
+    for number in np.flatnonzero(effect["n_bins"].values):
+        inner = one_feature(effect, int(number))["edge_value"].values[1:-1]
+        out["hits"][number, bin_index(grid[number], inner)] = True
+    return out
+
+
+def common_grid(effect: xr.Dataset, n_grid: int) -> FloatArray:
+    """Points along the axis of every feature, (feature, grid); NaN for a constant one."""
+    grid = np.full((effect.sizes["feature"], n_grid), np.nan)
+    for number in np.flatnonzero(effect["n_bins"].values):
+        edges = one_feature(effect, int(number))["edge_value"].values
+        grid[number] = np.linspace(edges[0], edges[-1], n_grid)
+    return grid
+
+
+def evaluated(effect: xr.Dataset, grid: FloatArray) -> dict[str, FloatArray]:
+    """Effect, heterogeneity and curve at points of (feature, grid); NaN outside the bins."""
+    out = {name: np.full(grid.shape, np.nan) for name in ("effect", "heterogeneity", "curve")}
+    # Selecting a feature takes its time with every variable that there is.
+    needed = (*out, "slope", "cell_effect", "cell_curve", "cell_value")
+    effect = effect[[name for name in needed if name in effect]]
+    for number in np.flatnonzero(effect["n_bins"].values):
+        row, z = one_feature(effect, int(number)), grid[number]
+        edges = row["edge_value"].values
+        inside = (z >= edges[0]) & (z <= edges[-1])
+        k = bin_index(edges, z)
+        out["effect"][number] = np.where(inside, effect_at(row, z, k), np.nan)
+        out["heterogeneity"][number] = np.where(inside, row["heterogeneity"].values[k], np.nan)
+        out["curve"][number] = curve_of(row).at(z)
+    return out

@@ -1,0 +1,380 @@
+"""Bootstrap of effects in bins that are held fixed (math [28], [29])."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arrays import accumulate, categories, influence, resample
+from rhale_stats.arrays import cells as kernel
+from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.effects.clusters import level_sums, on_effects
+from rhale_stats.effects.fit import at_edges, fit_of
+from rhale_stats.effects.rebinned import with_chosen_bins
+from rhale_stats.effects.same import check_same_rows
+from rhale_stats.effects.sizes import SIZES
+from rhale_stats.inference.draws import (
+    CHUNK_BYTES,
+    CHUNK_DRAWS,
+    CHUNK_WEIGHTS,
+    Drawn,
+    Resampling,
+    progress_bar,
+)
+from rhale_stats.local.rows import Rows, columns, is_used_row
+from rhale_stats.parallel import cpus, one_blas_thread
+from rhale_stats.schema.checks import check_effect, check_local
+from rhale_stats.schema.curves import Fine, curve_of, fine_of, has_cells, pieces_of
+from rhale_stats.schema.features import feature_names, feature_position, one_feature
+from rhale_stats.schema.identity import check_same_output, row_labels
+from rhale_stats.schema.levels import is_categorical, refuse_categorical
+from rhale_stats.schema.stacking import Estimates, stacked
+from rhale_stats.schema.variables import EFFECT_VARIABLES, variable
+
+PER_BIN = ("effect", "heterogeneity", "slope", "effect_se", "heterogeneity_se")
+PER_EDGE = ("curve", "curve_se")
+TOTALS = ("average_effect", "heterogeneity_index", "heterogeneity_output", *SIZES)
+
+
+def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, asked: Resampling) -> Drawn:
+    """`bootstrap` of effects in bins, which are held, or chosen again on every sample."""
+    local, effect = check_local(local), check_effect(effect)
+    check_same_output(local, effect, ("local", "effect"))
+    if "debiased" in effect.attrs:
+        raise ValueError("effect must be what rhale or std_error returned; this one is debiased.")
+    if asked.rebin or asked.studentize:
+        refuse_categorical(effect, "bootstrap with rebin or studentize")
+    used = is_used_row(local, effect)
+    rows = columns(local.isel(obs=used))
+    if asked.rebin and rows.frequency and rows.weight is not None:
+        raise ValueError(
+            "rebin must be False with frequency weights: a row that is drawn twice would count "
+            "once. Repeat the rows instead, or take weight_kind='precision'."
+        )
+    for name in feature_names(effect):
+        row = one_feature(effect, name)
+        if row.sizes["bin"]:
+            check_same_rows(row, rows, feature_position(local, name))
+    counts = rows.weight if rows.frequency else None
+    units = asked.units(rows.n_rows, counts, used, row_labels(local))
+    if asked.rebin:
+        replicates = with_chosen_bins(local.isel(obs=used), effect, units, asked)
+        return Drawn(replicates, units, effect, {"bins": "chosen again in every replicate"})
+    return Drawn(in_fixed_bins(rows, local, effect, units, asked), units, effect, {"bins": "fixed"})
+
+
+class _Feature(NamedTuple):
+    """One feature with its rows in order, ready to be weighted.
+
+    ``terms`` are those of its bins, ``of_cells`` those of the cells of its curve where there are
+    any; ``cells`` are the bins themselves where there are none.
+    """
+
+    row: xr.Dataset
+    pieces: accumulate.Pieces
+    cells: Fine
+    terms: resample.Terms
+    of_cells: resample.Terms | None = None
+    # Of a feature with levels: rows by their level.
+    at_levels: resample.Terms | None = None
+
+
+def in_fixed_bins(
+    rows: Rows,
+    local: xr.Dataset,
+    effect: xr.Dataset,
+    units: resample.Units,
+    asked: Resampling,
+) -> xr.Dataset:
+    """Replicates in the bins of ``effect``, over (draw, feature, ...)."""
+    scheme, seeds, studentize = asked.scheme, asked.seeds, asked.studentize
+    linear = "slope" in effect and bool((effect["slope"] != 0).any())
+    if studentize and linear and "cell_effect" not in effect:
+        raise ValueError(
+            "studentize must be False with linear bins and weighting='rows', whose replicates have "
+            "no standard errors. "
+            "Use confint(effect, boot, method='bca')."
+        )
+    centering = str(effect.attrs["centering"])
+    features: list[_Feature | None] = []
+    for number, name in enumerate(feature_names(effect)):
+        row = one_feature(effect, number)
+        position = feature_position(local, name)
+        if not row.sizes["bin"]:
+            features.append(None)
+            continue
+        x, g = rows.x[position], rows.local_effect[position]
+        pieces = pieces_of(row)
+        if is_categorical(row):
+            features.append(_feature_of_levels(row, pieces, rows, position))
+            continue
+        k = bin_index(row["edge_value"].values, x)
+        made = resample.terms(
+            pieces, k, x, g, rows.weight, frequency=rows.frequency, standard_errors=studentize
+        )
+        cells, of_cells = fine_of(row), None
+        if has_cells(row):
+            k = bin_index(cells.pieces.edges, x)
+            of_cells = resample.terms(
+                cells.pieces, k, x, g, rows.weight, frequency=rows.frequency,
+                standard_errors=studentize,
+            )  # fmt: skip
+        features.append(_Feature(row, pieces, cells, made, of_cells))
+    names = [*PER_BIN, *PER_EDGE, *TOTALS, "average_effect_se", "curve_mean", "n_empty"]
+    if not studentize:
+        names = [name for name in names if not name.endswith("_se")]
+    if "slope" not in effect:
+        names.remove("slope")
+    sizes = {"feature": len(features), **{dim: effect.sizes[dim] for dim in ("bin", "edge")}}
+    out = {
+        name: np.full((len(seeds), *(sizes[dim] for dim in EFFECT_VARIABLES[name][0])), np.nan)
+        for name in names
+    }
+
+    def chunk(first: int) -> int:
+        streams = seeds[first : first + size]
+        weight = resample.weights_of(scheme, units, streams, rows.n_rows)
+        for position, feature in enumerate(features):
+            if feature is None:
+                continue
+            found = _replicates(feature, weight, centering, studentize)
+            for name, values in found.items():
+                if name in out:
+                    at = (slice(first, first + len(streams)), position)
+                    out[name][at + tuple(slice(n) for n in values.shape[1:])] = values
+        return len(streams)
+
+    threads = cpus()
+    # Threads come before draws: of these there are as many as one product of matrices likes.
+    threads = int(np.clip(CHUNK_BYTES // (16 * rows.n_rows * resample.BLOCK), 1, threads))
+    size = CHUNK_BYTES // (16 * rows.n_rows * threads)
+    most = max(CHUNK_DRAWS, CHUNK_WEIGHTS // rows.n_rows // CHUNK_DRAWS * CHUNK_DRAWS)
+    size = int(np.clip(size // resample.BLOCK * resample.BLOCK, resample.BLOCK, most))
+    firsts = range(0, len(seeds), size)
+    # Small products on threads of ours: more threads in each of them would stand in their way.
+    with (
+        one_blas_thread,
+        ThreadPoolExecutor(threads) as pool,
+        progress_bar(len(seeds), progress=asked.progress) as bar,
+    ):
+        for done in pool.map(chunk, firsts):
+            bar.update(done)
+    coords = {name: effect.coords[name] for name in effect.coords if name != "line_moment"}
+    return xr.Dataset(
+        {
+            name: (
+                ("draw", *EFFECT_VARIABLES[name][0]),
+                values,
+                {
+                    "long_name": EFFECT_VARIABLES[name][1],
+                    "units": EFFECT_VARIABLES[name][2],
+                },
+            )
+            for name, values in out.items()
+        },
+        coords,
+    ).assign(_accelerations(rows, local, effect, units))
+
+
+def _feature_of_levels(
+    row: xr.Dataset, pieces: accumulate.Pieces, rows: Rows, position: int
+) -> _Feature:
+    """A feature with levels: its rows in order of steps, twice where they are in two."""
+    assert rows.sides is not None
+    code, weight = rows.x[position].astype(np.int64), rows.weight
+    of = categories.steps(code, *rows.sides[position], row.sizes["edge"])
+
+    def ordered(k: IntArray, row_of: IntArray, g: FloatArray, bins: accumulate.Pieces) -> Any:
+        w = None if weight is None else weight[row_of]
+        place = code[row_of].astype(np.float64)
+        made = resample.terms(bins, k, place, g, w, frequency=rows.frequency, standard_errors=False)
+        return made._replace(order=row_of[made.order])
+
+    none = np.zeros(row.sizes["edge"])
+    levels = accumulate.Pieces(none, none, none, none, none, none)
+    at_levels = ordered(code, np.arange(rows.n_rows), np.zeros(rows.n_rows), levels)
+    made = ordered(of.step, of.row, of.difference, pieces)
+    return _Feature(row, pieces, fine_of(row), made, at_levels=at_levels)
+
+
+def _level_replicates(
+    feature: _Feature, at_levels: resample.Terms, weight: FloatArray, centering: str
+) -> dict[str, FloatArray]:
+    """Estimates of one feature with levels, (draw, ...)."""
+    found = resample.replicates(
+        feature.pieces, resample.replicate_sums(feature.terms, weight), "start"
+    )
+    sums = resample.replicate_sums(at_levels, weight)
+    own, squares = sums[..., 0], sums[..., 1]
+    share = own / own.sum(axis=1, keepdims=True)
+    curve, _ = categories.curve(found.effect, share, centering)
+    curve[np.isnan(curve).any(axis=1)] = np.nan
+    spread = np.sqrt(found.variance)
+    n = own.sum(axis=1) ** 2 / squares.sum(axis=1)
+    in_steps = own[:, :-1] + own[:, 1:]
+    return {
+        "effect": found.effect,
+        "slope": 0.0 * found.effect,
+        "heterogeneity": spread,
+        "curve": curve,
+        "average_effect": np.nansum(in_steps * found.mean, axis=1) / in_steps.sum(axis=1),
+        "heterogeneity_index": np.nansum(found.residual, axis=1),
+        "heterogeneity_output": categories.heterogeneity_output(found.variance, in_steps, share, n),
+        "n_empty": np.isnan(found.effect).sum(axis=1).astype(np.float64),
+        "curve_mean": np.sum(share * curve, axis=1),
+        **dict(zip(SIZES, categories.sizes(curve, share), strict=True)),
+    }
+
+
+def _replicates(
+    feature: _Feature, weight: FloatArray, centering: str, studentize: bool
+) -> dict[str, FloatArray]:
+    """Estimates of one feature under every column of weights, (draw, ...)."""
+    if feature.at_levels is not None:
+        return _level_replicates(feature, feature.at_levels, weight, centering)
+    n_bins, cells = len(feature.pieces.mean), feature.cells
+    bin_edges = feature.pieces.edges
+    sums = resample.replicate_sums(feature.terms, weight)
+    found = resample.replicates(feature.pieces, sums, centering, places=not studentize)
+    on_cells, of_cells = found, feature.terms
+    if feature.of_cells is not None:
+        of_cells = feature.of_cells
+        sums = resample.replicate_sums(of_cells, weight)
+        on_cells = resample.replicates(cells.pieces, sums, centering, keep=cells.variance)
+    on_curve, pieces = on_cells, cells.pieces
+    if (cells.here.start, cells.here.stop) != (0, len(cells.bin)):
+        pieces = pieces.stretch(cells.here)
+        keep = None if feature.of_cells is None else cells.variance[cells.here]
+        on_curve = resample.replicates(pieces, sums[:, cells.here], centering, keep=keep)
+    # Edges of bins on the stretch that has a curve, and which of its cells' edges they are.
+    there = (bin_edges >= pieces.edges[0]) & (bin_edges <= pieces.edges[-1])
+    unknown = np.isnan(found.effect)
+    at = np.searchsorted(pieces.edges, bin_edges[there])
+    curve = np.full((len(sums), n_bins + 1), np.nan)
+    curve[:, there] = on_curve.curve[:, at]
+    width = np.diff(bin_edges)
+    level, _ = cells.loading
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = np.sqrt(found.variance)
+        effect = found.effect
+        if feature.of_cells is not None:
+            effect = kernel.effects(on_cells.mean, level, cells.bin)
+            effect = np.where(unknown, np.nan, effect)
+        out = {
+            "effect": effect,
+            "slope": np.where(feature.pieces.slope != 0, found.slope, 0.0 * found.effect),
+            "heterogeneity": spread,
+            "curve": curve,
+            "average_effect": np.nansum(found.share * found.mean, axis=1),
+            "heterogeneity_index": np.nansum(width * found.residual, axis=1),
+            "heterogeneity_output": _output(found),
+            "n_empty": unknown.sum(axis=1).astype(np.float64),
+            "curve_mean": on_curve.mean_of_curve(pieces.edges),
+            **on_curve.sizes(pieces.edges)._asdict(),
+        }
+        if studentize and found.fourth_moment is not None:
+            noise = np.where(level > 0, level**2 * on_cells.variance / on_cells.n_effective, 0.0)
+            starts = np.flatnonzero(np.diff(cells.bin, prepend=-1))
+            out["effect_se"] = np.sqrt(np.add.reduceat(noise, starts, axis=1))
+            out["heterogeneity_se"] = accumulate.heterogeneity_se(
+                found.variance, found.fourth_moment, found.n_effective
+            )
+            curve_se = np.full_like(curve, np.nan)
+            curve_se[:, there] = on_curve.curve_se(pieces.edges, centering)[:, at]
+            out["curve_se"] = curve_se
+            out["average_effect_se"] = found.average_effect_se()
+    return out
+
+
+def _output(found: resample.Replicates) -> FloatArray:
+    """heterogeneity_output of every replicate, math [10]."""
+    n_together = 1 / np.nansum(found.share**2 / found.n_effective, axis=1)
+    mean = np.nansum(found.share * found.x_mean, axis=1, keepdims=True)
+    spread = np.nansum(found.share * (found.x_moments[0] + (found.x_mean - mean) ** 2), axis=1)
+    known = np.isfinite(found.variance)
+    share = np.where(known, found.share, 0.0)
+    squares = np.sum(share * np.where(known, found.variance, 0.0), axis=1) / share.sum(axis=1)
+    return np.asarray(np.sqrt(spread * n_together / (n_together - 1) * squares))
+
+
+def _accelerations(
+    rows: Rows, local: xr.Dataset, effect: xr.Dataset, units: resample.Units
+) -> dict[str, Any]:
+    """Accelerations for "bca": sum psi^3 / (6 (sum psi^2)^(3/2)), by the influence of each unit."""
+    unit = np.arange(rows.n_rows) if units.unit is None else units.unit
+    n_units = int(unit.max()) + 1
+    # A unit that stands for several moves what so many would, each its share.
+    size = np.ones(n_units) if units.size is None else units.size
+    found: list[Estimates] = []
+    for number, name in enumerate(feature_names(effect)):
+        row = one_feature(effect, number)
+        names = ("effect", "heterogeneity", "curve")
+        if not row.sizes["bin"]:
+            found.append({f"{name}_acceleration": np.nan for name in names})
+            continue
+        position = feature_position(local, name)
+        if is_categorical(row):
+            sums = level_sums(row, rows, position, unit, n_units)
+            at = fit_of(row).loadings(row["edge_value"].values)
+            moved = sums.of_curve(at, population=str(row.attrs["centering"]) == "mean")
+            powers = [
+                np.sum(moved**power / size[:, None] ** (power - 1), axis=0) for power in (2, 3)
+            ]
+            found.append(
+                {
+                    "effect_acceleration": _acceleration(*_powers(sums.mean, size)),
+                    "heterogeneity_acceleration": _acceleration(*_powers(sums.variance, size)),
+                    "curve_acceleration": _acceleration(*powers),
+                }
+            )
+            continue
+        x, g = rows.x[position], rows.local_effect[position]
+        fit, weight = fit_of(row), rows.weight
+        every, curve = fit.cells.pieces, curve_of(row).at(fit.cells.pieces.edges)
+        k = bin_index(every.edges, x)
+        sums = influence.row_sums(every, curve, k, x, g, weight, unit, n_units)
+        of_effect, of_variance = on_effects(sums, fit.cells), sums.variance
+        if has_cells(row):
+            bins = pieces_of(row)
+            at_bins = bin_index(bins.edges, x)
+            of_variance = influence.row_sums(
+                bins, np.zeros(len(bins.edges)), at_bins, x, g, weight, unit, n_units
+            ).variance
+        here, centering, pieces = fit.cells.here, fit.centering, fit.pieces
+        if len(every.share) != here.stop - here.start:
+            inside = (k >= here.start) & (k < here.stop)
+            k, x, g = k[inside] - here.start, x[inside], g[inside]
+            weight = None if weight is None else weight[inside]
+            sums = influence.row_sums(pieces, fit.curve, k, x, g, weight, unit[inside], n_units)
+        at = fit.loadings(fit.edges)
+        second, third = np.zeros((2, len(fit.edges)))
+        for begin in range(0, n_units, influence.BLOCK_ROWS):
+            part = slice(begin, begin + influence.BLOCK_ROWS)
+            moved = sums.of_curve(at, population=centering == "mean", rows=part)
+            one = size[part, None]
+            second += np.sum(moved**2 / one, axis=0)
+            third += np.sum(moved**3 / one**2, axis=0)
+        curve = at_edges(_acceleration(second, third), fit)
+        found.append(
+            {
+                "effect_acceleration": _acceleration(*_powers(of_effect, size)),
+                "heterogeneity_acceleration": _acceleration(*_powers(of_variance, size)),
+                "curve_acceleration": curve,
+            }
+        )
+    return {
+        name: variable(name, values) for name, values in stacked(found, effect.sizes["bin"]).items()
+    }
+
+
+def _powers(table: Any, size: FloatArray) -> tuple[FloatArray, FloatArray]:
+    return table.power(2).T @ (1 / size), table.power(3).T @ (1 / size**2)
+
+
+def _acceleration(second: FloatArray, third: FloatArray) -> FloatArray:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(second > 0, third / (6 * second**1.5), 0.0)

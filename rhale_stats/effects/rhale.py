@@ -1,0 +1,366 @@
+"""RHALE: mean and spread of local effects in bins, and their accumulated curve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from rhale_stats.arguments.checks import check_choice, check_finite
+from rhale_stats.arguments.seeds import seed_of, source_of
+from rhale_stats.arguments.words import warn
+from rhale_stats.arrays import binning
+from rhale_stats.arrays import moments as sums
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.bins.description import DEFAULT_BINS, cells_of
+from rhale_stats.bins.rule import BinRule, Candidates, Column, check_rule, make_lines
+from rhale_stats.effects.estimates import (
+    Cells,
+    bin_moments,
+    bin_slopes,
+    feature_estimates,
+    fine_cells,
+    reached,
+    shared_noise,
+)
+from rhale_stats.effects.labelled import dataset
+from rhale_stats.effects.values import predict
+from rhale_stats.local.cells import cell_edges
+from rhale_stats.local.rows import (
+    SELECT_ROWS,
+    THREADS_FROM,
+    columns,
+    fingerprints,
+    honest_split,
+    map_features,
+)
+from rhale_stats.parallel import cpus
+from rhale_stats.schema.checks import check_local
+from rhale_stats.schema.curves import WEIGHTINGS
+from rhale_stats.schema.dimensions import PARTS
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import feature_names, resolution
+from rhale_stats.schema.levels import refuse_categorical
+from rhale_stats.schema.parts import each_part, own_rows
+from rhale_stats.schema.stacking import Estimates
+from rhale_stats.schema.variables import variable
+
+CENTERINGS = ("mean", "start", "integral")
+
+
+@checked
+def rhale(
+    local: xr.Dataset,
+    *,
+    bins: BinRule | None = None,
+    centering: str = "mean",
+    weighting: str = "axis",
+    std_error_moments: bool = True,
+    honest: bool = False,
+    honest_fraction: float = 0.5,
+    rng: np.random.Generator | int | None = None,
+) -> xr.Dataset:
+    r"""RHALE: average effect and heterogeneity in bins, and the curve that they accumulate to.
+
+    Parameters
+    ----------
+    local : Dataset
+        What `local_effects` returned.
+    bins : bin rule, optional
+        `AdaptiveBins` (the default: as few as the data allow, constant or linear), `OptimalBins`
+        (the paper's), `GreedyBins`, `EqualWidthBins`, `BestEqualWidthBins`, `QuantileBins`,
+        `GivenBins`.
+    centering : {"mean", "start", "integral"}, default "mean"
+        Where the curve is zero: on average over the rows (the convention of ALE), at the left
+        end, or on average over the axis (math [8]). ``curve_offset`` keeps the constant.
+    weighting : {"axis", "rows"}, default "axis"
+        What the effect of a bin is. "axis": the average of mu(z) along the axis (math [12]), by
+        fine cells; the curve is accumulated from these and does not depend on the bins. "rows":
+        the mean over the rows of the bin, which the paper writes (math [5]). The two differ where
+        rows are denser at one end of a bin in which the effect changes; the curve by rows is then
+        biased.
+    std_error_moments : bool, default True
+        Take the moments of higher order that `std_error` needs for the heterogeneity and for a
+        curve centred at its mean. They need a second pass over the rows.
+    honest : bool, default False
+        Choose edges on some rows, drawn at random, and estimate on the others: bins that were
+        chosen where the spread happens to be small make it, and the standard errors, too small
+        (math [16]). The ends of the axis are those of all rows.
+    honest_fraction : float, default 0.5
+        Share of the rows on which edges are chosen.
+    rng : Generator, int or None
+        Source of the random halves, or its seed. None draws anew; ``seed`` in the attributes of the
+        result reproduces them (-1 with a Generator).
+
+    Returns
+    -------
+    Dataset
+        Over (feature, bin): ``effect`` (math [5]), ``heterogeneity`` (math [6], the standard
+        deviation, ddof 1), ``n_obs``, ``n_effective``, ``weight_share``, ``x_mean`` and, for
+        `std_error`, ``fourth_moment``, ``x_variance``, ``x_covariance``. Over (feature, edge):
+        ``curve`` (math [7]), ``curve_std`` and ``curve_std_sum`` (math [9]). Over (feature):
+        ``average_effect``, ``heterogeneity_index`` (math [10]), ``heterogeneity_output``,
+        ``curve_offset``, ``local_effect_error``. With ``weighting="axis"`` ``effect_rows``
+        (feature, bin), the mean over the rows; and the cells that the curve is accumulated from,
+        over (feature, cell) between the ``cell_value`` of (feature, cell_edge), where the curve is
+        ``cell_curve``: ``cell_effect``,
+        ``cell_share`` and, for `std_error`, ``cell_heterogeneity``, ``cell_n_effective``,
+        ``cell_x_mean``, ``cell_x_variance``, ``cell_x_covariance``. `BestEqualWidthBins` adds
+        ``bin_loss`` (feature, n_bins_tried). `AdaptiveBins` adds ``slope`` (feature, bin), 0 where
+        a bin is constant, and ``line_moments`` (feature, bin, line_moment) for `std_error`; where
+        it is not 0, ``heterogeneity`` is the spread of the residuals (ddof 2).
+        Coordinates: ``feature``, ``bin``, ``edge``, ``bin_left``, ``bin_right``, ``edge_value``,
+        ``n_bins``, ``feature_kind``, ``feature_units``. Beyond a feature's ``n_bins`` values are
+        NaN and ``n_obs`` is 0. A constant feature has ``n_bins`` 0 and ``feature_kind``
+        "constant".
+
+    Raises
+    ------
+    ValueError
+        Missing or infinite values, fewer rows than the rule needs, unsuitable edges,
+        ``honest_fraction`` that leaves one side without rows.
+    TypeError
+        ``local`` or ``bins`` is something else.
+
+    Warns
+    -----
+    UserWarning
+        A bin without rows, or a gap inside a bin: a stretch without rows more than a tenth as wide
+        as the middle 98 % of them and 30 times as wide as the distances around it; or, where local
+        effects are slopes across cells, a cell without rows. How far the curve moves across it is
+        not known. The curve is given, and centred, on the stretch between gaps that has most rows,
+        and is NaN elsewhere; the effect of the bin is that of its part with rows.
+
+    Notes
+    -----
+    ``curve_std`` (Eq. 16 of the paper) depends on the partition: sigma = 5 everywhere on
+    [-1, 1] gives 10, 4.5 and 1.4 at the right end for 1, 5 and 50 bins. ``curve_std_sum`` does
+    not; it is what the paper's figures show, and what `plot_effect` draws.
+
+    References
+    ----------
+    Gkolemis, Dalamagas, Ntoutsi and Diou (2023), *RHALE: Robust and Heterogeneity-aware
+    Accumulated Local Effects*, Eq. 9 to 16.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> effect = rs.rhale(local, bins=rs.EqualWidthBins(4))
+    >>> effect["n_obs"].sel(feature="x0").values
+    array([110, 108, 142, 140])
+    """
+    generator, seed = source_of(rng)
+    effect = quiet_rhale(
+        local,
+        bins=bins,
+        centering=centering,
+        weighting=weighting,
+        std_error_moments=std_error_moments,
+        honest=honest,
+        honest_fraction=honest_fraction,
+        rng=generator,
+    )
+    _warn_of_gaps(effect)
+    return effect.assign_attrs(seed=seed) if honest else effect
+
+
+@each_part
+@own_rows
+def quiet_rhale(
+    local: xr.Dataset,
+    bins: BinRule | None = None,
+    *,
+    centering: str = "mean",
+    weighting: str = "axis",
+    std_error_moments: bool = True,
+    honest: bool = False,
+    honest_fraction: float = 0.5,
+    rng: np.random.Generator | int | None = None,
+) -> xr.Dataset:
+    """`rhale` where bins without rows are expected: without its warning."""
+    local = check_local(local)
+    refuse_categorical(local, "rhale")
+    check_choice("centering", centering, CENTERINGS)
+    check_choice("weighting", weighting, WEIGHTINGS)
+    rule: BinRule = DEFAULT_BINS if bins is None else bins
+    check_rule(rule)
+    names = feature_names(local)
+    split: dict[str, float | int] = {}
+    if honest and "n_missing" in local:
+        raise ValueError(
+            "honest must be False where features have different rows (missing='drop'). Select "
+            "complete rows before local_effects."
+        )
+    if honest:
+        seed = seed_of(rng)
+        chosen_on = honest_split(local.sizes["obs"], honest_fraction, seed)
+        rows, search = columns(local.isel(obs=~chosen_on)), columns(local.isel(obs=chosen_on))
+        split = {
+            "honest_fraction": float(honest_fraction),
+            "honest_seed": seed,
+            "n_rows_edges": search.n_rows,
+        }
+    else:
+        rows = search = columns(local)
+    halves = (search, rows) if honest else (rows,)
+    threads = 1 if rows.size < THREADS_FROM else cpus()
+    lines = make_lines(rule)
+    slopes_across = cell_edges(local)
+
+    def first_pass(position: int) -> Cells:
+        name, x = names[position], search.x[position]
+        ends = np.array([(half.x[position].min(), half.x[position].max()) for half in halves])
+        if not np.isfinite(ends).all():
+            for half in halves:
+                check_finite(half.x[position], "x", name, SELECT_ROWS)
+        low, high = float(ends.min()), float(ends.max())
+        given = slopes_across[position]
+        if given is not None:
+            given = reached(given, low, high)
+            low, high = float(given[0]), float(given[-1])
+        column = Column(name, x, low, high, search.weight, given)
+        if low == high:
+            return Cells(column, None, None, None)
+        axis = cells_of(rule, column)
+        return Cells(column, axis, *bin_moments(axis, search, position, name, lines=lines))
+
+    cells = map_features(first_pass, range(len(names)), threads)
+    errors = local["local_effect_error"].values
+    candidates = {
+        position: Candidates(
+            column.name,
+            moments,
+            column.low,
+            column.high,
+            resolution(moments.mean, float(errors[position])),
+            comoments,
+            None if column.cells is None or axis is None else np.asarray(axis.edges),
+        )
+        for position, (column, axis, moments, comoments) in enumerate(cells)
+        if moments is not None
+    }
+    chosen = rule.choose(list(candidates.values()))
+    partitions = dict(zip(candidates, chosen, strict=True))
+
+    def second_pass(position: int) -> Estimates:
+        column, axis, moments, comoments = cells[position]
+        if axis is None or moments is None:
+            return {}
+        if honest:
+            moments, comoments = bin_moments(axis, rows, position, column.name, lines=lines)
+        partition = partitions[position]
+        starts = partition.starts
+        merged = sums.merge(moments, starts)
+        slope = bin_slopes(moments, comoments, partition, merged)
+        residuals = None
+        if std_error_moments or slope is not None:
+            x, g = rows.x[position], rows.local_effect[position]
+            residuals = sums.residual_moments(axis, starts, merged, x, g, rows.weight, slope)
+        edges = binning.bin_edges(axis, starts, column.low, column.high)
+        along = None
+        if weighting == "axis":
+            along = fine_cells(column, edges, rows, position)
+        found = feature_estimates(
+            edges, merged, along, slope, residuals, centering, std_error_moments=std_error_moments
+        )
+        if along is None or slope is None:
+            return found
+        shared = shared_noise(along, merged, slope, rows, position)
+        return {**found, "effect_slope_covariance": shared}
+
+    # Without the second pass over the rows there is nothing to share out.
+    again = std_error_moments or lines or weighting == "axis"
+    estimates = map_features(second_pass, range(len(names)), threads if again else 1)
+    effect = dataset(local, rule, centering, estimates, rows.n_rows)
+    effect.attrs |= {"weighting": weighting} | split | fingerprints(rows, names, threads)
+    losses = {number: found.losses for number, found in partitions.items()}
+    effect = _with_losses(effect, losses)
+    return _with_missing(effect) if "missing_effect" in effect else effect
+
+
+def _with_missing(effect: xr.Dataset) -> xr.Dataset:
+    """Where on the scale of the curve rows without a value stand."""
+    at = [
+        np.nan if np.isnan(reference) else predict(effect, [reference], name).item()
+        for name, reference in zip(
+            feature_names(effect), effect["missing_reference"].values, strict=True
+        )
+    ]
+    values = np.array(at) + effect["missing_effect"].values
+    fact = "curve at missing_reference, plus missing_effect"
+    return effect.assign(missing_curve=variable("missing_curve", values, estimator=fact))
+
+
+def _with_losses(effect: xr.Dataset, losses: Mapping[int, FloatArray | None]) -> xr.Dataset:
+    """The loss of every number of bins that a rule compared, over (feature, n_bins_tried)."""
+    compared = {position: loss for position, loss in losses.items() if loss is not None}
+    if not compared:
+        return effect
+    tried = max(len(loss) for loss in compared.values())
+    table = np.full((effect.sizes["feature"], tried), np.nan)
+    for position, loss in compared.items():
+        table[position, : len(loss)] = loss
+    return effect.assign(bin_loss=variable("bin_loss", table, estimator="math [19]")).assign_coords(
+        n_bins_tried=("n_bins_tried", np.arange(1, tried + 1), {"long_name": "number of bins"})
+    )
+
+
+def _warn_of_gaps(effect: xr.Dataset) -> None:
+    """Name the features whose curve cannot be accumulated all along their axis, and why."""
+    # Variables without their coordinates: alignment would take longer than the estimates.
+    variables = effect.variables
+    n_bins = variables["n_bins"]
+    within = xr.Variable("bin", variables["bin"].values) < n_bins
+    n_empty = (variables["effect"].isnull() & within).sum("bin")
+    there = xr.Variable("edge", variables["edge"].values) <= n_bins
+    unknown = (variables["curve"].isnull() & there).any("edge") & (n_bins > 0)
+    if not n_empty.values.any() and not unknown.values.any():
+        return
+
+    def by_feature(variable: xr.Variable) -> NDArray[Any]:
+        return variable.transpose("feature", ...).values.reshape(effect.sizes["feature"], -1)
+
+    n_bins = n_empty * 0 + n_bins  # of every part
+    bins, gaps = [], []
+    for name, own_empty, own_bins, own_unknown in zip(
+        feature_names(effect), *map(by_feature, (n_empty, n_bins, unknown)), strict=True
+    ):
+        # Of all outputs the one with most.
+        most, of = max(zip(own_empty, own_bins, strict=True))
+        if most:
+            bins.append(f"{name!r} ({most} of {of})")
+        elif own_unknown.any():
+            gaps.append(f"{name!r} ({_widest_gap(effect.sel(feature=name))})")
+    if bins:
+        better = ", QuantileBins or OptimalBins"
+        if "honest_seed" in effect.attrs:
+            better = " or a larger min_obs"
+        warn(
+            f"Bins without rows: {', '.join(bins)}. Their effects are NaN. The curve cannot be "
+            f"accumulated across them: it is reported on the stretch with the most rows and is NaN "
+            f"elsewhere. Use fewer bins{better}."
+        )
+    if gaps:
+        warn(
+            f"No rows inside a bin: {', '.join(gaps)}. The curve cannot be accumulated across such "
+            f"a gap: it is reported on the stretch with the most rows and is NaN elsewhere. Where "
+            f"the model itself can be asked across the gap, use "
+            f"local_effects(model, X, method='finite_difference') or ale(model, X)."
+        )
+
+
+def _widest_gap(row: xr.Dataset) -> str:
+    """The widest cell without rows of one feature, in words."""
+    for dim in PARTS:
+        if dim in row["cell_share"].dims:
+            row = row.isel({dim: 0})
+    edges, share = row["cell_value"].values, row["cell_share"].values
+    width = np.where(share == 0, np.diff(edges), -np.inf)
+    widest = int(np.nanargmax(width))
+    return f"from {edges[widest]:.6g} to {edges[widest + 1]:.6g}"

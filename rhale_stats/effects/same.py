@@ -1,0 +1,119 @@
+"""Checks that effects and local effects are of the same rows and model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from rhale_stats.arguments.checks import check_finite
+from rhale_stats.arrays import binning
+from rhale_stats.local.rows import SELECT_ROWS, Rows, estimation_rows, own_columns
+from rhale_stats.schema.dimensions import ROWS
+from rhale_stats.schema.features import bin_means, feature_names, one_feature
+from rhale_stats.schema.identity import check_same_output, fingerprint_of, same_rows
+from rhale_stats.schema.levels import is_categorical
+
+
+def check_same_rows(
+    row: xr.Dataset, rows: Rows, position: int, parameter: str = "local", of: str = "effect"
+) -> None:
+    """Raise ``ValueError`` unless the effect of one feature was made from these local effects."""
+    known = fingerprint_of(row)
+    found = rows.fingerprint(position) if known else ""
+    if known and found == known:
+        return
+    name = str(row["feature"].values)
+    maker = f"{parameter} must be the Dataset that {of} was made from; "
+    check_finite(rows.local_effect[position], "Local effects", name, SELECT_ROWS)
+    _check_counts(row, rows, position, parameter, maker)
+    if known and not same_rows(found, known):
+        raise ValueError(
+            f"{maker}the values of feature {name!r}, the weights or the order of its rows differ. "
+            f"Pass that Dataset."
+        )
+    if known or not _same_means(row, rows, position):
+        raise ValueError(
+            f"{maker}it has the same rows, but its local effects of feature {name!r} come from "
+            f"another model, output or scale. Pass that Dataset."
+        )
+
+
+def check_same_model(local: xr.Dataset, effect: xr.Dataset) -> None:
+    """Raise ``ValueError`` where the rows of the effect have other local effects; new rows pass."""
+    check_same_output(local, effect, ("local", "effect"))
+    if ROWS in effect and effect.sizes["obs"] != local.sizes["obs"]:
+        return
+    names = feature_names(effect)
+    own = own_columns(estimation_rows(local, effect), names)
+    for name in names:
+        check_no_other_model(one_feature(effect, name), *own[name])
+
+
+def check_no_other_model(row: xr.Dataset, rows: Rows, position: int) -> None:
+    """Raise ``ValueError`` where the rows of the effect have other local effects."""
+    known = fingerprint_of(row)
+    if known and row.sizes["bin"] and same_rows(rows.fingerprint(position), known):
+        check_same_rows(row, rows, position)
+
+
+def _check_counts(row: xr.Dataset, rows: Rows, position: int, parameter: str, maker: str) -> None:
+    """Raise ``ValueError`` unless the bins count and weigh these rows as the effect says."""
+    x, edges, name = rows.x[position], row["edge_value"].values, str(row["feature"].values)
+    if is_categorical(row):
+        code = x.astype(np.int64)
+        own = np.bincount(code, rows.weight, len(edges))
+        counts = own if rows.frequency else np.bincount(code, minlength=len(edges))
+        if (
+            rows.sides is None
+            or not np.array_equal(counts, row["n_level"].values)
+            or not np.allclose(own / own.sum(), row["level_share"].values, rtol=1e-9, atol=0)
+        ):
+            raise ValueError(
+                f"{maker}the rows or weights of the levels of feature {name!r} differ. Pass that "
+                f"Dataset."
+            )
+        return
+    inside = bool(((x >= edges[0]) & (x <= edges[-1])).all())
+    k = binning.bin_index(edges, x)
+    weight: NDArray[Any] = np.bincount(k, rows.weight, len(edges) - 1)
+    counted = weight if rows.frequency else np.bincount(k, minlength=len(edges) - 1)
+    if not inside or not np.array_equal(counted, row["n_obs"].values):
+        raise ValueError(
+            f"{maker}the bins of feature {name!r} have {int(row['n_obs'].sum())} rows in effect; "
+            f"the {len(x)} rows of {parameter} give them other numbers of rows. Pass that Dataset, "
+            f"or make the effect of this one with bins=GivenBins(edges)."
+        )
+    found, share = weight / weight.sum(), row["weight_share"].values
+    # Sums differ by rounding; one weight of 10^6 that is 1 % larger is more.
+    if not np.allclose(found, share, rtol=1e-9, atol=0):
+        worst = int(np.argmax(np.abs(found - share)))
+        raise ValueError(
+            f"{parameter} must have the weights that effect was made with; bin {worst} of feature "
+            f"{name!r} has {share[worst]:.4g} of the weight in effect and {found[worst]:.4g} in "
+            f"{parameter}. Pass the Dataset that effect was made from."
+        )
+
+
+def _same_means(row: xr.Dataset, rows: Rows, position: int) -> bool:
+    """Whether bins have these means: all that effects of earlier versions say of their rows."""
+    x, g, n_bins = rows.x[position], rows.local_effect[position], row.sizes["bin"]
+    w = np.ones(rows.n_rows) if rows.weight is None else rows.weight
+    if is_categorical(row):
+        assert rows.sides is not None, "checked with the counts"
+        code, (up, down) = x.astype(np.int64), rows.sides[position]
+        total, weight = np.zeros(n_bins), np.zeros(n_bins)
+        for step, change in ((code, up), (code - 1, down)):
+            there = (step >= 0) & (step < n_bins)
+            total += np.bincount(step[there], (w * change)[there], n_bins)
+            weight += np.bincount(step[there], w[there], n_bins)
+    else:
+        k = binning.bin_index(row["edge_value"].values, x)
+        total = np.bincount(k, w * g, n_bins).astype(np.float64)
+        weight = np.bincount(k, w, n_bins).astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = total / weight
+    size = float(np.abs(g).max(initial=0.0))
+    return bool(np.allclose(mean, bin_means(row), rtol=0, atol=1e-9 * size, equal_nan=True))

@@ -1,0 +1,323 @@
+"""How large an effect is: one number a feature, with an interval (math [32])."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from rhale_stats.arguments.checks import check_level
+from rhale_stats.arguments.rows import as_numbers
+from rhale_stats.arrays import accumulate, categories, intervals
+from rhale_stats.arrays.accumulate import Sizes
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.effects.fit import fit_of
+from rhale_stats.inference.draws import check_boot, draws_of
+from rhale_stats.schema.checks import check_effect
+from rhale_stats.schema.curves import pieces_of
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import feature_names, one_feature, slopes
+from rhale_stats.schema.levels import CATEGORICAL, is_categorical
+from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.stacking import Estimates, stacked
+from rhale_stats.schema.variables import variable
+
+SIZES = Sizes._fields
+NORMALISED = ("naled", "naler_min", "naler_max")
+# Places in a bin at which a curve is put on the scale of outcomes.
+PLACES = 32
+# What cannot be negative: a correction for bias stops at 0.
+POSITIVE = ("importance", "aled", "naled", "heterogeneity_index", "heterogeneity_output")
+
+
+def sizes_of(row: xr.Dataset) -> dict[str, float]:
+    """Sizes of the curve of one feature, by name; NaN where there is none."""
+    curve = row["curve"].values
+    if not len(curve) or np.isnan(curve).all():
+        return dict.fromkeys(SIZES, np.nan)
+    if is_categorical(row):
+        values = categories.sizes(curve, row["level_share"].values)
+        return {name: float(value) for name, value in zip(SIZES, values, strict=True)}
+    fit = fit_of(row)
+    pieces, line = fit.pieces, fit.cells.line[fit.cells.here]
+    found = accumulate.sizes(
+        fit.curve,
+        pieces.mean,
+        pieces.slope,
+        pieces.edges,
+        pieces.x_mean,
+        (pieces.x_variance, line[:, 0], line[:, 1]),
+        pieces.share,
+    )
+    return {name: float(value) for name, value in found._asdict().items()}
+
+
+def importances(effect: xr.Dataset) -> FloatArray:
+    """``importance`` of `effect_sizes`, (feature); NaN where the moments for it are not there.
+
+    Fast: it selects no feature of the Dataset, which costs a millisecond each.
+    """
+    values = {str(name): one.values for name, one in effect.variables.items() if one.ndim > 1}
+    n_bins, kinds = effect["n_bins"].values, effect["feature_kind"].values.astype(str)
+    out = np.full(effect.sizes["feature"], np.nan)
+    for at in np.flatnonzero(n_bins > 0):
+        row = {name: one[at] for name, one in values.items()}
+        if np.isnan(row["curve"]).all():
+            continue
+        if kinds[at] in CATEGORICAL:
+            levels = slice(0, n_bins[at] + 1)
+            out[at] = categories.sizes(row["curve"][levels], row["level_share"][levels])[0]
+        elif "cell_value" in row and np.isfinite(row["cell_value"]).any():
+            n_cells = int(np.isfinite(row["cell_value"]).sum()) - 1
+            names = ("value", "curve", "effect", "x_mean", "x_variance", "share")
+            out[at] = _importance(*(row[f"cell_{name}"] for name in names), n=n_cells)
+        elif "x_variance" in row:
+            names = ("edge_value", "curve", "effect", "x_mean", "x_variance", "weight_share")
+            lines = {name: row[name] for name in ("slope", "line_moments") if name in row}
+            out[at] = _importance(*(row[name] for name in names), n=int(n_bins[at]), **lines)
+    return out
+
+
+def _importance(
+    edges: FloatArray,
+    curve: FloatArray,
+    effect: FloatArray,
+    x_mean: FloatArray,
+    x_variance: FloatArray,
+    share: FloatArray,
+    *,
+    n: int,
+    slope: FloatArray | None = None,
+    line_moments: FloatArray | None = None,
+) -> float:
+    """Standard deviation of the curve of one feature, from its first ``n`` bins or cells."""
+    slope = np.zeros(n) if slope is None else slope[:n]
+    moments = np.zeros((n, 2)) if line_moments is None else line_moments[:n, :2]
+    away = np.where(slope == 0, 0.0, x_mean[:n] - (edges[:n] + edges[1 : n + 1]) / 2)
+    pieces = accumulate.Pieces(
+        edges[: n + 1], effect[:n] + slope * away, slope, x_mean[:n], x_variance[:n], share[:n]
+    )
+    full = bool((share[:n] > 0).all())
+    here = slice(0, n) if full else accumulate.known_stretch(share[:n])
+    of = pieces.stretch(here)
+    found, _ = accumulate.spread(
+        curve[here.start : here.stop + 1],
+        of.mean,
+        of.slope,
+        of.edges,
+        of.x_mean,
+        (of.x_variance, moments[here, 0], moments[here, 1]),
+        of.share,
+    )
+    return float(found)
+
+
+def _centre(row: xr.Dataset) -> float:
+    """Mean of the curve of one feature over the rows."""
+    curve = row["curve"].values
+    if is_categorical(row):
+        return float(np.sum(row["level_share"].values * curve))
+    fit = fit_of(row)
+    return accumulate.mean_of_curve(fit.curve, fit.pieces)
+
+
+@checked
+@each_part
+def effect_sizes(
+    effect: xr.Dataset,
+    boot: xr.Dataset | None = None,
+    *,
+    y: ArrayLike | None = None,
+    level: float = 0.95,
+) -> xr.Dataset:
+    r"""Sizes of the effects, one number a feature, with bias-corrected bootstrap intervals.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale` or `std_error` returned.
+    boot : Dataset, optional
+        What `bootstrap` made of it, with fixed bins; without it there are no intervals.
+    y : array_like of shape (n,), optional
+        Outcomes, for sizes in per cent of them.
+    level : float, default 0.95
+        Of the intervals.
+
+    Returns
+    -------
+    Dataset
+        Over (feature): ``importance``, the standard deviation of the curve over the rows; ``aled``,
+        its mean absolute value over the rows (see Notes), ``aler_min`` and ``aler_max``, its
+        extremes at edges (all of the curve centred at its mean over the rows);
+        ``heterogeneity_index`` and ``heterogeneity_output`` (math [10]). With ``y`` ``naled``,
+        ``naler_min``, ``naler_max``: the same on a scale on which +50 is above all outcomes, -50
+        below all and 0 their median. With ``boot`` for each ``_corrected``, without its bias, and
+        ``_ci`` (feature, ci_bound).
+
+    Raises
+    ------
+    ValueError
+        ``effect`` without the moments of standard errors, ``boot`` of other bins, ``y`` empty or
+        not finite, ``level`` outside (0, 1).
+
+    Notes
+    -----
+    ``aled`` comes from the moments of the rows in every bin: they are taken to have a beta
+    distribution between its edges with their own mean and variance. This is exact for a feature of
+    two values, for rows that are evenly distributed in their bin, and wherever the curve keeps its
+    sign in a bin. (Okoli takes the curve in the middle of the bins, where that of a two-valued
+    feature is near 0.)
+
+    ``heterogeneity_output`` is the standard deviation of local effects times that of the feature.
+    It is in units of the output, but not a part of the spread of the output, and can be larger.
+
+    Noise makes every size positive: where there is no effect at all, E aled > 0. ``_corrected`` is
+    the estimate less the mean error of the replicates, not below 0 where a size cannot be negative;
+    intervals are bias-corrected percentiles (Efron 1987, without acceleration). Near no effect they
+    do not reach 0: `wald_test` tests whether there is an effect.
+
+    References
+    ----------
+    Okoli (2023), *Statistical inference using machine learning and classical techniques based on
+    accumulated local effects (ALE)*, arXiv:2310.09877.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> sizes = rs.effect_sizes(rs.rhale(local, bins=rs.EqualWidthBins(4)))
+    >>> sizes["importance"].round(2).values
+    array([1.12, 0.23])
+    """
+    effect = check_effect(effect)
+    check_level(level)
+    if "x_variance" not in effect:
+        raise ValueError(
+            "effect must hold the moments that sizes need; make it with rhale(local), without "
+            "std_error_moments=False, and not by debias."
+        )
+    scale = None if y is None else _Scale(y)
+    if boot is not None:
+        boot = check_boot(effect, boot, "percentile")
+    names = feature_names(effect)
+    rows = [
+        _of_feature(
+            one_feature(effect, number),
+            None if boot is None else boot.isel(feature=number),
+            scale,
+            level,
+        )
+        for number in range(len(names))
+    ]
+    arrays = stacked(rows, effect.sizes["bin"], ci_bound=2)
+    facts: dict[str, str | float] = {
+        "method": "bootstrap, bias-corrected percentile",
+        "kind": "pointwise",
+        "ci_prob": level,
+    }
+    found = {}
+    for name, array in arrays.items():
+        found[name] = variable(name, array, **(facts if name.endswith("_ci") else {}))
+    out = xr.Dataset(found, {"feature": effect["feature"], "feature_kind": effect["feature_kind"]})
+    if boot is not None:
+        out = out.assign_coords(ci_bound=("ci_bound", ["lower", "upper"]))
+    kept = ("output_name", "output_units", "bin_rule", "bin_parameters", "n_rows", "software")
+    return out.assign_attrs(
+        {
+            "method": "effect sizes",
+            **{name: effect.attrs[name] for name in kept if name in effect.attrs},
+        }
+    )
+
+
+class _Scale:
+    """Distances from the median of the outcomes, in per cent of those on that side of it."""
+
+    def __init__(self, y: ArrayLike) -> None:
+        values = as_numbers(y, "y")
+        if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
+            raise ValueError(
+                f"y must be one-dimensional, finite and not empty; got shape {values.shape}"
+                f"{'' if np.isfinite(values).all() else ' with values that are not finite'}."
+            )
+        centre = float(np.median(values))
+        self.above = np.sort(values[values > centre] - centre)
+        self.below = np.sort(centre - values[values < centre])
+
+    def __call__(self, distance: FloatArray) -> FloatArray:
+        """From -50 to 50."""
+        up = 50 * np.searchsorted(self.above, distance, "right") / max(len(self.above), 1)
+        down = 50 * np.searchsorted(self.below, -distance, "right") / max(len(self.below), 1)
+        return np.where(np.isnan(distance), np.nan, np.where(distance >= 0, up, -down))
+
+
+def _normalised(
+    scale: _Scale, curve: FloatArray, centre: FloatArray, row: xr.Dataset, slope: FloatArray
+) -> dict[str, FloatArray]:
+    """math [32] on the scale of the outcomes, for curves (..., edge)."""
+    if is_categorical(row):
+        at_levels = scale(curve - centre[..., None])
+        return {
+            "naled": np.sum(row["level_share"].values * np.abs(at_levels), axis=-1),
+            "naler_min": np.min(at_levels, axis=-1),
+            "naler_max": np.max(at_levels, axis=-1),
+        }
+    here = accumulate.known_stretch(row["weight_share"].values)
+    pieces = pieces_of(row).stretch(here)
+    width, slope = np.diff(pieces.edges), slope[..., here]
+    centred = curve[..., here.start : here.stop + 1] - centre[..., None]
+    # Of the rows in a bin, places at even shares of them.
+    place = accumulate.places(pieces, PLACES)
+    rise = (centred[..., 1:] - centred[..., :-1])[..., None] * place
+    bend = (slope * width**2)[..., None] / 2 * place * (1 - place)
+    at_rows = scale(centred[..., :-1, None] + rise - bend)
+    at_edges = scale(centred)
+    return {
+        "naled": np.sum(pieces.share / pieces.share.sum() * np.abs(at_rows).mean(axis=-1), axis=-1),
+        "naler_min": np.min(at_edges, axis=-1),
+        "naler_max": np.max(at_edges, axis=-1),
+    }
+
+
+def _of_feature(
+    row: xr.Dataset, boot: xr.Dataset | None, scale: _Scale | None, level: float
+) -> Estimates:
+    """Sizes of one feature, corrected and with intervals where there are replicates."""
+    found: dict[str, float] = dict(sizes_of(row))
+    for name in ("heterogeneity_index", "heterogeneity_output"):
+        found[name] = float(row[name])
+    curve = row["curve"].values
+    known = len(curve) > 0 and not np.isnan(curve).all()
+    if scale is not None:
+        found |= dict.fromkeys(NORMALISED, np.nan)
+        if known:
+            centre = _centre(row)
+            own = _normalised(scale, curve, np.array(centre), row, slopes(row))
+            found |= {name: float(value) for name, value in own.items()}
+    out: dict[str, FloatArray | float] = dict(found)
+    if boot is None:
+        return out
+    draws = {name: draws_of(boot, name) for name in found if name in boot}
+    if scale is not None:
+        n_bins = row.sizes["bin"]
+        curves = draws_of(boot, "curve")[:, : n_bins + 1]
+        slope = draws_of(boot, "slope")[:, :n_bins] if "slope" in boot else np.zeros(n_bins)
+        draws |= dict.fromkeys(NORMALISED, np.full(len(curves), np.nan))
+        if known:
+            draws |= _normalised(scale, curves, draws_of(boot, "curve_mean"), row, slope)
+    for name, values in draws.items():
+        estimate = found[name]
+        some = known and bool(np.isfinite(values).any())
+        corrected = 2 * estimate - float(np.nanmean(values)) if some else np.nan
+        if known and name in POSITIVE:
+            corrected = max(corrected, 0.0)
+        if known and name in NORMALISED:
+            corrected = min(max(corrected, -50.0), 50.0)
+        out[f"{name}_corrected"] = corrected
+        if known:
+            out[f"{name}_ci"] = intervals.of_replicates(values, np.asarray(estimate), level, "bca")
+        else:
+            out[f"{name}_ci"] = np.nan
+    return out

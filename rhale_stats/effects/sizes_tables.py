@@ -1,0 +1,60 @@
+"""Sizes of effects as tables."""
+
+from __future__ import annotations
+
+import pandas as pd
+import xarray as xr
+from statsmodels.iolib.summary import Summary
+from statsmodels.iolib.table import SimpleTable
+from statsmodels.iolib.tableformatting import fmt_params
+
+from rhale_stats.inference.notes import bins_note
+from rhale_stats.printing.text import number_text
+from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.notes import with_notes
+
+
+def tidy_sizes(sizes: xr.Dataset, _level: float) -> pd.DataFrame:
+    """`tidy` of sizes: a line a size of a feature."""
+    names = [str(name) for name in sizes.data_vars if sizes[name].dims == ("feature",)]
+    lines = []
+    for number, term in enumerate(feature_names(sizes)):
+        row = sizes.isel(feature=number)
+        for name in names:
+            if name.endswith("_corrected"):
+                continue
+            line = {"term": term, "size": name, "estimate": float(row[name])}
+            if f"{name}_ci" in sizes:
+                low, high = row[f"{name}_ci"].values
+                line |= {
+                    "corrected": float(row[f"{name}_corrected"]),
+                    "conf_low": float(low),
+                    "conf_high": float(high),
+                }
+            lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def sizes_summary(sizes: xr.Dataset, _feature: object, level: float) -> Summary:
+    """Sizes of effects, a line a size."""
+    attrs, table = sizes.attrs, tidy_sizes(sizes, level)
+    heads = [str(name) for name in table.columns if name not in ("term", "size")]
+    lines = [[number_text(line[name]) for name in heads] for _, line in table.iterrows()]
+    stubs = [f"{line['term']}: {line['size']}" for _, line in table.iterrows()]
+    notes = [
+        "importance: standard deviation of the curve over the rows. aled: mean distance of the "
+        "curve from its mean.",
+        "aler: lowest and highest value of the curve. heterogeneity_output: standard deviation of "
+        "the local effects times that of the feature.",
+        bins_note(attrs),
+    ]
+    intervals = [str(name) for name in sizes.data_vars if str(name).endswith("_ci")]
+    if intervals:
+        facts = sizes[intervals[0]].attrs
+        notes = [
+            f"Intervals: {facts['ci_prob']:.3g}, {facts['method']}. They treat the model as given.",
+            "corrected: the estimate minus its bias, estimated from the replicates.",
+            *notes,
+        ]
+    title = f"Sizes of the effects on {attrs['output_name']}"
+    return with_notes([SimpleTable(lines, heads, stubs, title, txt_fmt=fmt_params)], notes)

@@ -1,0 +1,272 @@
+"""Effects as pandas frames: a line a bin, a feature, a row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from scipy import stats
+
+from rhale_stats.arguments.checks import check_level
+from rhale_stats.arrays.accumulate import turning_points
+from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.intervals import around, student
+from rhale_stats.effects.errors import std_error
+from rhale_stats.effects.fit import bin_degrees, row_degrees
+from rhale_stats.effects.same import check_same_model
+from rhale_stats.inference import meaning as inference_meaning
+from rhale_stats.inference.meaning import is_alike, is_unordered, of_average, of_bins, of_effects
+from rhale_stats.printing.text import holds_model
+from rhale_stats.schema.checks import check_effect, check_local
+from rhale_stats.schema.curves import curve_of, has_cells
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import effect_at, feature_names, feature_position, one_feature
+from rhale_stats.schema.levels import categorical_features, is_categorical, level_names
+from rhale_stats.schema.parts import each_part
+from rhale_stats.schema.stacking import kept_interval
+
+# What `tidy` shows of a check, where one was made.
+CHECKED = (
+    "heterogeneity_within",
+    "heterogeneity_within_se",
+    "bin_error",
+    "bin_error_se",
+    "bin_error_share",
+    "von_neumann_ratio",
+    "bin_error_pvalue",
+    "bin_error_pvalue_adjusted",
+    "rank_ratio",
+    "rank_pvalue",
+    "rank_pvalue_adjusted",
+    "density_bias",
+    "density_bias_se",
+    "verdict",
+    "jump",
+    "jump_se",
+    "jump_spread",
+    "jump_pvalue",
+    "jump_pvalue_adjusted",
+)
+
+
+def tidy(effect: xr.Dataset, level: float) -> pd.DataFrame:
+    """`tidy` of effects in bins: a line a bin."""
+    effect = complete(effect)
+    frames, levels = [], bool(categorical_features(effect))
+    for name in feature_names(effect):
+        row = one_feature(effect, name)
+        frame = pd.DataFrame(
+            {
+                "term": name,
+                "bin": row["bin"].values,
+                "bin_left": row["bin_left"].values,
+                "bin_right": row["bin_right"].values,
+                "n_obs": row["n_obs"].values,
+            }
+        )
+        if levels:
+            texts = level_names(row) if is_categorical(row) else [""] * row.sizes["edge"]
+            frame.insert(4, "level_from", texts[:-1])
+            frame.insert(5, "level_to", texts[1:])
+        reasons = of_bins(row)
+        intervals = _wald_columns(row, "effect", level, bin_degrees(row), reasons)
+        lines = {name: row[name].values for name in ("slope", "slope_se") if name in row}
+        alike = is_alike(row)
+        spread = {
+            name: np.where(alike, 0.0, row[name].values)
+            for name in ("heterogeneity", "heterogeneity_se")
+        }
+        checked = {check: row[check].values for check in CHECKED if check in row}
+        frames.append(frame.assign(**intervals, **spread, **lines, **checked, reason=reasons))
+    return _spoken(pd.concat(frames, ignore_index=True))
+
+
+def _spoken(table: pd.DataFrame) -> pd.DataFrame:
+    """Without columns that have nothing to say in any line."""
+    silent = [
+        name
+        for name, nothing in (
+            *((name, table[name].isna()) for name in ("statistic", "p_value") if name in table),
+            *((name, table[name] == "") for name in ("reason",) if name in table),
+        )
+        if nothing.all()
+    ]
+    return table.drop(columns=silent)
+
+
+def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
+    """`glance` of effects in bins: a line a feature."""
+    effect = complete(effect)
+    rows = [one_feature(effect, name) for name in feature_names(effect)]
+    reasons = [of_average(row) for row in rows]
+    degrees = np.array([row_degrees(row) for row in rows])
+    columns = _wald_columns(effect, "average_effect", level, degrees, reasons)
+    share = effect["weight_share"].where(effect["heterogeneity"].notnull())
+    alike = np.array([bool(of_effects(row)) for row in rows])
+    squares = (share * effect["heterogeneity"] ** 2).sum("bin", min_count=1) / share.sum("bin")
+    extent = np.array([curve_extent(row) for row in rows])
+    columns |= {
+        name: np.where(alike & np.isfinite(values), 0.0, values)
+        for name, values in (
+            ("heterogeneity", np.sqrt(squares.values)),
+            ("heterogeneity_output", effect["heterogeneity_output"].values),
+            ("heterogeneity_index", effect["heterogeneity_index"].values),
+        )
+    }
+    unordered = is_unordered(effect)
+    for name in (*WALD, "heterogeneity_output", "heterogeneity_index"):
+        columns[name] = np.where(unordered, np.nan, columns[name])
+    frame = pd.DataFrame(
+        {
+            "term": feature_names(effect),
+            "kind": effect["feature_kind"].values.astype(str),
+            "n_bins": effect["n_bins"].values,
+            "n_obs": effect["n_obs"].sum("bin").values,
+            **columns,
+            "curve_min": extent[:, 0],
+            "curve_max": extent[:, 1],
+            "reason": reasons,
+        }
+    )
+    return _spoken(frame)
+
+
+def curve_extent(row: xr.Dataset) -> tuple[float, float]:
+    """Smallest and largest value of the curve of one feature, wherever on the axis it has them."""
+    curve = curve_of(row)
+    if np.isnan(curve.values).all():
+        return np.nan, np.nan
+    if of_effects(row) == inference_meaning.ZERO:
+        return 0.0, 0.0
+    turns = np.zeros(0)
+    if not has_cells(row):
+        turns = turning_points(curve.edges, row["effect"].values, curve.slope)
+    values = np.concatenate([curve.values, curve.at(turns)])
+    return float(np.nanmin(values)), float(np.nanmax(values))
+
+
+@checked
+@each_part
+def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
+    """The rows with what was estimated for them, one row an observation.
+
+    Parameters
+    ----------
+    local, effect : Dataset
+        Local effects, and what `rhale` made of them (or of other rows: where a value lies outside
+        the bins, columns are NaN and the bin is missing).
+
+    Returns
+    -------
+    DataFrame
+        Indexed by ``obs``. For every feature ``f`` of ``effect``: ``f`` (its value),
+        ``f.local_effect``, ``f.bin``, ``f.effect`` (of the bin; at the value where that is
+        linear), ``f.residual`` (local effect minus effect) and ``f.curve`` at the value;
+        ``weight`` where there is one. Of a categorical feature ``f`` is the level and
+        ``f.local_effect`` the mean of the differences to its neighbours; a row belongs to no single
+        step, so that bin, effect and residual are missing.
+
+    Raises
+    ------
+    KeyError
+        A feature of ``effect`` is not in ``local``.
+    ValueError
+        ``local`` has the rows of ``effect``, but the local effects of another model, output or
+        scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 1))
+    >>> local = rs.local_effects(lambda X: X[:, 0] ** 2, X)
+    >>> rs.augment(local, rs.rhale(local)).columns.tolist()
+    ['x0', 'x0.local_effect', 'x0.bin', 'x0.effect', 'x0.residual', 'x0.curve']
+    """
+    local, effect = check_local(local), check_effect(effect)
+    check_same_model(local, effect)
+    columns: dict[str, object] = {}
+    if "weight" in local:
+        columns["weight"] = local["weight"].values
+    for name in feature_names(effect):
+        row = one_feature(effect, name)
+        rows = local.isel(feature=feature_position(local, name))
+        x, g = rows["x"].values, rows["local_effect"].values
+        number = pd.array(np.zeros(len(x), dtype=np.int64), dtype="Int64")
+        mean, curve = np.full(len(x), np.nan), np.full(len(x), np.nan)
+        edges = row["edge_value"].values
+        inside = np.zeros(len(x), dtype=bool)
+        if is_categorical(row) != is_categorical(rows):
+            raise ValueError(
+                f"local must be what effect was made from; feature {name!r} has levels in one of "
+                f"them and an axis in the other."
+            )
+        if is_categorical(row):
+            there = ~np.isnan(x)
+            at = x[there].astype(np.int64)
+            curve[there] = row["curve"].values[at]
+            x = np.full(len(x), "", dtype=object)
+            x[there] = np.array(level_names(row), dtype=object)[at]
+        elif len(edges):
+            inside = (x >= edges[0]) & (x <= edges[-1])
+            k = bin_index(edges, x)
+            number[:] = k
+            mean = np.where(inside, effect_at(row, x, k), np.nan)
+            curve = curve_of(row).at(x)
+        number[~inside] = pd.NA
+        columns |= {
+            name: x,
+            f"{name}.local_effect": g,
+            f"{name}.bin": number,
+            f"{name}.effect": mean,
+            f"{name}.residual": g - mean,
+            f"{name}.curve": curve,
+        }
+    return pd.DataFrame(columns, index=pd.Index(local["obs"].values, name="obs"))
+
+
+# Columns of an estimate with its error.
+WALD = ("estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high")
+
+
+def _wald_columns(
+    of: xr.Dataset, name: str, level: float, degrees: np.ndarray, reasons: list[str]
+) -> dict[str, Any]:
+    """An estimate with its error; t and P where that holds the model, and there is one to test."""
+    check_level(level)
+    estimate, se = of[name].values, of[f"{name}_se"].values
+    ends = kept_interval(of, name, level)
+    if ends is None:
+        ends = around(estimate, student(level, degrees) * se)
+    zero, alike = (np.array([one == why for one in reasons], dtype=bool) for why in _EXACT)
+    estimate = np.where(zero, 0.0, estimate)
+    se = np.where(zero | alike, 0.0, se)
+    ends = np.where((zero | alike)[:, None], estimate[:, None], ends)
+    tested = ~(zero | alike) & holds_model(source_text(of, name))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        statistic = np.where(tested, estimate / se, np.nan)
+    return {
+        "estimate": estimate,
+        "std_error": se,
+        "statistic": statistic,
+        "p_value": 2 * stats.t.sf(np.abs(statistic), degrees),
+        "conf_low": ends[:, 0],
+        "conf_high": ends[:, 1],
+    }
+
+
+# Reasons for which an estimate or its error is 0.
+_EXACT = (inference_meaning.ZERO, inference_meaning.ALIKE)
+
+
+def source_text(of: xr.Dataset, name: str) -> str:
+    """What a standard error is of."""
+    return str(of[f"{name}_se"].attrs.get("source", "rows"))
+
+
+def complete(effect: xr.Dataset) -> xr.Dataset:
+    effect = check_effect(effect)
+    done = "average_effect_se" in effect and "effect_se" in effect
+    return effect if done else std_error(effect)

@@ -1,0 +1,93 @@
+"""Values of a curve between its edges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import boost_histogram as bh
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from rhale_stats.arguments.rows import as_numbers
+from rhale_stats.arrays import cells as fine
+from rhale_stats.arrays import moments as sums
+from rhale_stats.arrays.moments import FloatArray, Moments
+from rhale_stats.schema.checks import check_effect
+from rhale_stats.schema.curves import curve_of
+from rhale_stats.schema.features import feature_names, feature_position, given_feature, one_feature
+from rhale_stats.schema.levels import is_categorical, level_names, level_text
+
+
+def sums_about_lines(
+    cells: fine.Cells,
+    factor: FloatArray,
+    bins: Moments,
+    slope: FloatArray,
+    x: FloatArray,
+    g: FloatArray,
+    weight: FloatArray | None,
+    *,
+    frequency: bool,
+) -> tuple[FloatArray, FloatArray]:
+    """Sums over the rows of bins: w^2 factor d r^2 and w d^2, the factor that of the row's cell.
+
+    d is the distance from the bin's mean of x, r the residual from its line.
+    """
+    axis = bh.axis.Integer(0, len(slope))
+    products, spread = (bh.Histogram(axis, storage=bh.storage.Double()) for _ in range(2))
+    last = len(cells.bin) - 1
+    for begin in range(0, len(x), sums.CACHED_ROWS):
+        block = slice(begin, begin + sums.CACHED_ROWS)
+        cell = np.minimum(cells.of_row[block], last, dtype=np.intp)
+        k = cells.bin.take(cell)
+        away = x[block] - bins.x_mean.take(k)
+        residual = g[block] - bins.mean.take(k)
+        residual -= slope.take(k) * away
+        product = factor.take(cell)
+        if weight is not None:
+            product *= weight[block] if frequency else weight[block] ** 2
+        product *= away
+        product *= np.square(residual, out=residual)
+        np.square(away, out=away)
+        if weight is not None:
+            away *= weight[block]
+        products.fill(k, weight=product)
+        spread.fill(k, weight=away)
+    return products.values(), spread.values()
+
+
+def predict(effect: xr.Dataset, x: Any, feature: str | int | None) -> xr.DataArray:
+    """`predict` of the curve of one feature."""
+    feature = given_feature(feature, "predict(effect, x, 'dose')")
+    effect = check_effect(effect)
+    row = one_feature(effect, feature)
+    name = feature_names(effect)[feature_position(effect, feature)]
+    labels: NDArray[Any] = np.asarray(x)
+    if is_categorical(row):
+        numbers = _level_numbers(row, labels)
+        x = x.copy(data=numbers) if isinstance(x, xr.DataArray) else numbers
+    values = as_numbers(x.values if isinstance(x, xr.DataArray) else x, "x")
+    at = x.copy(data=values) if isinstance(x, xr.DataArray) else xr.DataArray(values)
+    if not isinstance(x, xr.DataArray) and at.ndim == 1:
+        at = xr.DataArray(at.values, dims="grid")
+    values = curve_of(row).at(at.values)
+    out = xr.DataArray(values, dims=at.dims, coords=at.coords, name="curve")
+    out.attrs = {**effect["curve"].attrs, "feature": name}
+    if "x" not in out.coords:
+        labels = labels.astype(str) if labels.dtype == object else labels
+        out = out.assign_coords(x=(at.dims, labels if is_categorical(row) else at.values))
+    return out
+
+
+def _level_numbers(row: xr.Dataset, labels: NDArray[Any]) -> FloatArray:
+    """Numbers of levels from what a table holds, or from their names."""
+    names = level_names(row)
+    texts = [level_text(label) for label in np.ravel(labels)]
+    unknown = sorted(set(texts) - set(names))
+    if unknown:
+        raise ValueError(
+            f"x must hold levels of feature {str(row['feature'].values)!r}, "
+            f"{', '.join(map(repr, names))}; got {', '.join(map(repr, unknown))}."
+        )
+    return np.array([float(names.index(text)) for text in texts]).reshape(labels.shape)

@@ -1,0 +1,63 @@
+"""Everything about an analysis in one tree that saves and loads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import xarray as xr
+
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.variables import software
+
+
+@checked
+def to_datatree(
+    local: xr.Dataset | None = None, effect: xr.Dataset | None = None, **results: xr.Dataset
+) -> xr.DataTree:
+    """Collect local effects, effects and what was made of them in one tree.
+
+    Parameters
+    ----------
+    local, effect : Dataset, optional
+        What `local_effects` and `rhale` returned, or in their place the rows and the result of
+        another method; groups "local" and "effect" of the tree.
+    **results : Dataset
+        Anything else, a bootstrap, a test, sizes, a comparison, a truth, under its own name.
+
+    Returns
+    -------
+    DataTree
+        ``tree["effect"].to_dataset()`` is the Dataset again; ``tree.to_netcdf(path)`` saves all and
+        ``xarray.open_datatree(path)`` loads it.
+
+    Raises
+    ------
+    TypeError
+        Something that is no Dataset.
+    ValueError
+        Nothing to collect.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: X[:, 0] * X[:, 1], X)
+    >>> effect = rs.confint(rs.rhale(local))
+    >>> tree = rs.to_datatree(local, effect, test=rs.wald_test(effect))
+    >>> sorted(tree.children)
+    ['effect', 'local', 'test']
+    """
+    named = {"local": local, "effect": effect}
+    found = {name: one for name, one in named.items() if one is not None} | results
+    for name, dataset in found.items():
+        if not isinstance(dataset, xr.Dataset):
+            raise TypeError(f"{name} must be a Dataset; got {type(dataset).__name__}.")
+        if not dataset.variables:
+            raise ValueError(f"{name} must hold a result; got an empty Dataset.")
+    if not found:
+        raise ValueError("Give at least one Dataset to collect; got none.")
+    contents: Mapping[str, xr.Dataset] = {f"/{name}": dataset for name, dataset in found.items()}
+    tree = xr.DataTree.from_dict(dict(contents))
+    tree.attrs["software"] = software()
+    return tree

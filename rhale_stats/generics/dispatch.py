@@ -1,0 +1,51 @@
+"""Which function of which wing is behind a generic one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import xarray as xr
+
+from rhale_stats.effects import methods as effects_methods
+from rhale_stats.h_statistics import methods as h_statistics_methods
+from rhale_stats.inference import methods as inference_methods
+from rhale_stats.local import methods as local_methods
+from rhale_stats.profiles import methods as profiles_methods
+from rhale_stats.regional import methods as regional_methods
+from rhale_stats.schema.kinds import EFFECT, LOCAL, REPLICATES, Methods, kind_of
+from rhale_stats.surfaces import methods as surfaces_methods
+
+# Kind of a result -> name of a generic function -> the function of the wing.
+METHODS: Methods = {
+    **effects_methods.METHODS,
+    **profiles_methods.METHODS,
+    **surfaces_methods.METHODS,
+    **h_statistics_methods.METHODS,
+    **regional_methods.METHODS,
+    **inference_methods.METHODS,
+    **local_methods.METHODS,
+}
+
+
+def method(verb: str, result: object, parameter: str = "effect") -> Callable[..., Any]:
+    """The wing's function for this kind of result.
+
+    Raises
+    ------
+    ValueError
+        The generic function does not take results of this kind; the message lists what does.
+    TypeError
+        Not a Dataset, by the wing of effects in bins, which says what was expected.
+    """
+    kind = kind_of(result) or EFFECT
+    methods = METHODS.get(kind, {})
+    if verb in methods:
+        return methods[verb]
+    if not isinstance(result, xr.Dataset) or kind in (LOCAL, REPLICATES):
+        return METHODS[EFFECT][verb]
+    taken = [other.maker for other, by in METHODS.items() if verb in by]
+    raise ValueError(
+        f"{parameter} must be the Dataset that {', or '.join(taken)} returns; got {kind.name}, "
+        f"which {kind.maker} returned. It is for {', '.join(kind.verbs)}."
+    )

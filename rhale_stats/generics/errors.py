@@ -1,0 +1,158 @@
+"""Standard errors and covariances of any result that has them."""
+
+from __future__ import annotations
+
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.generics.dispatch import method
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.parts import each_part, own_rows
+
+
+@checked
+@each_part
+@own_rows
+def std_error(
+    effect: xr.Dataset, local: xr.Dataset | None = None, *, groups: ArrayLike | None = None
+) -> xr.Dataset:
+    r"""Standard errors by the central limit theorem, bins taken as fixed.
+
+    The source of variance is the sampling of rows: the model is taken as it is. Bins that were
+    chosen on the same rows make these standard errors too small; edges chosen elsewhere
+    (`GivenBins`) do not.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale` returned; or `ale2`, which gets ``effect_se`` of its cells and ``surface_se``
+        (math [59]). Profiles such as `pdp` and H-statistics (math [62]) have standard errors
+        already, and come back as they are; H-statistics with ``groups`` get those of groups,
+        ``h2_se`` and so on, without ``local``.
+    local : Dataset, optional
+        What ``effect`` was made from; needed with ``groups`` only.
+    groups : array_like of shape (n_rows,), optional
+        Group of every row; a Series goes by its labels. Rows of one group depend on each other:
+        standard errors are robust against that, by the influences of whole groups (Liang and Zeger
+        1986; factor G / (G - 1) (N - 1) / (N - p) for G groups and p means and slopes, of the bins
+        or of the blocks of cells, with 10 groups or more each, that residuals are taken from).
+
+    Returns
+    -------
+    Dataset
+        ``effect`` with, over (feature, bin), ``effect_se``, from the variances within the cells
+        (with ``weighting="rows"`` sigma_k / sqrt(n_k)), and ``heterogeneity_se``, from the fourth
+        moment (both math [24]), and from linear bins ``slope_se``; over (feature, edge),
+        ``curve_se`` of the curve as it is centred (math [26] for ``centering="mean"``) and
+        ``curve_se_start`` of the zero-start curve (math [25]); over (feature),
+        ``average_effect_se``. With weights n_k is the effective number of rows, math [6]. A bin
+        of one row has no standard error: NaN. With ``weighting="rows"`` it is NaN in the zero-start
+        curve beyond it and in all of a curve centred otherwise, too; a cell of one row takes the
+        variance of its neighbours. With ``groups`` also ``effect_cov`` (feature, bin,
+        bin_other) and ``curve_cov`` (feature, edge, edge_other), which otherwise follow from the
+        bins (`vcov`), and from linear bins ``slope_cov`` and ``effect_slope_cov`` (feature, bin,
+        bin_other) and ``curve_slope_cov`` (feature, edge, bin_other): the slopes are those of
+        ``bin_other``. With cells ``cell_curve_cov`` (feature, cell_edge, cell_edge_other) is the
+        covariance of the curve at their edges.
+
+    Raises
+    ------
+    ValueError
+        ``effect`` was made with ``std_error_moments=False``, or is no effect; ``groups`` without
+        ``local``, of another length, missing in some row, fewer than two, or no more than a mean,
+        or a mean and a slope, in some bin; ``local`` of another model, of other rows, or of
+        another output or scale.
+    TypeError
+        ``effect`` or ``local`` is no Dataset.
+
+    Notes
+    -----
+    In a linear bin the standard error of the slope is heteroscedasticity-consistent (White 1980):
+    the spread may change along the bin. With ``weighting="rows"`` the effect is that of the line in
+    the middle of the bin, and so is its standard error. ``heterogeneity_se`` takes the line as
+    known.
+
+    ``curve_se`` is not ``curve_std``: the one says how well the average curve is known and
+    shrinks with the number of rows, the other how much the rows differ and does not. Do not use
+    ``curve_se_start`` for a centred curve: it is 0 at the left edge by construction, and too small
+    or too large elsewhere.
+
+    References
+    ----------
+    Note of July 2021, section 2, for sigma / sqrt(n); Apley and Zhu (2020) for the centring.
+    White (1980), *Econometrica* 48, 817-838. Liang and Zeger (1986), *Biometrika* 73, 13-22.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(4)))
+    >>> effect["effect_se"].sel(feature="x0").round(2).values
+    array([0.23, 0.22, 0.19, 0.18])
+    """
+    _check_local_given(local)
+    out: xr.Dataset = method("std_error", effect)(effect, local, groups)
+    return out
+
+
+@checked
+def vcov(
+    effect: xr.Dataset, feature: str | int | None = None, *, of: str = "curve"
+) -> xr.DataArray:
+    """Covariance of the estimates of one feature, over edges or over bins.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale` or `std_error` returned; where `std_error` was given groups, theirs is it. Or
+        `ale2`.
+    feature : str or int
+        Name or number; left out for a surface.
+    of : {"curve", "effect"}
+        The curve as it is centred (math [26]), or the effects of the bins, which are independent
+        but for groups, and for the steps between levels, which share rows (math [46]). Of `ale2`
+        the surface, at most 2500 corners, or the second differences of the cells (math [59]).
+
+    Returns
+    -------
+    DataArray
+        Over (edge, edge_other) or (bin, bin_other), without the padding of other features; its
+        diagonal is the square of ``curve_se`` or ``effect_se``. NaN where there is no curve. Of a
+        surface over (edge_a, edge_b, edge_a_other, edge_b_other), or so of its cells.
+
+    Raises
+    ------
+    KeyError
+        Unknown feature.
+    ValueError
+        Unknown ``of``; an effect without the moments of standard errors; a surface of too many
+        corners, or of several outputs.
+    TypeError
+        No feature, of something else than a surface.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(2)))
+    >>> covariance = rs.vcov(effect, "x0")
+    >>> bool(np.allclose(np.sqrt(np.diagonal(covariance)), effect["curve_se"].sel(feature="x0")))
+    True
+    """
+    check_choice("of", of, ("curve", "effect"))
+    out: xr.DataArray = method("vcov", effect)(effect, feature, of)
+    return out
+
+
+def _check_local_given(local: object) -> None:
+    """Raise ``TypeError`` where groups came in the place of the local effects."""
+    if local is not None and not isinstance(local, xr.Dataset):
+        raise TypeError(
+            f"local must be the Dataset that local_effects(model, X) returns; got "
+            f"{type(local).__name__}. Groups are named: std_error(effect, local, groups=...)."
+        )

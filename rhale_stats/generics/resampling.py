@@ -1,0 +1,178 @@
+"""Bootstrap of the rows of any result that has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.seeds import seeded
+from rhale_stats.arguments.words import shown
+from rhale_stats.arrays import resample
+from rhale_stats.generics.dispatch import METHODS, method
+from rhale_stats.inference.draws import GRID, Resampling, check_resamples, in_chains
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.kinds import EFFECT, LOCAL, kind_of
+from rhale_stats.schema.parts import each_part, own_rows
+from rhale_stats.schema.variables import software
+
+
+@checked
+@seeded
+@each_part
+@own_rows
+def bootstrap(
+    local: xr.Dataset,
+    effect: xr.Dataset | None = None,
+    *,
+    n_resamples: int = 1000,
+    scheme: str = "multinomial",
+    groups: ArrayLike | None = None,
+    strata: ArrayLike | None = None,
+    rebin: bool = False,
+    chains: int = 4,
+    studentize: bool = False,
+    statistic: Callable[[xr.Dataset], xr.Dataset | xr.DataArray] | None = None,
+    n_grid: int = GRID,
+    rng: np.random.Generator | int | None = None,
+    progress: bool = True,
+) -> xr.Dataset:
+    r"""Bootstrap of the rows, the model as it is: replicates of everything that `rhale` estimates.
+
+    Parameters
+    ----------
+    local, effect : Dataset
+        Local effects, and what `rhale` or `std_error` made of them; or what `ice` returned, and
+        `pdp` of the same rows on the same grid. Results that keep their rows need no second one:
+        `ice`, `m_plot`, `shap_dependence`, a surface of `ale2`, and H-statistics that were made
+        with ``keep_answers=True``. With honest bins the rows that chose the edges are left out.
+    n_resamples : int, default 1000
+        Replicates of all chains together, a multiple of ``chains``.
+    scheme : {"multinomial", "bayesian", "poisson"}
+        Rows with replacement, as many as there are (Efron 1979); exponential weights, with which no
+        bin is ever empty (Rubin 1981); every row a Poisson number of times.
+    groups : array_like of shape (n_rows,), optional
+        Rows of one group are drawn together: rows that depend on each other. A Series goes by its
+        labels.
+    strata : array_like of shape (n_rows,), optional
+        As many rows, or groups, are drawn of every stratum as there are.
+    rebin : bool, default False
+        Choose the edges again in every replicate, by the rule of ``effect``. Results are on a grid
+        of ``n_grid`` points. Counts enter as precision weights, since a row that is drawn twice is
+        not independent evidence of a small variance; ``min_obs`` of the rule is scaled with the
+        effective number of rows.
+    chains : int, default 4
+        Independent streams, so that ArviZ can compare them: ``arviz.summary(boot)``, and with
+        ArviZ 1 ``arviz.summary(boot.reset_coords(drop=True))``.
+    studentize : bool, default False
+        Standard errors of every replicate as well, for studentised intervals. Not with ``rebin``,
+        nor with linear bins and ``weighting="rows"``.
+    statistic : callable, optional
+        Called once with the Dataset of all replicates; what it returns, over (chain, draw) and
+        whatever else, is added to the result.
+    n_grid : int, default 101
+        Points of the grid with ``rebin``.
+    rng : Generator, int or None
+        Source of the weights, or its seed. Every replicate has a stream of its own: results depend
+        neither on the number of threads nor on the memory at hand. Several outputs have the same
+        weights. None draws anew; ``seed`` in the attributes of the result reproduces it (-1 with a
+        Generator).
+    progress : bool, default True
+        Show a bar where it takes long.
+
+    Returns
+    -------
+    Dataset
+        Over (chain, draw, feature, bin): ``effect``, ``heterogeneity``, perhaps ``slope``; over
+        (chain, draw, feature, edge): ``curve``; over (chain, draw, feature): ``average_effect``,
+        ``heterogeneity_index``, ``heterogeneity_output``, ``importance``, ``aled``, ``aler_min``,
+        ``aler_max`` (see `effect_sizes`) and ``n_empty``: bins that a replicate left without rows,
+        or linear ones with rows at one place only, whose estimates are NaN, and with
+        ``weighting="rows"`` the curve, too; a cell of the curve keeps its estimate where none of
+        its rows is drawn. With ``studentize`` also standard errors, ``effect_se``,
+        ``heterogeneity_se``, ``curve_se`` and ``average_effect_se``. Coordinates as in ``effect``.
+        With ``rebin``: ``effect``, ``heterogeneity`` and ``curve`` over (chain, draw, feature,
+        grid) at ``grid_value``, ``n_bins`` of every replicate, and ``edge_frequency`` (feature,
+        grid_cell): the share of replicates with an edge in the cell between two points of the
+        grid. Of a surface: ``second_effect`` (chain, draw, bin_a, bin_b), NaN in cells that a
+        replicate left without rows, ``n_filled`` (chain, draw), their number, and ``surface``
+        (chain, draw, edge_a, edge_b), these cells filled as `ale2` fills them. Of H-statistics:
+        ``h2``, ``h``, ``h2_overall`` and the others over (chain, draw, ...).
+
+        Of profiles: ``curve`` and ``curve_std`` over (chain, draw, feature, grid), centred anew in
+        every replicate, ``heterogeneity_output`` and ``importance`` over (chain, draw, feature);
+        of M-plots and SHAP dependence also ``n_empty``, points of the grid that a replicate left
+        without a curve. Bins, and the smoothing parameter and knots of splines, are held.
+
+    Raises
+    ------
+    ValueError
+        ``n_resamples`` is no multiple of ``chains``; ``local`` is not what ``effect`` was made
+        from; groups or strata of another length or missing in some row, a group in two strata;
+        ``studentize`` where there is no standard error to take; ``rebin`` with frequency weights.
+    TypeError
+        ``local`` or ``effect`` is no Dataset.
+
+    Notes
+    -----
+    The source of variance is the sampling of rows. An additive model has no heterogeneity: the
+    bootstrap of its effects has width 0, and that is right: it says nothing of how well the model
+    itself is known, for which see `bootstrap_refit`.
+
+    References
+    ----------
+    Efron (1979), *Annals of Statistics* 7, 1-26. Rubin (1981), *Annals of Statistics* 9, 130-134.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(4)))
+    >>> boot = rs.bootstrap(local, effect, n_resamples=400, rng=0)
+    >>> boot["effect"].sel(feature="x0").std(("chain", "draw")).round(2).values
+    array([0.23, 0.21, 0.2 , 0.19])
+    >>> effect["effect_se"].sel(feature="x0").round(2).values
+    array([0.23, 0.22, 0.19, 0.18])
+    """
+    check_choice("scheme", scheme, resample.SCHEMES)
+    check_resamples(n_resamples, chains)
+    seeds = np.random.default_rng(rng).spawn(n_resamples)
+    asked = Resampling(scheme, groups, strata, seeds, rebin, studentize, n_grid, progress)
+    # What keeps its rows comes first; effects in bins come after the local effects.
+    first = kind_of(local)
+    keeps_rows = first not in (None, LOCAL, EFFECT) and "bootstrap" in METHODS.get(first, {})
+    result = local if keeps_rows and kind_of(effect) is not first else effect
+    drawn = method("bootstrap", result)(local, effect, asked)
+    facts = {
+        "method": "bootstrap",
+        "scheme": scheme,
+        "n_resamples": n_resamples,
+        "n_units": drawn.units.n,
+        "n_strata": len(drawn.units.strata),
+        "source": "rows" if groups is None else "groups of rows",
+        "model": "as given",
+        **drawn.facts,
+        "software": software(),
+    }
+    out = in_chains(drawn.replicates.assign_attrs({**drawn.effect.attrs, **facts}), chains)
+    if statistic is not None:
+        out = out.merge(_named(statistic(out), out))
+    return out
+
+
+def _named(found: xr.Dataset | xr.DataArray, replicates: xr.Dataset) -> xr.Dataset:
+    """What a user's statistic returned; an array keeps the name of what it was made from."""
+    if not isinstance(found, xr.Dataset | xr.DataArray):
+        raise TypeError(
+            f"statistic must return a Dataset or a DataArray of the replicates it is given; got "
+            f"{shown(found)}."
+        )
+    if isinstance(found, xr.Dataset):
+        return found
+    own = found.name is not None and found.name not in replicates
+    return found.to_dataset(name=found.name if own else "statistic")

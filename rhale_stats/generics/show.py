@@ -1,0 +1,220 @@
+"""The answer of any result: text in a terminal, HTML in a notebook."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import xarray as xr
+
+from rhale_stats.arguments.words import shown
+from rhale_stats.generics.dispatch import METHODS
+from rhale_stats.printing.pages import (
+    MOST_LINES,
+    MOST_PARTS,
+    Answer,
+    Page,
+    Table,
+    largest_first,
+    output,
+    rows_text,
+    table_of,
+    title_of,
+    variables_table,
+)
+from rhale_stats.printing.text import number_text
+from rhale_stats.schema.dimensions import OUTPUT, PARTS, of_part
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.kinds import EFFECT, REPLICATES, kind_of
+from rhale_stats.schema.variables import in_order
+
+# Columns of a table of sizes or errors.
+MOST_COLUMNS = 6
+# What every effect has, a truth as well.
+EFFECT_NEEDS = {"effect", "heterogeneity", "curve", "heterogeneity_output", "edge_value", "n_bins"}
+
+
+@checked
+def show(result: xr.Dataset, *, max_features: int = MOST_LINES) -> Answer:
+    """Show the answer of any result: its features by importance, and its uncertainty.
+
+    A terminal shows it as text, a notebook as HTML with the Dataset below it; in a script, print
+    it. ``effect.rhale`` shows the same. `summary` has all lines and notes.
+
+    Parameters
+    ----------
+    result : Dataset
+        What any function of this package returned: effects, profiles, a surface, H-statistics,
+        regions, a test, sizes, replicates, or local effects.
+    max_features : int, default 10
+        So many lines of a table, the most important first. Several outputs or regions share
+        tables of four each.
+
+    Returns
+    -------
+    Answer
+        ``str()`` of it is the text; ``dataset`` is the result.
+
+    Raises
+    ------
+    TypeError, ValueError
+        ``result`` is not a whole result of this package.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> rs.show(rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(2))))
+    RHALE: effects on output
+    500 rows; 2 features; local effects: central_difference; bins: EqualWidthBins
+    Uncertainty: rows (model as given)
+    <BLANKLINE>
+        importance  heterog.  avg effect  std err   lowest  highest
+    x0        1.11      1.29       1.985   0.1014   -2.145    1.721
+    x1      0.2264     1.289      0.2859    0.102  -0.4509   0.2931
+    importance: standard deviation of the curve over the rows. heterog.: standard deviation ...
+    <BLANKLINE>
+    More: summary(effect, 'x0'), plot_effect(effect, 'x0'), tidy(effect)
+    """
+    return Answer(_page(result, max_features), result)
+
+
+def text_of(result: xr.Dataset) -> str:
+    """`show` as text; of what is no result, the Dataset's own text."""
+    try:
+        return repr(show(result))
+    except (TypeError, ValueError, KeyError, IndexError):
+        return repr(result)
+
+
+def html_of(result: xr.Dataset) -> str:
+    """`show` as HTML; of what is no result, the Dataset's own HTML."""
+    try:
+        return show(result)._repr_html_()
+    except (TypeError, ValueError, KeyError, IndexError):
+        return str(result._repr_html_())
+
+
+def _is_ours(result: xr.Dataset) -> bool:
+    """Whether a function of this package made it, and it is still labelled so."""
+    return str(result.attrs.get("software", "")).startswith("rhale_stats")
+
+
+# --- IPython --------------------------------------------------------------------------------------
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """Let IPython show results of this package by `show`: ``%load_ext rhale_stats``.
+
+    Other Datasets are shown as before.
+    """
+    formatters = ipython.display_formatter.formatters
+    formatters["text/plain"].for_type(
+        xr.Dataset, lambda dataset, printer, _cycle: printer.text(text_of(dataset))
+    )
+    formatters["text/html"].for_type(xr.Dataset, html_of)
+
+
+def unload_ipython_extension(ipython: Any) -> None:
+    """Show all Datasets as xarray does: ``%unload_ext rhale_stats``."""
+    for kind in ("text/plain", "text/html"):
+        ipython.display_formatter.formatters[kind].pop(xr.Dataset, None)
+
+
+# --- kinds of results -----------------------------------------------------------------------------
+
+
+def _page(result: xr.Dataset, most: int) -> Page:
+    """What is shown of a result, its outputs and regions one after the other."""
+    if not isinstance(result, xr.Dataset):
+        raise TypeError(
+            f"result must be a Dataset that a function of this package returned; got "
+            f"{shown(result)}."
+        )
+    for dim in PARTS:
+        if dim in result.dims and "draw" not in result.dims:
+            return _of_parts(result, dim, most)
+    found = in_order(of_part(result))
+    kind = REPLICATES if "draw" in found.dims else kind_of(found)
+    # A truth, and the estimates of folds, are not whole effects.
+    if kind is EFFECT and ("fold" in found.dims or not set(found.variables) >= EFFECT_NEEDS):
+        kind = None
+    if kind is not None and "show" in METHODS.get(kind, {}):
+        page: Page = METHODS[kind]["show"](found, most)
+        return page
+    if _is_ours(found):
+        return (_of_features if "feature" in found.dims else _other)(found, most)
+    raise ValueError(
+        "result must be a Dataset that a function of this package returned; this one has the "
+        f"variables {', '.join(map(str, found.data_vars)) or 'none'}."
+    )
+
+
+def _of_parts(result: xr.Dataset, dim: str, most: int) -> Page:
+    """The first outputs or regions, each with its tables."""
+    n = result.sizes[dim]
+    each = [result.isel({dim: number}) for number in range(min(n, MOST_PARTS))]
+    pages = [_page(one, most) for one in each]
+    tables: list[Table] = []
+    for one, page in zip(each, pages, strict=True):
+        for table in page.tables:
+            caption = "; ".join(filter(None, (_part_name(one, dim, page), table.caption)))
+            # What the columns mean is the same for all of them.
+            notes = (
+                table.notes
+                if one is each[-1]
+                else tuple(note for note in table.notes if note not in pages[-1].tables[-1].notes)
+            )
+            tables.append(replace(table, caption=caption, notes=notes))
+    first, facts = pages[0], pages[0].facts
+    title = f"{first.title.partition(' on ')[0]} on {n} {dim}s"
+    if dim != OUTPUT:
+        title = f"{first.title}, {n} {dim}s"
+        facts = (facts[0].partition("; ")[2], *facts[1:])
+    more = f"effect = result.isel({dim}=0), then {first.more}"
+    if n > MOST_PARTS:
+        more = f"{n - MOST_PARTS} more {dim}s: show(result.isel({dim}={MOST_PARTS})); {more}"
+    return Page(title, facts, tuple(tables[: 2 * MOST_PARTS]), more)
+
+
+def _part_name(part: xr.Dataset, dim: str, page: Page) -> str:
+    """An output by its name, a region by its rule and its rows."""
+    name = f"{dim} {part[dim].item()}" if dim in part.coords else page.title
+    if dim == OUTPUT:
+        return name
+    rule = f": {part['region_rule'].item()}" if "region_rule" in part.coords else ""
+    return f"{name}{rule}; {page.facts[0].partition('; ')[0]}"
+
+
+def _of_features(found: xr.Dataset, most: int) -> Page:
+    """A result of one number a feature and variable: sizes, errors."""
+    columns = [
+        str(name)
+        for name, one in found.data_vars.items()
+        if one.dims == ("feature",)
+        and one.dtype.kind in "fiu"
+        and not str(name).endswith("_corrected")
+    ]
+    if not columns:
+        return _other(found, most)
+    columns = columns[:MOST_COLUMNS]
+    first = found[columns[0]].values.astype(float)
+    order, names = largest_first(first)[:most], feature_names(found)
+    lines = [
+        [names[at], *(number_text(float(found[name].values[at])) for name in columns)]
+        for at in order
+    ]
+    return Page(
+        f"{title_of(found)} on {output(found)}",
+        tuple([rows_text(found)] if "n_rows" in found.attrs else []),
+        (table_of(["", *columns], lines, len(names), "features", ""),),
+        "tidy(result)" if title_of(found) == "Effect sizes" else "",
+    )
+
+
+def _other(found: xr.Dataset, most: int) -> Page:
+    """Any other result: its variables and their ranges."""
+    return Page(f"{title_of(found)} on {output(found)}", (), (variables_table(found, most),))

@@ -1,0 +1,67 @@
+"""Values of a curve, a profile or a surface between the points that it is given at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import xarray as xr
+
+from rhale_stats.generics.dispatch import method
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.parts import each_part
+
+
+@checked
+@each_part
+def predict(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> xr.DataArray:
+    """Evaluate the curve of one feature, NaN outside the range of the rows; or a surface of two.
+
+    The curve is linear between the edges of the cells that it is accumulated from, math [7]. With
+    ``weighting="rows"`` these are the bins, and the curve is a parabola where the effect has a
+    slope. A surface is bilinear within a cell of numbers, and taken by level.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale`, `pdp` or another profile returned, or `ale2`.
+    x : array_like or DataArray
+        Values of the feature, in its own units; of a categorical feature levels. Of a surface
+        those of both: a tuple of two, whose DataArrays go together by their dims, an array of two
+        columns, or a DataFrame with both features.
+    feature : str or int
+        Name or number; left out for a surface.
+
+    Returns
+    -------
+    DataArray
+        The curve at ``x``, in units of the output, centred as ``effect`` is. One-dimensional
+        ``x`` gets the dimension "grid" with coordinate ``x``; a DataArray keeps its dimensions.
+        Of a surface coordinates have the names of the features, and values in cells without rows
+        are NaN.
+
+    Raises
+    ------
+    KeyError
+        Unknown feature; a DataFrame without one of two.
+    TypeError
+        No feature, of something else than a surface.
+    ValueError
+        Unknown level; values of one feature, or a feature, for a surface.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(0, 1, (500, 1))
+    >>> local = rs.local_effects(lambda X: 3 * X[:, 0], X, features=0)
+    >>> effect = rs.rhale(local, centering="start")
+    >>> curve = rs.predict(effect, [0.2, 0.7], "x0")
+    >>> float((curve[1] - curve[0]).round(6))
+    1.5
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> surface = rs.ale2(lambda X: X[:, 0] * X[:, 1], X, (0, 1))
+    >>> rs.predict(surface, ([0.8, -0.8], [0.5, 0.5])).round(1).values
+    array([ 0.4, -0.4])
+    """
+    out: xr.DataArray = method("predict", effect)(effect, x, feature)
+    return out

@@ -1,0 +1,213 @@
+"""Tests of no difference between H-statistics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from rhale_stats.arrays import h_statistics as kernel
+from rhale_stats.arrays import intervals
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.h_statistics.inference import (
+    METHOD,
+    check_kept,
+    degrees_of,
+    group_codes,
+    influence_of,
+    is_frequency,
+    statistics_of,
+    std_error,
+    weight_of,
+)
+from rhale_stats.h_statistics.labelled import OTHER
+from rhale_stats.inference.adjustment import adjusted
+from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.kinds import H_STATISTICS
+from rhale_stats.schema.variables import software
+
+# --- two results ----------------------------------------------------------------------------------
+
+
+def compare(
+    a: xr.Dataset,
+    b: xr.Dataset,
+    paired: tuple[xr.Dataset, xr.Dataset] | None,
+    groups: ArrayLike | None,
+    level: float,
+    _n_draws: int,
+    _rng: object,
+    adjust: str,
+) -> xr.Dataset:
+    """`compare` of H-statistics: differences, a less b, with the rows of one table as pairs."""
+    a, b = _comparable(a, b)
+    same_table = all(a.attrs[name] == b.attrs[name] for name in ("table_hash", "n_rows_total"))
+    if paired is not None:
+        _check_paired(paired, a, b)
+    pairs = paired is not None or same_table
+    if groups is not None and not pairs:
+        raise ValueError(
+            "groups must come with results of one table; a and b are of two. Give groups to each: "
+            "std_error(found, groups=...)."
+        )
+    names = [name for name in statistics_of(a) if name in b]
+    if pairs:
+        error, degrees, source = _paired_errors(a, b, names, groups)
+    else:
+        a, b = (one if "h2_se" in one else std_error(one, None, None) for one in (a, b))
+        error = {name: np.hypot(a[f"{name}_se"].values, b[f"{name}_se"].values) for name in names}
+        degrees, source = min(degrees_of(a), degrees_of(b)), "rows against rows, independent"
+    quantile = float(intervals.student(level, np.array(degrees)))
+    data: dict[str, Any] = {}
+    for name in names:
+        dims, facts = a[name].dims, {"units": a[name].attrs["units"], "source": source}
+        text = f"difference of {a[name].attrs['long_name']}"
+        difference = a[name].values - b[name].values
+        with np.errstate(invalid="ignore", divide="ignore"):
+            statistic = np.abs(difference) / error[name]
+        p_value = np.asarray(2 * stats.t.sf(statistic, degrees))
+        p_value = np.where(np.abs(difference) <= _rounding(a, b, name), 1.0, p_value)
+        data |= {
+            f"{name}_difference": (dims, difference, {"long_name": text, **facts}),
+            f"{name}_difference_se": (
+                dims, error[name], {"long_name": f"standard error of the {text}", **facts},
+            ),
+            f"{name}_difference_ci": (
+                (*dims, "ci_bound"),
+                intervals.around(difference, quantile * error[name]),
+                {
+                    "long_name": f"confidence interval of the {text}",
+                    "method": "standard errors, Student's t",
+                    "kind": "pointwise",
+                    "ci_prob": level,
+                    "ci_kind": "confidence",
+                    **facts,
+                },
+            ),
+            f"{name}_p_value": (dims, p_value, {"long_name": f"P of no {text}", "units": "1"}),
+            f"{name}_p_value_adjusted": (
+                dims,
+                _adjusted(p_value, adjust),
+                {"long_name": f"P of no {text}, adjusted", "units": "1", "adjust": adjust},
+            ),
+        }  # fmt: skip
+    coords: dict[str, Any] = {"ci_bound": ("ci_bound", ["lower", "upper"])}
+    coords |= {name: a[name] for name in ("feature", OTHER) if name in a.dims}
+    kept = ("h_kind", "output_name", "output_units")
+    facts = {
+        "method": METHOD,
+        **{name: a.attrs[name] for name in kept},
+        "n_rows_a": a.attrs["n_rows"],
+        "n_rows_b": b.attrs["n_rows"],
+        "source": source,
+        "adjust": adjust,
+        "software": software(),
+    }
+    return xr.Dataset(data, coords, facts)
+
+
+def _rounding(a: xr.Dataset, b: xr.Dataset, name: str) -> FloatArray:
+    """What rounding alone may make two statistics differ by."""
+    size = float(a["h_error"]) + float(b["h_error"])
+    if not name.startswith("h2"):
+        return np.asarray(size)
+    share, root = (
+        np.maximum(a[one].values, b[one].values) for one in (name, name.replace("h2", "h"))
+    )
+    # A share goes with the square of its size, of which both parts round.
+    relative = np.divide(size, root, out=np.zeros_like(root), where=root > 0)
+    return np.asarray(4 * share * relative)
+
+
+def _comparable(a: object, b: object) -> tuple[xr.Dataset, xr.Dataset]:
+    """Both, features in one order; refused unless they are of the same kind and features."""
+    for name, one in (("a", a), ("b", b)):
+        if not H_STATISTICS.holds(one):
+            raise ValueError(
+                f"a and b must both be what h_statistic(model, X) returned; {name} is not."
+            )
+    assert isinstance(a, xr.Dataset)
+    assert isinstance(b, xr.Dataset)
+    if a.attrs["h_kind"] != b.attrs["h_kind"]:
+        raise ValueError(
+            f"a and b must be of one kind; got {a.attrs['h_kind']!r} and {b.attrs['h_kind']!r}. "
+            f"Make them with one kind=."
+        )
+    features = feature_names(a), feature_names(b)
+    if sorted(features[0]) != sorted(features[1]):
+        raise ValueError(
+            f"a and b must have the same features; got {', '.join(features[0])} and "
+            f"{', '.join(features[1])}. Make both with one features=[...]."
+        )
+    order = {dim: a[dim].values for dim in ("feature", OTHER) if dim in a.dims and dim in b.dims}
+    return a, b.sel(order)
+
+
+def _check_paired(paired: object, a: xr.Dataset, b: xr.Dataset) -> None:
+    """Refuse pairs that cannot be."""
+    if not (
+        isinstance(paired, tuple) and len(paired) == 2 and all(map(H_STATISTICS.holds, paired))
+    ):
+        raise TypeError("paired must be (a, b) for H-statistics, which have their rows with them.")
+    totals = [int(one.attrs["n_rows_total"]) for one in (a, b)]
+    if totals[0] != totals[1]:
+        raise ValueError(
+            f"paired must be of the same rows; got tables of {totals[0]} and {totals[1]} rows."
+        )
+
+
+def _paired_errors(
+    a: xr.Dataset, b: xr.Dataset, names: list[str], groups: ArrayLike | None
+) -> tuple[dict[str, FloatArray], float, str]:
+    """Standard errors of differences where rows of one table move both, math [62]."""
+    for parameter, one in (("a", a), ("b", b)):
+        check_kept(one, "pairs of rows", parameter)
+        if groups is None and "n_groups" in one.attrs:
+            raise ValueError(
+                f"groups must be given where a or b has standard errors by groups, as {parameter} "
+                f"has: compare(a, b, groups=...)."
+            )
+    every = np.union1d(a["row"].values, b["row"].values)
+    places = [np.searchsorted(every, one["row"].values) for one in (a, b)]
+    weights = [np.zeros(len(every)), np.zeros(len(every))]
+    for weight, place, one in zip(weights, places, (a, b), strict=True):
+        weight[place] = weight_of(one)
+    frequency = [is_frequency(one) for one in (a, b)]
+    both = (weights[0] > 0) & (weights[1] > 0)
+    if any(frequency) and groups is None:
+        different = both & (weights[0] != weights[1])
+        if different.any() or frequency[0] != frequency[1]:
+            raise ValueError(
+                "a and b must have the same frequencies, as these count pairs; got others. Use "
+                "weights of kind 'precision'."
+            )
+    error = {}
+    degrees, source = min(degrees_of(a), degrees_of(b)), "pairs of rows"
+    if groups is not None:
+        code = group_codes(groups, a, b)
+        degrees, source = float(code.max()), f"pairs of rows in {int(code.max()) + 1} groups"
+    for name in names:
+        parts = []
+        for one, place, weight, counted in zip((a, b), places, weights, frequency, strict=True):
+            influence = np.zeros((*one[name].shape, len(every)))
+            influence[..., place] = influence_of(one, name)
+            parts.append(
+                kernel.moved_by_rows(influence, weight, frequency=counted)
+                if groups is None
+                else kernel.moved_by_groups(influence, weight, code)
+            )
+        error[name] = np.sqrt(np.sum((parts[0] - parts[1]) ** 2, axis=-1))
+    return error, degrees, source
+
+
+def _adjusted(p_value: FloatArray, adjust: str) -> FloatArray:
+    """P-values adjusted over features, or over pairs, each of which counts once."""
+    if p_value.ndim < 2:
+        return adjusted(np.atleast_1d(p_value), adjust).reshape(p_value.shape)
+    out = np.full(p_value.shape, np.nan)
+    j, k = np.triu_indices(len(p_value), 1)
+    out[j, k] = out[k, j] = adjusted(p_value[j, k], adjust)
+    return out

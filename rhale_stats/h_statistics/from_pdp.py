@@ -1,0 +1,177 @@
+"""H-statistics from partial dependence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from rhale_stats.arrays import h_statistics as arrays
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.h_statistics.labelled import ROUNDINGS, Found, centred, mean_square
+from rhale_stats.models import differences
+from rhale_stats.models.differences import DifferenceQuotients
+from rhale_stats.models.outputs import ModelError, UnknownOutputError
+from rhale_stats.models.table import Table, as_column
+
+# Answers, or differences, of all terms are held for the standard errors up to so many bytes, and
+# influences of rows are kept in the result up to so many.
+HELD_BYTES, KEPT_BYTES = 1 << 30, 1 << 26
+
+
+# --- partial dependence ---------------------------------------------------------------------------
+
+
+def from_partial_dependence(
+    quotients: DifferenceQuotients,
+    positions: list[int],
+    pairs: list[tuple[int, int]],
+    w: FloatArray,
+    bar: tqdm[Any],
+    *,
+    keep_answers: bool,
+) -> Found:
+    """math [60], and [62] where the answers of all features can be held."""
+    prediction, least = predictions(quotients)
+    n_rows, n_outputs = prediction.shape
+    held = (len(positions) + 1) * n_rows**2 * n_outputs * 8 <= HELD_BYTES or keep_answers
+    own, others, of_features = [], [], []
+    for position in positions:
+        at_value, at_rest, answers = _partial_dependence(quotients, (position,), w, held=held)
+        own.append(centred(at_value, w))
+        others.append(centred(at_rest, w))
+        of_features.append(answers)
+        bar.update()
+    whole = centred(prediction, w)
+    share = w / w.sum()
+    pair, joint, influences, of_pairs = [], [], [], []
+    for j, k in pairs:
+        both = (positions[j], positions[k])
+        at_values, _, answers = _partial_dependence(quotients, both, w, held=held)
+        together = centred(at_values, w)
+        pair.append(mean_square(together - own[j] - own[k], w))
+        joint.append(mean_square(together, w))
+        influences.append(
+            [
+                arrays.pdp_pair_influences(*three, share)
+                for three in zip(answers, of_features[j], of_features[k], strict=True)
+            ]
+        )
+        if keep_answers:
+            of_pairs.append(answers)
+        bar.update()
+    found = []
+    for number in range(n_outputs if held else 0):
+        answers = [of[number] for of in of_features]
+        of_all = arrays.pdp_influences(prediction[:, number], answers, share)
+        each = np.reshape([one[number] for one in influences], (-1, 2, n_rows))
+        found.append(arrays.Squares(*of_all, each[:, 0], each[:, 1]))
+    kept = None
+    if keep_answers:
+        kept = (
+            [np.stack([one.values[one.version] for one in of], axis=-1) for of in of_features],
+            [np.stack([one.values[one.version] for one in of], axis=-1) for of in of_pairs],
+        )
+    return Found(
+        mean_square(whole - np.sum(own, axis=0), w),
+        np.array([mean_square(whole - f - g, w) for f, g in zip(own, others, strict=True)]),
+        mean_square(whole, w),
+        pairs,
+        np.reshape(pair, (-1, n_outputs)),
+        np.reshape(joint, (-1, n_outputs)),
+        least,
+        found or None,
+        kept,
+    )
+
+
+def _partial_dependence(
+    quotients: DifferenceQuotients,
+    positions: tuple[int, ...],
+    w: FloatArray,
+    *,
+    held: bool,
+) -> tuple[FloatArray, FloatArray, list[arrays.Answers]]:
+    """Partial dependence of some columns, and of all the others, at the rows: (row, output) each.
+
+    The answer for values of row i in row k is averaged over k for the one, and over i for the
+    other. Values that repeat are asked for once. The answers of every output come with them where
+    they are ``held``.
+    """
+    table = quotients.table
+    frame = pd.DataFrame({p: codes(table, p) for p in positions})
+    grouped = frame.groupby(list(positions), sort=False)
+    group = grouped.ngroup().to_numpy().astype(np.int64)
+    example = np.unique(group, return_index=True)[1]
+    mass = np.bincount(group, w)
+    n, share = table.n_rows, w / w.sum()
+    together = max(1, differences.BATCH_ROWS // n)
+    own, rest, kept = [], 0.0, []
+    for begin in range(0, len(example), together):
+        part = example[begin : begin + together]
+        rows = _copies(table, positions, part)
+        try:
+            answer = quotients.ask(rows)
+        except (ModelError, UnknownOutputError):
+            raise
+        except Exception as error:
+            names = " and ".join(repr(table.names[p]) for p in positions)
+            raise ModelError(
+                f"model raised {type(error).__name__} for {names}, called with {len(rows)} rows: "
+                f"{len(part)} versions of {n} rows: {error}"
+            ) from error
+        _check_answers(answer)
+        answer = answer.astype(np.float64, copy=False).reshape(len(part), n, -1)
+        own.append(np.einsum("k,ikc->ic", share, answer))
+        rest = rest + np.einsum("i,ikc->kc", mass[begin : begin + together], answer)
+        if held:
+            kept.append(answer)
+    answers = []
+    if held:
+        whole = np.moveaxis(np.concatenate(kept), -1, 0)
+        answers = [arrays.Answers(np.ascontiguousarray(one), group) for one in whole]
+    return np.concatenate(own)[group], np.asarray(rest) / w.sum(), answers
+
+
+def codes(table: Table, position: int) -> IntArray:
+    # A missing value is a value of its own: there are none, but for missing="bin".
+    return pd.factorize(table.series(position), use_na_sentinel=False)[0]
+
+
+def _copies(table: Table, positions: tuple[int, ...], rows: IntArray) -> Any:
+    """The table once for each of ``rows``, with their values in these columns."""
+    n = table.n_rows
+    background, given = np.tile(np.arange(n), len(rows)), np.repeat(rows, n)
+    if isinstance(table.data, np.ndarray):
+        stack = table.data[background]
+        for position in positions:
+            stack[:, position] = table.data[given, position]
+        return stack
+    frame = table.data.iloc[background].reset_index(drop=True)
+    for position in positions:
+        own = table.data.iloc[:, position].array.take(given)
+        frame[table.data.columns[position]] = as_column(own)
+    return frame
+
+
+def predictions(quotients: DifferenceQuotients) -> tuple[FloatArray, FloatArray]:
+    """The model's answer at the rows, and squares of it that rounding alone may make."""
+    answer = quotients.at_rows("rows used of X")
+    quotients.check_size()
+    _check_answers(answer)
+    prediction = answer.astype(np.float64, copy=False)
+    rounding = ROUNDINGS * quotients.precision * np.abs(prediction).max(axis=0)
+    return prediction, np.asarray(rounding**2)
+
+
+def _check_answers(answer: FloatArray) -> None:
+    """Refuse what cannot be averaged."""
+    bad = ~np.isfinite(answer)
+    if bad.any():
+        raise ValueError(
+            f"The model must return finite numbers; got {int(bad.sum())} that are not, for "
+            f"{len(answer)} rows. See what it returns for combinations of values that do not occur "
+            f"in X, or take kind='ale'."
+        )

@@ -1,0 +1,308 @@
+"""Standard errors, intervals and replicates of H-statistics (math [62])."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.rows import aligned, of_rows, row_codes, storable
+from rhale_stats.arrays import h_statistics as kernel
+from rhale_stats.arrays import intervals, resample
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.h_statistics.labelled import OTHER, SOURCE, STATISTICS, se_variable
+from rhale_stats.inference.draws import Drawn, Resampling
+from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.identity import OF_ESTIMATE, check_boot_of, estimate_fingerprint, row_labels
+
+METHOD = "difference of H-statistics"
+METHODS = ("normal", "percentile", "basic")
+# Numbers that the weights of draws, and what is made of them, hold at once.
+CHUNK = 1 << 20
+NOT_WHOLE = (
+    "found must be as h_statistic returned it, for a bootstrap; its answers give other statistics "
+    "than it has. Select features after bootstrap(found)."
+)
+
+
+def statistics_of(found: xr.Dataset) -> list[str]:
+    """Statistics that are there."""
+    return [name for name in STATISTICS if name in found]
+
+
+def weight_of(found: xr.Dataset) -> FloatArray:
+    """Weights of the rows used."""
+    if "weight" in found:
+        return np.asarray(found["weight"].values, dtype=np.float64)
+    return np.ones(found.sizes["obs"])
+
+
+def is_frequency(found: xr.Dataset) -> bool:
+    return str(found.attrs["weight_kind"]) == "frequency"
+
+
+def influence_of(found: xr.Dataset, name: str) -> FloatArray:
+    """(..., row)."""
+    return np.asarray(found[f"{name}_influence"].transpose(*found[name].dims, "obs").values)
+
+
+def check_kept(found: xr.Dataset, what: str, parameter: str = "effect") -> None:
+    """Raise ``ValueError`` unless the influences of rows are there."""
+    absent = [name for name in statistics_of(found) if f"{name}_influence" not in found]
+    if absent:
+        raise ValueError(
+            f"{parameter} must hold the influences of rows for {what}; this one has no "
+            f"{absent[0]}_influence (influences: {found.attrs['influence']}). Make it again of "
+            f"fewer rows or features: h_statistic(model, X, n_rows=...)."
+        )
+
+
+def by_row(values: Any, parameter: str, *used: xr.Dataset) -> Any:
+    """What is said of all rows of the table, in their order: a Series goes by its labels."""
+    n_total = int(used[0].attrs["n_rows_total"])
+    values = of_rows(values, None, n_total, parameter, "rows of X")
+    labels = [labels for one in used if (labels := row_labels(one)) is not None]
+    if not isinstance(values, pd.Series) or len(labels) < len(used):
+        return values
+    rows = np.concatenate([one["row"].values for one in used])
+    rows, first = np.unique(rows, return_index=True)
+    of_used: NDArray[Any] = np.concatenate(labels)[first]
+    found = values.to_numpy(copy=True)
+    own = aligned(values[pd.Index(storable(values.index)).isin(of_used)], of_used, parameter)
+    found[rows] = of_rows(own, None, len(rows), parameter, "rows of X")
+    return found
+
+
+def group_codes(groups: ArrayLike, *used: xr.Dataset) -> IntArray:
+    """Numbers from 0 for the groups of the rows used, in the order of their numbers."""
+    there = np.any([used_rows(one) for one in used], axis=0)
+    code = row_codes(by_row(groups, "groups", *used), None, there, "groups", "rows of X")
+    if code.max() < 1:
+        raise ValueError("groups must be at least two among the rows used; got 1.")
+    return code
+
+
+def std_error(found: xr.Dataset, _local: xr.Dataset | None, groups: ArrayLike | None) -> xr.Dataset:
+    """`std_error` of H-statistics: those of rows come with them, those of groups are made here."""
+    names = statistics_of(found)
+    if groups is None:
+        if all(f"{name}_se" in found for name in names) and "n_groups" not in found.attrs:
+            return found
+        check_kept(found, "standard errors")
+        out = found.copy()
+        out.attrs.pop("n_groups", None)
+        source = SOURCE
+    else:
+        check_kept(found, "standard errors by groups")
+        code = group_codes(groups, found)
+        n_groups = int(code.max()) + 1
+        out = found.assign_attrs(n_groups=n_groups)
+        source = f"rows in {n_groups} groups"
+    for name in names:
+        influence = influence_of(found, name)
+        if groups is None:
+            moved = kernel.moved_by_rows(influence, weight_of(found), frequency=is_frequency(found))
+        else:
+            moved = kernel.moved_by_groups(influence, weight_of(found), code)
+        out[f"{name}_se"] = se_variable(out[name], np.sqrt(np.sum(moved**2, axis=-1)), source)
+    return out
+
+
+def degrees_of(found: xr.Dataset) -> float:
+    """Rows, effective or counted, or groups of them, less one."""
+    if "n_groups" in found.attrs:
+        return float(found.attrs["n_groups"]) - 1
+    w = weight_of(found)
+    return float(w.sum() if is_frequency(found) else w.sum() ** 2 / np.sum(w**2)) - 1
+
+
+def confint(found: xr.Dataset, boot: object, level: float, method: str | None) -> xr.Dataset:
+    """`confint` of H-statistics: ``h2_ci``, ``h2_overall_ci`` and so on, pointwise."""
+    chosen = ("normal" if boot is None else "percentile") if method is None else method
+    check_choice("method", chosen, METHODS)
+    found = std_error(found, None, None) if "h2_se" not in found else found
+    names = statistics_of(found)
+    if chosen != "normal":
+        boot = _check_boot(found, boot, chosen)
+    out: dict[str, Any] = {}
+    for name in names:
+        estimate, se = found[name].values, found[f"{name}_se"]
+        if chosen == "normal":
+            half = intervals.student(level, np.array(degrees_of(found))) * se.values
+            # Of a size the log is half of that of its square; 0 stays 0 (math [62]).
+            ends = intervals.log_scale(estimate, half)
+            how, source = "standard errors, Student's t on the log scale", se.attrs["source"]
+        else:
+            assert isinstance(boot, xr.Dataset)
+            draws = boot[name].transpose("chain", "draw", *found[name].dims).values
+            draws = draws.reshape(-1, *draws.shape[2:])
+            tail = (1 - level) / 2
+            # The quantile at p is that at place (B + 1) p, and at most an extreme.
+            ends = np.quantile(draws, [tail, 1 - tail], axis=0, method="weibull")
+            ends = np.moveaxis(ends, 0, -1)
+            if chosen == "basic":
+                ends = np.maximum(2 * estimate[..., None] - ends[..., ::-1], 0.0)
+            how, source = f"bootstrap, {chosen}", str(boot.attrs["source"])
+        out[f"{name}_ci"] = (
+            (*found[name].dims, "ci_bound"),
+            ends,
+            {
+                "long_name": f"confidence interval of {found[name].attrs['long_name']}",
+                "units": found[name].attrs["units"],
+                "target": se.attrs["target"],
+                "source": source,
+                "method": how,
+                "kind": "pointwise",
+                "ci_prob": level,
+                "ci_kind": "confidence",
+            },
+        )
+    return found.assign(out).assign_coords(ci_bound=("ci_bound", ["lower", "upper"]))
+
+
+def _check_boot(found: xr.Dataset, boot: object, method: str) -> xr.Dataset:
+    """The replicates; refused unless they are of this result."""
+    if not isinstance(boot, xr.Dataset) or "chain" not in boot.dims or "h2" not in boot:
+        raise ValueError(
+            f"boot must be what bootstrap(found) returned, for method {method!r}; got "
+            f"{type(boot).__name__}. Make found with h_statistic(..., keep_answers=True)."
+        )
+    for name in statistics_of(found):
+        if name not in boot or [str(one) for one in boot["feature"].values] != feature_names(found):
+            raise ValueError(
+                "boot must be of this result; it has other features or no pairs. Make it again: "
+                "bootstrap(found)."
+            )
+    return check_boot_of(found, boot, statistics_of(found), "bootstrap(found)")
+
+
+# --- replicates -----------------------------------------------------------------------------------
+
+
+def used_rows(found: xr.Dataset) -> NDArray[np.bool_]:
+    """Which rows of X were used."""
+    used = np.zeros(int(found.attrs["n_rows_total"]), dtype=bool)
+    used[found["row"].values] = True
+    return used
+
+
+def weight_and_kind(found: xr.Dataset) -> tuple[FloatArray, bool]:
+    """Weights of the rows used, and whether they are frequencies."""
+    return weight_of(found), is_frequency(found)
+
+
+def check_answers(found: xr.Dataset) -> None:
+    """Raise ``ValueError`` unless the answers of the model were kept."""
+    if str(found.attrs["h_kind"]) == "ale":
+        raise ValueError(
+            "bootstrap of H-statistics is for kind='pdp'; this result is of kind 'ale', which "
+            "keeps no second differences of its pairs. Use std_error and confint, with groups= "
+            "where rows depend on each other; or bootstrap(ale2(model, X, pair)) for one pair."
+        )
+    if "answers" not in found:
+        raise ValueError(
+            "found must hold the answers of the model for a bootstrap; this one has none. Make it "
+            "with h_statistic(..., keep_answers=True)."
+        )
+
+
+def bootstrap(found: xr.Dataset, effect: object, asked: Resampling) -> Drawn:
+    """`bootstrap` of H-statistics, from the answers kept with them."""
+    asked.refuse_choices_of_bins()
+    if effect is not None:
+        raise ValueError(
+            "bootstrap of H-statistics takes what h_statistic returned alone: bootstrap(found)."
+        )
+    check_answers(found)
+    weight, frequency = weight_and_kind(found)
+    groups, strata = (
+        None if given is None else by_row(given, name, found)
+        for given, name in ((asked.groups, "groups"), (asked.strata, "strata"))
+    )
+    asked = asked._replace(groups=groups, strata=strata)
+    units = asked.units(len(weight), weight if frequency else None, used_rows(found), None)
+    drawn = replicates(found, asked.scheme, units, asked.seeds)
+    of_estimate = estimate_fingerprint(found, [name for name in STATISTICS if name in found])
+    return Drawn(drawn, units, found, {OF_ESTIMATE: of_estimate})
+
+
+def replicates(
+    found: xr.Dataset,
+    scheme: str,
+    units: resample.Units,
+    seeds: Sequence[np.random.Generator],
+) -> xr.Dataset:
+    """Replicates along ``draw`` of all H-statistics: math [60] with the rows weighted anew."""
+    n, names = found.sizes["obs"], feature_names(found)
+    version = np.arange(n)
+    values = found["answers"].transpose("feature", "obs", "obs_background").values
+    features = [kernel.Answers(one, version) for one in values]
+    pairs: list[tuple[int, int]] = []
+    of_pairs: list[kernel.Answers] = []
+    if "answers_pair" in found and "h2_pairwise" in found:
+        pair = found["answers_pair"].transpose("pair", "obs", "obs_background").values
+        both = zip(found["pair_feature"].values, found["pair_other"].values, strict=True)
+        if len(names) < int(found.attrs["n_features"]):
+            raise ValueError(NOT_WHOLE)
+        pairs = [(names.index(str(j)), names.index(str(k))) for j, k in both]
+        of_pairs = [kernel.Answers(one, version) for one in pair]
+    w, least = weight_of(found), float(found["h_error"]) ** 2
+    prediction = np.diagonal(values[0])
+
+    def of(drawn: FloatArray) -> dict[str, FloatArray]:
+        share = w[:, None] * drawn
+        squares = kernel.pdp_squares(
+            prediction, features, pairs, of_pairs, share / share.sum(axis=0)
+        )
+        return _statistics(squares, pairs, len(names), least)
+
+    once = of(np.ones((n, 1)))
+    if not all(
+        np.allclose(once[name][0], found[name], rtol=1e-6, atol=1e-12, equal_nan=True)
+        for name in statistics_of(found)
+    ):
+        raise ValueError(NOT_WHOLE)
+    size = int(np.clip(CHUNK // (n * (len(names) + 2)), 1, 64))
+    parts = [
+        of(resample.weights_of(scheme, units, seeds[begin : begin + size], n))
+        for begin in range(0, len(seeds), size)
+    ]
+    data = {
+        name: (
+            ("draw", *found[name].dims),
+            np.concatenate([part[name] for part in parts]),
+            dict(found[name].attrs),
+        )
+        for name in statistics_of(found)
+    }
+    coords = {name: found[name] for name in ("feature", OTHER) if name in found.dims}
+    return xr.Dataset(data, coords)
+
+
+def _statistics(
+    squares: kernel.Squares, pairs: list[tuple[int, int]], n: int, least: float
+) -> dict[str, FloatArray]:
+    """(draw, ...) by name."""
+
+    def both(upper: FloatArray, lower: FloatArray) -> tuple[FloatArray, FloatArray]:
+        upper = np.where(upper > least, upper, 0.0)
+        return np.divide(upper, lower, out=np.zeros(upper.shape), where=upper > 0), np.sqrt(upper)
+
+    out = dict(zip(("h2", "h"), both(squares.total, squares.variance), strict=True))
+    variance = np.broadcast_to(squares.variance, squares.overall.shape)
+    out |= {
+        f"{stem}_overall": values.T
+        for stem, values in zip(("h2", "h"), both(squares.overall, variance), strict=True)
+    }
+    if pairs:
+        j, k = np.array(pairs).T
+        for stem, values in zip(("h2", "h"), both(squares.pair, squares.joint), strict=True):
+            table = np.full((values.shape[1], n, n), np.nan)
+            table[:, j, k] = table[:, k, j] = values.T
+            out[f"{stem}_pairwise"] = table
+    return out

@@ -1,0 +1,182 @@
+"""H-statistics as a labelled Dataset, with their standard errors."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arrays import h_statistics as arrays
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.schema.variables import OUTPUT_UNITS
+
+METHOD = "H-statistics"
+KINDS = ("pdp", "ale")
+OTHER = "feature_other"
+# A numerator below so much of what rounding does to the output is 0.
+ROUNDINGS = 8.0
+STATISTICS = ("h2", "h2_overall", "h2_pairwise", "h", "h_overall", "h_pairwise")
+SOURCE = "rows"
+
+
+class Found(NamedTuple):
+    """Numerators and denominators, squares of the output; last axis outputs.
+
+    ``total`` () and ``overall`` (feature,) share ``variance`` (). ``influences`` has those of every
+    output, each with a last axis of rows; ``answers`` those of features and of pairs, (row, row of
+    the others, output) each.
+    """
+
+    total: FloatArray
+    overall: FloatArray
+    variance: FloatArray
+    pairs: list[tuple[int, int]]
+    pair: FloatArray
+    joint: FloatArray
+    least: FloatArray
+    influences: list[arrays.Squares] | None
+    answers: tuple[list[FloatArray], list[FloatArray]] | None = None
+
+
+def dataset(
+    found: Found,
+    names: list[str],
+    number: int,
+    pairwise: bool,
+    w: FloatArray,
+    *,
+    frequency: bool,
+    kept: bool,
+) -> xr.Dataset:
+    """Statistics of one output."""
+    n, least = len(names), found.least[number]
+
+    def of(upper: FloatArray, lower: FloatArray) -> tuple[FloatArray, FloatArray]:
+        upper = np.where(upper > least, upper, 0.0)
+        share = np.divide(upper, lower, out=np.zeros(upper.shape), where=(upper > 0) & (lower > 0))
+        return share, np.sqrt(upper)
+
+    variance = found.variance[number]
+    statistics: dict[str, tuple[tuple[str, ...], tuple[FloatArray, FloatArray], str]] = {
+        "": ((), of(found.total[number], variance), "all interactions"),
+        "_overall": (
+            ("feature",),
+            of(found.overall[:, number], np.broadcast_to(variance, n)),
+            "interactions of the feature",
+        ),
+    }
+    if pairwise:
+        tables = np.full((2, n, n), np.nan)
+        for j, k in found.pairs:
+            at = found.pairs.index((j, k))
+            tables[:, j, k] = of(found.pair[at, number], found.joint[at, number])
+            tables[:, k, j] = tables[:, j, k]
+        both = (tables[0], tables[1])
+        statistics["_pairwise"] = (("feature", OTHER), both, "interaction of the pair")
+    data: dict[str, Any] = {}
+    for suffix, (dims, (share, size), what) in statistics.items():
+        data[f"h2{suffix}"] = (
+            dims, share, {"long_name": f"H², share of the variance by {what}", "units": "1"},
+        )  # fmt: skip
+        data[f"h{suffix}"] = (
+            dims, size, {"long_name": f"size of {what}", "units": OUTPUT_UNITS},
+        )  # fmt: skip
+    coords: dict[str, Any] = {"feature": ("feature", np.array(names), {"long_name": "feature"})}
+    if pairwise:
+        coords[OTHER] = (OTHER, np.array(names), {"long_name": "other feature"})
+    data["h_error"] = (
+        (), float(np.sqrt(least)),
+        {"long_name": "size that rounding alone may make", "units": OUTPUT_UNITS},
+    )  # fmt: skip
+    out = xr.Dataset(data, coords)
+    if found.influences is not None:
+        out = _with_influences(out, found, number, w, frequency=frequency, kept=kept)
+    if found.answers is None:
+        return out
+    units = {"units": OUTPUT_UNITS}
+    text = "output with the feature of the row and all else of the other row"
+    of_rows = ("obs", "obs_background")
+    features, pairs = (np.array([one[..., number] for one in each]) for each in found.answers)
+    out["answers"] = (("feature", *of_rows), features, {"long_name": text, **units})
+    if not pairwise:
+        return out
+    out["answers_pair"] = (
+        ("pair", *of_rows), pairs, {"long_name": text.replace("feature", "pair"), **units},
+    )  # fmt: skip
+    first, second = np.array(names)[np.array(found.pairs).T]
+    return out.assign_coords(pair_feature=("pair", first), pair_other=("pair", second))
+
+
+def _with_influences(
+    out: xr.Dataset,
+    found: Found,
+    number: int,
+    w: FloatArray,
+    *,
+    frequency: bool,
+    kept: bool,
+) -> xr.Dataset:
+    """math [62]: standard errors of one output, and the influences of its rows where kept."""
+    assert found.influences is not None
+    of, least = found.influences[number], found.least[number]
+
+    def both(upper: FloatArray, lower: FloatArray, *given: FloatArray) -> tuple[FloatArray, ...]:
+        # What is rounding does not move.
+        return arrays.ratio_and_root(np.where(upper > least, upper, 0.0), lower, *given)
+
+    variance = found.variance[number]
+    n = len(out["feature"])
+    found_of = {
+        "": both(found.total[number], variance, of.total, of.variance),
+        "_overall": both(
+            found.overall[:, number], np.broadcast_to(variance, n), of.overall, of.variance
+        ),
+    }
+    if "h2_pairwise" in out:
+        square = np.full((2, n, n, len(w)), np.nan)
+        j, k = np.array(found.pairs).T
+        pair = both(found.pair[:, number], found.joint[:, number], of.pair, of.joint)
+        square[:, j, k] = square[:, k, j] = pair
+        found_of["_pairwise"] = (square[0], square[1])
+    for suffix, influences in found_of.items():
+        for stem, influence in zip(("h2", "h"), influences, strict=True):
+            name = f"{stem}{suffix}"
+            moved = arrays.moved_by_rows(influence, w, frequency=frequency)
+            out[f"{name}_se"] = se_variable(out[name], np.sqrt(np.sum(moved**2, axis=-1)), SOURCE)
+            if kept:
+                out[f"{name}_influence"] = (
+                    (*out[name].dims, "obs"),
+                    influence,
+                    {
+                        "long_name": f"influence of the row on {out[name].attrs['long_name']}",
+                        "units": out[name].attrs["units"],
+                    },
+                )
+    return out
+
+
+def se_variable(
+    of: xr.DataArray, values: FloatArray, source: str
+) -> tuple[tuple[Any, ...], FloatArray, dict[str, str]]:
+    """Standard errors as a variable."""
+    return (
+        of.dims,
+        values,
+        {
+            "long_name": f"standard error of {of.attrs['long_name']}",
+            "units": str(of.attrs["units"]),
+            "source": source,
+            "kind": "infinitesimal jackknife, math [62]",
+            "target": "the same over the population of rows",
+        },
+    )
+
+
+def centred(values: FloatArray, w: FloatArray) -> FloatArray:
+    """Without the weighted mean over the rows, the first axis."""
+    return values - np.average(values, axis=0, weights=w)
+
+
+def mean_square(values: FloatArray, w: FloatArray) -> FloatArray:
+    return np.asarray(np.average(values**2, axis=0, weights=w))

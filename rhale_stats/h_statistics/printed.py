@@ -1,0 +1,116 @@
+"""H-statistics as printed tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from statsmodels.iolib.summary import Summary
+from statsmodels.iolib.table import SimpleTable
+from statsmodels.iolib.tableformatting import fmt_params
+
+from rhale_stats.h_statistics import tables
+from rhale_stats.inference.notes import because, bins_note, how_made, reasons_of
+from rhale_stats.printing import text as meaning
+from rhale_stats.printing.text import ABOVE_ONE, number_text, pvalue_text, share_text, with_facts
+from rhale_stats.schema.dimensions import of_part
+from rhale_stats.schema.features import feature_position, with_units
+from rhale_stats.schema.notes import with_notes
+
+# So many pairs of H-statistics are printed.
+MOST_PAIRS = 15
+
+
+def summary(found: xr.Dataset, feature: str | int | None, level: float) -> Summary:
+    """H-statistics: a line a feature, and a line a pair, the largest first."""
+    found = tables.with_intervals(of_part(found), level)
+    attrs, pairwise_there = found.attrs, "h2_pairwise" in found
+    if feature is not None:
+        found = found.isel(feature=[feature_position(found, feature)])
+    table = tables.tidy(found, level)
+    shares = bool(attrs["normalize"])
+    # Two that interact with each other only differ by rounding.
+    stem = "h2" if shares else "h"
+    size = table[stem].fillna(np.inf) if shares else table[stem]
+    largest = size[np.isfinite(size)].max()
+    place = np.round(-size / (largest if largest > 0 else 1.0), 9)
+    table = table.assign(place=place, pair=table["kind"] == tables.PAIR)
+    table = table.sort_values(["pair", "place"], kind="stable")
+    n_pairs = int(table["pair"].sum())
+    table = table[~table["pair"] | (table.groupby("pair").cumcount() < MOST_PAIRS)]
+    kind = {"pdp": "partial dependence", "ale": "ALE"}[attrs["h_kind"]]
+    rows = str(attrs["n_rows"])
+    if attrs["n_rows"] < attrs["n_rows_total"]:
+        rows = f"{rows} of {attrs['n_rows_total']}"
+    all_h2 = tables.share(found["h2"].item())
+    cells = [
+        ["Rows:", rows, "Computed from:", kind],
+        ["Weights:", attrs["weight_kind"], "Sorted by:", "share" if shares else "size"],
+        ["Model calls:", str(attrs["n_model_calls"]), "All, H²:", share_text(all_h2)],
+        ["Model rows:", str(attrs["n_model_rows"]), "All, size:", f"{found['h'].item():.4g}"],
+    ]
+    heads, columns = ["H²", "size"], ["h2", "h"]
+    errors = "h2_std_error" in table
+    if errors:
+        tail = (1 - level) / 2
+        bounds = [f"[{tail:.3g}", f"{1 - tail:.3g}]"]
+        heads = ["H²", "std err", *bounds, "size", "std err", *bounds]
+        ends = ("std_error", "conf_low", "conf_high")
+        columns = [name for stem in ("h2", "h") for name in (stem, *(f"{stem}_{e}" for e in ends))]
+    above = reasons_of(table)
+    lines = [
+        [ABOVE_ONE if name == "h2" and reason else number_text(line[name]) for name in columns]
+        for reason, (_, line) in zip(above, table.iterrows(), strict=True)
+    ]
+    output = with_units(attrs["output_name"], attrs["output_units"])
+    notes = [*because(table["term"].tolist(), above)]
+    if errors:
+        cells.append(
+            ["Uncertainty:", meaning.uncertainty(str(found["h2_se"].attrs["source"])), "", ""]
+        )
+        notes.append(
+            f"Intervals: pointwise, {how_made(found, 'h2', level)}. They say how large an interaction "
+            "is, not whether there is one."
+        )
+    notes.append(
+        "H²: share of the variance of the output; of a pair, share of the variance of its joint "
+        "effect. Shares of different pairs cannot be compared."
+    )
+    notes.append(
+        "size: root mean square of the interaction, in units of the output. Sizes can be compared."
+    )
+    if n_pairs > MOST_PAIRS:
+        notes.append(f"The {MOST_PAIRS} largest of {n_pairs} pairs; tidy has all of them.")
+    if attrs["n_rows_missing"]:
+        notes.append(f"{attrs['n_rows_missing']} rows without a value were left out.")
+    if attrs["row_seed"] >= 0:
+        notes.append(f"Rows were drawn at random; seed {attrs['row_seed']}.")
+    if not pairwise_there:
+        notes.append("Pairs were not computed; see pairwise.")
+    if attrs["h_kind"] == "ale":
+        notes.append(bins_note(attrs))
+    title = f"H-statistics: interactions in {output}"
+    return with_notes(with_facts(cells, title, lines, heads, table["term"].tolist()), notes)
+
+
+def difference_summary(compared: xr.Dataset, _feature: object, level: float) -> Summary:
+    """Two H-statistics side by side: a line a difference."""
+    attrs, table = compared.attrs, tables.tidy_difference(compared, level)
+    heads = ["a less b", "std err", "P", "P, adj.", "conf low", "conf high"]
+    names = ("estimate", "std_error", "p_value", "p_value_adjusted", "conf_low", "conf_high")
+    lines = [
+        [
+            pvalue_text(line[name]) if name.startswith("p_") else number_text(line[name])
+            for name in names
+        ]
+        for _, line in table.iterrows()
+    ]
+    text = {"h2": "H²", "h": "size"}
+    stubs = [f"{text[line['statistic']]}, {line['term']}" for _, line in table.iterrows()]
+    title = f"H-statistics: difference on {with_units(attrs['output_name'], attrs['output_units'])}"
+    level = compared["h2_difference_ci"].attrs["ci_prob"]
+    notes = [
+        f"Uncertainty: {meaning.uncertainty(str(attrs['source']))}. Intervals: {level:.3g}, "
+        f"pointwise, Student's t.",
+        f"P, adj.: adjusted ({attrs['adjust']}) over features, or over pairs, of one statistic.",
+    ]
+    return with_notes([SimpleTable(lines, heads, stubs, title, txt_fmt=fmt_params)], notes)

@@ -1,0 +1,97 @@
+"""What is shown of H-statistics."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from rhale_stats.h_statistics import tables as h_statistic_tables
+from rhale_stats.printing import text
+from rhale_stats.printing.pages import (
+    NOT_ESTIMATED,
+    Line,
+    Page,
+    Table,
+    largest_first,
+    output,
+    table_of,
+)
+from rhale_stats.printing.text import ABOVE_ONE, number_text, pvalue_text
+from rhale_stats.schema.features import feature_names
+
+
+def h_statistics_page(found: xr.Dataset, most: int) -> Page:
+    attrs, known = found.attrs, "h2_overall_se" in found
+    tables = [_h_table(found, "overall", (), feature_names(found), most)]
+    if "h2_pairwise" in found:
+        at, names = h_statistic_tables.pairs_of(found)
+        tables.append(_h_table(found, "pairwise", tuple(at), names, most))
+    meant = (
+        "H²: share of the variance of the output, or of the joint effect of a pair. size: in units "
+        "of the output."
+    )
+    tables[-1] = replace(tables[-1], notes=(*tables[-1].notes, meant))
+    source = str(found["h2_overall_se"].attrs.get("source", "rows")) if known else ""
+    h2 = number_text(float(h_statistic_tables.share(found["h2"].item()))) or ABOVE_ONE
+    return Page(
+        f"H-statistics: interactions in {output(found)}",
+        (
+            f"{attrs['n_rows']} of {attrs['n_rows_total']} rows; all interactions: H² {h2}, "
+            f"size {number_text(float(found['h']))}",
+            f"Uncertainty: {text.uncertainty(source) if known else NOT_ESTIMATED}",
+        ),
+        tuple(tables),
+        "summary(result), plot_h_statistics(result), tidy(result)",
+    )
+
+
+def _h_table(
+    found: xr.Dataset,
+    suffix: str,
+    at: tuple[NDArray[np.int64], ...],
+    names: Line,
+    most: int,
+) -> Table:
+    """Features, or pairs at these places, the largest first."""
+    columns = {"H²": f"h2_{suffix}", "size": f"h_{suffix}"}
+    order = largest_first(found[columns["size"]].values[at].ravel())[:most]
+    heads, cells = [""], [[names[one] for one in order]]
+    for head, name in columns.items():
+        values = found[name].values[at].ravel()[order]
+        shares = h_statistic_tables.share(values) if head == "H²" else values
+        above = np.isnan(shares) & ~np.isnan(values)
+        heads.append(head)
+        cells.append(
+            [ABOVE_ONE if no else number_text(one) for one, no in zip(shares, above, strict=True)]
+        )
+        if f"{name}_se" in found:
+            errors = np.where(above, np.nan, found[f"{name}_se"].values[at].ravel()[order])
+            heads.append("std err")
+            cells.append([number_text(one) for one in errors])
+    lines = [list(line) for line in zip(*cells, strict=True)]
+    what = "pairs" if at else "features"
+    return table_of(heads, lines, len(names), what, "", what.capitalize())
+
+
+def difference_page(compared: xr.Dataset, most: int) -> Page:
+    table = h_statistic_tables.tidy_difference(compared, 0.95)
+    order = np.argsort(table["p_value"].fillna(np.inf).to_numpy(), kind="stable")[:most]
+    names = {"h2": "H²", "h": "size"}
+    lines = [
+        [
+            f"{names[line['statistic']]}, {line['term']}",
+            *(number_text(line[name]) for name in ("estimate", "std_error")),
+            *(pvalue_text(line[name]) for name in ("p_value", "p_value_adjusted")),
+        ]
+        for _, line in table.iloc[order].iterrows()
+    ]
+    heads = ["", "a less b", "std err", "P", f"P, {compared.attrs['adjust']}"]
+    return Page(
+        f"H-statistics: difference on {output(compared)}",
+        (f"Uncertainty: {text.uncertainty(str(compared.attrs['source']))}",),
+        (table_of(heads, lines, len(table), "differences", "The smallest P first."),),
+        "summary(result), tidy(result)",
+    )

@@ -1,0 +1,1 @@
+"""What all wings share: draws, tests, adjustments, and which numbers are meaningful."""

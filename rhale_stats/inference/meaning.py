@@ -1,0 +1,67 @@
+"""Which numbers are meaningful in a table, and the reason printed in place of others."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from rhale_stats.schema.features import resolution, slopes
+from rhale_stats.schema.levels import NOMINAL
+
+# Reasons.
+ORDER = "the levels have no order of their own, so this number would depend on an arbitrary order"
+ONE_BIN = "a single bin: no degree of freedom is left"
+NO_ROWS = "too few rows: no degree of freedom is left"
+ZERO = "0 up to the numerical error of the local effects"
+ALIKE = "the local effects differ by their numerical error only, so there is no sampling error"
+
+
+def is_unordered(dataset: xr.Dataset) -> NDArray[np.bool_]:
+    """Whether averages along a feature depend on an order of levels that is not their own."""
+    if "feature_kind" not in dataset.coords:
+        return np.zeros(dataset["feature"].shape, dtype=bool)
+    return np.asarray(dataset["feature_kind"].values.astype(str) == NOMINAL)
+
+
+def least_effect(row: xr.Dataset) -> float:
+    """Effects of one feature below this are 0, and local effects that differ by less are equal."""
+    values = row["effect"].values
+    error = float(np.nan_to_num(row["local_effect_error"])) if "local_effect_error" in row else 0.0
+    return resolution(values, error) if np.isfinite(values).any() else error
+
+
+def is_alike(row: xr.Dataset) -> NDArray[np.bool_]:
+    """Bins of one feature in which local effects differ by numerical error only."""
+    return np.asarray(row["heterogeneity"].values <= least_effect(row))
+
+
+def is_zero(row: xr.Dataset) -> NDArray[np.bool_]:
+    """Bins of one feature whose local effects are all 0 up to numerical error."""
+    half = np.diff(row["edge_value"].values) / 2
+    largest = np.abs(row["effect"].values) + np.abs(slopes(row)) * half
+    return np.asarray(is_alike(row) & (largest <= least_effect(row)))
+
+
+def of_bins(row: xr.Dataset) -> list[str]:
+    """Why the effect of a bin, or its standard error, is 0 in a table; empty where it is not."""
+    zero, alike = is_zero(row), is_alike(row)
+    return [ZERO if one else ALIKE if other else "" for one, other in zip(zero, alike, strict=True)]
+
+
+def of_effects(row: xr.Dataset) -> str:
+    """Why the effects of one feature have no sampling error; empty where they have one."""
+    known = row["effect"].notnull().values
+    if not known.any() or not is_alike(row)[known].all():
+        return ""
+    return ZERO if is_zero(row)[known].all() else ALIKE
+
+
+def of_average(row: xr.Dataset) -> str:
+    """Why the average effect of one feature is not in a table, or 0; empty where it stands."""
+    if is_unordered(row):
+        return ORDER
+    reason, values = of_effects(row), row["effect"].dropna("bin").values
+    # Where effects of bins differ, so does the average of other rows.
+    same = reason and np.ptp(values) <= 2 * least_effect(row) and not slopes(row).any()
+    return reason if same else ""

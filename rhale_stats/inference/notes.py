@@ -1,0 +1,54 @@
+"""Notes below printed tables that several kinds of results share."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import pandas as pd
+import xarray as xr
+
+from rhale_stats.schema.stacking import kept_interval
+
+# Rules that choose edges by the local effects, and what that does to standard errors.
+SEARCHED = ("AdaptiveBins", "OptimalBins", "GreedyBins", "BestEqualWidthBins")
+CHOSEN_BINS = (
+    "Bin edges were chosen on the same rows, so intervals of bin effects are too narrow. "
+    "honest=True removes this."
+)
+
+
+def bins_note(attrs: dict[Hashable, Any]) -> str:
+    return f"Bins: {attrs['bin_rule']}({attrs['bin_parameters']})."
+
+
+def reasons_of(table: pd.DataFrame) -> list[str]:
+    """Why a line has a value that is 0 or missing; empty where it has none."""
+    return table["reason"].tolist() if "reason" in table else [""] * len(table)
+
+
+def because(names: list[str], reasons: list[str]) -> list[str]:
+    """Reasons, each with the lines that it is given for."""
+    of: dict[str, list[str]] = {}
+    for name, reason in zip(names, reasons, strict=True):
+        if reason:
+            of.setdefault(reason, []).append(name)
+    return [f"{', '.join(lines)}: {reason}." for reason, lines in of.items()]
+
+
+def how_made(of: xr.Dataset, name: str, level: float) -> str:
+    """How the intervals in a table were made."""
+    if kept_interval(of, name, level) is None:
+        return "Student's t"
+    return str(of[f"{name}_ci"].attrs["method"]).removeprefix("standard errors, ")
+
+
+def interval_notes(effect: xr.Dataset) -> list[str]:
+    """Intervals and bands in the data: at which level, of what, by which method."""
+    alike: dict[str, list[str]] = {}
+    for name in effect.data_vars:
+        if str(name).endswith(("_ci", "_band")):
+            facts = effect[name].attrs
+            how = f"{facts['ci_prob']:.3g}, {facts['kind']}, {facts['method']}; {facts['source']}"
+            alike.setdefault(how, []).append(str(name))
+    return [f"In the result: {', '.join(names)} ({how})." for how, names in alike.items()]

@@ -1,0 +1,191 @@
+"""Results of tests, and differences of two curves, labelled alike for all kinds of results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arrays import intervals
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.inference.adjustment import adjusted
+from rhale_stats.schema.variables import OUTPUT_UNITS, software
+
+EXACT = "the local effects of both vary by numerical error only, so there is no sampling error"
+CONSTANT = "the feature is constant"
+NO_ERROR = "the difference has no standard error at some points"
+
+
+def labelled_test(
+    effect: xr.Dataset, values: dict[str, Any], adjust: str, **facts: str | float
+) -> xr.Dataset:
+    """Results of a test, over features; ``reason`` says why there is no p-value."""
+    names = {
+        "statistic": "test statistic",
+        "df": "degrees of freedom",
+        "p_value": "p-value",
+        "p_value_adjusted": "p-value, adjusted over features",
+        "reason": "why there is no p-value",
+    }
+    nothing = np.full(len(values["p_value"]), "")
+    values = {"reason": nothing} | values
+    values = values | {"p_value_adjusted": adjusted(values["p_value"], adjust)}
+    return xr.Dataset(
+        {
+            name: ("feature", values[name], {"long_name": names.get(name, name), "units": "1"})
+            for name in (*(name for name in values if name != "reason"), "reason")
+        },
+        {"feature": effect["feature"], "feature_kind": effect["feature_kind"]},
+        {
+            "method": "test",
+            "adjust": adjust,
+            **facts,
+            "output_name": effect.attrs.get("output_name", "output"),
+            "output_units": effect.attrs.get("output_units", ""),
+            "bin_rule": effect.attrs.get("bin_rule", "unknown"),
+            "bin_parameters": effect.attrs.get("bin_parameters", ""),
+            "n_rows": effect.attrs.get("n_rows", 0),
+            "software": software(),
+        },
+    )
+
+
+class Difference(NamedTuple):
+    """Two curves of one feature compared, by the names of the results."""
+
+    grid_value: FloatArray
+    difference: FloatArray
+    difference_se: FloatArray
+    difference_ci: FloatArray
+    difference_band: FloatArray
+    statistic: float
+    p_value: float
+    reason: str
+
+
+def no_difference(reason: str) -> Difference:
+    """Of a feature that has no difference, for this reason."""
+    none, bounds = np.full(0, np.nan), np.full((0, 2), np.nan)
+    return Difference(none, none, none, bounds, bounds, np.nan, np.nan, reason)
+
+
+def labelled_differences(
+    found: Sequence[Difference],
+    a: xr.Dataset,
+    b: xr.Dataset,
+    names: list[str],
+    source: str,
+    level: float,
+    adjust: str,
+) -> xr.Dataset:
+    """Differences of all features, with the tests."""
+    n_grid = max(len(one.grid_value) for one in found)
+
+    def padded(name: str) -> FloatArray:
+        parts = [getattr(one, name) for one in found]
+        out = np.full((len(found), n_grid, *parts[0].shape[1:]), np.nan)
+        for number, part in enumerate(parts):
+            out[number, : len(part)] = part
+        return out
+
+    tested = labelled_test(
+        a.sel(feature=names),
+        {
+            "statistic": np.array([one.statistic for one in found]),
+            "p_value": np.array([one.p_value for one in found]),
+            "reason": np.array([one.reason for one in found]),
+        },
+        adjust,
+        null="no difference between the curves",
+        source=source,
+        test="compare, largest standardised difference",
+        centering=str(a.attrs["centering"]),
+    )
+    facts: dict[str, str | float] = {"units": OUTPUT_UNITS, "target": "difference of the curves"}
+    interval = {**facts, "source": source, "ci_prob": level, "ci_kind": "confidence"}
+    of_two = {
+        f"region_of_{side}": str(one["region_rule"].values)
+        for side, one in (("a", a), ("b", b))
+        if "region_rule" in one.coords
+    }
+    if len(set(of_two.values())) > 1:
+        # Of neither region: what says so would be wrong.
+        tested = tested.drop_vars(
+            [name for name in tested.coords if str(name).startswith("region")]
+        )
+    return (
+        tested.assign_attrs(of_two)
+        .assign(
+            difference=(
+                ("feature", "grid"),
+                padded("difference"),
+                {"long_name": "a less b", **facts},
+            ),
+            difference_se=(
+                ("feature", "grid"),
+                padded("difference_se"),
+                {"long_name": "standard error of a less b", **facts},
+            ),
+            difference_ci=(
+                ("feature", "grid", "ci_bound"),
+                padded("difference_ci"),
+                {"long_name": "confidence interval of a less b", "kind": "pointwise", **interval},
+            ),
+            difference_band=(
+                ("feature", "grid", "ci_bound"),
+                padded("difference_band"),
+                {"long_name": "band of a less b", "kind": "simultaneous over the axis", **interval},
+            ),
+        )
+        .assign_coords(
+            grid_value=(
+                ("feature", "grid"),
+                padded("grid_value"),
+                {"long_name": "point of the grid"},
+            ),
+            ci_bound=("ci_bound", ["lower", "upper"]),
+            feature_units=("feature", a.sel(feature=names)["feature_units"].values),
+        )
+    )
+
+
+def difference_of(
+    z: FloatArray,
+    values: tuple[FloatArray, FloatArray],
+    covariance: FloatArray,
+    degrees: FloatArray,
+    level: float,
+    n_draws: int,
+    rng: np.random.Generator,
+    least: float = 0.0,
+) -> Difference:
+    """The difference of two curves at points, with the covariance of its error.
+
+    ``degrees`` are of freedom, at every point; band and test take the smallest of them. Up to
+    ``least`` there is nothing but numerical error.
+    """
+    difference = values[0] - values[1]
+    se = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    fewest = float(np.min(degrees[degrees > 0], initial=np.inf))
+    quantile = intervals.largest_deviation(covariance, level, fewest, n_draws, rng)
+    # Where nothing is estimated, as at the start, no difference is no deviation.
+    least = max(least, 1e-12 * float(np.abs(np.array(values)).max(initial=0.0)))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scaled = np.where(np.abs(difference) <= least, 0.0, np.abs(difference) / se)
+    statistic, reason = float(scaled.max()), ""
+    if np.isnan(statistic):
+        reason = NO_ERROR
+    elif statistic > 0 and (se <= least).all():
+        statistic, reason = float("nan"), EXACT
+    return Difference(
+        z,
+        difference,
+        se,
+        intervals.around(difference, intervals.student(level, degrees) * se),
+        intervals.around(difference, quantile * se),
+        statistic,
+        intervals.largest_deviation_pvalue(covariance, statistic, fewest, n_draws, rng),
+        reason,
+    )

@@ -1,0 +1,92 @@
+"""What is shown of tests and of replicates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.printing import text
+from rhale_stats.printing.pages import (
+    Line,
+    Page,
+    Table,
+    largest_first,
+    output,
+    table_of,
+    variables_table,
+)
+from rhale_stats.printing.text import number_text, pvalue_text
+from rhale_stats.schema.dimensions import PARTS
+from rhale_stats.schema.features import feature_names
+
+QUANTILES = (0.025, 0.5, 0.975)
+# Sizes of which replicates have quantiles, the first of them that are there.
+REPLICATED = ("importance", "average_effect", "h2_overall", "h_overall", "n_bins", "h2", "h")
+
+
+def test_page(test: xr.Dataset, most: int) -> Page:
+    attrs, names = test.attrs, feature_names(test)
+    heads = {"statistic": "statistic", "df": "df", "p_value": "P"}
+    heads["p_value_adjusted"] = f"P, adjusted ({attrs['adjust']})"
+    columns = {name: test[name].values for name in heads if name in test}
+    order = np.argsort(np.nan_to_num(columns["p_value"], nan=np.inf), kind="stable")[:most]
+    lines = [
+        [
+            names[at],
+            *(
+                (pvalue_text if name.startswith("p_") else number_text)(float(values[at]))
+                for name, values in columns.items()
+            ),
+        ]
+        for at in order
+    ]
+    reasons = test["reason"].values.astype(str) if "reason" in test else np.array([], dtype=str)
+    said = tuple(f"{names[at]}: {reasons[at]}." for at in order if len(reasons) and reasons[at])
+    table = table_of(["", *(heads[name] for name in columns)], lines, len(names), "features", "")
+    return Page(
+        f"Test on {output(test)}: {attrs['test']}",
+        (
+            f"{attrs['n_rows']} rows; null hypothesis: {attrs['null']}",
+            f"Uncertainty: {text.uncertainty(str(attrs['source']))}",
+        ),
+        (replace(table, notes=(*table.notes, *said[:3])),),
+        "summary(result), tidy(result)",
+    )
+
+
+def replicates_page(boot: xr.Dataset, most: int) -> Page:
+    attrs = boot.attrs
+    order = [dim for dim in ("chain", "draw") if dim in boot.dims]
+    name = next((one for one in REPLICATED if one in boot.data_vars), None)
+    tables: tuple[Table, ...] = (variables_table(boot, most),)
+    if name is not None and set(boot[name].dims) <= {*order, "feature", *PARTS}:
+        values = boot[name].stack(all_draws=order).transpose(..., "all_draws")
+        draws = values.values.reshape(-1, values.sizes["all_draws"])
+        with np.errstate(all="ignore"):
+            some = np.isfinite(draws).any(axis=1)
+            ends = np.full((len(draws), 3), np.nan)
+            ends[some] = np.nanquantile(draws[some], QUANTILES, axis=1).T
+        labels = _labels(values.isel(all_draws=0, drop=True))
+        first = largest_first(np.abs(ends[:, 1]))[:most]
+        lines = [[labels[at], *map(number_text, ends[at])] for at in first]
+        heads = ["", *(f"{100 * share:g} %" for share in QUANTILES)]
+        caption = f"{name} in the replicates"
+        tables = (table_of(heads, lines, len(labels), "lines", "", caption),)
+    sizes = " × ".join(f"{boot.sizes[dim]} {dim}s" for dim in order)
+    return Page(
+        f"Replicates ({attrs.get('method', 'bootstrap')}) on {output(boot)}",
+        (sizes, f"Uncertainty: {text.uncertainty(str(attrs.get('source', 'rows')))}"),
+        tables,
+        "confint(effect, boot), effect_sizes(effect, boot)",
+    )
+
+
+def _labels(values: xr.DataArray) -> Line:
+    """A name for every number of an array over features, outputs and regions."""
+    each = [
+        values[dim].values if dim in values.coords else range(n) for dim, n in values.sizes.items()
+    ]
+    return [", ".join(map(str, one)) or str(values.name) for one in product(*each)]

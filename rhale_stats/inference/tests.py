@@ -1,0 +1,83 @@
+"""Results of tests as tables."""
+
+from __future__ import annotations
+
+import pandas as pd
+import xarray as xr
+from statsmodels.iolib.summary import Summary
+
+from rhale_stats.inference.notes import because, bins_note, reasons_of
+from rhale_stats.printing import text
+from rhale_stats.printing.text import cell, with_facts
+from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.notes import with_notes
+
+
+def glance(test: xr.Dataset, _level: float) -> pd.DataFrame:
+    """`glance` of a test: a line a feature."""
+    names = [
+        name
+        for name in ("statistic", "df", "p_value", "p_value_adjusted", "reason")
+        if name in test and not (name == "reason" and (test[name] == "").all())
+    ]
+    return pd.DataFrame(
+        {"term": feature_names(test), **{name: test[name].values for name in names}}
+    )
+
+
+def tidy(test: xr.Dataset, level: float) -> pd.DataFrame:
+    """`tidy` of a test: a line a feature, or a line a point of a difference."""
+    if "difference" not in test:
+        return glance(test, level)
+    frames = []
+    for number, name in enumerate(feature_names(test)):
+        row = test.isel(feature=number)
+        there = row["grid_value"].notnull().values
+        bounds = {
+            f"{prefix}_{end}": row[f"difference_{kind}"].values[there, at]
+            for prefix, kind in (("conf", "ci"), ("band", "band"))
+            for at, end in enumerate(("low", "high"))
+        }
+        frames.append(
+            pd.DataFrame(
+                {
+                    "term": name,
+                    "x": row["grid_value"].values[there],
+                    "estimate": row["difference"].values[there],
+                    "std_error": row["difference_se"].values[there],
+                    **bounds,
+                }
+            )
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+def summary(test: xr.Dataset, _feature: object, level: float) -> Summary:
+    """A test, a line a feature."""
+    attrs, table = test.attrs, glance(test, level)
+    heads = {
+        "statistic": "statistic",
+        "df": "df",
+        "p_value": "P",
+        "p_value_adjusted": f"P, adjusted ({attrs['adjust']})",
+    }
+    heads = {name: head for name, head in heads.items() if name in table}
+    lines = [[cell(line, name) for name in heads] for _, line in table.iterrows()]
+    cells = [
+        ["Rows:", f"{attrs['n_rows']}", "Bins:", str(attrs["bin_rule"])],
+        ["Uncertainty:", text.uncertainty(str(attrs["source"])), "", ""],
+    ]
+    intervals = [
+        f"{name}: {test[name].attrs['ci_prob']:.3g}, {test[name].attrs['kind']}."
+        for name in ("difference_ci", "difference_band")
+        if name in test
+    ]
+    notes = [
+        *because(table["term"].tolist(), reasons_of(table)),
+        f"Null hypothesis: {attrs['null']}.",
+        *intervals,
+        bins_note(attrs),
+    ]
+    title = f"Test on {attrs['output_name']}: {attrs['test']}"
+    stubs = table["term"].tolist()
+    return with_notes(with_facts(cells, title, lines, list(heads.values()), stubs), notes)

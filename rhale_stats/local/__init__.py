@@ -1,0 +1,1 @@
+"""Local effects: derivatives or differences of the output at the rows."""

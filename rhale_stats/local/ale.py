@@ -1,0 +1,192 @@
+"""Finite differences of ALE across bins, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.bins.fixed import QuantileBins
+from rhale_stats.bins.rule import BinRule, check_rule
+from rhale_stats.local.levels import level_effects, split_features
+from rhale_stats.local.local_effects import MISSING, local_effects
+from rhale_stats.local.orders import Orders
+from rhale_stats.models.outputs import Model, OutputLabels
+from rhale_stats.models.table import as_table
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.stacking import joined
+
+# Bins of ALE, and of DALE, by default.
+ALE_BINS, DALE_BINS = 40, 20
+
+
+@checked
+def ale_local_effects(
+    model: Model,
+    X: Any,
+    *,
+    bins: BinRule | None = None,
+    features: str | int | Sequence[str | int] | None = None,
+    categorical: str | int | Sequence[str | int] | None = None,
+    order: Orders = "similarity",
+    target: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    weight_kind: str = "precision",
+    output: OutputLabels = None,
+    scale: str = "response",
+    missing: str = "raise",
+    progress: bool = True,
+) -> xr.Dataset:
+    r"""Local effects of ALE: slopes across cells, and differences between neighbouring levels.
+
+    Parameters
+    ----------
+    model, X, weights, weight_kind, output, scale, progress
+        As in `local_effects`. The model is called with two rows for each of ``X`` and a feature
+        with an axis, and with at most three for a feature with levels.
+    bins : bin rule, optional
+        As in `ale`.
+    features : name, number, or sequence of them, optional
+        Columns to take, by default all. Columns of categories, text and booleans have levels;
+        numbers have an axis. By default discrete numbers (see `local_effects`) and columns of
+        nearly as many levels as rows are left out, which a warning says.
+    categorical : name, number, or sequence of them, optional
+        Columns of numbers whose values are levels, in their order. They are taken beside
+        ``features``. A column of one level is "constant", as a number of one value is.
+    order : str, sequence of levels, or mapping from features to these, default "similarity"
+        Order of the levels of a nominal feature. "as_is": that of the categories, sorted for text.
+        "similarity": levels whose rows are alike in the other columns are neighbours. By what an
+        encoder of the library category_encoders makes of ``target``, ascending: "target",
+        "james_stein", "glmm", "m_estimate", "woe". A sequence holds all levels with rows once. An
+        ordered category, numbers and booleans keep their order, unless a mapping names them, or
+        a sequence is given.
+    target : array_like of shape (n_rows,), optional
+        What levels are encoded by: outcomes; by default the model's own output.
+    missing : {"raise", "drop", "bin"}, default "raise"
+        As in `local_effects`. Of features with levels "bin" makes the rows without a value a level
+        named "missing", for which the model receives the missing value of the column itself. It is
+        the last level in its own order and in lists that do not name it; other orders place it like
+        any level. ``n_missing`` counts these rows.
+
+    Returns
+    -------
+    Dataset
+        As `local_effects` returns it. Of features with levels ``x`` is the number of the level from
+        0, ``difference_up`` and ``difference_down`` (obs, feature) are the changes of the output
+        from the row's level to the next, and to it from the one before (NaN where there is none),
+        and ``local_effect`` is their mean. Coordinates ``level`` (feature, edge), ``n_levels``,
+        ``n_levels_unused`` and ``order`` (feature). `ale_from_local` and `bootstrap` take it.
+
+    Raises
+    ------
+    ValueError
+        As `local_effects`; an unknown ``order``, one that does not hold each level with rows once,
+        a single level of a feature that was named, a level named "missing" beside missing values
+        with ``missing="bin"``, "woe" with a target of more than two values,
+        encoders with precision weights or several outputs without ``target``.
+    KeyError, TypeError, ModelError
+        As `local_effects`.
+    ImportError
+        An encoder without the library category_encoders.
+
+    Warns
+    -----
+    UserWarning
+        Columns that are left out, and levels without rows.
+
+    Notes
+    -----
+    *Similarity* (Apley and Zhu). For every other column the distance between two levels is that of
+    its distributions in their rows: the largest difference of the distribution functions of numbers
+    (at all distinct values, or 1000 quantiles; missing is below all), half the sum of differences
+    of shares of categories. Distances are added up over columns and scaled to one dimension
+    (Torgerson 1952). The first level that does not lie in the middle lies on the left. Levels at
+    one place stay as they are, and so do all levels where no direction tells them apart.
+
+    References
+    ----------
+    Apley and Zhu (2020), *Journal of the Royal Statistical Society B* 82, 1059-1086. Torgerson
+    (1952), *Psychometrika* 17, 401-419.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import rhale_stats as rs
+    >>> x = np.random.default_rng(0).uniform(-1, 1, 300)
+    >>> table = pd.DataFrame({"x": x, "weekend": np.arange(300) % 7 > 4})
+    >>> local = rs.ale_local_effects(lambda t: t["x"] * t["weekend"], table)
+    >>> effect = rs.ale_from_local(local)
+    >>> effect["feature_kind"].values.tolist()
+    ['continuous', 'boolean']
+    >>> boot = rs.bootstrap(local, effect, n_resamples=200, rng=0)
+    """
+    return of_differences(
+        model,
+        X,
+        bins=QuantileBins(ALE_BINS) if bins is None else bins,
+        features=features,
+        categorical=categorical,
+        order=order,
+        target=target,
+        weights=weights,
+        weight_kind=weight_kind,
+        output=output,
+        scale=scale,
+        missing=missing,
+        progress=progress,
+    )
+
+
+def of_differences(
+    model: Model,
+    X: Any,
+    *,
+    bins: BinRule,
+    features: str | int | Sequence[str | int] | None,
+    categorical: str | int | Sequence[str | int] | None,
+    order: Orders,
+    target: ArrayLike | None,
+    missing: str,
+    **more: Any,
+) -> xr.Dataset:
+    """Local effects of both kinds of features, in the order of the columns."""
+    check_rule(bins)
+    check_choice("missing", missing, MISSING)
+    check_choice("weight_kind", more["weight_kind"], ("precision", "frequency"))
+    table = as_table(X)
+    names, numbers, levels = split_features(table, features, categorical)
+    if not levels and not (isinstance(order, str) and order == "similarity"):
+        raise ValueError(
+            f"order is for categorical features; got {order!r}, and none among "
+            f"{', '.join(map(repr, names))}. Name discrete numbers in categorical=."
+        )
+    parts = []
+    if numbers:
+        parts.append(
+            local_effects(
+                model,
+                X,
+                features=numbers,
+                method="finite_difference",
+                bins=bins,
+                missing=missing,
+                **more,
+            )
+        )
+    if levels:
+        parts.append(
+            level_effects(
+                model,
+                X,
+                positions=levels,
+                order=order,
+                target=target,
+                missing=missing,
+                **more,
+            )
+        )
+    return joined(parts, names)

@@ -1,0 +1,289 @@
+"""Local effects of categorical features: differences between neighbouring levels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+from tqdm import tqdm
+
+from rhale_stats.arguments.checks import check_finite
+from rhale_stats.arguments.progress import PROGRESS_DELAY
+from rhale_stats.arguments.words import warn
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.local.labelled import labelled
+from rhale_stats.local.orders import (
+    Levels,
+    Order,
+    Orders,
+    by_encoding,
+    by_similarity,
+    given,
+    is_encoded,
+    levels_of,
+    mean_of_known,
+    order_of,
+    target_of_order,
+)
+from rhale_stats.models import probes
+from rhale_stats.models.differences import DifferenceQuotients, Differences, no_differences
+from rhale_stats.models.outputs import Model, OutputLabels
+from rhale_stats.models.table import Table, as_table
+from rhale_stats.schema.dimensions import OUTPUT
+from rhale_stats.schema.features import position_of
+from rhale_stats.schema.variables import variable
+
+DIFFERENCES = {
+    "difference_up": "change of the output from the row's level to the next",
+    "difference_down": "change of the output to the row's level from the one before",
+}
+# Coordinates that features with levels have.
+LABELS = ("level", "n_levels", "n_levels_unused", "order")
+LEVEL_FACTS: dict[str, dict[str, str | int | float]] = {
+    "effect": {"estimator": "mean difference over the rows of both levels, math [46]"},
+    "heterogeneity": {"estimator": "standard deviation of the differences, math [6]", "ddof": 1},
+    "effect_cov": {"source": "rows", "kind": "central limit theorem, rows in two steps"},
+    "curve_cov": {"source": "rows", "kind": "central limit theorem, rows in two steps"},
+    "average_effect_se": {"source": "rows", "kind": "central limit theorem, rows in two steps"},
+}
+
+
+def split_features(
+    table: Table,
+    features: str | int | Sequence[str | int] | None,
+    categorical: str | int | Sequence[str | int] | None,
+) -> tuple[list[str], list[int], list[int]]:
+    """Names of the features in their order, columns with an axis, and those with levels.
+
+    By default all columns but numeric ones that are discrete, which a warning names.
+    """
+    named = _positions(table, categorical, "categorical") if categorical is not None else []
+    if features is not None:
+        chosen = _positions(table, features, "features")
+        chosen += [p for p in named if p not in chosen]
+    else:
+        chosen = list(range(len(table.names)))
+        numeric = [p for p in chosen if p not in named and table.is_numeric(p)]
+        discrete = [p for p in numeric if table.is_discrete(p)]
+        if discrete:
+            columns = ", ".join(repr(table.names[p]) for p in discrete)
+            warn(
+                f"Left out: {columns} (discrete numbers). Name them in categorical= to take their "
+                f"values as levels, or in features= to take them as numbers."
+            )
+            chosen = [p for p in chosen if p not in discrete]
+    levels = [p for p in chosen if p in named or not table.is_numeric(p)]
+    if features is None:
+        # An identifier has as many levels as rows; that is no category.
+        keys = [p for p in levels if p not in named and table.is_key(p)]
+        if keys:
+            columns = ", ".join(repr(table.names[p]) for p in keys)
+            warn(
+                f"Left out: {columns} (more than one level for every two rows). Name them in "
+                f"features= to take them all the same."
+            )
+            chosen, levels = ([p for p in one if p not in keys] for one in (chosen, levels))
+    if not chosen:
+        raise TypeError(
+            "X must have a column of continuous numbers or of levels; got none. Name discrete "
+            "columns in categorical= or features=."
+        )
+    axes = [p for p in chosen if p not in levels]
+    return [table.names[p] for p in chosen], axes, levels
+
+
+def _positions(table: Table, asked: str | int | Sequence[str | int], parameter: str) -> list[int]:
+    several = [asked] if isinstance(asked, str | int | np.integer) else list(asked)
+    positions = [position_of(one, table.names) for one in several]
+    if not positions:
+        raise ValueError(f"{parameter} must name at least one column; got none.")
+    if len(set(positions)) < len(positions):
+        repeated = next(p for p in positions if positions.count(p) > 1)
+        raise ValueError(f"{parameter} must be distinct; got {table.names[repeated]!r} twice.")
+    return positions
+
+
+# --- local effects -------------------------------------------------------------------------------
+
+
+def level_effects(
+    model: Model,
+    X: Any,
+    *,
+    positions: Sequence[int],
+    order: Orders = "similarity",
+    target: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    weight_kind: str = "precision",
+    output: OutputLabels = None,
+    scale: str = "response",
+    missing: str = "raise",
+    progress: bool = True,
+) -> xr.Dataset:
+    """Differences of the output between neighbouring levels, row by row.
+
+    As `local_effects` returns it, and ``difference_up``, ``difference_down`` (obs, feature), NaN
+    at the last and at the first level. ``x`` is the number of the level, ``local_effect`` the mean
+    of the differences of the row. Coordinates ``level`` (feature, edge), ``n_levels``,
+    ``n_levels_unused`` and ``order`` (feature).
+    """
+    table = as_table(X)
+    weight = table.weights(weights, weight_kind)
+    found = [levels_of(table, position, weight, missing) for position in positions]
+    orders = order_of(order, found)
+    quotients = DifferenceQuotients(model, table, output, scale)
+    encoded = [one.name for one in found if len(one.texts) > 1 and is_encoded(orders[one.name])]
+    y, counts = None, None
+    if encoded:
+        if weight is not None and weight_kind != "frequency" and np.ptp(weight[weight > 0]) > 0:
+            raise ValueError(
+                f"order={orders[encoded[0]]!r} takes no precision weights: the encoders of "
+                f"category_encoders know of none. Use order='similarity', or a list of levels."
+            )
+        counted = weight is not None and weight_kind == "frequency"
+        counts = weight.astype(np.int64) if weight is not None and counted else None
+        y = target_of_order(target, quotients, table, positions[0])
+    base = np.ones(table.n_rows) if weight is None else weight
+    ordered = []
+    for position, one in zip(positions, found, strict=True):
+        asked = orders[one.name]
+        if not isinstance(asked, str):
+            at = given(asked, one)
+        elif len(one.texts) < 3 and not is_encoded(asked):
+            at = np.arange(len(one.texts))
+        elif asked == "similarity":
+            at = by_similarity(table, position, one, base)
+        elif is_encoded(asked) and len(one.texts) > 1:
+            assert y is not None
+            at = by_encoding(asked, one, y, counts)
+        else:
+            at = np.arange(len(one.texts))
+        ordered.append(one.ordered(at))
+    bar = tqdm(
+        list(zip(positions, ordered, strict=True)),
+        "local effects",
+        unit="feature",
+        disable=not progress,
+        delay=PROGRESS_DELAY,
+    )
+    parts = [_differences(quotients, position, one) for position, one in bar]
+    probes.check_answers(quotients)
+    _warn_of_unused(ordered)
+    x = np.array([np.where(one.code < 0, np.nan, one.code) for one in ordered]).T
+    return _labelled(X, table, positions, x, parts, weight, weight_kind, quotients, ordered, orders)
+
+
+def _differences(
+    quotients: DifferenceQuotients, position: int, levels: Levels
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Differences up and down, (row, output), and what rounding may add to one.
+
+    A row at an end has one neighbour: its own level takes the place of the other, so that only
+    rows in the middle are asked for a third time.
+    """
+    there, last = np.flatnonzero(levels.code >= 0), len(levels.texts) - 1
+    if last < 1:
+        none = np.full((len(levels.code), 1), np.nan)
+        return none, none, np.zeros(1)
+    code = levels.code[there]
+    middle = (code > 0) & (code < last)
+    rows = np.concatenate([there, there, there[middle]])
+    to = np.concatenate([np.minimum(code + 1, last), np.maximum(code - 1, 0), code[middle]])
+    values = quotients.table.series(position).array[levels.first[to]]
+    answer, error = quotients.versions(position, rows, values)
+    above, below, between = np.split(answer, [len(there), 2 * len(there)])
+    own = np.where((code == 0)[:, None], below, above)
+    own[middle] = between
+    up, down = np.full((2, len(levels.code), answer.shape[1]), np.nan)
+    up[there[code < last]] = (above - own)[code < last]
+    down[there[code > 0]] = (own - below)[code > 0]
+    for difference, some in ((up, code < last), (down, code > 0)):
+        check_finite(
+            difference[there[some]].sum(axis=1),
+            "Differences",
+            levels.name,
+            "See what the model returns at these rows.",
+        )
+    return up, down, error
+
+
+def _warn_of_unused(found: Sequence[Levels]) -> None:
+    unused = [f"{one.name!r} ({one.n_unused})" for one in found if one.n_unused]
+    if unused:
+        warn(f"Levels without rows are left out: {', '.join(unused)}.")
+
+
+def _labelled(
+    X: Any,
+    table: Table,
+    positions: Sequence[int],
+    x: FloatArray,
+    parts: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
+    weight: FloatArray | None,
+    weight_kind: str,
+    quotients: DifferenceQuotients,
+    levels: Sequence[Levels],
+    orders: Mapping[str, Order],
+) -> xr.Dataset:
+    """The Dataset of `level_effects`."""
+    present = ~np.isnan(x)
+    effects = [
+        Differences(mean_of_known(up, down)[there], error, "finite_difference")
+        if len(one.texts) > 1
+        else no_differences("finite_difference")
+        for one, (up, down, error), there in zip(levels, parts, present.T, strict=True)
+    ]
+    out = labelled(
+        X,
+        table,
+        positions,
+        x,
+        effects,
+        weight,
+        weight_kind=weight_kind,
+        quotients=quotients,
+    )
+    gone = np.array([int(table.series(position).isna().sum()) for position in positions])
+    if "n_missing" in out:
+        # Rows without weight are not missing; they do not count at all.
+        out = out.drop_vars("n_missing")
+    if gone.any():
+        out = out.assign(n_missing=variable("n_missing", gone))
+    n_outputs = out.sizes.get(OUTPUT, 1)
+    shape = (n_outputs, len(positions), table.n_rows)
+    for side, (name, long_name) in enumerate(DIFFERENCES.items()):
+        values = np.full(shape, np.nan)
+        for column, part in enumerate(parts):
+            values[:, column] = part[side].T
+        turned = values.transpose(0, 2, 1)
+        several = OUTPUT in out.dims
+        out[name] = (
+            (OUTPUT, "obs", "feature") if several else ("obs", "feature"),
+            turned if several else turned[0],
+            {"long_name": long_name, "units": "output units"},
+        )
+    most = max(len(one.texts) for one in levels)
+    texts = np.array([one.texts + [""] * (most - len(one.texts)) for one in levels])
+    names = [orders[one.name] for one in levels]
+    return out.assign_coords(
+        feature_kind=("feature", np.array([one.kind for one in levels])),
+        level=(("feature", "edge"), texts, {"long_name": "level, in order"}),
+        n_levels=(
+            "feature",
+            np.array([len(one.texts) for one in levels]),
+            {"long_name": "levels with rows"},
+        ),
+        n_levels_unused=(
+            "feature",
+            np.array([one.n_unused for one in levels]),
+            {"long_name": "levels without rows, left out"},
+        ),
+        order=(
+            "feature",
+            np.array([name if isinstance(name, str) else "given" for name in names]),
+            {"long_name": "how the levels were ordered"},
+        ),
+    )

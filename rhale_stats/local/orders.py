@@ -1,0 +1,265 @@
+"""The order of levels: as given, by similarity, by an encoding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from rhale_stats.arguments.checks import check_finite
+from rhale_stats.arguments.rows import aligned
+from rhale_stats.arguments.words import first_rows
+from rhale_stats.arrays import categories as kernel
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.models.differences import DifferenceQuotients
+from rhale_stats.models.table import Table
+from rhale_stats.parallel import ignoring
+from rhale_stats.schema.levels import MISSING_LEVEL, level_text
+
+# Encoders of `category_encoders`, by the order that they make.
+ENCODERS = {
+    "target": "TargetEncoder",
+    "james_stein": "JamesSteinEncoder",
+    "glmm": "GLMMEncoder",
+    "m_estimate": "MEstimateEncoder",
+    "woe": "WOEEncoder",
+}
+ORDERS = ("as_is", "similarity", *ENCODERS)
+# An order by name, levels in order, or one of these for each feature.
+Order: TypeAlias = str | Sequence[Any]
+Orders: TypeAlias = Order | Mapping[str, Order]
+
+
+class Levels(NamedTuple):
+    """One column as numbers of its levels, -1 where a value is missing or its row has no weight.
+
+    ``first`` is a row of each level: the model gets levels as the column itself holds them.
+    ``with_missing`` says whether one of them is of the rows without a value.
+    """
+
+    name: str
+    kind: str
+    code: IntArray
+    texts: list[str]
+    first: IntArray
+    n_unused: int
+    with_missing: bool
+
+    def ordered(self, order: IntArray) -> Levels:
+        """The same with levels in another order."""
+        number = np.empty(len(order) + 1, dtype=np.int64)
+        number[order], number[-1] = np.arange(len(order)), -1
+        texts = [self.texts[at] for at in order]
+        return self._replace(code=number[self.code], texts=texts, first=self.first[order])
+
+
+def levels_of(table: Table, position: int, weight: FloatArray | None, missing: str) -> Levels:
+    """Levels that occur, in their own order: that of an ordered column, else sorted.
+
+    With ``missing="bin"`` rows without a value are a level, the last.
+    """
+    name, series = table.names[position], table.series(position)
+    gone = series.isna().to_numpy()
+    if gone.any() and missing == "raise":
+        raise ValueError(
+            f"X of feature {name!r} must have a level in every row; got {int(gone.sum())} missing "
+            f"in {table.n_rows} rows (first rows: {first_rows(gone)}). Make them a level of their "
+            f"own, missing='bin', or leave these rows out, missing='drop'."
+        )
+    weightless = np.zeros(len(gone), dtype=np.bool_) if weight is None else weight == 0
+    if (gone | weightless).all():
+        raise ValueError(
+            f"X must have values of feature {name!r}; all {len(gone)} are missing. Leave the "
+            f"feature out: features=[...]."
+        )
+    kind, n_unused = "nominal", 0
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        code, values = series.cat.codes.to_numpy(dtype=np.int64), series.cat.categories
+        n_unused = len(values) - len(np.unique(code[~(gone | weightless)]))
+        kind = "ordinal" if series.cat.ordered else kind
+    else:
+        code, values = pd.factorize(series, sort=True)
+        if pd.api.types.is_bool_dtype(series.dtype) or set(values) <= {True, False}:
+            kind = "ordinal" if table.is_numeric(position) else "boolean"
+        elif table.is_numeric(position):
+            kind = "ordinal"
+    names = [level_text(value) for value in values]
+    binned = missing == "bin" and bool(gone.any())
+    if binned:
+        if MISSING_LEVEL in names:
+            raise ValueError(
+                f"Levels of feature {name!r} must not hold {MISSING_LEVEL!r} with missing='bin', "
+                f"which names rows without a value so; got a level of that name. Rename it, or use "
+                f"missing='drop'."
+            )
+        code, names = np.where(gone, len(values), code), [*names, MISSING_LEVEL]
+    absent = weightless if binned else gone | weightless
+    occurs, first, own = np.unique(code[~absent], return_index=True, return_inverse=True)
+    out = np.full(len(code), -1)
+    out[~absent] = own
+    texts = [names[at] for at in occurs]
+    if len(set(texts)) < len(texts):
+        twice = next(text for text in texts if texts.count(text) > 1)
+        raise ValueError(
+            f"Levels of feature {name!r} must differ as text; two of them read {twice!r}. Convert "
+            f"the column to text."
+        )
+    at_first = np.flatnonzero(~absent)[first]
+    return Levels(name, kind, out, texts, at_first, n_unused, binned and texts[-1] == MISSING_LEVEL)
+
+
+# --- orders --------------------------------------------------------------------------------------
+
+
+def order_of(order: Orders, levels: Sequence[Levels]) -> dict[str, Order]:
+    """The order that every feature is to have, checked as far as it can be without data."""
+    names = [one.name for one in levels]
+    asked: dict[str, Order]
+    if isinstance(order, Mapping):
+        unknown = [str(name) for name in order if str(name) not in names]
+        if unknown:
+            raise KeyError(
+                f"order must map categorical features, {', '.join(map(repr, names))}; got "
+                f"{', '.join(map(repr, unknown))}."
+            )
+        asked = {str(name): one for name, one in order.items()}
+    elif isinstance(order, str):
+        # Levels that have an order of their own keep it; a name that is no order is refused below.
+        asked = {one.name: order for one in levels if one.kind == "nominal" or order not in ORDERS}
+    elif len(names) == 1:
+        asked = {names[0]: order}
+    else:
+        raise ValueError(
+            f"order must map features to levels where there are several; got one list for "
+            f"{', '.join(map(repr, names))}. Use order={{{names[0]!r}: [...]}}."
+        )
+    for one in asked.values():
+        if isinstance(one, str) and one not in ORDERS:
+            raise ValueError(
+                f"order must be one of {', '.join(map(repr, ORDERS))}, a list of levels, or a "
+                f"mapping from features to these; got {one!r}."
+            )
+    return {
+        one.name: asked.get(one.name, "similarity" if one.kind == "nominal" else "as_is")
+        for one in levels
+    }
+
+
+def given(asked: Sequence[Any], levels: Levels) -> IntArray:
+    """Levels in the order of a list, which must have all of them once, but may leave missing."""
+    texts = [level_text(one) for one in asked]
+    if levels.with_missing and MISSING_LEVEL not in texts:
+        texts.append(MISSING_LEVEL)
+    unknown = [text for text in texts if text not in levels.texts]
+    absent = [text for text in levels.texts if text not in texts]
+    twice = [text for text in dict.fromkeys(texts) if texts.count(text) > 1]
+    for found, what in (
+        (unknown, "not among the levels with rows"),
+        (absent, "left out"),
+        (twice, "named twice"),
+    ):
+        if found:
+            raise ValueError(
+                f"order of feature {levels.name!r} must hold each of its levels once, "
+                f"{', '.join(map(repr, levels.texts))}; {', '.join(map(repr, found))} "
+                f"{'is' if len(found) == 1 else 'are'} {what}."
+            )
+    return np.array([levels.texts.index(text) for text in texts])
+
+
+def by_similarity(table: Table, position: int, levels: Levels, weight: FloatArray) -> IntArray:
+    """Classical scaling of the distances between what else is in the rows (Apley and Zhu 2020)."""
+    there = levels.code >= 0
+    code, w, n_levels = levels.code[there], weight[there], len(levels.texts)
+    distance = np.zeros((n_levels, n_levels))
+    for other in range(len(table.names)):
+        if other == position:
+            continue
+        if table.is_numeric(other):
+            distance += kernel.ks_distance(table.column(other)[there], code, w, n_levels)
+        else:
+            number, values = pd.factorize(table.series(other)[there])
+            number = np.where(number < 0, len(values), number)
+            distance += kernel.share_distance(number, len(values) + 1, code, w, n_levels)
+    return kernel.line_order(distance)
+
+
+def by_encoding(order: str, levels: Levels, y: FloatArray, counts: IntArray | None) -> IntArray:
+    """Levels by what an encoder makes of them; ties stay as they are."""
+    try:
+        import category_encoders
+    except ImportError as error:
+        raise ImportError(
+            f"order={order!r} needs the library category_encoders. Install it: "
+            f"pip install 'rhale-stats[categorical]'; or use order='similarity'."
+        ) from error
+    there = levels.code >= 0
+    code, y = levels.code[there], y[there]
+    if order == "woe":
+        values = np.unique(y)
+        if len(values) != 2:
+            raise ValueError(
+                f"order='woe' needs a target of two values; target has {len(values)}. Use "
+                f"order='target', or pass a binary target=."
+            )
+        y = (y == values[1]).astype(np.float64)
+    if counts is not None:
+        code, y = np.repeat(code, counts[there]), np.repeat(y, counts[there])
+    # Text that is not a number, so that no encoder takes it for one.
+    frame = pd.DataFrame({"level": pd.Series([f"level {one}" for one in code], dtype=object)})
+    encoder = getattr(category_encoders, ENCODERS[order])(cols=["level"])
+    # Its own, about an option of pandas that it sets.
+    with ignoring(Warning, ".*no_silent_downcasting"):
+        encoder.fit(frame, pd.Series(y, name="target"))
+        encoded = encoder.transform(frame)["level"].to_numpy(dtype=np.float64)
+    _, first = np.unique(code, return_index=True)
+    found = encoded[first]
+    if not np.isfinite(found).all():
+        raise ValueError(
+            f"order={order!r} of feature {levels.name!r} must give numbers; the encoder made "
+            f"{found.tolist()}. Use another order."
+        )
+    # What differs by rounding is a tie.
+    scale = max(float(np.ptp(found)), float(np.abs(found).max()))
+    place = np.round(found / scale, 12) if scale > 0 else found
+    return np.asarray(np.argsort(place, kind="stable"))
+
+
+def is_encoded(order: Order) -> bool:
+    return isinstance(order, str) and order in ENCODERS
+
+
+def target_of_order(
+    target: ArrayLike | None,
+    quotients: DifferenceQuotients,
+    table: Table,
+    position: int,
+) -> FloatArray:
+    """Outcomes to encode levels by; by default the model's own output."""
+    if target is None:
+        rows = np.arange(table.n_rows)
+        answer, _ = quotients.versions(position, rows, table.series(position).array)
+        if answer.shape[1] > 1:
+            raise ValueError(
+                f"target must be given where the model has several outputs, here "
+                f"{', '.join(map(str, quotients.outputs.labels))}. Pass target=, or choose one: "
+                f"output=..."
+            )
+        check_finite(answer[:, 0], "Output", table.names[position], "See what the model returns.")
+        return np.asarray(answer[:, 0])
+    y: FloatArray = np.asarray(aligned(target, table.index, "target"), dtype=np.float64)
+    if y.shape != (table.n_rows,) or not np.isfinite(y).all():
+        what = f"shape {y.shape}" if y.shape != (table.n_rows,) else "values that are not finite"
+        raise ValueError(
+            f"target must hold one finite number a row, shape ({table.n_rows},); got {what}."
+        )
+    return y
+
+
+def mean_of_known(up: FloatArray, down: FloatArray) -> FloatArray:
+    """Mean of both differences, or the one that there is at the first and the last level."""
+    both = np.where(np.isnan(up), down, up) + np.where(np.isnan(down), up, down)
+    return np.asarray(both / 2)

@@ -1,0 +1,154 @@
+"""The rows of local effects: weights, honest halves, columns of single features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.local.cells import cell_edges
+from rhale_stats.schema.dimensions import ROWS
+from rhale_stats.schema.features import feature_names, feature_position
+from rhale_stats.schema.identity import as_attribute, fingerprint
+from rhale_stats.schema.parts import features_by_rows, has_gaps
+
+SELECT_ROWS = "Select the rows first: local.isel(obs=...)."
+# Below this many values threads cost more than they save.
+THREADS_FROM = 200_000
+T = TypeVar("T")
+S = TypeVar("S")
+
+
+def honest_split(n_obs: int, honest_fraction: float, honest_seed: int) -> NDArray[np.bool_]:
+    """Which rows choose the edges; the others estimate. Shape (n_obs,)."""
+    n_chosen = round(honest_fraction * n_obs)
+    if not 0 < n_chosen < n_obs:
+        raise ValueError(
+            f"honest_fraction must leave rows on both sides; {honest_fraction!r} of {n_obs} rows "
+            f"is {n_chosen}. Use 0.5."
+        )
+    chosen = np.zeros(n_obs, dtype=bool)
+    chosen[np.random.default_rng(honest_seed).permutation(n_obs)[:n_chosen]] = True
+    return chosen
+
+
+def estimation_rows(local: xr.Dataset, effect: xr.Dataset) -> xr.Dataset:
+    """The rows of ``local`` on which ``effect`` was estimated: with honest bins, not all."""
+    used = is_estimation_row(local, effect)
+    return local if used.all() else local.isel(obs=used)
+
+
+def is_estimation_row(local: xr.Dataset, effect: xr.Dataset) -> NDArray[np.bool_]:
+    """Which rows of ``local`` the effect was estimated on. Shape (n_obs,)."""
+    n_obs = local.sizes["obs"]
+    if ROWS in effect and "region" in effect.coords:
+        region_of_row = effect[ROWS].values
+        if len(region_of_row) != n_obs:
+            raise ValueError(
+                f"local must have the rows that the regions were made from; got {n_obs} rows and "
+                f"regions of {len(region_of_row)}."
+            )
+        return np.asarray(region_of_row == int(effect["region"]))
+    if "honest_seed" not in effect.attrs:
+        return np.ones(n_obs, dtype=bool)
+    fraction, seed = (effect.attrs[name] for name in ("honest_fraction", "honest_seed"))
+    return ~honest_split(n_obs, float(fraction), int(seed))
+
+
+def is_used_row(local: xr.Dataset, effect: xr.Dataset) -> NDArray[np.bool_]:
+    """Which of these have a weight, too. Shape (n_obs,)."""
+    used = is_estimation_row(local, effect)
+    return used & (local["weight"].values > 0) if "weight" in local else used
+
+
+class Rows(NamedTuple):
+    """Contiguous columns of the local effects, one a feature; rows of weight 0 are gone."""
+
+    x: list[FloatArray]
+    local_effect: list[FloatArray]
+    weight: FloatArray | None
+    frequency: bool
+    n_rows: int
+    # Differences to the next level and from the one before, where features have levels.
+    sides: list[tuple[FloatArray, FloatArray]] | None = None
+    # Edges of the cells that slopes were taken across, by feature.
+    cells: Sequence[FloatArray | None] = ()
+
+    @property
+    def size(self) -> int:
+        """Number of local effects."""
+        return self.n_rows * len(self.x)
+
+    def fingerprint(self, position: int) -> str:
+        """What tells the rows and the local effects of one feature from others."""
+        sides = () if self.sides is None else self.sides[position]
+        # Beside features with levels, those with an axis have no sides.
+        known = [side for side in sides if not np.isnan(side).all()]
+        return fingerprint(self.x[position], self.weight, self.local_effect[position], *known)
+
+
+def fingerprints(rows: Rows, names: Sequence[str], threads: int = 1) -> dict[str, str]:
+    """The attribute of an effect that tells what every feature of it was made from."""
+    found = map_features(rows.fingerprint, range(len(names)), threads)
+    return as_attribute(dict(zip(names, found, strict=True)))
+
+
+def columns(local: xr.Dataset) -> Rows:
+    """Columns of the local effects; weights scaled to 1 at most and dropped where all are equal."""
+    x, g = (
+        local.variables[name].transpose("obs", "feature").values for name in ("x", "local_effect")
+    )
+    if not len(x):
+        raise ValueError("local must have at least one row; got none.")
+    sides = [
+        local.variables[name].transpose("obs", "feature").values
+        for name in ("difference_up", "difference_down")
+        if name in local
+    ]
+    weight: FloatArray | None = None
+    frequency = local.attrs.get("weight_kind") == "frequency"
+    if "weight" in local:
+        weight = np.ascontiguousarray(local["weight"].values, dtype=np.float64)
+        present = weight > 0
+        if not present.all():
+            x, g, weight = x[present], g[present], weight[present]
+            sides = [side[present] for side in sides]
+        if not len(x):
+            raise ValueError("local must have rows of positive weight; got none among these rows.")
+        if not frequency:
+            weight = weight / weight.max()
+        if (weight == 1).all():
+            weight = None
+
+    def contiguous(table: NDArray[Any]) -> list[FloatArray]:
+        return [
+            np.ascontiguousarray(table[:, column], dtype=np.float64)
+            for column in range(table.shape[1])
+        ]
+
+    both = list(zip(*map(contiguous, sides), strict=True)) if sides else None
+    return Rows(contiguous(x), contiguous(g), weight, frequency, len(x), both, cell_edges(local))
+
+
+def own_columns(local: xr.Dataset, names: Sequence[str]) -> dict[str, tuple[Rows, int]]:
+    """Rows that have a value of a feature, with its number among their columns, by its name."""
+    groups = features_by_rows(local) if has_gaps(local) else [(feature_names(local), None)]
+    found: dict[str, tuple[Rows, int]] = {}
+    for members, there in groups:
+        part = local if there is None else local.sel(feature=members).isel(obs=there)
+        rows = columns(part)
+        found |= {name: (rows, number) for number, name in enumerate(members)}
+    return {name: found[feature_names(local)[feature_position(local, name)]] for name in names}
+
+
+def map_features(function: Callable[[S], T], items: Iterable[S], threads: int) -> list[T]:
+    """``function`` of every item, on so many threads."""
+    if threads == 1:
+        return [function(item) for item in items]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(function, items))

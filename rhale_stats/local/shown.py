@@ -1,0 +1,54 @@
+"""What is shown of local effects."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from rhale_stats.printing.pages import Page, largest_first, output, rows_text, table_of
+from rhale_stats.printing.text import number_text
+from rhale_stats.schema.features import feature_names, method_text
+from rhale_stats.schema.levels import CATEGORICAL
+
+
+def local_page(local: xr.Dataset, most: int) -> Page:
+    names = feature_names(local)
+    kind = local["feature_kind"].values.astype(str)
+    values, x = (local[name].transpose("feature", "obs").values for name in ("local_effect", "x"))
+    known = np.isfinite(values)
+    n = known.sum(axis=1)
+    some = np.maximum(n, 1)
+    filled = np.where(known, values, 0.0)
+    mean = np.where(n > 0, filled.sum(axis=1) / some, np.nan)
+    spread = np.sqrt((np.where(known, values - mean[:, None], 0.0) ** 2).sum(axis=1) / some)
+    strength = np.sqrt((filled**2).sum(axis=1) / some) * _spread(x, kind)
+    order = largest_first(np.where(n > 0, strength, np.nan))[:most]
+    lines = [
+        [names[at], kind[at], str(n[at]), *map(number_text, (strength[at], mean[at], spread[at]))]
+        for at in order
+    ]
+    return Page(
+        f"Local effects on {output(local)}",
+        (f"{rows_text(local)}; {method_text(local)}",),
+        (
+            table_of(
+                ["", "kind", "rows", "strength", "mean", "std dev"],
+                lines,
+                len(names),
+                "features",
+                "strength: root mean square of the local effects times the standard deviation of "
+                "the feature (of levels: of the differences alone).",
+            ),
+        ),
+        "rhale(local)",
+    )
+
+
+def _spread(x: NDArray[np.float64], kind: NDArray[np.str_]) -> NDArray[np.float64]:
+    """Standard deviation of every feature; 1 of levels, which differ by one step."""
+    known = np.isfinite(x)
+    n = np.maximum(known.sum(axis=1), 1)
+    mean = np.where(known, x, 0.0).sum(axis=1) / n
+    variance = (np.where(known, x - mean[:, None], 0.0) ** 2).sum(axis=1) / n
+    return np.where(np.isin(kind, CATEGORICAL), 1.0, np.sqrt(variance))

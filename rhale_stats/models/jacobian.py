@@ -1,0 +1,225 @@
+"""Derivatives that the user gives, checked against finite differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+
+from rhale_stats.arguments.rows import aligned
+from rhale_stats.arrays import local_effects as kernel
+from rhale_stats.arrays import probes as sums
+from rhale_stats.models.differences import DifferenceQuotients, Differences
+from rhale_stats.models.outputs import Model, ModelError
+from rhale_stats.models.probes import KINKS, Probe, check_answers, probe
+from rhale_stats.models.table import Table, as_array, as_table, check_column, positions_of
+from rhale_stats.schema.door import checked
+
+# A Jacobian may differ from differences by this share (root mean squares), beyond rounding.
+JACOBIAN_SHARE = 0.01
+
+
+def jacobian_columns(
+    jacobian: Any, table: Table, positions: Sequence[int]
+) -> dict[int, Differences]:
+    """Columns of the Jacobian, given as a callable of X, an array, or a DataFrame.
+
+    Raises
+    ------
+    ValueError
+        The shape is not that of ``X``.
+    TypeError
+        There is no Jacobian.
+    ModelError
+        The callable raised.
+    """
+    if jacobian is None:
+        raise TypeError(
+            "jacobian must be a function of X or a derivative for each row and column; got None."
+        )
+    given = jacobian
+    if callable(jacobian):
+        data = table.data.copy()
+        try:
+            given = jacobian(data)
+        except Exception as error:
+            raise ModelError(
+                f"jacobian raised {type(error).__name__} on all {table.n_rows} rows of X: {error}"
+            ) from error
+    if isinstance(given, pd.DataFrame):
+        absent = [table.names[p] for p in positions if table.names[p] not in given.columns]
+        if absent or len(given) != table.n_rows:
+            raise ValueError(
+                f"jacobian as a DataFrame must have {table.n_rows} rows and a column for every "
+                f"feature; got {len(given)} rows, and no column for {absent}."
+            )
+        if table.index is not None:
+            given = aligned(given, np.asarray(table.index), "jacobian")
+        columns = [as_array(given[table.names[p]], "jacobian must hold") for p in positions]
+    else:
+        array = as_array(given, "jacobian must hold")
+        expected = (table.n_rows, len(table.names))
+        if array.shape != expected:
+            raise ValueError(
+                f"jacobian must have the shape of X, {expected}: one derivative for every row and "
+                f"column; got {array.shape}."
+            )
+        columns = [array[:, p] for p in positions]
+    return dict(zip(positions, (_derivatives(one) for one in columns), strict=True))
+
+
+def _derivatives(column: NDArray[Any]) -> Differences:
+    """Derivatives as they were given, with the rounding of the precision that holds them."""
+    try:
+        values = column.astype(np.float64)[:, None]
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"jacobian must hold numbers; got dtype {column.dtype}.") from error
+    precision = kernel.precision_held(column)
+    with np.errstate(invalid="ignore"):
+        error_size = kernel.typical_error(8 * precision * np.abs(values))
+    return Differences(values, error_size, "jacobian", precision=precision)
+
+
+# --- a Jacobian beside the model -----------------------------------------------------------------
+
+
+@checked
+def check_jacobian(
+    model: Model,
+    jacobian: Any,
+    X: Any,
+    *,
+    features: str | int | Sequence[str | int] | None = None,
+    output: Any = None,
+    scale: str = "response",
+) -> xr.Dataset:
+    """Whether derivatives agree with what the model does, feature by feature.
+
+    Parameters
+    ----------
+    model : callable, object with ``predict``, classifier, or statsmodels results
+        As in `local_effects`.
+    jacobian : callable, array_like of shape (n_rows, n_columns), or DataFrame
+        As in `local_effects`.
+    X : DataFrame or array_like of shape (n_rows, n_columns)
+        Rows at which derivatives are taken. At most 1,000 of them are compared.
+    features : name, number, or sequence of them, optional
+        Columns to compare, as in `local_effects`.
+    output : label, optional
+        The one of several outputs that ``jacobian`` is of.
+    scale : {"response", "logit", "decision"}, default "response"
+        The scale that ``jacobian`` is on.
+
+    Returns
+    -------
+    Dataset
+        Over ``feature``: ``deviation``, the root mean square of the differences between the
+        Jacobian and central differences of the model, relative to that of the latter;
+        ``missed``, the share of the change of the output that derivatives miss, at most 1;
+        ``jumps``, whether the output jumps with the feature; ``agrees``, whether it does not and
+        the deviation is below 1 % or explained by rounding. A constant feature agrees.
+
+    Raises
+    ------
+    ValueError
+        The shape of ``jacobian`` is not that of ``X``; several outputs, of which none is chosen.
+    KeyError, TypeError, ModelError
+        As `local_effects`.
+
+    See Also
+    --------
+    local_effects : Makes this comparison where it is given a model and a Jacobian.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> check = rs.check_jacobian(
+    ...     lambda X: X[:, 0] ** 2 + np.round(X[:, 1]),
+    ...     lambda X: np.column_stack([2 * X[:, 0], 0 * X[:, 1]]),
+    ...     X,
+    ... )
+    >>> check["agrees"].values
+    array([ True, False])
+    >>> check["missed"].values
+    array([0., 1.])
+    """
+    table = as_table(X)
+    positions = positions_of(table, features)
+    quotients = DifferenceQuotients(model, table, output, scale)
+    given = jacobian_columns(jacobian, table, positions)
+    check_answers(quotients)
+    return compared(quotients, positions, given)
+
+
+def compared(
+    quotients: DifferenceQuotients,
+    positions: Sequence[int],
+    given: dict[int, Differences],
+) -> xr.Dataset:
+    """The Dataset of `check_jacobian`, of columns of a Jacobian at all rows."""
+    table = quotients.table
+    lines = []
+    for position in positions:
+        x = check_column(table, position, missing="drop")
+        there = ~np.isnan(x)
+        if x[there].min() == x[there].max():
+            lines.append((0.0, 0.0, False, True))
+            continue
+        found = probe(quotients, position, there)
+        jumps = bool(found.jumps.any())
+        off, same = deviation(found, given[position].at(found.rows))
+        lines.append((off, float(found.missed.max()), jumps, same and not jumps))
+    columns = [np.array(column) for column in zip(*lines, strict=True)]
+    return xr.Dataset(
+        {
+            "deviation": ("feature", columns[0], {"long_name": "relative deviation", "units": "1"}),
+            "missed": (
+                "feature",
+                columns[1],
+                {"long_name": "share of the change that derivatives miss", "units": "1"},
+            ),
+            "jumps": ("feature", columns[2], {"long_name": "the output jumps with the feature"}),
+            "agrees": ("feature", columns[3], {"long_name": "the Jacobian agrees with the model"}),
+        },
+        {"feature": [table.names[p] for p in positions]},
+    )
+
+
+def deviation(found: Probe, jacobian: Differences) -> tuple[float, bool]:
+    """Of a Jacobian from central differences: relative root mean square, and whether it is small.
+
+    Raises
+    ------
+    ValueError
+        The model has several outputs, and none was chosen.
+    """
+    own = found.derivative.local_effect
+    if own.shape[1] > 1:
+        raise ValueError(
+            f"output must name the output of jacobian; the model has {own.shape[1]}. Use "
+            f"output=..., or pass a model of one output, as in lambda X: model(X)[:, 0]."
+        )
+    off = np.abs(own - jacobian.local_effect)
+    change = sums.rms(off)
+    share = float(sums.share(change, sums.rms(own))[0])
+    error = found.derivative.error + jacobian.error
+    slope = sums.share((own * jacobian.local_effect).sum(axis=0), (own**2).sum(axis=0))[0]
+    half = sums.rms(own - found.half.local_effect)[0]
+    kinks = abs(slope - 1) <= 2 * JACOBIAN_SHARE and change[0] <= KINKS * half
+    return share, share <= JACOBIAN_SHARE or bool(kinks or change[0] <= error[0])
+
+
+def refuse_jacobian(differing: Sequence[tuple[str, float]]) -> None:
+    """Raise ``ValueError`` with the features whose derivatives do not agree with the model."""
+    said = ", ".join(f"{name!r} (by {off:.2g} of their size)" for name, off in differing)
+    raise ValueError(
+        f"jacobian must agree with the model; it differs from central differences for {said}. It "
+        f"may belong to another output or scale, or to other columns. See check_jacobian; leave "
+        f"jacobian out, or pass model=None to take it unchecked."
+    )

@@ -1,0 +1,141 @@
+"""Offset and exposure of models of statsmodels, which ``predict`` leaves out for new rows."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+# Name of the column that carries the offset of every row beside the user's own columns.
+COLUMN = "offset of the row (rhale_stats)"
+# What an offset is made from a column by, up to a constant and a factor.
+MADE_BY: tuple[Callable[[FloatArray], FloatArray], ...] = (lambda x: x, np.log)
+UNKNOWN = (
+    "model was fitted with an offset or exposure, which predict leaves out for new rows; {why}. "
+    "Pass a function that adds it, as in lambda X: results.predict(X, offset=np.log(X['years']))."
+)
+
+
+def parts_of(results: Any) -> list[FloatArray]:
+    """Offset and logarithm of the exposure of the rows of the fit, those that are not all zero."""
+    model = getattr(results, "model", None)
+    if model is None or not hasattr(results, "params") or not hasattr(model, "exog"):
+        return []
+    combined = getattr(model, "_offset_exposure", None)
+    given = [getattr(model, name, None) for name in ("offset", "exposure")]
+    parts = [np.asarray(one, dtype=np.float64) for one in given if one is not None]
+    if combined is not None and np.ndim(combined) == 1 and parts:
+        # Generalized estimating equations keep the exposure as it was given.
+        total = np.asarray(combined, dtype=np.float64)
+        if len(parts) == 1 or not np.allclose(np.sum(parts, axis=0), total):
+            parts = [total] if len(parts) == 1 else [parts[0], total - parts[0]]
+    return [part for part in parts if part.any()]
+
+
+def made_from(
+    parts: list[FloatArray], results: Any, X: pd.DataFrame
+) -> Callable[[pd.DataFrame], FloatArray] | None:
+    """The offset as a function of the columns of X, where the fit had these columns."""
+    frame = getattr(getattr(results.model, "data", None), "frame", None)
+    if not isinstance(frame, pd.DataFrame) or any(len(part) != len(frame) for part in parts):
+        return None
+    columns = [
+        name
+        for name in frame.columns
+        if name in X.columns and pd.api.types.is_numeric_dtype(frame[name].dtype)
+    ]
+    found = []
+    for part in parts:
+        source = _source(part, {name: _numbers(frame[name]) for name in columns})
+        if source is None:
+            return None
+        found.append(source)
+
+    def offset(rows: pd.DataFrame) -> FloatArray:
+        made = [start + factor * make(_numbers(rows[name])) for name, make, start, factor in found]
+        return np.asarray(np.sum(made, axis=0))
+
+    return offset
+
+
+def _numbers(column: pd.Series[Any]) -> FloatArray:
+    return column.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _source(
+    part: FloatArray, columns: dict[Any, FloatArray]
+) -> tuple[Any, Callable[[FloatArray], FloatArray], float, float] | None:
+    """Column, function, constant and factor that an offset is made by; None if there are none."""
+    low, high = int(np.argmin(part)), int(np.argmax(part))
+    for name, column in columns.items():
+        for make in MADE_BY:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                made = make(column)
+                factor = (part[high] - part[low]) / (made[high] - made[low])
+                start = part[low] - factor * made[low]
+                if np.allclose(start + factor * made, part, rtol=1e-10, atol=1e-10):
+                    return name, make, float(start), float(factor)
+    return None
+
+
+def predict_of(results: Any, data: Any) -> tuple[Callable[[Any], Any], Any]:
+    """``predict`` with the offset of every row, and the table that it is to be asked with.
+
+    Raises
+    ------
+    ValueError
+        The rows are not those of the fit, and no column holds their offset.
+    """
+    parts = parts_of(results)
+    if not parts:
+        return results.predict, data
+    if "offset" not in inspect.signature(results.model.predict).parameters:
+        raise ValueError(UNKNOWN.format(why="and its predict takes none"))
+    same = sum(float(part[0]) for part in parts if np.ptp(part) == 0)
+    moving = [part for part in parts if np.ptp(part) > 0]
+    if not moving:
+        return lambda rows: results.predict(rows, offset=np.full(len(rows), same)), data
+    if isinstance(data, pd.DataFrame):
+        offset = made_from(moving, results, data)
+        if offset is not None:
+            return lambda rows: results.predict(rows, offset=same + offset(rows)), data
+    if _is_training(results, data):
+        return _with_column(results, data, np.sum(parts, axis=0))
+    why = "X is neither the table of the fit nor has the column that the offset was made from"
+    raise ValueError(UNKNOWN.format(why=why))
+
+
+def _with_column(results: Any, data: Any, total: FloatArray) -> tuple[Callable[[Any], Any], Any]:
+    """Every row keeps its own offset, in a column that the model itself does not get."""
+    lost = UNKNOWN.format(why="it is not known for rows that are none of X")
+    if isinstance(data, pd.DataFrame):
+
+        def of_frame(rows: pd.DataFrame) -> Any:
+            if COLUMN not in rows.columns:
+                raise ValueError(lost)
+            return results.predict(rows.drop(columns=COLUMN), offset=rows[COLUMN].to_numpy())
+
+        return of_frame, data.assign(**{COLUMN: total})
+    wide = np.column_stack([np.asarray(data, dtype=np.float64), total])
+
+    def of_array(rows: FloatArray) -> Any:
+        if rows.shape[1] != wide.shape[1]:
+            raise ValueError(lost)
+        return results.predict(rows[:, :-1], offset=rows[:, -1])
+
+    return of_array, wide
+
+
+def _is_training(results: Any, data: Any) -> bool:
+    """Whether these are the rows of the fit, in their order: the model answers the same."""
+    model = results.model
+    if len(data) != len(model.exog):
+        return False
+    given = np.asarray(results.predict(data), dtype=np.float64)
+    own = np.asarray(model.predict(results.params, model.exog), dtype=np.float64)
+    return given.shape == own.shape and bool(np.allclose(given, own, rtol=1e-9, atol=0))

@@ -1,0 +1,243 @@
+"""Outputs of a model: which method answers, on which scale, classes by label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.rows import aligned
+from rhale_stats.arrays import local_effects as kernel
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.models.offsets import predict_of
+from rhale_stats.models.table import Table, as_array
+
+Model: TypeAlias = Any
+OutputLabels: TypeAlias = Any  # one label, a sequence of them, or None
+# What is taken of a classifier: its probabilities, their log-odds, its decision function.
+SCALES = ("response", "logit", "decision")
+
+
+class ModelError(RuntimeError):
+    """The model raised, or did not return numbers for every row. The cause is chained."""
+
+
+class UnknownOutputError(KeyError):
+    """An output was asked for that the model does not have."""
+
+    def __str__(self) -> str:
+        """The message as it is, not in quotes."""
+        return str(self.args[0])
+
+
+class Outputs:
+    """The model as a function from a table to numbers, (row, output), and what the outputs are.
+
+    ``labels`` and ``names`` of the outputs are known after the first answer, those of classes at
+    once. A label selects; a name is what stands on an axis.
+
+    Raises
+    ------
+    TypeError
+        ``model`` can neither be called nor predict, or is a formula model without a DataFrame.
+    ValueError, KeyError
+        A scale that the model does not have, an output that it does not have.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        table: Table,
+        output: OutputLabels = None,
+        scale: str = "response",
+    ) -> None:
+        check_choice("scale", scale, SCALES)
+        formula = getattr(getattr(model, "model", None), "formula", None)
+        if formula is not None and not isinstance(table.data, pd.DataFrame):
+            raise TypeError(
+                f"X must be a DataFrame with the columns of the formula {formula!r}; "
+                f"got an array of shape {table.data.shape}."
+            )
+        self.scale = scale
+        several = output is not None and not isinstance(output, str) and np.ndim(output) > 0
+        self._asked = None if output is None else list(output) if several else [output]
+        self._chosen: list[int] | None = None
+        self.labels: list[Any] = []
+        self.names: list[str] = []
+        self._method, self._function = _method_of(model, scale)
+        self.table = table
+        if self._method == "predict":
+            self._function, data = predict_of(model, table.data)
+            self.table = Table(data, table.names)
+        self.n_calls, self.n_rows, self.largest = 0, 0, 0.0
+        self.precision = float(np.finfo(np.float64).eps)
+        if isinstance(table.data, np.ndarray):
+            self.precision = max(self.precision, float(np.finfo(table.data.dtype).eps))
+        # Outlier detectors have decisions, and no classes.
+        decides = self._method == "decision_function" and hasattr(model, "classes_")
+        if decides or self._method == "predict_proba":
+            self._classes(model)
+
+    @property
+    def label(self) -> str:
+        """Of the one output that was chosen among several; else empty."""
+        return str(self.labels[0]) if len(self.labels) == 1 and self.names != [""] else ""
+
+    def __call__(self, rows: Any) -> FloatArray:
+        """The outputs that were chosen, (row, output)."""
+        self.n_calls, self.n_rows = self.n_calls + 1, self.n_rows + len(rows)
+        answer = self._function(rows)
+        columns = [str(name) for name in getattr(answer, "columns", [])]
+        if isinstance(answer, pd.Series | pd.DataFrame) and isinstance(rows, pd.DataFrame):
+            answer = _in_rows_order(answer, rows.index)
+        values = as_array(answer, "model must return", ModelError)
+        if values.ndim == 1:
+            values = values[:, None]
+        if values.ndim != 2 or len(values) != len(rows) or not values.shape[1]:
+            raise ModelError(
+                f"model must return one number a row, shape ({len(rows)},) for {len(rows)} rows, "
+                f"or one for each of several outputs, ({len(rows)}, outputs); got shape "
+                f"{np.shape(answer)}."
+            )
+        if not np.issubdtype(values.dtype, np.number):
+            raise ModelError(
+                f"model must return numbers; got dtype {values.dtype}. Of labels take their "
+                f"probability, as in lambda X: model.predict_proba(X)[:, 1]."
+            )
+        if self._chosen is None:
+            self._number(columns or list(range(values.shape[1])))
+        if max(self._chosen or [0]) >= values.shape[1]:
+            raise ModelError(
+                f"model must return as many outputs each time; got {values.shape[1]} after "
+                f"{max(self._chosen or [0]) + 1} or more."
+            )
+        # A copy: some models answer with what they will write to again.
+        whole = self._chosen == list(range(values.shape[1]))
+        values = values.copy() if whole else values[:, self._chosen]
+        self.precision = max(self.precision, kernel.precision_held(values))
+        return _log_odds(values.astype(np.float64)) if self.scale == "logit" else values
+
+    def _number(self, labels: list[Any]) -> None:
+        """Choose among the outputs of a function."""
+        self._choose(labels, {"logit": "log-odds"}.get(self.scale, "output"))
+        if len(labels) == 1 and self._asked is None:
+            self.names = ["log-odds"] if self.scale == "logit" else [""]
+
+    def _choose(self, labels: list[Any], what: str) -> None:
+        asked = labels if self._asked is None else self._asked
+        texts = [str(label) for label in labels]
+        absent = [label for label in asked if str(label) not in texts]
+        if absent or not asked:
+            raise UnknownOutputError(
+                f"output must be among those of the model, {', '.join(texts)}; got "
+                f"{', '.join(map(repr, absent)) or 'none'}."
+            )
+        if len({str(label) for label in asked}) < len(asked):
+            raise ValueError(f"output must name each output once; got {asked!r}.")
+        self._chosen = [texts.index(str(label)) for label in asked]
+        self.labels = [labels[at] for at in self._chosen]
+        self.names = [f"{what} {texts[at]}" for at in self._chosen]
+
+    def _classes(self, model: Model) -> None:
+        """Choose among classes: of two by default the second, whose opposite is the first."""
+        classes = getattr(model, "classes_", None)
+        if classes is None or any(np.ndim(one) for one in classes):
+            raise TypeError(
+                f"model must be a fitted classifier with one set of classes_; "
+                f"{type(model).__name__} is not. Pass a function of X that returns numbers."
+            )
+        labels = [one.item() if isinstance(one, np.generic) else one for one in classes]
+        what = {"response": "probability of", "logit": "log-odds of"}.get(self.scale)
+        what = "decision for" if what is None or self._method == "decision_function" else what
+        if self._method == "decision_function" and len(labels) == 2:
+            labels = labels[1:]  # one number a row, for the second class
+        elif self._asked is None and len(labels) == 2:
+            self._asked = labels[1:]
+        self._choose(labels, what)
+
+
+def is_classifier(model: object) -> bool:
+    """Whether the model has more than one scale to answer on."""
+    return hasattr(model, "predict_proba") or hasattr(model, "decision_function")
+
+
+def _method_of(model: Model, scale: str) -> tuple[str, Callable[[Any], Any]]:
+    """What of the model is called, by name."""
+    if scale == "decision":
+        if not hasattr(model, "decision_function"):
+            raise ValueError(
+                f"scale='decision' needs a model with a decision_function; {type(model).__name__} "
+                f"has none. Use scale='response' or 'logit'."
+            )
+        return "decision_function", model.decision_function
+    for method in ("predict_proba", "decision_function"):
+        if hasattr(model, method) and hasattr(model, "predict"):
+            if scale == "logit" and method == "decision_function":
+                break
+            # Outlier detectors have decisions, and no classes.
+            if method == "predict_proba" or hasattr(model, "classes_"):
+                return method, getattr(model, method)
+    if scale == "logit" and hasattr(model, "decision_function"):
+        raise ValueError(
+            f"scale='logit' needs probabilities; {type(model).__name__} has none. Use "
+            f"scale='decision'."
+        )
+    if hasattr(model, "predict"):
+        _refuse_labels(model)
+        return "predict", model.predict
+    if callable(model):
+        if getattr(model, "__name__", "") == "predict":
+            _refuse_labels(getattr(model, "__self__", None), "Pass the model itself")
+        return "call", model
+    raise TypeError(
+        f"model must be a function of X, or have a predict method; got {type(model).__name__}."
+    )
+
+
+def _refuse_labels(model: Model, advice: str = "") -> None:
+    """Raise ``ValueError`` where ``predict`` answers with names of classes or clusters."""
+    try:
+        kind = getattr(model, "_estimator_type", None) or model.__sklearn_tags__().estimator_type
+    except AttributeError:
+        kind = None
+    if kind in ("classifier", "clusterer", "outlier_detector") or (
+        kind is None and any(hasattr(model, name) for name in ("classes_", "labels_"))
+    ):
+        if not advice and hasattr(model, "decision_function"):
+            advice = "Use scale='decision'"
+        advice = advice or (
+            "Use a model with probabilities (voting='soft', CalibratedClassifierCV), or pass a "
+            "function that answers with a probability or a distance"
+        )
+        raise ValueError(
+            f"model must answer with numbers; predict of {type(model).__name__} answers with "
+            f"labels, whose differences mean nothing. {advice}."
+        )
+
+
+def _in_rows_order(
+    answer: pd.Series[Any] | pd.DataFrame, index: pd.Index[Any]
+) -> pd.Series[Any] | pd.DataFrame:
+    """The answer in the order of the rows that the model was given, by their labels."""
+    what = "answer of the model"
+    try:
+        found: pd.Series[Any] | pd.DataFrame = aligned(answer, np.asarray(index), what)
+        return found
+    except ValueError as error:
+        raise ModelError(str(error)) from error
+
+
+def _log_odds(values: FloatArray) -> FloatArray:
+    """Log-odds of probabilities, refused where there are none."""
+    inside = (values > 0) & (values < 1)
+    if not inside.all():
+        bad = values[~inside]
+        raise ModelError(
+            f"scale='logit' needs probabilities strictly between 0 and 1; the model answers "
+            f"{bad[0]:.6g}, and {len(bad)} of {values.size} like it. Calibrate or bound the "
+            f"model, or use scale='response'."
+        )
+    return np.asarray(np.log(values) - np.log1p(-values))

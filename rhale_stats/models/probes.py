@@ -1,0 +1,363 @@
+"""Whether the output is differentiable along a feature, from a look at some rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rhale_stats.arrays import local_effects as kernel
+from rhale_stats.arrays import probes as sums
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.models.differences import DifferenceQuotients, Differences
+from rhale_stats.models.outputs import ModelError
+
+# Rows of a feature that are looked at, and rows that the model answers twice.
+ROWS, TWICE = 1000, 500
+# Windows that are cut into pieces.
+CUT = 40
+# The output jumps where jumps make more than this share of its change with the feature ...
+JUMP_SHARE = 1e-3
+# ... or differences over a step and over half of it differ by more than this share (root mean
+# squares), beyond rounding.
+STEP_SHARE, GROWS = 0.05, 0.25
+# With single precision steps are long enough to meet many kinks: then by this many times what half
+# the step changes, if the regression of one on the other is by no more than twice that share off 1.
+KINKS = 3.0
+# Derivatives are useless where this share of them is zero although the output moves.
+ZERO_SHARE = 0.95
+# Derivatives at the rows do not say what happens between them where they miss more than this share
+# of the change in gaps between rows.
+GAP_SHARE = 0.1
+# Answers to the same rows may differ by so many units of rounding; with other rows beside them by
+# this share, as sums of matrices are taken in another order.
+ROUNDINGS, TOGETHER = 64, 1e-3
+# Noise of so many units of rounding is looked at again. It is noise where a quarter of the step
+# leaves this share of it; a unit of rounding is so many of its standard deviations.
+SUSPECT, NOISE_SHARE, NOISE_UNITS = 64, 0.7, 3.0
+NOISE_ROWS, BESIDE = 200, 0.0382
+
+
+class JumpWarning(UserWarning):
+    """Derivatives are not the effect of a feature.
+
+    The output jumps with it, or moves in gaps between rows.
+    """
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What a look at some rows says of one feature, for every output.
+
+    Attributes
+    ----------
+    jumps : ndarray of shape (n_outputs,)
+        Whether the output jumps with the feature.
+    gaps : ndarray of shape (n_outputs,)
+        Whether it moves in gaps between rows, by more than the derivatives at these say.
+    missed : ndarray of shape (n_outputs,)
+        Share of the change across windows that derivatives miss, at most 1.
+    zero : ndarray of shape (n_outputs,)
+        Share of derivatives that are zero.
+    truncation : ndarray of shape (n_outputs,)
+        Error of central differences by the length of their step.
+    rows : ndarray
+        Numbers of the rows that were looked at.
+    derivative : Differences
+        Central differences at these rows.
+    half : Differences
+        The same by half the step.
+    """
+
+    jumps: NDArray[np.bool_]
+    gaps: NDArray[np.bool_]
+    missed: FloatArray
+    zero: FloatArray
+    truncation: FloatArray
+    rows: IntArray
+    derivative: Differences
+    half: Differences
+
+    @property
+    def holds(self) -> bool:
+        """Whether derivatives are the effect, of every output."""
+        return not (self.jumps | self.gaps).any()
+
+
+def check_answers(quotients: DifferenceQuotients) -> None:
+    """Refuse a model whose answers to the same rows differ.
+
+    Raises
+    ------
+    ModelError
+        They do, from call to call or with the other rows of a call.
+    """
+    n = quotients.table.n_rows
+    rows = np.unique(np.linspace(0, n - 1, min(n, TWICE)).round().astype(np.int64))
+    some = quotients.at(rows)
+    first, second = (some.at_rows("rows looked at of X") for _ in range(2))
+    differ = sums.differing(first, second, ROUNDINGS * quotients.precision)
+    if differ.any():
+        worst = int(np.argmax(np.abs(np.nan_to_num(first - second)).max(axis=1)))
+        raise ModelError(
+            f"model must give the same answer for the same rows; two calls differ in "
+            f"{int(differ.sum())} of {len(rows)} rows, by {abs(first - second)[worst].max():.3g} "
+            f"in row {rows[worst]}. Set it to evaluation mode (model.eval() in torch), or fix its "
+            f"source of random numbers."
+        )
+    if len(rows) > 3:
+        alone = quotients.at(rows[::2]).at_rows("rows looked at of X")
+        differ = sums.differing(first[::2], alone, TOGETHER)
+        if differ.any():
+            raise ModelError(
+                f"model must answer row by row; its answer in {int(differ.sum())} of {len(alone)} "
+                f"rows depends on the other rows of the call. Set it to evaluation mode (batch "
+                f"normalisation), or scale columns before the call."
+            )
+
+
+def probe(quotients: DifferenceQuotients, position: int, used: NDArray[np.bool_]) -> Probe:
+    """Look at a feature that varies, at some of the rows that are used.
+
+    Asks for 6 versions of at most 1,000 rows, and for 45 of at most 40.
+    """
+    numbers = np.flatnonzero(used)
+    numbers = numbers[sums.spread_rows(quotients.table.column(position)[numbers], ROWS)]
+    some = quotients.at(numbers)
+    looked = _look(some, position)
+    if _noise(some, position, looked):
+        # It answers less precisely than its numbers look: longer steps.
+        looked = _look(some, position)
+    share = _jump_share(some, position, looked)
+    step = _step_share(looked)
+    derivative = looked.derivative.local_effect
+    size = np.abs(looked.change)
+    missed = np.minimum(looked.missed, size)
+    inner = sums.inner(len(size), sums.BESIDE)
+    across = sums.across_gaps(looked.x, looked.left, looked.right)
+    jumps = (share > JUMP_SHARE) | (step > STEP_SHARE)
+    # Rounding makes differences as well, where the output hardly moves.
+    moves = size[inner].sum(axis=0) > 8 * looked.rounding * inner.sum()
+    gaps = sums.share(missed[across].sum(axis=0), size[inner].sum(axis=0)) > GAP_SHARE
+    # No curve is accumulated across a gap from derivatives: the model itself can be asked.
+    gaps = gaps | sums.has_gap(looked.x)
+    return Probe(
+        jumps,
+        ~jumps & gaps & moves,
+        sums.share(missed.sum(axis=0), size.sum(axis=0)),
+        np.mean(derivative == 0, axis=0),
+        kernel.typical_error(4 / 3 * np.abs(derivative - looked.half.local_effect)),
+        numbers,
+        looked.derivative,
+        looked.half,
+    )
+
+
+@dataclass(frozen=True)
+class _Look:
+    """Central differences over a step and over half of it, and changes across windows."""
+
+    x: FloatArray
+    derivative: Differences
+    half: Differences
+    third: FloatArray
+    size: FloatArray
+    left: FloatArray
+    right: FloatArray
+    at_left: FloatArray
+    at_right: FloatArray
+
+    @property
+    def change(self) -> FloatArray:
+        """Of the output across the window of each row."""
+        return np.asarray(self.at_right - self.at_left)
+
+    @property
+    def rounding(self) -> FloatArray:
+        """What rounding may make of a change, of every output."""
+        return np.asarray(self.derivative.precision * np.abs(self.at_left).max(axis=0))
+
+    @property
+    def missed(self) -> FloatArray:
+        """What of it derivatives do not say."""
+        g = self.derivative.local_effect
+        return sums.unexplained(self.x, g, self.left, self.right, self.change)
+
+
+def _look(some: DifferenceQuotients, position: int) -> _Look:
+    x = some.table.column(position)
+    low, high = float(x.min()), float(x.max())
+    left, right = sums.windows(x)
+    while True:
+        precision = some.precision
+        step = kernel.central_step(x, precision)
+        columns = [
+            *kernel.central_arguments(x, step, low, high),
+            *kernel.central_arguments(x, step / 2, low, high),
+            right,
+            left,
+        ]
+        outputs, held = some.evaluate(position, columns)
+        if some.precision <= precision:
+            break
+    values = [output.astype(np.float64) for output in outputs]
+    third = sums.third_difference((values[0], values[1]), (values[2], values[3]))
+    inside = (x + step <= high) & (x - step >= low)
+    return _Look(
+        x,
+        some.quotient(outputs[:2], held[:2], "central_difference"),
+        some.quotient(outputs[2:4], held[2:4], "central_difference"),
+        third[inside],
+        values[0][inside],
+        held[5],
+        held[4],
+        values[5],
+        values[4],
+    )
+
+
+def _noise(some: DifferenceQuotients, position: int, looked: _Look) -> bool:
+    """Whether answers are noisier than their numbers can be: then how precise they are, is noted.
+
+    Third differences of a smooth output shrink with the step, to 1/64 at a quarter of it. Noise
+    stays; so a model that computes in single precision and answers in double precision is noticed.
+    The second look is beside the rows: jumps of some trees are at the very values of the data.
+    """
+    if not len(looked.third):
+        return False
+    # Rounding of x itself makes noise as well, which steps allow for already.
+    away = float(np.median(kernel.offset(looked.x, kernel.robust_scale(looked.x))))
+    noise = sums.relative_noise(looked.third, looked.size)
+    if noise <= SUSPECT * some.precision * away:
+        return False
+    n = some.table.n_rows
+    rows = np.unique(np.linspace(0, n - 1, min(n, NOISE_ROWS)).round().astype(np.int64))
+    few = some.at(rows)
+    x = looked.x[rows] + BESIDE * (looked.right - looked.x)[rows]
+    step = kernel.central_step(looked.x, some.precision)[rows] / 4
+    low, high = float(looked.x[0]), float(looked.x[-1])
+    columns = [
+        *kernel.central_arguments(x, step, low, high),
+        *kernel.central_arguments(x, step / 2, low, high),
+    ]
+    values = [one.astype(np.float64) for one in few.evaluate(position, columns)[0]]
+    third = sums.third_difference((values[0], values[1]), (values[2], values[3]))
+    again = sums.relative_noise(third, values[0])
+    if again < NOISE_SHARE * noise:
+        return False
+    some.outputs.precision = NOISE_UNITS * again / away
+    return True
+
+
+def _step_share(looked: _Look) -> FloatArray:
+    """By how much half the step changes the derivative, where it is jumps that do.
+
+    Not what rounding can do; and not kinks, of which a longer step meets more: where a step meets
+    jumps, half of it makes slopes larger, by as much as it changes them in mean squares.
+    """
+    whole, half = looked.derivative.local_effect, looked.half.local_effect
+    change, size = sums.rms(whole - half), sums.rms(whole)
+    unit = np.where(change > 0, change, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        grows = (sums.rms(half) / unit) ** 2 - (size / unit) ** 2 > GROWS
+    return np.where((change > looked.half.error) & grows, sums.share(change, size), 0.0)
+
+
+def _jump_share(some: DifferenceQuotients, position: int, looked: _Look) -> FloatArray:
+    """Share of the change across windows that is jumps: of all windows or of the inner ones.
+
+    Windows are drawn in proportion to what the derivative misses in them, and cut again and again
+    where the change stands out.
+    """
+    n, n_outputs = looked.change.shape
+    missed = looked.missed
+    strata = sums.strata(n)
+    each = max(CUT // (len(strata) * n_outputs), 5)
+    drawn = [
+        (rows[sums.sampled(missed[rows, output], each)], output, number)
+        for output in range(n_outputs)
+        for number, rows in enumerate(map(np.flatnonzero, strata))
+    ]
+    rows = np.concatenate([one for one, _, _ in drawn])
+    share = np.zeros(n_outputs)
+    if not len(rows):
+        return share
+    of_output = np.repeat([output for _, output, _ in drawn], [len(one) for one, _, _ in drawn])
+    jump = _jumps(some.at(rows), position, looked, rows, of_output)
+    begin = 0
+    for one, output, number in drawn:
+        own = jump[begin : begin + len(one)]
+        begin += len(one)
+        if len(one):
+            windows = strata[number]
+            part = np.mean(own / missed[one, output]) * missed[windows, output].sum()
+            whole = sums.whole_change(
+                looked.x[windows],
+                looked.left[windows],
+                looked.right[windows],
+                looked.change[windows, output][:, None],
+            )
+            share[output] = max(share[output], float(sums.share(part, whole)[0]))
+    return share
+
+
+def _jumps(
+    some: DifferenceQuotients,
+    position: int,
+    looked: _Look,
+    rows: IntArray,
+    of_output: IntArray,
+) -> FloatArray:
+    """The jump in the window of each row, 0 where the change shrinks with the window."""
+    at = np.arange(len(rows))
+    left, right = looked.left[rows], looked.right[rows]
+    f_left, f_right = looked.at_left[rows, of_output], looked.at_right[rows, of_output]
+    jump = np.zeros(len(rows))
+    for _ in range(sums.CUTS):
+        points = np.linspace(left, right, sums.PIECES + 1)
+        outputs, _held = some.evaluate(position, list(points[1:-1]))
+        inner = [output[at, of_output].astype(np.float64) for output in outputs]
+        values = np.column_stack([f_left, *inner, f_right])
+        piece, jump = sums.jump_of(np.diff(values, axis=1))
+        left, right = points[piece, at], points[piece + 1, at]
+        f_left, f_right = values[at, piece], values[at, piece + 1]
+    rounding = 8 * some.precision * np.maximum(np.abs(f_left), np.abs(f_right))
+    return np.asarray(np.maximum(jump - rounding, 0.0))
+
+
+# --- what is said of it --------------------------------------------------------------------------
+
+
+def refuse_useless(name: str, found: Probe) -> None:
+    """Raise ``ValueError`` where derivatives are zero although the output moves."""
+    useless = (found.zero >= ZERO_SHARE) & (found.missed > 0.5)
+    if useless.any():
+        raise ValueError(
+            f"model must have a useful derivative; for feature {name!r} it is zero on "
+            f"{found.zero[useless][0]:.1%} of the rows although the output moves with the feature, "
+            f"as trees and other step functions do. Use local_effects(..., "
+            f"method='finite_difference')."
+        )
+
+
+def warning_text(found: Sequence[tuple[str, Probe]], then: str) -> str:
+    """All features whose effect derivatives are not, why, and what was done about it."""
+    jump = [one for one in found if one[1].jumps.any()]
+    move = [one for one in found if not one[1].jumps.any()]
+    said = [
+        *([_said("jumps", jump)] if jump else []),
+        *([_said("moves in gaps between rows", move)] if move else []),
+    ]
+    return f"The output {', and '.join(said)}: {then}"
+
+
+def _said(what: str, found: Sequence[tuple[str, Probe]]) -> str:
+    missed = [float(one.missed[one.jumps | one.gaps].max()) for _, one in found]
+    least, most = (
+        f"{one:.0%}" if one >= 0.01 else "under 1%" for one in (min(missed), max(missed))
+    )
+    share = most if least == most else f"{least} to {most}"
+    names = ", ".join(repr(name) for name, _ in found)
+    return f"{what} with {names} (derivatives miss {share} of its change)"

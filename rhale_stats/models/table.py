@@ -1,0 +1,274 @@
+"""The user's table in its own form: frames, arrays, columns by name or number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rhale_stats.arguments.checks import check_finite, check_size
+from rhale_stats.arguments.rows import as_weights
+from rhale_stats.arguments.words import warn
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.schema.features import position_of
+
+# Values of a column: numbers, or levels.
+Values: TypeAlias = NDArray[Any] | pd.api.extensions.ExtensionArray
+# A column of numbers with at most so many distinct values, each twice or more on average, is
+# discrete: months, not hours.
+DISCRETE_LEVELS = 12
+# A table that shares its columns with another is safe from what a model does to it.
+COPY_ON_WRITE = int(pd.__version__.partition(".")[0]) >= 3
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of ``X`` in the form in which the model receives them."""
+
+    data: pd.DataFrame | NDArray[np.floating[Any]]
+    names: list[str]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.data)
+
+    @property
+    def index(self) -> pd.Index[Any] | None:
+        """Labels of the rows, where they have some."""
+        return self.data.index if isinstance(self.data, pd.DataFrame) else None
+
+    def held(
+        self, position: int, rows: NDArray[np.bool_], values: FloatArray
+    ) -> tuple[Values, Values]:
+        """Numbers, and what rows hold of a column, both in the type of the column."""
+        if isinstance(self.data, np.ndarray):
+            return values, self.data[rows, position]
+        own = self.series(position)[rows].array
+        return pd.Series(values).astype(own.dtype).array, own
+
+    def weights(self, weights: Any, kind: str) -> FloatArray | None:
+        """Weights of the rows; a Series goes by the labels of the rows, where they have some."""
+        return None if weights is None else as_weights(weights, self.n_rows, kind, self.index)
+
+    def take(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> Table:
+        """Some of the rows, by a mask or by their numbers."""
+        if isinstance(self.data, pd.DataFrame):
+            return Table(self.data.iloc[rows], self.names)
+        return Table(self.data[rows], self.names)
+
+    def copied(self) -> pd.DataFrame | NDArray[np.floating[Any]]:
+        """The rows for a model to do with as it likes, numbered from 0."""
+        if isinstance(self.data, np.ndarray):
+            return self.data.copy()
+        return self.data.copy(deep=not COPY_ON_WRITE).reset_index(drop=True)
+
+    def is_numeric(self, position: int) -> bool:
+        """Whether a column holds numbers (booleans are not)."""
+        if isinstance(self.data, np.ndarray):
+            return True
+        dtype = self.data.dtypes.iloc[position]
+        return pd.api.types.is_numeric_dtype(dtype) and not (
+            pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_complex_dtype(dtype)
+        )
+
+    def column(self, position: int) -> FloatArray:
+        """One column as a contiguous float array; missing values are NaN."""
+        if isinstance(self.data, np.ndarray):
+            return np.array(self.data[:, position], dtype=np.float64)
+        return self.data.iloc[:, position].to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
+
+    def series(self, position: int) -> pd.Series[Any]:
+        """One column as it is held."""
+        if isinstance(self.data, pd.DataFrame):
+            return self.data.iloc[:, position]
+        return pd.Series(self.data[:, position])
+
+    def is_discrete(self, position: int) -> bool:
+        """Whether a column has few distinct values (but more than one), repeated."""
+        values = self.column(position)
+        values = values[~np.isnan(values)]  # a missing value is no level
+        if len(np.unique(values[: 100 * DISCRETE_LEVELS])) > DISCRETE_LEVELS:
+            return False
+        n_levels = len(np.unique(values))
+        return 1 < n_levels <= DISCRETE_LEVELS and 2 * n_levels <= len(values)
+
+    def is_key(self, position: int) -> bool:
+        """Whether a column has more than one level for every two rows: an identifier."""
+        return bool(2 * self.series(position).nunique() > self.n_rows > 4)
+
+    def kind(self, position: int) -> str:
+        """Whether a column has an axis, or values of its own."""
+        axis = self.is_numeric(position) and not self.is_discrete(position)
+        return "continuous" if axis else "discrete"
+
+    def like(self, values: FloatArray) -> pd.DataFrame | NDArray[np.floating[Any]]:
+        """Numbers (rows, columns) in the form of this table."""
+        if isinstance(self.data, np.ndarray):
+            return values.astype(self.data.dtype, copy=False)
+        return pd.DataFrame(values, columns=self.data.columns).astype(dict(self.data.dtypes))
+
+    def stacked(self, position: int, columns: Sequence[Values]) -> tuple[Any, list[Any]]:
+        """Copies of the rows below each other, each with another version of one column.
+
+        Returns the table, and the columns as its type holds them (single precision rounds).
+        """
+        if isinstance(self.data, np.ndarray):
+            if len(columns) == 1:
+                stack = self.data.copy()
+                stack[:, position] = np.asarray(columns[0])
+            else:
+                stack = np.tile(self.data, (len(columns), 1))
+                stack[:, position] = np.concatenate([np.asarray(column) for column in columns])
+            if stack.dtype == np.float64:
+                return stack, list(columns)
+            held = stack[:, position].astype(np.float64)
+            return stack, np.split(held, len(columns))
+        if len(columns) == 1:
+            frame = self.data.copy(deep=not COPY_ON_WRITE)
+            frame.index = pd.RangeIndex(len(frame))
+        else:
+            frame = pd.concat([self.data] * len(columns), ignore_index=True)
+        plain = [one for one in columns if isinstance(one, np.ndarray) and one.dtype.kind == "f"]
+        frame[self.data.columns[position]] = (
+            np.concatenate(plain)
+            if len(plain) == len(columns)  # a Series for each version takes longer than most models
+            else pd.concat([as_column(column) for column in columns], ignore_index=True)
+        )
+        return frame, list(columns)
+
+
+def as_column(column: Values) -> pd.Series[Any]:
+    """A column of its own type: left to itself pandas makes texts of objects that are texts."""
+    return pd.Series(column, dtype=object if str(column.dtype) == "object" else None)
+
+
+def as_table(X: Any, parameter: str = "X") -> Table:
+    """``X`` with names for its columns; arrays get ``x0``, ``x1``, ...
+
+    Raises
+    ------
+    TypeError, ValueError
+        ``X`` is no table of numbers, has no rows, or has two columns of one name.
+    """
+    if isinstance(X, pd.DataFrame):
+        names = [str(name) for name in X.columns]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(
+                f"{parameter} must have distinct column names; got "
+                f"{', '.join(map(repr, repeated))} more than once. Rename or drop columns."
+            )
+        table = Table(X, names)
+    else:
+        array = as_array(X, f"{parameter} must hold")
+        if array.ndim != 2:
+            raise ValueError(
+                f"{parameter} must be a DataFrame or a two-dimensional array of shape "
+                f"(rows, features); got shape {array.shape}."
+            )
+        if not np.issubdtype(array.dtype, np.floating):
+            try:
+                array = array.astype(np.float64)
+            except (TypeError, ValueError) as error:
+                raise TypeError(
+                    f"{parameter} must hold numbers when it is an array; got dtype "
+                    f"{array.dtype}. Pass a DataFrame, whose other columns are left out."
+                ) from error
+        table = Table(array, [f"x{position}" for position in range(array.shape[1])])
+    if table.n_rows == 0:
+        raise ValueError(f"{parameter} must have at least one row; got none.")
+    return table
+
+
+def as_array(given: Any, what: str, error: type[Exception] = TypeError) -> NDArray[Any]:
+    """Numbers of an array, a tensor or a table as an array; complex and masked ones are refused."""
+    if hasattr(given, "detach"):
+        given = given.detach()
+        given = given.cpu() if hasattr(given, "cpu") else given
+    if np.ma.is_masked(given):
+        raise error(
+            f"{what} plain numbers; got a masked array, "
+            f"{int(np.sum(np.ma.getmaskarray(given)))} of {np.size(given)} masked. Fill it or drop "
+            f"these rows: its mask would be ignored."
+        )
+    array = np.asarray(given)
+    if np.iscomplexobj(array):
+        raise error(
+            f"{what} real numbers; got dtype {array.dtype}. Take the real part, or the absolute "
+            f"value, before the call."
+        )
+    return array
+
+
+def check_column(table: Table, position: int, *, missing: str = "raise") -> FloatArray:
+    """One column of X, refused with its name and rows where it is not finite.
+
+    With ``missing="drop"`` only infinite values are refused, and a column without any value.
+    """
+    column, name = table.column(position), table.names[position]
+    if missing == "raise":
+        check_finite(
+            column, "X", name, "Drop or impute these rows, or leave them out: missing='drop'."
+        )
+        _check_range(column, name)
+        return column
+    there = ~np.isnan(column)
+    if not there.any():
+        raise ValueError(
+            f"X must have values of feature {name!r}; all {len(column)} are missing. Leave the "
+            f"feature out: features=[...]."
+        )
+    check_finite(column[there], "X", name, "Drop or bound these rows before the call.")
+    _check_range(column[there], name)
+    return column
+
+
+def _check_range(column: FloatArray, name: str) -> None:
+    """Raise ``ValueError`` where squares of a column's range are no numbers, or 0."""
+    with np.errstate(over="ignore"):
+        size = float(np.ptp(column)) if len(column) else 0.0
+    check_size(size, f"The range of feature {name!r} in X", "Take other units for the column.")
+
+
+def positions_of(table: Table, features: str | int | Sequence[str | int] | None) -> list[int]:
+    """Columns chosen by name or number; by default all numeric ones that are not discrete."""
+    everything = range(len(table.names))
+    if features is None:
+        text = [p for p in everything if not table.is_numeric(p)]
+        discrete = [p for p in everything if p not in text and table.is_discrete(p)]
+        chosen = [p for p in everything if p not in text and p not in discrete]
+        reasons = []
+        for left_out, why in ((text, "not numeric"), (discrete, "discrete")):
+            if left_out:
+                named = ", ".join(repr(table.names[p]) for p in left_out)
+                reasons.append(f"{named} ({why})")
+        if not chosen:
+            raise TypeError(
+                f"X must have at least one continuous numeric column; got {'; '.join(reasons)}. "
+                f"Name discrete columns in features= to take them all the same."
+            )
+        if reasons:
+            warn(
+                f"Left out: {'; '.join(reasons)}. Name discrete columns in features= to take them."
+            )
+        return chosen
+    asked = [features] if isinstance(features, str | int | np.integer) else list(features)
+    if not asked:
+        raise ValueError("features must name at least one column; got none.")
+    positions = []
+    for feature in asked:
+        position = position_of(feature, table.names)
+        if not table.is_numeric(position):
+            raise TypeError(
+                f"features must be numeric; column {table.names[position]!r} is not. Leave it out: "
+                f"the model still receives it."
+            )
+        if position in positions:
+            raise ValueError(f"features must be distinct; got {table.names[position]!r} twice.")
+        positions.append(position)
+    return positions

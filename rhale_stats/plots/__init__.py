@@ -1,0 +1,1 @@
+"""Pictures: a Dataset and Axes in, Axes out."""

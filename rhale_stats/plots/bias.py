@@ -1,0 +1,155 @@
+"""The spread within bins and the bin error."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import seaborn as sns
+import xarray as xr
+from matplotlib.axes import Axes
+
+from rhale_stats.plots.canvas import (
+    AVERAGE,
+    HETEROGENEITY_FILL,
+    REFERENCE,
+    UNCERTAINTY,
+    given_axes,
+    style,
+)
+from rhale_stats.plots.legend import draw_legend, say_constant
+from rhale_stats.plots.marks import BIN_ERROR, BIN_ERROR_SE, MARKS, OURS, TOTAL, WITHIN
+from rhale_stats.schema.checks import check_effect
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import one_feature, units_of, with_units
+
+
+@checked
+def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> Axes:
+    """What the variance of the local effects is made of, bin by bin: heterogeneity and bin error.
+
+    The filled part of a bin is the squared heterogeneity within, the hatched part above it the
+    bin error, the line their sum, sigma2_star: the variance about the effect in the bin, in a
+    linear bin about its line. A whisker is the sum plus and minus the standard error of the bin
+    error. A star marks bins that the test calls biased, two stars those whose bias exceeds the
+    standard error of the heterogeneity, a cross those with too few rows to test.
+
+    Parameters
+    ----------
+    check : Dataset
+        What `check_unbiased` returned.
+    feature : str or int
+        Name or number of the feature.
+    ax : Axes, optional
+        By default that of a new figure.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    KeyError
+        Unknown feature.
+    TypeError
+        ``check`` is no Dataset, or ``ax`` no Axes.
+    ValueError
+        ``check`` holds no check.
+
+    Notes
+    -----
+    Where chance makes the estimated bin error negative, the line lies inside the filled part.
+
+    References
+    ----------
+    Gkolemis et al. (2023), *RHALE*, Theorem 1.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> example = rs.simulate.Quadratic()
+    >>> X = example.sample(2000, rng=0)
+    >>> local = rs.local_effects(None, X, jacobian=example.jacobian, features="x1")
+    >>> check = rs.check_unbiased(local, rs.rhale(local, bins=rs.EqualWidthBins(4)))
+    >>> rs.plot_bias(check, "x1").get_xlabel()
+    'x1'
+    """
+    check = check_effect(check, "check", "check_unbiased(local, effect)")
+    if "verdict" not in check:
+        raise ValueError(
+            "check must be what check_unbiased(local, effect) returned; this one has no verdict."
+        )
+    row = one_feature(check, feature)
+    panels = None if ax is None else given_axes("ax", [ax], 1, "one")
+    with style(own=ax is None):
+        if panels is None:
+            figure, panel = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
+            sns.despine(fig=figure)
+        else:
+            panel = panels[0]
+        name = str(row["feature"].values)
+        panel.set_xlabel(with_units(name, units_of(check, name)), parse_math=False)
+        panel.set_ylabel("variance of local effects")
+        if not row.sizes["bin"]:
+            say_constant(panel)
+            panel.tick_params(left=False, labelleft=False)
+            return panel
+        _draw_bias(panel, row)
+        draw_legend([panel])
+    return panel
+
+
+def _draw_bias(panel: Axes, row: xr.Dataset) -> None:
+    left, right = row["bin_left"].values, row["bin_right"].values
+    width, middle = right - left, (left + right) / 2
+    within, total = row["heterogeneity_within"].values ** 2, row["sigma2_star"].values
+    se = row["bin_error_se"].values
+    panel.bar(
+        left,
+        within,
+        width,
+        align="edge",
+        color=HETEROGENEITY_FILL,
+        edgecolor="white",
+        linewidth=0.5,
+        label=WITHIN,
+    )
+    panel.bar(
+        left,
+        np.maximum(total - within, 0.0),
+        width,
+        bottom=within,
+        align="edge",
+        facecolor="none",
+        edgecolor=UNCERTAINTY,
+        hatch="////",
+        linewidth=0,
+        label=BIN_ERROR,
+    )
+    lines = panel.hlines(total, left, right, color=AVERAGE, linewidth=1.4, label=TOTAL)
+    lines.set_gid(OURS)
+    panel.errorbar(
+        middle,
+        total,
+        se,
+        fmt="none",
+        ecolor=UNCERTAINTY,
+        elinewidth=1.2,
+        capsize=2,
+        label=BIN_ERROR_SE,
+    )
+    panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
+    top = np.fmax(np.fmax(total + np.nan_to_num(se), within), 0.0)
+    verdict = row["verdict"].values
+    for phrase, mark in MARKS.items():
+        for k in np.flatnonzero(verdict == phrase):
+            panel.annotate(
+                mark,
+                (middle[k], np.nan_to_num(top[k])),
+                (0, 2),
+                textcoords="offset points",
+                ha="center",
+                va="bottom",
+                fontsize="small",
+            )
+    panel.set_xlim(left[0] - 0.02 * (right[-1] - left[0]), right[-1] + 0.02 * (right[-1] - left[0]))
+    panel.margins(y=0.12)

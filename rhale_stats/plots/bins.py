@@ -1,0 +1,165 @@
+"""The bins of one feature over its local effects, and the loss that chose them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import seaborn as sns
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from numpy.typing import NDArray
+
+from rhale_stats.local.rows import estimation_rows
+from rhale_stats.plots.canvas import AVERAGE, HETEROGENEITY, as_array, given_axes, style, upright
+from rhale_stats.plots.legend import draw_legend, label_bins, note, say_constant
+from rhale_stats.plots.marks import CHOSEN, LOSS, OURS
+from rhale_stats.plots.rows import draw_rows, rows_of
+from rhale_stats.schema.checks import check_effect, check_local
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.levels import refuse_categorical
+
+
+@checked
+def plot_bins(
+    effect: xr.Dataset,
+    local: xr.Dataset,
+    feature: str | int,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
+) -> NDArray[np.object_]:
+    """Local effects of the rows against the feature, with its bins and what they estimate.
+
+    Vertical lines are the edges. The other lines are the effect of every bin, sloped where it is
+    linear, with a band of plus and minus its heterogeneity. Where bins fit well, points lie on both
+    sides of their line all along it. Where numbers of bins were compared, a second panel shows the
+    loss of each, with the chosen one.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale` returned.
+    local : Dataset
+        The local effects that ``effect`` was made from. With honest bins the rows of the estimate
+        are drawn, not those that chose the edges.
+    feature : str or int
+        Name or number of the feature.
+    ax : Axes or pair of Axes, optional
+        One; or two, for bins and loss, where ``effect`` has a ``bin_loss``. By default those of a
+        new figure.
+
+    Returns
+    -------
+    ndarray of shape (1,) or (2,)
+        The Axes.
+
+    Raises
+    ------
+    KeyError
+        Unknown feature, or one that ``local`` does not have.
+    TypeError
+        ``effect`` or ``local`` is something else, or ``ax`` are no Axes.
+    ValueError
+        Another number of Axes, or rows of ``local`` that lie in no bin.
+
+    Notes
+    -----
+    Every row is drawn. Up to 3000 are points, whose area is the weight where rows have weights;
+    more are hexagonal cells, darker where they hold more rows or weight. Where long tails would
+    hide the bins, the panel shows the central 99 % of the local effects, and a note says how many
+    are off the scale. A bin without rows has edges only, one of a single row no band.
+
+    Numbers of bins that were not allowed, because a bin had too few rows, have no loss; a note says
+    how many there are.
+
+    References
+    ----------
+    Gkolemis et al. (2023), *RHALE*, Eq. 10 and 11; note of June 2021, *Idea in bullets*, section 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: X[:, 0] ** 3 + X[:, 0] * X[:, 1], X)
+    >>> (panel,) = rs.plot_bins(rs.rhale(local), local, "x0")
+    >>> panel.get_ylabel()
+    'd output / d x0'
+    >>> bins, loss = rs.plot_bins(rs.rhale(local, bins=rs.BestEqualWidthBins()), local, "x0")
+    >>> loss.get_xlabel()
+    'number of bins'
+    """
+    row = one_feature(check_effect(effect), feature)
+    refuse_categorical(row, "plot_bins")
+    rows = rows_of(estimation_rows(check_local(local), effect), row)
+    n_panels = 2 if "bin_loss" in effect else 1
+    panels = None
+    if ax is not None:
+        which = "for bins and for loss" if n_panels == 2 else "one"
+        panels = given_axes("ax", [ax] if isinstance(ax, Axes) else ax, n_panels, which)
+    with style(own=ax is None):
+        if panels is None:
+            panels = column([3.6, 2.4][:n_panels])
+        label_bins(panels[0], effect, row)
+        if n_panels == 2:
+            panels[1].set_xlabel("number of bins")
+            units = str(effect.attrs.get("output_units", ""))
+            panels[1].set_ylabel(upright("loss", units), parse_math=False)
+        if rows is None:
+            for panel in panels:
+                say_constant(panel)
+                panel.tick_params(left=False, labelleft=False)
+            return as_array(panels)
+        draw_rows(panels[0], rows, row)
+        if n_panels == 2:
+            _draw_loss(panels[1], row)
+        draw_legend(panels)
+    return as_array(panels)
+
+
+def column(heights: list[float]) -> list[Axes]:
+    figure, panels = plt.subplots(
+        len(heights),
+        figsize=(7.0, sum(heights)),
+        height_ratios=heights,
+        squeeze=False,
+        layout="constrained",
+    )
+    sns.despine(fig=figure)
+    return list(panels[:, 0])
+
+
+def _draw_loss(panel: Axes, row: xr.Dataset) -> None:
+    """The loss of every number of bins that was allowed, and the chosen one."""
+    tried, loss = row["n_bins_tried"].values, row["bin_loss"].values
+    allowed = np.isfinite(loss)
+    panel.plot(
+        tried[allowed],
+        loss[allowed],
+        color=HETEROGENEITY,
+        marker="o",
+        markersize=3,
+        linewidth=0.8,
+        label=f"{LOSS} of so many bins",
+        gid=OURS,
+    )
+    # Few bins differ most: from 1 to 2 as much of the axis as from 50 to 100.
+    panel.set_xscale("log")
+    panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    panel.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    panel.xaxis.set_minor_formatter(NullFormatter())
+    chosen = int(row["n_bins"])
+    panel.plot(
+        [chosen],
+        loss[tried == chosen],
+        color=AVERAGE,
+        marker="D",
+        markersize=6,
+        linestyle="none",
+        zorder=3,
+        label=f"{CHOSEN} {chosen}",
+    )
+    if not allowed.all():
+        note(panel, f"{(~allowed).sum()} of {len(tried)} numbers of bins leave too few rows")

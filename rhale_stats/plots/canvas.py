@@ -1,0 +1,106 @@
+"""What all pictures share: colours, labels, style, and the Axes that a user passes."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any
+
+import numpy as np
+import seaborn as sns
+import xarray as xr
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from rhale_stats.schema.features import with_units
+
+AVERAGE = "black"
+HETEROGENEITY = "#0173b2"
+HETEROGENEITY_FILL = "#c3ddec"
+UNCERTAINTY = "#d55e00"
+REFERENCE = "0.6"
+# Longer labels of a y axis are broken, before their unit first of all.
+LABEL_LENGTH = 30
+
+
+def given_axes(
+    parameter: str,
+    given: Sequence[Axes] | NDArray[np.object_],
+    n_axes: int,
+    which: str,
+) -> list[Axes]:
+    """The Axes that a user passed, as a list; raise unless there are ``n_axes`` of them."""
+    advice = f"Make them with plt.subplots({n_axes}, layout='constrained')."
+    expected = f"{parameter} must be {n_axes} matplotlib Axes, {which}"
+    if not isinstance(given, Sequence | np.ndarray):
+        raise TypeError(f"{expected}; got {type(given).__name__}. {advice}")
+    panels = _flat(given)
+    for panel in panels:
+        if not isinstance(panel, Axes):
+            raise TypeError(f"{expected}; got {type(panel).__name__} among them. {advice}")
+    if len(panels) != n_axes:
+        raise ValueError(f"{expected}; got {len(panels)}. {advice}")
+    if len({id(panel) for panel in panels}) < n_axes:
+        raise ValueError(f"{expected}; got the same one twice. {advice}")
+    return panels
+
+
+def _flat(given: Sequence[Any] | NDArray[np.object_]) -> list[Any]:
+    """What sequences hold, in order; NumPy would turn whatever they hold into arrays."""
+    found = []
+    # A masked array would hold itself.
+    parts = np.asarray(given).ravel() if isinstance(given, np.ndarray) else given
+    for one in parts:
+        found += _flat(one) if isinstance(one, list | tuple | np.ndarray) else [one]
+    return found
+
+
+def as_array(panels: Sequence[Axes] | NDArray[np.object_]) -> NDArray[np.object_]:
+    """Axes as an array of one dimension."""
+    array = np.empty(len(panels), dtype=object)
+    array[:] = list(panels)
+    return array
+
+
+def style(*, own: bool) -> AbstractContextManager[object]:
+    """Style of our own figures, which ends with the drawing; Axes of the user's keep the user's."""
+    stack = ExitStack()
+    if own:
+        stack.enter_context(sns.axes_style("ticks"))
+        stack.enter_context(sns.plotting_context("paper"))
+    return stack
+
+
+def upright(text: str, units: str) -> str:
+    """Label of a y axis, which has less room than an x axis."""
+    if len(text) + len(units) <= LABEL_LENGTH:
+        return with_units(text, units)
+    lines = [text, f"[{units}]"] if units else [text]
+    return "\n".join(textwrap.fill(line, LABEL_LENGTH) for line in lines)
+
+
+def draw_missing(panel: Axes, last: float, value: float, half_width: float, label: str) -> None:
+    """A mark with an interval beside the axis, for what has no place on it."""
+    ends = value + half_width * np.array([-1.0, 0.0, 1.0])
+    # The limits of the panel know of them only by what lies on its own axis.
+    panel.update_datalim(np.column_stack([np.full(3, last), ends]))
+    panel.autoscale_view()
+    beside = panel.get_yaxis_transform()
+    panel.plot([1.03] * 2, ends[[0, 2]], color=UNCERTAINTY, transform=beside, clip_on=False)
+    panel.plot(
+        [1.03],
+        ends[[1]],
+        "D",
+        color=AVERAGE,
+        markersize=4,
+        transform=beside,
+        clip_on=False,
+        label=label,
+    )
+
+
+def output_label(effect: xr.Dataset) -> str:
+    """Label of the y axis of curves."""
+    name = effect.attrs.get("output_name", "output")
+    return upright(f"effect on {name}", str(effect.attrs.get("output_units", "")))

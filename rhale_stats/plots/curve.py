@@ -1,0 +1,277 @@
+"""The curve of one feature with its intervals and bands."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import to_rgba
+
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.plots.canvas import (
+    AVERAGE,
+    HETEROGENEITY,
+    HETEROGENEITY_FILL,
+    REFERENCE,
+    UNCERTAINTY,
+    draw_missing,
+)
+from rhale_stats.plots.levels import Ends, draw_levels
+from rhale_stats.plots.marks import (
+    AT_LEVEL,
+    BAND,
+    BIN,
+    BIN_BAND,
+    BIN_INTERVAL,
+    BIN_SPREAD,
+    CURVE,
+    CURVE_BAND,
+    CURVE_INTERVAL,
+    GIVEN,
+    LEGEND_WIDTH,
+    MISSING,
+    OURS,
+)
+from rhale_stats.printing import text as meaning
+from rhale_stats.schema.curves import curve_of, has_cells
+from rhale_stats.schema.features import effect_at
+from rhale_stats.schema.levels import is_categorical
+
+# A curve in a linear bin is drawn as so many straight pieces.
+PARABOLA_PIECES = 32
+
+
+def draw_pieces(panel: Axes, row: xr.Dataset, line: float) -> None:
+    """The effect of every bin, and plus and minus its heterogeneity."""
+    row = row.isel(bin=row["effect"].notnull().values)
+    ends = _draw_averages(panel, row, linewidth=1.8)
+    known = row["heterogeneity"].notnull().values
+    spread = np.zeros((known.sum(), 2, 2))  # (bin, end, coordinate), as the ends
+    spread[:, :, 1] = row["heterogeneity"].values[known, None]
+    below, above = ends[known] - spread, ends[known] + spread
+    band = PolyCollection(
+        list(np.concatenate([below, above[:, ::-1]], axis=1)),
+        facecolors=to_rgba(HETEROGENEITY, 0.22),
+        edgecolors=HETEROGENEITY,
+        linewidths=line,
+        zorder=3,
+    )
+    if known.any():
+        band.set_label(BIN_SPREAD)
+        panel.add_collection(band)
+    panel.autoscale_view(scalex=False)
+
+
+def _draw_averages(panel: Axes, row: xr.Dataset, linewidth: float) -> FloatArray:
+    """A line for the effect of every bin; its ends, (bin, end, coordinate)."""
+    bins = np.arange(row.sizes["bin"])
+    ends = np.stack(
+        [
+            np.column_stack([row[end].values, effect_at(row, row[end].values, bins)])
+            for end in ("bin_left", "bin_right")
+        ],
+        axis=1,
+    )
+    lines = LineCollection(
+        list(ends), colors=AVERAGE, linewidths=linewidth, capstyle="butt", zorder=4, label=BIN
+    )
+    panel.add_collection(lines)
+    return ends
+
+
+class _Curve(NamedTuple):
+    """A curve along its axis, with the half-width of its heterogeneity and what is known of it.
+
+    Pointwise interval and simultaneous band are (end, x).
+    """
+
+    x: FloatArray
+    value: FloatArray
+    spread: FloatArray
+    interval: FloatArray | None
+    band: FloatArray | None
+
+
+def curve_drawn(row: xr.Dataset) -> _Curve:
+    """The curve at the edges of its bins and cells, and in linear bins between them."""
+    edge, curve = row["edge_value"].values, curve_of(row)
+    ends, bent = curve.edges, np.flatnonzero(curve.slope)
+    within = [np.linspace(ends[k], ends[k + 1], PARABOLA_PIECES + 1) for k in bent]
+    x = np.unique(np.concatenate([edge, ends, *within]))
+    value = curve.at(x)
+
+    def along(at_edges: FloatArray) -> FloatArray:
+        return np.asarray(np.interp(x, edge, at_edges))
+
+    def between(name: str) -> FloatArray:
+        if not has_cells(row) or f"cell_{name}" not in row:
+            return np.stack(
+                [value + along(end - row["curve"].values) for end in ends_of(row[name])]
+            )
+        cells, known = row["cell_value"].values, np.isfinite(row["cell_curve"].values)
+        return np.stack(
+            [
+                np.interp(x, cells[known], end[known], left=np.nan, right=np.nan)
+                for end in ends_of(row[f"cell_{name}"])
+            ]
+        )
+
+    # Residuals of one spread all along a bin make the band grow linearly, sloped or not. For a
+    # standard error it is a stand-in: what a curve is at the edges does not tell it in between.
+    spread = along(row["curve_std_sum"].values)
+    interval = band = None
+    if "curve_ci" in row:
+        interval = between("curve_ci")
+    if "curve_band" in row:
+        band = between("curve_band")
+    return _Curve(x, value, spread, interval, band)
+
+
+def ends_of(interval: xr.DataArray) -> FloatArray:
+    """Lower and upper ends, (end, ...)."""
+    return np.asarray(interval.transpose("ci_bound", ...).values, dtype=np.float64)
+
+
+def draw_curve(panel: Axes, row: xr.Dataset) -> None:
+    """The curve of one feature with its heterogeneity, and what is known of its errors."""
+    x, curve, spread, interval, band = curve_drawn(row)
+    if is_categorical(row):
+        whiskers = band_of = None
+        if interval is not None:
+            whiskers = Ends(interval, _interval_label(row["curve_ci"]))
+        if band is not None:
+            band_of = Ends(band, f"{_percent(row['curve_band'])} {CURVE_BAND}")
+        colours = {"line": AVERAGE, "uncertainty": UNCERTAINTY}
+        draw_levels(panel, row, whiskers, band_of, label=AT_LEVEL, mark=OURS, **colours)
+        return
+    panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
+    panel.plot(x, curve, color=AVERAGE, linewidth=1.4, zorder=3, label=CURVE)
+    panel.fill_between(
+        x,
+        curve - spread,
+        curve + spread,
+        color=HETEROGENEITY_FILL,
+        linewidth=0,
+        zorder=1,
+        label=BAND,
+    )
+    if interval is not None:
+        draw_interval(panel, x, interval, row["curve_ci"])
+    if band is not None:
+        draw_band(panel, x, band, row["curve_band"])
+    _draw_missing(panel, row)
+
+
+def missing_mark(row: xr.Dataset) -> FloatArray | None:
+    """Ends of the interval of rows without a value, their middle between them."""
+    if "missing_curve" not in row or np.isnan(row["missing_curve"]):
+        return None
+    half = 0.0
+    if "missing_effect_ci" in row:
+        half = float(np.nan_to_num(np.ptp(row["missing_effect_ci"].values) / 2))
+    return np.asarray(float(row["missing_curve"]) + half * np.array([-1.0, 0.0, 1.0]))
+
+
+def _draw_missing(panel: Axes, row: xr.Dataset) -> None:
+    """Rows without a value, beside the axis that they have no place on."""
+    ends = missing_mark(row)
+    if ends is None:
+        return
+    last = float(row["edge_value"].values[-1])
+    draw_missing(panel, last, float(ends[1]), float(ends[2] - ends[1]), MISSING)
+
+
+def _interval_label(of: xr.DataArray) -> str:
+    target = str(of.attrs.get("target", "curve")).partition(", math")[0]
+    text = f"{_percent(of)} {CURVE_INTERVAL}{given(of)}: {target}"
+    return textwrap.fill(text, LEGEND_WIDTH)
+
+
+def given(of: xr.DataArray | xr.Dataset) -> str:
+    """Behind an interval that is of the rows alone, that it is."""
+    return "" if meaning.holds_model(str(of.attrs.get("source", "rows"))) else GIVEN
+
+
+def draw_interval(panel: Axes, x: FloatArray, ends: FloatArray, of: xr.DataArray) -> None:
+    """Pointwise: dashed. Curves that are centred differently have different ones."""
+    label = _interval_label(of)
+    for end, text in zip(ends, (label, None), strict=True):
+        panel.plot(
+            x,
+            end,
+            color=UNCERTAINTY,
+            linewidth=1.0,
+            linestyle=(0, (4, 2)),
+            zorder=2,
+            label=text,
+        )
+
+
+def draw_band(panel: Axes, x: FloatArray, ends: FloatArray, of: xr.DataArray) -> None:
+    """Simultaneous: thin lines."""
+    for end, text in zip(ends, (f"{_percent(of)} {CURVE_BAND}", None), strict=True):
+        panel.plot(x, end, color=UNCERTAINTY, linewidth=0.7, zorder=2, label=text)
+
+
+def _percent(of: xr.DataArray) -> str:
+    """Level of an interval."""
+    return f"{100 * float(of.attrs['ci_prob']):g} %" if "ci_prob" in of.attrs else "? %"
+
+
+def draw_bins(panel: Axes, row: xr.Dataset) -> None:
+    edges = row["edge_value"].values
+    span = np.ptp(edges)
+    panel.set_xlim(edges[0] - 0.02 * span, edges[-1] + 0.02 * span)
+    row = row.isel(bin=row["effect"].notnull().values)
+    left, right = row["bin_left"].values, row["bin_right"].values
+    mean, middle = row["effect"].values, (left + right) / 2
+    panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
+    # Bars keep out of each other's way: at most this many points wide.
+    gap = np.diff(middle).min() if len(middle) > 1 else span
+    room = gap / span * panel.get_window_extent().width * 72 / panel.figure.dpi
+    _draw_averages(panel, row, linewidth=1.6)
+    panel.errorbar(
+        middle,
+        mean,
+        yerr=row["heterogeneity"].values,
+        fmt="none",
+        ecolor=HETEROGENEITY,
+        elinewidth=np.clip(0.1 * room, 0.5, 1.0),
+        capthick=np.clip(0.1 * room, 0.5, 1.0),
+        capsize=np.clip(0.25 * room, 0.8, 4.0),
+        zorder=3,
+        label=BIN_SPREAD,
+    )
+    thick = np.clip(0.3 * room, 1.4, 3.0)
+    if "effect_ci" in row:
+        panel.errorbar(
+            middle,
+            *bar(ends_of(row["effect_ci"])),
+            fmt="none",
+            ecolor=UNCERTAINTY,
+            elinewidth=thick,
+            capsize=0,
+            zorder=5,
+            label=f"{_percent(row['effect_ci'])} {BIN_INTERVAL}",
+        )
+    if "effect_band" in row:
+        panel.errorbar(
+            middle,
+            *bar(ends_of(row["effect_band"])),
+            fmt="none",
+            ecolor=UNCERTAINTY,
+            elinewidth=0.3 * thick,
+            capthick=0.3 * thick,
+            capsize=thick,
+            zorder=4.5,
+            label=f"{_percent(row['effect_band'])} {BIN_BAND}",
+        )
+
+
+def bar(ends: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Middle and half length of error bars from end to end, which need not hold the estimate."""
+    return ends.mean(axis=0), np.diff(ends, axis=0)[0] / 2

@@ -1,0 +1,169 @@
+"""One feature: its curve, its bins and their spread (the paper's Figure 3b)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from rhale_stats.local.rows import estimation_rows
+from rhale_stats.plots.bins import column
+from rhale_stats.plots.canvas import as_array, given_axes, output_label, style
+from rhale_stats.plots.curve import draw_bins, draw_curve
+from rhale_stats.plots.legend import draw_legend, label_axes, say_constant
+from rhale_stats.plots.levels import draw_shares
+from rhale_stats.plots.limits import keep_noise_small
+from rhale_stats.plots.profile import plot_profile
+from rhale_stats.plots.rows import draw_rug, pair, rows_of, with_intervals
+from rhale_stats.plots.violins import draw_violins
+from rhale_stats.schema.checks import check_effect, check_local
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import feature_position, one_feature
+from rhale_stats.schema.kinds import PROFILE
+from rhale_stats.schema.levels import is_categorical
+
+
+@checked
+def plot_effect(
+    effect: xr.Dataset,
+    feature: str | int,
+    local: xr.Dataset | None = None,
+    ax: Sequence[Axes] | NDArray[np.object_] | None = None,
+) -> NDArray[np.object_]:
+    """Effect of one feature: its curve above, its bins below.
+
+    The upper panel shows the curve with a band of plus and minus its heterogeneity and, dashed, a
+    pointwise 95 % interval. The lower panel shows the effect of every bin with plus and minus its
+    heterogeneity and, as a thicker bar, a 95 % interval; with ``local`` also a violin of the local
+    effects in every bin, and a rug of the feature's values. In a linear bin the effect is a sloped
+    line, with its bars in the middle. What `confint` or `confband` added is
+    drawn as they made it: other intervals in place of these, and simultaneous bands, as thin lines
+    along the curve and thin ends of the bars.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale`, `std_error`, `confint` or `confband` returned, or a profile such as `pdp`,
+        which `plot_profile` draws. `confint` adds its intervals where they are missing; where
+        it cannot there are none.
+    feature : str or int
+        Name or number of the feature.
+    local : Dataset, optional
+        The local effects that ``effect`` was made from. All rows of the estimate are drawn, by
+        their weights where they have any.
+    ax : pair of Axes, optional
+        The upper and the lower panel. By default those of a new figure.
+
+    Returns
+    -------
+    ndarray of shape (2,)
+        The upper and the lower Axes.
+
+    Raises
+    ------
+    KeyError
+        Unknown feature, or one that ``local`` does not have.
+    TypeError
+        ``effect`` or ``local`` is something else, or ``ax`` is no pair of Axes.
+    ValueError
+        Another number of Axes than two, or rows of ``local`` that lie in no bin.
+
+    Notes
+    -----
+    The band is ``curve_std_sum``, the spread of the output when every row keeps its place in all
+    bins (comonotone). It says how much the rows differ and does not shrink with their number; the
+    intervals and bands of the average do. Of these a pointwise one holds the curve at a given point
+    in 95 % of samples, a simultaneous one all of the curve at once.
+
+    Between edges half-widths are straight lines. For the heterogeneity this is exact. Where the bin
+    is constant, intervals of standard errors are never too narrow between the edges, because a
+    standard error is convex where the curve is linear. In a linear bin they may be, by t
+    ``slope_se`` width^2 / 8 at most, where t is the quantile of `confint`.
+
+    A violin is a kernel density estimate from the smallest to the largest local effect of its
+    bin, with Silverman's bandwidth, scaled to the bin's width: its area means nothing. Where long
+    tails would hide the bins, the panel shows the central 99 % of the local effects, and a note
+    says how many are off the scale. The rug is darker where there are more rows, and becomes a
+    strip where its ticks would merge.
+
+    In a linear bin the violin is that of the residuals, whose spread is the heterogeneity, and
+    follows the line: every local effect is moved along the slope to the middle of the bin.
+
+    Of a categorical feature the upper panel has a bar for every level, with the interval and band
+    as whiskers, and the lower one the share of its rows, with their number; ``local`` adds nothing.
+
+    With ``missing="bin"`` a mark beside the axis shows the rows without a value: the curve at the
+    median plus the effect of a missing value, with the interval of that effect.
+
+    A bin without rows leaves a gap. A figure has one legend, above its panels; in one of your own
+    ``layout="constrained"`` makes room for it.
+
+    References
+    ----------
+    Gkolemis, Dalamagas, Ntoutsi and Diou (2023), *RHALE: Robust and Heterogeneity-aware
+    Accumulated Local Effects*, Figure 3b.
+
+    Silverman (1986), *Density Estimation for Statistics and Data Analysis*, Eq. 3.31.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> upper, lower = rs.plot_effect(rs.rhale(local), "x0", local)
+    >>> upper.get_ylabel(), lower.get_ylabel()
+    ('effect on output', 'd output / d x0')
+    """
+    if PROFILE.holds(effect):
+        return plot_profile(effect, feature, ax)
+    effect = check_effect(effect)
+    # The others are not drawn.
+    effect = with_intervals(effect.isel(feature=[feature_position(effect, feature)]))
+    row = one_feature(effect, 0)
+    rows = None
+    if local is not None:
+        rows = rows_of(estimation_rows(check_local(local), effect), row)
+    own = ax is None
+    panels = None if ax is None else given_axes("ax", ax, 2, "an upper and a lower one")
+    if is_categorical(row):
+        return _plot_levels(effect, row, panels)
+    with style(own=own):
+        if panels is None:
+            panels = pair()
+        upper, lower = panels
+        label_axes(upper, lower, effect, row)
+        if not row.sizes["bin"]:
+            for panel in panels:
+                say_constant(panel)
+                panel.tick_params(left=False, labelleft=False)
+            return as_array(panels)
+        draw_curve(upper, row)
+        draw_bins(lower, row)
+        upper.set_xlim(lower.get_xlim())
+        if rows is not None:
+            draw_violins(lower, rows, row)
+        keep_noise_small(upper, lower, row)
+        if rows is not None:
+            draw_rug(lower, rows, row["edge_value"].values)
+        draw_legend(panels)
+    return as_array(panels)
+
+
+def _plot_levels(
+    effect: xr.Dataset, row: xr.Dataset, panels: list[Axes] | None
+) -> NDArray[np.object_]:
+    """Bars of the levels above, of their rows below."""
+    with style(own=panels is None):
+        if panels is None:
+            panels = column([3.6, 1.6])
+        upper, lower = panels
+        upper.set_ylabel(output_label(effect), parse_math=False)
+        lower.set_xlabel(str(row["feature"].values), parse_math=False)
+        draw_curve(upper, row)
+        draw_shares(lower, row)
+        draw_legend(panels)
+    return as_array(panels)

@@ -1,0 +1,163 @@
+"""All features, a panel each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from rhale_stats.arguments.checks import check_count
+from rhale_stats.effects.sizes import sizes_of
+from rhale_stats.plots.canvas import as_array, given_axes, output_label, style
+from rhale_stats.plots.curve import draw_curve
+from rhale_stats.plots.legend import draw_legend, grid_of_panels, say_constant
+from rhale_stats.plots.limits import common_limits
+from rhale_stats.plots.profile import plot_profiles
+from rhale_stats.plots.rows import with_intervals
+from rhale_stats.profiles.data import check_profile
+from rhale_stats.schema.checks import check_effect
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import feature_names, feature_position, one_feature, units_of
+from rhale_stats.schema.kinds import PROFILE
+
+# So many features are drawn together, the largest.
+MOST_FEATURES = 24
+
+
+@checked
+def plot_effects(
+    effect: xr.Dataset,
+    features: str | int | Sequence[str | int] | None = None,
+    *,
+    n_columns: int = 3,
+    max_features: int = MOST_FEATURES,
+    axes: Sequence[Axes] | NDArray[np.object_] | None = None,
+) -> NDArray[np.object_]:
+    """Curves of all features on a grid, with one y scale.
+
+    Every panel shows the curve with a band of plus and minus its heterogeneity, dashed a pointwise
+    95 % interval and, thin, the simultaneous band of `confband`, as the upper panel of
+    `plot_effect`, whose notes say what they mean.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale`, `std_error`, `confint` or `confband` returned, or a profile such as `pdp`,
+        which `plot_profile` draws. `confint` adds its intervals where they are missing; where
+        it cannot there are none.
+    features : name, number, or sequence of them, optional
+        Features to draw, in this order. By default all, or the ``max_features`` largest.
+    n_columns : int, default 3
+        Panels a line of a new figure.
+    max_features : int, default 24
+        Where ``features`` are not named and there are more of them, those with the largest
+        importance are drawn, the largest first: the standard deviation of the curve over the rows.
+        A note on the figure says so.
+    axes : sequence of Axes, optional
+        One a feature. By default those of a new figure.
+
+    Returns
+    -------
+    ndarray of shape (n_features,)
+        The Axes, one a feature.
+
+    Raises
+    ------
+    KeyError
+        Unknown feature.
+    TypeError
+        ``effect`` is something else, or ``axes`` are no Axes.
+    ValueError
+        Another number of Axes than of features, no feature, ``n_columns`` or ``max_features`` below
+        1.
+
+    References
+    ----------
+    Gkolemis, Dalamagas, Ntoutsi and Diou (2023), *RHALE: Robust and Heterogeneity-aware
+    Accumulated Local Effects*, Figure 3b (upper panel).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> panels = rs.plot_effects(rs.rhale(local))
+    >>> [panel.get_title() for panel in panels]
+    ['x0', 'x1']
+    """
+    check_count("n_columns", n_columns, 1)
+    check_count("max_features", max_features, 1)
+    profile = PROFILE.holds(effect)
+    effect = check_profile(effect) if profile else check_effect(effect)
+    limited = features is None and axes is None and effect.sizes["feature"] > max_features
+    if limited:
+        features = _largest(effect, max_features)
+    if profile:
+        drawn = plot_profiles(effect, features, n_columns=n_columns, axes=axes)
+        if limited:
+            _say_limited(drawn, effect)
+        return drawn
+    if features is None:
+        features = feature_names(effect)
+    elif isinstance(features, str | int | np.integer):
+        features = [features]
+    positions = [feature_position(effect, feature) for feature in features]
+    if not positions:
+        raise ValueError("features must name at least one feature; got none.")
+    shown = with_intervals(effect.isel(feature=positions))
+    rows = [one_feature(shown, number) for number in range(len(positions))]
+    panels = None
+    if axes is not None:
+        panels = given_axes("axes", axes, len(rows), "one a feature")
+    own = panels is None
+    with style(own=own):
+        if panels is None:
+            panels = grid_of_panels(len(rows), min(n_columns, len(rows)))
+        limits = common_limits(rows)
+        for panel, row, position in zip(panels, rows, positions, strict=True):
+            panel.set_title(str(row["feature"].values), parse_math=False)
+            units = units_of(effect, position)
+            panel.set_xlabel(f"[{units}]" if units else "", parse_math=False)
+            if not own:
+                panel.set_ylabel(output_label(effect), parse_math=False)
+            if row.sizes["bin"]:
+                draw_curve(panel, row)
+            else:
+                say_constant(panel)
+            if limits is not None:
+                panel.set_ylim(*limits)
+        if own:
+            size = panels[0].yaxis.label.get_fontsize()
+            panels[0].figure.supylabel(output_label(effect), fontsize=size, parse_math=False)
+        if limited:
+            _say_limited(panels, effect)
+        draw_legend(panels)
+    return as_array(panels)
+
+
+def _largest(effect: xr.Dataset, most: int) -> list[str]:
+    """Features whose curves vary most over the rows; without moments, over their edges."""
+    if "importance" in effect:
+        size = effect["importance"].values
+    else:
+        rows = [one_feature(effect, number) for number in range(effect.sizes["feature"])]
+        size = np.array(
+            [
+                sizes_of(row)["importance"] if "x_variance" in row else float(row["curve"].std())
+                for row in rows
+            ]
+        )
+    order = np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")
+    return [feature_names(effect)[position] for position in order[:most]]
+
+
+def _say_limited(panels: Sequence[Axes] | NDArray[np.object_], effect: xr.Dataset) -> None:
+    """Below a figure, that not all features are drawn."""
+    panels[0].figure.supxlabel(
+        f"the {len(panels)} most important of {effect.sizes['feature']} features (max_features)",
+        fontsize="small",
+    )

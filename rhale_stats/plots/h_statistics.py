@@ -1,0 +1,204 @@
+"""H-statistics as bars and a table of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import seaborn as sns
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.ticker import PercentFormatter
+from numpy.typing import NDArray
+
+from rhale_stats.h_statistics.tables import WHOLE
+from rhale_stats.plots.canvas import HETEROGENEITY, UNCERTAINTY, as_array, given_axes, style
+from rhale_stats.schema.dimensions import of_part
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import with_units
+
+# In place of a share of more than the whole, and its colour.
+OVER, DARK = "> 100 %", "#01324f"
+ALL = "rows in all fields"
+
+
+@checked
+def plot_h_statistics(
+    found: xr.Dataset, axes: Sequence[Axes] | NDArray[np.object_] | None = None
+) -> NDArray[np.object_]:
+    """H-statistics: bars of the features, and a heat map of the pairs.
+
+    Shown are shares of variances, or with ``h_statistic(..., normalize=False)`` sizes in units of
+    the output. Features are in the order of their bars. Shares of pairs are of different variances,
+    so that a large one can be a share of little; sizes can be compared. Where the joint effect of a
+    pair varies less than its interaction, because main effects offset this, there is no share: the
+    field says "> 100 %" and is dark, beyond the end of the scale. A bar ends in an arrow at 100 %.
+
+    Parameters
+    ----------
+    found : Dataset
+        What `h_statistic`, `std_error` or `confint` returned, of one output. Lines on the bars are
+        the intervals of `confint`, or where it was not called standard errors.
+    axes : sequence of Axes, optional
+        Two, of the bars and of the pairs; without pairs one. By default those of a new figure.
+
+    Returns
+    -------
+    ndarray of shape (n_panels,)
+        The Axes.
+
+    Raises
+    ------
+    TypeError
+        ``found`` is no Dataset, or ``axes`` are no Axes.
+    ValueError
+        ``found`` is something else, or of several outputs, or another number of Axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> found = rs.h_statistic(lambda X: X[:, 0] + X[:, 1] * X[:, 2], X)
+    >>> panels = rs.plot_h_statistics(found)
+    >>> [text.get_text() for text in panels[0].get_yticklabels()]
+    ['x1', 'x2', 'x0']
+    """
+    maker = "h_statistic(model, X)"
+    if not isinstance(found, xr.Dataset):
+        raise TypeError(
+            f"found must be the Dataset that {maker} returns; got {type(found).__name__}."
+        )
+    if "h2_overall" not in found:
+        raise ValueError(
+            f"found must be the Dataset that {maker} returns; this one has "
+            f"{', '.join(map(str, found.data_vars))}."
+        )
+    if "output" in found.dims:
+        raise ValueError(
+            f"found must be of one output; this one is of {found.sizes['output']}. Select one: "
+            f"found.isel(output=0)."
+        )
+    found = of_part(found)
+    pairs = "h2_pairwise" in found
+    panels = None
+    if axes is not None:
+        panels = given_axes("axes", axes, 1 + pairs, "bars, then pairs" if pairs else "bars")
+    shares = bool(found.attrs["normalize"])
+    stem = "h2" if shares else "h"
+    # Two that interact with each other only differ by rounding.
+    sizes = found[f"{stem}_overall"].values
+    order = np.argsort(-np.round(sizes / (sizes.max() or 1.0), 9), kind="stable")
+    found = found.isel(feature=order)
+    if pairs:
+        found = found.isel(feature_other=order)
+    n = found.sizes["feature"]
+    with style(own=axes is None):
+        if panels is None:
+            width, height = (4.0, 1.0 + 0.42 * n) if not pairs else (6.0 + 0.62 * n, 1.6 + 0.5 * n)
+            _, made = plt.subplots(
+                1, 1 + pairs, figsize=(width, max(height, 2.6)), squeeze=False, layout="constrained"
+            )
+            panels = list(made.flat)
+            sns.despine(ax=panels[0])
+        _draw_bars(panels[0], found, stem, shares=shares)
+        if pairs:
+            _draw_pairs(panels[1], found, stem, shares=shares)
+    return as_array(panels)
+
+
+def _size_label(found: xr.Dataset) -> str:
+    return with_units("size of the interaction", str(found.attrs["output_units"]))
+
+
+def _draw_bars(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool) -> None:
+    names = list(map(str, found["feature"].values))
+    places = np.arange(len(names))
+    name = f"{stem}_overall"
+    values = found[name].values
+    above = shares & (values > WHOLE)
+    values = np.where(above, 1.0, values)
+    panel.barh(places, values, color=HETEROGENEITY, height=0.7)
+    for place in places[above]:
+        panel.annotate(
+            OVER,
+            (1.0, place),
+            (4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize="small",
+            annotation_clip=False,
+        )
+    label = ""
+    if f"{name}_ci" in found:
+        ends = found[f"{name}_ci"]
+        off = np.abs(ends.transpose("ci_bound", "feature").values - values)
+        label = f"lines: {ends.attrs['ci_prob']:.0%} intervals (model as given)"
+    elif f"{name}_se" in found:
+        off, label = found[f"{name}_se"].values, "lines: standard errors (model as given)"
+    if label:
+        off = np.where(above, np.nan, off)
+        panel.errorbar(values, places, xerr=off, fmt="none", ecolor=UNCERTAINTY, lw=1.4, capsize=2)
+    panel.set_yticks(places, names, parse_math=False)
+    panel.invert_yaxis()
+    panel.tick_params(left=False)
+    panel.set_xlim(0, None if np.any(found[f"{stem}_overall"].values > 0) else 1)
+    if shares:
+        panel.xaxis.set_major_formatter(PercentFormatter(1.0))
+    what = "share of the variance of the output" if shares else _size_label(found)
+    panel.set_xlabel(f"{what}\n{label}" if label else what)
+    total = float(found[stem])
+    text = _share(total) if shares else f"{total:.3g}"
+    title = f"Interactions with all others\nall interactions: {text}"
+    panel.set_title(title, parse_math=False, fontsize="medium")
+
+
+def _draw_pairs(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool) -> None:
+    values = found[f"{stem}_pairwise"].values
+    names = list(map(str, found["feature"].values))
+    texts = [
+        ["" if np.isnan(one) else _share(one) if shares else f"{one:.2g}" for one in line]
+        for line in values
+    ]
+    over = bool(shares and np.nanmax(values, initial=0.0) > WHOLE)
+    colours = sns.light_palette(HETEROGENEITY, as_cmap=True)
+    colours = colours.with_extremes(over=DARK)
+    # Each pair once: below the diagonal.
+    hidden = np.isnan(values) | np.triu(np.ones(values.shape, dtype=bool))
+    scale = {"label": "share of the variance of the pair" if shares else _size_label(found)}
+    sns.heatmap(
+        values,
+        vmin=0,
+        vmax=1 if shares or np.isnan(values).all() else None,
+        cmap=colours,
+        annot=np.array(texts),
+        fmt="",
+        mask=hidden,
+        linewidths=1.0,
+        cbar_kws={
+            **scale,
+            **({"format": PercentFormatter(1.0)} if shares else {}),
+            "extend": "max" if over else "neither",
+        },
+        ax=panel,
+    )
+    places = np.arange(len(names)) + 0.5
+    turned = max(map(len, names)) > 8
+    panel.set_yticks(places, names, rotation=0, parse_math=False)
+    panel.set_xticks(
+        places, names, rotation=30 if turned else 0, ha="right" if turned else "center",
+        parse_math=False,
+    )  # fmt: skip
+    panel.tick_params(left=False, bottom=False)
+    attrs = found.attrs
+    kind = "partial dependence" if attrs["h_kind"] == "pdp" else "accumulated local effects"
+    rows = f"{attrs['n_rows']} of {attrs['n_rows_total']} rows"
+    panel.set_title(f"Interactions of pairs\n{kind}, {rows}", parse_math=False, fontsize="medium")
+    if over:
+        panel.set_xlabel(f"{OVER}: the joint effect varies less\nthan the interaction in it")
+
+
+def _share(value: float) -> str:
+    """A share of a variance; of more than the whole there is none."""
+    return OVER if value > WHOLE else f"{100 * value:.3g} %"

@@ -1,0 +1,114 @@
+"""Legends, labels, limits and notes of pictures."""
+
+from __future__ import annotations
+
+import re
+
+import matplotlib.pyplot as plt
+import numpy as np
+import seaborn as sns
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from rhale_stats.plots.canvas import output_label, upright
+from rhale_stats.plots.marks import CONSTANT, LEGEND, OURS
+from rhale_stats.schema.features import units_of, with_units
+
+
+def grid_of_panels(n_panels: int, n_columns: int) -> list[Axes]:
+    """Panels of a new figure, line by line."""
+    n_lines = -(-n_panels // n_columns)
+    figure, grid = plt.subplots(
+        n_lines,
+        n_columns,
+        sharey=True,
+        squeeze=False,
+        figsize=(2.4 * n_columns + 0.6, 2.1 * n_lines + (0.6 if n_columns > 2 else 1.1)),
+        layout="constrained",
+    )
+    sns.despine(fig=figure)
+    panels = list(grid.flat)
+    for unused in panels[n_panels:]:
+        unused.remove()
+    return panels[:n_panels]
+
+
+def label_axes(upper: Axes, lower: Axes, effect: xr.Dataset, row: xr.Dataset) -> None:
+    # A name such as "cost [$]" is text, not a formula.
+    upper.set_ylabel(output_label(effect), parse_math=False)
+    label_bins(lower, effect, row)
+
+
+def label_bins(panel: Axes, effect: xr.Dataset, row: xr.Dataset) -> None:
+    name = str(row["feature"].values)
+    units = units_of(effect, name)
+    output_units = str(effect.attrs.get("output_units", ""))
+    slope = f"d {effect.attrs.get('output_name', 'output')} / d {name}"
+    per = f"{output_units} per {units}" if units and output_units else ""
+    panel.set_ylabel(upright(slope, per), parse_math=False)
+    panel.set_xlabel(with_units(name, units), parse_math=False)
+
+
+def say(panel: Axes, text: str) -> None:
+    panel.text(0.5, 0.5, text, transform=panel.transAxes, ha="center", va="center")
+
+
+def say_constant(panel: Axes, text: str = CONSTANT) -> None:
+    """In place of a curve, that there is none."""
+    say(panel, text)
+    # By their looks only: the ticks themselves may be those of other panels too.
+    panel.tick_params(bottom=False, labelbottom=False)
+
+
+def note(panel: Axes, text: str) -> None:
+    """A remark above the right end of a panel."""
+    panel.text(1, 1.01, text, transform=panel.transAxes, ha="right", va="bottom", fontsize="small")
+
+
+def error_text(row: xr.Dataset) -> float:
+    """Numerical error of a local effect: 0 where nothing is known about it."""
+    if "local_effect_error" not in row:
+        return 0.0
+    return float(np.nan_to_num(row["local_effect_error"].values))
+
+
+def draw_legend(panels: list[Axes]) -> None:
+    """One legend above all panels of a figure, where no data are, whoever made the figure."""
+    for figure in {panel.figure: None for panel in panels}:
+        handles = {
+            label: handle
+            for panel in figure.axes
+            if any(artist.get_gid() == OURS for artist in panel.get_children())
+            for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
+        }
+        if not handles:
+            continue
+        for earlier in [legend for legend in figure.legends if legend.get_gid() == OURS]:
+            earlier.remove()
+        # What is in the curve stands above its counterpart in the bins.
+        labels = sorted(handles, key=order_note)
+        # Only a constrained layout makes room outside the panels.
+        constrained = isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine)
+        for n_columns in (4, 3, 2, 1):
+            legend = figure.legend(
+                [handles[label] for label in labels],
+                labels,
+                loc="outside upper center" if constrained else "upper center",
+                ncols=n_columns,
+                frameon=False,
+                fontsize="small",
+                handlelength=1.8,
+                columnspacing=1.5,
+            )
+            legend.set_gid(OURS)
+            if legend.get_window_extent().width <= figure.bbox.width or n_columns == 1:
+                break
+            legend.remove()
+
+
+def order_note(label: str) -> int:
+    """Place in the legend: that of the first entry of `LEGEND` that it begins with."""
+    label = re.sub(r"^[\d.]+ % ", "", label)
+    places = [place for place, begin in enumerate(LEGEND) if label.startswith(begin)]
+    return places[0] if places else len(LEGEND)

@@ -1,0 +1,94 @@
+"""Pictures of categorical features: a bar for every level, and how many rows it has."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.schema.levels import level_names
+
+BAR_WIDTH = 0.7
+LEVEL_FILL, SHARE_FILL = "#d9d9d9", "#c3ddec"
+# Names of levels longer than their room are broken, and turned where they are still too long.
+NAME_LENGTH, TURNED = 14, 30
+
+
+class Ends(NamedTuple):
+    """An interval at every level, (lower or upper, level), and its entry in the legend."""
+
+    ends: FloatArray
+    label: str
+
+
+def draw_levels(
+    panel: Axes,
+    row: xr.Dataset,
+    interval: Ends | None,
+    band: Ends | None,
+    *,
+    label: str,
+    line: str,
+    uncertainty: str,
+    mark: str,
+) -> None:
+    """The curve over levels as bars from 0, with whiskers; ``mark`` is the gid of what is ours."""
+    number, curve = row["edge_value"].values, row["curve"].values
+    panel.axhline(0, color=line, linewidth=0.8, zorder=2, gid=mark)
+    panel.bar(
+        number, curve, BAR_WIDTH, color=LEVEL_FILL, edgecolor=line, linewidth=0.8, label=label
+    )
+    # The wider of two is the thinner one, so that both are seen.
+    for ends, width, cap in ((band, 0.8, 5.0), (interval, 2.0, 0.0)):
+        if ends is not None:
+            panel.errorbar(
+                number,
+                curve,
+                np.abs(ends.ends - curve),
+                fmt="none",
+                ecolor=uncertainty,
+                elinewidth=width,
+                capsize=cap,
+                label=ends.label,
+                zorder=3,
+            )
+    name_levels(panel, row)
+
+
+def draw_shares(panel: Axes, row: xr.Dataset) -> None:
+    """Share of the rows at every level, with their number."""
+    number, share = row["edge_value"].values, row["level_share"].values
+    panel.bar(number, 100 * share, BAR_WIDTH, color=SHARE_FILL, linewidth=0)
+    for at, height, n in zip(number, share, row["n_level"].values, strict=True):
+        panel.annotate(
+            f"{n:,}",
+            (at, 100 * height),
+            (0, 1.5),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            fontsize="x-small",
+        )
+    panel.set_ylim(0, 118 * share.max())
+    weighted = not np.allclose(share, row["n_level"].values / row["n_level"].values.sum())
+    panel.set_ylabel("weight [%]" if weighted else "rows [%]")
+    name_levels(panel, row)
+
+
+def name_levels(panel: Axes, row: xr.Dataset) -> None:
+    """Levels by their names along the x axis."""
+    names = level_names(row)
+    panel.set_xlim(-0.6, len(names) - 0.4)
+    total = sum(min(len(name), NAME_LENGTH) + 2 for name in names)
+    crowded = total * 5 > panel.get_window_extent().width * 72 / panel.figure.dpi
+    texts = [name if crowded else textwrap.fill(name, NAME_LENGTH) for name in names]
+    panel.set_xticks(range(len(names)), texts, parse_math=False)
+    if crowded:
+        panel.tick_params(axis="x", labelrotation=TURNED)
+        for text in panel.get_xticklabels():
+            text.set_horizontalalignment("right")
+            text.set_rotation_mode("anchor")

@@ -1,0 +1,52 @@
+"""Limits of axes that panels have in common."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+from rhale_stats.plots.curve import curve_drawn, missing_mark
+from rhale_stats.plots.legend import error_text
+from rhale_stats.plots.marks import ERRORS_SHOWN
+from rhale_stats.schema.levels import is_categorical
+
+# The axis of shares of replicates shows at least so much, so that rare edges look rare.
+EDGE_SHARE = 0.2
+
+
+def keep_noise_small(upper: Axes, lower: Axes, row: xr.Dataset) -> None:
+    """A scale on which rounding in the local effects does not look like an effect."""
+    slope = ERRORS_SHOWN * error_text(row)
+    enlarge(upper, slope * np.ptp(row["edge_value"].values))
+    enlarge(lower, slope)
+
+
+def enlarge(panel: Axes, least: float) -> None:
+    """A y scale of at least this length."""
+    bottom, top = panel.get_ylim()
+    if top - bottom < least:
+        middle = (bottom + top) / 2
+        panel.set_ylim(middle - least / 2, middle + least / 2)
+
+
+def common_limits(rows: list[xr.Dataset]) -> tuple[float, float] | None:
+    """Limits that hold every curve with all that is drawn about it; None without any curve."""
+    ends = [0.0]
+    for row in rows:
+        if not row.sizes["bin"]:
+            continue
+        _, curve, spread, *about = curve_drawn(row)
+        missing = missing_mark(row)
+        drawn = [
+            *([] if missing is None else [missing]),
+            curve,
+            *([] if is_categorical(row) else [curve - spread, curve + spread]),
+            *(part for part in about if part is not None),
+        ]
+        for part in drawn:
+            ends.extend(part[~np.isnan(part)])
+    low, high = min(ends), max(ends)
+    if low == high:
+        return None
+    return low - 0.05 * (high - low), high + 0.05 * (high - low)

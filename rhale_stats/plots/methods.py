@@ -1,0 +1,112 @@
+"""Several methods in one picture."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import seaborn as sns
+import xarray as xr
+from matplotlib.axes import Axes
+
+from rhale_stats.plots.canvas import AVERAGE, REFERENCE, given_axes, output_label, style
+from rhale_stats.plots.profile import STANDARD_ERROR, draw_shares, legend, levels
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import with_units
+
+LINES = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1, 1, 1, 1, 1)))
+
+
+@checked
+def plot_methods(comparison: xr.Dataset, ax: Axes | None = None) -> Axes:
+    """Curves of one feature by several methods in one picture.
+
+    Every method has a colour and dashes of its own, with plus and minus its standard error, where
+    that is known, as a light band. Levels of a category are groups of bars, with plus and minus
+    the standard error as whiskers, and the share of their rows below their names.
+
+    Parameters
+    ----------
+    comparison : Dataset
+        What `compare_methods` returned.
+    ax : Axes, optional
+        By default those of a new figure.
+
+    Returns
+    -------
+    Axes
+        With the curves.
+
+    Raises
+    ------
+    TypeError, ValueError
+        ``comparison`` is something else.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    >>> model = lambda X: X[:, 0] * X[:, 1]
+    >>> both = rs.compare_methods([rs.pdp(model, X), rs.m_plot(model, X)], "x0")
+    >>> [text.get_text() for text in rs.plot_methods(both).get_legend().get_texts()]
+    ['Partial dependence', 'M-plot']
+    """
+    if not isinstance(comparison, xr.Dataset):
+        raise TypeError(
+            f"comparison must be what compare_methods returned; got {type(comparison).__name__}."
+        )
+    if comparison.attrs.get("method") != "comparison of methods":
+        raise ValueError(
+            f"comparison must be what compare_methods returned; this one holds "
+            f"{', '.join(str(name) for name in comparison.data_vars)}."
+        )
+    panels = None if ax is None else given_axes("ax", [ax], 1, "one")
+    with style(own=ax is None):
+        if panels is None:
+            figure, panel = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+            sns.despine(fig=figure)
+        else:
+            panel = panels[0]
+        attrs = comparison.attrs
+        panel.set_xlabel(
+            with_units(str(attrs["feature"]), str(attrs["feature_units"])), parse_math=False
+        )
+        panel.set_ylabel(output_label(comparison), parse_math=False)
+        panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5)
+        colours = sns.color_palette("colorblind", comparison.sizes["effect_method"])
+        x, nominal = comparison["grid_value"].values, "level" in comparison.coords
+        known = np.flatnonzero(comparison["curve_se"].notnull().any("grid"))
+        for number, colour in enumerate(colours):
+            one = comparison.isel(effect_method=number)
+            curve, se = one["curve"].values, one["curve_se"].values
+            name = str(one["effect_method"].values)
+            if nominal:
+                width = 0.8 / len(colours)
+                at = x + width * (number - (len(colours) - 1) / 2)
+                panel.bar(at, curve, 0.9 * width, color=colour, alpha=0.8, label=name)
+                panel.errorbar(
+                    at,
+                    curve,
+                    se,
+                    fmt="none",
+                    ecolor=AVERAGE,
+                    elinewidth=1.4,
+                    capsize=2,
+                    label=STANDARD_ERROR if number == max(known, default=-1) else None,
+                )
+                continue
+            panel.fill_between(x, curve - se, curve + se, color=colour, alpha=0.25, linewidth=0)
+            panel.plot(
+                x,
+                curve,
+                color=colour,
+                linestyle=LINES[number % len(LINES)],
+                linewidth=1.8,
+                label=name,
+            )
+        if nominal:
+            panel.set_xticks(x, levels(comparison), parse_math=False)
+        else:
+            draw_shares(panel, x, comparison["weight_share"].values)
+        legend(panel)
+    return panel

@@ -1,0 +1,121 @@
+"""Pictures of several outputs of one model: classes, targets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from rhale_stats.arguments.checks import check_count
+from rhale_stats.plots.canvas import as_array, given_axes, output_label, style
+from rhale_stats.plots.curve import draw_curve
+from rhale_stats.plots.legend import draw_legend, grid_of_panels, say_constant
+from rhale_stats.plots.limits import common_limits
+from rhale_stats.plots.profile import plot_profile_outputs
+from rhale_stats.plots.rows import with_intervals
+from rhale_stats.profiles.data import check_profile
+from rhale_stats.schema.checks import check_effect
+from rhale_stats.schema.dimensions import OUTPUT
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import (
+    feature_names,
+    feature_position,
+    one_feature,
+    units_of,
+    with_units,
+)
+from rhale_stats.schema.kinds import PROFILE
+
+
+@checked
+def plot_outputs(
+    effect: xr.Dataset,
+    feature: str | int,
+    *,
+    n_columns: int = 3,
+    axes: Sequence[Axes] | NDArray[np.object_] | None = None,
+) -> NDArray[np.object_]:
+    """Effect of one feature on every output of a model, on one scale: a panel an output.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale`, `ale`, `pdp`, `ice`, `m_plot` or `shap_dependence` returned, or `std_error`,
+        `confint` or `confband` made of it, with the dimension ``output``.
+    feature : str or int
+        Name or number of the feature.
+    n_columns : int, default 3
+        Panels a line of a new figure.
+    axes : sequence of Axes, optional
+        One an output. By default those of a new figure.
+
+    Returns
+    -------
+    ndarray of shape (n_outputs,)
+        The Axes, one an output.
+
+    Raises
+    ------
+    KeyError
+        Unknown feature.
+    TypeError
+        ``effect`` is something else, or ``axes`` are no Axes.
+    ValueError
+        ``effect`` is of one output, another number of Axes, ``n_columns`` below 1.
+
+    Notes
+    -----
+    Every panel is drawn as the upper one of `plot_effect`, or as `plot_profile` does, whose notes
+    say what it shows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    >>> def both(X):
+    ...     return np.column_stack([X[:, 0] ** 2, X[:, 0] * X[:, 1]])
+    >>> panels = rs.plot_outputs(rs.rhale(rs.local_effects(both, X)), "x0")
+    >>> [panel.get_title() for panel in panels]
+    ['output 0', 'output 1']
+    """
+    check_count("n_columns", n_columns, 1)
+    if OUTPUT not in getattr(effect, "dims", ()):
+        given = check_profile(effect) if PROFILE.holds(effect) else check_effect(effect)
+        raise ValueError(
+            f"effect must have the dimension output, of several classes or targets; this one is "
+            f"of {given.attrs.get('output_name', 'one output')!r} alone. Use plot_effect."
+        )
+    if PROFILE.holds(effect):
+        return plot_profile_outputs(effect, feature, n_columns=n_columns, axes=axes)
+    parts = [
+        with_intervals(check_effect(effect.isel({OUTPUT: number})))
+        for number in range(effect.sizes[OUTPUT])
+    ]
+    rows = [one_feature(part, feature) for part in parts]
+    panels = None if axes is None else given_axes("axes", axes, len(rows), "one an output")
+    own = panels is None
+    with style(own=own):
+        if panels is None:
+            panels = grid_of_panels(len(rows), min(n_columns, len(rows)))
+        limits = common_limits(rows)
+        name = feature_names(effect)[feature_position(effect, feature)]
+        for panel, row, part in zip(panels, rows, parts, strict=True):
+            panel.set_title(str(part.attrs["output_name"]), parse_math=False)
+            panel.set_xlabel(with_units(name, units_of(effect, name)), parse_math=False)
+            if row.sizes["bin"]:
+                draw_curve(panel, row)
+            else:
+                say_constant(panel)
+            if limits is not None:
+                panel.set_ylim(*limits)
+            if not own:
+                panel.set_ylabel(output_label(part), parse_math=False)
+        if own:
+            size = panels[0].yaxis.label.get_fontsize()
+            panels[0].figure.supylabel("effect", fontsize=size)
+        draw_legend(panels)
+    return as_array(panels)

@@ -1,0 +1,384 @@
+"""Partial dependence with its ICE curves, M-plots, SHAP dependence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import seaborn as sns
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from numpy.typing import NDArray
+
+from rhale_stats.arguments.checks import check_count
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.plots.canvas import (
+    AVERAGE,
+    HETEROGENEITY_FILL,
+    REFERENCE,
+    UNCERTAINTY,
+    as_array,
+    draw_missing,
+    given_axes,
+    output_label,
+    style,
+    upright,
+)
+from rhale_stats.profiles.data import check_profile, is_nominal, one_profile
+from rhale_stats.schema.dimensions import OUTPUT
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import feature_names, feature_position, units_of, with_units
+
+# More curves or points than these would merge.
+CURVES_DRAWN, POINTS_DRAWN = 200, 3000
+ROWS = "0.55"
+CURVE = {
+    "pdp": "partial dependence",
+    "ice": "mean of the ICE curves",
+    "m_plot": "mean output in the bin",
+    "shap_dependence": "spline through Shapley values",
+}
+SPREAD = "± spread"
+NO_VALUE = "without a value"
+STANDARD_ERROR = "± standard error"
+CONSTANT = "constant feature:\nno effect to show"
+# A panel shows at least so many times what rounding can do to the output.
+ERRORS_SHOWN = 20
+
+
+@checked
+def plot_profile(
+    profile: xr.Dataset,
+    feature: str | int,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
+) -> NDArray[np.object_]:
+    """One feature of a profile: the curve with its spread and its errors, and the rows behind it.
+
+    Partial dependence has its ICE curves behind it where `ice` kept them, SHAP dependence the
+    Shapley values. Ticks along the axis show where the rows are, darker where there are more.
+    Categories are bars with the share of their rows.
+
+    Parameters
+    ----------
+    profile : Dataset
+        What `pdp`, `ice`, `m_plot` or `shap_dependence` returned, or `confint` or `confband` made
+        of it.
+    feature : str or int
+        Name or number.
+    ax : Axes, optional
+        By default those of a new figure.
+
+    Returns
+    -------
+    ndarray of shape (1,)
+        The Axes.
+
+    Raises
+    ------
+    KeyError
+        Unknown feature.
+    TypeError, ValueError
+        ``profile`` is something else, or of several outputs.
+
+    Notes
+    -----
+    The filled band is plus and minus ``curve_std``, how much rows differ. Dashed lines are plus and
+    minus one standard error, or the interval of `confint`; thin lines are the band of `confband`.
+    All of these treat the model as given. With ``missing="bin"`` the mark beside the axis is
+    ``missing_curve``, with its standard error. At most 200 ICE curves are drawn, of rows at equal
+    distances in the table, and at most 3000 points; the legend says so.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    >>> found = rs.ice(lambda X: X[:, 0] * X[:, 1], X, kind="centered", centering="mean")
+    >>> panel = rs.plot_profile(found, "x0")[0]
+    >>> [text.get_text() for text in panel.get_legend().get_texts()][0]
+    'ICE curves, 200 of 300'
+    """
+    profile = check_profile(profile)
+    row = one_profile(profile, feature)
+    panels = None
+    if ax is not None:
+        panels = given_axes("ax", [ax] if isinstance(ax, Axes) else ax, 1, "one")
+    with style(own=ax is None):
+        if panels is None:
+            figure, panel = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+            sns.despine(fig=figure)
+        else:
+            panel = panels[0]
+        _label(panel, profile, row)
+        _draw(panel, profile, row)
+        if row.sizes["grid"]:
+            legend(panel)
+    return as_array([panel])
+
+
+def plot_profiles(
+    profile: xr.Dataset,
+    features: str | int | Sequence[str | int] | None = None,
+    *,
+    n_columns: int = 3,
+    axes: Sequence[Axes] | NDArray[np.object_] | None = None,
+) -> NDArray[np.object_]:
+    """Several features of a profile, as `plot_profile` draws each, with one y scale."""
+    profile = check_profile(profile)
+    asked = feature_names(profile) if features is None else features
+    asked = [asked] if isinstance(asked, str | int | np.integer) else list(asked)
+    if not asked:
+        raise ValueError("features must name at least one feature; got none.")
+    shown = [(profile, one_profile(profile, feature_position(profile, one))) for one in asked]
+    return _panels(shown, n_columns, axes, "one a feature")
+
+
+def plot_profile_outputs(
+    profile: xr.Dataset,
+    feature: str | int,
+    *,
+    n_columns: int = 3,
+    axes: Sequence[Axes] | NDArray[np.object_] | None = None,
+) -> NDArray[np.object_]:
+    """One feature of a profile of several outputs: a panel an output, with one y scale."""
+    parts = [
+        check_profile(profile.isel({OUTPUT: number})) for number in range(profile.sizes[OUTPUT])
+    ]
+    shown = [(part, one_profile(part, feature)) for part in parts]
+    panels = _panels(shown, n_columns, axes, "one an output")
+    for panel, part in zip(panels, parts, strict=True):
+        panel.set_title(str(part.attrs["output_name"]), parse_math=False)
+        if panel.get_ylabel():
+            panel.set_ylabel("mean output" if part.attrs["centering"] == "none" else "effect")
+    return panels
+
+
+def _panels(
+    shown: list[tuple[xr.Dataset, xr.Dataset]],
+    n_columns: int,
+    axes: Sequence[Axes] | NDArray[np.object_] | None,
+    what: str,
+) -> NDArray[np.object_]:
+    """Rows of profiles, each in a panel: those of a new figure with one y scale and one legend."""
+    check_count("n_columns", n_columns, 1)
+    panels = None if axes is None else given_axes("axes", axes, len(shown), what)
+    with style(own=axes is None):
+        width = min(n_columns, len(shown))
+        if panels is None:
+            height = -(-len(shown) // width)
+            figure, grid = plt.subplots(
+                height,
+                width,
+                sharey=True,
+                squeeze=False,
+                figsize=(2.6 * width + 0.6, 2.3 * height + 0.8),
+                layout="constrained",
+            )
+            sns.despine(fig=figure)
+            panels = list(grid.flat)
+            for unused in panels[len(shown) :]:
+                unused.remove()
+            panels = panels[: len(shown)]
+        for number, (panel, (profile, row)) in enumerate(zip(panels, shown, strict=True)):
+            _label(panel, profile, row)
+            if axes is None and number % width:
+                panel.set_ylabel("")
+            _draw(panel, profile, row)
+        if axes is None:
+            found: dict[str, Any] = {}
+            for panel in panels:
+                for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+                    found.setdefault(label, handle)
+            panels[0].figure.legend(
+                list(found.values()),
+                list(found),
+                loc="outside upper center",
+                ncols=3,
+                frameon=False,
+                fontsize="small",
+            )
+    return as_array(panels)
+
+
+def _label(panel: Axes, profile: xr.Dataset, row: xr.Dataset) -> None:
+    name = str(row["feature"].values)
+    units = units_of(profile, name)
+    panel.set_xlabel(with_units(name, units), parse_math=False)
+    output, output_units = (str(profile.attrs[key]) for key in ("output_name", "output_units"))
+    label = output_label(profile)
+    if profile.attrs.get("ice_kind") == "derivative":
+        per = f"{output_units} per {units}" if units and output_units else ""
+        label = upright(f"d {output} / d {name}", per)
+    elif profile.attrs["centering"] == "none" and profile.attrs["method"] != "shap_dependence":
+        label = upright(f"mean of {output}", output_units)
+    panel.set_ylabel(label, parse_math=False)
+
+
+def _draw(panel: Axes, profile: xr.Dataset, row: xr.Dataset) -> None:
+    if not row.sizes["grid"]:
+        panel.text(0.5, 0.5, CONSTANT, transform=panel.transAxes, ha="center", va="center")
+        panel.set_xticks([])
+        return
+    if profile.attrs["centering"] != "none":
+        panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5)
+    if is_nominal(row):
+        _draw_levels(panel, row)
+    else:
+        _draw_rows(panel, row)
+        _draw_curve(panel, row)
+        if "missing_curve" in row and row["missing_curve"].notnull():
+            se = float(np.nan_to_num(row["missing_curve_se"].values))
+            last = float(row["grid_value"].values[-1])
+            draw_missing(panel, last, float(row["missing_curve"]), se, NO_VALUE)
+        draw_shares(panel, row["grid_value"].values, row["weight_share"].values)
+    error = float(np.nan_to_num(row["output_error"].values)) if "output_error" in row else 0.0
+    bottom, top = panel.get_ylim()
+    if top - bottom < ERRORS_SHOWN * error:
+        middle = (top + bottom) / 2
+        half = ERRORS_SHOWN * error / 2
+        panel.set_ylim(middle - half, middle + half)
+
+
+def legend(panel: Axes) -> None:
+    """Above the panel, where no data are."""
+    panel.legend(
+        frameon=False, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2
+    )
+
+
+def _some(n_rows: int, most: int) -> NDArray[np.intp]:
+    """Numbers of rows at equal distances in the table."""
+    return np.unique(np.linspace(0, n_rows - 1, min(n_rows, most)).round().astype(np.intp))
+
+
+def _count(what: str, n_drawn: int, n_rows: int) -> str:
+    return what if n_drawn == n_rows else f"{what}, {n_drawn} of {n_rows}"
+
+
+def _draw_rows(panel: Axes, row: xr.Dataset) -> None:
+    """ICE curves, or Shapley values."""
+    if "ice" in row:
+        curves = row["ice"].transpose("obs", "grid").values
+        curves = curves[~np.isnan(curves).any(axis=1)]
+        at = _some(len(curves), CURVES_DRAWN)
+        x = row["grid_value"].values
+        lines = LineCollection(
+            [np.column_stack([x, curve]) for curve in curves[at]],
+            colors=ROWS,
+            linewidths=0.5,
+            alpha=0.5,
+            zorder=0.8,
+            label=_count("ICE curves", len(at), len(curves)),
+        )
+        panel.add_collection(lines)
+        panel.autoscale_view()
+    if "shap_value" in row:
+        x, phi = row["x"].values, row["shap_value"].values - float(row["curve_offset"])
+        at = _some(len(x), POINTS_DRAWN)
+        panel.scatter(
+            x[at],
+            phi[at],
+            s=5,
+            color=ROWS,
+            alpha=0.5,
+            linewidths=0,
+            zorder=1.5,
+            label=_count("Shapley values", len(at), len(x)),
+        )
+
+
+def _draw_curve(panel: Axes, row: xr.Dataset) -> None:
+    x, curve, spread = (row[name].values for name in ("grid_value", "curve", "curve_std"))
+    panel.fill_between(
+        x,
+        curve - spread,
+        curve + spread,
+        color=HETEROGENEITY_FILL,
+        alpha=0.7,
+        linewidth=0,
+        zorder=1,
+        label=SPREAD,
+    )
+    panel.plot(x, curve, color=AVERAGE, linewidth=1.6, zorder=3, label=_name(row))
+    for ends, label, dashes in _errors(row):
+        for end, text in zip(ends, (label, None), strict=True):
+            panel.plot(
+                x, end, color=UNCERTAINTY, linewidth=0.9, linestyle=dashes, zorder=2.5, label=text
+            )
+
+
+def _name(row: xr.Dataset) -> str:
+    """Of the curve; that of one output has the attributes of the whole."""
+    text = CURVE[str(row.attrs["method"])]
+    return "mean derivative" if row.attrs.get("ice_kind") == "derivative" else text
+
+
+def _errors(row: xr.Dataset) -> list[tuple[FloatArray, str, object]]:
+    """What is known of the curve's errors: (end, grid), what it is, and how it is drawn."""
+    out: list[tuple[FloatArray, str, object]] = []
+    if "curve_ci" in row:
+        level = 100 * float(row["curve_ci"].attrs["ci_prob"])
+        ends = row["curve_ci"].transpose("ci_bound", "grid").values
+        out.append((ends, f"{level:g} % interval, pointwise", (0, (4, 2))))
+    elif "curve_se" in row:
+        curve, se = row["curve"].values, row["curve_se"].values
+        out.append((np.stack([curve - se, curve + se]), STANDARD_ERROR, (0, (4, 2))))
+    if "curve_band" in row:
+        level = 100 * float(row["curve_band"].attrs["ci_prob"])
+        ends = row["curve_band"].transpose("ci_bound", "grid").values
+        out.append((ends, f"{level:g} % band, simultaneous", "-"))
+    return out
+
+
+def draw_shares(panel: Axes, x: FloatArray, share: FloatArray) -> None:
+    """Where the rows are: a tick a point of the grid, the darker the more rows."""
+    shade = 0.9 - 0.7 * np.sqrt(share / share.max())
+    panel.vlines(
+        x,
+        0,
+        0.025,
+        colors=[str(one) for one in shade],
+        linewidths=1.2,
+        transform=panel.get_xaxis_transform(),
+        zorder=2,
+    )
+
+
+def _draw_levels(panel: Axes, row: xr.Dataset) -> None:
+    """Bars of the levels, with the share of their rows below their names."""
+    x, curve = row["grid_value"].values, row["curve"].values
+    panel.bar(x, curve, width=0.7, color=HETEROGENEITY_FILL, zorder=1, label=_name(row))
+    panel.errorbar(
+        x - 0.12,
+        curve,
+        row["curve_std"].values,
+        fmt="none",
+        ecolor=ROWS,
+        elinewidth=1.2,
+        zorder=2,
+        label=SPREAD,
+    )
+    for number, (ends, label, _) in enumerate(_errors(row)):
+        panel.errorbar(
+            x + 0.12 * (number + 1),
+            curve,
+            np.abs(ends - curve),
+            fmt="none",
+            ecolor=UNCERTAINTY,
+            elinewidth=1.4,
+            capsize=3 if number else 0,
+            zorder=2.5,
+            label=label,
+        )
+    panel.set_xticks(x, levels(row), parse_math=False)
+
+
+def levels(row: xr.Dataset) -> list[str]:
+    """Names of the levels with the share of their rows."""
+    return [
+        f"{level}\n{100 * share:.0f} %"
+        for level, share in zip(row["level"].values, row["weight_share"].values, strict=True)
+    ]

@@ -1,0 +1,293 @@
+"""Regional effects, a panel a region."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import matplotlib.pyplot as plt
+import numpy as np
+import seaborn as sns
+import xarray as xr
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from rhale_stats.local.rows import estimation_rows
+from rhale_stats.plots.canvas import as_array, given_axes, output_label, style
+from rhale_stats.plots.curve import draw_curve
+from rhale_stats.plots.legend import draw_legend, say_constant
+from rhale_stats.plots.limits import common_limits
+from rhale_stats.plots.rows import draw_rug, rows_of, with_intervals
+from rhale_stats.plots.violins import RowsInBins
+from rhale_stats.regional.conditions import ROOT_RULE
+from rhale_stats.regional.tables import loss_text
+from rhale_stats.regional.trees import check_rows_of_tree, check_tree
+from rhale_stats.schema.checks import check_effect, check_local
+from rhale_stats.schema.dimensions import ROWS
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import feature_names, one_feature, units_of, with_units
+
+# Longer rules are broken, in titles of panels and in boxes of a tree.
+TITLE_LENGTH, BOX_LENGTH = 28, 24
+UNBROKEN = "\N{NO-BREAK SPACE}"
+
+
+@checked
+def plot_regions(
+    tree: xr.Dataset,
+    effect: xr.Dataset,
+    global_effect: xr.Dataset | None = None,
+    local: xr.Dataset | None = None,
+    axes: Sequence[Axes] | NDArray[np.object_] | None = None,
+) -> NDArray[np.object_]:
+    """Effect of a feature in every region, on the scales of all: a panel a leaf of the tree.
+
+    Every panel shows the curve with a band of plus and minus its heterogeneity, dashed a pointwise
+    95 % interval and, thin, the simultaneous band of `confband`, as the upper panel of
+    `plot_effect`, whose notes say what they mean. Its title is the rule of the region, with the
+    number of rows and the loss. With ``global_effect`` there is a panel of all rows before them.
+
+    Parameters
+    ----------
+    tree : Dataset
+        What `regions` returned, of one feature.
+    effect : Dataset
+        What `regional_rhale` made of the tree, or what `std_error`, `confint` or `confband` made
+        of that. `confint` adds its intervals where they are missing; where it cannot there are
+        none.
+    global_effect : Dataset, optional
+        What `rhale` and the others returned, for the effect in all rows.
+    local : Dataset, optional
+        The local effects that the tree was made from, for a rug of the values of the feature in
+        every region.
+    axes : sequence of Axes, optional
+        One a region, before them one for ``global_effect`` if it is given. By default those of a
+        new figure.
+
+    Returns
+    -------
+    ndarray of shape (n_panels,)
+        The Axes: all rows first, where they are drawn, then the regions by their numbers.
+
+    Raises
+    ------
+    KeyError
+        ``global_effect`` or ``local`` does not have the feature of the tree.
+    TypeError
+        An argument is something else, or ``axes`` are no Axes.
+    ValueError
+        ``effect`` has no regions or those of another tree, ``global_effect`` has regions, ``tree``
+        has several features, ``local`` has other rows, or another number of Axes.
+
+    Notes
+    -----
+    Every curve is centred as ``effect`` says, by default at its mean over the rows of its region:
+    panels compare shapes and spreads, not levels. A curve ends where the rows of its region end.
+
+    The number of rows and the loss of the panel of all rows are those of the root of the tree; of
+    an honest tree these are the rows that tested its splits. A ``global_effect`` of another number
+    of rows shows its own number, and no loss.
+
+    References
+    ----------
+    Gkolemis, Diou, Ntoutsi, Dalamagas, Bischl, Herbinger and Casalicchio (2024), *RegionalRHALE*,
+    Figure 2.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> example = rs.simulate.TwoRegimes()
+    >>> local = rs.local_effects(None, example.sample(500, rng=0), jacobian=example.jacobian)
+    >>> tree = rs.regions(local, "x1")
+    >>> panels = rs.plot_regions(tree, rs.regional_rhale(local, tree), rs.rhale(local))
+    >>> [panel.get_title().splitlines()[0] for panel in panels]
+    ['all rows', 'x3 ≤ 0', 'x3 > 0']
+    """
+    tree = check_tree(tree)
+    leaves = tree.isel(node=np.flatnonzero(tree["region"].values >= 0))
+    effect = _regional(effect, str(tree["feature"].values), leaves)
+    drawn = [] if global_effect is None else [_everywhere(tree, global_effect, local)]
+    drawn += [
+        _one_region(tree, leaves.isel(node=number), effect.isel(region=number), local)
+        for number in range(leaves.sizes["node"])
+    ]
+    panels = None
+    if axes is not None:
+        which = "one a region" if global_effect is None else "of all rows, then one a region"
+        panels = given_axes("axes", axes, len(drawn), which)
+    own = panels is None
+    with style(own=own):
+        if panels is None:
+            panels = _panels(leaves.sizes["node"], everywhere=global_effect is not None)
+        for panel, one in zip(panels, drawn, strict=True):
+            panel.set_title(one.title, parse_math=False, fontsize="medium")
+            if one.row.sizes["bin"]:
+                draw_curve(panel, one.row)
+            else:
+                say_constant(panel)
+        _label_panels(panels, effect, own=own)
+        _one_scale(panels, [one.row for one in drawn])
+        for panel, one in zip(panels, drawn, strict=True):
+            if one.rows is not None:
+                draw_rug(panel, one.rows, one.row["edge_value"].values)
+        draw_legend(panels)
+    return as_array(panels)
+
+
+class _Drawn(NamedTuple):
+    """What one panel shows: an effect of one feature, its title, and the rows of its rug."""
+
+    row: xr.Dataset
+    title: str
+    rows: RowsInBins | None
+
+
+def _everywhere(tree: xr.Dataset, effect: object, local: object) -> _Drawn:
+    """The panel of all rows."""
+    whole = with_intervals(_global(effect, str(tree["feature"].values)))
+    row = one_feature(whole, 0)
+    rows = None
+    if local is not None:
+        rows = rows_of(estimation_rows(_local_of(local, tree), whole), row)
+    n_root, n_obs = int(tree["n_obs"][0]), int(row["n_obs"].sum())
+    if n_obs not in (0, n_root):
+        return _Drawn(row, _title(ROOT_RULE, n_obs, np.nan), rows)
+    return _Drawn(row, _title(ROOT_RULE, n_root, float(tree["loss"][0])), rows)
+
+
+def _one_region(tree: xr.Dataset, leaf: xr.Dataset, effect: xr.Dataset, local: object) -> _Drawn:
+    """The panel of a region."""
+    effect = check_effect(effect, "effect", "regional_rhale(local, tree)")
+    row = one_feature(with_intervals(effect), str(tree["feature"].values))
+    rows = None
+    if local is not None:
+        there = np.flatnonzero(tree[ROWS].values == int(leaf["region"]))
+        rows = rows_of(_local_of(local, tree).isel(obs=there), row)
+    title = _title(str(leaf["rule"].values), int(leaf["n_obs"]), float(leaf["loss"]))
+    return _Drawn(row, title, rows)
+
+
+def _regional(effect: object, name: str, leaves: xr.Dataset) -> xr.Dataset:
+    """The effects in the regions of a tree; raise for those of another one."""
+    if not isinstance(effect, xr.Dataset):
+        raise TypeError(
+            f"effect must be the Dataset that regional_rhale(local, tree) returns; got "
+            f"{type(effect).__name__}."
+        )
+    if "region" not in effect.dims or "region_rule" not in effect.coords:
+        raise ValueError(
+            "effect must be the Dataset that regional_rhale(local, tree) returns; this one has no "
+            "dimension region. An effect in all rows is global_effect=."
+        )
+    if name not in feature_names(effect):
+        raise ValueError(
+            f"effect must be of the feature of the tree, {name!r}; got "
+            f"{', '.join(map(repr, feature_names(effect)))}."
+        )
+    rules, got = (list(map(str, of.values)) for of in (leaves["rule"], effect["region_rule"]))
+    if rules != got:
+        raise ValueError(
+            f"effect must have the regions of the tree, {'; '.join(rules)}; got {'; '.join(got)}. "
+            f"Make it with regional_rhale(local, tree)."
+        )
+    return effect
+
+
+def _global(effect: object, name: str) -> xr.Dataset:
+    effect = check_effect(effect, "global_effect")
+    names = feature_names(effect)
+    if name not in names:
+        raise KeyError(
+            f"global_effect must hold the feature of the tree, {name!r}; it holds "
+            f"{', '.join(map(repr, names))}."
+        )
+    return effect.isel(feature=[names.index(name)])
+
+
+def _local_of(local: object, tree: xr.Dataset) -> xr.Dataset:
+    local = check_local(local)
+    check_rows_of_tree(local, tree)
+    return local
+
+
+def _title(rule: str, n_obs: int, loss: float) -> str:
+    return f"{wrapped(rule, TITLE_LENGTH)}\n{known(n_obs, loss)}"
+
+
+def known(n_obs: int, loss: float) -> str:
+    """Rows and loss, where there is one."""
+    return f"n = {n_obs}" + (f", loss {loss_text(loss)}" if np.isfinite(loss) else "")
+
+
+def wrapped(rule: str, length: int) -> str:
+    """A rule in lines, which break between its conditions where they can."""
+    lines: list[str] = []
+    for condition in rule.split(" and "):
+        if lines and len(lines[-1]) + len(condition) + 5 <= length:
+            lines[-1] += f" and {condition}"
+            continue
+        if lines:
+            lines[-1] += " and"
+        lines.append(condition)
+    # A sign stays with the value behind it.
+    kept = [re.sub(r"([≤≥<>=≠]) ", rf"\1{UNBROKEN}", line) for line in lines]
+    return "\n".join(textwrap.fill(line, length) for line in kept).replace(UNBROKEN, " ")
+
+
+def _panels(n_regions: int, *, everywhere: bool) -> list[Axes]:
+    """A grid of regions, the panel of all rows on its left: sides of a split are neighbours."""
+    n_columns = 2 if n_regions == 4 or (everywhere and n_regions < 4) else 3
+    n_columns = min(n_columns, n_regions)
+    n_lines = -(-n_regions // n_columns)
+    width = n_columns + everywhere
+    figure, grid = plt.subplots(
+        n_lines,
+        width,
+        squeeze=False,
+        figsize=(max(2.7 * width + 0.5, 4.5), 2.5 * n_lines + 0.8),
+        layout="constrained",
+    )
+    sns.despine(fig=figure)
+    regions = list(grid[:, int(everywhere) :].flat)
+    panels = list(grid[:1, : int(everywhere)].flat) + regions[:n_regions]
+    for unused in (panel for panel in grid.flat if panel not in panels):
+        unused.remove()
+    return panels
+
+
+def _label_panels(panels: list[Axes], effect: xr.Dataset, *, own: bool) -> None:
+    """Labels of the axes; in a grid of ours where no other panel is below or on the left."""
+    name = feature_names(effect)[0]
+    x_label, y_label = with_units(name, units_of(effect, name)), output_label(effect)
+    spots = [panel.get_subplotspec() for panel in panels]
+    for panel, spot in zip(panels, spots, strict=True):
+        below = left = False
+        if own and spot is not None:
+            others = [one for one in spots if one is not None]
+            below = any(
+                one.colspan == spot.colspan and one.rowspan.start > spot.rowspan.start
+                for one in others
+            )
+            left = any(
+                one.rowspan == spot.rowspan and one.colspan.start < spot.colspan.start
+                for one in others
+            )
+        if not below:
+            panel.set_xlabel(x_label, parse_math=False)
+        if not left:
+            panel.set_ylabel(y_label, parse_math=False)
+
+
+def _one_scale(panels: list[Axes], rows: list[xr.Dataset]) -> None:
+    """The same limits in every panel, along both axes."""
+    edges = np.concatenate([row["edge_value"].values for row in rows])
+    if not len(edges):
+        return
+    limits = common_limits(rows)
+    margin = 0.02 * (edges.max() - edges.min())
+    for panel in panels:
+        panel.set_xlim(edges.min() - margin, edges.max() + margin)
+        if limits is not None:
+            panel.set_ylim(*limits)

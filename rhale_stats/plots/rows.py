@@ -1,0 +1,209 @@
+"""The rows behind a picture: rugs and violins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import seaborn as sns
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PolyCollection
+from numpy.typing import NDArray
+
+from rhale_stats.arguments.checks import check_finite
+from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.effects.intervals import confint
+from rhale_stats.effects.same import check_no_other_model
+from rhale_stats.local.rows import columns
+from rhale_stats.plots.canvas import REFERENCE
+from rhale_stats.plots.curve import draw_pieces
+from rhale_stats.plots.legend import error_text
+from rhale_stats.plots.limits import enlarge
+from rhale_stats.plots.marks import (
+    DENSITY,
+    EDGES,
+    ERRORS_SHOWN,
+    LEVEL,
+    OURS,
+    POINTS,
+    POINTS_DRAWN,
+    WEIGHED,
+)
+from rhale_stats.plots.violins import RowsInBins, say_off_scale, shorten_tails
+from rhale_stats.schema.features import feature_names, feature_position
+from rhale_stats.schema.parts import has_gaps
+
+# The rug's grid: finer than print shows. With more ticks than this they would merge.
+RUG_POSITIONS = 2000
+RUG_TICKS = 400
+RUG_CELLS = 200
+RUG_HEIGHT = 0.03  # of the panel: less than the margin below the data
+DENSITY_CELLS = 80  # along the axis
+# Area of a point, in points squared: of the usual one, and of the one with most weight at most.
+POINT_AREA, LARGEST_POINT = (2.5, 14.0), 100.0
+
+
+def draw_rows(panel: Axes, rows: RowsInBins, row: xr.Dataset) -> None:
+    """Rows as points or density, edges, and the piecewise mean with its band."""
+    edges = row["edge_value"].values
+    span = np.ptp(edges)
+    room = np.diff(edges).min() / span * panel.get_window_extent().width * 72 / panel.figure.dpi
+    panel.set_xlim(edges[0] - 0.02 * span, edges[-1] + 0.02 * span)
+    draw_pieces(panel, row, np.clip(0.05 * room, 0.2, 0.8))
+    bins = panel.get_ylim()
+    many = len(rows.x) > POINTS_DRAWN
+    if many:
+        panel.update_datalim(np.column_stack([rows.x, rows.local_effect]))
+    else:
+        _draw_points(panel, rows)
+    panel.autoscale_view(scalex=False)
+    off_scale = shorten_tails(panel, rows, bins)
+    if off_scale:
+        say_off_scale(panel, off_scale)
+    enlarge(panel, ERRORS_SHOWN * error_text(row))
+    if many:
+        limits = panel.get_ylim()
+        _draw_density(panel, rows)
+        panel.set_ylim(limits)
+    lines = panel.vlines(
+        edges,
+        0,
+        1,
+        transform=panel.get_xaxis_transform(),
+        colors=REFERENCE,
+        linewidth=np.clip(0.05 * room, 0.2, 0.7),
+        zorder=2.2,
+        label=EDGES,
+    )
+    lines.set_gid(OURS)
+
+
+def _draw_points(panel: Axes, rows: RowsInBins) -> None:
+    usual = float(np.clip(4000 / len(rows.x), *POINT_AREA))
+    share = rows.weight / rows.weight.mean()
+    weighed = bool((share != share[0]).any())
+    panel.scatter(
+        rows.x,
+        rows.local_effect,
+        s=share * min(usual, LARGEST_POINT / share.max()),
+        color="0.25",
+        alpha=0.6,
+        linewidths=0,
+        zorder=3.5,
+        label=WEIGHED if weighed else POINTS,
+    )
+
+
+def _draw_density(panel: Axes, rows: RowsInBins) -> None:
+    """Rows in hexagonal cells over the panel; the square root keeps thin tails visible."""
+    box = panel.get_window_extent()
+    low, high = rows.x.min(), rows.x.max()
+    n_high = max(int(DENSITY_CELLS * box.height / box.width / np.sqrt(3)), 2)
+    cells = panel.hexbin(
+        rows.x,
+        rows.local_effect,
+        rows.weight,
+        reduce_C_function=np.sum,
+        gridsize=(DENSITY_CELLS, n_high),
+        extent=(low, high, *panel.get_ylim()),
+        linewidths=0.1,
+        zorder=2,
+    )
+    weight = np.asarray(cells.get_array())
+    cells.set_array(None)
+    cells.set_facecolor(_shades(weight))
+    cells.set_edgecolor("face")
+    cells.set_label(DENSITY)
+
+
+def with_intervals(effect: xr.Dataset, level: float = LEVEL) -> xr.Dataset:
+    """The effect with its intervals, or those of `confint` where it has what they are made of."""
+    if "curve_ci" in effect or "fourth_moment" not in effect:
+        return effect
+    return confint(effect, level=level)
+
+
+def rows_of(local: xr.Dataset, row: xr.Dataset) -> RowsInBins | None:
+    """Rows of ``local`` as the bins of ``row`` divide them; None for a constant feature."""
+    name = str(row["feature"].values)
+    if name not in feature_names(local):
+        raise KeyError(
+            f"local must hold the feature {name!r}; it holds "
+            f"{', '.join(map(repr, feature_names(local)))}. Pass the local effects that effect "
+            f"was made from."
+        )
+    if not row.sizes["bin"]:
+        return None
+    at, there = feature_position(local, name), np.ones(local.sizes["obs"], dtype=bool)
+    if has_gaps(local):
+        there = local["x"].isel(feature=at).notnull().values
+    column = local.isel(feature=at, obs=there)
+    x, g = (np.asarray(column[name].values, dtype=np.float64) for name in ("x", "local_effect"))
+    frequency = local.attrs.get("weight_kind") == "frequency"
+    weight = np.ones(len(x))
+    if "weight" in local:
+        weight = np.asarray(column["weight"].values, dtype=np.float64)
+        present = weight > 0
+        x, g, weight = x[present], g[present], weight[present]
+    if not len(x):
+        raise ValueError("local must have at least one row, and one of positive weight; got none.")
+    if not frequency:
+        weight = weight / weight.max()  # their squares stay within range
+    edges = row["edge_value"].values
+    for values, what in ((x, "x"), (g, "Local effects")):
+        check_finite(values, what, name, "Select the rows first: local.isel(obs=...).")
+    outside = int(((x < edges[0]) | (x > edges[-1])).sum())
+    if outside:
+        raise ValueError(
+            f"local must hold rows in the bins of effect, from {edges[0]:.6g} to {edges[-1]:.6g} "
+            f"for feature {name!r}; got {outside} of {len(x)} rows outside. Pass the local effects "
+            f"that effect was made from, or select the rows first: local.isel(obs=...)."
+        )
+    check_no_other_model(row, columns(local.isel(feature=[at], obs=there)), 0)
+    return RowsInBins(x, g, weight, frequency, bin_index(edges, x))
+
+
+def pair() -> list[Axes]:
+    figure, panels = plt.subplots(2, 1, sharex=True, figsize=(7.0, 6.0), layout="constrained")
+    sns.despine(fig=figure)
+    return list(panels)
+
+
+def draw_rug(panel: Axes, rows: RowsInBins, edges: FloatArray) -> None:
+    """Where the rows are: ticks, or cells where ticks would merge, the darker the more rows."""
+    low, span = edges[0], np.ptp(edges)
+    place = (rows.x - low) / span
+    tick = np.rint(place * RUG_POSITIONS).astype(np.intp)
+    weight = np.bincount(tick, rows.weight, RUG_POSITIONS + 1)
+    rug: LineCollection | PolyCollection
+    if np.count_nonzero(weight) <= RUG_TICKS:
+        at = low + span * np.flatnonzero(weight) / RUG_POSITIONS
+        rug = LineCollection(
+            [[(x, 0), (x, RUG_HEIGHT)] for x in at], colors=_shades(weight), linewidths=0.6
+        )
+    else:
+        cell = np.minimum((place * RUG_CELLS).astype(np.intp), RUG_CELLS - 1)
+        weight = np.bincount(cell, rows.weight, RUG_CELLS)
+        left = low + span * np.flatnonzero(weight) / RUG_CELLS
+        right = left + span / RUG_CELLS
+        rug = PolyCollection(
+            [
+                [(a, 0), (b, 0), (b, RUG_HEIGHT), (a, RUG_HEIGHT)]
+                for a, b in zip(left, right, strict=True)
+            ],
+            facecolors=_shades(weight),
+            edgecolors="face",
+            linewidths=0.1,
+        )
+    rug.set_transform(panel.get_xaxis_transform())
+    rug.set_gid("rug")
+    panel.add_collection(rug)
+
+
+def _shades(weight: NDArray[Any]) -> list[str]:
+    """Greys of what is occupied; the square root keeps thin tails visible beside a peak."""
+    share = weight[weight > 0] / weight.max()
+    return [str(0.9 - 0.7 * root) for root in np.sqrt(share)]

@@ -1,0 +1,245 @@
+"""A surface as a heat map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import seaborn as sns
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
+
+from rhale_stats.plots.canvas import (
+    HETEROGENEITY,
+    HETEROGENEITY_FILL,
+    UNCERTAINTY,
+    given_axes,
+    style,
+)
+from rhale_stats.plots.compare import pvalue_text
+from rhale_stats.plots.h_statistics import ALL
+from rhale_stats.plots.marks import ERRORS_SHOWN
+from rhale_stats.schema.dimensions import of_part
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import with_units
+from rhale_stats.schema.kinds import SURFACE
+
+# Less than the sum of both main effects, as much, more.
+DIVERGING = LinearSegmentedColormap.from_list(
+    "second order", [HETEROGENEITY, HETEROGENEITY_FILL, "white", "#f6cfb3", UNCERTAINTY]
+)
+# Over cells without rows, and where nothing is known.
+HATCH, UNKNOWN = "////", "0.92"
+# Rows of the rug along each axis at most.
+RUG_ROWS = 400
+CONTOURS = 6
+# Points along a numeric feature.
+FINE = 301
+
+
+@checked
+def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool = False) -> Axes:
+    """Heat map of a second-order effect, hatched where there are no rows.
+
+    Colours have the same limits above and below 0. Between edges of numeric features the surface
+    is interpolated; levels are stripes. Cells without rows are hatched: the surface there was
+    filled, or comes from neighbouring levels. Ticks along the axes are values of rows, at most 400
+    of them at equal steps of the table. Corners of no cell with rows are grey. Of two surfaces that
+    were compared the picture is their difference, hatched where not both have rows, with dots on
+    corners where 0 is outside its simultaneous band.
+
+    Parameters
+    ----------
+    surface : Dataset
+        What `ale2`, `std_error`, `confint`, or `compare` of two of them, returned, of one output.
+    ax : Axes, optional
+        By default that of a new figure. The scale of colours takes a part of it.
+    contour : bool, default False
+        Draw lines of equal height, labelled; of two numeric features only.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    TypeError
+        ``surface`` is no Dataset, or ``ax`` no Axes.
+    ValueError
+        ``surface`` is not of `ale2`, or of several outputs; ``contour`` with categories.
+
+    References
+    ----------
+    Apley and Zhu (2020), Figure 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> surface = rs.ale2(lambda X: X[:, 0] * X[:, 1], X, (0, 1), bins=rs.EqualWidthBins(5))
+    >>> rs.plot_surface(surface).get_xlabel()
+    'x0'
+    """
+    if not isinstance(surface, xr.Dataset):
+        raise TypeError(
+            f"surface must be the Dataset that ale2(model, X, features) returns; got "
+            f"{type(surface).__name__}."
+        )
+    compared = {"difference", "edge_a"} <= set(surface.variables)
+    if not (SURFACE.holds(surface) or compared) or "chain" in surface.dims:
+        raise ValueError(
+            f"surface must be the Dataset that ale2(model, X, features) returns; this one has "
+            f"{', '.join(map(str, surface.data_vars))} over {', '.join(map(str, surface.dims))}."
+        )
+    if "output" in surface.dims:
+        raise ValueError(
+            f"surface must be of one output; this one is of {surface.sizes['output']}. Select one: "
+            f"surface.isel(output=0)."
+        )
+    surface = of_part(surface)
+    categorical = [f"level_{side}" in surface.coords for side in "ab"]
+    if contour and any(categorical):
+        raise ValueError("contour must be False with a categorical feature: levels have no height.")
+    panels = None if ax is None else given_axes("ax", [ax], 1, "one")
+    with style(own=ax is None):
+        if panels is None:
+            _, panel = plt.subplots(figsize=(5.6, 4.4), layout="constrained")
+        else:
+            panel = panels[0]
+        empty = _draw_surface(panel, surface, contour=contour)
+        for side, axis in zip("ab", (panel.xaxis, panel.yaxis), strict=True):
+            label = with_units(surface.attrs[f"feature_{side}"], surface.attrs[f"units_{side}"])
+            axis.set_label_text(label, parse_math=False)
+        share = f"{int(empty.sum())} of {empty.size} fields"
+        there = ("not in both", "rows of both in all fields") if compared else ("no rows", ALL)
+        note = f"hatched: {there[0]} ({share})" if empty.any() else there[1]
+        title = f"Second-order effect on {surface.attrs['output_name']}"
+        if compared:
+            level = surface["difference_band"].attrs["ci_prob"]
+            title = f"{title}: a less b, p {pvalue_text(float(surface['p_value'].squeeze()))}"
+            note += f"; dots: 0 outside the {100 * level:.3g} % band"
+        panel.set_title(f"{title}\n{note}", parse_math=False, fontsize="medium")
+    return panel
+
+
+def _draw_surface(panel: Axes, surface: xr.Dataset, *, contour: bool) -> NDArray[np.bool_]:
+    """The map; returns where it is hatched."""
+    name = "surface" if "surface" in surface else "difference"
+    values = surface[name].values
+    least = ERRORS_SHOWN * float(surface["second_difference_error"])
+    limit = max(float(np.nanmax(np.abs(values))), least) or 1.0
+    bounds, centres = zip(*(_bounds(surface, side) for side in "ab"), strict=True)
+    panel.set_facecolor(UNKNOWN)
+    numeric = [f"level_{side}" not in surface.coords for side in "ab"]
+    # A fine grid shows what lies between edges of numbers; levels are stripes.
+    along = [
+        np.union1d(np.linspace(centre[0], centre[-1], FINE), centre)
+        if smooth
+        else np.arange(len(centre), dtype=np.float64)
+        for smooth, centre in zip(numeric, centres, strict=True)
+    ]
+    at = [
+        np.array([np.interp(points, centre, unit) for unit in np.eye(len(centre))])
+        for centre, points in zip(centres, along, strict=True)
+    ]
+    # Corners that are not known make unknown what lies beside them.
+    known = np.where(np.isnan(values), 0.0, 1.0)
+    fine = at[0].T @ np.nan_to_num(values) @ at[1]
+    fine[at[0].T @ known @ at[1] < 1 - 1e-9] = np.nan
+    sides = [
+        np.concatenate([[points[0]], (points[:-1] + points[1:]) / 2, [points[-1]]])
+        if smooth
+        else bound
+        for smooth, points, bound in zip(numeric, along, bounds, strict=True)
+    ]
+    mesh = panel.pcolormesh(
+        sides[0], sides[1], fine.T, cmap=DIVERGING, vmin=-limit, vmax=limit, rasterized=True
+    )
+    if contour:
+        lines = panel.contour(
+            along[0], along[1], fine.T, levels=CONTOURS, colors="0.25", linewidths=0.7
+        )
+        panel.clabel(lines, fontsize="x-small")
+    if name == "surface":
+        empty = _empty(surface, bounds)
+        _draw_rug(panel, surface)
+    else:
+        empty = _unshared(surface)
+        _draw_dots(panel, surface, centres)
+    _hatch(panel, empty, bounds)
+    for side, letter, centre in zip("ab", "xy", centres, strict=True):
+        if f"level_{side}" in surface.coords:
+            labels = [str(level) for level in surface[f"level_{side}"].values]
+            getattr(panel, f"set_{letter}ticks")(centre, labels, parse_math=False)
+    panel.set_xlim(bounds[0][0], bounds[0][-1])
+    panel.set_ylim(bounds[1][0], bounds[1][-1])
+    units = str(surface.attrs["output_units"])
+    colours = panel.figure.colorbar(mesh, ax=panel)
+    colours.set_label(with_units(str(surface[name].attrs["long_name"]), units))
+    colours.outline.set_visible(False)
+    return empty
+
+
+def _bounds(surface: xr.Dataset, side: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Ends of the stripes along an axis, and where its edges or levels are."""
+    if f"level_{side}" in surface.coords:
+        centres = np.arange(surface.sizes[f"edge_{side}"], dtype=np.float64)
+        return np.arange(len(centres) + 1, dtype=np.float64) - 0.5, centres
+    edges = surface[f"edge_value_{side}"].values
+    return np.asarray(edges), np.asarray(edges)
+
+
+def _hatch(panel: Axes, empty: NDArray[np.bool_], bounds: Sequence[NDArray[np.float64]]) -> None:
+    """Marks on places without rows."""
+    for k, m in zip(*np.nonzero(empty), strict=True):
+        corner = (bounds[0][k], bounds[1][m])
+        width, height = bounds[0][k + 1] - corner[0], bounds[1][m + 1] - corner[1]
+        panel.add_patch(
+            Rectangle(corner, width, height, fill=False, hatch=HATCH, linewidth=0, edgecolor="0.55")
+        )
+
+
+def _empty(surface: xr.Dataset, bounds: Sequence[NDArray[np.float64]]) -> NDArray[np.bool_]:
+    """Where no rows are, by the bins and levels that they have themselves."""
+    used = surface["cell_a"].values >= 0
+    there = np.zeros([len(bound) - 1 for bound in bounds], dtype=bool)
+    there[surface["cell_a"].values[used], surface["cell_b"].values[used]] = True
+    return np.asarray(~there)
+
+
+def _unshared(comparison: xr.Dataset) -> NDArray[np.bool_]:
+    """Where not both surfaces have rows, in a cell or beside a level."""
+    there = comparison["supported"].values == 1
+    for axis, side in enumerate("ab"):
+        if f"level_{side}" in comparison.coords:
+            first, last = (np.zeros_like(there.take([0], axis)) for _ in range(2))
+            below = np.concatenate([first, there], axis)
+            there = below | np.concatenate([there, last], axis)
+    return np.asarray(~there)
+
+
+def _draw_dots(panel: Axes, comparison: xr.Dataset, centres: Sequence[NDArray[np.float64]]) -> None:
+    """On corners where 0 is outside the band."""
+    band = comparison["difference_band"].values
+    with np.errstate(invalid="ignore"):
+        outside = np.nonzero((band[..., 0] > 0) | (band[..., 1] < 0))
+    panel.scatter(
+        centres[0][outside[0]], centres[1][outside[1]], s=9, color="0.15", zorder=4, clip_on=False
+    )
+
+
+def _draw_rug(panel: Axes, surface: xr.Dataset) -> None:
+    """Values of rows along the axes of numeric features."""
+    used = np.flatnonzero(surface["cell_a"].values >= 0)
+    used = used[:: len(used) // RUG_ROWS + 1]
+    for side, axis in zip("ab", "xy", strict=True):
+        if f"x_{side}" in surface:
+            sns.rugplot(
+                **{axis: surface[f"x_{side}"].values[used]},
+                ax=panel, height=0.02, color="0.2", alpha=0.5, linewidth=0.5,
+            )  # fmt: skip

@@ -1,0 +1,175 @@
+"""Numbers, p-values, edges and heads of printed tables."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from statsmodels.iolib.table import SimpleTable
+from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
+
+from rhale_stats.schema.features import method_text, with_units
+from rhale_stats.schema.levels import is_categorical, level_names
+
+MOST_DIGITS = 17
+COLUMN_SEPARATOR = "   "
+# In place of a share of more than the whole.
+ABOVE_ONE = "> 1"
+# Before a node in print, once for every split above it.
+INDENT = "|  "
+# Lines of a table, the heads of its columns, and what stands before each line.
+Body: TypeAlias = tuple[list[list[str]], list[str], list[str]]
+# R's marks of p-values.
+STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
+# Words in the source of a standard error that say that it holds the model, not the rows alone.
+MODEL_WORDS = ("parameters", "refit", "refits", "draws")
+
+
+def text_of(node: xr.Dataset, name: str) -> str:
+    return str(node[name].values)
+
+
+def count_text(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def share_text(value: float) -> str:
+    """A share of a variance in print."""
+    return ABOVE_ONE if np.isnan(value) else f"{value:.4g}"
+
+
+def stars(pvalue: float) -> str:
+    return next((mark for bound, mark in STARS if pvalue <= bound), "")
+
+
+# --- effects --------------------------------------------------------------------------------------
+
+
+def head_of(effect: xr.Dataset, title: str, source: str) -> tuple[list[list[str]], str]:
+    """Facts above the table, and its title."""
+    attrs = effect.attrs
+    if "region_rule" in effect.coords:
+        title = f"{title}, where {effect['region_rule'].values}"
+    cells = [
+        ["Rows:", f"{attrs['n_rows']}", "Local effects:", method_text(effect)],
+        ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
+        ["Uncertainty:", uncertainty(source), "", ""],
+    ]
+    return cells, title
+
+
+def with_facts(
+    cells: list[list[str]],
+    title: str,
+    lines: list[list[str]],
+    heads: list[str],
+    stubs: list[str],
+    aligns: str = "r",
+) -> list[SimpleTable]:
+    """A table below its facts, stretched to their width where that is larger."""
+    form = fmt_params | {"data_aligns": aligns}
+    body = SimpleTable(lines, heads, stubs, txt_fmt=form)
+    header = facts_of(cells, title, body)
+    missing = len(header.as_text().splitlines()[-1]) - len(body.as_text().splitlines()[-1])
+    if missing > 0:
+        room = max(10, *(len(stub) for stub in stubs)) + missing
+        body = SimpleTable(
+            lines, heads, stubs, txt_fmt=form | {"colwidths": [room] + [10] * len(heads)}
+        )
+    return [header, body]
+
+
+def facts_of(cells: list[list[str]], title: str, body: SimpleTable) -> SimpleTable:
+    """Two columns of names and values, together as wide as the table below them."""
+    width = len(body.as_text().partition("\n")[0]) - 3 * len(COLUMN_SEPARATOR)
+    widths = [width // 4, width // 4, width // 4, width - 3 * (width // 4)]
+    needed = [max(len(text) for text in column) for column in zip(*cells, strict=True)]
+    if any(need > given for need, given in zip(needed, widths, strict=True)):
+        room = max(width - sum(needed), 0)
+        widths = [needed[0], needed[1] + room // 2, needed[2], needed[3] + room - room // 2]
+    form = fmt_2cols | {
+        "data_fmts": ["%s"],
+        "data_aligns": "lrlr",
+        "colsep": COLUMN_SEPARATOR,
+        "colwidths": widths,
+    }
+    return SimpleTable(cells, title=title, txt_fmt=form)
+
+
+def bin_labels(row: xr.Dataset) -> list[str]:
+    """Stubs of the lines of bins, as in the table above them."""
+    if is_categorical(row):
+        names = level_names(row)
+        return [f"{one} → {other}" for one, other in pairwise(names)]
+    return interval_labels(row["edge_value"].values) or [str(row["feature"].values)]
+
+
+def percent(share: float) -> str:
+    return "" if np.isnan(share) else f"{share:.0%}"
+
+
+def pvalue_text(value: float) -> str:
+    """Three decimals; nothing for what is not known."""
+    return "" if np.isnan(value) else f"{value:.3f}"
+
+
+def interval_labels(edges: np.ndarray) -> list[str]:
+    """Bins as text: three digits of the narrowest bin's width, and four of every edge."""
+    if not len(edges):
+        return []
+    needed = 2 - int(np.floor(np.log10(np.diff(edges).min())))
+    text = [_edge_text(float(edge), needed) for edge in edges]
+    closing = [")"] * (len(edges) - 2) + ["]"]
+    return [
+        f"[{left}, {right}{bracket}"
+        for left, right, bracket in zip(text[:-1], text[1:], closing, strict=True)
+    ]
+
+
+def _edge_text(edge: float, decimals: int) -> str:
+    if edge == 0:
+        return "0"
+    magnitude = int(np.floor(np.log10(abs(edge))))
+    decimals = max(decimals, 3 - magnitude)
+    if not -5 < magnitude < 15:
+        return f"{edge:.{min(magnitude + decimals + 1, MOST_DIGITS)}g}"
+    return np.format_float_positional(edge, max(decimals, 0), trim="-")
+
+
+def cell(line: pd.Series, column: str) -> str:
+    """A number as it is printed."""
+    forms = {"statistic": _statistic, "p_value": pvalue_text, "p_value_adjusted": pvalue_text}
+    return forms.get(column, number_text)(line[column])
+
+
+def number_text(value: float) -> str:
+    """Four significant digits; nothing for what is not known."""
+    return "" if np.isnan(value) else f"{value:.4g}"
+
+
+def _statistic(value: float) -> str:
+    if np.isnan(value):
+        return ""
+    return f"{value:.3f}" if abs(value) < 1e4 else f"{value:.2e}"
+
+
+def output_text(effect: xr.Dataset) -> str:
+    return with_units(effect.attrs["output_name"], effect.attrs["output_units"])
+
+
+def holds_model(source: str) -> bool:
+    """Whether a standard error of this source says how well the model is known.
+
+    Only then do t and P answer a question about the model. A standard error of the rows alone says
+    how well this sample of rows determines an average of the model as it is given.
+    """
+    return not set(MODEL_WORDS).isdisjoint(re.findall(r"\w+", source))
+
+
+def uncertainty(source: str) -> str:
+    """Source of a standard error in words, for the head of a table."""
+    return source if holds_model(source) else f"{source} (model as given)"

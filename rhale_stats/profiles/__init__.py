@@ -1,0 +1,1 @@
+"""Curves of one feature on a grid: partial dependence, ICE, M-plots, SHAP dependence."""

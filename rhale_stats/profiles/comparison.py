@@ -1,0 +1,169 @@
+"""Tests of no difference between two profiles."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arrays import intervals
+from rhale_stats.arrays import profiles as kernel
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.inference.results import (
+    CONSTANT,
+    difference_of,
+    labelled_differences,
+    no_difference,
+)
+from rhale_stats.profiles import inference
+from rhale_stats.profiles.data import is_nominal, one_profile
+from rhale_stats.profiles.inference import check_curves, curves_of, degrees_of
+from rhale_stats.profiles.replicates import influences
+from rhale_stats.profiles.rows import KEPT, Outputs, rows_behind
+from rhale_stats.schema.features import feature_names
+
+# --- two profiles ---------------------------------------------------------------------------------
+
+
+class Compared(NamedTuple):
+    """Values of two profiles at their common grid, with the covariance of the difference."""
+
+    grid: FloatArray
+    values: tuple[FloatArray, FloatArray]
+    covariance: FloatArray
+    degrees: FloatArray
+
+
+def _welch(rows: tuple[xr.Dataset, xr.Dataset]) -> FloatArray:
+    """Degrees of freedom of the difference of two profiles that are independent."""
+    variances = [row["curve_se"].values ** 2 for row in rows]
+    return intervals.welch(*variances, *map(degrees_of, rows))
+
+
+def compared(
+    a: xr.Dataset, b: xr.Dataset, name: str, pairs: tuple[xr.Dataset, xr.Dataset] | None
+) -> Compared:
+    """One feature of both; paired by the rows that both are made of."""
+    rows = one_profile(a, name), one_profile(b, name)
+    if a.attrs["method"] == "m_plot":
+        return _compared_bins(rows, name, pairs)
+    grids = [row["grid_value"].values for row in rows]
+    levels = [row["level"].values.tolist() if is_nominal(row) else [] for row in rows]
+    if not np.array_equal(grids[0], grids[1]) or levels[0] != levels[1]:
+        raise ValueError(
+            f"a and b must have one grid; those of feature {name!r} differ. Make b on the grid of "
+            f"a: grid={{{name!r}: a['grid_value'].sel(feature={name!r}).dropna('grid')}}."
+        )
+    values = rows[0]["curve"].values, rows[1]["curve"].values
+    if pairs is None:
+        found = rows[0]["curve_cov"].values + rows[1]["curve_cov"].values
+        return Compared(grids[0], values, found, _welch(rows))
+    behind = rows_behind if a.attrs["method"] in KEPT else curves_of
+    sides = [behind(one, name) for one in pairs]
+    moved = [influences(one, str(a.attrs["centering"])) for one in sides]
+    error = kernel.sample(moved[0] - moved[1], sides[0].weight, frequency=sides[0].frequency)
+    degrees = np.full(len(grids[0]), float(error.n_effective) - 1)
+    return Compared(grids[0], values, error.covariance / error.n_effective, degrees)
+
+
+def _compared_bins(
+    rows: tuple[xr.Dataset, xr.Dataset], name: str, pairs: tuple[xr.Dataset, xr.Dataset] | None
+) -> Compared:
+    """M-plots in the same bins, those that both have rows in; at the middle of their mean places.
+
+    Of pairs the difference is the M-plot of the difference of the outputs, math [42].
+    """
+    edges = [np.append(row["bin_left"].values, row["bin_right"].values[-1:]) for row in rows]
+    levels = [row["level"].values.tolist() if is_nominal(row) else [] for row in rows]
+    if not np.array_equal(edges[0], edges[1]) or levels[0] != levels[1]:
+        raise ValueError(
+            f"a and b must have the same bins; those of feature {name!r} differ. Make both with "
+            f"bins=GivenBins of the same edges, and of the same levels."
+        )
+    known = np.all([np.isfinite(row["curve"].values) for row in rows], axis=0)
+    if not known.any():
+        nothing = np.zeros(0)
+        return Compared(nothing, (nothing, nothing), np.zeros((0, 0)), nothing)
+    grid = np.mean([row["grid_value"].values for row in rows], axis=0)[known]
+    values = rows[0]["curve"].values[known], rows[1]["curve"].values[known]
+    degrees = _welch(rows)
+    covariance = rows[0]["curve_cov"].values + rows[1]["curve_cov"].values
+    if pairs is not None:
+        a, b = (rows_behind(one, name) for one in pairs)
+        assert isinstance(a, Outputs), "M-plots keep outputs"
+        assert isinstance(b, Outputs), "M-plots keep outputs"
+        if not np.array_equal(a.cell, b.cell):
+            raise ValueError(
+                f"paired must have the rows in the same bins; those of feature {name!r} are in "
+                f"others. Leave paired out for rows that are independent."
+            )
+        apart = a.means(a.values - b.values)
+        covariance = kernel.bin_curve(apart, a.grid, str(pairs[0].attrs["centering"])).covariance
+        degrees = np.minimum(*map(degrees_of, rows))
+    return Compared(grid, values, covariance[np.ix_(known, known)], degrees[known])
+
+
+def check_pairs(
+    pairs: tuple[xr.Dataset, xr.Dataset], profiles: tuple[xr.Dataset, xr.Dataset]
+) -> tuple[xr.Dataset, xr.Dataset]:
+    """ICE curves of both profiles, of the same rows with the same weights."""
+    found = [
+        check_curves(one, profile, f"paired[{number}]")
+        for number, (one, profile) in enumerate(zip(pairs, profiles, strict=True))
+    ]
+    a, b = found
+    if a.sizes["obs"] != b.sizes["obs"] or not np.array_equal(a["obs"].values, b["obs"].values):
+        raise ValueError(
+            f"paired must be of the same rows in the same order; got {a.sizes['obs']} and "
+            f"{b.sizes['obs']} rows, or other labels of them. Leave paired out for rows that are "
+            f"independent."
+        )
+    weights = [one["weight"].values if "weight" in one else np.ones(0) for one in found]
+    if (
+        not np.array_equal(weights[0], weights[1])
+        or a.attrs["weight_kind"] != b.attrs["weight_kind"]
+    ):
+        raise ValueError("paired must have the same weights; got others. Make both with one kind.")
+    return a, b
+
+
+def compare(
+    a: xr.Dataset,
+    b: xr.Dataset,
+    paired: tuple[xr.Dataset, xr.Dataset] | None,
+    groups: object,
+    level: float,
+    n_draws: int,
+    rng: Any,
+    adjust: str,
+) -> xr.Dataset:
+    """`compare` of two profiles on one grid, which may be paired by their ICE curves."""
+    a, b = inference.with_errors(a, "a"), inference.with_errors(b, "b")
+    for name in ("centering", "method"):
+        kinds = [str(one.attrs[name]).replace("ice", "pdp") for one in (a, b)]
+        if kinds[0] != kinds[1]:
+            raise ValueError(
+                f"a and b must have the same {name}; got {kinds[0]!r} and {kinds[1]!r}. Make both "
+                f"with the same."
+            )
+    if groups is not None:
+        raise ValueError("groups must be None for profiles, whose rows are independent.")
+    names = [name for name in feature_names(a) if name in feature_names(b)]
+    if not names:
+        raise ValueError(
+            f"a and b must have a feature in common; got {', '.join(feature_names(a))} and "
+            f"{', '.join(feature_names(b))}."
+        )
+    a, b = a.sel(feature=names), b.sel(feature=names)
+    pairs = None if paired is None else check_pairs(paired, (a, b))
+    found = []
+    for name, stream in zip(names, np.random.default_rng(rng).spawn(len(names)), strict=True):
+        one = compared(a, b, name, pairs)
+        found.append(
+            difference_of(one.grid, one.values, one.covariance, one.degrees, level, n_draws, stream)
+            if len(one.grid)
+            else no_difference(CONSTANT)
+        )
+    source = "rows against rows, independent" if pairs is None else "pairs of rows"
+    return labelled_differences(found, a, b, names, source, level, adjust)

@@ -1,0 +1,397 @@
+"""What every profile is given: table, model, features, weights, missing values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+from tqdm import tqdm
+
+from rhale_stats.arguments.checks import check_choice, check_count, check_finite
+from rhale_stats.arguments.progress import PROGRESS_DELAY
+from rhale_stats.arguments.rows import as_edges
+from rhale_stats.arrays import profiles as kernel
+from rhale_stats.arrays.binning import quantile_edges
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.local.local_effects import MISSING
+from rhale_stats.models import differences
+from rhale_stats.models.differences import DifferenceQuotients
+from rhale_stats.models.table import Table, Values, as_table, check_column
+from rhale_stats.profiles.data import NOMINAL, VARIABLES, variable
+from rhale_stats.profiles.grid import (
+    GRID_KINDS,
+    Axis,
+    Grid,
+    all_but_keys,
+    asked_levels,
+    grids,
+    named,
+)
+from rhale_stats.schema.dimensions import OUTPUT, with_outputs
+from rhale_stats.schema.identity import row_coordinate
+from rhale_stats.schema.levels import MISSING_LEVEL, level_text
+from rhale_stats.schema.variables import COUNTS, X_UNITS, software, unit_mapping
+
+# Spread about a spline is that of rows in so many parts of equal size.
+SPREAD_BINS = 20
+
+
+@dataclass(frozen=True)
+class Given:
+    """Rows of positive weight, checked."""
+
+    X: Any
+    table: Table
+    present: NDArray[np.bool_]
+    positions: list[int]
+    weight: FloatArray | None
+    weight_kind: str
+    missing: str
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        features: str | int | Sequence[str | int] | None,
+        weights: ArrayLike | None,
+        weight_kind: str,
+        missing: str,
+    ) -> Given:
+        check_choice("missing", missing, MISSING)
+        check_choice("weight_kind", weight_kind, ("precision", "frequency"))
+        table = as_table(X)
+        weight = table.weights(weights, weight_kind)
+        present = np.ones(table.n_rows, dtype=bool) if weight is None else weight > 0
+        positions = all_but_keys(table) if features is None else named(table, features)
+        if not present.all() and weight is not None:
+            table, weight = table.take(present), weight[present]
+        if weight is not None and weight_kind == "precision":
+            weight = weight / weight.max()  # their squares stay within range
+        return cls(X, table, present, positions, weight, weight_kind, missing)
+
+    @property
+    def frequency(self) -> bool:
+        """Whether weights count rows."""
+        return self.weight_kind == "frequency"
+
+    def rows(self, axis: Axis) -> NDArray[np.bool_]:
+        """Rows that have a curve: all, or those that have a value."""
+        return axis.there | (self.missing == "bin")
+
+    def weight_of(self, axis: Axis) -> FloatArray | None:
+        """Weights of these rows."""
+        return None if self.weight is None else self.weight[self.rows(axis)]
+
+    def gone(self, axis: Axis) -> NDArray[np.bool_]:
+        """Rows without a value of the feature."""
+        if axis.levels is None:
+            return ~axis.there
+        frame = self.table.data
+        assert isinstance(frame, pd.DataFrame), "arrays hold numbers"
+        return frame.iloc[:, axis.position].isna().to_numpy()
+
+    def places(self, axis: Axis, rows: NDArray[np.bool_] | None = None) -> kernel.Places:
+        """Where rows are on the grid, by default all that have a curve."""
+        x = axis.x[self.rows(axis) if rows is None else rows]
+        if axis.levels is not None:
+            return kernel.level_places(x.astype(np.intp), len(axis.levels))
+        return kernel.places(axis.grid, x)
+
+    def axes(self, grid: Grid, n_grid: int, grid_kind: str) -> list[Axis]:
+        """All features with their grids."""
+        check_count("n_grid", n_grid, 2)
+        check_choice("grid_kind", grid_kind, GRID_KINDS)
+        names = [self.table.names[position] for position in self.positions]
+        own = grids(grid, names)
+        out = []
+        for name, position in zip(names, self.positions, strict=True):
+            if self.table.is_numeric(position):
+                out.append(self._numbers(name, position, own.get(name), n_grid, grid_kind))
+            else:
+                out.append(self._levels(name, position, own.get(name)))
+        return out
+
+    def _numbers(
+        self, name: str, position: int, own: ArrayLike | None, n_grid: int, grid_kind: str
+    ) -> Axis:
+        x = check_column(self.table, position, missing=self.missing)
+        there = ~np.isnan(x)
+        values = x[there]
+        kind = "discrete" if self.table.is_discrete(position) else "continuous"
+        if own is not None:
+            grid = as_edges(own, f"grid of feature {name!r}")
+        elif values.min() == values.max():
+            kind, grid = "constant", np.zeros(0)
+        else:
+            grid = np.unique(values)
+            if len(grid) > n_grid and grid_kind == "equal_width":
+                grid = np.linspace(grid[0], grid[-1], n_grid)
+            elif len(grid) > n_grid:
+                weight = None if self.weight is None else self.weight[there]
+                grid = quantile_edges(values, n_grid - 1, weight)
+        return Axis(name, position, kind, x, grid, self._held(position, grid), None)
+
+    def _held(self, position: int, grid: FloatArray) -> Values:
+        """Whole numbers stay whole for the model where its column has them."""
+        if isinstance(self.table.data, pd.DataFrame):
+            dtype = self.table.data.dtypes.iloc[position]
+            if pd.api.types.is_integer_dtype(dtype) and (grid == np.round(grid)).all():
+                whole: Values = pd.array(grid.astype(np.int64), dtype=dtype)
+                return whole
+        return grid
+
+    def _levels(self, name: str, position: int, own: ArrayLike | None) -> Axis:
+        assert isinstance(self.table.data, pd.DataFrame), "arrays hold numbers"
+        column = self.table.data.iloc[:, position]
+        if column.isna().any() and self.missing == "raise":
+            raise ValueError(
+                f"X of feature {name!r} must have no missing values; got "
+                f"{int(column.isna().sum())} in {len(column)} rows. Drop or impute these "
+                f"rows, leave them out: missing='drop', or take them as a level: missing='bin'."
+            )
+        levels = column.dropna().astype(object).unique().tolist()
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            order = [level for level in column.dtype.categories if level in set(levels)]
+        else:
+            order = sorted(levels, key=lambda level: (str(type(level)), level))
+        gone = column.isna().to_numpy()
+        if gone.all():
+            raise ValueError(
+                f"X must have values of feature {name!r}; all {len(gone)} are missing. Leave the "
+                f"feature out: features=[...]."
+            )
+        texts = {level: level_text(level) for level in order}
+        if len(set(texts.values())) < len(order):
+            raise ValueError(
+                f"X of feature {name!r} must have levels of different names; got "
+                f"{', '.join(map(repr, order))}. Rename some."
+            )
+        if self.missing == "bin" and gone.any():
+            if MISSING_LEVEL in texts.values():
+                raise ValueError(
+                    f"X of feature {name!r} must have no level {MISSING_LEVEL!r} with "
+                    f"missing='bin', which calls rows without a level so. Rename the level."
+                )
+            # As the column itself holds it: None, NaN or NA.
+            nothing = column[gone].astype(object).iloc[0]
+            order.append(nothing)
+            texts[nothing] = MISSING_LEVEL
+        if own is not None:
+            order = asked_levels(own, texts, name)
+        place = {texts[level]: float(number) for number, level in enumerate(order)}
+        rows = ~gone | (self.missing == "bin")
+        text = column.astype(object).map(level_text).mask(gone, MISSING_LEVEL)[rows]
+        left_out = ~text.isin(list(place))
+        if left_out.any():
+            raise ValueError(
+                f"grid of feature {name!r} must hold all levels of its rows; "
+                f"{int(left_out.sum())} rows have others, as {text[left_out].iloc[0]!r}. Add "
+                f"them, or select rows."
+            )
+        x = np.full(len(column), np.nan)
+        x[rows] = text.map(place).to_numpy(np.float64)
+        values: Values = pd.Series(order, dtype=column.dtype).array
+        grid = np.asarray(range(len(order)), dtype=np.float64)
+        return Axis(name, position, NOMINAL, x, grid, values, list(place))
+
+    def curves(
+        self, asked: DifferenceQuotients, axis: Axis
+    ) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+        """Blocks of the rows that have a curve, with (output, row, grid) and its rounding.
+
+        So a mean curve of very many rows needs the memory of one block.
+        """
+        own = asked.at(self.rows(axis))
+        for begin in range(0, own.table.n_rows, differences.BATCH_ROWS):
+            rows = slice(begin, min(begin + differences.BATCH_ROWS, own.table.n_rows))
+            some = own.at(np.arange(rows.start, rows.stop))
+            curves, error = some.curves(axis.position, axis.values)
+            # The largest output shows whether there is anything to look for.
+            if not np.isfinite(error).all():
+                sums = np.zeros(own.table.n_rows)
+                sums[rows] = curves.sum(axis=(1, 2))
+                check_finite(
+                    sums,
+                    "ICE curves",
+                    axis.name,
+                    "See what the model returns at these rows along the grid.",
+                )
+            yield rows, np.ascontiguousarray(curves.transpose(2, 0, 1)), error
+
+    def without(self, asked: DifferenceQuotients, axis: Axis) -> FloatArray:
+        """The output of all rows without a value of the feature, (output, row)."""
+        data = self.table.data
+        nothing: Values = np.full(1, np.nan)
+        if isinstance(data, pd.DataFrame):
+            # As the column itself holds it: NaN or NA.
+            nothing = data.iloc[:, axis.position][self.gone(axis)].array[:1]
+        answers = asked.curves(axis.position, nothing)[0][:, 0]
+        check_finite(
+            answers.sum(axis=1),
+            "Outputs at missing values",
+            axis.name,
+            "The model must answer where the feature has no value; else take missing='drop'.",
+        )
+        return np.ascontiguousarray(answers.T)
+
+    def labelled(
+        self,
+        axes: Sequence[Axis],
+        found: Sequence[Mapping[str, NDArray[Any]]],
+        asked: DifferenceQuotients | None,
+        *,
+        method: str,
+        centering: str,
+    ) -> xr.Dataset:
+        """Results of all features, padded to the longest grid."""
+        if asked is not None:
+            asked.check_size()
+        n_grid = np.array([len(axis.grid) for axis in axes])
+        most = max(int(n_grid.max()), 1)
+        labels = [] if asked is None else asked.outputs.labels
+        n_outputs = max(len(labels), 1)
+        attrs = getattr(self.X, "attrs", {})
+        units = unit_mapping(attrs)
+        facts = FACTS | {"curve": {"estimator": ESTIMATORS[method], "centering": centering}}
+        sizes = {"grid": most, "grid_other": most, "obs": self.table.n_rows}
+        data = {}
+        for name in found[0]:
+            each = [np.asarray(one[name], dtype=np.float64) for one in found]
+            dims = VARIABLES[name][0]
+            if name in OF_ROWS:
+                # An M-plot counts them bin by bin.
+                dims = ("feature", "grid") if each[0].ndim else dims
+            else:
+                # A constant feature met before any answer knows of one output only.
+                each = [np.broadcast_to(one, (n_outputs, *one.shape[1:])) for one in each]
+            inner = tuple(sizes[dim] for dim in dims[1:])
+            of_outputs = () if name in OF_ROWS else (n_outputs,)
+            padded = np.full((len(each), *of_outputs, *inner), 0.0 if name in COUNTS else np.nan)
+            for number, one in enumerate(each):
+                at: tuple[int | slice, ...] = (number, *(slice(n) for n in one.shape))
+                padded[at] = one
+            if of_outputs:
+                padded, dims = padded.swapaxes(0, 1), (OUTPUT, *dims)
+            values = padded.astype(np.int64) if name == "n_obs" else padded
+            data[name] = variable(name, values, dims, **facts.get(name, {}))
+        coords: dict[str, Any] = {
+            "feature": (
+                "feature",
+                np.array([axis.name for axis in axes]),
+                {"long_name": "feature"},
+            ),
+            "feature_kind": ("feature", np.array([axis.kind for axis in axes])),
+            "feature_units": ("feature", np.array([units.get(axis.name, "") for axis in axes])),
+            "n_grid": ("feature", n_grid, {"long_name": "points of the grid"}),
+            "grid": ("grid", np.arange(most), {"long_name": "point of the grid"}),
+            "grid_value": (
+                ("feature", "grid"),
+                np.array(
+                    [
+                        np.pad(axis.grid, (0, most - len(axis.grid)), constant_values=np.nan)
+                        for axis in axes
+                    ]
+                ),
+                {"long_name": "value of the feature", "units": X_UNITS},
+            ),
+        }
+        if any(axis.levels is not None for axis in axes):
+            level = np.array(
+                [(axis.levels or []) + [""] * (most - len(axis.levels or [])) for axis in axes]
+            )
+            coords["level"] = (("feature", "grid"), level, {"long_name": "level of the category"})
+        out = xr.Dataset(
+            data,
+            coords,
+            {
+                "method": method,
+                "centering": centering,
+                "weight_kind": "none" if self.weight is None else self.weight_kind,
+                "output_name": str(attrs.get("output_name", "output")),
+                "output_units": str(attrs.get("output_units", "")),
+                "n_rows": self.table.n_rows,
+                "model_calls": 0 if asked is None else asked.n_calls,
+                "model_rows": 0 if asked is None else asked.n_rows,
+                "software": software(),
+            },
+        )
+        gone = [self.gone(axis) for axis in axes]
+        if any(rows.any() for rows in gone):
+            # math [6]: a frequency weight is so many rows.
+            w = self.weight if self.frequency else None
+            count = [int(rows.sum() if w is None else w[rows].sum()) for rows in gone]
+            out["n_missing"] = variable("n_missing", np.array(count))
+        if "missing_curve" in out and out["missing_curve"].isnull().all():
+            out = out.drop_vars(["missing_curve", "missing_curve_se"])
+        return with_outputs(out, labels, [] if asked is None else asked.outputs.names)
+
+    def with_rows(self, out: xr.Dataset, axes: Sequence[Axis]) -> xr.Dataset:
+        """The result with the values and weights of the rows, and their labels."""
+        dim, labels, about_rows = row_coordinate(self.X, len(self.present))
+        out = out.assign(x=variable("x", np.stack([axis.x for axis in axes]))).assign_coords(
+            obs=(dim, labels[self.present], about_rows)
+        )
+        if self.weight is None:
+            return out
+        largest = ", the largest 1" if self.weight_kind == "precision" else ""
+        about = {"long_name": f"{self.weight_kind} weight{largest}", "units": "1"}
+        return out.assign(weight=("obs", self.weight, about))
+
+
+# Facts of rows, the same for all outputs.
+OF_ROWS = ("n_obs", "n_effective", "weight_share", "bin_left", "bin_right")
+BESIDE = ("missing_curve", "missing_curve_se")
+ESTIMATORS = {
+    "pdp": "mean of the ICE curves, math [41]",
+    "ice": "mean of the ICE curves, math [41]",
+    "m_plot": "mean output of the rows in the bin, math [42]",
+    "shap_dependence": "smoothing spline through the Shapley values, math [45]",
+}
+FACTS: dict[str, dict[str, str | int | float]] = {
+    "curve_std": {"ddof": 1},
+    "curve_se": {"source": "rows", "kind": "central limit theorem", "target": "curve"},
+    "curve_cov": {"source": "rows", "kind": "central limit theorem", "target": "curve"},
+    "missing_curve_se": {
+        "source": "rows",
+        "kind": "central limit theorem",
+        "target": "missing_curve",
+    },
+}
+
+
+def with_slopes(table: Table) -> list[int]:
+    """Columns along which curves have derivatives; categories have none, and are left out."""
+    chosen = [p for p in range(len(table.names)) if table.is_numeric(p)]
+    if not chosen:
+        raise TypeError("X must have a column of numbers for derivatives; got none.")
+    return chosen
+
+
+def bar_of_rows(axes: Sequence[Axis], what: str, *, progress: bool) -> Any:
+    return tqdm(axes, what, unit="feature", disable=not progress, delay=PROGRESS_DELAY)
+
+
+def counts_of(given: Given, weight: FloatArray | None, n_rows: int) -> dict[str, NDArray[Any]]:
+    """Rows with a value: all of them, repeated ones counted; and how many independent ones."""
+    if weight is None:
+        n_obs = n_effective = float(n_rows)
+    elif given.frequency:
+        n_obs = n_effective = float(weight.sum())
+    else:
+        n_obs, n_effective = float(n_rows), float(weight.sum() ** 2 / (weight @ weight))
+    return {"n_obs": np.array(n_obs), "n_effective": np.array(n_effective)}
+
+
+def no_rows(n_outputs: int) -> dict[str, NDArray[Any]]:
+    """Of a constant feature, which has no grid."""
+    none, nan = np.zeros((n_outputs, 0)), np.full(n_outputs, np.nan)
+    return {
+        **dict.fromkeys(("curve", "curve_std", "curve_se"), none),
+        "curve_cov": np.zeros((n_outputs, 0, 0)),
+        **dict.fromkeys(("curve_offset", "heterogeneity_output", "importance"), nan),
+    }

@@ -1,0 +1,129 @@
+"""The grid of each feature: which features, which points or levels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from rhale_stats.arguments.words import warn
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.models import table as models
+from rhale_stats.schema.features import position_of
+from rhale_stats.schema.levels import level_text
+
+GRID_KINDS = ("quantile", "equal_width")
+N_GRID = 40
+# What a user may give as a grid: of the only feature, or by its name.
+Grid = ArrayLike | Mapping[str, ArrayLike] | None
+
+
+def size(background: int | pd.DataFrame | ArrayLike, n_rows: int) -> int:
+    if isinstance(background, int | np.integer):
+        return min(int(background), n_rows)
+    return int(np.shape(background)[0])
+
+
+# --- what is given --------------------------------------------------------------------------------
+
+
+class Axis(NamedTuple):
+    """One feature: its values in the rows, or numbers of levels, and its grid."""
+
+    name: str
+    position: int
+    kind: str
+    x: FloatArray
+    grid: FloatArray
+    values: models.Values
+    levels: list[str] | None
+
+    @property
+    def there(self) -> NDArray[np.bool_]:
+        """Rows that have a value, or "missing" as a level."""
+        return ~np.isnan(self.x)
+
+
+def all_but_keys(table: models.Table) -> list[int]:
+    """Columns that have a grid: all but identifiers and dates, which a warning names."""
+    left_out, chosen = [], []
+    for position, name in enumerate(table.names):
+        text = not table.is_numeric(position)
+        if text and (table.is_key(position) or not _has_levels(table, position)):
+            left_out.append(repr(name))
+        else:
+            chosen.append(position)
+    if not chosen:
+        raise TypeError(
+            f"X must have a column of numbers or of levels; got {', '.join(left_out)}, with more "
+            f"than one level for every two rows, or dates. Name columns in features=."
+        )
+    if left_out:
+        warn(
+            f"Left out: {', '.join(left_out)} (more than one level for every two rows, or dates). "
+            f"Name columns of levels in features= to take them all the same."
+        )
+    return chosen
+
+
+def _has_levels(table: models.Table, position: int) -> bool:
+    """Whether a column that holds no numbers has a grid."""
+    dtype = table.series(position).dtype
+    is_date = pd.api.types.is_datetime64_any_dtype(dtype)
+    return not is_date and not pd.api.types.is_complex_dtype(dtype)
+
+
+def named(table: models.Table, features: str | int | Sequence[str | int]) -> list[int]:
+    """Columns by name or number: numbers, categories, texts and booleans."""
+    asked = [features] if isinstance(features, str | int | np.integer) else list(features)
+    if not asked:
+        raise ValueError("features must name at least one column; got none.")
+    positions: list[int] = []
+    for feature in asked:
+        position = position_of(feature, table.names)
+        if position in positions:
+            raise ValueError(f"features must be distinct; got {table.names[position]!r} twice.")
+        if not table.is_numeric(position) and not _has_levels(table, position):
+            raise TypeError(
+                f"features must be numbers, categories, texts or booleans; column "
+                f"{table.names[position]!r} holds {table.series(position).dtype}. Leave it "
+                f"out: the model still receives it."
+            )
+        positions.append(position)
+    return positions
+
+
+def grids(grid: Grid, names: Sequence[str]) -> dict[str, ArrayLike]:
+    """Grids of a user's own, by name."""
+    if grid is None:
+        return {}
+    if isinstance(grid, Mapping):
+        unknown = [str(name) for name in grid if name not in names]
+        if unknown:
+            raise KeyError(
+                f"grid must be of features among {', '.join(map(repr, names))}; got "
+                f"{', '.join(map(repr, unknown))}."
+            )
+        return dict(grid)
+    if len(names) > 1:
+        raise ValueError(
+            f"grid must map names to points where there are several features; got one array for "
+            f"{', '.join(map(repr, names))}. Pass grid={{{names[0]!r}: [...]}}."
+        )
+    return {names[0]: grid}
+
+
+def asked_levels(own: ArrayLike, texts: Mapping[Any, str], name: str) -> list[Any]:
+    """Levels of a user's own grid, as the column has them."""
+    known = {text: level for level, text in texts.items()}
+    asked = [level_text(level) for level in np.asarray(own).ravel().tolist()]
+    unknown = [level for level in asked if level not in known]
+    if unknown or len(set(asked)) < len(asked):
+        raise ValueError(
+            f"grid of feature {name!r} must be distinct levels among {', '.join(known)}; got "
+            f"{', '.join(asked)}."
+        )
+    return [known[level] for level in asked]

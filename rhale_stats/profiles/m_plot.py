@@ -1,0 +1,177 @@
+"""M-plots: the average output of the rows near a value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arrays import profiles as kernel
+from rhale_stats.arrays.binning import bin_edges, bin_index
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.bins.description import describe
+from rhale_stats.bins.fixed import EqualWidthBins, GivenBins, QuantileBins
+from rhale_stats.bins.rule import BinRule, Column
+from rhale_stats.models.differences import DifferenceQuotients
+from rhale_stats.models.outputs import Model, OutputLabels
+from rhale_stats.profiles.data import CENTERINGS, variable
+from rhale_stats.profiles.given import Given, no_rows
+from rhale_stats.profiles.grid import N_GRID
+from rhale_stats.profiles.pdp import at_rows, bin_beside
+from rhale_stats.schema.dimensions import OUTPUT
+from rhale_stats.schema.door import checked
+
+
+@checked
+def m_plot(
+    model: Model,
+    X: Any,
+    *,
+    bins: BinRule | None = None,
+    features: str | int | Sequence[str | int] | None = None,
+    centering: str = "mean",
+    weights: ArrayLike | None = None,
+    weight_kind: str = "precision",
+    output: OutputLabels = None,
+    scale: str = "response",
+    missing: str = "raise",
+) -> xr.Dataset:
+    r"""M-plot: the mean output of the rows near a value of the feature.
+
+    Correlated features move along with it: this is what the model predicts there, not what the
+    feature does. The model is asked once, at the rows.
+
+    Parameters
+    ----------
+    model, X, weights, weight_kind, output, scale
+        As in `local_effects`. Rows of weight 0 are left out.
+    missing : {"raise", "drop", "bin"}, default "raise"
+        Rows without a value are in no bin. With "bin" they are one of their own beside the axis:
+        ``missing_curve`` is their mean output. Of categories "missing" is the last level.
+    bins : bin rule, optional
+        Which rows are near each other; `QuantileBins` (40) by default. A rule that searches sees
+        outputs in place of local effects. Levels of a category are bins whatever the rule.
+    features, centering
+        As in `pdp`.
+
+    Returns
+    -------
+    Dataset
+        As `pdp`, with a bin for a point of the grid, which stands at the mean of the feature over
+        its rows: ``curve`` is the mean output of these rows (math [42]), ``curve_std`` its standard
+        deviation (ddof 1), and ``n_obs`` (feature, grid) their number. With ``output_value``
+        (obs), the output of the rows, their ``x`` (feature, obs), and ``weight`` (obs) where
+        given: the rows that `bootstrap` and paired `compare` need. ``bin_left`` and
+        ``bin_right`` (feature, grid) are the ends of the bin. A bin without rows is NaN. The error
+        of ``missing_curve`` is that of a mean of these rows and, independent of it, of the
+        constant.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError, ModelError
+        As `local_effects`; a rule that makes linear bins.
+
+    Notes
+    -----
+    Bins are taken as fixed, and are independent of each other. With ``centering="mean"`` the
+    constant is the mean output of all rows, and its error is in the standard error.
+
+    References
+    ----------
+    Cleveland (1993), *Visualizing data*; Apley and Zhu (2020), Eq. 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> found = rs.m_plot(lambda X: X[:, 0] + X[:, 1], X, bins=rs.EqualWidthBins(2))
+    >>> found["curve"].sel(feature="x0").round(1).values
+    array([-0.5,  0.4])
+    """
+    check_choice("centering", centering, CENTERINGS)
+    rule = QuantileBins(N_GRID) if bins is None else bins
+    if not isinstance(rule, EqualWidthBins | QuantileBins | GivenBins):
+        raise TypeError(
+            f"bins must be QuantileBins, EqualWidthBins or GivenBins, which do not look at local "
+            f"effects; got {type(rule).__name__}."
+        )
+    given = Given.of(X, features, weights, weight_kind, missing)
+    asked = DifferenceQuotients(model, given.table, output, scale)
+    answers = at_rows(asked)
+    axes, found = [], []
+    for axis in given.axes(None, N_GRID, "quantile"):
+        weight = None if given.weight is None else given.weight[axis.there]
+        if axis.levels is not None:
+            cell, edges = axis.x[axis.there].astype(np.intp), np.arange(len(axis.grid) + 1) - 0.5
+        else:
+            cell, edges = in_bins(rule, axis.name, axis.x[axis.there], weight)
+        n_bins = max(len(edges) - 1, 0)
+        x = kernel.bin_means(axis.x[axis.there], cell, n_bins, weight, frequency=given.frequency)
+        axes.append(axis._replace(grid=x.mean, values=x.mean))
+        each = [
+            kernel.bin_means(f[axis.there], cell, n_bins, weight, frequency=given.frequency)
+            for f in answers.T
+        ]
+        found.append(
+            _of_bins(each, x.mean, centering)
+            | {
+                "n_obs": each[0].n_obs,
+                "n_effective": each[0].n_effective,
+                "weight_share": each[0].share,
+                "bin_left": edges[:-1],
+                "bin_right": edges[1:],
+            }
+            | bin_beside(given, axis, answers, each, x.mean, centering)
+        )
+    out = given.labelled(axes, found, asked, method="m_plot", centering=centering)
+    several = OUTPUT in out.dims
+    values, dims = (answers.T, (OUTPUT, "obs")) if several else (answers[:, 0], ("obs",))
+    out["output_value"] = variable("output_value", values, dims)
+    rule_name, parameters = describe(rule)
+    out = given.with_rows(out, axes)
+    return out.set_coords(["bin_left", "bin_right"]).assign_attrs(
+        bin_rule=rule_name, bin_parameters=parameters
+    )
+
+
+def in_bins(
+    rule: EqualWidthBins | QuantileBins | GivenBins,
+    name: str,
+    x: FloatArray,
+    weight: FloatArray | None,
+) -> tuple[IntArray, FloatArray]:
+    """The bin of every row, and the edges; none of a constant feature."""
+    low, high = float(x.min()), float(x.max())
+    if low == high:
+        return np.zeros(len(x), dtype=np.intp), np.zeros(0)
+    cells = rule.cells(Column(name, x, low, high, weight))
+    edges = bin_edges(cells, np.arange(len(cells)), low, high)
+    return bin_index(edges, x), edges
+
+
+def _of_bins(
+    each: Sequence[kernel.BinMeans], x: FloatArray, centering: str
+) -> dict[str, NDArray[Any]]:
+    """An M-plot from means in bins, of every output."""
+    if not len(x):
+        return no_rows(len(each))
+    found: list[dict[str, Any]] = []
+    for one in each:
+        offset, covariance = kernel.bin_curve(one, x, centering)
+        found.append(
+            {
+                "curve": one.mean - offset,
+                "curve_std": np.sqrt(one.variance),
+                "curve_se": np.sqrt(np.maximum(np.diagonal(covariance), 0.0)),
+                "curve_cov": covariance,
+                "curve_offset": offset,
+                "heterogeneity_output": kernel.root_mean_square(np.sqrt(one.variance), one.share),
+                "importance": kernel.importance(one.mean, one.share),
+            }
+        )
+    return {name: np.stack([one[name] for one in found]) for name in found[0]}

@@ -1,0 +1,399 @@
+"""Partial dependence and ICE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.words import first_rows
+from rhale_stats.arrays import profiles as kernel
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.models.differences import DifferenceQuotients
+from rhale_stats.models.outputs import Model, OutputLabels
+from rhale_stats.models.table import as_table
+from rhale_stats.profiles.data import CENTERINGS
+from rhale_stats.profiles.given import BESIDE, Given, bar_of_rows, counts_of, no_rows, with_slopes
+from rhale_stats.profiles.grid import N_GRID, Axis, Grid
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.variables import EFFECT_UNITS
+
+ICE_KINDS = ("plain", "centered", "derivative")
+
+
+@checked
+def pdp(
+    model: Model,
+    X: Any,
+    *,
+    features: str | int | Sequence[str | int] | None = None,
+    grid: Grid = None,
+    n_grid: int = N_GRID,
+    grid_kind: str = "quantile",
+    centering: str = "mean",
+    weights: ArrayLike | None = None,
+    weight_kind: str = "precision",
+    output: OutputLabels = None,
+    scale: str = "response",
+    missing: str = "raise",
+    progress: bool = True,
+) -> xr.Dataset:
+    r"""Partial dependence: the mean output over the rows as one feature is moved along a grid.
+
+    The model is asked for every row at every point of the grid, also where no row could be.
+
+    Parameters
+    ----------
+    model, X, weights, weight_kind, output, scale, progress
+        As in `local_effects`. Rows of weight 0 are left out.
+    features : name, number, or sequence of them, optional
+        Columns to take; by default all but identifiers and dates, which a warning names. The grid
+        of categories, texts and booleans is their levels.
+    grid : array_like, or mapping from names to array_like, optional
+        Points of the only feature, or of some features by name, taken as they are: increasing
+        numbers, or levels.
+    n_grid : int, default 40
+        Points of other features; all distinct values where these are no more.
+    grid_kind : {"quantile", "equal_width"}, default "quantile"
+        Points where the rows are, by their weights, or at equal distances; both from the smallest
+        to the largest value.
+    centering : {"mean", "start", "integral", "none"}, default "mean"
+        Where the curve is zero: on average over the rows, at the first point, on average over the
+        axis (math [8]); or the mean output itself. ``curve_offset`` keeps the constant, so that
+        ``curve + curve_offset`` is the mean output whatever the centring.
+    missing : {"raise", "drop", "bin"}, default "raise"
+        What to do where a feature has no value. "drop": these rows are left out of its curve, and
+        of no other. "bin": they are rows like the others, whose curves count at every point of the
+        grid; only the constant of the centring, ``weight_share`` and what is made of it are over
+        the rows that have a place; and ``missing_curve`` is the mean output of all rows without
+        the value. Of categories "missing" is the last level.
+
+    Returns
+    -------
+    Dataset
+        In units of the output, over (feature, grid): ``curve`` (math [41]), ``curve_std``, the
+        standard deviation (ddof 1) of the ICE curves, each centred as the curve is (on average
+        over the rows with "none"), ``curve_se``, and ``weight_share``, the share of the rows at
+        each point: a row between two points counts for both, by its nearness. ``curve_cov``
+        (feature, grid, grid_other) is the covariance of the curve. Over (feature):
+        ``heterogeneity_output``, the root mean square of ``curve_std`` over the rows,
+        ``importance``, the standard deviation of the curve over the rows, ``curve_offset``,
+        ``n_obs``, ``n_effective``, ``output_error``, the change of the output that rounding can
+        make, ``n_missing`` where values are, and with "bin" ``missing_curve``, on the scale of the
+        curve, and ``missing_curve_se``, NaN of features that are never missing or else constant,
+        and of categories. Coordinates ``feature``, ``feature_kind``
+        ("nominal" of categories), ``feature_units``, ``n_grid`` (feature), ``grid_value`` and,
+        where there are categories, ``level`` (feature, grid): their grid values are 0, 1, ...
+        Beyond a feature's ``n_grid`` values are NaN; a constant feature has ``n_grid`` 0. With
+        several outputs, what depends on them has ``output`` in front.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError, ModelError
+        As `local_effects`; a grid that does not increase, or of unknown features or levels.
+
+    Notes
+    -----
+    The standard error is that of a mean of curves which all rows share, over the sampling of rows:
+    the standard deviation of the centred ICE curves over :math:`\sqrt n`. With
+    ``centering="mean"`` the constant is a mean over places of rows, too, and its error is in, as in
+    math [26].
+
+    The curves of one feature are in memory, 8 bytes a row, point of the grid and output. The model
+    gets some 10^5 rows at once, or those of ``X`` if they are more.
+
+    References
+    ----------
+    Friedman (2001), *Greedy function approximation*, section 8.2. Goldstein, Kapelner, Bleich and
+    Pitkin (2015), *Peeking inside the black box*, for the spread of ICE curves. Greenwell, Boehmke
+    and McCarthy (2018) for the importance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> found = rs.pdp(lambda X: X[:, 0] ** 2 + X[:, 1], X, n_grid=5, grid_kind="equal_width")
+    >>> found["curve"].sel(feature="x0").round(2).values
+    array([ 0.61, -0.13, -0.37, -0.12,  0.63])
+    >>> float(found["heterogeneity_output"].sel(feature="x0").round(6))  # no interaction
+    0.0
+    """
+    check_choice("centering", centering, CENTERINGS)
+    given = Given.of(X, features, weights, weight_kind, missing)
+    axes = given.axes(grid, n_grid, grid_kind)
+    asked = DifferenceQuotients(model, given.table, output, scale)
+    found = []
+    for axis in bar_of_rows(axes, "partial dependence", progress=progress):
+        mean = _average(given, asked, axis, centering)
+        found.append(mean.estimates | _beside(given, asked, axis, mean, centering))
+    out = given.labelled(axes, found, asked, method="pdp", centering=centering)
+    return out.assign_attrs(grid_kind=grid_kind)
+
+
+@checked
+def ice(
+    model: Model,
+    X: Any,
+    *,
+    kind: str = "plain",
+    features: str | int | Sequence[str | int] | None = None,
+    grid: Grid = None,
+    n_grid: int = N_GRID,
+    grid_kind: str = "quantile",
+    centering: str | None = None,
+    weights: ArrayLike | None = None,
+    weight_kind: str = "precision",
+    output: OutputLabels = None,
+    scale: str = "response",
+    missing: str = "raise",
+    progress: bool = True,
+) -> xr.Dataset:
+    r"""ICE: the output of every row as one feature is moved along a grid, with their mean.
+
+    Parameters
+    ----------
+    model, X, features, grid, n_grid, grid_kind, weights, weight_kind, output, scale, missing, \
+    progress
+        As in `pdp`.
+    kind : {"plain", "centered", "derivative"}, default "plain"
+        Curves as they are; each zero at its first point (c-ICE), or as ``centering`` says; or their
+        derivatives (d-ICE): central differences along the grid, one-sided at its ends.
+    centering : {"start", "mean", "integral"}, optional
+        Of "centered" curves: "start" by default, as in the paper. The others have none.
+
+    Returns
+    -------
+    Dataset
+        As `pdp` with the same centring: ``curve`` is the mean of the curves, ``curve_std`` their
+        spread. With ``ice`` (feature, grid, obs), NaN for rows that are left out, ``x`` (feature,
+        obs), NaN for rows that have no value of the feature, and ``weight`` (obs) where given. Of
+        "derivative" all are in units of the output per unit of the feature, ``importance`` is the
+        spread of the mean derivative, and there is no ``missing_curve``.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError, ModelError
+        As `pdp`; a centring that the kind does not have, derivatives along levels of a category.
+
+    Notes
+    -----
+    All curves are in memory and in the result, 8 bytes a row, feature, point of the grid and
+    output: 320 megabytes for 10^5 rows, 10 features and 40 points, and twice that for a while.
+    Choose rows before the call where that is too much; the curve of `pdp` needs no more than one
+    feature's curves.
+
+    References
+    ----------
+    Goldstein, Kapelner, Bleich and Pitkin (2015), *Peeking inside the black box: visualizing
+    statistical learning with plots of individual conditional expectation*, sections 3 and 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> found = rs.ice(lambda X: X[:, 0] * X[:, 1], X, kind="derivative", features="x0")
+    >>> bool(np.allclose(found["ice"].isel(feature=0), X[:, 1]))
+    True
+    """
+    check_choice("kind", kind, ICE_KINDS)
+    chosen = {"centered": "start"}.get(kind, "none") if centering is None else centering
+    check_choice("centering", chosen, CENTERINGS)
+    allowed = CENTERINGS[:-1] if kind == "centered" else ("none",)
+    if chosen not in allowed:
+        raise ValueError(
+            f"centering must be one of {', '.join(map(repr, allowed))} with kind={kind!r}; got "
+            f"{chosen!r}. Curves are centred with kind='centered'."
+        )
+    if kind == "derivative" and features is None:
+        features = with_slopes(as_table(X))
+    given = Given.of(X, features, weights, weight_kind, missing)
+    axes = given.axes(grid, n_grid, grid_kind)
+    if kind == "derivative":
+        flat = [axis.name for axis in axes if axis.levels is not None or len(axis.grid) == 1]
+        if flat:
+            raise ValueError(
+                f"kind must not be 'derivative' for categories and grids of one point, such as "
+                f"{flat[0]!r}. Leave it out of features=, or take kind='centered'."
+            )
+    asked = DifferenceQuotients(model, given.table, output, scale)
+    found = []
+    for axis in bar_of_rows(axes, "ICE", progress=progress):
+        kept: list[FloatArray] = []
+        mean = _average(given, asked, axis, chosen, derivative=kind == "derivative", kept=kept)
+        beside = {} if kind == "derivative" else _beside(given, asked, axis, mean, chosen)
+        n_outputs = len(mean.estimates["curve"])
+        each = np.full((n_outputs, len(axis.grid), given.table.n_rows), np.nan)
+        first, rows = 0, np.flatnonzero(given.rows(axis))
+        for curves in kept:
+            block = rows[first : first + curves.shape[1]]
+            first += curves.shape[1]
+            if chosen != "none":
+                curves = curves - (curves @ mean.centre)[..., None]
+            each[:, :, block] = curves.transpose(0, 2, 1)
+        found.append(mean.estimates | beside | {"ice": each})
+    out = given.labelled(axes, found, asked, method="ice", centering=chosen)
+    out = given.with_rows(out, axes).assign_attrs(grid_kind=grid_kind, ice_kind=kind)
+    if kind == "derivative":
+        for name in ("curve", "curve_std", "curve_se", "importance", "heterogeneity_output", "ice"):
+            out[name].attrs["units"] = EFFECT_UNITS
+        out["curve_cov"].attrs["units"] = f"({EFFECT_UNITS})^2"
+    return out
+
+
+# --- statistics -----------------------------------------------------------------------------------
+
+
+class _Mean(NamedTuple):
+    """Mean curves of all outputs, and what else is a mean over the same ICE curves.
+
+    ``centre`` makes the constant of a curve, ``constant`` (output, row) holds those of all rows.
+    """
+
+    estimates: dict[str, NDArray[Any]]
+    centre: FloatArray
+    constant: FloatArray
+
+
+def _average(
+    given: Given,
+    asked: DifferenceQuotients,
+    axis: Axis,
+    centering: str,
+    *,
+    derivative: bool = False,
+    kept: list[FloatArray] | None = None,
+) -> _Mean:
+    """The mean of ICE curves and their spread, in one pass; ``kept`` takes the curves.
+
+    The spread is that of curves centred each by itself, of derivatives as they are.
+    """
+    weight = given.weight_of(axis)
+    counts = counts_of(given, weight, int(given.rows(axis).sum()))
+    if not len(axis.grid):
+        n_outputs = max(len(asked.outputs.labels), 1)
+        nothing = {"weight_share": np.zeros(0), "output_error": np.zeros(n_outputs)}
+        empty = np.zeros(0)
+        return _Mean(no_rows(n_outputs) | counts | nothing, empty, np.zeros((n_outputs, 0)))
+    at = given.places(axis)
+    share = at.share(weight)
+    alike = kernel.centre_of(
+        "none" if derivative else "mean" if centering == "none" else centering, axis.grid, share
+    )
+    found: list[kernel.Moments] = []
+    constants, origin, largest = [], np.zeros(0), np.zeros(1)
+    for rows, curves, error in given.curves(asked, axis):
+        if derivative:
+            curves = np.stack([kernel.along(each, axis.grid) for each in curves])
+        if kept is not None:
+            kept.append(curves)
+        if not found:
+            origin = curves[:, 0].mean(axis=1)
+        # A large offset is taken off before anything is multiplied.
+        moved = curves - origin[:, None, None]
+        constants.append(moved @ alike)
+        w = None if weight is None else weight[rows]
+        block = [
+            kernel.moments(each, own, at.of_rows(rows), w, levels=centering == "none")
+            for each, own in zip(moved, constants[-1], strict=True)
+        ]
+        found = (
+            [kernel.merged(*both) for both in zip(found, block, strict=True)] if found else block
+        )
+        largest = np.maximum(largest, error)
+    profiles = [
+        kernel.profile(
+            of, axis.grid, at, weight, float(start), centering, frequency=given.frequency
+        )
+        for of, start in zip(found, origin, strict=True)
+    ]
+    estimates = counts | {
+        "curve": np.stack([one.curve for one in profiles]),
+        "curve_std": np.stack([one.spread for one in profiles]),
+        "curve_se": np.stack([np.sqrt(np.diagonal(one.covariance)) for one in profiles]),
+        "curve_cov": np.stack([one.covariance for one in profiles]),
+        "curve_offset": np.array([one.offset for one in profiles]),
+        "heterogeneity_output": np.array(
+            [kernel.root_mean_square(one.spread, share) for one in profiles]
+        ),
+        "importance": np.array([kernel.importance(one.curve, share) for one in profiles]),
+        "weight_share": share,
+        "output_error": largest,
+    }
+    return _Mean(estimates, alike, np.concatenate(constants, axis=1) + origin[:, None])
+
+
+def _beside(
+    given: Given,
+    asked: DifferenceQuotients,
+    axis: Axis,
+    mean: _Mean,
+    centering: str,
+) -> dict[str, NDArray[Any]]:
+    """math [41]: the mean output without a value, on the scale of the curve, and its error."""
+    if given.missing != "bin":
+        return {}
+    curves = mean.estimates["curve"]
+    if axis.levels is not None or axis.there.all() or not len(axis.grid):
+        return dict.fromkeys(BESIDE, np.full(len(curves), np.nan))
+    at, weight = given.places(axis), given.weight
+    found = [
+        kernel.beside(answers, constant, curve, at, weight, centering, frequency=given.frequency)
+        for answers, constant, curve in zip(
+            given.without(asked, axis), mean.constant, curves, strict=True
+        )
+    ]
+    return dict(zip(BESIDE, np.array(found).T, strict=True))
+
+
+def bin_beside(
+    given: Given,
+    axis: Axis,
+    answers: FloatArray,
+    each: Sequence[kernel.BinMeans],
+    x: FloatArray,
+    centering: str,
+) -> dict[str, NDArray[Any]]:
+    """math [42]: the mean output of the rows without a value, on the scale of the curve."""
+    if given.missing != "bin":
+        return {}
+    if axis.there.all() or not len(x):
+        return dict.fromkeys(BESIDE, np.full(len(each), np.nan))
+    found = []
+    for f, one in zip(answers.T, each, strict=True):
+        gone, others = (
+            kernel.sample(
+                f[rows, None],
+                None if given.weight is None else given.weight[rows],
+                frequency=given.frequency,
+            )
+            for rows in (~axis.there, axis.there)
+        )
+        there = one.share > 0
+        centre = kernel.centre_of(centering, x[there], one.share[there])
+        # Its error: that of a mean over the same rows, or of fixed parts of the bins' means.
+        constant = float(centre**2 @ (one.variance[there] / one.n_effective[there]))
+        if centering == "mean":
+            constant = kernel.mean_error(others)
+        elif centering == "none":
+            constant = 0.0
+        value = float(gone.mean[0] - centre @ one.mean[there])
+        found.append((value, np.sqrt(kernel.mean_error(gone) + constant)))
+    return dict(zip(BESIDE, np.array(found).T, strict=True))
+
+
+def at_rows(asked: DifferenceQuotients) -> FloatArray:
+    """The model's answer at the rows, (row, output)."""
+    answers = asked.at_rows().astype(np.float64, copy=False)
+    bad = np.asarray(~np.isfinite(answers).all(axis=1))
+    if bad.any():
+        raise ValueError(
+            f"model must return finite numbers; got others in {int(bad.sum())} of {len(bad)} rows "
+            f"(first rows: {first_rows(bad)}). See what it returns at these rows."
+        )
+    return answers

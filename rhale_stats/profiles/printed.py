@@ -1,0 +1,83 @@
+"""Profiles as printed tables."""
+
+from __future__ import annotations
+
+import xarray as xr
+from statsmodels.iolib.summary import Summary
+
+from rhale_stats.inference.notes import how_made, interval_notes
+from rhale_stats.printing import text
+from rhale_stats.printing.text import number_text, output_text, percent, with_facts
+from rhale_stats.profiles import tables
+from rhale_stats.profiles.data import METHOD_NAMES, check_profile
+from rhale_stats.schema.features import feature_names, feature_position, units_of, with_units
+from rhale_stats.schema.notes import with_notes
+
+
+def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Summary:
+    """A profile, a line a feature; of one feature a line a point of the grid."""
+    profile = check_profile(profile)
+    attrs = profile.attrs
+    title = METHOD_NAMES[str(attrs["method"])]
+    meanings = [f"Curves: {profile['curve'].attrs['estimator'].partition(', math')[0]}."]
+    errors: list[str] = []
+    if feature is None:
+        title = f"{title}: effects on {output_text(profile)}"
+        table = tables.glance(profile, level)
+        heads = ["points", "rows", "importance", "heterog.", "lowest", "highest"]
+        numbers = ["importance", "heterogeneity_output", "curve_min", "curve_max"]
+        lines = [
+            [
+                str(line["n_grid"]),
+                str(line["n_obs"]),
+                *(number_text(line[name]) for name in numbers),
+            ]
+            if line["kind"] != "constant"
+            else ["0", "constant", "", "", "", ""]
+            for _, line in table.iterrows()
+        ]
+        stubs = table["term"].tolist()
+        meanings += [
+            "importance: standard deviation of the curve over the rows. heterog.: root mean square "
+            "of the spread about it. Both are in units of the output."
+        ]
+    else:
+        name = feature_names(profile)[feature_position(profile, feature)]
+        title = f"{title}: effect of {with_units(name, units_of(profile, name))} on"
+        title = f"{title} {output_text(profile)}"
+        table = tables.tidy(profile.sel(feature=[name]), level)
+        known = "std_error" in table
+        tail = (1 - level) / 2
+        heads = ["share", "curve", "std err", f"[{tail:.3g}", f"{1 - tail:.3g}]", "spread"]
+        numbers = ["estimate", "std_error", "conf_low", "conf_high", "spread"]
+        if not known:
+            heads, numbers = ["share", "curve", "spread"], ["estimate", "spread"]
+        lines = [
+            [percent(line["weight_share"]), *(number_text(line[number]) for number in numbers)]
+            for _, line in table.iterrows()
+        ] or [["constant"] + [""] * (len(heads) - 1)]
+        at = table["level"] if "level" in table else table["x"].map(number_text)
+        stubs = at.tolist() or [name]
+        meanings += [
+            "share: of the rows, at the point. A row between two points counts in part for both."
+        ]
+        if known:
+            errors += [
+                "Standard errors treat the model and the grid as fixed. "
+                f"Intervals: pointwise, {how_made(profile, 'curve', level)}."
+            ]
+    cells = [
+        ["Rows:", f"{attrs['n_rows']}", "Model asked for rows:", f"{attrs['model_rows']}"],
+        ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
+    ]
+    if "curve_se" in profile:
+        source = str(profile["curve_se"].attrs["source"])
+        cells.append(["Uncertainty:", text.uncertainty(source), "", ""])
+    if "shapley" in attrs:
+        meanings += [
+            f"Shapley values: {attrs['shapley']}; {attrs['n_background']} background rows."
+        ]
+    if "smoothing" in profile:
+        errors += ["Standard errors treat the smoothing and the Shapley values as fixed."]
+    notes = [*errors, *meanings, *interval_notes(profile)]
+    return with_notes(with_facts(cells, title, lines, heads, stubs), notes)

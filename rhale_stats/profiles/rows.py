@@ -1,0 +1,170 @@
+"""The rows behind M-plots and SHAP dependence, which these keep for errors and replicates."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arrays import profiles as kernel
+from rhale_stats.arrays import splines
+from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.profiles.data import check_profile, is_nominal, one_profile
+from rhale_stats.profiles.shap import Smoother, smoothed, smoother_of
+from rhale_stats.schema.features import feature_names
+
+# What each keeps.
+KEPT = {"m_plot": ("output_value", "x"), "shap_dependence": ("shap_value", "x", "smoothing")}
+
+
+class Outputs(NamedTuple):
+    """The output of the rows of an M-plot, and their bins."""
+
+    values: FloatArray
+    grid: FloatArray
+    cell: IntArray
+    weight: FloatArray | None
+    frequency: bool
+
+    @property
+    def base(self) -> FloatArray:
+        """Weights of the rows, equal ones if there are none."""
+        return np.ones(len(self.values)) if self.weight is None else self.weight
+
+    def means(self, values: FloatArray) -> kernel.BinMeans:
+        """Of these values in the bins."""
+        return kernel.bin_means(
+            values, self.cell, len(self.grid), self.weight, frequency=self.frequency
+        )
+
+    def curve(self, centering: str) -> FloatArray:
+        """The M-plot itself."""
+        found = self.means(self.values)
+        return found.mean - kernel.bin_curve(found, self.grid, centering).offset
+
+    def influences(self, centering: str) -> FloatArray:
+        """What every row adds to the curve."""
+        found = self.means(self.values)
+        return kernel.bin_influences(self.values, self.cell, found, self.grid, centering)
+
+    def replicates(self, drawn: FloatArray, centering: str) -> kernel.Replicates:
+        """The same statistics of rows that were drawn anew."""
+        counts = self.weight is None or self.frequency
+        base = None if counts else self.weight
+        drawn = self.base[:, None] * drawn if counts else drawn
+        return kernel.bin_replicates(
+            self.values, self.cell, self.means(self.values), self.grid, centering, base, drawn
+        )
+
+
+class Shapley(NamedTuple):
+    """The Shapley values of the rows, and the smoother, whose parameter is held."""
+
+    values: FloatArray
+    grid: FloatArray
+    at: kernel.Places
+    smoother: Smoother
+    smoothing: float
+    weight: FloatArray | None
+    frequency: bool
+
+    @property
+    def base(self) -> FloatArray:
+        """Weights of the rows, equal ones if there are none."""
+        return np.ones(len(self.values)) if self.weight is None else self.weight
+
+    def _smoothed(self, centering: str) -> tuple[FloatArray, FloatArray, FloatArray]:
+        fit = splines.smooth(self.smoother.basis, self.values, self.weight, self.smoothing)
+        return smoothed(self.smoother, fit, self.at, self.weight, centering, self.frequency)
+
+    def curve(self, centering: str) -> FloatArray:
+        """The curve itself."""
+        return self._smoothed(centering)[0]
+
+    def influences(self, centering: str) -> FloatArray:
+        """What every row adds to the curve."""
+        return self._smoothed(centering)[2]
+
+    def replicates(self, drawn: FloatArray, centering: str) -> kernel.Replicates:
+        """The same statistics of rows that were drawn anew."""
+        weight = self.base[:, None] * drawn
+        curve, residual = splines.replicate_curves(
+            self.smoother.basis, self.values, weight, self.smoothing
+        )
+        spread = self.smoother.near.spread(residual, weight)
+        share = np.asarray(self.at.hats().T @ weight)
+        share /= share.sum(axis=0)
+        if centering == "mean":
+            constant = np.sum(np.where(share > 0, share * curve, 0.0), axis=0)
+        else:
+            centre = kernel.centre_of(centering, self.grid, share[:, 0])
+            constant = centre[centre != 0] @ curve[centre != 0]
+        level = np.sum(np.where(share > 0, share * curve, 0.0), axis=0)
+        apart = np.where(share > 0, share * (curve - level) ** 2, 0.0)
+        return kernel.Replicates(
+            (curve - constant).T,
+            spread.T,
+            np.sqrt(np.sum(np.where(share > 0, share * spread**2, 0.0), axis=0)),
+            np.sqrt(np.sum(apart, axis=0)),
+        )
+
+
+def rows_behind(profile: xr.Dataset, feature: str | int) -> Outputs | Shapley:
+    """The rows of one feature that have a value of it."""
+    row = one_profile(profile, feature)
+    x = np.asarray(row["x"].values, dtype=np.float64)
+    there = ~np.isnan(x)
+    x, grid = x[there], row["grid_value"].values
+    weight = row["weight"].values[there] if "weight" in row else None
+    frequency = profile.attrs["weight_kind"] == "frequency"
+    if profile.attrs["method"] == "m_plot":
+        cell = np.zeros(len(x), dtype=np.intp)
+        if is_nominal(row):
+            cell = x.astype(np.intp)
+        elif len(grid):
+            edges = np.append(row["bin_left"].values, row["bin_right"].values[-1])
+            cell = bin_index(edges, x)
+        return Outputs(row["output_value"].values[there], grid, cell, weight, frequency)
+    nominal = is_nominal(row)
+    at = kernel.level_places(x.astype(np.intp), len(grid)) if nominal else kernel.places(grid, x)
+    smoother = smoother_of(str(row["feature"].values), x, grid, weight, nominal=nominal)
+    return Shapley(
+        row["shap_value"].values[there],
+        grid,
+        at,
+        smoother,
+        float(row["smoothing"]),
+        weight,
+        frequency,
+    )
+
+
+def check_rows(rows: object, profile: xr.Dataset, parameter: str) -> xr.Dataset:
+    """What keeps the rows; refused unless the profile is made of them."""
+    method = str(profile.attrs["method"])
+    advice = f"The rows of {method} are in its own result: pass that."
+    found = check_profile(rows, parameter, needs=KEPT[method], advice=advice)
+    if found.attrs["method"] != method:
+        raise ValueError(
+            f"{parameter} must be what {method} returned, as the profile is; got that of "
+            f"{found.attrs['method']}."
+        )
+    centering = str(profile.attrs["centering"])
+    for name in feature_names(profile):
+        own = one_profile(profile, name)
+        other = one_profile(found, name)
+        same = np.array_equal(own["grid_value"].values, other["grid_value"].values, equal_nan=True)
+        if same and other.sizes["grid"]:
+            behind, curve = rows_behind(found, name), own["curve"].values
+            again = behind.curve(centering)
+            same = np.array_equal(np.isnan(again), np.isnan(curve))
+            apart = np.abs(again - curve)[~np.isnan(curve)].max(initial=0.0)
+            same = same and apart <= 1e-9 * np.abs(behind.values).max()
+        if not same:
+            raise ValueError(
+                f"{parameter} must hold the rows that the profile was made of; those of feature "
+                f"{name!r} make another curve. Pass the profile itself: its rows are in it."
+            )
+    return found

@@ -1,0 +1,250 @@
+"""SHAP dependence: Shapley values along a feature, smoothed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.rows import as_numbers
+from rhale_stats.arguments.seeds import source_of
+from rhale_stats.arrays import profiles as kernel
+from rhale_stats.arrays import splines
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.bins.fixed import QuantileBins
+from rhale_stats.models.differences import DifferenceQuotients
+from rhale_stats.models.outputs import Model, OutputLabels
+from rhale_stats.models.shapley import BACKGROUND, given_column, shapley_values
+from rhale_stats.models.table import as_table
+from rhale_stats.profiles.data import CENTERINGS
+from rhale_stats.profiles.given import BESIDE, SPREAD_BINS, Given, counts_of, no_rows
+from rhale_stats.profiles.grid import N_GRID, Axis, Grid, size
+from rhale_stats.profiles.m_plot import in_bins
+from rhale_stats.schema.door import checked
+
+
+@checked
+def shap_dependence(
+    model: Model,
+    X: Any,
+    *,
+    features: str | int | Sequence[str | int] | None = None,
+    shap_values: Any = None,
+    background: int | pd.DataFrame | ArrayLike = BACKGROUND,
+    grid: Grid = None,
+    n_grid: int = N_GRID,
+    grid_kind: str = "quantile",
+    centering: str = "mean",
+    weights: ArrayLike | None = None,
+    weight_kind: str = "precision",
+    output: OutputLabels = None,
+    scale: str = "response",
+    missing: str = "raise",
+    rng: np.random.Generator | int | None = None,
+) -> xr.Dataset:
+    r"""SHAP dependence: Shapley values of a feature against its value, and a spline through them.
+
+    Parameters
+    ----------
+    model, X, weights, weight_kind, output, scale
+        As in `local_effects`; ``model`` may be None when ``shap_values`` are given. Rows of weight
+        0 are left out.
+    features, grid, n_grid, grid_kind, centering
+        As in `pdp`; the grid is where the spline is evaluated. "none" leaves it as it is: Shapley
+        values are centred already, over the background.
+    shap_values : array_like of shape (n_rows,) or (n_rows, n_columns), or Explanation, optional
+        Shapley values of the only feature or of all columns of ``X``, of one output. By default
+        they are computed with the library shap, of all rows: exactly up to 10 columns, by sampled
+        permutations beyond; the attribute ``shapley`` says which. This is slow: the model is asked
+        for each row some 2^(number of columns) times the number of background rows.
+    background : int, DataFrame or array_like, default 100
+        Rows over which columns that are left out are averaged, or how many rows of ``X`` to draw.
+    missing : {"raise", "drop", "bin"}, default "raise"
+        As in `pdp`: no curve takes rows without a value of its feature. With "bin"
+        ``missing_curve`` is their mean Shapley value, and in categories they have a level.
+    rng : Generator, int or None
+        Draws the background, and permutations. None draws anew; ``seed`` in the attributes of the
+        result reproduces it (-1 with a Generator).
+
+    Returns
+    -------
+    Dataset
+        As `pdp`: ``curve`` is a cubic smoothing spline through the Shapley values (math [45]),
+        ``curve_std`` the root mean square of the residuals about it. With ``shap_value`` and ``x``
+        (feature, obs), ``weight`` (obs) where given, and ``smoothing`` (feature), the smoothing
+        parameter, NaN where there is no spline.
+
+    Raises
+    ------
+    ImportError
+        The library shap is needed, and is not there.
+    ValueError, KeyError, TypeError, ModelError
+        As `local_effects`; Shapley values of another shape.
+
+    Notes
+    -----
+    The penalty of the spline is chosen by generalised cross-validation, on mean values of rows of
+    the same place (closer than 1/1024 of the axis) with their weights together. With fewer than
+    five places, and at levels of a category, it is their means instead. ``curve_std`` is that of
+    rows in 20 quantile bins, straight between their middles, and not corrected for the degrees of
+    freedom that the spline takes.
+
+    Standard errors are over the sampling of rows. They take the smoothing parameter as given, and
+    the Shapley values: that these share the background, and often a sample of permutations, is not
+    in them. Their target is the smooth of the population, by the same parameter: where the curve
+    bends, a spline is biased, and intervals hold the average Shapley value itself less often.
+
+    References
+    ----------
+    Lundberg and Lee (2017), *A unified approach to interpreting model predictions*. Craven and
+    Wahba (1979), *Smoothing noisy data with spline functions*, for the penalty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    >>> phi = X - X.mean(axis=0)  # of the model x0 + x1
+    >>> found = rs.shap_dependence(None, X, shap_values=phi, n_grid=3, grid_kind="equal_width")
+    >>> found["curve"].sel(feature="x0").round(2).values
+    array([-1.08, -0.09,  0.91])
+    """
+    check_choice("centering", centering, CENTERINGS)
+    given = Given.of(X, features, weights, weight_kind, missing)
+    axes = given.axes(grid, n_grid, grid_kind)
+    asked, how = None, "given"
+    generator, seed = source_of(rng)
+    if shap_values is None:
+        asked = DifferenceQuotients(model, given.table, output, scale)
+        each, how = shapley_values(asked, background, generator, "shap_dependence")
+        values = [each[:, axis.position].T for axis in axes]
+    else:
+        given_values = as_numbers(getattr(shap_values, "values", shap_values), "shap_values")
+        if given_values.ndim == 1 and len(axes) > 1:
+            raise ValueError(
+                f"features must be one where shap_values are of one, of shape (n_rows,); got "
+                f"{len(axes)} features. Pass values of all columns, or name the feature."
+            )
+        whole = as_table(X)
+        values = [
+            given_column(shap_values, whole, axis.position)[None, given.present] for axis in axes
+        ]
+    found = [
+        _smoothed(given, axis, phi, centering) | {"shap_value": phi}
+        for axis, phi in zip(axes, values, strict=True)
+    ]
+    out = given.labelled(axes, found, asked, method="shap_dependence", centering=centering)
+    return given.with_rows(out, axes).assign_attrs(
+        grid_kind=grid_kind,
+        shapley=how,
+        n_background=size(background, given.table.n_rows) if asked is not None else 0,
+        **({"seed": seed} if asked is not None else {}),
+    )
+
+
+def _smoothed(
+    given: Given, axis: Axis, values: FloatArray, centering: str
+) -> dict[str, NDArray[Any]]:
+    """A spline through Shapley values (output, row), with its errors and its spread."""
+    there, gone = axis.there, given.gone(axis) & ~axis.there
+    weight = None if given.weight is None else given.weight[there]
+    counts = counts_of(given, weight, int(there.sum()))
+    if not len(axis.grid):
+        nan = np.full(len(values), np.nan)
+        nothing = {"weight_share": np.zeros(0), "smoothing": nan}
+        if given.missing == "bin":
+            nothing |= dict.fromkeys(BESIDE, nan)
+        return no_rows(len(values)) | counts | nothing
+    nominal, x = axis.levels is not None, axis.x[there]
+    at = given.places(axis, there)
+    share = at.share(weight)
+    smoother = smoother_of(axis.name, x, axis.grid, weight, nominal=nominal)
+    found: list[dict[str, Any]] = []
+    for whole in values:
+        phi = whole[there]
+        fit = splines.smooth(smoother.basis, phi, weight, None)
+        curve, spread, own = smoothed(smoother, fit, at, weight, centering, given.frequency)
+        sample = kernel.sample(own, weight, frequency=given.frequency)
+        covariance = sample.covariance / sample.n_effective
+        found.append(
+            {
+                "curve": curve,
+                "curve_std": spread,
+                "curve_se": np.sqrt(np.diagonal(covariance)),
+                "curve_cov": covariance,
+                "curve_offset": fit.curve @ kernel.centre_of(centering, axis.grid, share),
+                "heterogeneity_output": kernel.root_mean_square(spread, share),
+                "importance": kernel.importance(curve, share),
+                "smoothing": fit.smoothing,
+            }
+        )
+        if given.missing == "bin":
+            found[-1] |= dict.fromkeys(BESIDE, np.nan)
+            if gone.any():
+                plain = smoothed(smoother, fit, at, weight, "none", given.frequency)[2]
+                constant = kernel.sample(
+                    plain[:, :1] - own[:, :1], weight, frequency=given.frequency
+                )
+                others = kernel.sample(
+                    whole[gone, None],
+                    None if given.weight is None else given.weight[gone],
+                    frequency=given.frequency,
+                )
+                variance = kernel.mean_error(others) + kernel.mean_error(constant)
+                value = float(others.mean[0]) - found[-1]["curve_offset"]
+                found[-1] |= dict(zip(BESIDE, (value, np.sqrt(variance)), strict=True))
+    out = {name: np.stack([one[name] for one in found]) for name in found[0]}
+    return counts | {"weight_share": share} | out
+
+
+class Smoother(NamedTuple):
+    """What smooths values of one feature, and where their spread is taken."""
+
+    basis: splines.Basis
+    near: splines.Near
+
+
+def smoother_of(
+    name: str, x: FloatArray, grid: FloatArray, weight: FloatArray | None, *, nominal: bool
+) -> Smoother:
+    """Splines, or means of levels; spread about them in quantile bins, or at levels."""
+    if nominal:
+        level = x.astype(np.intp)
+        return Smoother(
+            splines.level_basis(level, len(grid)), splines.near_levels(level, len(grid))
+        )
+    cell, edges = in_bins(QuantileBins(SPREAD_BINS), name, x, weight)
+    cell, n_bins = (cell, len(edges) - 1) if len(edges) else (np.zeros(len(x), dtype=np.intp), 1)
+    means = kernel.bin_means(x, cell, n_bins, weight, frequency=False).mean
+    near = splines.near_bins(cell, means, grid)
+    return Smoother(splines.spline_basis(x, weight, grid), near)
+
+
+def smoothed(
+    smoother: Smoother,
+    fit: splines.Smooth,
+    at: kernel.Places,
+    weight: FloatArray | None,
+    centering: str,
+    frequency: bool,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """math [45]: the centred curve, the spread about it, and influences of the rows on it."""
+    share = at.share(weight)
+    centre = kernel.centre_of(centering, np.asarray(smoother.basis.grid_place), share)
+    curve = fit.curve - centre @ fit.curve
+    base = np.ones(len(fit.residual)) if weight is None else weight
+    spread = smoother.near.spread(fit.residual[:, None], base[:, None])[:, 0]
+    own = splines.influences(
+        smoother.basis, fit.residual, weight, fit.smoothing, frequency=frequency
+    )
+    if centering != "none":
+        own = own - (own @ centre)[:, None]
+    if centering == "mean":
+        # The constant is a mean over places of rows, too, as in `influences`.
+        own -= at.at_rows(curve, weight)[:, None]
+    return curve, spread, own

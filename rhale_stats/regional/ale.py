@@ -1,0 +1,116 @@
+"""Regions by ALE, for comparison (math [40])."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from rhale_stats.arguments.checks import check_count
+from rhale_stats.bins.fixed import EqualWidthBins
+from rhale_stats.local.cells import difference_edges
+from rhale_stats.models.differences import DifferenceQuotients, no_differences
+from rhale_stats.models.outputs import Model
+from rhale_stats.regional.comparisons import Given, binned_tree, curves_of_regions, finished
+from rhale_stats.regional.losses import LOSSES
+from rhale_stats.regional.search import Settings
+from rhale_stats.regional.trees import work_of
+from rhale_stats.schema.door import checked
+
+
+@checked
+def regional_ale(
+    model: Model,
+    X: Any,
+    feature: str | int,
+    *,
+    conditioning: pd.DataFrame | ArrayLike | None = None,
+    n_bins: int = 20,
+    weights: ArrayLike | None = None,
+    weight_kind: str = "precision",
+    max_depth: int = 2,
+    min_obs: int | None = None,
+    min_drop: float = 0.1,
+    min_share: float = 0.05,
+    n_thresholds: int = 20,
+    thresholds: str = "quantile",
+    loss: str = "index",
+    test: str | None = None,
+    level: float = 0.05,
+    n_permutations: int = 199,
+    honest_fraction: float = 0.5,
+    rng: np.random.Generator | int | None = None,
+) -> xr.Dataset:
+    """Regions in which the ALE effect of a feature is less heterogeneous.
+
+    The model is asked once, for every row at both ends of its bin.
+
+    Parameters
+    ----------
+    model, X, weights, weight_kind
+        As in `local_effects`.
+    feature : str or int
+        Whose effect, by name or number.
+    conditioning : DataFrame or array_like of shape (n_rows, n_columns), optional
+        Columns to split by, as in `regions`; by default all other columns of ``X``.
+    n_bins : int, default 20
+        Equal bins along the feature, the same in all nodes. Local effects are the slopes across
+        them (math [2]).
+    max_depth, min_obs, min_drop, min_share, n_thresholds, thresholds, loss, test, level, \
+    n_permutations, honest_fraction, rng
+        As in `regions`.
+
+    Returns
+    -------
+    Dataset
+        A tree as `regions` gives it, with ``curve`` (node, grid), the ALE curve (math [43]) of the
+        rows of each node at the edges of the bins, ``grid_value`` (grid); mean 0 over these rows,
+        NaN beyond a bin without rows. ``curve_std`` is the spread that adds up from bin to bin
+        (math [9]). ``model_calls`` and ``model_rows`` in the attributes say how often the model
+        was asked, and for how many rows in all.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError, ModelError
+        As `local_effects` and `regions`.
+
+    References
+    ----------
+    Apley and Zhu (2020); Herbinger, Bischl and Casalicchio (2023), section 4.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> example = rs.simulate.TwoRegimes()
+    >>> X = example.sample(500, rng=0)
+    >>> tree = rs.regional_ale(example.model, X, "x1")
+    >>> tree[["rule", "n_obs", "loss"]].reset_coords(drop=True).to_dataframe().round(2)
+              rule  n_obs   loss
+    node
+    0     all rows    500  18.11
+    1       x3 ≤ 0    253   0.00
+    2       x3 > 0    247   0.00
+    >>> tree.attrs["model_calls"], tree.attrs["model_rows"]
+    (1, 1000)
+    """
+    check_count("n_bins", n_bins, 1)
+    settings = Settings(
+        max_depth, min_drop, min_share, n_thresholds, thresholds, test, level, n_permutations
+    )
+    given = Given.of(X, feature, conditioning, weights, weight_kind)
+    quotients, bins = (
+        DifferenceQuotients(model, given.table, single=True),
+        EqualWidthBins(n_bins),
+    )
+    found = no_differences("finite_difference")
+    if given.varies:
+        edges = difference_edges(bins, given.name, given.x, given.weight)
+        found = quotients.finite(given.position, edges)
+    local = given.local(found, quotients)
+    work = work_of(local, bins, settings, loss, min_obs, honest_fraction, None, rng)
+    tree, edges = binned_tree(work, given, loss, LOSSES[loss])
+    curve, spread = curves_of_regions(local, tree, edges)
+    return finished(tree, "regional_ale", loss, edges, curve, spread, quotients)

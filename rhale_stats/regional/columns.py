@@ -1,0 +1,168 @@
+"""Columns that rows may be split by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from rhale_stats.arguments.checks import check_finite
+from rhale_stats.arguments.rows import storable
+from rhale_stats.arrays.moments import FloatArray, IntArray, part
+from rhale_stats.regional.conditions import ABOVE, UNEQUAL, UP_TO, Condition
+from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.identity import row_labels
+
+GLANCE = 1000
+
+
+# --- conditioning columns ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Conditioning:
+    """One column that splits may use: numbers, or the numbers of its levels."""
+
+    name: str
+    kind: str
+    values: NDArray[Any]
+    levels: tuple[Any, ...] = ()
+
+    def take(self, rows: IntArray | NDArray[np.bool_]) -> Conditioning:
+        """The column at some rows."""
+        return Conditioning(self.name, self.kind, part(self.values, rows), self.levels)
+
+    def meets(self, condition: Condition, rows: IntArray) -> NDArray[np.bool_]:
+        """Which of the rows are on one side of a split of this column."""
+        values = part(self.values, rows)
+        if condition.operator in (UP_TO, ABOVE):
+            below = values <= condition.threshold
+            return np.asarray(below if condition.operator == UP_TO else ~below)
+        inside = np.array([level in condition.levels for level in self.levels])[values]
+        return np.asarray(~inside if condition.operator == UNEQUAL else inside)
+
+
+def conditioning_columns(
+    local: xr.Dataset, given: pd.DataFrame | ArrayLike | None, feature: str | None
+) -> list[Conditioning]:
+    """Columns for splits of the effect of ``feature``: those given, or the other features."""
+    names = feature_names(local)
+    if given is None:
+        table = local["x"].transpose("obs", "feature").values
+        found = [_numeric(name, table[:, at]) for at, name in enumerate(names) if name != feature]
+        if not found:
+            raise ValueError(
+                f"conditioning must be given: local holds no feature besides {feature!r}. Pass a "
+                f"DataFrame with a row for each row of local."
+            )
+        return found
+    rows = given if isinstance(given, pd.DataFrame) else frame_of(given, "conditioning")
+    if len(rows) != local.sizes["obs"]:
+        raise ValueError(
+            f"conditioning must have a row for each of the {local.sizes['obs']} rows of local; got "
+            f"{len(rows)}."
+        )
+    obs = row_labels(local)
+    if isinstance(given, pd.DataFrame) and obs is not None:
+        own, labels = pd.Index(storable(rows.index)), pd.Index(obs)
+        numbers = pd.RangeIndex(len(obs))
+        # Rows that are only numbered have no labels, unless those of local are numbers as well.
+        unlabelled = own.equals(numbers) and not labels.sort_values().equals(numbers)
+        if not (own.equals(labels) or unlabelled):
+            raise ValueError(
+                "conditioning must have the index of the rows of local, in the same order; its "
+                "index differs. Reindex it: conditioning.loc[local['obs'].values]."
+            )
+    labels = [str(name) for name in rows.columns]
+    repeated = sorted({name for name in labels if labels.count(name) > 1})
+    if repeated:
+        raise ValueError(
+            f"conditioning must have distinct column names; got {', '.join(map(repr, repeated))} "
+            f"more than once."
+        )
+    found = [_column(name, rows.iloc[:, at]) for at, name in enumerate(labels) if name != feature]
+    if not found:
+        raise ValueError(
+            f"conditioning must have a column besides {feature!r}; got "
+            f"{', '.join(labels) or 'none'}."
+        )
+    return found
+
+
+def frame_of(given: object, what: str) -> pd.DataFrame:
+    """A table with names for its columns; arrays get ``x0``, ``x1``, ..."""
+    if isinstance(given, Mapping):
+        return pd.DataFrame(given)
+    array = np.asarray(given)
+    if array.ndim != 2:
+        raise ValueError(
+            f"{what} must be a DataFrame or a table of shape (rows, columns); got shape "
+            f"{array.shape}."
+        )
+    return pd.DataFrame(array, columns=[f"x{number}" for number in range(array.shape[1])])
+
+
+def _column(name: str, values: pd.Series) -> Conditioning:
+    missing = int(values.isna().sum())
+    if missing:
+        raise ValueError(
+            f"conditioning must have no missing values; column {name!r} has {missing}. Drop these "
+            f"rows of local too, or make missing a level of its own."
+        )
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        levels = tuple(_plain(level) for level in values.cat.categories)
+        kind = "ordinal" if values.cat.ordered else "nominal"
+        return _with_levels(name, kind, np.asarray(values.cat.codes, dtype=np.int64), levels)
+    if pd.api.types.is_bool_dtype(values.dtype):
+        return _with_levels(name, "nominal", values.to_numpy(dtype=np.int64), (False, True))
+    if pd.api.types.is_numeric_dtype(values.dtype):
+        return _numeric(name, values.to_numpy(dtype=np.float64))
+    try:
+        codes, texts = pd.factorize(values, sort=True)
+    except TypeError as error:
+        raise TypeError(
+            f"conditioning must have columns of numbers, booleans, texts or categories; the values "
+            f"of {name!r} cannot be put in order ({error})."
+        ) from error
+    plain = tuple(_plain(level) for level in texts)
+    mixed = len({isinstance(level, str) for level in plain}) > 1
+    if mixed or not all(isinstance(level, str | int | float | bool) for level in plain):
+        kinds = ", ".join(sorted({type(level).__name__ for level in plain}))
+        raise TypeError(
+            f"conditioning must have columns of numbers, booleans, texts or categories; "
+            f"{name!r} holds {kinds}. Turn all of it into numbers or text."
+        )
+    return _with_levels(name, "nominal", codes.astype(np.int64), plain)
+
+
+def _plain(level: Any) -> Any:
+    """A level as Python's own, so that it can be stored as text."""
+    return level.item() if isinstance(level, np.generic) else level
+
+
+def _with_levels(name: str, kind: str, codes: IntArray, levels: tuple[Any, ...]) -> Conditioning:
+    """Only the levels that occur."""
+    present, codes = np.unique(codes, return_inverse=True)
+    return Conditioning(name, kind, codes, tuple(levels[code] for code in present))
+
+
+def _numeric(name: str, values: FloatArray) -> Conditioning:
+    """Numbers; of two values it is said which, not on which side."""
+    values = np.ascontiguousarray(values, dtype=np.float64)
+    low, high = values.min(), values.max()
+    if not (np.isfinite(low) and np.isfinite(high)):
+        check_finite(values, "conditioning", name, "Drop these rows, or make them a level.")
+
+    def two(some: FloatArray) -> bool:
+        return bool(((some == low) | (some == high)).all())
+
+    # A few rows settle it for most columns.
+    if low < high and two(values[:GLANCE]) and two(values):
+        levels = tuple(int(v) if v == int(v) else float(v) for v in (low, high))
+        return Conditioning(name, "nominal", (values == high).astype(np.int64), levels)
+    return Conditioning(name, "numeric", values)

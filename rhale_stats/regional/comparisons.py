@@ -1,0 +1,197 @@
+"""What regions by other effects than RHALE share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arrays import regions as search
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.bins.description import describe
+from rhale_stats.bins.fixed import GivenBins
+from rhale_stats.effects.rhale import quiet_rhale
+from rhale_stats.local.labelled import labelled
+from rhale_stats.models.differences import DifferenceQuotients, Differences
+from rhale_stats.models.table import Table, as_table, check_column, positions_of
+from rhale_stats.regional.losses import Node
+from rhale_stats.regional.trees import Work, tree_of
+from rhale_stats.schema.dimensions import ROWS
+from rhale_stats.schema.features import one_feature
+from rhale_stats.schema.variables import X_UNITS, software
+
+# --- what the three have in common ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Given:
+    """One feature of a table, checked, and what its regions may be made of."""
+
+    X: Any
+    table: Table
+    position: int
+    x: FloatArray
+    weight: FloatArray | None
+    weight_kind: str
+    conditioning: pd.DataFrame | ArrayLike
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        feature: str | int,
+        conditioning: pd.DataFrame | ArrayLike | None,
+        weights: ArrayLike | None,
+        weight_kind: str,
+    ) -> Given:
+        table = as_table(X)
+        (position,) = positions_of(table, [feature])
+        check_choice("weight_kind", weight_kind, ("precision", "frequency"))
+        weight = table.weights(weights, weight_kind)
+        x = check_column(table, position)
+        if conditioning is None:
+            if len(table.names) == 1:
+                raise ValueError(
+                    f"conditioning must be given: X holds no column besides "
+                    f"{table.names[position]!r}. Pass a DataFrame with a row for each row of X."
+                )
+            conditioning = table.data
+        return cls(X, table, position, x, weight, weight_kind, conditioning)
+
+    @property
+    def name(self) -> str:
+        """Of the feature."""
+        return self.table.names[self.position]
+
+    @property
+    def varies(self) -> bool:
+        """Whether there is an effect to be found."""
+        return bool(self.x.min() < self.x.max())
+
+    def local(self, found: Differences, quotients: DifferenceQuotients | None = None) -> xr.Dataset:
+        """Numbers of all rows as local effects of the feature."""
+        return labelled(
+            self.X,
+            self.table,
+            [self.position],
+            self.x[:, None],
+            [found],
+            self.weight,
+            weight_kind=self.weight_kind,
+            quotients=quotients,
+        )
+
+
+def binned_tree(work: Work, given: Given, loss: str, units: str) -> tuple[xr.Dataset, FloatArray]:
+    """The tree, and the edges of its bins."""
+    problem = work.problem(0, loss)
+    tree = tree_of(work, 0, given.conditioning, problem, units)
+    rule_name, parameters = describe(work.rule)
+    # Of a constant feature no bin has an effect.
+    edges = given.x[0] + np.array([0.0, 1.0])
+    if problem is not None:
+        edges = problem.edges
+    return tree.assign_attrs(bin_rule=rule_name, bin_parameters=parameters), edges
+
+
+def rows_of_nodes(tree: xr.Dataset) -> list[IntArray]:
+    """Numbers of the rows of every node."""
+    region, parent = tree["region"].values, tree["parent"].values
+    inside = tree[ROWS].values == np.where(region >= 0, region, -2)[:, None]
+    for number in range(len(region) - 1, 0, -1):
+        inside[parent[number]] |= inside[number]
+    return [np.flatnonzero(rows) for rows in inside]
+
+
+def curves_of_regions(
+    local: xr.Dataset, tree: xr.Dataset, edges: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The ALE curve and its spread at the edges, (node, edge): of the rows of every node."""
+    nodes = rows_of_nodes(tree)
+    found = {name: np.full((len(nodes), len(edges)), np.nan) for name in ("curve", "curve_std_sum")}
+    for number, at in enumerate(nodes):
+        effect = quiet_rhale(
+            local.isel(obs=at), bins=GivenBins(edges), weighting="rows", std_error_moments=False
+        )
+        # The rows of a node may reach over a part of the bins.
+        row = one_feature(effect, 0)
+        begin = row["edge_value"].values[:1]
+        first = int(np.argmin(np.abs(edges - begin))) if len(begin) else 0
+        for name, values in found.items():
+            values[number, first : first + row[name].size] = row[name].values
+    return found["curve"], found["curve_std_sum"]
+
+
+def finished(
+    tree: xr.Dataset,
+    method: str,
+    loss_kind: str,
+    grid: FloatArray,
+    curve: FloatArray,
+    spread: FloatArray,
+    asked: DifferenceQuotients | None,
+) -> xr.Dataset:
+    """The tree with the effect in every node, and with what it cost."""
+    if asked is not None:
+        asked.check_size()
+    dims = ("node", "grid")
+    return tree.assign(
+        curve=(dims, curve, {"long_name": "effect", "units": "output units"}),
+        curve_std=(dims, spread, {"long_name": "its spread", "units": "output units"}),
+    ).assign_coords(
+        grid=("grid", np.arange(len(grid)), {"long_name": "point of the grid"}),
+        grid_value=("grid", grid, {"long_name": "value of the feature", "units": X_UNITS}),
+    ).assign_attrs(
+        method=method,
+        loss_kind=loss_kind,
+        model_calls=0 if asked is None else asked.n_calls,
+        model_rows=0 if asked is None else asked.n_rows,
+        software=software(),
+    )  # fmt: skip
+
+
+# --- partial dependence ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Curves:
+    """One feature's ICE curves, and what the loss of a set of them is."""
+
+    x: FloatArray
+    curves: FloatArray
+    weight: FloatArray | None
+    frequency: bool
+    error: float
+    min_obs: float
+
+    @property
+    def block(self) -> int:
+        """All rows may exchange their conditioning values."""
+        return len(self.x)
+
+    @property
+    def least_rows(self) -> float:
+        """Effective rows that a region must have."""
+        return max(self.min_obs, 2.0) * (1 - 1e-12)
+
+    def node(self, at: IntArray, min_share: float) -> Node[search.Curves]:  # noqa: ARG002
+        """The node with the rows ``at``: all that differs between its curves is left in it."""
+        weight = None if self.weight is None else self.weight[at]
+        rows = search.curves_of(self.curves[at], weight, frequency=self.frequency)
+        sums = rows.table(np.zeros(len(at), dtype=np.int64), 1)
+        loss, total = float(search.curve_loss(sums)[0]), float(rows.total_weight(sums)[0])
+        n_obs = total if self.frequency else float(len(at))
+        return Node(at, rows, n_obs, total, loss, loss > (4 * self.error) ** 2, self.error)
+
+    def held(self, node: Node[search.Curves]) -> Curves:  # noqa: ARG002
+        """The same: there are no bins."""
+        return self
+
+    def losses(self, sums: FloatArray, rows: search.Curves, exact: float) -> FloatArray:  # noqa: ARG002
+        """Losses of many sets of rows."""
+        return search.curve_loss(sums)

@@ -1,0 +1,103 @@
+"""Conditions of splits: which rows are on which side, and how they read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+ROOT_RULE = "all rows"
+UP_TO, ABOVE, EQUAL, UNEQUAL, IN = "<=", ">", "==", "!=", "in"
+
+
+# --- one side of a split, in words ----------------------------------------------------------------
+
+
+class Condition(NamedTuple):
+    """One side of a split: an operator with a threshold, or with the levels that it keeps.
+
+    ``text`` is the condition by itself.
+    """
+
+    feature: str
+    operator: str
+    text: str
+    threshold: float = np.nan
+    levels: tuple[Any, ...] = ()
+
+    def holds(self, values: pd.Series) -> NDArray[np.bool_]:
+        """Rows that meet it; neither side's where a value is missing or a level was never seen."""
+        if self.operator in (UP_TO, ABOVE):
+            try:
+                numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+            except (TypeError, ValueError) as error:
+                raise TypeError(
+                    f"X must have numbers in column {self.feature!r}, which is compared with "
+                    f"{self.threshold:.15g}; got {values.dtype} ({error})."
+                ) from error
+            side = numbers <= self.threshold if self.operator == UP_TO else numbers > self.threshold
+            return np.asarray(side)
+        inside = values.isin(list(self.levels)).to_numpy()
+        return (
+            inside if self.operator != UNEQUAL else np.asarray(~inside & values.notna().to_numpy())
+        )
+
+
+def levels_text(name: str, levels: tuple[Any, ...], order: tuple[Any, ...]) -> str:
+    if len(levels) == 1:
+        return f"{name} = {levels[0]}"
+    if order and levels[0] == order[0]:
+        return f"{name} ≤ {levels[-1]}"
+    if order and levels[-1] == order[-1]:
+        return f"{name} ≥ {levels[0]}"
+    if order:
+        return f"{levels[0]} ≤ {name} ≤ {levels[-1]}"
+    return f"{name} in {{{', '.join(map(str, levels))}}}"
+
+
+def rule_text(path: Sequence[Condition]) -> str:
+    """All conditions on the way to a node, each column once, in the order of the splits."""
+    if not path:
+        return ROOT_RULE
+    texts = []
+    for name in dict.fromkeys(condition.feature for condition in path):
+        own = [condition for condition in path if condition.feature == name]
+        if own[-1].operator not in (UP_TO, ABOVE):
+            texts.append(own[-1].text)  # a later side keeps some of the levels that were left
+            continue
+        below = min((c.threshold for c in own if c.operator == UP_TO), default=np.inf)
+        above = max((c.threshold for c in own if c.operator == ABOVE), default=-np.inf)
+        if np.isfinite(below) and np.isfinite(above):
+            texts.append(f"{above:.15g} < {name} ≤ {below:.15g}")
+        elif np.isfinite(below):
+            texts.append(f"{name} ≤ {below:.15g}")
+        else:
+            texts.append(f"{name} > {above:.15g}")
+    return " and ".join(texts)
+
+
+def readable(low: float, high: float) -> float:
+    """The shortest decimal number in [low, high), near the middle: it parts the same rows."""
+    if low <= 0 < high:
+        return 0.0
+    middle = low + (high - low) / 2
+    first = -1 - int(np.floor(np.log10(abs(middle))))
+    for digits in range(first, first + 18):
+        found = round(middle, digits)
+        if low <= found < high:
+            return found
+    return low
+
+
+def as_json(levels: tuple[Any, ...]) -> str:
+    """Levels as text that can be stored."""
+    return json.dumps(list(levels)) if levels else ""
+
+
+def of_json(text: str) -> tuple[Any, ...]:
+    """Levels from text."""
+    return tuple(json.loads(text)) if text else ()

@@ -1,0 +1,113 @@
+"""RHALE in each region."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.bins.description import rule_of
+from rhale_stats.bins.rule import BinRule
+from rhale_stats.effects.rhale import rhale
+from rhale_stats.regional.trees import check_rows_of_tree, check_tree
+from rhale_stats.schema.checks import check_local
+from rhale_stats.schema.dimensions import ROWS
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import feature_names, feature_position
+from rhale_stats.schema.stacking import stack
+
+
+def positions_in(local: xr.Dataset, features: str | int | Sequence[str | int] | None) -> list[int]:
+    """Features by name or number, one or several; all by default."""
+    if features is None:
+        return list(range(len(feature_names(local))))
+    # NumPy's whole numbers are no sequences either.
+    asked = [features] if isinstance(features, str | int | np.integer) else [*features]
+    positions = [feature_position(local, name) for name in asked]
+    if not positions:
+        raise ValueError("features must name at least one feature; got none.")
+    if len(set(positions)) < len(positions):
+        raise ValueError(f"features must be distinct; got {asked!r}.")
+    return positions
+
+
+@checked
+def regional_rhale(
+    local: xr.Dataset,
+    tree: xr.Dataset,
+    *,
+    bins: BinRule | None = None,
+    centering: str = "mean",
+    weighting: str = "axis",
+    std_error_moments: bool = True,
+) -> xr.Dataset:
+    """RHALE in every region of a tree: effects with a ``region`` dimension.
+
+    Parameters
+    ----------
+    local : Dataset
+        What the tree was made from.
+    tree : Dataset
+        What `regions` returned, of one feature.
+    bins : bin rule, optional
+        By default that of the tree; `OptimalBins` if it has none, as that of `regional_pdp`.
+    centering, weighting, std_error_moments
+        As in `rhale`; "mean" is the mean over the rows of the region.
+
+    Returns
+    -------
+    Dataset
+        As `rhale` for the one feature, with ``region`` in front; ``region_rule`` and
+        ``region_node`` (region) say what a region is, ``region_of_row`` (obs) which rows are in it.
+        A region's axis is that of its rows. `std_error`, `confint`, `confband`, `bootstrap`,
+        `check_unbiased`, `tidy`, `summary` and the other functions of effects go through the
+        regions one by one; ``effect.isel(region=0)`` is an effect like any other, of its rows.
+
+    Raises
+    ------
+    ValueError
+        ``local`` has other rows than the tree; the rule of the tree cannot be made again.
+    TypeError
+        ``tree`` is something else.
+
+    Notes
+    -----
+    The rows that chose the regions estimate the effects in them, unless the tree is honest:
+    heterogeneity is then too small, and two regions differ more than they should.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> example = rs.simulate.TwoRegimes()
+    >>> local = rs.local_effects(None, example.sample(500, rng=0), jacobian=example.jacobian)
+    >>> effect = rs.regional_rhale(local, rs.regions(local, "x1"))
+    >>> effect["average_effect"].to_series().round(2).to_dict()
+    {(0, 'x1'): -3.0, (1, 'x1'): 3.0}
+    """
+    local, tree = check_local(local), check_tree(tree)
+    name = str(tree["feature"].values)
+    check_rows_of_tree(local, tree)
+    if bins is None and "bin_rule" in tree.attrs:
+        bins = rule_of(str(tree.attrs["bin_rule"]), str(tree.attrs["bin_parameters"]))
+    own = local.isel(feature=[feature_position(local, name)])
+    region_of_row = tree[ROWS].values
+    leaves = tree.isel(node=np.flatnonzero(tree["region"].values >= 0))
+    found = [
+        rhale(
+            own.isel(obs=np.flatnonzero(region_of_row == number)),
+            bins=bins,
+            centering=centering,
+            weighting=weighting,
+            std_error_moments=std_error_moments,
+        )
+        for number in leaves["region"].values
+    ]
+    out = stack(found, "region")
+    about = {"long_name": "region of the rows"}
+    return out.assign({ROWS: tree[ROWS]}).assign_coords(
+        region=("region", leaves["region"].values, about),
+        region_rule=("region", leaves["rule"].values, {"long_name": "what the rows have"}),
+        region_node=("region", leaves["node"].values, {"long_name": "node of the tree"}),
+        obs=local["obs"],
+    )

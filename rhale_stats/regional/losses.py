@@ -1,0 +1,321 @@
+"""Losses of nodes, and of all candidate splits of a node (math [37])."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rhale_stats.arguments.checks import check_finite
+from rhale_stats.arrays import regions as search
+from rhale_stats.arrays.binning import bin_edges
+from rhale_stats.arrays.moments import (
+    BLOCK_ROWS,
+    Comoments,
+    FloatArray,
+    IntArray,
+    Moments,
+    cell_index,
+    part,
+    union,
+    variance,
+)
+from rhale_stats.bins.description import cells_of, starts_of
+from rhale_stats.bins.rule import BinRule, Column, make_lines
+from rhale_stats.local.rows import Rows
+from rhale_stats.regional.splits import Candidates
+from rhale_stats.schema.features import resolution
+
+# Losses, and their units.
+LOSSES = {"index": "(output units)^2 per feature unit", "output": "output units"}
+TESTS = ("permutation", "honest")
+# Rows of one block exchange their conditioning values. A jump of the effect inside a block could
+# look like an effect of what moves along with the feature: of four rows no part is rarer than 1/6.
+BLOCK = 4
+# A candidate must be better by this share of the node's loss to be preferred to one before it.
+TIE = 1e-9
+# Problems of bins that are solved at once: some ten megabytes.
+PROBLEMS = 2048
+# Rows as a loss wants them.
+R = TypeVar("R", bound=search.Tabled)
+
+
+# --- what a split leaves --------------------------------------------------------------------------
+
+
+class Node(NamedTuple, Generic[R]):
+    """Rows of one node, about its means in the cells, its loss, and which cells begin its bins."""
+
+    at: IntArray
+    rows: R
+    n_obs: float
+    weight: float
+    loss: float
+    worth: bool
+    resolution: float
+    starts: NDArray[np.bool_] | None = None
+
+
+class Searchable(Protocol[R]):
+    """What a tree needs of a feature: values along it, nodes, and the losses of sets of rows.
+
+    Of ``block`` neighbours along the feature the permutation test exchanges rows.
+    """
+
+    @property
+    def x(self) -> FloatArray:
+        """The feature, row by row."""
+
+    @property
+    def block(self) -> int:
+        """Rows of one block exchange their conditioning values."""
+
+    @property
+    def least_rows(self) -> float:
+        """Effective rows that a region must have."""
+
+    def node(self, at: IntArray, min_share: float) -> Node[R]:
+        """The node with the rows ``at``."""
+
+    def losses(self, sums: FloatArray, rows: R, exact: float) -> FloatArray:
+        """Losses of many sets of rows, (sum, problem, cell) -> (problem,)."""
+
+    def held(self, node: Node[R]) -> Searchable[R]:
+        """The same with the bins of a node for all sets of rows, where there are bins."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One feature's rows, and what the loss of a set of them is.
+
+    ``scale`` is the spread of the feature where the loss is in units of the output, else 1. Cells
+    of ``bins`` begin the bins of all sets of rows, where these are given.
+    """
+
+    name: str
+    rule: BinRule
+    x: FloatArray
+    g: FloatArray
+    weight: FloatArray | None
+    frequency: bool
+    low: float
+    high: float
+    cell: NDArray[np.integer]
+    edges: FloatArray
+    error: float
+    loss: str
+    scale: float
+    min_obs: float
+    given_cells: bool = False
+    bins: NDArray[np.bool_] | None = None
+    block: ClassVar[int] = BLOCK
+
+    @property
+    def width(self) -> FloatArray:
+        """Widths of the cells."""
+        return np.diff(self.edges)
+
+    @property
+    def span(self) -> float:
+        """Length of the axis."""
+        return float(self.width.sum())
+
+    @property
+    def ddof(self) -> int:
+        """Of the variances in the loss."""
+        return int(getattr(self.rule, "ddof", 1))
+
+    @property
+    def least_rows(self) -> float:
+        """Effective rows that a region must have: what the caller and the rule for bins ask."""
+        return max(self.min_obs, 2.0, float(getattr(self.rule, "min_obs", None) or 0)) * (1 - 1e-12)
+
+    def node(self, at: IntArray, min_share: float) -> Node[search.Rows]:
+        """The node with the rows ``at``."""
+        return node_of(self, at, min_share)
+
+    def losses(self, sums: FloatArray, rows: search.Rows, exact: float) -> FloatArray:
+        """Losses of many sets of rows, from their sums in the cells."""
+        cells, products = search.moments(sums, rows)
+        return self.loss_in(*self.starts(cells, products, exact), cells, products)
+
+    def loss_in(
+        self,
+        starts: NDArray[np.bool_],
+        linear: NDArray[np.bool_] | None,
+        cells: Moments,
+        products: Comoments | None,
+    ) -> FloatArray:
+        """Losses of many sets of rows in these bins, (problem, cell) -> (problem,)."""
+        found = search.loss(
+            cells, products, self.width, starts, linear, kind=self.loss, ddof=self.ddof
+        )
+        return self.scale * found
+
+    def held(self, node: Node[search.Rows]) -> Problem:
+        """The same with the bins of a node, none of which is chosen again."""
+        return replace(self, bins=node.starts)
+
+    def starts(
+        self, cells: Moments, products: Comoments | None, exact: float
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
+        """Which cells begin a bin, and a linear one: (problem, cell)."""
+        if self.bins is not None:
+            return np.broadcast_to(self.bins, cells.weight.shape), None
+        return starts_of(
+            self.rule,
+            cells,
+            products,
+            name=self.name,
+            low=self.low,
+            high=self.high,
+            resolution=exact,
+            edges=self.edges if self.given_cells else None,
+        )
+
+
+def problem_of(
+    rows: Rows,
+    position: int,
+    name: str,
+    rule: BinRule,
+    *,
+    error: float,
+    loss: str,
+    min_obs: float,
+) -> Problem | None:
+    """One feature ready to be searched; None for a constant one.
+
+    The axis is that of all rows, in every node: a region that reaches over a part of the axis only
+    is not less heterogeneous for that.
+    """
+    x, g, weight = rows.x[position], rows.local_effect[position], rows.weight
+    check_finite(x, "x", name, "Select the rows first: local.isel(obs=...).")
+    low, high = float(x.min()), float(x.max())
+    if low == high:
+        return None
+    check_finite(g, "Local effects", name, "Select the rows first: local.isel(obs=...).")
+    given = rows.cells[position] if rows.cells else None
+    axis = cells_of(rule, Column(name, x, low, high, weight, given))
+    n_cells = len(axis)
+    cell: NDArray[np.integer] = np.empty(len(x), np.int16 if n_cells < 2**15 else np.int32)
+    for begin in range(0, len(x), BLOCK_ROWS):
+        block = slice(begin, begin + BLOCK_ROWS)
+        cell[block] = np.minimum(cell_index(axis, x[block]), n_cells - 1)
+    edges = bin_edges(axis, np.arange(n_cells), low, high)
+    scale = _spread(x, weight, frequency=rows.frequency) if loss == "output" else 1.0
+    return Problem(
+        name, rule, x, g, weight, rows.frequency, low, high, cell, edges, error,
+        loss, scale, min_obs, given is not None,
+    )  # fmt: skip
+
+
+def _spread(x: FloatArray, weight: FloatArray | None, *, frequency: bool) -> float:
+    """Standard deviation of a feature, math [6]."""
+    if weight is None:
+        return float(np.std(x, ddof=1))
+    weights = {"fweights": weight.astype(np.int64)} if frequency else {"aweights": weight}
+    return float(np.sqrt(np.cov(x, **weights)))
+
+
+def node_of(problem: Problem, at: IntArray, min_share: float) -> Node[search.Rows]:
+    """The node with the rows ``at``."""
+    x, g, cell = (part(values, at) for values in (problem.x, problem.g, problem.cell))
+    w = None if problem.weight is None else part(problem.weight, at)
+    n_cells = len(problem.width)
+    centre = search.means(cell, g, w, n_cells)
+    place = x_centre = None
+    if make_lines(problem.rule):
+        x_centre = search.means(cell, x, w, n_cells)
+        place = search.away(x, x_centre, cell)
+    effect = search.away(g, centre, cell)
+    rows = search.Rows(cell, effect, w, problem.frequency, centre, place, x_centre)
+    sums = search.table(np.zeros(len(at), dtype=np.uint8), 1, rows)
+    cells, products = search.moments(sums, rows)
+    exact = resolution(cells.mean, problem.error)
+    starts, linear = problem.starts(cells, products, exact)
+    loss = float(problem.loss_in(starts, linear, cells, products)[0])
+    # Spread that the feature leaves unexplained, beside all there is: below that, and below what
+    # the model's own rounding makes, there is nothing to be found.
+    everything = union(cells)
+    spread = float(variance(everything, problem.ddof)[0])
+    worth = spread > (4 * exact) ** 2
+    if worth:
+        left = {
+            "index": loss / problem.span,
+            "output": (loss / problem.scale) ** 2,
+            "variance": loss,
+        }[problem.loss]
+        worth = left > 0 and left >= min_share * spread
+    n_obs, weight = float(everything.n_obs[0]), float(everything.weight[0])
+    return Node(at, rows, n_obs, weight, loss, worth, exact, starts[0])
+
+
+def split_losses(
+    problem: Searchable[R],
+    node: Node[R],
+    rows: R,
+    tried: Sequence[Candidates],
+    others: FloatArray | None = None,
+) -> list[FloatArray]:
+    """Mean loss of both sides of every split of every column, by their weight; inf if not allowed.
+
+    math [37]: sum over children of (n_child / n_node) loss(child), all of them in few batches.
+    ``others`` are sums of the node's other rows, always left and always right: (sum, 2, cell).
+    """
+    found = [np.full(one.n_splits, np.inf) for one in tried]
+    waiting: list[tuple[FloatArray, search.Children]] = []
+    for one, out in zip(tried, found, strict=True):
+        for children in _children(one, rows):
+            if others is not None:
+                children.left[:] += others[:, :1]
+                children.right[:] += others[:, 1:]
+            waiting.append((out, children))
+            if sum(each.left.shape[1] for _, each in waiting) >= PROBLEMS // 2:
+                _solve(problem, node, rows, waiting)
+                waiting = []
+    _solve(problem, node, rows, waiting)
+    return found
+
+
+def _children(one: Candidates, rows: search.Tabled) -> Iterator[search.Children]:
+    if not one.n_splits:
+        return iter(())
+    if one.subsets is None:
+        return search.threshold_children(one.codes, one.n_codes, rows)
+    return search.subset_children(one.codes, one.subsets, rows)
+
+
+def _solve(
+    problem: Searchable[R],
+    node: Node[R],
+    rows: R,
+    waiting: list[tuple[FloatArray, search.Children]],
+) -> None:
+    """Fill in the losses of the splits that are waiting."""
+    if not waiting:
+        return
+    sides = np.concatenate(
+        [children.left for _, children in waiting] + [children.right for _, children in waiting],
+        axis=1,
+    )
+    # Both sides, before anything is worked out for them.
+    enough = rows.effective_rows(sides) >= problem.least_rows
+    enough = np.tile(enough.reshape(2, -1).all(axis=0), 2)
+    losses = np.full(len(enough), np.inf)
+    if enough.any():
+        asked = sides if enough.all() else sides[:, enough]
+        losses[enough] = problem.losses(asked, rows, node.resolution)
+    losses[np.isnan(losses)] = np.inf
+    share = rows.total_weight(sides) / node.weight
+    with np.errstate(invalid="ignore"):
+        together = (share * losses).reshape(2, -1).sum(axis=0)
+    together[np.isnan(together)] = np.inf  # a side without rows
+    begin = 0
+    for out, children in waiting:
+        n = children.left.shape[1]
+        out[children.first : children.first + n] = together[begin : begin + n]
+        begin += n

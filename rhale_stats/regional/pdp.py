@@ -1,0 +1,147 @@
+"""Regions by partial dependence, for comparison (math [40])."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from rhale_stats.arguments.checks import check_count, check_finite
+from rhale_stats.models.differences import DifferenceQuotients, no_differences
+from rhale_stats.models.outputs import Model
+from rhale_stats.regional.comparisons import Curves, Given, finished, rows_of_nodes
+from rhale_stats.regional.search import Settings
+from rhale_stats.regional.shap import SQUARED, mean_and_std
+from rhale_stats.regional.trees import tree_of, work_of
+from rhale_stats.schema.door import checked
+
+
+@checked
+def regional_pdp(
+    model: Model,
+    X: Any,
+    feature: str | int,
+    *,
+    conditioning: pd.DataFrame | ArrayLike | None = None,
+    n_grid: int = 30,
+    weights: ArrayLike | None = None,
+    weight_kind: str = "precision",
+    max_depth: int = 2,
+    min_obs: int | None = None,
+    min_drop: float = 0.1,
+    n_thresholds: int = 20,
+    thresholds: str = "quantile",
+    test: str | None = None,
+    level: float = 0.05,
+    n_permutations: int = 199,
+    honest_fraction: float = 0.5,
+    rng: np.random.Generator | int | None = None,
+) -> xr.Dataset:
+    """Regions in which the ICE curves of a feature run more alike.
+
+    The model is asked for every row at every point of the grid, also where no row could be.
+
+    Parameters
+    ----------
+    model, X, weights, weight_kind
+        As in `local_effects`.
+    feature : str or int
+        Whose effect, by name or number.
+    conditioning : DataFrame or array_like of shape (n_rows, n_columns), optional
+        Columns to split by, as in `regions`; by default all other columns of ``X``.
+    n_grid : int, default 30
+        Points from the least to the largest value of the feature, at equal distances; its distinct
+        values where these are no more.
+    max_depth, min_obs, min_drop, n_thresholds, thresholds, level, n_permutations, \
+    honest_fraction, rng
+        As in `regions`.
+    test : {None, "permutation", "honest"}
+        As in `regions`, but for which rows exchange their conditioning values: any, not only
+        neighbours along the feature. An ICE curve does not depend on where its row is.
+
+    Returns
+    -------
+    Dataset
+        A tree as `regions` gives it. ``loss`` is the mean along the grid of the variance (ddof 1)
+        of the ICE curves, each of which has mean 0 along the grid (math [40]). With ``curve``
+        (node, grid), the mean of these curves over the rows of each node (PDP, math [41]), their
+        standard deviation ``curve_std``, and ``grid_value`` (grid). ``model_calls`` and
+        ``model_rows`` in the attributes say how often the model was asked, and for how many rows
+        in all: ``n_grid`` times those of ``X``.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError, ModelError
+        As `local_effects` and `regions`.
+
+    Notes
+    -----
+    The curves are in memory, 8 bytes a row and point of the grid. The model gets some 10^5 rows at
+    once, or those of ``X`` if they are more.
+
+    References
+    ----------
+    Goldstein, Kapelner, Bleich and Pitkin (2015); Herbinger, Bischl and Casalicchio (2023),
+    section 4.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> example = rs.simulate.TwoRegimes()
+    >>> X = example.sample(500, rng=0)
+    >>> tree = rs.regional_pdp(example.model, X, "x1")
+    >>> tree[["rule", "n_obs", "loss"]].reset_coords(drop=True).to_dataframe().round(2)
+              rule  n_obs  loss
+    node
+    0     all rows    500  3.19
+    1       x3 ≤ 0    253  0.00
+    2       x3 > 0    247  0.00
+    >>> tree.attrs["model_calls"], tree.attrs["model_rows"]
+    (1, 15000)
+    """
+    check_count("n_grid", n_grid, 2)
+    settings = Settings(
+        max_depth, min_drop, 0.0, n_thresholds, thresholds, test, level, n_permutations
+    )
+    given = Given.of(X, feature, conditioning, weights, weight_kind)
+    # Curves take the place of local effects, of which there are none.
+    local = given.local(no_differences("none"))
+    work = work_of(local, None, settings, "index", min_obs, honest_fraction, None, rng)
+    quotients = DifferenceQuotients(model, given.table, single=True)
+    grid = np.unique(given.x)
+    if len(grid) > n_grid:
+        grid = np.linspace(grid[0], grid[-1], n_grid)
+    curves, problem = np.full((given.table.n_rows, len(grid)), np.nan), None
+    if given.varies:
+        each, rounding = quotients.curves(given.position, grid)
+        curves, error = each[..., 0], float(rounding[0])
+        curves -= curves.mean(axis=1, keepdims=True)
+        check_finite(
+            curves.sum(axis=1),
+            "ICE curves",
+            given.name,
+            "See what the model returns at these rows along the grid.",
+        )
+        problem = Curves(
+            work.rows.x[0],
+            curves if work.present.all() else curves[work.present],
+            work.rows.weight,
+            work.rows.frequency,
+            error,
+            work.min_obs,
+        )
+    tree = tree_of(work, 0, given.conditioning, problem, SQUARED)
+    nodes = rows_of_nodes(tree)
+    curve = np.empty((len(nodes), len(grid)))
+    spread = np.empty_like(curve)
+    for number, at in enumerate(nodes):
+        weight = None if given.weight is None else given.weight[at]
+        curve[number], spread[number] = mean_and_std(
+            curves[at], weight, frequency=weight_kind == "frequency"
+        )
+    out = finished(tree, "regional_pdp", "centred ICE", grid, curve, spread, quotients)
+    del out.attrs["min_share"]
+    return out

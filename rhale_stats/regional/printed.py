@@ -1,0 +1,242 @@
+"""Trees of regions as printed tables."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from statsmodels.iolib.summary import Summary
+from statsmodels.iolib.table import SimpleTable
+from statsmodels.iolib.tableformatting import fmt_params
+
+from rhale_stats.printing.text import (
+    INDENT,
+    STARS,
+    count_text,
+    percent,
+    pvalue_text,
+    stars,
+    text_of,
+    with_facts,
+)
+from rhale_stats.regional.tables import (
+    ABOVE_LEVEL,
+    BELOW_DROP,
+    LOSS_NAMES,
+    PRUNED,
+    UNCONFIRMED,
+    drop_text,
+    loss_text,
+    loss_units,
+    outcome,
+    rejected,
+    setting,
+    thresholds,
+    trees_of,
+)
+from rhale_stats.schema.features import feature_position, position_of, with_units
+from rhale_stats.schema.notes import with_notes
+
+
+def trees_summary(trees: xr.Dataset, feature: str | int | None, _level: float) -> Summary:
+    """Trees, one after the other, with a line a node."""
+    every = trees_of(trees)
+    if feature is not None:
+        every = [every[position_of(feature, [str(tree["feature"].values) for tree in every])]]
+    alone = len(every) == 1
+    stubs, lines = node_lines(every)
+    heads = ["rows", "loss", "best split", "drop", "P", ""]
+    output = with_units(trees.attrs["output_name"], trees.attrs["output_units"])
+    title = f"Regions: effects on {output}"
+    if alone:
+        of = with_units(str(every[0]["feature"].values), str(every[0]["feature_units"].values))
+        title = f"Regions: effect of {of} on {output}"
+    tables = with_facts(_region_facts(every), title, lines, heads, stubs, "rrrrrl")
+    attrs = trees.attrs
+    notes = [
+        *_region_test_notes(attrs),
+        "loss: heterogeneity left in the bins of the node. drop: the part of it that the split "
+        "removes, over both sides.",
+    ]
+    if any((tree["best"] == "").any() for tree in every):
+        notes.append(
+            f"Empty best split: no split was tried (maximum depth of {attrs['max_depth']}, "
+            f"less than {setting(attrs['min_share'])} of the variance left within bins, or "
+            f"fewer than {attrs['min_obs']} rows on one side)."
+        )
+    if attrs.get("n_folds", 0):
+        notes.append(
+            "Pruned: minimal cost-complexity pruning with the one-standard-error rule, "
+            f"{attrs['n_folds']}-fold cross-validation."
+        )
+        if alone:
+            tables.append(_pruning_table(every[0]))
+    notes += [
+        "best split: the rule of its left side.",
+        f"Bins, chosen again in every node: {attrs['bin_rule']}({attrs['bin_parameters']}).",
+    ]
+    words = (_no_regions(every[0]), "") if alone and every[0].sizes["node"] == 1 else ()
+    return with_notes(tables, notes, words)
+
+
+def node_lines(trees: list[xr.Dataset]) -> tuple[list[str], list[list[str]]]:
+    """Names of the nodes of trees, and a line for each."""
+    stubs: list[str] = []
+    lines: list[list[str]] = []
+    for tree in trees:
+        for at in range(tree.sizes["node"]):
+            node = tree.isel(node=at)
+            text = INDENT * int(node["depth"]) + text_of(node, "condition")
+            stubs.append(str(tree["feature"].values) if at == 0 and len(trees) > 1 else text)
+            drop = "loss_drop" if node["region"] < 0 else "best_drop"
+            lines.append(
+                [
+                    str(int(node["n_obs"])),
+                    loss_text(float(node["loss"])),
+                    text_of(node, "best"),
+                    drop_text(float(node[drop])),
+                    pvalue_text(float(node["pvalue"])),
+                    outcome(node, alone=tree.sizes["node"] == 1),
+                ]
+            )
+    return stubs, lines
+
+
+def _pruning_table(tree: xr.Dataset) -> SimpleTable:
+    """The trees that were compared, the largest first."""
+    sequence = tree.isel(pruning=np.flatnonzero(tree["pruning_n_regions"].values > 0))
+    n_regions = sequence["pruning_n_regions"].values
+    chosen = int((tree["region"] >= 0).sum())
+    values = ("pruning_price", "pruning_loss", "pruning_loss_se")
+    lines = [
+        [
+            *(loss_text(float(sequence[name][at])) for name in values),
+            "chosen" if n_regions[at] == chosen else "",
+        ]
+        for at in range(len(n_regions))
+    ]
+    heads = ["price", "loss held out", "std err", ""]
+    stubs = [count_text(int(number), "region") for number in n_regions]
+    form = fmt_params | {"data_aligns": "rrrl"}
+    return SimpleTable(lines, heads, stubs, "Pruning", txt_fmt=form)
+
+
+def _no_regions(tree: xr.Dataset) -> str:
+    """A tree without splits in words."""
+    root = tree.isel(node=0)
+    text = f"The effect of {tree['feature'].values!s} has no regions: "
+    if np.isnan(float(root["loss"])):
+        return text + "the feature does not vary."
+    if not text_of(root, "best"):
+        return text + "no split was tried (see the notes)."
+    drop = drop_text(float(root["best_drop"]))
+    text += f"the best split, {text_of(root, 'best')}, would lower the loss by {drop}, "
+    why = {
+        BELOW_DROP: f"less than the required {setting(tree.attrs['min_drop'])}.",
+        ABOVE_LEVEL: f"which is not significant (P {pvalue_text(float(root['pvalue']))}).",
+        UNCONFIRMED: "but not by enough on the other half of the rows.",
+        PRUNED: "but not by more than a standard error on held-out rows.",
+    }
+    return text + why[rejected(root)]
+
+
+def _region_facts(trees: list[xr.Dataset]) -> list[list[str]]:
+    """How trees were grown, for the header."""
+    attrs = trees[0].attrs
+    units = {str(tree["feature_units"].values) for tree in trees}
+    test = attrs["test"]
+    if test != "none":
+        test += f", level {attrs['level']:g}"
+    return [
+        ["Rows:", str(attrs["n_rows"]), "Loss:", LOSS_NAMES[attrs["loss_kind"]]],
+        [
+            *("Bins:", attrs["bin_rule"]),
+            *("Its units:", loss_units(trees[0], units.pop() if len(units) == 1 else "")),
+        ],
+        ["Test:", test, "Splits above a region:", f"at most {attrs['max_depth']}"],
+        [
+            *("Thresholds:", thresholds(attrs)),
+            *("Rows of a region:", f"at least {attrs['min_obs']}"),
+        ],
+    ]
+
+
+def _region_test_notes(attrs: dict[Hashable, Any]) -> list[str]:
+    """What P means, and what was required of a split."""
+    required = f"A split was made where its drop is at least {setting(attrs['min_drop'])}"
+    if attrs["test"] == "none":
+        return [
+            "There was no test, and splits are found in noise as well: see "
+            'regions(..., test="permutation").',
+            f"{required}.",
+        ]
+    notes = [
+        f"{required} and P at most {attrs['level']:g}.",
+        f"P: permutation p-value (at most {attrs['n_permutations']} permutations) of the "
+        "hypothesis that no column conditions the effect.",
+    ]
+    if attrs["test"] == "honest":
+        return [
+            *notes,
+            f"Splits are found on {setting(attrs['honest_fraction'])} of the rows. The numbers of "
+            "splits that were made are of the other rows.",
+            "Not confirmed: on the other rows the split removes too little.",
+        ]
+    notes[-1] += " Each permutation repeats the whole search."
+    return notes
+
+
+def interactions_summary(found: xr.Dataset, feature: str | int | None, _level: float) -> Summary:
+    """Drops of all pairs, a line a feature."""
+    if feature is not None:
+        found = found.isel(feature=[feature_position(found, feature)])
+    attrs = found.attrs
+    names, columns = (found[dim].values.astype(str) for dim in ("feature", "conditioning"))
+    drop, pvalue = found["loss_drop"].values, found["pvalue_adjusted"].values
+    tested = bool(np.isfinite(pvalue).any())
+    room = max(len(mark) for _, mark in STARS) if tested else 0
+    lines = [
+        [
+            loss_text(float(found["loss"][row])),
+            *(
+                percent(drop[row, at]) + f"{stars(pvalue[row, at]):{room}}"
+                if np.isfinite(drop[row, at])
+                else ""
+                for at in range(len(columns))
+            ),
+        ]
+        for row in range(len(names))
+    ]
+    # Heads stand over the numbers, not over their stars.
+    heads = ["loss", *(f"{name}{'':{room}}" for name in columns)]
+    output = with_units(attrs["output_name"], attrs.get("output_units", ""))
+    title = f"Interactions: effects on {output}, split by other columns"
+    cells = [
+        ["Rows:", str(attrs["n_rows"]), "Loss:", LOSS_NAMES[attrs["loss_kind"]]],
+        ["Bins:", attrs["bin_rule"], "Its units:", loss_units(found, "")],
+        [
+            *("Permutations:", str(attrs["n_permutations"] or "none")),
+            *("Thresholds:", thresholds(attrs)),
+        ],
+    ]
+    notes = [
+        "A line: the share of the loss that the best split by every column removes. The loss is "
+        "the heterogeneity in the bins of the feature.",
+        "Where the loss is near 0 even a large share is little.",
+        f"Blank: the feature itself, or no split leaves {attrs['min_obs']} rows on both sides.",
+        f"Bins, chosen again on both sides: {attrs['bin_rule']}({attrs['bin_parameters']}).",
+    ]
+    if tested:
+        codes = ", ".join(f"{mark} P ≤ {bound:g}" for bound, mark in STARS)
+        adjust = found["pvalue_adjusted"].attrs["adjust"]
+        notes.insert(
+            0,
+            f"{codes}: permutation p-value of the hypothesis that the column does not condition "
+            f"the effect, from {attrs['n_permutations']} permutations, adjusted ({adjust}) for all "
+            "pairs.",
+        )
+    else:
+        notes.insert(0, "There was no test: a drop may be due to chance (see n_permutations).")
+    return with_notes(with_facts(cells, title, lines, heads, names.tolist()), notes)

@@ -1,0 +1,210 @@
+"""Cost-complexity pruning: how large a tree is worth it, by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arrays import regions as search
+from rhale_stats.arrays.moments import (
+    Comoments,
+    FloatArray,
+    IntArray,
+    Moments,
+    merge,
+    merge_comoments,
+)
+from rhale_stats.regional.columns import Conditioning
+from rhale_stats.regional.losses import Problem, node_of
+from rhale_stats.regional.search import Grown, Settings, Tree, Verdict
+
+
+class Pruned(NamedTuple):
+    """Trees of the sequence, the largest first: price, regions, cross-validated loss, its error.
+
+    ``chosen`` is the number of the tree that is taken.
+    """
+
+    price: FloatArray
+    n_regions: IntArray
+    loss: FloatArray
+    loss_se: FloatArray
+    chosen: int
+
+
+def weakest_links(nodes: Sequence[Grown]) -> list[tuple[float, frozenset[int]]]:
+    """Prices and, from each on, the nodes that are regions of the cheapest tree."""
+    cost = np.array([node.weight * node.loss for node in nodes]) / nodes[0].weight
+    children: dict[int, list[int]] = {}
+    for number, node in enumerate(nodes):
+        children.setdefault(node.parent, []).append(number)
+
+    def regions_below(number: int) -> list[int]:
+        below = [] if number in cut else children.get(number, [])
+        return [leaf for child in below for leaf in regions_below(child)] or [number]
+
+    cut: set[int] = set()
+    price, sequence = 0.0, [(0.0, frozenset(regions_below(0)))]
+    while len(sequence[-1][1]) > 1:
+        gains = {}
+        inner = [0]
+        while inner:
+            number = inner.pop()
+            leaves = regions_below(number)
+            if len(leaves) > 1:
+                gains[number] = (cost[number] - cost[leaves].sum()) / (len(leaves) - 1)
+                inner += children[number]
+        weakest = min(gains.values())
+        price = max(price, weakest)
+        cut |= {number for number, gain in gains.items() if gain <= price}
+        sequence.append((price, frozenset(regions_below(0))))
+    return sequence
+
+
+def pruned(
+    problem: Problem,
+    conditioning: Sequence[Conditioning],
+    settings: Settings,
+    tree: Tree[search.Rows],
+    rows: IntArray,
+    n_folds: int,
+    rng: np.random.Generator,
+) -> Pruned:
+    """The smallest tree whose loss on held-out rows is within a standard error of the least."""
+    sequence = weakest_links(tree.nodes)
+    prices = np.array([price for price, _ in sequence])
+    # Between two prices the tree is the same: one in the middle stands for it in the folds.
+    typical = np.append(np.sqrt(prices[:-1] * prices[1:]), np.inf)
+    losses = np.empty((n_folds, len(prices)))
+    untested = settings._replace(test=None)
+    for fold, held in enumerate(np.array_split(rng.permutation(rows), n_folds)):
+        kept = np.setdiff1d(rows, held)
+        grown = Tree(problem, conditioning, untested, rng)
+        grown.grow(kept, None)
+        own = weakest_links(grown.nodes)
+        of_price = np.searchsorted([price for price, _ in own], typical, side="right") - 1
+        known: dict[int, float] = {}
+        for number, at in enumerate(of_price):
+            if at not in known:
+                known[at] = held_out_loss(problem, grown, own[at][1], kept, held)
+            losses[fold, number] = known[at]
+    # A fold of few rows may have none in a bin that the others know.
+    losses = losses[np.isfinite(losses).all(axis=1)]
+    if len(losses) < 2:
+        raise ValueError(
+            f"n_folds must leave at least two folds with rows in bins of the others; {n_folds} "
+            f"folds of {len(rows)} rows have {len(losses)}. Use fewer folds, or fewer bins."
+        )
+    mean, error = losses.mean(axis=0), losses.std(axis=0, ddof=1) / np.sqrt(len(losses))
+    best = int(mean.argmin())
+    chosen = int(np.flatnonzero(mean <= mean[best] + error[best]).max())
+    n_regions = np.array([len(regions) for _, regions in sequence])
+    return Pruned(prices, n_regions, mean, error, chosen)
+
+
+def cut_back(
+    tree: Tree[search.Rows], regions: frozenset[int]
+) -> tuple[list[Grown], dict[int, IntArray]]:
+    """The nodes of a tree that ends at ``regions``, and the rows of these."""
+    kept = [n for n in range(len(tree.nodes)) if not _above(tree.nodes, n) & regions]
+    new = {old: number for number, old in enumerate(kept)}
+    nodes = []
+    for old in kept:
+        node = tree.nodes[old]
+        verdict = node.verdict
+        if old in regions and verdict.splits:
+            verdict = Verdict(verdict.best, verdict.best_drop, pvalue=verdict.pvalue)
+        nodes.append(node._replace(parent=new.get(node.parent, -1), verdict=verdict))
+    rows: dict[int, IntArray] = {}
+    for leaf, at in tree.leaves.items():
+        (region,) = (_above(tree.nodes, leaf) | {leaf}) & regions
+        rows[new[region]] = np.append(rows.get(new[region], at[:0]), at)
+    return nodes, {number: np.sort(rows[number]) for number in sorted(rows)}
+
+
+def _above(nodes: Sequence[Grown], number: int) -> set[int]:
+    """Nodes on the way to a node."""
+    found: set[int] = set()
+    while nodes[number].parent >= 0:
+        number = nodes[number].parent
+        found.add(number)
+    return found
+
+
+def held_out_loss(
+    problem: Problem,
+    tree: Tree[search.Rows],
+    regions: frozenset[int],
+    kept: IntArray,
+    held: IntArray,
+) -> float:
+    """Mean loss of held-out rows about the effects that the kept rows have in their regions."""
+    total, weight = 0.0, 0.0
+    for region in regions:
+        inside = [tree.within(tree.nodes[region].path, rows) for rows in (kept, held)]
+        if len(inside[1]):
+            share = float(_weights(problem, inside[1]).sum())
+            loss = _distance(problem, *inside)
+            if np.isfinite(loss):
+                total += share * loss
+                weight += share
+    return total / weight if weight else np.nan
+
+
+def _weights(problem: Problem, at: IntArray) -> FloatArray:
+    return np.ones(len(at)) if problem.weight is None else problem.weight[at]
+
+
+def _distance(problem: Problem, kept: IntArray, held: IntArray) -> float:
+    """The loss with squares about other rows' bins; bins without held-out rows count as others."""
+    node = node_of(problem, kept, 0.0)
+    sums = search.table(np.zeros(len(kept), dtype=np.uint8), 1, node.rows)
+    cells, products = search.moments(sums, node.rows)
+    starts, linear = problem.starts(cells, products, node.resolution)
+    at = np.flatnonzero(starts[0])
+    of_cells = Moments(*(part[0] for part in cells))
+    bins = merge(of_cells, at)
+    k = np.cumsum(starts[0])[problem.cell[held]] - 1
+    residual = problem.g[held] - bins.mean[k]
+    if products is not None and linear is not None:
+        within = Comoments(*(part[0] for part in products))
+        x_m2, xg = merge_comoments(of_cells, within, at, bins)
+        slope = np.where(linear[0][at] & (x_m2 > 0), xg / np.where(x_m2 > 0, x_m2, 1.0), 0.0)
+        residual = residual - slope[k] * (problem.x[held] - bins.x_mean[k])
+    weight = _weights(problem, held)
+    known = np.isfinite(residual)
+    in_bins = np.bincount(k[known], weight[known], len(at))
+    squares = np.bincount(k[known], (weight * residual**2)[known], len(at))
+    if problem.loss == "output":
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return float(problem.scale * np.sqrt(squares.sum() / in_bins.sum()))
+    width = np.add.reduceat(problem.width, at)
+    there = in_bins > 0
+    if not there.any():
+        return np.nan
+    mean = np.sum(width[there] * squares[there] / in_bins[there]) / width[there].sum()
+    return float(mean * problem.width.sum())
+
+
+# Of a constant feature, which has no effect to lose.
+ROOT_ALONE = Pruned(
+    np.zeros(1), np.ones(1, dtype=np.int64), np.full(1, np.nan), np.full(1, np.nan), 0
+)
+
+
+def as_variables(found: Pruned, units: str) -> dict[str, xr.Variable]:
+    """The sequence of trees as variables over ``pruning``."""
+    about = {
+        "pruning_price": ("price of a region above which the tree is the cheapest", units),
+        "pruning_n_regions": ("regions of the tree", "1"),
+        "pruning_loss": ("cross-validated loss of the tree", units),
+        "pruning_loss_se": ("standard error of the cross-validated loss", units),
+    }
+    values = (found.price, found.n_regions, found.loss, found.loss_se)
+    return {
+        name: xr.Variable("pruning", array, {"long_name": text, "units": unit})
+        for (name, (text, unit)), array in zip(about.items(), values, strict=True)
+    }

@@ -1,0 +1,234 @@
+"""Trees of regions of one feature, or of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import ArrayLike
+from tqdm import tqdm
+
+from rhale_stats.arguments.progress import PROGRESS_DELAY
+from rhale_stats.bins.rule import BinRule
+from rhale_stats.regional.effects import positions_in
+from rhale_stats.regional.search import Settings
+from rhale_stats.regional.trees import labelled_tree, work_of
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.features import feature_names, feature_position
+from rhale_stats.schema.identity import with_joint_fingerprints
+from rhale_stats.schema.stacking import stack
+
+
+@checked
+def regions(
+    local: xr.Dataset,
+    feature: str | int,
+    *,
+    conditioning: pd.DataFrame | ArrayLike | None = None,
+    max_depth: int = 2,
+    min_obs: int | None = None,
+    min_drop: float = 0.1,
+    min_share: float = 0.05,
+    n_thresholds: int = 20,
+    thresholds: str = "quantile",
+    bins: BinRule | None = None,
+    loss: str = "index",
+    test: str | None = None,
+    level: float = 0.05,
+    n_permutations: int = 199,
+    honest_fraction: float = 0.5,
+    n_folds: int | None = None,
+    rng: np.random.Generator | int | None = None,
+) -> xr.Dataset:
+    r"""Regions in which an effect is less heterogeneous: a tree of splits by other columns.
+
+    Parameters
+    ----------
+    local : Dataset
+        What `local_effects` returned.
+    feature : str or int
+        Whose effect, by name or number.
+    conditioning : DataFrame or array_like of shape (n_rows, n_columns), optional
+        Columns to split by, those that the model does not use included; by default the other
+        features of ``local``. Numbers and ordered categories are split at thresholds. Other
+        categories, texts, booleans and columns of two values are split into sets of levels: up
+        to 12 levels every one, beyond that each level against the rest. A column named as the
+        feature is left out.
+    max_depth : int, default 2
+        Splits on the way to a region, at most.
+    min_obs : int, optional
+        Smallest number of rows of a region (with precision weights: smallest effective number); by
+        default a twentieth of all rows, and at least 10. The rule for bins may ask for more.
+    min_drop : float, default 0.1
+        Relative drop of the loss that a split must bring.
+    min_share : float, default 0.05
+        Share of the variance of the local effects of a node that its bins must leave, for a split
+        to be looked for: below it, the variance is mostly the effect changing inside bins.
+    n_thresholds : int, default 20
+        Thresholds tried for a column of numbers.
+    thresholds : {"quantile", "equal_width", "exact"}, default "quantile"
+        At quantiles in the node, after which the best one is refined among all values between its
+        neighbours; at equal distances, as in the authors' library; or at every value.
+    bins : bin rule, optional
+        Of all nodes, `OptimalBins` by default. They are chosen again for every candidate, among the
+        cells of the rule for all rows (`QuantileBins` therefore stay what they are).
+    loss : {"index", "output"}, default "index"
+        Measure of heterogeneity: the index (math [10]), or its counterpart in units of the output;
+        both with unbiased variances (ddof 1), unless the rule has its own ddof.
+    test : {None, "permutation", "honest"}
+        "permutation": a split must be better than the best one after neighbours along the feature
+        exchanged their conditioning values, all columns and thresholds searched again (math [39]).
+        "honest": splits are found on some rows, and judged, by the same test of that one split, and
+        counted on the others. None takes whatever drops the loss.
+    level : float, default 0.05
+        Of the test, for every split.
+    n_permutations : int, default 199
+        At most; fewer where the answer is known before.
+    honest_fraction : float, default 0.5
+        Share of the rows on which honest splits are found.
+    n_folds : int, optional
+        Minimal cost-complexity pruning with the one-standard-error rule, by cross-validation over
+        so many folds. Not with honest trees.
+    rng : Generator, int or None
+        Source of permutations, honest halves and folds, or its seed. None draws anew; ``seed`` in
+        the attributes of the result reproduces them (-1 with a Generator).
+
+    Returns
+    -------
+    Dataset
+        Over ``node``, the root first and left sides before right ones: ``parent``, ``depth``,
+        ``condition`` with ``condition_feature``, ``operator``, ``threshold`` and ``levels``;
+        ``rule``, all conditions in words; ``n_obs``, ``weight_share``, ``loss``; ``loss_drop``, by
+        the split that was made; ``best`` and ``best_drop``, the best split, made or not;
+        ``pvalue``; ``region``, 0, 1, ... for leaves. Over ``obs``: ``region_of_row``, -1 for rows
+        that honest splits were found on, and for rows of weight zero. A tree without splits has one
+        node. With ``n_folds`` also ``pruning_n_regions``, ``pruning_price``, ``pruning_loss`` and
+        ``pruning_loss_se`` over ``pruning``, the trees compared.
+
+    Raises
+    ------
+    ValueError
+        Missing or infinite values, conditioning with other rows, settings out of range.
+    KeyError
+        Unknown feature.
+    TypeError
+        Conditioning that is neither numbers, nor categories, nor text.
+
+    Notes
+    -----
+    The axis, and so the width that the index sums over, is that of all rows in every node: a region
+    that holds a part of the axis only is not less heterogeneous for that. What such a region leaves
+    empty counts as its bins reach over it.
+
+    Without a test splits are found in noise, see the study ``regions``. With ``test="permutation"``
+    the chance that the root is split where nothing conditions the effect is ``level``; so it is in
+    every node below. It is one test of the best split over all columns; `interaction_matrix` tests
+    the columns one by one, and its notes say why the two may disagree.
+
+    References
+    ----------
+    Gkolemis, Diou, Ntoutsi, Dalamagas, Bischl, Herbinger and Casalicchio (2024), *RegionalRHALE*,
+    section 2. Herbinger, Bischl and Casalicchio (2023). Besag and Clifford (1991), *Biometrika*
+    78, 301-304, for stopping early.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> example = rs.simulate.TwoRegimes()
+    >>> X = example.sample(500, rng=0)
+    >>> local = rs.local_effects(None, X, jacobian=example.jacobian)
+    >>> tree = rs.regions(local, "x1")
+    >>> tree[["rule", "n_obs", "loss"]].reset_coords(drop=True).to_dataframe().round(2)
+              rule  n_obs   loss
+    node
+    0     all rows    500  17.98
+    1      x3 ≤ 0     253   0.00
+    2      x3 > 0     247   0.00
+    """
+    settings = Settings(
+        max_depth, min_drop, min_share, n_thresholds, thresholds, test, level, n_permutations
+    )
+    work = work_of(local, bins, settings, loss, min_obs, honest_fraction, n_folds, rng)
+    return labelled_tree(work, feature_position(work.local, feature), conditioning)
+
+
+@checked
+def all_regions(
+    local: xr.Dataset,
+    features: str | int | Sequence[str | int] | None = None,
+    *,
+    conditioning: pd.DataFrame | ArrayLike | None = None,
+    max_depth: int = 2,
+    min_obs: int | None = None,
+    min_drop: float = 0.1,
+    min_share: float = 0.05,
+    n_thresholds: int = 20,
+    thresholds: str = "quantile",
+    bins: BinRule | None = None,
+    loss: str = "index",
+    test: str | None = None,
+    level: float = 0.05,
+    n_permutations: int = 199,
+    honest_fraction: float = 0.5,
+    n_folds: int | None = None,
+    rng: np.random.Generator | int | None = None,
+    progress: bool = True,
+) -> xr.Dataset:
+    """Regions of several features, each a tree as `regions` grows it.
+
+    Parameters
+    ----------
+    local : Dataset
+        What `local_effects` returned.
+    features : name, number, or sequence of them, optional
+        Whose effects; by default all in ``local``.
+    conditioning, max_depth, min_obs, min_drop, min_share, n_thresholds, thresholds, bins, loss, \
+    test, level, n_permutations, honest_fraction, n_folds, rng
+        As in `regions`. Honest halves are the same for all features.
+    progress : bool, default True
+        Show a bar on work over two seconds.
+
+    Returns
+    -------
+    Dataset
+        As `regions`, with ``feature`` in front of ``node`` and of ``obs``, and ``n_nodes``
+        (feature). Select one feature to go on: ``trees.sel(feature="x1")``.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        As `regions`.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> example = rs.simulate.TwoRegimes()
+    >>> local = rs.local_effects(
+    ...     None, example.sample(500, rng=0), jacobian=example.jacobian
+    ... )
+    >>> trees = rs.all_regions(local)
+    >>> trees["n_nodes"].to_series().to_dict()
+    {'x1': 3, 'x2': 1, 'x3': 1}
+    """
+    settings = Settings(
+        max_depth, min_drop, min_share, n_thresholds, thresholds, test, level, n_permutations
+    )
+    work = work_of(local, bins, settings, loss, min_obs, honest_fraction, n_folds, rng)
+    names = feature_names(work.local)
+    positions = positions_in(work.local, features)
+    bar = tqdm(positions, "regions", unit="feature", disable=not progress, delay=PROGRESS_DELAY)
+    trees = [labelled_tree(work, position, conditioning) for position in bar]
+    n_nodes = [tree.sizes["node"] for tree in trees]
+    out = stack(
+        with_joint_fingerprints([tree.drop_vars(["feature", "feature_units"]) for tree in trees]),
+        "feature",
+        integer=-1,
+    )
+    units = work.local["feature_units"].values
+    return out.assign_coords(
+        feature=("feature", np.array([names[at] for at in positions]), {"long_name": "feature"}),
+        feature_units=("feature", units[positions]),
+        n_nodes=("feature", n_nodes, {"long_name": "number of nodes"}),
+    )

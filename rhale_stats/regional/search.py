@@ -1,0 +1,277 @@
+"""How a tree of regions grows, split by split, with tests (math [38], [39])."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rhale_stats.arrays import regions as search
+from rhale_stats.arrays.moments import FloatArray, IntArray, part
+from rhale_stats.regional.columns import Conditioning
+from rhale_stats.regional.conditions import Condition
+from rhale_stats.regional.losses import BLOCK, TIE, Node, R, Searchable, split_losses
+from rhale_stats.regional.splits import (
+    Candidates,
+    candidates_of,
+    quantile_cuts,
+    sides_of,
+    thresholds_at,
+)
+
+# Thresholds in a step of their refinement.
+REFINED = 64
+
+
+def best_of(losses: Sequence[FloatArray], tie: float) -> tuple[int, int, float] | None:
+    """Column, number and loss of the best split, of equal ones the first; None without any."""
+    least = least_of(losses)
+    if not np.isfinite(least):
+        return None
+    for column, one in enumerate(losses):
+        good = one <= least + tie
+        if good.any():
+            split = int(good.argmax())
+            return column, split, float(one[split])
+    return None
+
+
+# --- the search ----------------------------------------------------------------------------------
+
+
+class Settings(NamedTuple):
+    """How trees grow; see `regions`."""
+
+    max_depth: int
+    min_drop: float
+    min_share: float
+    n_thresholds: int
+    thresholds: str
+    test: str | None
+    level: float
+    n_permutations: int
+
+
+class Verdict(NamedTuple):
+    """What the search said of a node: its best split, and whether it is made."""
+
+    best: str = ""
+    best_drop: float = np.nan
+    drop: float = np.nan
+    pvalue: float = np.nan
+    splits: bool = False
+
+
+class Grown(NamedTuple):
+    """One node of a tree."""
+
+    parent: int
+    path: tuple[Condition, ...]
+    n_obs: float
+    weight: float
+    loss: float
+    verdict: Verdict
+
+
+class _Best(NamedTuple):
+    """The best split of a node: of which column, what it leaves, its two sides, and who was beaten.
+
+    ``least`` is the least loss of the splits ``tried``, before the best one was refined.
+    """
+
+    column: int
+    loss: float
+    sides: tuple[Condition, Condition]
+    tried: list[Candidates]
+    least: float
+
+
+class Tree(Generic[R]):
+    """A tree as it grows, from the root to the leaves, left sides first.
+
+    With honest trees ``judge`` are the rows that the search does not see. ``of_root`` are the
+    candidates of the root by column, which trees of other features that grow from the same rows
+    know already, or will.
+    """
+
+    def __init__(
+        self,
+        problem: Searchable[R],
+        conditioning: Sequence[Conditioning],
+        settings: Settings,
+        rng: np.random.Generator,
+        of_root: dict[str, Candidates] | None = None,
+    ) -> None:
+        self.problem = problem
+        self.conditioning = conditioning
+        self.settings = settings
+        self.rng = rng
+        self.of_root = {} if of_root is None else of_root
+        self.nodes: list[Grown] = []
+        self.leaves: dict[int, IntArray] = {}
+
+    def grow(
+        self,
+        at: IntArray,
+        judge: IntArray | None,
+        parent: int = -1,
+        path: tuple[Condition, ...] = (),
+    ) -> None:
+        """Add the node of the rows ``at``, and all below it."""
+        number = len(self.nodes)
+        node = self.problem.node(at, self.settings.min_share)
+        other = None if judge is None else self.problem.node(judge, self.settings.min_share)
+        best, verdict = None, Verdict()
+        if len(path) < self.settings.max_depth and node.worth:
+            best = self.best(node, judge)
+            if best is not None:
+                verdict = self.judge(node, best, other)
+        shown = other or node
+        self.nodes.append(Grown(parent, path, shown.n_obs, shown.weight, shown.loss, verdict))
+        if best is None or not verdict.splits:
+            self.leaves[number] = shown.at
+            return
+        sides = best.sides
+        del node, other, shown, best  # tables of rows, which those below have no use for
+        for condition in sides:
+            of_judge = None if judge is None else judge[self._meets(condition, judge)]
+            self.grow(at[self._meets(condition, at)], of_judge, number, (*path, condition))
+
+    def best(self, node: Node[R], judge: IntArray | None) -> _Best | None:
+        """The split that leaves the least loss."""
+        settings = self.settings
+        known = {} if self.nodes else self.of_root
+        tried = tried_of(self.conditioning, node, settings, known)
+        losses = split_losses(self.problem, node, node.rows, tried)
+        found = best_of(losses, TIE * node.loss)
+        if found is None:
+            return None
+        at, number, loss = found
+        split, column = tried[at], self.conditioning[at]
+        if settings.thresholds == "quantile" and column.kind == "numeric":
+            split, number, loss = self._refined(node, column, split, number, loss)
+        sides = sides_of(column, split, number, node.at, judge)
+        return _Best(at, loss, sides, tried, least_of(losses))
+
+    def _refined(
+        self, node: Node[R], column: Conditioning, split: Candidates, number: int, loss: float
+    ) -> tuple[Candidates, int, float]:
+        """The best of all thresholds between the neighbours of the best quantile, step by step.
+
+        Bins are those of the node meanwhile: to choose them for every threshold would cost as much
+        as the search. What is found is taken if with bins of its own it is no worse.
+        """
+        if split.thresholds is None:
+            return split, number, loss
+        values, cuts = part(column.values, node.at), split.thresholds
+        low = cuts[number - 1] if number else -np.inf
+        high = cuts[number + 1] if number + 1 < len(cuts) else values.max()
+        cut = cuts[number]
+        # The others stay on their side, and are summed once.
+        side = (values > low).astype(np.uint8) + (values >= high)
+        others = node.rows.table(side, 3)[:, [0, 2]]
+        at = np.flatnonzero(side == 1)
+        inner, rows = values[at], node.rows.take(at)
+        held = self.problem.held(node)
+        while True:
+            between = np.unique(inner[(inner > low) & (inner < high)])
+            every = len(between) <= 2 * REFINED
+            finer = between if every else np.union1d(quantile_cuts(between, REFINED), cut)
+            (losses,) = split_losses(held, node, rows, [thresholds_at(inner, finer)], others)
+            better = best_of([losses], TIE * node.loss)
+            if better is None:
+                break
+            best = better[1]
+            cut = finer[best]
+            if every:
+                break
+            low = finer[best - 1] if best else low
+            high = finer[best + 1] if best + 1 < len(finer) else high
+        only = np.array([cut])
+        (losses,) = split_losses(self.problem, node, rows, [thresholds_at(inner, only)], others)
+        if losses[0] <= loss + TIE * node.loss:
+            return thresholds_at(values, only), 0, float(losses[0])
+        return split, number, loss
+
+    def judge(self, node: Node[R], best: _Best, other: Node[R] | None) -> Verdict:
+        """Whether the split is made, by its drop and by the test."""
+        settings, text = self.settings, best.sides[0].text
+        best_drop = 1 - best.loss / node.loss
+        if best_drop < settings.min_drop:
+            return Verdict(text, best_drop)
+        drop, pvalue = best_drop, np.nan
+        if other is not None:
+            right = ~self._meets(best.sides[0], other.at)
+            alone = [Candidates(right.astype(np.uint8), 2)]
+            (losses,) = split_losses(self.problem, other, other.rows, alone)
+            if not np.isfinite(losses[0]) or not other.loss > 0:
+                return Verdict(text, best_drop)
+            drop = 1 - losses[0] / other.loss
+            pvalue = self._pvalue(other, alone, float(losses[0]))
+        elif settings.test == "permutation":
+            pvalue = self._pvalue(node, best.tried, best.least)
+        splits = bool(drop >= settings.min_drop and not pvalue > settings.level)
+        return Verdict(text, best_drop, drop if splits else np.nan, pvalue, splits)
+
+    def within(self, path: Sequence[Condition], rows: IntArray) -> IntArray:
+        """Those of the rows that meet all conditions."""
+        for condition in path:
+            rows = rows[self._meets(condition, rows)]
+        return rows
+
+    def _meets(self, condition: Condition, rows: IntArray) -> NDArray[np.bool_]:
+        """Which of the rows are on this side."""
+        (column,) = (one for one in self.conditioning if one.name == condition.feature)
+        return column.meets(condition, rows)
+
+    def _pvalue(self, node: Node[R], tried: Sequence[Candidates], least: float) -> float:
+        """math [39]: how often the best of all splits is as good when conditioning is exchanged.
+
+        Rows that are neighbours along the feature exchange all their conditioning values at once,
+        which leaves the columns as dependent on each other, and on the feature, as they are. The
+        search is done again each time. It stops when the answer is known (Besag and Clifford 1991).
+        """
+        most = self.settings.n_permutations
+        enough = int(np.ceil(self.settings.level * (most + 1)))
+        as_good = 0
+        order = along(self.problem, node)
+        tried = [one.take(order) for one in tried]
+        for number in range(1, most + 1):
+            mixed = exchanged(node, order, self.rng, self.problem.block)
+            losses = split_losses(self.problem, node, mixed, tried)
+            as_good += least_of(losses) <= least + TIE * node.loss
+            if as_good == enough:
+                return as_good / number
+        return (as_good + 1) / (most + 1)
+
+
+def tried_of(
+    conditioning: Sequence[Conditioning],
+    node: Node[R],
+    settings: Settings,
+    known: dict[str, Candidates],
+) -> list[Candidates]:
+    """The splits of a node that are tried, column by column; what is not ``known`` will be."""
+    for column in conditioning:
+        if column.name not in known:
+            known[column.name] = candidates_of(
+                column.take(node.at), settings.thresholds, settings.n_thresholds, node.rows.counts
+            )
+    return [known[column.name] for column in conditioning]
+
+
+def along(problem: Searchable[R], node: Node[R]) -> IntArray:
+    """Rows of a node in order of the feature."""
+    return np.argsort(problem.x[node.at], kind="stable")
+
+
+def exchanged(node: Node[R], order: IntArray, rng: np.random.Generator, block: int = BLOCK) -> R:
+    """The rows in that order, when neighbours have exchanged all but their conditioning values."""
+    return node.rows.take(order[search.shuffled(np.arange(len(order)) // block, rng)])
+
+
+def least_of(losses: Sequence[FloatArray]) -> float:
+    """The least loss of all splits, infinite if there are none."""
+    return min((float(one.min()) for one in losses if len(one)), default=np.inf)

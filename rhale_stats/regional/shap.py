@@ -1,0 +1,162 @@
+"""Regions by Shapley values, for comparison (math [40])."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from rhale_stats.arguments.checks import check_count
+from rhale_stats.arguments.seeds import source_of
+from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.bins.fixed import EqualWidthBins
+from rhale_stats.models.differences import DifferenceQuotients, Differences
+from rhale_stats.models.outputs import Model
+from rhale_stats.models.shapley import BACKGROUND, given_column, shapley_values
+from rhale_stats.regional.comparisons import Given, binned_tree, finished, rows_of_nodes
+from rhale_stats.regional.search import Settings
+from rhale_stats.regional.trees import work_of
+from rhale_stats.schema.door import checked
+
+# Units of losses in the output itself.
+SQUARED = "(output units)^2"
+
+
+@checked
+def regional_shap(
+    model: Model,
+    X: Any,
+    feature: str | int,
+    *,
+    shap_values: Any = None,
+    background: int | pd.DataFrame | ArrayLike = BACKGROUND,
+    conditioning: pd.DataFrame | ArrayLike | None = None,
+    n_bins: int = 20,
+    weights: ArrayLike | None = None,
+    weight_kind: str = "precision",
+    max_depth: int = 2,
+    min_obs: int | None = None,
+    min_drop: float = 0.1,
+    min_share: float = 0.05,
+    n_thresholds: int = 20,
+    thresholds: str = "quantile",
+    test: str | None = None,
+    level: float = 0.05,
+    n_permutations: int = 199,
+    honest_fraction: float = 0.5,
+    rng: np.random.Generator | int | None = None,
+) -> xr.Dataset:
+    """Regions in which the Shapley values of a feature depend on that feature alone, or more so.
+
+    Parameters
+    ----------
+    model, X, weights, weight_kind
+        As in `local_effects`. The model may be None when ``shap_values`` are given.
+    feature : str or int
+        Whose Shapley values, by name or number.
+    shap_values : array_like of shape (n_rows,) or (n_rows, n_columns), or Explanation, optional
+        Shapley values of the feature or of all columns of ``X``, or what an explainer of the
+        library shap returned. By default they are computed with that library: exactly up to 10
+        columns, by permutations beyond. This is slow: the model is asked for each row some
+        2^(number of columns) times the number of background rows.
+    background : int, DataFrame or array_like, default 100
+        Rows over which columns that are left out are averaged, or how many rows of ``X`` to draw.
+    conditioning : DataFrame or array_like of shape (n_rows, n_columns), optional
+        Columns to split by, as in `regions`; by default all other columns of ``X``.
+    n_bins : int, default 20
+        Equal bins along the feature, the same in all nodes.
+    max_depth, min_obs, min_drop, min_share, n_thresholds, thresholds, test, level, \
+    n_permutations, honest_fraction, rng
+        As in `regions`. ``rng`` also draws the background.
+
+    Returns
+    -------
+    Dataset
+        A tree as `regions` gives it. ``loss`` is the mean over the rows of the variance (ddof 1)
+        of the Shapley values in bins of the feature (math [45], with bins in place of a spline).
+        With ``curve`` (node, grid), the mean of the Shapley values of the rows of each node in
+        each bin, their standard deviation ``curve_std``, both NaN where there are none, and
+        ``grid_value`` (grid), the middles of the bins. ``model_calls`` and ``model_rows`` in the
+        attributes say how often the model was asked, and for how many rows in all, ``shapley`` how
+        the values were computed.
+
+    Raises
+    ------
+    ImportError
+        The library shap is needed, and is not there.
+    ValueError, KeyError, TypeError, ModelError
+        As `local_effects` and `regions`.
+
+    References
+    ----------
+    Lundberg and Lee (2017); Herbinger, Bischl and Casalicchio (2023), section 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = rs.simulate.TwoRegimes().sample(500, rng=0)
+    >>> phi = 1.5 * X["x1"] * np.sign(X["x3"])  # half of the interaction, whose mean is 0
+    >>> tree = rs.regional_shap(None, X, "x1", shap_values=phi)
+    >>> tree[["rule", "n_obs", "loss"]].reset_coords(drop=True).to_dataframe().round(2)
+              rule  n_obs  loss
+    node
+    0     all rows    500  0.77
+    1       x3 ≤ 0    253  0.00
+    2       x3 > 0    247  0.00
+    """
+    check_count("n_bins", n_bins, 1)
+    settings = Settings(
+        max_depth, min_drop, min_share, n_thresholds, thresholds, test, level, n_permutations
+    )
+    given = Given.of(X, feature, conditioning, weights, weight_kind)
+    generator, seed = source_of(rng)
+    asked, how = None, "given"
+    if shap_values is None:
+        asked = DifferenceQuotients(model, given.table, single=True)
+        each, how = shapley_values(asked, background, generator, "regional_shap")
+        values = np.ascontiguousarray(each[:, given.position, 0])
+    else:
+        values = given_column(shap_values, given.table, given.position)
+    local = given.local(Differences(values[:, None], np.zeros(1), "shapley"))
+    rule = EqualWidthBins(n_bins)
+    work = work_of(local, rule, settings, "index", min_obs, honest_fraction, None, generator)
+    tree, edges = binned_tree(work, given, "variance", SQUARED)
+    curve, spread = _means_in_bins(tree, given, values, edges)
+    middles = (edges[:-1] + edges[1:]) / 2
+    out = finished(tree, "regional_shap", "Shapley values", middles, curve, spread, asked)
+    drawn = asked is not None or test is not None
+    return out.assign_attrs(shapley=how, **({"seed": seed} if drawn else {}))
+
+
+def _means_in_bins(
+    tree: xr.Dataset, given: Given, values: FloatArray, edges: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of values in bins, (node, bin): of the rows of every node."""
+    cell, nodes = bin_index(edges, given.x), rows_of_nodes(tree)
+    mean = np.full((len(nodes), len(edges) - 1), np.nan)
+    spread = np.full_like(mean, np.nan)
+    for number, at in enumerate(nodes if given.varies else ()):
+        for k in np.unique(cell[at]):
+            rows = at[cell[at] == k]
+            weight = None if given.weight is None else given.weight[rows]
+            mean[number, k], spread[number, k] = mean_and_std(
+                values[rows], weight, frequency=given.weight_kind == "frequency"
+            )
+    return mean, spread
+
+
+def mean_and_std(
+    values: FloatArray, weight: FloatArray | None, *, frequency: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Of every column, math [5] and [6]."""
+    w = np.ones(len(values)) if weight is None else weight
+    total = w.sum()
+    mean = w @ values / total
+    degrees = total - (1 if weight is None or frequency else w @ w / total)
+    squares = w @ (values - mean) ** 2
+    return mean, np.sqrt(squares / degrees if degrees > 0 else np.full_like(squares, np.nan))

@@ -1,0 +1,171 @@
+"""Candidate splits of each column."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rhale_stats.arrays.binning import bin_edges, is_resolved, regular_axis
+from rhale_stats.arrays.moments import BLOCK_ROWS, FloatArray, IntArray, cell_index, part
+from rhale_stats.arrays.regions import all_subsets, one_against_rest
+from rhale_stats.regional.columns import Conditioning
+from rhale_stats.regional.conditions import (
+    ABOVE,
+    EQUAL,
+    IN,
+    UNEQUAL,
+    UP_TO,
+    Condition,
+    levels_text,
+    readable,
+)
+
+THRESHOLDS = ("quantile", "equal_width", "exact")
+# Up to so many levels every subset is tried, and not only each level against the rest.
+SUBSET_LEVELS = 12
+# Up to so many thresholds comparing with each is faster than searching among them.
+COMPARED = 64
+# Rows that stay in the cache of a processor while they are compared.
+BLOCK_COMPARED = 1 << 13
+
+
+# --- candidate splits ----------------------------------------------------------------------------
+
+
+class Candidates(NamedTuple):
+    """Splits of one column in one node: the code of every row, and what each split takes left.
+
+    Without ``subsets``, split k takes codes up to k. ``thresholds`` are those of numbers,
+    ``levels`` the numbers of the levels that the codes stand for.
+    """
+
+    codes: NDArray[np.integer]
+    n_codes: int
+    thresholds: FloatArray | None = None
+    levels: NDArray[Any] | None = None
+    subsets: NDArray[np.bool_] | None = None
+
+    @property
+    def n_splits(self) -> int:
+        """How many splits there are."""
+        return self.n_codes - 1 if self.subsets is None else len(self.subsets)
+
+    def goes_left(self, split: int) -> NDArray[np.bool_]:
+        """Rows on the left of one split."""
+        if self.subsets is None:
+            return np.asarray(self.codes <= split)
+        return np.asarray(self.subsets[split][self.codes])
+
+    def take(self, rows: IntArray) -> Candidates:
+        """The same splits of other rows."""
+        return self._replace(codes=self.codes[rows])
+
+
+def _smallest(n_codes: int) -> type[np.integer]:
+    return np.uint8 if n_codes <= 256 else np.int32
+
+
+def _small(codes: NDArray[np.integer], n_codes: int) -> NDArray[np.integer]:
+    return codes.astype(_smallest(n_codes))
+
+
+def candidates_of(
+    column: Conditioning, thresholds: str, n_thresholds: int, counts: FloatArray | None = None
+) -> Candidates:
+    """The splits that are tried; ``counts`` say how often a row occurs."""
+    if column.kind != "numeric":
+        present, codes = np.unique(column.values, return_inverse=True)
+        n_codes = len(present)
+        if column.kind == "ordinal":
+            return Candidates(_small(codes, n_codes), n_codes, levels=present)
+        every = n_codes <= SUBSET_LEVELS
+        subsets = np.zeros((0, n_codes), dtype=bool)
+        if n_codes > 1:
+            subsets = (all_subsets if every else one_against_rest)(n_codes)
+        return Candidates(_small(codes, n_codes), n_codes, levels=present, subsets=subsets)
+    values = column.values
+    low, high = float(values.min()), float(values.max())
+    if low == high:
+        return Candidates(np.zeros(len(values), dtype=np.uint8), 1, np.zeros(0))
+    if thresholds == "exact" or not is_resolved(low, high, n_thresholds + 1):
+        return thresholds_at(values, np.unique(values)[:-1])
+    if thresholds == "equal_width":
+        # One compiled pass; an edge is the smallest number on its right.
+        axis = regular_axis(low, high, n_thresholds + 1)
+        codes = np.empty(len(values), dtype=_smallest(n_thresholds + 1))
+        for begin in range(0, len(values), BLOCK_ROWS):
+            block = slice(begin, begin + BLOCK_ROWS)
+            codes[block] = np.minimum(cell_index(axis, values[block]), n_thresholds)
+        edges = bin_edges(axis, np.arange(n_thresholds + 1), low, high)[1:-1]
+        return Candidates(codes, n_thresholds + 1, np.nextafter(edges, -np.inf))
+    return thresholds_at(values, quantile_cuts(values, n_thresholds, counts))
+
+
+def thresholds_at(values: FloatArray, cuts: FloatArray) -> Candidates:
+    """Splits at given thresholds: a value on a threshold is on its left."""
+    n_codes = len(cuts) + 1
+    if len(cuts) > COMPARED:
+        codes = np.searchsorted(cuts, values, side="left")
+        return Candidates(_small(codes, n_codes), n_codes, cuts)
+    above = np.zeros(len(values), dtype=np.uint8)
+    for begin in range(0, len(values), BLOCK_COMPARED):
+        block = slice(begin, begin + BLOCK_COMPARED)
+        for cut in cuts:
+            above[block] += values[block] > cut
+    return Candidates(above, n_codes, cuts)
+
+
+def quantile_cuts(values: FloatArray, n: int, counts: FloatArray | None = None) -> FloatArray:
+    """Distinct values at the k / (n + 1) quantiles, without the largest: it would split nothing."""
+    k = np.arange(1, n + 1)
+    if counts is None:
+        # Sorting is compiled for vectors of numbers, and faster than looking for many ranks.
+        ordered = np.sort(values)
+        rank = np.maximum(-(-k * len(values) // (n + 1)) - 1, 0)
+    else:
+        order = np.argsort(values)
+        ordered, below = values[order], np.cumsum(counts[order])
+        rank = np.searchsorted(below * (n + 1), k * below[-1])
+    cuts = np.unique(ordered[rank])
+    return np.asarray(cuts[cuts < ordered[-1]])
+
+
+def sides_of(
+    column: Conditioning, one: Candidates, split: int, rows: IntArray, judge: IntArray | None = None
+) -> tuple[Condition, Condition]:
+    """Left and right of a split of the ``rows`` of a column.
+
+    Levels that only rows of ``judge`` have go with their neighbours, and to the right where levels
+    have no order.
+    """
+    left = one.goes_left(split)
+    if column.kind == "numeric":
+        values = part(column.values, rows)
+        below = float(np.max(values, where=left, initial=-np.inf))
+        cut = readable(below, float(np.min(values, where=~left, initial=np.inf)))
+        return tuple(  # type: ignore[return-value]
+            Condition(column.name, operator, f"{column.name} {sign} {cut:.15g}", threshold=cut)
+            for operator, sign in ((UP_TO, "≤"), (ABOVE, ">"))
+        )
+    if one.levels is None:
+        raise AssertionError("a column of levels has them")
+    inside = one.subsets[split] if one.subsets is not None else np.arange(one.n_codes) <= split
+    there = one.levels if judge is None else np.union1d(one.levels, column.values[judge])
+    kept = np.isin(there, one.levels[inside])
+    if column.kind == "ordinal":
+        kept = there <= one.levels[inside].max()
+    return _side(column, there[kept], there[~kept]), _side(column, there[~kept], there[kept])
+
+
+def _side(column: Conditioning, kept: NDArray[Any], rest: NDArray[Any]) -> Condition:
+    """The side that keeps these levels, said the shortest way."""
+    levels = tuple(column.levels[level] for level in kept)
+    order = column.levels if column.kind == "ordinal" else ()
+    every = len(kept) + len(rest) == len(column.levels)
+    if len(kept) > 1 and len(rest) == 1 and every and not order:
+        gone = (column.levels[rest[0]],)
+        return Condition(column.name, UNEQUAL, f"{column.name} ≠ {gone[0]}", levels=gone)
+    operator = EQUAL if len(kept) == 1 else IN
+    return Condition(column.name, operator, levels_text(column.name, levels, order), levels=levels)

@@ -1,0 +1,181 @@
+"""Checks that a Dataset is the whole result that a function needs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import NoReturn
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.schema.dimensions import check_one_part, of_part
+from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.kinds import kind_of
+from rhale_stats.schema.variables import in_order
+
+# What takes replicates, without the bins of an effect and with them.
+REPLICATES_FOR = (
+    "They have no bins in common. For intervals take quantiles, as in "
+    "boot['curve'].quantile([0.025, 0.975], ('chain', 'draw')), or draw plot_forest(boot).",
+    "Pass the effect that they were made from, and the replicates beside it: "
+    "confint(effect, boot) or effect_sizes(effect, boot).",
+)
+# What every function of effects counts on, and every function of local effects.
+EFFECT_PARTS = (
+    *("n_obs", "n_effective", "weight_share", "x_mean", "curve_std", "curve_std_sum"),
+    *("average_effect", "heterogeneity_index", "local_effect_error"),
+)
+EFFECT_COORDINATES = (
+    *("feature", "feature_kind", "feature_units", "n_bins"),
+    *("bin_left", "bin_right", "edge_value"),
+)
+EFFECT_ATTRIBUTES = (
+    *("method", "bin_rule", "bin_parameters", "weight_kind", "output_name", "output_units"),
+    "n_rows",
+)
+LOCAL_COORDINATES = ("feature", "feature_kind", "feature_units")
+# What a Dataset shows first when it is printed: the answer, its errors, then intervals.
+LEADING = (
+    *("surface", "surface_se", "second_effect", "effect", "effect_se", "heterogeneity"),
+    *("curve", "curve_se", "average_effect", "average_effect_se", "importance"),
+    *("heterogeneity_output", "heterogeneity_se", "slope", "slope_se", "effect_ci", "curve_ci"),
+    *("average_effect_ci", "heterogeneity_ci", "effect_band", "curve_band"),
+)
+
+
+def check_local(local: object, parameter: str = "local") -> xr.Dataset:
+    """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds local effects."""
+    maker = "local_effects(model, X)"
+    found = _check_kind(local, parameter, ("x", "local_effect"), maker)
+    _check_parts(found, parameter, maker, ("local_effect_error",), LOCAL_COORDINATES, ())
+    _check_dims(found["x"], parameter, ("obs", "feature"))
+    _check_dims(found["local_effect"], parameter, ("obs", "feature"))
+    if "weight" in found and "weight_kind" not in found.attrs:
+        _lacks(parameter, maker, "attribute weight_kind, which says what its weights are")
+    return in_order(found)
+
+
+def check_effect(
+    effect: object, parameter: str = "effect", maker: str = "rhale(local)"
+) -> xr.Dataset:
+    """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds effects."""
+    found = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
+    if "draw" in found.dims:
+        fixed = found.attrs.get("bins") == "fixed"
+        refit = str(found.attrs.get("source", "")).startswith("refit")
+        raise ValueError(
+            f"{parameter} must be the Dataset that {maker} returns; this one holds the replicates "
+            f"of {'bootstrap_refit' if refit else 'bootstrap'}. {REPLICATES_FOR[fixed]}"
+        )
+    if "fold" in found.dims:
+        raise ValueError(
+            f"{parameter} must be the Dataset that {maker} returns; this one holds the estimates "
+            f"of folds. Their means and standard errors are in it: curve_mean, curve_se, ..."
+        )
+    found = check_curves(effect, parameter, maker)
+    _check_parts(found, parameter, maker, EFFECT_PARTS, (), EFFECT_ATTRIBUTES)
+    return found
+
+
+def check_curves(effect: object, parameter: str, maker: str) -> xr.Dataset:
+    """As `check_effect`, of effects that are no estimates from rows: a truth."""
+    found = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
+    _check_parts(found, parameter, maker, (), EFFECT_COORDINATES, ("centering",))
+    for name, dims in (("effect", ("feature", "bin")), ("curve", ("feature", "edge"))):
+        _check_dims(found[name], parameter, dims)
+    if "cell_effect" in found and "cell_value" not in found:
+        _lacks(parameter, maker, "variable cell_value, the edges of the cells of its curve")
+    if not found.sizes["feature"]:
+        raise ValueError(f"{parameter} must have at least one feature; got none.")
+    found = in_order(found)
+    _check_bins(found, parameter)
+    return found
+
+
+def _check_parts(
+    dataset: xr.Dataset,
+    parameter: str,
+    maker: str,
+    variables: Sequence[str],
+    coordinates: Sequence[str],
+    attributes: Sequence[str],
+) -> None:
+    """Raise ``ValueError`` naming what was taken from a result."""
+    for kind, names, there in (
+        ("variable", variables, dataset.variables),
+        ("coordinate", coordinates, dataset.coords),
+        ("attribute", attributes, dataset.attrs),
+    ):
+        absent = [name for name in names if name not in there]
+        if absent:
+            _lacks(parameter, maker, f"{kind} {', '.join(absent)}")
+
+
+def _lacks(parameter: str, maker: str, what: str) -> NoReturn:
+    raise ValueError(
+        f"{parameter} must be the Dataset that {maker} returns, as a whole; this one has no "
+        f"{what}. Pass that Dataset; in arithmetic xarray drops attributes and variables."
+    )
+
+
+def _check_dims(array: xr.DataArray, parameter: str, dims: tuple[str, ...]) -> None:
+    absent = [dim for dim in dims if dim not in array.dims]
+    if absent:
+        raise ValueError(
+            f"{parameter} must have the dimensions {' and '.join(dims)}; {array.name!r} has "
+            f"{', '.join(map(str, array.dims)) or 'none'}. Select features with a list, "
+            f".sel(feature=['x0']), and keep the names of dimensions."
+        )
+
+
+def _check_bins(effect: xr.Dataset, parameter: str) -> None:
+    """Raise ``ValueError`` unless edges rise and bins lie between them, feature by feature."""
+    if effect["edge_value"].dims != ("feature", "edge") or effect["n_bins"].dims != ("feature",):
+        return  # of several samples, which come here one by one
+    edges, left, right = (effect[name].values for name in ("edge_value", "bin_left", "bin_right"))
+    n_bins, most = effect["n_bins"].values, left.shape[1]
+    there = np.arange(most) < n_bins[:, None]
+    enough = edges.shape[1] == most + 1 and (n_bins <= most).all()
+    with np.errstate(invalid="ignore"):
+        whole = enough and (
+            (edges[:, :-1] < edges[:, 1:]) & (left == edges[:, :-1]) & (right == edges[:, 1:])
+        )
+    if not enough or not whole[there].all():
+        names = feature_names(effect)
+        bad = names if not enough else [names[k] for k in np.flatnonzero((there & ~whole).any(1))]
+        raise ValueError(
+            f"{parameter} must have all of its bins, in order, between edges that rise; those of "
+            f"feature {bad[0]!r} are not. Bins must not be selected or sorted: make others with "
+            f"rhale(local, bins=...)."
+        )
+
+
+def _check_kind(dataset: object, name: str, needed: tuple[str, ...], maker: str) -> xr.Dataset:
+    if not isinstance(dataset, xr.Dataset):
+        raise TypeError(
+            f"{name} must be the Dataset that {maker} returns; got {type(dataset).__name__}."
+        )
+    missing = [variable for variable in needed if variable not in dataset]
+    if missing:
+        kind = kind_of(dataset)
+        if kind is not None:
+            raise ValueError(
+                f"{name} must be the Dataset that {maker} returns; got {kind.name}, which "
+                f"{kind.maker} returned. It is for {', '.join(kind.verbs)}."
+            )
+        raise ValueError(
+            f"{name} must be the Dataset that {maker} returns; this one has no "
+            f"{', '.join(missing)} (it has {', '.join(str(v) for v in dataset.data_vars)})."
+        )
+    check_one_part(dataset, name)
+    return of_part(dataset)
+
+
+def answer_first(dataset: xr.Dataset) -> xr.Dataset:
+    """The same with the variables of `LEADING` first, as printing a Dataset shows few of many."""
+    names: list[Hashable] = list(dataset.data_vars)
+    order: list[Hashable] = [name for name in LEADING if name in dataset.data_vars]
+    order += [name for name in names if name not in LEADING]
+    if order == names:
+        return dataset
+    return dataset.drop_vars(names).assign({name: dataset.variables[name] for name in order})

@@ -1,0 +1,182 @@
+"""What the curve of one feature is accumulated from: its fine cells, or its bins."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from rhale_stats.arrays import accumulate
+from rhale_stats.arrays import cells as kernel
+from rhale_stats.arrays.accumulate import Noise, Pieces
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.schema.features import bin_means, slopes
+from rhale_stats.schema.variables import LINE_MOMENTS
+
+# Averages of an effect's bins: along the axis (math [12]), or over the rows (math [5]).
+WEIGHTINGS = ("axis", "rows")
+
+
+class Fine(NamedTuple):
+    """Cells of one feature, in order, each within one bin; ``bin`` says which.
+
+    ``variance`` is that of local effects (or of residuals from a line), ``n_effective`` the rows,
+    ``degrees`` the degrees of freedom of the variance, ``here`` the stretch of cells without gaps
+    that has a curve.
+    """
+
+    pieces: Pieces
+    bin: IntArray
+    variance: FloatArray
+    n_effective: FloatArray
+    degrees: FloatArray
+    x_covariance: FloatArray
+    line: FloatArray
+    here: slice
+
+    @property
+    def noise(self) -> Noise:
+        """Variances of the cells' means and slopes."""
+        return accumulate.line_noise(self.variance, self.pieces, self.line, self.n_effective)
+
+    @property
+    def loading(self) -> tuple[FloatArray, FloatArray]:
+        """Weight of every cell's mean, and of its slope, in the effect of its bin."""
+        width = np.diff(self.pieces.edges)
+        level = kernel.along_axis(width, self.pieces.share, self.bin)
+        return level, level * np.nan_to_num(self.pieces.away())
+
+    @property
+    def of_effects(self) -> FloatArray:
+        """Parts of the variance of every bin's effect, by cell."""
+        parts = self.noise.of(*self.loading)
+        return np.where(self.pieces.share > 0, parts, 0.0)
+
+    def n_bins(self) -> int:
+        """Number of bins."""
+        return int(self.bin[-1]) + 1
+
+    def effect_variance(self) -> FloatArray:
+        """Variances of the effects of the bins; NaN where a bin has one row, or none."""
+        total = np.bincount(self.bin, self.of_effects)
+        return np.where(self._of_rows(), total, np.nan)
+
+    def _of_rows(self) -> NDArray[np.bool_]:
+        """Which bins have two rows or more: a variance that is borrowed whole is none of theirs."""
+        return np.asarray(np.bincount(self.bin, self.n_effective) > 1 + 1e-12)
+
+    def effect_degrees(self) -> FloatArray:
+        """Satterthwaite's degrees of freedom of these; those of a bin that is one cell."""
+        parts, degrees = self.of_effects, self.degrees
+        occupied = self.pieces.share > 0
+        own = np.zeros(self.n_bins())
+        np.maximum.at(own, self.bin, np.where(occupied, degrees, 0.0))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            spread = np.bincount(self.bin, np.where(parts > 0, parts**2 / degrees, 0.0))
+            found = np.bincount(self.bin, parts) ** 2 / spread
+        # Without any spread all rows tell of it.
+        found = np.where(np.isfinite(found), found, np.bincount(self.bin, degrees))
+        found = np.where(np.bincount(self.bin, occupied) <= 1, own, found)
+        return np.asarray(np.where(self._of_rows(), found, 0.0))
+
+
+def has_cells(row: xr.Dataset) -> bool:
+    """Whether the curve of one feature is accumulated from cells finer than its bins."""
+    return "cell_effect" in row and bool(np.isfinite(row["cell_value"].values).any())
+
+
+def cell_sizes(effect: xr.Dataset) -> dict[str, int]:
+    """Sizes of the dimensions of cells, where an effect has them."""
+    sizes = {dim: effect.sizes[dim] for dim in ("cell", "cell_edge") if dim in effect.sizes}
+    return sizes | {f"{dim}_other": size for dim, size in sizes.items()}
+
+
+def cell_count(row: xr.Dataset) -> int:
+    """Number of cells of one feature, without padding."""
+    return max(int(np.isfinite(row["cell_value"].values).sum()) - 1, 0)
+
+
+def pieces_of(row: xr.Dataset) -> Pieces:
+    """Bins of one feature by their rows, with their lines."""
+    n_bins = row.sizes["bin"]
+    spread = row["x_variance"].values if "x_variance" in row else np.zeros(n_bins)
+    return Pieces(
+        row["edge_value"].values,
+        bin_means(row),
+        slopes(row),
+        row["x_mean"].values,
+        spread,
+        row["weight_share"].values,
+    )
+
+
+def line_moments_of(row: xr.Dataset) -> FloatArray:
+    """Products of places and residuals in linear bins; 0 from rules without them."""
+    if "line_moments" in row:
+        return np.asarray(row["line_moments"].values, dtype=np.float64)
+    return np.zeros((row.sizes["bin"], len(LINE_MOMENTS)))
+
+
+def fine_of(row: xr.Dataset) -> Fine:
+    """The cells that the curve of one feature is accumulated from."""
+    if not has_cells(row):
+        pieces = pieces_of(row)
+        n_bins = row.sizes["bin"]
+        covariance = row["x_covariance"].values if "x_covariance" in row else np.zeros(n_bins)
+        return Fine(
+            pieces,
+            np.arange(n_bins),
+            row["heterogeneity"].values ** 2,
+            row["n_effective"].values,
+            np.maximum(row["n_effective"].values - 1 - (pieces.slope != 0), 0.0),
+            covariance,
+            line_moments_of(row),
+            accumulate.known_stretch(pieces.share),
+        )
+    cells = slice(0, cell_count(row))
+
+    def of(name: str) -> FloatArray:
+        return np.asarray(row[name].values[cells], dtype=np.float64)
+
+    edges = row["cell_value"].values[: cells.stop + 1]
+    none = np.zeros(cells.stop)
+    pieces = Pieces(
+        edges, of("cell_effect"), none, of("cell_x_mean"), of("cell_x_variance"), of("cell_share")
+    )
+    inner = row["edge_value"].values[1:-1]
+    return Fine(
+        pieces,
+        np.searchsorted(inner, edges[:-1], side="right"),
+        of("cell_heterogeneity") ** 2,
+        of("cell_n_effective"),
+        of("cell_degrees"),
+        of("cell_x_covariance"),
+        np.zeros((cells.stop, len(LINE_MOMENTS))),
+        accumulate.known_stretch(pieces.share),
+    )
+
+
+class Curve(NamedTuple):
+    """The curve of one feature where it is known: its values at edges, bent between by slopes."""
+
+    edges: FloatArray
+    values: FloatArray
+    slope: FloatArray
+
+    def at(self, z: FloatArray) -> FloatArray:
+        """The curve at ``z``; NaN outside."""
+        if not len(self.edges):
+            return np.full(np.shape(z), np.nan)
+        return accumulate.curve_at(self.edges, self.values, self.slope, z)
+
+
+def curve_of(row: xr.Dataset) -> Curve:
+    """The curve of one feature, from its cells where it has them."""
+    if not has_cells(row):
+        return Curve(row["edge_value"].values, row["curve"].values, slopes(row))
+    n_edges = cell_count(row) + 1
+    edges, values = (row[name].values[:n_edges] for name in ("cell_value", "cell_curve"))
+    known = np.isfinite(values)
+    return Curve(edges[known], values[known], np.zeros(max(int(known.sum()) - 1, 0)))

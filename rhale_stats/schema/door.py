@@ -1,0 +1,172 @@
+"""The door of public functions: every argument is checked before anything is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from functools import wraps
+from inspect import signature
+from traceback import walk_tb
+from typing import Any, TypeVar, cast
+
+import xarray as xr
+
+from rhale_stats.arguments.checks import (
+    at_least,
+    check_background,
+    check_callable,
+    check_column,
+    check_derivatives,
+    check_feature,
+    check_features,
+    check_flag,
+    check_labels,
+    check_labels_listed,
+    check_number,
+    check_order,
+    check_points,
+    check_result,
+    check_results,
+    check_rng,
+    check_share,
+    check_table,
+    check_text,
+)
+from rhale_stats.arguments.rows import NO_DIMENSION
+from rhale_stats.arguments.words import LABELS, PACKAGE
+from rhale_stats.schema.checks import answer_first
+from rhale_stats.schema.variables import in_order
+
+F = TypeVar("F", bound=Callable[..., Any])
+# What a parameter may be, in whatever public function it stands. The default of a function is
+# accepted besides, such as None. What differs between functions (choices, Datasets, bins, tables)
+# they check themselves.
+CHECKS: dict[str, Callable[[str, Any], None]] = {
+    **dict.fromkeys(("honest_fraction", "level", "significance"), check_share),
+    **dict.fromkeys(
+        ("delta", "discount", "factor", "min_drop", "min_share"),
+        check_number,
+    ),
+    **dict.fromkeys(
+        (
+            *(
+                "chains",
+                "jobs",
+                "max_bins",
+                "max_features",
+                "min_obs",
+                "n_bins",
+                "n_columns",
+                "n_draws",
+            ),
+            *("n_repeats", "n_resamples", "n_thresholds"),
+        ),
+        at_least(1),
+    ),
+    **dict.fromkeys(("n_folds", "n_grid"), at_least(2)),
+    **dict.fromkeys(("ddof", "degree", "max_depth", "n_permutations"), at_least(0)),
+    **dict.fromkeys(
+        (
+            *("contour", "honest", "keep_answers", "normalize", "pairwise", "progress", "rebin"),
+            *("refine", "std_error_moments", "studentize"),
+        ),
+        check_flag,
+    ),
+    "rng": check_rng,
+    **dict.fromkeys(("dim", "method", "what"), check_text),
+    "output": check_labels,
+    "background": check_background,
+    "names": check_labels_listed,
+    "order": check_order,
+    "x": check_points,
+    **dict.fromkeys(("X", "conditioning", "data"), check_table),
+    "jacobian": check_derivatives,
+    "feature": check_feature,
+    **dict.fromkeys(("categorical", "features"), check_features),
+    **dict.fromkeys(("groups", "strata", "target", "weights", "y"), check_column),
+    **dict.fromkeys(("fit", "statistic"), check_callable),
+    **dict.fromkeys(("paired", "results"), check_results),
+    **dict.fromkeys(
+        (
+            *("a", "b", "boot", "check", "comparison", "effect", "found", "global_effect", "local"),
+            *("profile", "result", "surface", "truth"),
+        ),
+        check_result,
+    ),
+}
+
+
+def checked(function: F) -> F:
+    """The function behind a door at which arguments are checked by `CHECKS`.
+
+    Datasets may come with their dimensions in any order, and are returned with the answer first.
+    Of one that lost a part that the function needs, the error says so.
+    """
+    parameters = signature(function).parameters
+    names = list(parameters)
+    checks = {name: CHECKS[name] for name in names if name in CHECKS}
+
+    def admitted(name: str, value: Any) -> Any:
+        if isinstance(value, xr.Dataset):
+            for dim, what in (("feature", "feature"), ("obs", "row")):
+                if value.sizes.get(dim) == 0:
+                    raise ValueError(f"{name} must have at least one {what}; got none.")
+            return in_order(value)
+        if type(value) in (list, tuple) and any(isinstance(one, xr.Dataset) for one in value):
+            return type(value)(admitted(name, one) for one in value)
+        return value
+
+    def check(name: str, value: Any) -> Any:
+        if name in checks and value is not parameters[name].default:
+            checks[name](name, value)
+        return admitted(name, value)
+
+    @wraps(function)
+    def door(*args: Any, **kwargs: Any) -> Any:
+        # What is too much is left for Python to say.
+        few = [check(name, value) for name, value in zip(names, args, strict=False)]
+        named = {name: check(name, value) for name, value in kwargs.items()}
+        try:
+            found = function(*few, *args[len(few) :], **named)
+        except (KeyError, ValueError) as error:
+            given = {**dict(zip(names, few, strict=False)), **named}
+            datasets = [name for name, value in given.items() if isinstance(value, xr.Dataset)]
+            lost = _lost_part(error)
+            if lost is None or not datasets:
+                raise
+            raise ValueError(
+                f"{' and '.join(datasets)} must be whole, as made by this package; {lost!r} is "
+                f"missing. Make it again, and keep all of its variables, coordinates, dimensions "
+                f"and attributes."
+            ) from error
+        return answer_first(found) if isinstance(found, xr.Dataset) else found
+
+    return cast(F, door)
+
+
+def _lost_part(error: KeyError | ValueError) -> str | None:
+    """What was looked for in a Dataset in vain, by this package and not by a user's function.
+
+    A key, which is no sentence, or a dimension that xarray did not find.
+    """
+    files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
+    if not all(file.startswith((PACKAGE, LABELS)) for file in files):
+        return None
+    if isinstance(error, ValueError):
+        if files[-1].startswith(LABELS) and "must be a permuted list" in str(error):
+            return "a dimension"
+        found = NO_DIMENSION.match(str(error)) if files[-1].startswith(LABELS) else None
+        return found[1] if found else None
+    cause: BaseException | None = error
+    while isinstance(cause, KeyError):
+        error, cause = cause, cause.__cause__ or cause.__context__
+    name = error.args[0] if error.args else None
+    return name if isinstance(name, str) and name.isidentifier() else None
+
+
+def check_parameters(rule: Any) -> None:
+    """Check the parameters of a dataclass by `CHECKS`."""
+    for parameter in fields(rule):
+        value = getattr(rule, parameter.name)
+        if parameter.name in CHECKS and value is not parameter.default:
+            CHECKS[parameter.name](parameter.name, value)

@@ -1,0 +1,159 @@
+"""Features along their dimension: names, positions, units, and one feature at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.schema.levels import is_categorical
+
+# Attributes that differ between features of different rows.
+OWN_FACTS = ("n_groups", "n_units", "n_strata")
+
+
+def feature_position(dataset: xr.Dataset, feature: str | int) -> int:
+    """Position of ``feature``, given by name or number.
+
+    Raises
+    ------
+    KeyError
+        Unknown feature; the message lists those there are.
+    """
+    return position_of(feature, feature_names(dataset))
+
+
+def given_feature(feature: str | int | None, call: str) -> str | int:
+    """The feature that was asked for; ``TypeError`` where none was, but of surfaces alone."""
+    if feature is None:
+        raise TypeError(
+            f"feature must be the name or number of one feature, as in {call}; got None, which is "
+            f"for surfaces of ale2."
+        )
+    return feature
+
+
+def position_of(feature: str | int, names: list[str]) -> int:
+    """Position among ``names`` of a feature given by name or number; ``KeyError`` if unknown."""
+    if isinstance(feature, int | np.integer) and not isinstance(feature, bool):
+        if -len(names) <= feature < len(names):
+            return int(feature) % len(names)
+    elif feature in names:
+        return names.index(feature)
+    raise KeyError(
+        f"feature must be one of {', '.join(repr(name) for name in names)}, "
+        f"or a number from 0 to {len(names) - 1}; got {feature!r}."
+    )
+
+
+def feature_names(dataset: xr.Dataset) -> list[str]:
+    """Names along the ``feature`` dimension."""
+    if "feature" not in dataset.coords or not dataset["feature"].dims:
+        raise ValueError(
+            f"The Dataset must have the dimension feature with its names; it has the dimensions "
+            f"{', '.join(map(str, dataset.dims)) or 'none'}. Select features with a list: "
+            f".sel(feature=['x0'])."
+        )
+    return [str(name) for name in dataset["feature"].values]
+
+
+def methods_of(dataset: xr.Dataset) -> list[str]:
+    """How the local effects of each feature were taken.
+
+    Files of earlier versions say it once, for all features.
+    """
+    if "local_effect_method" in dataset.coords:
+        return [str(one) for one in np.atleast_1d(dataset["local_effect_method"].values)]
+    method = str(dataset.attrs.get("local_effect_method", "unknown"))
+    return [method] * dataset["feature"].size
+
+
+def method_text(dataset: xr.Dataset) -> str:
+    """The one method of all features, or how many features have which."""
+    methods = methods_of(dataset)
+    counts = {method: methods.count(method) for method in dict.fromkeys(methods)}
+    if len(counts) == 1:
+        return methods[0]
+    return "by feature: " + ", ".join(f"{n} {method}" for method, n in counts.items())
+
+
+def units_of(dataset: xr.Dataset, feature: str | int) -> str:
+    """Unit of one feature, or the empty string."""
+    if "feature_units" not in dataset.coords:
+        return ""
+    return str(dataset["feature_units"].values[feature_position(dataset, feature)])
+
+
+def with_units(text: str, units: str) -> str:
+    """Text as in a label or title, with its units behind it where they are known."""
+    return f"{text} [{units}]" if units else text
+
+
+def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
+    """One feature of an effects Dataset, without the padding of its bins and edges."""
+    position = feature_position(dataset, feature)
+    counts = dataset["n_bins"]
+    counts = counts.isel(feature=position) if "feature" in counts.dims else counts
+    if counts.ndim:
+        over = ", ".join(map(str, counts.dims))
+        raise ValueError(
+            f"The effect must be one at a time here; its bins are over {over} as well. Select one, "
+            f"as in .isel({counts.dims[0]}=0)."
+        )
+    n_bins = int(counts)
+    bins, edges = slice(0, n_bins), slice(0, n_bins + 1 if n_bins else 0)
+    cut = {"bin": bins, "bin_other": bins, "edge": edges, "edge_other": edges}
+    if "cell_edge" in dataset.dims:
+        n_cells = int(dataset["cell_value"].isel(feature=position).notnull().sum())
+        cells, cell_edges = slice(0, max(n_cells - 1, 0)), slice(0, n_cells)
+        cut |= {"cell": cells, "cell_edge": cell_edges, "cell_edge_other": cell_edges}
+    # At once: every selection goes through all variables.
+    return own_facts(
+        dataset.isel(
+            {"feature": position, **{dim: part for dim, part in cut.items() if dim in dataset.dims}}
+        )
+    )
+
+
+def own_facts(row: xr.Dataset) -> xr.Dataset:
+    """One feature, with the attributes that it has of its own where features have their own rows.
+
+    `stack` has made coordinates of them.
+    """
+    own = {key: row[f"feature_{key}"].item() for key in OWN_FACTS if f"feature_{key}" in row.coords}
+    return row.assign_attrs(own) if own else row
+
+
+def is_grouped(effect: xr.Dataset) -> bool:
+    """Whether standard errors are of groups of rows."""
+    return "n_groups" in effect.attrs or "feature_n_groups" in effect.coords
+
+
+def slopes(row: xr.Dataset) -> NDArray[np.float64]:
+    """Slope of the effect in every bin of one feature; 0 where it is constant in the bin."""
+    if "slope" not in row:
+        return np.zeros(row.sizes["bin"])
+    return np.asarray(row["slope"].values, dtype=np.float64)
+
+
+def bin_means(row: xr.Dataset) -> NDArray[np.float64]:
+    """Mean of the local effects of the rows in every bin of one feature: a line's at ``x_mean``."""
+    if "effect_rows" in row and not is_categorical(row):
+        return np.asarray(row["effect_rows"].values)
+    middle = (row["bin_left"].values + row["bin_right"].values) / 2
+    away = np.where(slopes(row) == 0, 0.0, row["x_mean"].values - middle)
+    return np.asarray(row["effect"].values + slopes(row) * away)
+
+
+def effect_at(row: xr.Dataset, x: NDArray[np.float64], k: NDArray[Any]) -> NDArray[np.float64]:
+    """Effect of one feature at values that lie in its bins ``k``."""
+    middle = (row["bin_left"].values + row["bin_right"].values) / 2
+    return np.asarray(row["effect"].values[k] + slopes(row)[k] * (x - middle[k]))
+
+
+def resolution(mean: FloatArray, error: float) -> float:
+    """Local effects that differ by less than this are equal: rounding, or the model's own error."""
+    return max(error, 16 * float(np.spacing(np.nanmax(np.abs(mean), initial=0.0))))

@@ -1,0 +1,158 @@
+"""What tells results apart: the rows, the local effects and the output they are of."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+
+from rhale_stats.arguments.rows import storable
+from rhale_stats.schema.dimensions import OUTPUT, PARTS, of_part
+
+# The attribute of an effect: what every feature was made from, as JSON.
+FINGERPRINT = "row_fingerprint"
+# Attributes of HDF5 hold 64 KiB: of so many features none is known.
+MOST_TEXT = 60_000
+# The attribute of replicates, where an effect's fingerprint is not there.
+OF_ESTIMATE = "estimate_fingerprint"
+# Of ``obs`` where the index of the table could not name its rows (repeated labels, several levels).
+ROW_NUMBER = "number of the row"
+# What local effects know of the model's answers, and results hand on.
+MODEL_FACTS = ("output_label", "scale", "answer_precision")
+
+
+def fingerprint(
+    x: NDArray[np.float64],
+    weight: NDArray[np.float64] | None,
+    *local_effects: NDArray[np.float64],
+) -> str:
+    """Checksums of rows (values, weights, order), and of their local effects, as one text.
+
+    CRC-32 reads 10^6 numbers in about 2 ms, a tenth of what secure hashes need. Two Datasets that
+    differ agree by chance once in 4e9.
+    """
+    of_rows = zlib.crc32(np.ascontiguousarray(x).data)
+    if weight is not None:
+        # Of weights their ratios count, which rounding moves where all are multiplied.
+        with np.errstate(over="ignore"):
+            of_rows = zlib.crc32(weight.astype(np.float32).data, of_rows)
+    of_effects = len(x)
+    for values in local_effects:
+        of_effects = zlib.crc32(np.ascontiguousarray(values).data, of_effects)
+    return f"{of_rows:08x}-{of_effects:08x}"
+
+
+def same_rows(one: str, other: str) -> bool:
+    """Whether two fingerprints are of the same rows, whatever their local effects."""
+    return one.split("-")[0] == other.split("-")[0]
+
+
+def fingerprint_of(row: xr.Dataset) -> str:
+    """That of one feature of a result; the empty text where it is not known."""
+    return str(_parsed(row.attrs.get(FINGERPRINT)).get(str(row["feature"].values), ""))
+
+
+def as_attribute(of_features: Mapping[str, str]) -> dict[str, str]:
+    """Fingerprints by feature, as an attribute of the result."""
+    text = json.dumps(of_features, ensure_ascii=False)
+    return {FINGERPRINT: text} if len(text.encode()) <= MOST_TEXT else {}
+
+
+def with_joint_fingerprints(parts: Sequence[xr.Dataset]) -> list[xr.Dataset]:
+    """Results of other features each, which all of them know the fingerprints of all.
+
+    Of several outputs or regions these are a coordinate, as `stack` makes it of attributes.
+    """
+    attrs = _joint([part.attrs.get(FINGERPRINT) for part in parts])
+    coords = {}
+    for dim in PARTS:
+        name = f"{dim}_{FINGERPRINT}"
+        if all(name in part.coords for part in parts):
+            each = zip(*(part[name].values for part in parts), strict=True)
+            coords[name] = (dim, np.array([_joint(texts)[FINGERPRINT] for texts in each]))
+    return [part.assign_attrs(attrs).assign_coords(coords) for part in parts]
+
+
+def _joint(texts: Sequence[object]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts:
+        found |= _parsed(text)
+    return as_attribute(found) if found else {}
+
+
+def _parsed(text: object) -> dict[str, str]:
+    try:
+        found = json.loads(str(text))
+    except json.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def estimate_fingerprint(result: xr.Dataset, names: Sequence[str]) -> str:
+    """Checksum of estimates, by which replicates know what they are replicates of."""
+    found = 0
+    for name in sorted(names):
+        one = result[name].transpose(*sorted(map(str, result[name].dims)))
+        found = zlib.crc32(np.ascontiguousarray(one.values, dtype=np.float64).data, found)
+    return f"{found:08x}"
+
+
+def check_boot_of(
+    result: xr.Dataset, boot: xr.Dataset, names: Sequence[str], maker: str
+) -> xr.Dataset:
+    """The replicates; raise ``ValueError`` where they are of other estimates."""
+    boot = of_part(boot)
+    known = boot.attrs.get(OF_ESTIMATE)
+    if known is not None and known != estimate_fingerprint(result, names):
+        raise ValueError(
+            f"boot must come from this result; it comes from another model, other rows or another "
+            f"output. Make it again: {maker}."
+        )
+    return boot
+
+
+def row_coordinate(X: Any, n_rows: int) -> tuple[str, NDArray[Any], dict[str, str]]:
+    """The coordinate ``obs`` of a table's rows: its index where that names each row, or numbers."""
+    index = getattr(X, "index", None)
+    if isinstance(index, pd.Index) and index.nlevels == 1 and index.is_unique:
+        return "obs", storable(index), {}
+    return "obs", np.arange(n_rows), {"long_name": ROW_NUMBER}
+
+
+def row_labels(rows: xr.Dataset) -> NDArray[Any] | None:
+    """Labels of the rows, by which pandas objects are aligned; None where the table had none."""
+    numbered = "obs" not in rows.coords or rows["obs"].attrs.get("long_name") == ROW_NUMBER
+    return None if numbered or rows.attrs.get("table") == "array" else rows["obs"].values
+
+
+def model_facts(dataset: xr.Dataset) -> dict[str, Any]:
+    """Output, scale and precision of the model's answers, as far as they are known."""
+    facts = {name: dataset.attrs[name] for name in MODEL_FACTS if name in dataset.attrs}
+    if OUTPUT in dataset.coords and OUTPUT not in dataset.dims:
+        facts["output_label"] = str(dataset[OUTPUT].item())
+    return facts
+
+
+def check_same_output(
+    a: xr.Dataset,
+    b: xr.Dataset,
+    names: tuple[str, str],
+    facts: Sequence[str] = ("output_label", "scale"),
+) -> None:
+    """Raise ``ValueError`` where two results are of different outputs or scales of a model."""
+    first, second = model_facts(a), model_facts(b)
+    for fact in facts:
+        text = fact.removesuffix("_label")
+        known = first.get(fact, ""), second.get(fact, "")
+        if all(known) and known[0] != known[1]:
+            raise ValueError(
+                f"{names[0]} and {names[1]} must be of the same {text} of the model; got "
+                f"{text} {known[0]!r} in {names[0]} and {known[1]!r} in {names[1]}. Pass results "
+                f"of the same {text}."
+            )

@@ -1,0 +1,137 @@
+"""Kinds of results: how one is told from the others, what made it, and what takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import xarray as xr
+
+
+class Kind(NamedTuple):
+    """One kind of result.
+
+    ``name`` and ``maker`` are for messages; ``verbs`` the public functions that take it, besides
+    those that are for this kind alone. A Dataset is of the kind whose ``variables`` and ``dims`` it
+    has and, where ``methods`` are given, whose attribute ``method`` is one of them. Selections, and
+    files of earlier versions, are known by this, too.
+    """
+
+    name: str
+    maker: str
+    verbs: tuple[str, ...]
+    variables: frozenset[str] = frozenset()
+    dims: frozenset[str] = frozenset()
+    methods: frozenset[str] = frozenset()
+
+    def holds(self, result: object) -> bool:
+        """Whether this is a result of this kind."""
+        return (
+            isinstance(result, xr.Dataset)
+            and self.variables <= set(map(str, result.variables))
+            and self.dims <= set(map(str, result.dims))
+            and (not self.methods or result.attrs.get("method") in self.methods)
+        )
+
+
+# What generic functions do with kinds of results: functions of a wing by the name of the generic.
+Methods: TypeAlias = Mapping[Kind, Mapping[str, Callable[..., Any]]]
+TABLES = ("tidy", "glance", "summary", "show")
+PROFILE_METHODS = ("pdp", "ice", "m_plot", "shap_dependence")
+LOCAL = Kind(
+    "local effects",
+    "local_effects(model, X)",
+    ("rhale", "folds", "regions", "interaction_matrix", "show", "to_datatree"),
+    frozenset({"x", "local_effect"}),
+)
+REPLICATES = Kind(
+    "replicates",
+    "bootstrap(local, effect)",
+    ("confint", "effect_sizes", "plot_edges", "plot_forest", "show", "to_datatree"),
+    frozenset({"curve"}),
+    frozenset({"draw"}),
+)
+EFFECT = Kind(
+    "effects in bins",
+    "rhale(local)",
+    (
+        *("std_error", "confint", "confband", "vcov", "bootstrap", "wald_test", "compare"),
+        *("compare_methods", "predict", *TABLES, "plot_effect", "plot_effects", "to_datatree"),
+    ),
+    frozenset({"effect", "heterogeneity", "curve"}),
+)
+PROFILE = Kind(
+    "a profile",
+    "pdp, ice, m_plot or shap_dependence",
+    (
+        *("std_error", "confint", "confband", "vcov", "bootstrap", "compare", "compare_methods"),
+        *("predict", *TABLES, "plot_effect", "plot_effects", "plot_profile", "to_datatree"),
+    ),
+    methods=frozenset(PROFILE_METHODS),
+)
+SURFACE = Kind(
+    "a surface",
+    "ale2(model, X, features)",
+    (
+        *("std_error", "confint", "confband", "vcov", "bootstrap", "wald_test", "compare"),
+        *("predict", *TABLES, "plot_surface", "to_datatree"),
+    ),
+    frozenset({"surface", "second_effect"}),
+)
+H_STATISTICS = Kind(
+    "H-statistics",
+    "h_statistic(model, X)",
+    (
+        *("std_error", "confint", "bootstrap", "compare", *TABLES),
+        *("plot_h_statistics", "to_datatree"),
+    ),
+    methods=frozenset({"H-statistics"}),
+)
+H_DIFFERENCE = Kind(
+    "a difference of H-statistics",
+    "compare(a, b)",
+    ("tidy", "summary", "show", "to_datatree"),
+    methods=frozenset({"difference of H-statistics"}),
+)
+TREE = Kind(
+    "trees of regions",
+    "regions(local, feature)",
+    (*TABLES, "assign", "regional_rhale", "plot_tree", "plot_regions", "to_datatree"),
+    methods=frozenset({"regions"}),
+)
+INTERACTIONS = Kind(
+    "drops of all pairs of columns",
+    "interaction_matrix(local, X)",
+    ("tidy", "summary", "show", "plot_interactions", "to_datatree"),
+    methods=frozenset({"interaction matrix"}),
+)
+SURFACE_DIFFERENCE = Kind(
+    "a difference of surfaces",
+    "compare(a, b)",
+    (*TABLES, "plot_surface", "to_datatree"),
+    frozenset({"difference"}),
+    frozenset({"edge_a", "edge_b"}),
+    frozenset({"test"}),
+)
+TEST = Kind(
+    "a test",
+    "wald_test, equivalence_test or compare",
+    (*TABLES, "plot_compare", "to_datatree"),
+    methods=frozenset({"test"}),
+)
+SIZES = Kind(
+    "sizes of effects",
+    "effect_sizes(effect)",
+    ("tidy", "summary", "show", "to_datatree"),
+    methods=frozenset({"effect sizes"}),
+)
+# The first that holds: what has marks of its own comes before what it was made from.
+KINDS = (
+    *(SURFACE_DIFFERENCE, TEST, SIZES, H_STATISTICS, H_DIFFERENCE, TREE, INTERACTIONS),
+    *(SURFACE, PROFILE, EFFECT, LOCAL, REPLICATES),
+)
+
+
+def kind_of(result: object) -> Kind | None:
+    """The kind of a result; None where it is of none that is known."""
+    return next((kind for kind in KINDS if kind.holds(result)), None)

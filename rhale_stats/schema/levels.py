@@ -1,0 +1,50 @@
+"""Features that have levels in place of an axis."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+# A kind of feature whose levels have no order of their own.
+NOMINAL = "nominal"
+# Kinds of features that have levels in place of an axis; ``edge`` is then a level, ``bin`` the step
+# from one to the next.
+CATEGORICAL = (NOMINAL, "ordinal", "boolean")
+# The level of rows without a value, where they are to have one.
+MISSING_LEVEL = "missing"
+
+
+def is_categorical(row: xr.Dataset) -> bool:
+    """Whether one feature, of effects or local effects, has levels in place of an axis."""
+    return "feature_kind" in row.coords and str(row["feature_kind"].values) in CATEGORICAL
+
+
+def categorical_features(dataset: xr.Dataset) -> list[str]:
+    """Features that have levels in place of an axis."""
+    if "feature_kind" not in dataset.coords:
+        return []
+    names, kinds = np.atleast_1d(dataset["feature"]), np.atleast_1d(dataset["feature_kind"])
+    return [str(name) for name, kind in zip(names, kinds, strict=True) if str(kind) in CATEGORICAL]
+
+
+def refuse_categorical(dataset: xr.Dataset, what: str) -> None:
+    """Raise ``ValueError`` where an estimate along an axis is asked of features with levels."""
+    found = categorical_features(dataset)
+    if found:
+        raise ValueError(
+            f"{what} needs features with an axis; got {', '.join(map(repr, found))} with levels. "
+            f"Leave them out: .sel(feature=[...]) of the others. Effects of levels are made by "
+            f"ale or ale_from_local."
+        )
+
+
+def level_names(row: xr.Dataset) -> list[str]:
+    """Levels of one feature, in their order."""
+    return [str(name) for name in row["level"].values[: int(row["n_levels"])]]
+
+
+def level_text(value: object) -> str:
+    """A level as text: whole numbers without a point."""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)

@@ -1,0 +1,176 @@
+"""Results of several outputs or regions, part by part."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from rhale_stats.arguments.rows import of_rows
+from rhale_stats.schema.dimensions import PARTS
+from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.identity import row_labels
+from rhale_stats.schema.stacking import by_feature, together
+
+# Arguments that say something of every row.
+ROW_ARGUMENTS = ("groups", "strata")
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def each_part(function: Callable[P, T]) -> Callable[P, T]:
+    """Let a function of local effects or effects take several outputs or regions.
+
+    Datasets with a dimension ``output`` or ``region`` are given to it one at a time, everything
+    else as it is: rows of local effects are found by ``region_of_row``. What comes back is put
+    together.
+    """
+
+    @wraps(function)
+    def over_parts(*args: P.args, **kwargs: P.kwargs) -> T:
+        given: list[Any] = [*args, *kwargs.values()]
+        for dim in PARTS:
+            whole = [one for one in given if isinstance(one, xr.Dataset) and dim in one.dims]
+            if whole:
+                call: Callable[..., Any] = over_parts
+                results = [
+                    call(
+                        *(_at(value, dim, number) for value in some),
+                        **{name: _at(value, dim, number) for name, value in named.items()},
+                    )
+                    for number, (some, named) in enumerate(
+                        _with_same_draws(args, kwargs, _size(whole, dim))
+                    )
+                ]
+                out: T = together(results, whole[0], dim)
+                return out
+        return function(*args, **kwargs)
+
+    return over_parts
+
+
+def _with_same_draws(
+    args: tuple[Any, ...], kwargs: dict[str, Any], n: int
+) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """Arguments of so many calls that draw the same random numbers, by a seed or by a Generator.
+
+    The first call has the Generator that was given, which moves on; the others have copies.
+    """
+
+    def copied(value: Any) -> Any:
+        return deepcopy(value) if isinstance(value, np.random.Generator) else value
+
+    others = [
+        (tuple(map(copied, args)), {name: copied(value) for name, value in kwargs.items()})
+        for _ in range(n - 1)
+    ]
+    return [(args, kwargs), *others]
+
+
+def _size(whole: Sequence[xr.Dataset], dim: str) -> int:
+    sizes = [one.sizes[dim] for one in whole]
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            f"All arguments must be of the same {dim}s; got {' and '.join(map(str, sizes))} of "
+            f"them."
+        )
+    return sizes[0]
+
+
+def _at(value: Any, dim: str, number: int) -> Any:
+    """One part of what has them."""
+    if isinstance(value, xr.Dataset) and dim in value.dims:
+        return value.isel({dim: number})
+    return value
+
+
+# --- features that have rows of their own ---------------------------------------------------------
+
+
+def own_rows(function: Callable[P, T]) -> Callable[P, T]:
+    """Let a function of local effects give every feature the rows that have a value of it.
+
+    It is called once for all features of the same rows, and must not look across features. Of its
+    arguments Datasets and those named in ``ROW_ARGUMENTS`` have rows.
+    """
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def over_rows(*args: P.args, **kwargs: P.kwargs) -> T:
+        given: list[Any] = [*args, *kwargs.values()]
+        local = next((value for value in given if has_gaps(value)), None)
+        if local is None:
+            return function(*args, **kwargs)
+        call: Callable[..., Any] = function
+        named = signature.bind(*args, **kwargs).arguments
+        _check_row_counts(named, local.sizes["obs"])
+        for name in ROW_ARGUMENTS:
+            if named.get(name) is not None:
+                rows = of_rows(named[name], row_labels(local), local.sizes["obs"], name)
+                named[name] = xr.DataArray(np.asarray(rows), dims="obs")
+        groups = features_by_rows(local)
+        results = [
+            call(**{name: _of_group(value, *group) for name, value in some.items()})
+            for group, (_, some) in zip(
+                groups, _with_same_draws((), named, len(groups)), strict=True
+            )
+        ]
+        joined: Any = by_feature(results, feature_names(local))
+        return cast(T, joined)
+
+    return over_rows
+
+
+def _check_row_counts(named: Mapping[str, Any], n_rows: int) -> None:
+    """Raise ``ValueError`` where a Dataset has another number of rows than the local effects."""
+    for name, value in named.items():
+        own = value.sizes.get("obs", n_rows) if isinstance(value, xr.Dataset) else n_rows
+        if own != n_rows:
+            given = " and ".join(key for key, one in named.items() if isinstance(one, xr.Dataset))
+            raise ValueError(
+                f"{given} must be of the same rows; {name} has {own}, the other {n_rows}. Pass the "
+                f"Datasets that were made from each other."
+            )
+
+
+def has_gaps(value: Any) -> bool:
+    """Whether these are local effects of features that not all rows have."""
+    return (
+        isinstance(value, xr.Dataset)
+        and "n_missing" in value
+        and "x" in value  # effects of regions have rows, too: which region each is in
+        and "obs" in value.dims
+        and not _there(value).all()
+    )
+
+
+def _there(local: xr.Dataset) -> NDArray[np.bool_]:
+    """Rows that every feature has, (feature, obs): those with a value, or else with a curve."""
+    there = local["x"].notnull()
+    if "ice" in local:
+        known = local["ice"].notnull()
+        there = there | known.any([dim for dim in known.dims if dim not in there.dims])
+    return there.transpose("feature", "obs").values
+
+
+def features_by_rows(local: xr.Dataset) -> list[tuple[list[str], NDArray[np.bool_]]]:
+    """Features that have the same rows, and these rows."""
+    there = _there(local)
+    groups: dict[bytes, tuple[list[str], NDArray[np.bool_]]] = {}
+    for name, rows in zip(feature_names(local), there, strict=True):
+        groups.setdefault(rows.tobytes(), ([], rows))[0].append(name)
+    return list(groups.values())
+
+
+def _of_group(value: Any, names: list[str], rows: NDArray[np.bool_]) -> Any:
+    """Features and rows of a group, of whatever has them."""
+    if isinstance(value, xr.Dataset) and "feature" in value.dims:
+        value = value.isel(feature=np.isin(value["feature"].values, names))
+    of_obs = isinstance(value, xr.Dataset | xr.DataArray) and "obs" in value.dims
+    return value.isel(obs=rows) if of_obs else value

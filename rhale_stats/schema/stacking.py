@@ -1,0 +1,218 @@
+"""Arrays of single features, and results of single parts, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+from statsmodels.iolib.summary import Summary
+
+from rhale_stats.schema.dimensions import OUTPUT, PARTS, REGION, ROWS
+from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.identity import with_joint_fingerprints
+from rhale_stats.schema.notes import joint_notes, with_notes
+from rhale_stats.schema.variables import COUNTS, EFFECT_VARIABLES, LINE_MOMENTS, Values
+
+Estimates: TypeAlias = Mapping[str, NDArray[np.float64] | float]
+
+
+def stacked(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[str, Values]:
+    """Estimates of several features as arrays over ``feature`` and what else their name says.
+
+    A row has a feature's estimates by name, at the length that its bins have; a constant feature
+    has NaN in their place, and so has one that lacks a name, as levels have no cells. What a row
+    does not reach is NaN, and 0 where rows are counted. Sizes
+    of other dimensions than ``bin`` and ``edge`` are in ``more``.
+    """
+    sizes = {"bin": n_bins, "edge": n_bins + 1, "line_moment": len(LINE_MOMENTS)}
+    sizes |= {"bin_other": n_bins, "edge_other": n_bins + 1, "ci_bound": 2, **more}
+    out: dict[str, Values] = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        shape = [sizes[dim] for dim in EFFECT_VARIABLES[name][0][1:]]
+        array = np.full((len(rows), *shape), np.nan)
+        for position, row in enumerate(rows):
+            values = np.asarray(row.get(name, np.nan))
+            part: tuple[int | slice, ...] = (position, *(slice(n) for n in values.shape))
+            array[part] = values
+        if name in COUNTS:
+            out[name] = np.nan_to_num(array).astype(
+                np.int64 if name in ("n_obs", "n_level") else np.float64
+            )
+        else:
+            out[name] = array
+    return out
+
+
+def stack(
+    datasets: Sequence[xr.Dataset], dim: str, *, integer: int = 0, own: Collection[Hashable] = ()
+) -> xr.Dataset:
+    """Results of the same kind along a new first dimension, padded to the longest of them.
+
+    What one of them does not reach is NaN, the empty text, ``integer``, and 0 where rows are
+    counted. Coordinates of features and attributes that are the same everywhere stay as they are,
+    unless named in ``own``; other attributes become coordinates.
+    """
+    first = datasets[0]
+    longest = {
+        one: datasets[int(np.argmax([each.sizes[one] for each in datasets]))] for one in first.dims
+    }
+
+    def padded(name: Hashable) -> xr.Variable:
+        each = [dataset.variables[name] for dataset in datasets]
+        dtype = np.result_type(*(one.dtype for one in each))
+        missing = {"f": np.nan, "U": "", "i": integer}.get(dtype.kind, 0)
+        shape = [longest[one].sizes[one] for one in each[0].dims]
+        values = np.full((len(each), *shape), 0 if name in COUNTS else missing, dtype=dtype)
+        for number, one in enumerate(each):
+            at: tuple[int | slice, ...] = (number, *(slice(n) for n in one.shape))
+            values[at] = one.values
+        return xr.Variable((dim, *each[0].dims), values, joined_attrs([one.attrs for one in each]))
+
+    coords = {}
+    for name, coordinate in first.coords.items():
+        always = str(name).startswith(dim) or name == "n_bins" or name in own
+        always |= set(coordinate.dims) > {"feature"}
+        if name in first.dims:
+            coords[name] = longest[name].variables[name]
+        elif not always and all(
+            np.array_equal(each[name].values, coordinate.values) for each in datasets
+        ):
+            coords[name] = coordinate.variable
+        else:
+            coords[name] = padded(name)
+    attrs, different = {}, {}
+    for key, value in first.attrs.items():
+        values = [dataset.attrs.get(key, "") for dataset in datasets]
+        if all(np.array_equal(other, value) for other in values):
+            attrs[key] = value
+        else:
+            different[f"{dim}_{key}"] = (dim, np.array(values), {"long_name": str(key)})
+    out = xr.Dataset({name: padded(name) for name in first.data_vars}, coords, attrs)
+    return out.assign_coords(different)
+
+
+def kept_interval(of: xr.Dataset, name: str, level: float) -> NDArray[np.float64] | None:
+    """Ends (..., 2) of the interval that `confint` gave an estimate, where it is of this level."""
+    ends = of.get(f"{name}_ci")
+    if ends is None or ends.attrs.get("ci_prob") != level:
+        return None
+    return np.asarray(ends.transpose(..., "ci_bound").values)
+
+
+def joined_attrs(each: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
+    """Attributes of the first; texts that others have otherwise are all of them said."""
+    first = dict(each[0])
+    for key, value in first.items():
+        if isinstance(value, str):
+            first[key] = "; ".join(dict.fromkeys(str(one.get(key, value)) for one in each))
+    return first
+
+
+def together(results: Sequence[Any], of: xr.Dataset, dim: str) -> Any:
+    """Results of all parts as one."""
+    first = results[0]
+    if isinstance(first, xr.Dataset):
+        out = stack([result.drop_vars([ROWS, "obs"], errors="ignore") for result in results], dim)
+        out = out.assign_coords({dim: of[dim]}) if dim in of.coords else out
+        if dim == OUTPUT and "obs" in out.dims and "obs" in of.coords:
+            # The rows of all outputs are the same.
+            out = out.assign_coords(obs=of["obs"])
+        if "draw" in out.dims:
+            out = out.transpose("chain", "draw", ...)
+        return out.assign({ROWS: of[ROWS]}) if ROWS in first and dim == REGION else out
+    if isinstance(first, xr.DataArray):
+        return xr.concat(results, dim, combine_attrs="drop_conflicts", join="exact")
+    if isinstance(first, pd.DataFrame):
+        parts = []
+        for number, frame in enumerate(results):
+            one = of.isel({dim: number})
+            frame.insert(0, dim, one[dim].item())
+            if dim == REGION:
+                frame.insert(1, "rule", str(one["region_rule"].values))
+            parts.append(frame)
+        return pd.concat(parts, ignore_index=True)
+    if isinstance(first, Summary):
+        names = [f"{dim} {of[dim].values[number]}" for number in range(len(results))]
+        return with_notes(
+            [table for result in results for table in result.tables],
+            joint_notes([result.notes for result in results], names),
+            tuple(dict.fromkeys(line for result in results for line in result.words)),
+        )
+    raise TypeError(f"results of {dim}s cannot be put together; got {type(first).__name__}.")
+
+
+def by_feature(results: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Dataset:
+    """Results of groups of features as one, features in their order.
+
+    What only some groups have is NaN for the others, and 0 where rows are counted.
+    """
+    for other in results:
+        results = [_filled(result, other) for result in results]
+    results = with_joint_fingerprints(results)
+    first = results[0]
+    own = {name for name, one in first.variables.items() if "feature" in one.dims}
+    single = {
+        name: result.drop_vars([ROWS, "obs"], errors="ignore").sel(feature=name)
+        for result in results
+        for name in feature_names(result)
+    }
+    out = stack([single[name] for name in names if name in single], "feature", own=own)
+    if "n_rows" in first.attrs:
+        out.attrs["n_rows"] = max(result.attrs["n_rows"] for result in results)
+    return out.transpose("chain", "draw", ...) if "draw" in out.dims else out
+
+
+def _filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
+    """With all variables and coordinates that the other has."""
+    sizes = {**other.sizes, **dataset.sizes}
+    for dim in ("bin", "edge"):
+        if dim in sizes:
+            sizes[f"{dim}_other"] = sizes[dim]
+
+    def nothing(name: Any) -> tuple[Any, NDArray[Any], dict[Any, Any]]:
+        like = other.variables[name]
+        # No bin of theirs is sloped.
+        if name == "slope":
+            return like.dims, np.zeros([sizes[dim] for dim in like.dims]), like.attrs
+        missing: Any = {"U": "", "i": 0}.get(like.dtype.kind, 0 if name in COUNTS else np.nan)
+        values = np.full([sizes[dim] for dim in like.dims], missing, dtype=like.dtype)
+        return like.dims, values, like.attrs
+
+    for dim in PARTS:
+        # The model was not asked for a feature that is constant, nor how many outputs it has.
+        if dim in other.dims and dim not in dataset.dims:
+            both = dataset.data_vars.keys() & other.data_vars.keys()
+            each = [name for name in both if dim in other[name].dims]
+            whole = {name: dataset[name].expand_dims({dim: other.sizes[dim]}) for name in each}
+            dataset = dataset.assign(whole)
+    absent = [name for name in other.variables if name not in dataset.variables]
+    own = {name: nothing(name) for name in absent if name not in other.dims}
+    data = {name: one for name, one in own.items() if name in other.data_vars}
+    coords = {name: one for name, one in own.items() if name in other.coords}
+    dims = {name: other.variables[name] for name in absent if name in other.dims}
+    return dataset.assign(data).assign_coords({**coords, **dims})
+
+
+# --- with numeric features -----------------------------------------------------------------------
+
+
+def joined(parts: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Dataset:
+    """Local effects, or effects, of features with an axis and of others with levels as one."""
+    if len(parts) == 1:
+        return parts[0]
+    weight = parts[0].get("weight")
+    obs = parts[0].coords.get("obs")
+    # One description for both: that of the features with an axis.
+    parts = with_joint_fingerprints(parts)
+    attrs = {**parts[1].attrs, **parts[0].attrs}
+    out = by_feature(
+        [part.drop_vars("weight", errors="ignore").assign_attrs(attrs) for part in parts], names
+    )
+    front = [dim for dim in (OUTPUT, "obs") if dim in out.dims]
+    out = out.transpose(*front, ...)
+    out = out if obs is None else out.assign_coords(obs=obs)
+    return out if weight is None else out.assign(weight=weight)

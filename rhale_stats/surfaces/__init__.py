@@ -1,0 +1,1 @@
+"""Second-order effects: what two features do together beyond what each does by itself."""

@@ -1,0 +1,358 @@
+"""Second-order ALE of two features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+from tqdm import tqdm
+
+from rhale_stats.arguments.checks import check_choice, check_finite
+from rhale_stats.arguments.progress import PROGRESS_DELAY
+from rhale_stats.arrays import second_order as kernel
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.bins.description import describe
+from rhale_stats.local.local_effects import MISSING
+from rhale_stats.models import differences
+from rhale_stats.models.differences import DifferenceQuotients
+from rhale_stats.models.outputs import Model, OutputLabels
+from rhale_stats.models.table import as_table
+from rhale_stats.schema.dimensions import OUTPUT, with_outputs
+from rhale_stats.schema.door import checked
+from rhale_stats.schema.identity import row_coordinate
+from rhale_stats.schema.levels import level_text
+from rhale_stats.schema.stacking import stack
+from rhale_stats.schema.variables import OUTPUT_UNITS, X_UNITS, software, unit_mapping
+from rhale_stats.surfaces.axes import (
+    NO_CELL,
+    SHARED,
+    FeatureAxis,
+    Grid,
+    Order,
+    Rules,
+    axis_of,
+    check_order,
+    check_rules,
+    missing_in,
+    order_of,
+    pair_of,
+)
+
+METHOD = "second-order ALE"
+CENTERINGS = ("ale", "start")
+
+
+@checked
+def ale2(
+    model: Model,
+    X: Any,
+    features: tuple[str | int, str | int],
+    *,
+    bins: Rules | None = None,
+    order: Order = "as_is",
+    weights: ArrayLike | None = None,
+    weight_kind: str = "precision",
+    output: OutputLabels = None,
+    scale: str = "response",
+    centering: str = "ale",
+    missing: str = "raise",
+    progress: bool = True,
+) -> xr.Dataset:
+    r"""Second-order ALE: the interaction of two features as a surface (math [55] to [58]).
+
+    Parameters
+    ----------
+    model, X, weights, weight_kind, output, scale
+        As in `local_effects`. Of every row the model is asked for 4 versions with two numeric
+        features, 6 with a numeric and a categorical one, 9 with two categorical ones; never for
+        more than 131,072 rows at once.
+    features : pair of str or int
+        The two columns. Text, categories and truth values are categorical, numbers are numeric.
+    bins : bin rule, or a pair of them, optional
+        `QuantileBins` (the default, with 20 bins), `EqualWidthBins` or `GivenBins`, of numeric
+        features. Rules that search for bins look at local effects, which are not there.
+    order : "as_is", sequence of levels, or mapping from feature to one of these
+        Order of the levels of a categorical feature, whose neighbours are compared. "as_is" is
+        that of a pandas category, and of other columns the sorted one. A numeric feature that has
+        levels in a mapping is taken as categorical.
+    centering : {"ale", "start"}, default "ale"
+        "ale" takes both main effects and the mean out of the surface: the pure second-order
+        effect. "start" leaves it 0 along the first edges.
+    missing : {"raise", "drop", "bin"}, default "raise"
+        Rows without a value of one of the two features: refused, or left out and counted in the
+        attribute ``n_rows_missing``. "bin" makes a level "missing" of them in a categorical
+        feature, the last unless ``order`` names it elsewhere; the model receives there what the
+        column holds. A numeric feature has no such edge: its missing values are refused.
+    progress : bool, default True
+        Show a bar on work over two seconds.
+
+    Returns
+    -------
+    Dataset
+        Over (bin_a, bin_b), the cells: ``second_effect``, the mean second difference;
+        ``heterogeneity``, its standard deviation (ddof 1); ``n_obs``, ``n_effective``;
+        ``supported``, 1 where a cell has rows and 0 where it has none, whose estimates are NaN.
+        Over (edge_a, edge_b): ``surface``, NaN at edges that no cell with rows has. All in units
+        of the output: the differences are not divided by widths. Over obs: ``cell_a``, ``cell_b``
+        (the bin of a row, or its level; -1 where it is left out), ``x_a``, ``x_b`` (the values of
+        a numeric feature), ``weight`` where given, and
+        ``second_difference`` (obs, side_a, side_b), whose sides are one for a numeric feature and
+        for a categorical one two, to the level below and to the one above.
+        Coordinates ``edge_value_a``, ``bin_left_a``, ``bin_right_a`` of a numeric feature,
+        ``level_a`` of a categorical one, over ``edge_a``; so for b. Attributes ``n_empty`` and
+        ``n_filled`` count cells. With several outputs estimates have ``output`` in front.
+
+    Raises
+    ------
+    ValueError
+        The same feature twice, a constant one, missing or infinite values, levels that are not
+        those of the data or one called "missing" beside rows without a level, unusable weights,
+        second differences that are not finite.
+    KeyError
+        Unknown feature or output.
+    TypeError
+        A rule that searches, or something else than a pair.
+    ModelError
+        The model raised, or returned something else than numbers for every row.
+
+    Notes
+    -----
+    A row of a categorical feature stands on its level. The difference between two neighbouring
+    levels is averaged over the rows of both, as in the authors' code for R (ALEPlot); with two
+    categorical features, over the rows of all four pairs of levels.
+
+    A cell without rows has no estimate, yet the surface has to go on behind it. There the sum
+    takes the second difference of the nearest cell with rows, distances being counted in bins,
+    and the mean of several that are equally near. ``n_filled`` says how many cells that is. Where
+    it is large the surface is an assumption in places: the features go together, and some of
+    their combinations have not been seen.
+
+    References
+    ----------
+    Apley and Zhu (2020), *Visualizing the effects of predictor variables in black box supervised
+    learning models*, JRSS B 82, 1059-1086, Eq. 13 to 17 and Appendix E.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> surface = rs.ale2(
+    ...     lambda X: X[:, 0] + X[:, 0] * X[:, 1], X, (0, 1), bins=rs.EqualWidthBins(2)
+    ... )
+    >>> surface["surface"].round(2).values
+    array([[ 1.01, -0.  , -0.97],
+           [ 0.01, -0.01,  0.02],
+           [-0.96,  0.02,  1.05]])
+    """
+    table = as_table(X)
+    check_choice("centering", centering, CENTERINGS)
+    check_choice("missing", missing, MISSING)
+    check_choice("weight_kind", weight_kind, ("precision", "frequency"))
+    positions = pair_of(features, table.names)
+    rules = check_rules(bins)
+    weight = table.weights(weights, weight_kind)
+    used = np.ones(table.n_rows, dtype=bool) if weight is None else weight > 0
+    check_order(order, table, positions)
+    orders = [order_of(order, table, position) for position in positions]
+    gaps = np.zeros(table.n_rows, dtype=bool)
+    for position, levels in zip(positions, orders, strict=True):
+        gaps |= missing_in(table, position, missing, used, levels=levels is not None)
+    there = used & ~gaps
+    if not there.any():
+        raise ValueError(
+            f"X must have rows with values of {table.names[positions[0]]!r} and "
+            f"{table.names[positions[1]]!r}, of positive weight; got none."
+        )
+    quotients = DifferenceQuotients(model, table, output, scale).at(there)
+    counts = None if weight is None else weight[there]
+    axes = [
+        axis_of(quotients.table, position, rule, levels, counts)
+        for position, rule, levels in zip(positions, rules, orders, strict=True)
+    ]
+    delta, error = second_differences(
+        quotients, (positions[0], positions[1]), axes, progress=progress
+    )
+    grid = Grid(axes[0], axes[1], counts, frequency=weight_kind == "frequency")
+    parts = [
+        _one_output(grid, there, weight, delta[..., number], float(error[number]), centering)
+        for number in range(delta.shape[-1])
+    ]
+    out = stack(parts, OUTPUT)
+    out = out.assign({name: parts[0][name] for name in SHARED if name in out})
+    attrs = getattr(X, "attrs", {})
+    units = unit_mapping(attrs)
+    out = out.assign_coords(obs=row_coordinate(X, table.n_rows))
+    described = [
+        ("categorical", "levels") if axis.levels is not None else describe(rule)
+        for axis, rule in zip(axes, rules, strict=True)
+    ]
+    out.attrs |= {
+        "method": METHOD,
+        **{f"feature_{side}": axis.name for side, axis in zip("ab", axes, strict=True)},
+        **{f"kind_{side}": axis.kind for side, axis in zip("ab", axes, strict=True)},
+        **{
+            f"units_{side}": units.get(axis.name, "") for side, axis in zip("ab", axes, strict=True)
+        },
+        **{
+            f"bins_{side}": f"{name}({parameters})"
+            for side, (name, parameters) in zip("ab", described, strict=True)
+        },
+        "centering": centering,
+        "weight_kind": weight_kind if weight is not None else "none",
+        "output_name": str(attrs.get("output_name", "output")),
+        "output_units": str(attrs.get("output_units", "")),
+        "n_rows": int(there.sum()),
+        "n_rows_missing": int((gaps & used).sum()),
+        "n_model_calls": quotients.n_calls,
+        "n_model_rows": quotients.n_rows,
+        "software": software(),
+    }
+    return with_outputs(out, quotients.outputs.labels, quotients.outputs.names)
+
+
+def second_differences(
+    quotients: DifferenceQuotients,
+    positions: tuple[int, int],
+    axes: Sequence[FeatureAxis],
+    *,
+    progress: bool,
+) -> tuple[FloatArray, FloatArray]:
+    """math [55]: (row, side_a, side_b, output), and what rounding may add (output,)."""
+    a, b = axes
+    n_rows, n_pairs = quotients.table.n_rows, len(a.versions) * len(b.versions)
+    together = max(1, differences.BATCH_ROWS // n_pairs)
+    found, error = [], np.zeros(1)
+    bar = tqdm(
+        range(0, n_rows, together), "second-order ALE", disable=not progress, delay=PROGRESS_DELAY
+    )
+    for begin in bar:
+        part = slice(begin, begin + together)
+        outputs, rounding = quotients.combined(
+            positions,
+            ([one[part] for one in a.versions], [one[part] for one in b.versions]),
+            part,
+        )
+        error = np.maximum(error, rounding)
+        found.append(np.diff(np.diff(outputs, axis=1), axis=2))
+    delta = np.concatenate(found)
+    names = f"{a.name} and {b.name}"
+    flat = delta.reshape(len(delta), -1).sum(axis=1)
+    check_finite(flat, "Second differences", names, "See what the model returns at these rows.")
+    quotients.check_size()
+    # Four outputs in place of two.
+    return delta, 2 * error
+
+
+def _one_output(
+    grid: Grid,
+    there: NDArray[np.bool_],
+    weight: FloatArray | None,
+    delta: FloatArray,
+    error: float,
+    centering: str,
+) -> xr.Dataset:
+    """Estimates for one output of the model, without attributes."""
+    cells = grid.cells(delta)
+    found = grid.surface(cells)
+    supported = cells.supported
+    surface = np.where(
+        kernel.edges_of(supported), found.pure if centering == "ale" else found.start, np.nan
+    )
+    inside = grid.cell >= 0
+    rows = np.full((len(there), *delta.shape[1:]), np.nan)
+    rows[there] = np.where(inside, delta, np.nan)
+    place = np.full((2, len(there)), NO_CELL, dtype=np.int64)
+    place[:, there] = grid.places
+    in_cells, at_edges = ("bin_a", "bin_b"), ("edge_a", "edge_b")
+    data: dict[str, Any] = {
+        "second_effect": (
+            in_cells,
+            np.where(supported, cells.mean, np.nan),
+            {"long_name": "mean second difference in the cell", "units": OUTPUT_UNITS},
+        ),
+        "heterogeneity": (
+            in_cells,
+            cells.spread(),
+            {
+                "long_name": "standard deviation of second differences",
+                "units": OUTPUT_UNITS,
+                "ddof": 1,
+            },
+        ),
+        "n_obs": (
+            in_cells,
+            cells.n_obs.astype(np.int64),
+            {"long_name": "rows in the cell", "units": "rows"},
+        ),
+        "n_effective": (
+            in_cells,
+            cells.n_effective(),
+            {"long_name": "effective number of rows in the cell", "units": "rows"},
+        ),
+        "supported": (
+            in_cells,
+            supported.astype(np.int8),
+            {"long_name": "whether the cell has rows", "units": "1"},
+        ),
+        "surface": (
+            at_edges,
+            surface,
+            {
+                "long_name": "second-order effect"
+                if centering == "ale"
+                else "accumulated second differences",
+                "units": OUTPUT_UNITS,
+            },
+        ),
+        "second_difference": (
+            ("obs", "side_a", "side_b"),
+            rows,
+            {"long_name": "second difference of the output", "units": OUTPUT_UNITS},
+        ),
+        "second_difference_error": (
+            (),
+            error,
+            {"long_name": "numerical error of a second difference", "units": OUTPUT_UNITS},
+        ),
+    }
+    coords: dict[str, Any] = {}
+    for side, feature, of_rows in zip("ab", grid.features, place, strict=True):
+        if feature.levels is not None:
+            what = "level of the row"
+            texts = not all(isinstance(level, int | float) for level in feature.levels) or any(
+                isinstance(level, bool) for level in feature.levels
+            )
+            levels = np.array([level_text(one) if texts else one for one in feature.levels])
+            coords[f"level_{side}"] = (f"edge_{side}", levels, {"long_name": feature.name})
+            coords[f"side_{side}"] = (f"side_{side}", np.array(["below", "above"]))
+        else:
+            edges, what = feature.edges, "bin of the row"
+            assert edges is not None
+            for name, dim, values, text in (
+                ("edge_value", "edge", edges, "position of the edge"),
+                ("bin_left", "bin", edges[:-1], "left edge of the bin"),
+                ("bin_right", "bin", edges[1:], "right edge of the bin"),
+            ):
+                coords[f"{name}_{side}"] = (
+                    f"{dim}_{side}",
+                    values,
+                    {"long_name": f"{text}, {feature.name}", "units": X_UNITS},
+                )
+            coords[f"side_{side}"] = (f"side_{side}", np.array(["across"]))
+        for dim, n in (("bin", grid.axes["ab".index(side)].n_bins), ("edge", None)):
+            size = grid.axes["ab".index(side)].n_edges if n is None else n
+            coords[f"{dim}_{side}"] = (f"{dim}_{side}", np.arange(size))
+        if feature.x is not None:
+            x = np.full(len(there), np.nan)
+            x[there] = feature.x
+            text = f"value of {feature.name}"
+            data[f"x_{side}"] = ("obs", x, {"long_name": text, "units": X_UNITS})
+        data[f"cell_{side}"] = ("obs", of_rows, {"long_name": what, "units": "1"})
+    if weight is not None:
+        data["weight"] = ("obs", weight, {"long_name": "row weight", "units": "1"})
+    n_empty = int((~supported).sum())
+    return xr.Dataset(data, coords, {"n_empty": n_empty, "n_filled": n_empty})

@@ -1,0 +1,260 @@
+"""The two axes of a surface: bins or levels of each feature."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.words import first_rows
+from rhale_stats.arrays import binning
+from rhale_stats.arrays import second_order as kernel
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.bins.adaptive import AdaptiveBins
+from rhale_stats.bins.fixed import QuantileBins
+from rhale_stats.bins.rule import BinRule, Column, check_rule
+from rhale_stats.bins.searched import BestEqualWidthBins, GreedyBins, OptimalBins
+from rhale_stats.models import table as models
+from rhale_stats.schema.features import position_of
+from rhale_stats.schema.levels import MISSING_LEVEL
+
+DEFAULT_BINS = QuantileBins(20)
+SEARCHING = (AdaptiveBins, BestEqualWidthBins, GreedyBins, OptimalBins)
+NUMERIC, CATEGORICAL = "numeric", "categorical"
+# Of rows that have no place: of weight 0, or with a missing value.
+NO_CELL = -1
+# What depends on the rows alone, and so is the same for all outputs.
+SHARED = ("n_obs", "n_effective", "supported", "cell_a", "cell_b", "x_a", "x_b", "weight")
+Rules = BinRule | tuple[BinRule, BinRule]
+Order = str | Sequence[Any] | Mapping[str, str | Sequence[Any]]
+
+
+class FeatureAxis(NamedTuple):
+    """One of two features: its edges or levels, the place of every row, versions of its column.
+
+    ``x`` are the values of a numeric feature. ``versions`` are its values at the edges around a
+    row, or at the levels below, of, and above the row; at the ends of the order, that of the row
+    itself.
+    """
+
+    name: str
+    edges: FloatArray | None
+    levels: list[Any] | None
+    x: FloatArray | None
+    place: IntArray
+    versions: list[Any]
+
+    @property
+    def kind(self) -> str:
+        """Numeric or categorical."""
+        return NUMERIC if self.levels is None else CATEGORICAL
+
+    @property
+    def fraction(self) -> FloatArray | None:
+        """Share of its bin to the left of every row; None on levels."""
+        if self.edges is None or self.x is None:
+            return None
+        left, right = self.edges[self.place], self.edges[self.place + 1]
+        return np.asarray((self.x - left) / (right - left))
+
+    @property
+    def axis(self) -> kernel.Axis:
+        """As the formulas see it."""
+        if self.levels is not None:
+            return kernel.Axis(len(self.levels), levels=True)
+        assert self.edges is not None
+        return kernel.Axis(len(self.edges), levels=False)
+
+
+class Grid:
+    """Two axes, and rows with their weights in the cells that they make."""
+
+    def __init__(
+        self, a: FeatureAxis, b: FeatureAxis, weight: FloatArray | None, *, frequency: bool
+    ) -> None:
+        self.features = (a, b)
+        self.axes = (a.axis, b.axis)
+        self.places = (a.place, b.place)
+        self.weight = np.ones(len(a.place)) if weight is None else weight
+        self.frequency = frequency and weight is not None
+        self.cell = kernel.members(*self.axes, *self.places)
+        self.table = kernel.table(*self.axes, *self.places, self.weight)
+
+    def cells(self, delta: FloatArray) -> kernel.Cells:
+        """Moments in the cells."""
+        return kernel.cells(*self.axes, self.cell, delta, self.weight, frequency=self.frequency)
+
+    def surface(self, cells: kernel.Cells) -> kernel.Surface:
+        """The surface, gaps filled."""
+        fill = kernel.filling(cells.supported)
+        return kernel.surface(*self.axes, kernel.filled(fill, cells.mean), self.table)
+
+
+# --- the two features -----------------------------------------------------------------------------
+
+
+def pair_of(features: object, names: list[str]) -> list[int]:
+    """Positions of the two columns."""
+    if isinstance(features, str) or not isinstance(features, Sequence) or len(features) != 2:
+        raise TypeError(f"features must be a pair of columns, as in ('a', 'b'); got {features!r}.")
+    positions = [position_of(feature, names) for feature in features]
+    if positions[0] == positions[1]:
+        raise ValueError(f"features must be two different columns; got {features!r}.")
+    return positions
+
+
+def check_rules(bins: Any) -> list[BinRule]:
+    """Rules of both features."""
+    bins = DEFAULT_BINS if bins is None else bins
+    rules = list(bins) if isinstance(bins, tuple | list) else [bins] * 2
+    if len(rules) != 2:
+        raise TypeError(f"bins must be one rule, or a pair of them; got {len(rules)}.")
+    for rule in rules:
+        check_rule(rule)
+        if isinstance(rule, SEARCHING):
+            raise TypeError(
+                f"bins must be QuantileBins, EqualWidthBins or GivenBins here; got {rule!r}, which "
+                f"searches for bins by local effects of one feature. Take the edges that it found: "
+                f"GivenBins(edges)."
+            )
+    return rules
+
+
+def check_order(order: Order, table: models.Table, positions: list[int]) -> None:
+    """Refuse an order that nobody would look at, or two would."""
+    if isinstance(order, str):
+        check_choice("order", order, ("as_is",))
+    elif not isinstance(order, Mapping):
+        categorical = [p for p in positions if not table.is_numeric(p)]
+        if len(categorical) != 1:
+            raise ValueError(
+                f"order as a sequence of levels is for calls where one of the two features is "
+                f"categorical; got {len(categorical)} that are. Say which is meant, as in "
+                f"order={{{table.names[positions[0]]!r}: [...]}}."
+            )
+
+
+def order_of(order: Order, table: models.Table, position: int) -> list[Any] | str | None:
+    """What is said of the levels of a column; None where it is numeric."""
+    name = table.names[position]
+    numeric = table.is_numeric(position)
+    if isinstance(order, Mapping):
+        unknown = [one for one in order if one not in table.names]
+        if unknown:
+            raise KeyError(f"order must name columns of X; got {unknown[0]!r}.")
+        given = order.get(name)
+    else:
+        given = None if numeric else order
+    if given is None:
+        return None if numeric else "as_is"
+    if isinstance(given, str):
+        check_choice("order", given, ("as_is",))
+        return given
+    return list(given)
+
+
+def missing_in(
+    table: models.Table, position: int, missing: str, used: NDArray[np.bool_], *, levels: bool
+) -> NDArray[np.bool_]:
+    """Rows without a value; refused where they are not allowed."""
+    name = table.names[position]
+    gaps = np.zeros(table.n_rows, dtype=bool)
+    if not levels:
+        allowed = "drop" if missing == "bin" else missing
+        gaps[used] = np.isnan(models.check_column(table.take(used), position, missing=allowed))
+        if gaps.any() and missing == "bin":
+            raise ValueError(
+                f"missing='bin' needs a categorical feature where values are missing; got "
+                f"{int(gaps.sum())} missing values of the numeric feature {name!r} (first rows: "
+                f"{first_rows(gaps)}), which no second difference reaches. Use missing='drop'; "
+                f"what being missing does by itself is in ale(..., missing='bin')."
+            )
+        return gaps
+    gaps = np.asarray(pd.isna(table.series(position))) & used
+    if missing == "bin":
+        return np.zeros(table.n_rows, dtype=bool)
+    if gaps.any() and missing == "raise":
+        raise ValueError(
+            f"X of feature {name!r} must have a level in every row; got {int(gaps.sum())} missing "
+            f"in {table.n_rows} rows (first rows: {first_rows(gaps)}). Drop or impute these rows, "
+            f"leave them out, missing='drop', or make them a level of their own: missing='bin'."
+        )
+    return gaps
+
+
+def axis_of(
+    table: models.Table,
+    position: int,
+    rule: BinRule,
+    order: list[Any] | str | None,
+    counts: FloatArray | None,
+) -> FeatureAxis:
+    """Edges or levels of a column, the place of every row, and the versions that are asked for."""
+    name = table.names[position]
+    if order is not None:
+        return _levels(name, table.series(position), order)
+    x = table.column(position)
+    low, high = float(x.min()), float(x.max())
+    if low == high:
+        raise ValueError(
+            f"Feature {name!r} must vary; all {len(x)} rows have {low:.6g}. A constant feature "
+            f"interacts with nothing."
+        )
+    axis = rule.cells(Column(name, x, low, high, counts))
+    edges = binning.bin_edges(axis, np.arange(len(axis)), low, high)
+    place = binning.bin_index(edges, x)
+    return FeatureAxis(name, edges, None, x, place, [edges[place], edges[place + 1]])
+
+
+def _levels(name: str, column: pd.Series[Any], order: list[Any] | str) -> FeatureAxis:
+    """A categorical feature; rows without a level, where there are any, are one of their own."""
+    gone = column.isna().to_numpy()
+    found = list(pd.unique(column[~gone]))
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        known = list(column.cat.categories)
+        as_is = [level for level in known if level in found]
+    else:
+        known = found
+        try:
+            as_is = sorted(found)
+        except TypeError:
+            as_is = sorted(found, key=str)
+    if gone.any():
+        if MISSING_LEVEL in map(str, found):
+            raise ValueError(
+                f"Levels of feature {name!r} must not hold {MISSING_LEVEL!r} with missing='bin', "
+                f"which names rows without a value so; got a level of that name. Rename it, or use "
+                f"missing='drop'."
+            )
+        known, found, as_is = ([*one, MISSING_LEVEL] for one in (known, found, as_is))
+    if isinstance(order, str):
+        levels = as_is
+    else:
+        if gone.any() and MISSING_LEVEL not in order:
+            order = [*order, MISSING_LEVEL]
+        strange = [level for level in order if level not in known]
+        absent = [level for level in found if level not in order]
+        if strange or absent or len(set(order)) < len(order):
+            raise ValueError(
+                f"order must name every level of feature {name!r} once; it has "
+                f"{', '.join(map(repr, as_is))}; got {', '.join(map(repr, order))}."
+            )
+        levels = [level for level in order if level in found]
+    if len(levels) < 2:
+        raise ValueError(
+            f"Feature {name!r} must vary; all {len(column)} rows have {levels[0]!r}. A constant "
+            f"feature interacts with nothing."
+        )
+    number = {level: at for at, level in enumerate(levels)}
+    own = column.astype(object).mask(gone, MISSING_LEVEL) if gone.any() else column
+    place = np.array([number[level] for level in own], dtype=np.int64)
+    # A row that has the level: its value is one of the column's own type.
+    example = np.array([int(np.argmax(place == at)) for at in range(len(levels))])
+    last = len(levels) - 1
+    versions = [column.array.take(example[np.clip(place + step, 0, last)]) for step in (-1, 0, 1)]
+    plain = [level.item() if isinstance(level, np.generic) else level for level in levels]
+    return FeatureAxis(name, None, plain, None, place, versions)

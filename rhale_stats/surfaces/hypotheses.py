@@ -1,0 +1,427 @@
+"""Tests of surfaces: of no interaction (math [59]), and of no difference between two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+from scipy import stats
+
+from rhale_stats.arguments.words import warn
+from rhale_stats.arrays import intervals
+from rhale_stats.arrays import second_order as kernel
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.inference import meaning
+from rhale_stats.inference.results import labelled_test
+from rhale_stats.schema.dimensions import of_part
+from rhale_stats.schema.features import resolution
+from rhale_stats.schema.kinds import SURFACE
+from rhale_stats.schema.variables import OUTPUT_UNITS
+from rhale_stats.surfaces.inference import AT_EDGES, IN_CELLS, noise_of, rounding, score_quantile
+from rhale_stats.surfaces.rows import Rows
+from rhale_stats.surfaces.values import pair_name
+
+NULLS = {
+    "zero": "no interaction on average: all mean second differences are 0",
+    "homogeneous": "all rows have one second difference in a cell",
+}
+ADDITIVE = "the second differences are 0 up to their numerical error"
+KEPT_ATTRS = ("feature_a", "feature_b", "kind_a", "kind_b", "units_a", "units_b")
+
+
+def of_pair(surface: xr.Dataset) -> xr.Dataset:
+    """The two features as one, as tests of features are labelled."""
+    surface = of_part(surface)
+    attrs = surface.attrs
+    facts = {
+        "bin_rule": f"{attrs['bins_a']} by {attrs['bins_b'].removesuffix('()').split('(')[0]}",
+        "bin_parameters": attrs["bins_b"].partition("(")[2].removesuffix(")"),
+        **{key: attrs[key] for key in ("output_name", "output_units", "n_rows")},
+    }
+    name = pair_name(surface)
+    coords = {"feature": ("feature", [name]), "feature_kind": ("feature", ["pair"])}
+    return xr.Dataset(None, coords, facts)
+
+
+# --- no interaction -------------------------------------------------------------------------------
+
+
+def wald(surface: xr.Dataset, null: str) -> dict[str, NDArray[Any]]:
+    """`wald_test` of a surface: statistic, degrees of freedom, p-value, reason; of one pair."""
+    if null not in NULLS:
+        raise ValueError(
+            f"null must be one of {', '.join(map(repr, NULLS))} for a surface; got {null!r}. "
+            f"Second differences of cells of different widths have no reason to be equal."
+        )
+    surface = of_part(surface)
+    rows = Rows.of(surface)
+    cells, error = rows.cells, float(surface["second_difference_error"])
+    mean, spread = cells.mean.ravel(), cells.spread().ravel()
+    least = resolution(mean[cells.supported.ravel()], error)
+    if null == "homogeneous":
+        known = np.isfinite(spread)
+        largest = float(spread[known].max(initial=0.0)) / least
+        found = (largest, float(known.sum()), 1.0 if largest <= 1 else 0.0, "")
+    else:
+        # What is 0 up to rounding is 0.
+        delta = np.where(np.abs(rows.delta) <= least, 0.0, rows.delta)
+        statistic, df = kernel.sign_test(
+            len(mean), rows.cell, delta, rows.weight, frequency=rows.frequency
+        )
+        found = (statistic, df, float(stats.chi2.sf(statistic, df)), "")
+        if df <= 0:
+            # One row a cell: its sign says nothing.
+            reason = meaning.NO_ROWS if (delta != 0).any() else ADDITIVE
+            found = (float("nan"), 0.0, float("nan"), reason)
+    return {
+        name: np.array([one])
+        for name, one in zip(("statistic", "df", "p_value", "reason"), found, strict=True)
+    }
+
+
+def scores(value: FloatArray, se: FloatArray, degrees: FloatArray, least: float) -> FloatArray:
+    """Normal scores of estimates over their standard errors; 0 of what is 0 up to rounding."""
+    there = np.abs(value) > least
+    se = np.maximum(se, least)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        t = np.where(there, value / se, 0.0)
+    size = intervals.normal_score(t, np.maximum(degrees, 1e-3))
+    return np.asarray(np.where(there, np.sign(value) * size, 0.0))
+
+
+# --- two surfaces ---------------------------------------------------------------------------------
+
+
+class Compared(NamedTuple):
+    """Two surfaces compared: tests of the pair, and what is at corners and in cells."""
+
+    values: dict[str, FloatArray]
+    variables: dict[str, Any]
+    coords: Mapping[Any, Any]
+    attrs: dict[str, Any]
+    source: str
+
+
+class Estimate(NamedTuple):
+    """Surface and cells' means of one, or of the difference of pairs, with what they err by."""
+
+    surface: FloatArray
+    covariance: FloatArray
+    degrees: FloatArray
+    mean: FloatArray
+    cell_covariance: FloatArray
+    cell_degrees: FloatArray
+
+    @classmethod
+    def of(cls, surface: xr.Dataset) -> Estimate:
+        """Of what `ale2` returned."""
+        rows = Rows.of(surface)
+        noise = noise_of(surface, rows)
+        return cls(
+            surface["surface"].values.ravel(),
+            noise.covariance,
+            noise.degrees.ravel(),
+            surface["second_effect"].values.ravel(),
+            rows.cell_covariance(),
+            np.maximum(rows.cells.n_effective().ravel() - 1, 0.0),
+        )
+
+    def less(self, other: Estimate) -> Estimate:
+        """The difference of two that are independent."""
+        return Estimate(
+            self.surface - other.surface,
+            self.covariance + other.covariance,
+            intervals.welch(
+                np.diagonal(self.covariance),
+                np.diagonal(other.covariance),
+                self.degrees,
+                other.degrees,
+            ),
+            self.mean - other.mean,
+            self.cell_covariance + other.cell_covariance,
+            intervals.welch(
+                np.diagonal(self.cell_covariance),
+                np.diagonal(other.cell_covariance),
+                self.cell_degrees,
+                other.cell_degrees,
+            ),
+        )
+
+
+def compared(
+    a: xr.Dataset,
+    b: xr.Dataset,
+    paired: object,
+    groups: object,
+    level: float,
+    n_draws: int,
+    rng: Any,
+) -> Compared:
+    """`compare` of two surfaces."""
+    if groups is not None:
+        raise ValueError(
+            "groups must be None for surfaces, whose rows are independent. For groups of rows "
+            "compare replicates: bootstrap(surface, groups=...)."
+        )
+    a, b = of_part(a), of_part(b)
+    _check_cells(a, b)
+    pairs = _are_pairs(a, b, paired)
+    unshared = int((a["supported"].values != b["supported"].values).sum())
+    if unshared:
+        warn(
+            f"{unshared} of {a['supported'].size} cells have rows in only one of a and b: behind "
+            f"them the surface of the other takes a neighbouring cell's second difference, and a "
+            f"difference of the surfaces may come from there. Use wider bins."
+        )
+    of = Estimate.of(_difference(a, b)) if pairs else Estimate.of(a).less(Estimate.of(b))
+    of_edges, of_cells = np.random.default_rng(rng).spawn(2)
+    least = float(a["second_difference_error"]) + float(b["second_difference_error"])
+    edges = _tested(
+        of.surface, of.covariance, of.degrees, rounding(a) + rounding(b), level, n_draws, of_edges
+    )
+    cells = _tested(of.mean, of.cell_covariance, of.cell_degrees, least, level, n_draws, of_cells)
+    interval = {"ci_prob": level, "ci_kind": "confidence"}
+    variables: dict[str, Any] = {}
+    for name, dims, found, kind in (
+        ("difference", AT_EDGES, edges, "surfaces"),
+        ("second_effect_difference", IN_CELLS, cells, "mean second differences"),
+    ):
+        shape = tuple(a.sizes[dim] for dim in dims)
+        target = {"target": f"difference of the {kind}", "units": OUTPUT_UNITS}
+        for suffix, values, text, facts in (
+            ("", found.value, "a less b", {}),
+            ("_se", found.se, "standard error of a less b", {}),
+            (
+                "_ci",
+                found.interval,
+                "confidence interval of a less b",
+                {"kind": "pointwise", **interval},
+            ),
+            (
+                "_band",
+                found.band,
+                "band of a less b",
+                {"kind": "simultaneous over the axes", **interval},
+            ),
+        ):
+            more = ("ci_bound",) if values.ndim == 2 else ()
+            variables[name + suffix] = (
+                (*dims, *more),
+                values.reshape(*shape, *values.shape[1:]),
+                {"long_name": f"{text}, {kind}", **target, **facts},
+            )
+    variables["second_difference_error"] = (
+        (),
+        least,
+        {"long_name": "numerical error of a difference", "units": OUTPUT_UNITS},
+    )
+    variables["supported"] = (
+        IN_CELLS,
+        a["supported"].values * b["supported"].values,
+        {"long_name": "whether the cell has rows in both", "units": "1"},
+    )
+    tests = {
+        "statistic": edges.statistic,
+        "p_value": edges.p_value,
+        "cell_statistic": cells.statistic,
+        "cell_p_value": cells.p_value,
+    }
+    coords = {
+        name: one
+        for name, one in a.coords.items()
+        if set(one.dims) <= {*AT_EDGES, *IN_CELLS} and one.dims
+    }
+    return Compared(
+        {name: np.array([one]) for name, one in tests.items()},
+        variables,
+        {**coords, "ci_bound": ("ci_bound", ["lower", "upper"])},
+        {**{key: a.attrs[key] for key in KEPT_ATTRS}, "n_unshared": unshared},
+        "pairs of rows" if pairs else "rows against rows, independent",
+    )
+
+
+class _Tested(NamedTuple):
+    """Differences with their errors, intervals and band, and the largest normal score."""
+
+    value: FloatArray
+    se: FloatArray
+    interval: FloatArray
+    band: FloatArray
+    statistic: float
+    p_value: float
+
+
+def _tested(
+    value: FloatArray,
+    covariance: FloatArray,
+    degrees: FloatArray,
+    least: float,
+    level: float,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> _Tested:
+    """The largest of normal scores, compared with that of as many normal errors (math [27])."""
+    known = np.isfinite(value) & np.isfinite(np.diagonal(covariance)) & (degrees > 0)
+    se = np.where(known, np.sqrt(np.maximum(np.diagonal(covariance), 0.0)), np.nan)
+    degrees = np.where(known, degrees, np.nan)
+    own = covariance[np.ix_(known, known)]
+    statistic = float("nan")
+    if known.any():
+        score = scores(value[known], se[known], degrees[known], least)
+        statistic = float(np.abs(score).max())
+    largest = intervals.largest_deviation(own, level, np.inf, n_draws, rng)
+    return _Tested(
+        value,
+        se,
+        intervals.around(value, intervals.student(level, degrees) * se),
+        intervals.around(value, score_quantile(largest, degrees) * se),
+        statistic,
+        intervals.largest_deviation_pvalue(own, statistic, np.inf, n_draws, rng),
+    )
+
+
+def _difference(a: xr.Dataset, b: xr.Dataset) -> xr.Dataset:
+    """The surface of the rows' differences: for the rows given it is linear in what they are."""
+    names = ("second_difference", "second_effect", "surface")
+    return a.assign({name: a[name].copy(data=a[name].values - b[name].values) for name in names})
+
+
+def _check_cells(a: xr.Dataset, b: xr.Dataset) -> None:
+    """Raise ``ValueError`` unless both are of the same features, centring and cells."""
+    for name in ("feature_a", "feature_b", "kind_a", "kind_b", "centering"):
+        if a.attrs[name] != b.attrs[name]:
+            raise ValueError(
+                f"a and b must be surfaces of one {name}; got {a.attrs[name]!r} and "
+                f"{b.attrs[name]!r}. Make both by ale2 with the same features and centering."
+            )
+    for side in "ab":
+        feature = a.attrs[f"feature_{side}"]
+        levels = f"level_{side}" in a.coords
+        name = f"level_{side}" if levels else f"edge_value_{side}"
+        found = a[name].values, b[name].values
+        if not np.array_equal(*found):
+            texts = [_listed(one) for one in found]
+            advice = (
+                f"Give both the levels that both have, in one order={{{feature!r}: [...]}}."
+                if levels
+                else "Make both with the same edges: bins=GivenBins(edges)."
+            )
+            raise ValueError(
+                f"a and b must have the same {'levels' if levels else 'edges'} of feature "
+                f"{feature!r}; got {texts[0]} and {texts[1]}. {advice}"
+            )
+
+
+def _listed(values: Any) -> str:
+    """The first values, as text."""
+    texts = [f"{one:.4g}" if isinstance(one, float) else str(one) for one in values.tolist()]
+    return ", ".join(texts[:6]) + (", ..." if len(texts) > 6 else "")
+
+
+def _are_pairs(a: xr.Dataset, b: xr.Dataset, paired: object) -> bool:
+    """Whether both are of the same rows; raise ``ValueError`` where they should be and are not."""
+    if paired is not None and not (
+        isinstance(paired, tuple | list) and len(paired) == 2 and all(map(SURFACE.holds, paired))
+    ):
+        raise TypeError(
+            "paired must be the two surfaces, paired=(a, b), which have their rows with them; got "
+            f"{type(paired).__name__}."
+        )
+    n_common, different = _common_rows(a, b)
+    if paired is not None and different:
+        raise ValueError(
+            f"paired must be surfaces of the same rows in the same order; these have other "
+            f"{different}. Leave paired out for rows that are independent."
+        )
+    if n_common and different:
+        raise ValueError(
+            f"a and b must be of the same rows in the same order with the same weights, or of "
+            f"other rows; {n_common} rows with a common label have the same values and places, but "
+            f"the two have other {different}. Make both of one selection of rows; rows that are "
+            f"independent need labels of their own, as in X.index."
+        )
+    return not different
+
+
+def _common_rows(a: xr.Dataset, b: xr.Dataset) -> tuple[int, str]:
+    """How many rows two surfaces share, and what tells their rows apart; nothing of pairs."""
+    labels = [
+        one["obs"].values if "obs" in one.coords else np.arange(one.sizes["obs"]) for one in (a, b)
+    ]
+    _, *at = np.intersect1d(labels[0], labels[1], return_indices=True)
+    used = [one["cell_a"].values >= 0 for one in (a, b)]
+    both = used[0][at[0]] & used[1][at[1]]
+    first, second = (rows[both] for rows in at)
+    if not len(first):
+        return 0, "labels of rows"
+    for name in ("cell_a", "cell_b", "x_a", "x_b"):
+        if name in a and not np.array_equal(a[name].values[first], b[name].values[second]):
+            return 0, "values or places"
+    if not (np.array_equal(labels[0], labels[1]) and np.array_equal(used[0], used[1])):
+        return len(first), "rows"
+    ones = np.ones(a.sizes["obs"])
+    weights = [one["weight"].values if "weight" in one else ones for one in (a, b)]
+    counted = [one.attrs["weight_kind"] == "frequency" for one in (a, b)]
+    same = np.array_equal(weights[0], weights[1]) and counted[0] == counted[1]
+    return len(first), "" if same else "weights"
+
+
+def tidy(comparison: xr.Dataset, _level: float) -> pd.DataFrame:
+    """A line a corner of two surfaces that were compared."""
+    at = np.nonzero(comparison["difference"].notnull().values)
+    frame = pd.DataFrame({"term": str(comparison["feature"].values[0])}, index=range(len(at[0])))
+    for side, number in zip("ab", at, strict=True):
+        levels = f"level_{side}" in comparison.coords
+        name = f"level_{side}" if levels else f"edge_value_{side}"
+        frame[f"level_{side}" if levels else f"x_{side}"] = comparison[name].values[number]
+    frame["estimate"] = comparison["difference"].values[at]
+    frame["std_error"] = comparison["difference_se"].values[at]
+    for prefix, kind in (("conf", "ci"), ("band", "band")):
+        for bound, end in enumerate(("low", "high")):
+            frame[f"{prefix}_{end}"] = comparison[f"difference_{kind}"].values[*at, bound]
+    return frame
+
+
+def wald_test(surface: xr.Dataset, null: str, adjust: str, local: xr.Dataset | None) -> xr.Dataset:
+    """`wald_test` of a surface: whether there is an interaction at all."""
+    if local is not None:
+        raise ValueError(
+            f"local must be None, except with null 'homogeneous' of effects in bins; got local "
+            f"with null {null!r} of a surface. Leave it out."
+        )
+    return labelled_test(
+        of_pair(surface),
+        wald(surface, null),
+        adjust,
+        null=NULLS[null],
+        source="rows",
+        test=f"wald_test, null {null!r}",
+    )
+
+
+def compare(
+    a: xr.Dataset,
+    b: xr.Dataset,
+    paired: object,
+    groups: object,
+    level: float,
+    n_draws: int,
+    rng: Any,
+    adjust: str,
+) -> xr.Dataset:
+    """`compare` of two surfaces of the same two features."""
+    pair = compared(a, b, paired, groups, level, n_draws, rng)
+    tested = labelled_test(
+        of_pair(a),
+        pair.values,
+        adjust,
+        null="no difference between the surfaces",
+        source=pair.source,
+        test="compare, largest standardised difference",
+        centering=str(a.attrs["centering"]),
+    )
+    return tested.assign(pair.variables).assign_coords(pair.coords).assign_attrs(pair.attrs)

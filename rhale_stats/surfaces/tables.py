@@ -1,0 +1,165 @@
+"""Surfaces as tables: frames and prints."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from scipy import stats
+from statsmodels.iolib.summary import Summary
+from statsmodels.iolib.table import SimpleTable
+from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
+
+from rhale_stats.arrays.intervals import around, student
+from rhale_stats.printing import text as meaning
+from rhale_stats.schema.dimensions import of_part
+from rhale_stats.schema.features import with_units
+from rhale_stats.schema.notes import with_notes
+from rhale_stats.schema.stacking import kept_interval
+from rhale_stats.surfaces.inference import confint, rounding, size, with_std_error
+from rhale_stats.surfaces.values import pair_name
+
+# Points of the surface that a printed summary shows.
+SHOWN = 10
+
+
+def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
+    """`tidy` of a surface: a line a cell with rows."""
+    surface = with_std_error(of_part(surface))
+    at_a, at_b = np.nonzero(surface["supported"].values)
+    frame = pd.DataFrame({"term": pair_name(surface), "bin_a": at_a})
+    frame["bin_b"] = at_b
+    for side, at in (("a", at_a), ("b", at_b)):
+        if f"level_{side}" in surface.coords:
+            levels = surface[f"level_{side}"].values
+            frame[f"level_{side}"], frame[f"level_{side}_next"] = levels[at], levels[at + 1]
+        else:
+            for end in ("left", "right"):
+                frame[f"bin_{end}_{side}"] = surface[f"bin_{end}_{side}"].values[at]
+    estimate, se, n = (
+        surface[name].values[at_a, at_b] for name in ("second_effect", "effect_se", "n_effective")
+    )
+    ends = kept_interval(surface, "second_effect", level)
+    in_cells = around(estimate, student(level, n - 1) * se) if ends is None else ends[at_a, at_b]
+    tested = {}
+    if meaning.holds_model(str(surface["effect_se"].attrs["source"])):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            statistic = np.where(se > rounding(surface), estimate / se, np.nan)
+        tested = {"statistic": statistic, "p_value": 2 * stats.t.sf(np.abs(statistic), n - 1)}
+    return frame.assign(
+        n_obs=surface["n_obs"].values[at_a, at_b],
+        estimate=estimate,
+        std_error=se,
+        **tested,
+        conf_low=in_cells[:, 0],
+        conf_high=in_cells[:, 1],
+        heterogeneity=surface["heterogeneity"].values[at_a, at_b],
+    )
+
+
+def glance(surface: xr.Dataset, _level: float) -> pd.DataFrame:
+    """`glance` of a surface: one line."""
+    surface = with_std_error(of_part(surface))
+    attrs, values, se = surface.attrs, surface["surface"].values, surface["surface_se"].values
+    # What is 0 up to rounding is not many standard errors from it, however small these are.
+    least = rounding(surface)
+    shown = (np.abs(values) > least) & (se > 0)
+    z = np.divide(np.abs(values), se, where=shown, out=np.zeros(values.shape))
+    return pd.DataFrame(
+        {
+            "term": pair_name(surface),
+            "feature_a": attrs["feature_a"],
+            "feature_b": attrs["feature_b"],
+            "n_obs": attrs["n_rows"],
+            "n_cells": surface["n_obs"].size,
+            "n_empty": attrs["n_empty"],
+            "size": size(surface),
+            "surface_max": float(np.nanmax(np.abs(values))),
+            "z_max": float(z.max()),
+        },
+        index=[0],
+    )
+
+
+def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
+    """`summary` of a surface: its size, its cells, and where it is farthest from 0."""
+    surface = of_part(surface)
+    found = confint(surface, None, level, "normal")
+    attrs, values = found.attrs, found["surface"].values
+    chosen = sorted(farthest_corners(found, SHOWN))
+    tail = (1 - level) / 2
+    heads = ["surface", "std err", f"[{tail:.3g}", f"{1 - tail:.3g}]"]
+    lines = [
+        [
+            f"{one:.4g}"
+            for one in (
+                values[at],
+                found["surface_se"].values[at],
+                *found["surface_ci"].values[at],
+            )
+        ]
+        for at in chosen
+    ]
+    stubs = [corner_name(found, at) for at in chosen]
+    output = with_units(attrs["output_name"], attrs["output_units"])
+    title = f"Second-order ALE: {attrs['feature_a']} and {attrs['feature_b']} on {output}"
+    n_cells = found["n_obs"].size
+    facts = [
+        ["Rows:", str(attrs["n_rows"]), "Cells:", str(n_cells)],
+        ["Weights:", attrs["weight_kind"], "without rows:", str(attrs["n_empty"])],
+        ["Centring:", attrs["centering"], "Spread over rows:", f"{size(surface):.4g}"],
+        [
+            *("Uncertainty:", meaning.uncertainty(str(found["surface_se"].attrs["source"]))),
+            *("", ""),
+        ],
+    ]
+    notes = []
+    if attrs["n_filled"]:
+        share = attrs["n_filled"] / n_cells
+        notes.append(
+            f"{attrs['n_filled']} of {n_cells} cells ({100 * share:.0f} %) have no rows. There the "
+            f"surface takes the second difference of the nearest cell."
+        )
+    n_borrowed = int(found["surface_se"].attrs["n_borrowed"])
+    if n_borrowed:
+        notes.append(
+            f"{n_borrowed} cells have one row. Their variance is taken from the other cells."
+        )
+    method = found["surface_ci"].attrs["method"].removeprefix("standard errors, ")
+    notes += [
+        f"Standard errors treat the model and the cells as fixed. Intervals: pointwise, {method}.",
+        f"The table has the {len(chosen)} corners of cells where the surface is farthest from 0.",
+        "Spread over rows: the standard deviation of the surface, in units of the output.",
+        f"Bins of {attrs['feature_a']}: {attrs['bins_a']}. Bins of {attrs['feature_b']}: "
+        f"{attrs['bins_b']}.",
+    ]
+    body = SimpleTable(lines, heads, stubs, txt_fmt=fmt_params)
+    width = len(body.as_text().partition("\n")[0]) - 9
+    widths = [max(len(text) for text in column) for column in zip(*facts, strict=True)]
+    room = max(width - sum(widths), 0)
+    widths[1], widths[3] = widths[1] + room // 2, widths[3] + room - room // 2
+    form = {"data_fmts": ["%s"], "data_aligns": "lrlr", "colsep": "   ", "colwidths": widths}
+    head = SimpleTable(facts, title=title, txt_fmt=fmt_2cols | form)
+    return with_notes([head, body], notes)
+
+
+def farthest_corners(surface: xr.Dataset, most: int) -> list[tuple[int, int]]:
+    """Places of the corners of cells where the surface is farthest from 0, the farthest first."""
+    size = np.abs(surface["surface"].values)
+    order = np.argsort(-np.nan_to_num(size).ravel(), kind="stable")[:most]
+    places = zip(*(axis.tolist() for axis in np.unravel_index(order, size.shape)), strict=True)
+    return [(a, b) for a, b in places if not np.isnan(size[a, b])]
+
+
+def corner_name(surface: xr.Dataset, at: tuple[int, int]) -> str:
+    """Where a corner of cells is, in words."""
+    return ", ".join(
+        f"{surface.attrs[f'feature_{side}']} = {_edge(surface, side, number)}"
+        for side, number in zip("ab", at, strict=True)
+    )
+
+
+def _edge(surface: xr.Dataset, side: str, number: int) -> str:
+    if f"level_{side}" in surface.coords:
+        return str(surface[f"level_{side}"].values[number])
+    return f"{surface[f'edge_value_{side}'].values[number]:.4g}"
