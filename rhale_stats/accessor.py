@@ -9,22 +9,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
-from statsmodels.iolib.summary import Summary
 
-from rhale_stats.diagnostics import jumps, scores, unbiased
-from rhale_stats.effects import equivalence, sizes
-from rhale_stats.effects.tables import augment
-from rhale_stats.generics import errors, intervals, resampling, tables, values
-from rhale_stats.generics import hypotheses as g_hypotheses
-from rhale_stats.generics import show as generics_show
-from rhale_stats.generics.show import html_of, text_of
-from rhale_stats.inference import draws
-from rhale_stats.plots import bias, bins, edges, effects, forest
-from rhale_stats.plots import compare as plots_compare
-from rhale_stats.plots.effect import plot_effect
-from rhale_stats.plots.effects import plot_effects
-from rhale_stats.printing import pages
-from rhale_stats.printing.pages import Answer
+import rhale_stats as rs
 
 
 @xr.register_dataset_accessor("rhale")  # type: ignore[no-untyped-call]
@@ -48,30 +34,34 @@ class RhaleAccessor:
         self._dataset = dataset
 
     def __repr__(self) -> str:
+        from rhale_stats.generics.show import text_of
+
         return text_of(self._dataset)
 
     def _repr_html_(self) -> str:
+        from rhale_stats.generics.show import html_of
+
         return html_of(self._dataset)
 
-    def show(self, *, max_features: int = pages.MOST_LINES) -> Answer:
+    def show(self, *, max_features: int = 10) -> Answer:
         """See `rhale_stats.show`."""
-        return generics_show.show(self._dataset, max_features=max_features)
+        return rs.show(self._dataset, max_features=max_features)
 
     def std_error(
         self, local: xr.Dataset | None = None, *, groups: ArrayLike | None = None
     ) -> xr.Dataset:
         """See `rhale_stats.std_error`."""
-        return errors.std_error(self._dataset, local, groups=groups)
+        return rs.std_error(self._dataset, local, groups=groups)
 
     def vcov(self, feature: str | int | None = None, *, of: str = "curve") -> xr.DataArray:
         """See `rhale_stats.vcov`."""
-        return errors.vcov(self._dataset, feature, of=of)
+        return rs.vcov(self._dataset, feature, of=of)
 
     def confint(
         self, boot: xr.Dataset | None = None, *, level: float = 0.95, method: str | None = None
     ) -> xr.Dataset:
         """See `rhale_stats.confint`."""
-        return intervals.confint(self._dataset, boot, level=level, method=method)
+        return rs.confint(self._dataset, boot, level=level, method=method)
 
     def confband(
         self,
@@ -81,7 +71,7 @@ class RhaleAccessor:
         rng: np.random.Generator | int | None = None,
     ) -> xr.Dataset:
         """See `rhale_stats.confband`."""
-        return intervals.confband(self._dataset, level=level, n_draws=n_draws, rng=rng)
+        return rs.confband(self._dataset, level=level, n_draws=n_draws, rng=rng)
 
     def bootstrap(
         self,
@@ -95,12 +85,12 @@ class RhaleAccessor:
         chains: int = 4,
         studentize: bool = False,
         statistic: Callable[[xr.Dataset], xr.Dataset | xr.DataArray] | None = None,
-        n_grid: int = draws.GRID,
+        n_grid: int = 101,
         rng: np.random.Generator | int | None = None,
         progress: bool = True,
     ) -> xr.Dataset:
         """See `rhale_stats.bootstrap`."""
-        return resampling.bootstrap(
+        return rs.bootstrap(
             local,
             self._dataset,
             n_resamples=n_resamples,
@@ -120,17 +110,17 @@ class RhaleAccessor:
         self, boot: xr.Dataset | None = None, *, y: ArrayLike | None = None, level: float = 0.95
     ) -> xr.Dataset:
         """See `rhale_stats.effect_sizes`."""
-        return sizes.effect_sizes(self._dataset, boot, y=y, level=level)
+        return rs.effect_sizes(self._dataset, boot, y=y, level=level)
 
     def wald_test(
         self, null: str = "zero", *, adjust: str = "holm", local: xr.Dataset | None = None
     ) -> xr.Dataset:
         """See `rhale_stats.wald_test`."""
-        return g_hypotheses.wald_test(self._dataset, null, adjust=adjust, local=local)
+        return rs.wald_test(self._dataset, null, adjust=adjust, local=local)
 
     def equivalence_test(self, delta: float, *, adjust: str = "holm") -> xr.Dataset:
         """See `rhale_stats.equivalence_test`."""
-        return equivalence.equivalence_test(self._dataset, delta, adjust=adjust)
+        return rs.equivalence_test(self._dataset, delta, adjust=adjust)
 
     def compare(
         self,
@@ -144,7 +134,7 @@ class RhaleAccessor:
         adjust: str = "holm",
     ) -> xr.Dataset:
         """See `rhale_stats.compare`."""
-        return g_hypotheses.compare(
+        return rs.compare(
             self._dataset,
             b,
             paired=paired,
@@ -164,66 +154,66 @@ class RhaleAccessor:
         significance: float = 0.05,
     ) -> xr.Dataset:
         """See `rhale_stats.check_unbiased`."""
-        return unbiased.check_unbiased(
+        return rs.check_unbiased(
             local, self._dataset, adjust=adjust, rng=rng, significance=significance
         )
 
     def debias(self, check: xr.Dataset) -> xr.Dataset:
         """See `rhale_stats.debias`."""
-        return unbiased.debias(self._dataset, check)
+        return rs.debias(self._dataset, check)
 
     def jump_check(
         self, model: Any, local: xr.Dataset, X: Any = None, *, adjust: str = "holm"
     ) -> xr.Dataset:
         """See `rhale_stats.jump_check`."""
-        return jumps.jump_check(model, local, self._dataset, X, adjust=adjust)
+        return rs.jump_check(model, local, self._dataset, X, adjust=adjust)
 
     def mae(self, truth: xr.Dataset) -> xr.Dataset:
         """See `rhale_stats.mae`."""
-        return scores.mae(self._dataset, truth)
+        return rs.mae(self._dataset, truth)
 
     def predict(self, x: Any, feature: str | int | None = None) -> xr.DataArray:
         """See `rhale_stats.predict`."""
-        return values.predict(self._dataset, x, feature)
+        return rs.predict(self._dataset, x, feature)
 
     def summary(self, feature: str | int | None = None, *, level: float = 0.95) -> Summary:
         """See `rhale_stats.summary`."""
-        return tables.summary(self._dataset, feature, level=level)
+        return rs.summary(self._dataset, feature, level=level)
 
     def tidy(self, *, level: float = 0.95) -> pd.DataFrame:
         """See `rhale_stats.tidy`."""
-        return tables.tidy(self._dataset, level=level)
+        return rs.tidy(self._dataset, level=level)
 
     def glance(self, *, level: float = 0.95) -> pd.DataFrame:
         """See `rhale_stats.glance`."""
-        return tables.glance(self._dataset, level=level)
+        return rs.glance(self._dataset, level=level)
 
     def augment(self, local: xr.Dataset) -> pd.DataFrame:
         """See `rhale_stats.augment`."""
-        return augment(local, self._dataset)
+        return rs.augment(local, self._dataset)
 
     def plot(self, feature: str | int, local: xr.Dataset | None = None, ax: Any = None) -> Any:
         """See `rhale_stats.plot_effect`."""
-        return plot_effect(self._dataset, feature, local, ax)
+        return rs.plot_effect(self._dataset, feature, local, ax)
 
     def plot_bias(self, feature: str | int, ax: Any = None) -> Any:
         """See `rhale_stats.plot_bias`."""
-        return bias.plot_bias(self._dataset, feature, ax)
+        return rs.plot_bias(self._dataset, feature, ax)
 
     def plot_bins(self, local: xr.Dataset, feature: str | int, ax: Any = None) -> Any:
         """See `rhale_stats.plot_bins`."""
-        return bins.plot_bins(self._dataset, local, feature, ax)
+        return rs.plot_bins(self._dataset, local, feature, ax)
 
     def plot_all(
         self,
         features: Any = None,
         *,
         n_columns: int = 3,
-        max_features: int = effects.MOST_FEATURES,
+        max_features: int = 24,
         axes: Any = None,
     ) -> Any:
         """See `rhale_stats.plot_effects`."""
-        return plot_effects(
+        return rs.plot_effects(
             self._dataset, features, n_columns=n_columns, max_features=max_features, axes=axes
         )
 
@@ -231,12 +221,12 @@ class RhaleAccessor:
         self, what: str = "average_effect", *, level: float = 0.95, ax: Any = None
     ) -> Any:
         """See `rhale_stats.plot_forest`."""
-        return forest.plot_forest(self._dataset, what, level=level, ax=ax)
+        return rs.plot_forest(self._dataset, what, level=level, ax=ax)
 
     def plot_edges(self, feature: str | int, ax: Any = None) -> Any:
         """See `rhale_stats.plot_edges`."""
-        return edges.plot_edges(self._dataset, feature, ax)
+        return rs.plot_edges(self._dataset, feature, ax)
 
     def plot_compare(self, feature: str | int, ax: Any = None) -> Any:
         """See `rhale_stats.plot_compare`."""
-        return plots_compare.plot_compare(self._dataset, feature, ax)
+        return rs.plot_compare(self._dataset, feature, ax)

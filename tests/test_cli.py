@@ -16,7 +16,7 @@ import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats import files, studies
-from rhale_stats.cli import sm
+from rhale_stats.cli.jobs import sm
 from rhale_stats.cli.main import main
 from rhale_stats.generics import errors
 from rhale_stats.local import local_effects
@@ -395,7 +395,7 @@ def half_written(figure, path, **keywords):
     path.write_text("half")
     toy_study.wait_to_be_ended(Path({str(waiting)!r}), {stubborn})
 
-cli.Figure.savefig = half_written
+jobs.Figure.savefig = half_written
 """
     words = ["fit", data, "--formula", "y ~ age", "--out", out, "--no-progress"]
     process = commands.start(tmp_path, *words, before=before)
@@ -409,7 +409,9 @@ cli.Figure.savefig = half_written
 
 
 def test_output_that_nobody_reads_to_its_end_is_no_error():
-    script = "import sys; from rhale_stats import cli; sys.exit(cli.main(['study', '--list']))"
+    script = (
+        "import sys; from rhale_stats.cli import main; sys.exit(main.main(['study', '--list']))"
+    )
     reading, writing = os.pipe()
     os.close(reading)
     try:
@@ -435,7 +437,7 @@ from rhale_stats.__main__ import run
 original = builtins.__import__
 
 def interrupted(name, *others, **keywords):
-    if name == "rhale_stats.cli":
+    if name == "rhale_stats.cli.main":
         os.kill(os.getpid(), signal.SIGINT)
     return original(name, *others, **keywords)
 

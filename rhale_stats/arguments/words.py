@@ -11,11 +11,13 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+import rhale_stats
+
 # So many offending rows are named in a message.
 ROWS_NAMED = 5
 # A value of more characters than this is named by its type in a message.
 LONGEST_SHOWN = 80
-PACKAGE, LABELS = (str(Path(file).parent) for file in (__file__, str(xr.__file__)))
+PACKAGE, LABELS = (str(Path(str(module.__file__)).parent) for module in (rhale_stats, xr))
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
@@ -46,3 +48,18 @@ def first_rows(bad: NDArray[np.bool_]) -> str:
     rows = np.flatnonzero(bad)
     listed = ", ".join(str(row) for row in rows[:ROWS_NAMED])
     return listed + (", ..." if len(rows) > ROWS_NAMED else "")
+
+
+def one_line(error: Exception) -> str:
+    """Type and message of an error, without what netCDF refuses: nulls and lone surrogates."""
+    # The text of a KeyError is the message in quotes.
+    message = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    text = f"{type(error).__name__}: {message}".replace("\0", " ")
+    return " ".join(text.encode(errors="replace").decode().split())
+
+
+def print_warning(message: Warning | str, *_where: object) -> None:
+    """Show a warning as one line, above a bar if there is one: a ``warnings.showwarning``."""
+    from tqdm import tqdm
+
+    tqdm.write(f"Warning: {' '.join(str(message).split())}", file=sys.stderr)

@@ -12,8 +12,9 @@ import pandas as pd
 import patsy
 from numpy.typing import NDArray
 
+from rhale_stats.arguments.words import one_line
+from rhale_stats.cli.interruption import UsageError
 from rhale_stats.models.table import as_table
-from rhale_stats.studies.runner import one_line
 
 Check: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
 # Outcomes of families for which not every number is one, in words and as a check.
@@ -28,14 +29,6 @@ RANGES: dict[str, tuple[str, Check]] = {
 LIKE = "--formula must look like 'y ~ x1 + x2'"
 # So many columns are named in a message.
 COLUMNS_LISTED = 20
-
-
-class UsageError(Exception):
-    """What the user typed cannot be done; the message says why and what to do."""
-
-
-class FailureError(Exception):
-    """What the user typed was tried, and failed; the message says why."""
 
 
 @dataclass(frozen=True)

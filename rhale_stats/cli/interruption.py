@@ -1,4 +1,4 @@
-"""What Ctrl-C does."""
+"""How the command line ends: after errors, and after Ctrl-C."""
 
 from __future__ import annotations
 
@@ -22,7 +22,16 @@ INTERRUPTED_LINE = f"\n{PROGRAM}: interrupted.\n".encode()
 GRACE_SECONDS = 1.5
 
 
+class UsageError(Exception):
+    """What the user typed cannot be done; the message says why and what to do."""
+
+
+class FailureError(Exception):
+    """What the user typed was tried, and failed; the message says why."""
+
+
 def ended(status: int, message: str) -> int:
+    """Print the message as one line, and return the exit status."""
     print(f"{PROGRAM}: {' '.join(message.split())}", file=sys.stderr, flush=True)
     return status
 

@@ -18,15 +18,15 @@ from matplotlib.figure import Figure
 from tqdm import tqdm
 
 from rhale_stats import studies
+from rhale_stats.cli.families import DEFAULT_FAMILY, FAMILIES
 from rhale_stats.cli.formula import (
-    FailureError,
     Formula,
-    UsageError,
     features_of,
     listed_names,
     plain,
     said,
 )
+from rhale_stats.cli.interruption import FailureError, UsageError
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.files import check_folder, whole, write_netcdf
 from rhale_stats.generics.errors import std_error
@@ -36,16 +36,6 @@ from rhale_stats.plots.effect import plot_effect
 from rhale_stats.plots.effects import plot_effects
 from rhale_stats.studies import report
 
-FAMILIES = {
-    "gaussian": sm.families.Gaussian,
-    "binomial": sm.families.Binomial,
-    "poisson": sm.families.Poisson,
-    "gamma": sm.families.Gamma,
-    "inverse-gaussian": sm.families.InverseGaussian,
-    "negative-binomial": sm.families.NegativeBinomial,
-    "tweedie": sm.families.Tweedie,
-}
-DEFAULT_FAMILY = "gaussian"
 RAND_FORMULA = (
     "mdvis ~ cr(disea, df=4, constraints='center') * (hlthg + hlthf + hlthp + physlm)"
     " + cr(lpi, df=3, constraints='center') * idp + cr(fmde, df=3, constraints='center') + lncoins"
@@ -59,6 +49,7 @@ DETAILED_FEATURES = 4
 
 
 def rand_job(arguments: argparse.Namespace) -> None:
+    """The RAND Health Insurance data, fitted and shown."""
     data = sm.datasets.randhie.load_pandas().data
     data.attrs["units"] = RAND_UNITS
     data.attrs["output_name"] = "visits"
@@ -71,6 +62,7 @@ def rand_job(arguments: argparse.Namespace) -> None:
 
 
 def fit_job(arguments: argparse.Namespace) -> None:
+    """The user's table, fitted and shown."""
     formula = Formula.parsed(arguments.formula)
     data = _read(arguments.data)
     used = formula.columns(data)
@@ -120,6 +112,7 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 def study_job(arguments: argparse.Namespace) -> None:
+    """A simulation study, run and reported."""
     names = studies.names()
     if arguments.list:
         for name in names:
@@ -218,7 +211,9 @@ def _run(
 
 def _fit_glm(data: pd.DataFrame, formula: str, family: str) -> Any:
     try:
-        return smf.glm(formula, data, family=FAMILIES[family](), missing="raise").fit()
+        return smf.glm(
+            formula, data, family=getattr(sm.families, FAMILIES[family])(), missing="raise"
+        ).fit()
     except Exception as error:
         raise FailureError(
             f"statsmodels could not fit {formula!r} with family {family}: {said(error)}. Try a "

@@ -12,10 +12,16 @@ from pathlib import Path
 from typing import NoReturn
 
 from rhale_stats._version import __version__
-from rhale_stats.cli.formula import FailureError, UsageError
-from rhale_stats.cli.interruption import INTERRUPTED, PROGRAM, ended, ended_by_interruptions
-from rhale_stats.cli.jobs import DEFAULT_FAMILY, FAMILIES, fit_job, rand_job, study_job
-from rhale_stats.studies.runner import one_line, print_warning
+from rhale_stats.arguments.words import one_line, print_warning
+from rhale_stats.cli.families import DEFAULT_FAMILY, FAMILIES
+from rhale_stats.cli.interruption import (
+    INTERRUPTED,
+    PROGRAM,
+    FailureError,
+    UsageError,
+    ended,
+    ended_by_interruptions,
+)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -57,7 +63,10 @@ def _main(argv: Sequence[str]) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = print_warning  # type: ignore[assignment]
             arguments = _parser().parse_args(argv)
-            arguments.run(arguments)
+            # Only now: `--help` answers without the libraries that fit and draw.
+            from rhale_stats.cli import jobs
+
+            getattr(jobs, arguments.job)(arguments)
             sys.stdout.flush()
         return 0
     except KeyboardInterrupt as interruption:
@@ -81,13 +90,13 @@ def _parser() -> argparse.ArgumentParser:
         "their uncertainty (RHALE). Without a command: the RAND Health Insurance data.",
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
-    parser.set_defaults(run=rand_job)
+    parser.set_defaults(job="rand_job")
     _add_common(parser)
     commands = parser.add_subparsers(metavar="COMMAND")
     fit = commands.add_parser(
         "fit", help="fit a generalised linear model to a CSV or Parquet file and show its effects"
     )
-    fit.set_defaults(run=fit_job)
+    fit.set_defaults(job="fit_job")
     fit.add_argument("data", metavar="DATA", type=Path, help="CSV or Parquet file, header included")
     fit.add_argument(
         "--formula",
@@ -108,7 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_common(fit)
     study = commands.add_parser("study", help="run a simulation study and print its report")
-    study.set_defaults(run=study_job)
+    study.set_defaults(job="study_job")
     _add_study(study)
     return parser
 

@@ -8,7 +8,6 @@ import os
 import pickle
 import platform
 import signal
-import sys
 import threading
 import time
 import warnings
@@ -32,6 +31,7 @@ from tqdm import tqdm
 
 from rhale_stats import studies
 from rhale_stats.arguments.checks import check_count
+from rhale_stats.arguments.words import one_line, print_warning
 from rhale_stats.files import locked, write_netcdf
 from rhale_stats.parallel import cpus
 from rhale_stats.schema.variables import software
@@ -429,19 +429,6 @@ def _one(task: _Task, scenario: int, number: int) -> _Record:
         return _Record(scenario, number, {}, one_line(error))
     where = f"replicate {number} of scenario {name!r} of study {task.study!r}"
     return _Record(scenario, number, _checked(returned, task.shapes, where), "")
-
-
-def one_line(error: Exception) -> str:
-    """Type and message of an error, without what netCDF refuses: nulls and lone surrogates."""
-    # The text of a KeyError is the message in quotes.
-    message = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    text = f"{type(error).__name__}: {message}".replace("\0", " ")
-    return " ".join(text.encode(errors="replace").decode().split())
-
-
-def print_warning(message: Warning | str, *_where: object) -> None:
-    """Show a warning as one line, above a bar if there is one: a ``warnings.showwarning``."""
-    tqdm.write(f"Warning: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _checked(returned: object, shapes: Mapping[str, tuple[int, ...]], where: str) -> Arrays:

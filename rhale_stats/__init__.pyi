@@ -1,0 +1,135 @@
+"""The public names and where they live; `__init__` loads each when it is first used."""
+
+from . import simulate
+from .bins.adaptive import AdaptiveBins
+from .bins.fixed import EqualWidthBins, GivenBins, QuantileBins
+from .bins.searched import BestEqualWidthBins, GreedyBins, OptimalBins
+from .diagnostics.folds import folds
+from .diagnostics.jumps import jump_check
+from .diagnostics.refits import bootstrap_refit
+from .diagnostics.scores import mae, mcse
+from .diagnostics.unbiased import check_unbiased, debias
+from .effects.ale import ale, ale_from_local, dale
+from .effects.equivalence import equivalence_test
+from .effects.rhale import rhale
+from .effects.sizes import effect_sizes
+from .effects.tables import augment
+from .generics.compare_methods import compare_methods
+from .generics.datatree import to_datatree
+from .generics.errors import std_error, vcov
+from .generics.hypotheses import compare, wald_test
+from .generics.intervals import confband, confint
+from .generics.resampling import bootstrap
+from .generics.show import show
+from .generics.tables import glance, summary, tidy
+from .generics.values import predict
+from .h_statistics.statistic import h_statistic
+from .local.ale import ale_local_effects
+from .local.local_effects import local_effects
+from .models.jacobian import check_jacobian
+from .models.outputs import ModelError
+from .models.probes import JumpWarning
+from .plots.bias import plot_bias
+from .plots.bins import plot_bins
+from .plots.compare import plot_compare
+from .plots.edges import plot_edges
+from .plots.effect import plot_effect
+from .plots.effects import plot_effects
+from .plots.forest import plot_forest
+from .plots.h_statistics import plot_h_statistics
+from .plots.interactions import plot_interactions
+from .plots.methods import plot_methods
+from .plots.outputs import plot_outputs
+from .plots.profile import plot_profile
+from .plots.regions import plot_regions
+from .plots.surface import plot_surface
+from .plots.tree import plot_tree
+from .profiles.m_plot import m_plot
+from .profiles.pdp import ice, pdp
+from .profiles.shap import shap_dependence
+from .regional.ale import regional_ale
+from .regional.effects import regional_rhale
+from .regional.interactions import interaction_matrix
+from .regional.pdp import regional_pdp
+from .regional.regions import all_regions, regions
+from .regional.shap import regional_shap
+from .regional.trees import assign
+from .simulate.truth import dense_truth
+from .surfaces.ale2 import ale2
+
+__version__: str
+
+__all__ = [
+    "AdaptiveBins",
+    "BestEqualWidthBins",
+    "EqualWidthBins",
+    "GivenBins",
+    "GreedyBins",
+    "JumpWarning",
+    "ModelError",
+    "OptimalBins",
+    "QuantileBins",
+    "__version__",
+    "ale",
+    "ale2",
+    "ale_from_local",
+    "ale_local_effects",
+    "all_regions",
+    "assign",
+    "augment",
+    "bootstrap",
+    "bootstrap_refit",
+    "check_jacobian",
+    "check_unbiased",
+    "compare",
+    "compare_methods",
+    "confband",
+    "confint",
+    "dale",
+    "debias",
+    "dense_truth",
+    "effect_sizes",
+    "equivalence_test",
+    "folds",
+    "glance",
+    "h_statistic",
+    "ice",
+    "interaction_matrix",
+    "jump_check",
+    "local_effects",
+    "m_plot",
+    "mae",
+    "mcse",
+    "pdp",
+    "plot_bias",
+    "plot_bins",
+    "plot_compare",
+    "plot_edges",
+    "plot_effect",
+    "plot_effects",
+    "plot_forest",
+    "plot_h_statistics",
+    "plot_interactions",
+    "plot_methods",
+    "plot_outputs",
+    "plot_profile",
+    "plot_regions",
+    "plot_surface",
+    "plot_tree",
+    "predict",
+    "regional_ale",
+    "regional_pdp",
+    "regional_rhale",
+    "regional_shap",
+    "regions",
+    "rhale",
+    "shap_dependence",
+    "show",
+    "simulate",
+    "std_error",
+    "summary",
+    "tidy",
+    "to_datatree",
+    "vcov",
+    "wald_test",
+]
