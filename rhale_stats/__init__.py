@@ -18,3 +18,17 @@ __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 from rhale_stats import accessor as _accessor  # noqa: E402  # registers Dataset.rhale
 
 del _accessor
+
+
+def load_ipython_extension(ipython: object) -> None:
+    """Let IPython show results of this package by `show`: ``%load_ext rhale_stats``."""
+    from rhale_stats.generics.show import load_ipython_extension as load
+
+    load(ipython)
+
+
+def unload_ipython_extension(ipython: object) -> None:
+    """Show all Datasets as xarray does: ``%unload_ext rhale_stats``."""
+    from rhale_stats.generics.show import unload_ipython_extension as unload
+
+    unload(ipython)

@@ -59,6 +59,9 @@ from .surfaces.ale2 import ale2
 
 __version__: str
 
+def load_ipython_extension(ipython: object) -> None: ...
+def unload_ipython_extension(ipython: object) -> None: ...
+
 __all__ = [
     "AdaptiveBins",
     "BestEqualWidthBins",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,11 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 import rhale_stats as rs
+
+if TYPE_CHECKING:
+    from statsmodels.iolib.summary import Summary
+
+    from rhale_stats.printing.pages import Answer
 
 
 @xr.register_dataset_accessor("rhale")  # type: ignore[no-untyped-call]

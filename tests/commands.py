@@ -16,7 +16,8 @@ SCRIPT = """
 import sys
 from pathlib import Path
 
-from rhale_stats import cli, studies
+from rhale_stats import studies
+from rhale_stats.cli import jobs, main
 from tests import commands
 from tests.studies import toy_study
 
@@ -24,7 +25,7 @@ studies.STUDIES["toy"] = toy_study.__name__
 {before}
 
 if __name__ == "__main__":
-    sys.exit(cli.main())
+    sys.exit(main.main())
 """
 
 

@@ -11,13 +11,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-import rhale_stats
 
 # So many offending rows are named in a message.
 ROWS_NAMED = 5
 # A value of more characters than this is named by its type in a message.
 LONGEST_SHOWN = 80
-PACKAGE, LABELS = (str(Path(str(module.__file__)).parent) for module in (rhale_stats, xr))
+PACKAGE, LABELS = str(Path(__file__).parents[1]), str(Path(str(xr.__file__)).parent)
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

@@ -54,8 +54,8 @@ def _given_among(edges: FloatArray, column: Column) -> FloatArray:
         raise ValueError(
             f"edges must be among those of the cells across which slopes of feature "
             f"{column.name!r} were taken; {at:.6g} is none of these {len(cells)} edges, and the "
-            f"nearest is {cells[nearest_to(cells, np.array([at]))[0]]:.6g}. Take local effects with "
-            f"these bins: local_effects(model, X, bins=GivenBins(edges)), or ale(model, X, "
+            f"nearest is {cells[nearest_to(cells, np.array([at]))[0]]:.6g}. Take local effects "
+            f"with these bins: local_effects(model, X, bins=GivenBins(edges)), or ale(model, X, "
             f"bins=...)."
         )
     return np.union1d(nearest, cells[[0, -1]])

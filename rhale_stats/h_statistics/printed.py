@@ -68,8 +68,8 @@ def summary(found: xr.Dataset, feature: str | int | None, level: float) -> Summa
             ["Uncertainty:", meaning.uncertainty(str(found["h2_se"].attrs["source"])), "", ""]
         )
         notes.append(
-            f"Intervals: pointwise, {how_made(found, 'h2', level)}. They say how large an interaction "
-            "is, not whether there is one."
+            f"Intervals: pointwise, {how_made(found, 'h2', level)}. They say how large an "
+            "interaction is, not whether there is one."
         )
     notes.append(
         "H²: share of the variance of the output; of a pair, share of the variance of its joint "
