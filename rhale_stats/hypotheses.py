@@ -546,7 +546,8 @@ def compare(
         has a linear bin, the quarters between: ``difference`` (a less b), ``difference_se``,
         ``difference_ci`` and ``difference_band`` (with ci_bound) at ``grid_value``. Over (feature):
         ``statistic``, the largest |difference| over its standard error, ``p_value`` of no
-        difference, ``p_value_adjusted``. NaN, with a warning, for a feature without a range that
+        difference at any point, by Student's t at every one of them as the band, and
+        ``p_value_adjusted``. NaN, with a warning, for a feature without a range that
         both have. Of H-statistics, for each of ``h2``, ``h2_overall``, ``h2_pairwise``, ``h`` and
         so on: ``h2_difference``, ``h2_difference_se``, ``h2_difference_ci``, ``h2_p_value`` and
         ``h2_p_value_adjusted`` (over features, or over pairs), math [62].
@@ -822,11 +823,12 @@ def _difference(
         fit.curve_degrees(z) if n_groups is None else np.full(len(z), n_groups - 1.0)
         for fit, n_groups in zip(fits, of_groups, strict=True)
     ]
-    degrees = (
-        intervals.welch(np.diagonal(parts[0]), np.diagonal(parts[1]), *own)
-        if pairs is None
-        else np.minimum(*own)
-    )
+    degrees: FloatArray | float = np.minimum(*own)
+    if pairs is None:
+        degrees = intervals.welch(np.diagonal(parts[0]), np.diagonal(parts[1]), *own)
+    elif None not in of_groups:
+        # Groups are one estimate of scale for all points.
+        degrees = float(np.min(own))
     least = sum(meaning.least_effect(row) for row in rows) * float(np.ptp(z))
     return _of_values(z, (values[0], values[1]), covariance, degrees, level, n_draws, rng, least)
 
@@ -835,7 +837,7 @@ def _of_values(
     z: FloatArray,
     values: tuple[FloatArray, FloatArray],
     covariance: FloatArray,
-    degrees: FloatArray,
+    degrees: FloatArray | float,
     level: float,
     n_draws: int,
     rng: np.random.Generator,
@@ -843,30 +845,31 @@ def _of_values(
 ) -> _Difference:
     """The difference of two curves at points, with the covariance of its error.
 
-    ``degrees`` are of freedom, at every point; band and test take the smallest of them. Up to
-    ``least`` there is nothing but numerical error.
+    ``degrees`` are of freedom: one number for groups, else one for every point. Up to ``least``
+    there is nothing but numerical error.
     """
     difference = values[0] - values[1]
     se = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    fewest = float(np.min(degrees[degrees > 0], initial=np.inf))
-    quantile = intervals.largest_deviation(covariance, level, fewest, n_draws, rng)
+    own = np.broadcast_to(degrees, se.shape)
+    score = intervals.largest_deviation(covariance, level, degrees, n_draws, rng)
     # Where nothing is estimated, as at the start, no difference is no deviation.
     least = max(least, 1e-12 * float(np.abs(np.array(values)).max(initial=0.0)))
     with np.errstate(invalid="ignore", divide="ignore"):
         scaled = np.where(np.abs(difference) <= least, 0.0, np.abs(difference) / se)
     statistic, reason = float(scaled.max()), ""
+    largest = float(intervals.normal_score(scaled, own).max())
     if np.isnan(statistic):
         reason = NO_ERROR
     elif statistic > 0 and (se <= least).all():
-        statistic, reason = float("nan"), EXACT
+        statistic, reason, largest = float("nan"), EXACT, float("nan")
     return _Difference(
         z,
         difference,
         se,
-        intervals.around(difference, intervals.student(level, degrees) * se),
-        intervals.around(difference, quantile * se),
+        intervals.around(difference, intervals.student(level, own) * se),
+        intervals.around(difference, intervals.score_quantile(score, own) * se),
         statistic,
-        intervals.largest_deviation_pvalue(covariance, statistic, fewest, n_draws, rng),
+        intervals.largest_deviation_pvalue(covariance, largest, degrees, n_draws, rng),
         reason,
     )
 

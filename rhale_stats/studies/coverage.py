@@ -813,7 +813,7 @@ def findings(results: xr.Dataset) -> list[str]:
         )
         + f"; by bootstrap {_range(of(every, kind='boot', case='t3', target=points))}; their "
         f"heterogeneity {_range(of(every, case='t3', target=SPREAD, method=CI))}: the fourth "
-        "moment that its error hangs on is infinite.",
+        "moment that its error depends on is infinite.",
         "Bins of 10 rows: "
         + "; ".join(
             f"{target} {_range(of(small, target=target, method=method))}"
@@ -909,7 +909,7 @@ def findings(results: xr.Dataset) -> list[str]:
     words.append(
         "Bins of the honest half may hold fewer than two rows, which leaves the curve without a "
         "standard error. A chosen bin that reaches over a break of the effect holds a few rows "
-        "with another slope: its heterogeneity hangs on how many were drawn."
+        "with another slope: its heterogeneity depends on how many were drawn."
     )
     words.append(
         "Alternatives: squared distances from the null of 6 and 15 squared standard errors; for "
