@@ -296,7 +296,10 @@ def summed_up(results: xr.Dataset) -> pd.DataFrame:
 
 
 class Coverage(NamedTuple):
-    """Shares of all scenarios of the default with so many rows, and their standard errors."""
+    """Shares of all scenarios of the default with so many rows, and their standard errors.
+
+    The variance of a run is pooled over the scenarios: that of a few runs of one is hardly known.
+    """
 
     scenario: NDArray[np.str_]
     share: Values
@@ -316,7 +319,9 @@ class Coverage(NamedTuple):
         at = np.isin(results["place"].values, places) & (n >= least) & (n <= most)
         own = results.isel(scenario=at).sel(estimator="default")
         runs = own[score].transpose("scenario", "replicate").values
-        share, error = np.array([share_of(line) for line in runs]).reshape(-1, 2).T
+        variance = np.mean([np.nanvar(line, ddof=1) for line in runs]) if len(runs) else np.nan
+        error = np.sqrt(variance / np.isfinite(runs).sum(axis=1))
+        share = np.array([_mean(line[np.isfinite(line)]) for line in runs])
         return cls(own["scenario"].values.astype(str), share, error)
 
     def overall(self) -> str:
@@ -340,7 +345,8 @@ def findings(results: xr.Dataset) -> list[str]:
     """Does it hold."""
     lines = [
         f"A run has {SAMPLES} samples by the default and {OF_OTHERS} of these by the other "
-        f"estimators. Numbers after ± are Monte-Carlo standard errors."
+        f"estimators. Numbers after ± are Monte-Carlo standard errors, with the variance of a run "
+        f"pooled over scenarios."
     ]
     for score, what in (("curve_covered", "intervals of the curve"), ("band_covered", "bands")):
         light = Coverage.of(results, score, LIGHT_TAILS, 300)
