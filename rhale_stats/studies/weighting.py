@@ -46,8 +46,10 @@ BANDED = ["default", "optimal, rows"]
 # Beyond its inner 99 % of rows the log-normal has few rows on a long axis.
 LIGHT_TAILS = ("uniform", "normal", "exponential", "gapped")
 CLAIMED = (0.93, 0.97)
-# A share misses the claim where it does so by this many Monte-Carlo standard errors.
+# A share misses the claim where it does so by this many Monte-Carlo standard errors; of bands that
+# hold or do not, where a binomial test of this size says so.
 ERRORS = 3.0
+SIZE = float(stats.norm.sf(ERRORS))
 
 ESTIMATORS: dict[str, tuple[BinRule, str]] = {
     "default": (AdaptiveBins(), "axis"),
@@ -304,6 +306,8 @@ class Coverage(NamedTuple):
     scenario: NDArray[np.str_]
     share: Values
     error: Values
+    n_samples: Values
+    counted: bool
 
     @classmethod
     def of(
@@ -320,9 +324,11 @@ class Coverage(NamedTuple):
         own = results.isel(scenario=at).sel(estimator="default")
         runs = own[score].transpose("scenario", "replicate").values
         variance = np.mean([np.nanvar(line, ddof=1) for line in runs]) if len(runs) else np.nan
-        error = np.sqrt(variance / np.isfinite(runs).sum(axis=1))
+        n_runs = np.isfinite(runs).sum(axis=1)
+        error = np.sqrt(variance / n_runs)
         share = np.array([_mean(line[np.isfinite(line)]) for line in runs])
-        return cls(own["scenario"].values.astype(str), share, error)
+        names = own["scenario"].values.astype(str)
+        return cls(names, share, error, SAMPLES * n_runs, score == "band_covered")
 
     def overall(self) -> str:
         """Their mean, with its standard error."""
@@ -332,6 +338,10 @@ class Coverage(NamedTuple):
     def outside(self) -> NDArray[np.bool_]:
         """Which ones miss the claim by more than chance does."""
         low, high = CLAIMED
+        if self.counted:
+            held = np.rint(self.share * self.n_samples)
+            few = stats.binom.cdf(held, self.n_samples, low) < SIZE
+            return np.asarray(few | (stats.binom.sf(held - 1, self.n_samples, high) < SIZE))
         below = self.share + ERRORS * self.error < low
         return np.asarray(below | (self.share - ERRORS * self.error > high))
 
@@ -358,7 +368,7 @@ def findings(results: xr.Dataset) -> list[str]:
             f"normal, exponential, gapped), within the inner 99 % of rows. Over {of_all} "
             f"{light.overall()}; smallest {light.at(int(light.share.argmin()))}, largest "
             f"{light.at(int(light.share.argmax()))}. Outside 93 to 97 % by more than "
-            f"{ERRORS:.0f} standard errors: "
+            f"chance ({ERRORS:.0f} standard errors, or a binomial test of that size): "
             + (", ".join(light.at(int(k)) for k in np.flatnonzero(out)) or "none")
             + "."
         )
