@@ -22,7 +22,7 @@ from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 from rhale_stats import meaning
 from rhale_stats.arrays import resample
 from rhale_stats.arrays import second_order as kernel
-from rhale_stats.arrays.intervals import around, largest_deviation, student
+from rhale_stats.arrays.intervals import around, largest_deviation, score_quantile, student
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.by_part import with_notes
 from rhale_stats.draws import Drawn, Resampling
@@ -217,14 +217,6 @@ def vcov(surface: xr.Dataset, feature: object, of: str) -> xr.DataArray:
     )
 
 
-def score_quantile(score: float, degrees: FloatArray) -> FloatArray:
-    """Student's quantile at the tail that a normal score has, by degrees of freedom."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray(
-            np.where(np.isnan(score), np.nan, stats.t.isf(stats.norm.sf(score), degrees))
-        )
-
-
 def confband(surface: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.Dataset:
     """`confband` of a surface: ``surface_band`` and ``second_effect_band``, math [59]."""
     surface = with_std_error(of_part(surface))
@@ -244,7 +236,7 @@ def confband(surface: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
         there = tested.ravel()
         own = rows.cell_covariance()[np.ix_(there, there)]
         score = largest_deviation(own, level, np.inf, n_draws, of_cells)
-        quantile = np.where(tested, score_quantile(score, np.where(tested, degrees, 1.0)), np.nan)
+        quantile = np.where(tested, score_quantile(score, degrees), np.nan)
     in_cells = quantile * surface["effect_se"].values
     out: dict[str, Any] = {}
     for name, dims, half, se in (

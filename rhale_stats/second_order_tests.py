@@ -24,7 +24,6 @@ from rhale_stats.second_order_inference import (
     Rows,
     noise_of,
     rounding,
-    score_quantile,
 )
 from rhale_stats.surface_data import pair_name
 from rhale_stats.tests_of import labelled_test
@@ -283,7 +282,7 @@ def _tested(
         value,
         se,
         intervals.around(value, intervals.student(level, degrees) * se),
-        intervals.around(value, score_quantile(largest, degrees) * se),
+        intervals.around(value, intervals.score_quantile(largest, degrees) * se),
         statistic,
         intervals.largest_deviation_pvalue(own, statistic, np.inf, n_draws, rng),
     )
