@@ -755,7 +755,10 @@ def test_linear_bins_are_compared_between_edges_too():
 
 @RULES
 def test_bands_of_a_comparison_hold_between_its_points(bins):
-    """Where a band misses 0 along the axis it does so at a point: straight lines lose no more."""
+    """Where a band misses 0 along the axis it does so at a point, but where a parabola bulges.
+
+    Straight lines through the quarters of a linear bin miss 1/16 of that: one sample in 100 here.
+    """
     rng = np.random.default_rng(6)
     x = rng.uniform(-1, 1, (100, 100))
     effects = [effect_of(x, rng.normal(size=x.shape), bins) for _ in range(2)]
@@ -770,7 +773,7 @@ def test_bands_of_a_comparison_hold_between_its_points(bins):
         at_points += bool((abs(row["difference"]) > half).any())
         along += bool((abs(difference) > np.interp(fine, row["grid_value"], half)).any())
     assert 30 < at_points < 70
-    assert along == at_points
+    assert at_points <= along <= at_points + isinstance(bins, Lines)
 
 
 def test_features_without_a_common_range_are_left_out():

@@ -132,16 +132,49 @@ def test_errors_along_the_axis_by_brute_force(table):
         assert_allclose(rs.vcov(effect, number), expected, rtol=1e-9)
 
 
+def shared_squares(parts, degrees, n):
+    """Half the variance of a sum of estimated variances, those of small cells from neighbours.
+
+    Pair by pair: two estimates have in common the sums of squares that are in both, of cells (with
+    one degree of freedom less than rows) and of steps between neighbours (with two thirds).
+    """
+    reach = np.zeros(len(n), dtype=int)
+    for cell in np.flatnonzero(n < 8):
+        while True:
+            reach[cell] += 1
+            near = np.arange(max(cell - reach[cell], 0), min(cell + reach[cell] + 1, len(n)))
+            if np.isclose((n[near] - 1).sum() + (len(near) - 1) * 2 / 3, degrees[cell]):
+                break
+    ends = np.stack([np.arange(len(n)) - reach, np.arange(len(n)) + reach]).clip(0, len(n) - 1)
+    total = 0.0
+    for a in range(len(n)):
+        for b in range(len(n)):
+            low, high = max(ends[0, a], ends[0, b]), min(ends[1, a], ends[1, b])
+            if low > high:
+                continue
+            common = (n[low : high + 1] - 1).sum() + (high - low) * 2 / 3
+            total += parts[a] * parts[b] * common / (degrees[a] * degrees[b])
+    return total
+
+
+def shared_degrees(parts, degrees, n):
+    """Satterthwaite's degrees of freedom of the sums over cells, (point, cell)."""
+    return np.array([one.sum() ** 2 / shared_squares(one, degrees, n) for one in parts])
+
+
 def test_degrees_along_the_axis_by_brute_force(table):
-    """Satterthwaite's of the sum of cells."""
+    """Satterthwaite's of the sum of cells, of which small ones have squares in common."""
     X, g, _ = table
     effect = rs.std_error(rs.rhale(local_of(X, g), bins=rs.GivenBins(EDGES)))
     found = rs.confint(effect, level=0.9)
+    assert (effect["cell_n_effective"].fillna(8) < 8).any()
     for number in (0, 1):
         row = one_feature(effect, number)
         edges, of, variance, own, n = cells_of(row)
         parts = along(edges, of) ** 2 * variance / n
-        degrees = parts.sum(axis=1) ** 2 / (parts**2 / own).sum(axis=1)
+        degrees = shared_degrees(parts, own, n)
+        # As if they had nothing in common there would be more.
+        assert (degrees <= parts.sum(axis=1) ** 2 / (parts**2 / own).sum(axis=1) + 1e-9).all()
         half = stats.t.ppf(0.95, degrees) * row["effect_se"].values
         ends = np.stack([row["effect"] - half, row["effect"] + half], axis=-1)
         assert_allclose(found["effect_ci"][number], ends, rtol=1e-9)
@@ -838,9 +871,8 @@ def test_bands_grow_with_the_level_and_repeat_themselves(table):
 
 def test_band_of_one_edge_is_the_interval(rng):
     """One bin and a zero-start curve: all that varies is its end, and its effect."""
-    _, _, effect = one_bin(rng)
     local = local_of(rng.uniform(size=(60, 1)), rng.normal(size=(60, 1)), features=0)
-    effect = rs.rhale(local, bins=rs.EqualWidthBins(1), centering="start")
+    effect = of_rows(local, bins=rs.EqualWidthBins(1), centering="start")
     n_draws = 200_000
     found = rs.confband(rs.confint(effect), n_draws=n_draws, rng=0)
     exact = stats.t(59)
@@ -860,11 +892,55 @@ def test_band_of_independent_effects(weighting, table):
     degrees = (row["n_effective"] - 1 - (row["slope"] != 0)).values
     if weighting == "axis":
         edges, of, variance, own, n = cells_of(row)
-        parts = along(edges, of) ** 2 * variance / n
-        degrees = parts.sum(axis=1) ** 2 / (parts**2 / own).sum(axis=1)
+        degrees = shared_degrees(along(edges, of) ** 2 * variance / n, own, n)
     q = np.diff(row["effect_band"].values)[:, 0] / 2 / row["effect_se"].values
     inside = 1 - 2 * stats.t.sf(q, degrees)
     assert_allclose(inside, 0.95 ** (1 / row.sizes["bin"]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("centering", ["mean", "start", "integral"])
+def test_bands_of_the_curve_do_not_depend_on_the_bins(centering, table):
+    """They hold at all edges of cells, which are those of the bins and those between them."""
+    local = local_of(*table[:2])
+    bands = []
+    for n_bins in (1, 2, 4):
+        effect = rs.rhale(local, bins=rs.EqualWidthBins(n_bins), centering=centering)
+        found = one_feature(rs.confband(rs.confint(effect), n_draws=4000, rng=0), 0)
+        at = np.searchsorted(found["cell_value"].dropna("cell_edge"), found["edge_value"])
+        for kind in ("ci", "band"):
+            within = found[f"cell_curve_{kind}"].values[at]
+            assert_allclose(found[f"curve_{kind}"], within, rtol=1e-9, atol=1e-12)
+        width = np.diff(found["cell_curve_band"].values)[:, 0]
+        narrow = np.diff(found["cell_curve_ci"].values)[:, 0]
+        assert (width[narrow > 0] > narrow[narrow > 0]).all()
+        bands.append(found["curve_band"].values[[0, -1]])
+    # Cells of other bins have other edges, if only a few: a band is as wide to 10 %.
+    for band in bands[:-1]:
+        assert_allclose(np.diff(band), np.diff(bands[-1]), rtol=0.1)
+
+
+@pytest.mark.parametrize("kind", ["constant", "linear"])
+def test_every_edge_of_a_band_has_its_own_degrees_of_freedom(kind, table):
+    """One level for all edges: the tail of half the width by Student's t is everywhere the same."""
+    effect = rs.confband(rs.confint(of_kind(kind, local_of(*table[:2]))), rng=0)
+    for number in (0, 1):
+        row = one_feature(effect, number)
+        fit = fit_of(row)
+        half = np.diff(row["curve_band"].values)[:, 0] / 2 / row["curve_se"].values
+        tails = stats.t.sf(half, fit.curve_degrees(row["edge_value"].values))
+        assert np.ptp(half) > 1e-4
+        assert_allclose(tails, tails[0], rtol=1e-6)
+
+
+def test_bands_follow_units(table):
+    """Another scale of the feature and of the output scales the band: by powers of two, exactly."""
+    X, g, _ = table
+    bands = [
+        rs.confband(rs.rhale(local_of(a * X, b * g), bins=rs.GivenBins(a * EDGES)), rng=0)
+        for a, b in ((1.0, 1.0), (4.0, 8.0))
+    ]
+    for name, factor in (("curve_band", 32.0), ("effect_band", 8.0)):
+        assert_allclose(bands[1][name], factor * bands[0][name], rtol=1e-9)
 
 
 def test_bands_of_what_is_known_exactly():

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from rhale_stats.arrays import binning
 from rhale_stats.arrays import moments as sums
@@ -261,25 +262,53 @@ def _with_neighbours(cells: Moments) -> tuple[FloatArray, FloatArray]:
     occupied = np.flatnonzero(cells.weight > 0)
     degrees = np.where(np.isnan(variance), 0.0, np.maximum(n - 1, 0.0))
     rows, mean = n[occupied], cells.mean[occupied]
-    few = np.flatnonzero(rows < FEW_ROWS)
-    if not len(few) or len(occupied) < 2:
+    if len(occupied) < 2:
         return variance, degrees
     own = degrees[occupied] * np.nan_to_num(variance[occupied])
     apart = OF_DIFFERENCE * np.diff(mean) ** 2 / (1 / rows[1:] + 1 / rows[:-1])
     # Running sums, so that any stretch of cells is a difference.
-    spread, df, steps = (
-        np.concatenate([[0.0], np.cumsum(part)]) for part in (own, degrees[occupied], apart)
-    )
-    last = len(occupied) - 1
-    waiting, reach = few, 1
-    while len(waiting):
-        low, high = np.maximum(waiting - reach, 0), np.minimum(waiting + reach, last)
-        total = df[high + 1] - df[low] + OF_DIFFERENCE * (high - low)
-        # Thirds add up to a whole number but for rounding.
-        done = (total >= TOGETHER * (1 - 1e-9)) | ((low == 0) & (high == last))
-        at, low, high, total = waiting[done], low[done], high[done], total[done]
-        squares = spread[high + 1] - spread[low] + steps[high] - steps[low]
-        variance[occupied[at]] = np.maximum(squares, 0.0) / total
-        degrees[occupied[at]] = total
-        waiting, reach = waiting[~done], reach + 1
+    spread, steps = (np.concatenate([[0.0], np.cumsum(part)]) for part in (own, apart))
+    few, low, high, total = _stretches(rows)
+    squares = spread[high + 1] - spread[low] + steps[high] - steps[low]
+    variance[occupied[few]] = np.maximum(squares, 0.0) / total
+    degrees[occupied[few]] = total
     return variance, degrees
+
+
+def _stretches(rows: FloatArray) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+    """Occupied cells of few rows, first and last cell that each is taken with, and the degrees."""
+    few = np.flatnonzero(rows < FEW_ROWS)
+    first, last, total = few.copy(), few.copy(), np.zeros(len(few))
+    df = np.concatenate([[0.0], np.cumsum(np.maximum(rows - 1, 0.0))])
+    waiting, reach, end = np.arange(len(few)), 1, len(rows) - 1
+    while len(waiting):
+        low, high = (np.clip(few[waiting] + by, 0, end) for by in (-reach, reach))
+        found = df[high + 1] - df[low] + OF_DIFFERENCE * (high - low)
+        first[waiting], last[waiting], total[waiting] = low, high, found
+        # Thirds add up to a whole number but for rounding.
+        done = (found >= TOGETHER * (1 - 1e-9)) | ((low == 0) & (high == end))
+        waiting, reach = waiting[~done], reach + 1
+    return few, first, last, total
+
+
+def variance_sources(n_effective: FloatArray) -> tuple[sparse.csr_array, FloatArray]:
+    """What the variances of the cells are estimated from: weights (cell, source), degrees (source).
+
+    Sources are independent: the spread within a cell, and the differences of neighbouring means.
+    Every row of weights adds up to 1, but for cells whose variance is not known.
+    """
+    occupied = np.flatnonzero(n_effective > 0)
+    rows = n_effective[occupied]
+    n = len(rows)
+    degrees = np.concatenate([np.maximum(rows - 1, 0.0), np.full(max(n - 1, 0), OF_DIFFERENCE)])
+    alone = np.flatnonzero(degrees[:n] > 0)
+    pooled = _stretches(rows) if n >= 2 else ()
+    if pooled:
+        alone = np.setdiff1d(alone, pooled[0])
+    found = [(occupied[alone], alone, np.ones(len(alone)))]
+    for cell, first, last, total in zip(*pooled, strict=True):
+        at = np.concatenate([np.arange(first, last + 1), n + np.arange(first, last)])
+        found.append((np.full(len(at), occupied[cell]), at, degrees[at] / total))
+    cells, sources, weights = (np.concatenate(part) for part in zip(*found, strict=True))
+    shape = len(n_effective), len(degrees)
+    return sparse.csr_array((weights, (cells, sources)), shape), degrees

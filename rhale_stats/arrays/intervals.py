@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from scipy import special, stats
+from scipy import optimize, special, stats
 
 from rhale_stats.arrays.moments import FloatArray
 
@@ -17,6 +19,11 @@ LEAST_SPREAD = 0.02
 LEAST_TAIL = -700.0
 # Draws of the largest deviation are made so many at a time.
 CHUNK = 4096
+# Sources that add less to half the variance of an estimated variance are not drawn: hundreds of
+# these are as much as several thousand degrees of freedom leave.
+LEAST_SOURCE = 1e-6
+# With as many degrees of freedom, estimated variances hardly tie errors at points together.
+MANY_DEGREES = 200.0
 
 
 def student(level: float, degrees: FloatArray) -> FloatArray:
@@ -114,58 +121,133 @@ def of_deviation(
     return out
 
 
+class Sources(NamedTuple):
+    """Independent sources that variances at points are estimated from.
+
+    ``parts`` (point, source) is what each of them adds to the variance at a point, ``degrees``
+    (source,) are their degrees of freedom. What a variance has beyond its parts counts as known.
+    """
+
+    parts: FloatArray
+    degrees: FloatArray
+
+    @classmethod
+    def one(cls, variance: FloatArray, degrees: float) -> Sources:
+        """One estimate of scale for all points: their errors are multivariate t."""
+        return cls(np.asarray(variance)[:, None], np.array([degrees]))
+
+    def satterthwaite(self, variance: FloatArray) -> FloatArray:
+        """Degrees of freedom of the variance at every point (Satterthwaite 1946)."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            squares = np.where(self.parts == 0, 0.0, self.parts**2 / self.degrees).sum(axis=1)
+            return np.asarray(np.where(squares > 0, variance**2 / squares, np.inf))
+
+    def ratios(self, variance: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
+        """Draws of estimated over true variance, (draw, point), for normal rows."""
+        shares = np.maximum(np.nan_to_num(self.parts), 0.0) / variance[:, None]
+        # Parts may exceed their sum, to which other covariances add.
+        shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            used = ((shares**2).max(axis=0, initial=0.0) / self.degrees) > LEAST_SOURCE
+        # A source without degrees of freedom has no variance that could be drawn.
+        used &= self.degrees > 0
+        shares, degrees = shares[:, used], self.degrees[used]
+        # With next to no degrees of freedom, some squares underflow.
+        squares = np.maximum(
+            rng.chisquare(degrees, (n_draws, len(degrees))), np.finfo(np.float64).tiny
+        )
+        return np.asarray(1 - shares.sum(axis=1) + (squares / degrees) @ shares.T)
+
+
+def score_quantile(score: float, degrees: FloatArray) -> FloatArray:
+    """Student's quantile at the tail of a normal score, by degrees of freedom; NaN without any."""
+    with np.errstate(invalid="ignore"):
+        found = stats.t.isf(stats.norm.sf(score), degrees)
+        return np.asarray(np.where(np.isnan(score) | ~(degrees > 0), np.nan, found))
+
+
 def largest_deviation(
     covariance: FloatArray,
     level: float,
-    degrees: float,
+    degrees: FloatArray | float,
     n_draws: int,
     rng: np.random.Generator,
+    sources: Sources | None = None,
 ) -> float:
-    """math [27]: quantile of max |Z| for normal Z of this correlation, or t of these degrees."""
-    drawn = _largest(covariance, degrees, n_draws, rng)
-    if not len(drawn):
+    """math [27]: the normal score whose tail, by Student's t at every point, makes a band.
+
+    Errors are normal with this covariance, over standard errors that are estimated: from
+    ``sources``; without these, from one estimate for all points where ``degrees`` is a number, and
+    from one of its own for every point where it is an array.
+    """
+    drawn, own = _drawn(covariance, degrees, n_draws, rng, sources)
+    if not len(own):
         return 0.0 if np.isfinite(np.diagonal(covariance)).any() else float("nan")
-    return float(np.quantile(drawn, level))
+
+    def excess(score: float) -> float:
+        largest = np.quantile((drawn / score_quantile(score, own)).max(axis=1), level)
+        return float(np.log(max(largest, np.finfo(np.float64).tiny)))
+
+    if np.isinf(own).all():
+        return float(np.quantile(drawn.max(axis=1), level))
+    # Between that at one point and Bonferroni's, but for draws and Satterthwaite's approximation.
+    low = stats.norm.isf((1 - level) / 2) / 2
+    high = 2 * stats.norm.isf((1 - level) / (2 * len(own))) + 1
+    if excess(low) <= 0 or excess(high) >= 0:
+        return float(low if excess(low) <= 0 else high)
+    return float(optimize.brentq(excess, low, high, xtol=1e-6))
 
 
 def largest_deviation_pvalue(
     covariance: FloatArray,
-    statistic: float,
-    degrees: float,
+    score: float,
+    degrees: FloatArray | float,
     n_draws: int,
     rng: np.random.Generator,
+    sources: Sources | None = None,
 ) -> float:
-    """Share of draws of max |Z| at or above the statistic, which counts as one of them."""
-    if np.isnan(statistic):
+    """Share of draws with a normal score of this size or more, which counts as one of them."""
+    if np.isnan(score):
         return float("nan")
-    drawn = _largest(covariance, degrees, n_draws, rng)
-    if not len(drawn):
-        return 0.0 if statistic > 0 else 1.0
-    return float((1 + np.sum(drawn >= statistic)) / (1 + n_draws))
+    drawn, own = _drawn(covariance, degrees, n_draws, rng, sources)
+    if not len(own):
+        return 0.0 if score > 0 else 1.0
+    beyond = (drawn >= score_quantile(score, own)).any(axis=1)
+    return float((1 + np.sum(beyond)) / (1 + n_draws))
 
 
-def _largest(
-    covariance: FloatArray, degrees: float, n_draws: int, rng: np.random.Generator
-) -> FloatArray:
-    """Draws of max |Z| over points that have a variance; none where there are none."""
-    se = np.sqrt(np.maximum(np.nan_to_num(np.diagonal(covariance)), 0.0))
-    there = se > 1e-12 * se.max(initial=0.0)
+def _drawn(
+    covariance: FloatArray,
+    degrees: FloatArray | float,
+    n_draws: int,
+    rng: np.random.Generator,
+    sources: Sources | None,
+) -> tuple[FloatArray, FloatArray]:
+    """Draws of |error| over its standard error at points that have one, and their degrees."""
+    variance = np.maximum(np.nan_to_num(np.diagonal(covariance)), 0.0)
+    se = np.sqrt(variance)
+    own = np.broadcast_to(np.asarray(degrees, dtype=np.float64), se.shape)
+    there = (se > 1e-12 * se.max(initial=0.0)) & (own > 0)
+    own = own[there]
     if not there.any():
-        return np.zeros(0)
+        return np.zeros((n_draws, 0)), own
+    if sources is None and np.ndim(degrees) == 0:
+        sources = Sources.one(variance, float(degrees))
+    if sources is None or own.min() >= MANY_DEGREES:
+        # Scores are normal at every point, and their joint distribution is taken as normal.
+        sources, own = None, np.full(len(own), np.inf)
     correlation = covariance[np.ix_(there, there)] / np.outer(se[there], se[there])
     values, vectors = np.linalg.eigh(correlation)
     keep = values > 1e-12 * values[-1]
     root = vectors[:, keep] * np.sqrt(values[keep])
-    largest = np.empty(n_draws)
+    drawn = np.empty((n_draws, len(own)))
     for begin in range(0, n_draws, CHUNK):
-        n = min(CHUNK, n_draws - begin)
-        z = rng.standard_normal((n, root.shape[1])) @ root.T
-        largest[begin : begin + n] = np.abs(z).max(axis=1)
-    if np.isfinite(degrees):
-        # With next to no degrees of freedom, some squares underflow.
-        squares = np.maximum(rng.chisquare(degrees, n_draws), np.finfo(np.float64).tiny)
-        largest /= np.sqrt(squares / degrees)
-    return largest
+        part = drawn[begin : begin + CHUNK]
+        np.abs(rng.standard_normal((len(part), root.shape[1])) @ root.T, out=part)
+        if sources is not None:
+            of = sources._replace(parts=sources.parts[there])
+            part /= np.sqrt(of.ratios(variance[there], len(part), rng))
+    return drawn, own
 
 
 def of_replicates(

@@ -146,11 +146,12 @@ def _difference(
         fit.curve_degrees(z) if n_groups is None else np.full(len(z), n_groups - 1.0)
         for fit, n_groups in zip(fits, of_groups, strict=True)
     ]
-    degrees = (
-        intervals.welch(np.diagonal(parts[0]), np.diagonal(parts[1]), *own)
-        if pairs is None
-        else np.minimum(*own)
-    )
+    degrees: FloatArray | float = np.minimum(*own)
+    if pairs is None:
+        degrees = intervals.welch(np.diagonal(parts[0]), np.diagonal(parts[1]), *own)
+    elif None not in of_groups:
+        # Groups are one estimate of scale for all points.
+        degrees = float(np.min(own))
     least = sum(meaning.least_effect(row) for row in rows) * float(np.ptp(z))
     return difference_of(z, (values[0], values[1]), covariance, degrees, level, n_draws, rng, least)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arrays import accumulate, categories, influence
+from rhale_stats.arrays import accumulate, categories, influence, intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.curves import Fine, curve_of, fine_of, has_cells
 from rhale_stats.schema.features import slopes
@@ -22,15 +22,14 @@ def has_covariance(row: xr.Dataset) -> bool:
 class Fit(NamedTuple):
     """One feature as standard errors see it: the cells that have a curve, and their noise.
 
-    ``cells`` are all of them, ``pieces`` those on the stretch that has a curve, with ``degrees`` of
-    freedom; ``edges`` are those of the bins there, ``there`` their numbers.
+    ``cells`` are all of them, ``pieces`` those on the stretch that has a curve; ``edges`` are those
+    of the bins there, ``there`` their numbers.
     """
 
     cells: Fine
     pieces: accumulate.Pieces
     noise: accumulate.Noise
     places: influence.OwnPlaces | None
-    degrees: FloatArray
     curve: FloatArray
     edges: FloatArray
     there: slice
@@ -63,13 +62,15 @@ class Fit(NamedTuple):
             return np.asarray(weight @ self.of_levels @ weight.T)
         return influence.covariance(self.loadings(z), self.noise, self.places)
 
+    def sources(self, z: FloatArray) -> intervals.Sources:
+        """What the variances of the curve at points are estimated from."""
+        parts = np.zeros((len(z), len(self.cells.bin)))
+        parts[:, self.cells.here] = influence.parts(self.loadings(z), self.noise)
+        return self.cells.sources(parts)
+
     def curve_degrees(self, z: FloatArray) -> FloatArray:
         """Satterthwaite's degrees of freedom of the variance of the curve."""
-        parts = influence.parts(self.loadings(z), self.noise)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            spread = np.sum(np.where(parts == 0, 0.0, parts**2 / self.degrees), axis=1)
-            found = np.where(spread > 0, self.variance(z) ** 2 / spread, np.inf)
-        return np.asarray(found)
+        return self.sources(z).satterthwaite(self.variance(z))
 
 
 def interpolation(edges: FloatArray, z: FloatArray) -> FloatArray:
@@ -98,7 +99,6 @@ def fit_of(row: xr.Dataset) -> Fit:
         pieces,
         accumulate.Noise(*(part[here] for part in noise)),
         places,
-        cells.degrees[here],
         curve,
         edges[there],
         there,

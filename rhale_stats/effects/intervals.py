@@ -10,6 +10,7 @@ from rhale_stats.arrays import influence, intervals, resample
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import vcov, with_std_error
 from rhale_stats.effects.fit import (
+    Fit,
     at_cells,
     at_edges,
     bin_degrees,
@@ -253,27 +254,43 @@ def _bands(
         cells = {"cell_curve_band": np.nan} if "cell_curve_se" in row else {}
         return {"curve_band": np.nan, "effect_band": np.nan, **cells}
     fit = fit_of(row)
-    grouped = "n_groups" in row.attrs
-    of_groups = float(row.attrs.get("n_groups", np.inf)) - 1
-    covariance = vcov(effect, number).values[fit.there, fit.there]
-    on_curve = fit.curve_degrees(fit.edges)
-    degrees = of_groups if grouped else float(np.min(on_curve[on_curve > 0], initial=np.inf))
-    quantile = intervals.largest_deviation(covariance, level, degrees, n_draws, rng)
-    curve = intervals.around(row["curve"].values, quantile * row["curve_se"].values)
+    # At all edges of cells, whatever the bins: between two of them the curve is straight.
+    z, degrees, sources = fit.pieces.edges, *_errors_of(row, fit, fit.pieces.edges)
+    covariance = _cell_covariance(row, fit)
+    score = intervals.largest_deviation(covariance, level, degrees, n_draws, rng, sources)
+    quantile = intervals.score_quantile(score, np.broadcast_to(degrees, z.shape))
+    half = at_edges(quantile[np.searchsorted(z, fit.edges)], fit) * row["curve_se"].values
+    out = {"curve_band": intervals.around(row["curve"].values, half)}
+    if "cell_curve_se" in row:
+        half = at_cells(quantile, fit) * row["cell_curve_se"].values
+        out["cell_curve_band"] = intervals.around(row["cell_curve"].values, half)
     known = row["effect_se"].notnull().values
     if has_covariance(row):
         own = vcov(effect, number, of="effect").values[np.ix_(known, known)]
-        least = of_groups if grouped else float(bin_degrees(row)[known].min(initial=np.inf))
-        of_bins = np.full(len(known), intervals.largest_deviation(own, level, least, n_draws, rng))
+        of_bins = degrees if "n_groups" in row.attrs else bin_degrees(row)[known]
+        score = intervals.largest_deviation(own, level, of_bins, n_draws, rng)
+        quantile = intervals.score_quantile(score, bin_degrees(row))
     else:
         # Bins are independent: each to the root of the level, by its own degrees of freedom.
-        of_bins = intervals.student(level ** (1 / max(int(known.sum()), 1)), bin_degrees(row))
-    out = {
-        "curve_band": curve,
-        "effect_band": intervals.around(row["effect"].values, of_bins * row["effect_se"].values),
-    }
-    if "cell_curve_se" in row:
-        # The same quantile between the edges.
-        half = quantile * row["cell_curve_se"].values
-        out["cell_curve_band"] = intervals.around(row["cell_curve"].values, half)
-    return out
+        quantile = intervals.student(level ** (1 / max(int(known.sum()), 1)), bin_degrees(row))
+    half = quantile * row["effect_se"].values
+    return {**out, "effect_band": intervals.around(row["effect"].values, half)}
+
+
+def _errors_of(
+    row: xr.Dataset, fit: Fit, z: FloatArray
+) -> tuple[FloatArray | float, intervals.Sources | None]:
+    """Degrees of freedom of the curve at points, one number for groups, and their sources."""
+    if "n_groups" in row.attrs:
+        return float(row.attrs["n_groups"]) - 1, None
+    sources = fit.sources(z)
+    return sources.satterthwaite(fit.variance(z)), sources
+
+
+def _cell_covariance(row: xr.Dataset, fit: Fit) -> FloatArray:
+    """Covariance of the curve at the edges of its cells, stored for groups."""
+    if not has_covariance(row):
+        return fit.covariance(fit.pieces.edges)
+    name = "cell_curve_cov" if has_cells(row) else "curve_cov"
+    at = slice(fit.cells.here.start, fit.cells.here.stop + 1)
+    return np.asarray(row[name].values[at, at])

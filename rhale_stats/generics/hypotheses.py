@@ -159,7 +159,8 @@ def compare(
         has a linear bin, the quarters between: ``difference`` (a less b), ``difference_se``,
         ``difference_ci`` and ``difference_band`` (with ci_bound) at ``grid_value``. Over (feature):
         ``statistic``, the largest |difference| over its standard error, ``p_value`` of no
-        difference, ``p_value_adjusted``. NaN, with a warning, for a feature without a range that
+        difference at any point, by Student's t at every one of them as the band, and
+        ``p_value_adjusted``. NaN, with a warning, for a feature without a range that
         both have. Of H-statistics, for each of ``h2``, ``h2_overall``, ``h2_pairwise``, ``h`` and
         so on: ``h2_difference``, ``h2_difference_se``, ``h2_difference_ci``, ``h2_p_value`` and
         ``h2_p_value_adjusted`` (over features, or over pairs), math [62].

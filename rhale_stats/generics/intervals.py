@@ -119,10 +119,10 @@ def confband(
         What `rhale` or `std_error` returned; or `pdp` or another profile, whose curve gets its
         band; or `ale2`.
     level : float, default 0.95
-        Share of samples in which a band holds its whole target at all edges, or in all bins.
+        Share of samples in which a band holds its target at all edges of cells, or in all bins.
     n_draws : int, default 20000
-        Draws from the normal distribution of the errors: the quantile has a Monte-Carlo error of
-        about 0.3 %.
+        Draws from the distribution of the errors: the quantile has a Monte-Carlo error of about
+        0.3 %.
     rng : Generator, int or None
         Source of the draws, or its seed. None draws anew; ``seed`` in the attributes of the result
         reproduces it (-1 with a Generator).
@@ -130,7 +130,8 @@ def confband(
     Returns
     -------
     Dataset
-        ``effect`` with ``curve_band`` (feature, edge, ci_bound) and ``effect_band`` (feature, bin,
+        ``effect`` with ``curve_band`` (feature, edge, ci_bound), at the edges of the cells
+        ``cell_curve_band`` (feature, cell_edge, ci_bound), and ``effect_band`` (feature, bin,
         ci_bound). Each says its target, source, method, level and that it is simultaneous. Of a
         surface ``surface_band`` (edge_a, edge_b, ci_bound), of all its corners, and
         ``second_effect_band`` (bin_a, bin_b, ci_bound), of all cells of two rows and more.
@@ -142,11 +143,17 @@ def confband(
 
     Notes
     -----
-    math [27]: estimate plus and minus q times its standard error, q the quantile of the largest of
-    the standardised errors, which are normal with the correlation of `vcov`; with the degrees of
-    freedom of the bins as in `confint`, the smallest of the curve's edges. Bins are independent,
-    but for groups: there q is Student's quantile at level^(1/K), exactly. Features are not adjusted
-    for their number.
+    math [27]: the curve plus and minus Student's quantile times its standard error, at every edge
+    with its own degrees of freedom and everywhere at the same level. That level is such that all
+    edges are held at once: it comes from draws of the errors, which are normal with the correlation
+    of `vcov`, over standard errors estimated from the same cells. The edges are those of the cells,
+    and so do not depend on the bins; with ``weighting="rows"`` those of the bins. With groups all
+    edges have one estimate of scale, with the degrees of freedom of the groups. Effects of bins are
+    independent, but for groups: each has Student's quantile at level^(1/K), exactly. Features are
+    not adjusted for their number.
+
+    The rows are taken as a sample, the model as it is. Coverage of the true curve by default
+    settings is in the study ``weighting``.
 
     Examples
     --------

@@ -155,7 +155,7 @@ def difference_of(
     z: FloatArray,
     values: tuple[FloatArray, FloatArray],
     covariance: FloatArray,
-    degrees: FloatArray,
+    degrees: FloatArray | float,
     level: float,
     n_draws: int,
     rng: np.random.Generator,
@@ -163,29 +163,30 @@ def difference_of(
 ) -> Difference:
     """The difference of two curves at points, with the covariance of its error.
 
-    ``degrees`` are of freedom, at every point; band and test take the smallest of them. Up to
-    ``least`` there is nothing but numerical error.
+    ``degrees`` are of freedom: one number for groups, else one for every point. Up to ``least``
+    there is nothing but numerical error.
     """
     difference = values[0] - values[1]
     se = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    fewest = float(np.min(degrees[degrees > 0], initial=np.inf))
-    quantile = intervals.largest_deviation(covariance, level, fewest, n_draws, rng)
+    own = np.broadcast_to(degrees, se.shape)
+    score = intervals.largest_deviation(covariance, level, degrees, n_draws, rng)
     # Where nothing is estimated, as at the start, no difference is no deviation.
     least = max(least, 1e-12 * float(np.abs(np.array(values)).max(initial=0.0)))
     with np.errstate(invalid="ignore", divide="ignore"):
         scaled = np.where(np.abs(difference) <= least, 0.0, np.abs(difference) / se)
     statistic, reason = float(scaled.max()), ""
+    largest = float(intervals.normal_score(scaled, own).max())
     if np.isnan(statistic):
         reason = NO_ERROR
     elif statistic > 0 and (se <= least).all():
-        statistic, reason = float("nan"), EXACT
+        statistic, reason, largest = float("nan"), EXACT, float("nan")
     return Difference(
         z,
         difference,
         se,
-        intervals.around(difference, intervals.student(level, degrees) * se),
-        intervals.around(difference, quantile * se),
+        intervals.around(difference, intervals.student(level, own) * se),
+        intervals.around(difference, intervals.score_quantile(score, own) * se),
         statistic,
-        intervals.largest_deviation_pvalue(covariance, statistic, fewest, n_draws, rng),
+        intervals.largest_deviation_pvalue(covariance, largest, degrees, n_draws, rng),
         reason,
     )

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import intervals, resample
@@ -63,12 +62,6 @@ def degrees_of(row: xr.Dataset) -> FloatArray:
     """Degrees of freedom of the curve along the grid: rows, or those of the bin, less one."""
     degrees = np.maximum(np.asarray(row["n_effective"].values, dtype=np.float64) - 1, 0.0)
     return np.array(np.broadcast_to(degrees, row.sizes["grid"]))
-
-
-def _least_degrees(row: xr.Dataset, at: NDArray[np.bool_] | slice = slice(None)) -> float:
-    """Those of the point known worst; a point without a standard error has none to count."""
-    degrees = degrees_of(row)[at]
-    return float(np.min(degrees[degrees > 0], initial=np.inf))
 
 
 def padded(each: Sequence[FloatArray], n_grid: int) -> FloatArray:
@@ -163,11 +156,18 @@ def confband(profile: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
     ends = []
     for number, stream in enumerate(streams):
         row = one_profile(profile, number)
-        degrees = _least_degrees(row)
-        quantile = intervals.largest_deviation(
-            row["curve_cov"].values, level, degrees, n_draws, stream
+        degrees = degrees_of(row)
+        # All points of a grid share their rows, and bins have rows of their own.
+        shared = row["n_effective"].ndim == 0
+        score = intervals.largest_deviation(
+            row["curve_cov"].values,
+            level,
+            float(degrees.max(initial=0.0)) if shared else degrees,
+            n_draws,
+            stream,
         )
-        ends.append(intervals.around(row["curve"].values, quantile * row["curve_se"].values))
+        half = intervals.score_quantile(score, degrees) * row["curve_se"].values
+        ends.append(intervals.around(row["curve"].values, half))
     band = variable(
         "curve_band",
         padded(ends, profile.sizes["grid"]),

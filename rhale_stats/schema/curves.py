@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rhale_stats.arrays import accumulate
 from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.accumulate import Noise, Pieces
+from rhale_stats.arrays.intervals import Sources
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.schema.features import bin_means, slopes
 from rhale_stats.schema.variables import LINE_MOMENTS
@@ -23,8 +24,8 @@ class Fine(NamedTuple):
     """Cells of one feature, in order, each within one bin; ``bin`` says which.
 
     ``variance`` is that of local effects (or of residuals from a line), ``n_effective`` the rows,
-    ``degrees`` the degrees of freedom of the variance, ``here`` the stretch of cells without gaps
-    that has a curve.
+    ``degrees`` the degrees of freedom of the variance, which neighbours have partly in common
+    where they are ``shared``, ``here`` the stretch of cells without gaps that has a curve.
     """
 
     pieces: Pieces
@@ -35,6 +36,7 @@ class Fine(NamedTuple):
     x_covariance: FloatArray
     line: FloatArray
     here: slice
+    shared: bool
 
     @property
     def noise(self) -> Noise:
@@ -67,15 +69,22 @@ class Fine(NamedTuple):
         """Which bins have two rows or more: a variance that is borrowed whole is none of theirs."""
         return np.asarray(np.bincount(self.bin, self.n_effective) > 1 + 1e-12)
 
+    def sources(self, parts: FloatArray) -> Sources:
+        """What variances are estimated from, given their parts by cell, (point, cell)."""
+        if not self.shared:
+            return Sources(parts, self.degrees)
+        weights, degrees = kernel.variance_sources(self.n_effective)
+        return Sources(parts @ weights, degrees)
+
     def effect_degrees(self) -> FloatArray:
         """Satterthwaite's degrees of freedom of these; those of a bin that is one cell."""
         parts, degrees = self.of_effects, self.degrees
         occupied = self.pieces.share > 0
         own = np.zeros(self.n_bins())
         np.maximum.at(own, self.bin, np.where(occupied, degrees, 0.0))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            spread = np.bincount(self.bin, np.where(parts > 0, parts**2 / degrees, 0.0))
-            found = np.bincount(self.bin, parts) ** 2 / spread
+        of_bins = np.zeros((self.n_bins(), len(parts)))
+        of_bins[self.bin, np.arange(len(parts))] = parts
+        found = self.sources(of_bins).satterthwaite(of_bins.sum(axis=1))
         # Without any spread all rows tell of it.
         found = np.where(np.isfinite(found), found, np.bincount(self.bin, degrees))
         found = np.where(np.bincount(self.bin, occupied) <= 1, own, found)
@@ -134,6 +143,7 @@ def fine_of(row: xr.Dataset) -> Fine:
             covariance,
             line_moments_of(row),
             accumulate.known_stretch(pieces.share),
+            shared=False,
         )
     cells = slice(0, cell_count(row))
 
@@ -155,6 +165,7 @@ def fine_of(row: xr.Dataset) -> Fine:
         of("cell_x_covariance"),
         np.zeros((cells.stop, len(LINE_MOMENTS))),
         accumulate.known_stretch(pieces.share),
+        shared=True,
     )
 
 

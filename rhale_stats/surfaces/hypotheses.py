@@ -21,7 +21,7 @@ from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.features import resolution
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.variables import OUTPUT_UNITS
-from rhale_stats.surfaces.inference import AT_EDGES, IN_CELLS, noise_of, rounding, score_quantile
+from rhale_stats.surfaces.inference import AT_EDGES, IN_CELLS, noise_of, rounding
 from rhale_stats.surfaces.rows import Rows
 from rhale_stats.surfaces.values import pair_name
 
@@ -278,7 +278,7 @@ def _tested(
         value,
         se,
         intervals.around(value, intervals.student(level, degrees) * se),
-        intervals.around(value, score_quantile(largest, degrees) * se),
+        intervals.around(value, intervals.score_quantile(largest, degrees) * se),
         statistic,
         intervals.largest_deviation_pvalue(own, statistic, np.inf, n_draws, rng),
     )

@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from scipy import stats
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import second_order as kernel
-from rhale_stats.arrays.intervals import around, largest_deviation, student
+from rhale_stats.arrays.intervals import around, largest_deviation, score_quantile, student
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.dimensions import OUTPUT, of_part
 from rhale_stats.schema.variables import OUTPUT_UNITS
@@ -127,14 +126,6 @@ def vcov(surface: xr.Dataset, feature: object, of: str) -> xr.DataArray:
     )
 
 
-def score_quantile(score: float, degrees: FloatArray) -> FloatArray:
-    """Student's quantile at the tail that a normal score has, by degrees of freedom."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray(
-            np.where(np.isnan(score), np.nan, stats.t.isf(stats.norm.sf(score), degrees))
-        )
-
-
 def confband(surface: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.Dataset:
     """`confband` of a surface: ``surface_band`` and ``second_effect_band``, math [59]."""
     surface = with_std_error(of_part(surface))
@@ -154,7 +145,7 @@ def confband(surface: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
         there = tested.ravel()
         own = rows.cell_covariance()[np.ix_(there, there)]
         score = largest_deviation(own, level, np.inf, n_draws, of_cells)
-        quantile = np.where(tested, score_quantile(score, np.where(tested, degrees, 1.0)), np.nan)
+        quantile = np.where(tested, score_quantile(score, degrees), np.nan)
     in_cells = quantile * surface["effect_se"].values
     out: dict[str, Any] = {}
     for name, dims, half, se in (

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import stats
+from scipy import optimize, stats
 
 from rhale_stats.arrays import intervals
 
@@ -135,21 +135,22 @@ def quantile(covariance, level=0.95, degrees=INF, n_draws=DRAWS):
     return intervals.largest_deviation(np.asarray(covariance), level, degrees, n_draws, rng)
 
 
-def quantile_error(distribution, level):
-    """Monte-Carlo error of a quantile: sqrt(p (1 - p) / n) over the density of |Z|."""
-    at = distribution.ppf(0.5 + level / 2)
-    return np.sqrt(level * (1 - level) / DRAWS) / (2 * distribution.pdf(at))
+def quantile_error(level):
+    """Monte-Carlo error of a normal score: sqrt(p (1 - p) / n) over the density of |Z|."""
+    at = stats.norm.ppf(0.5 + level / 2)
+    return np.sqrt(level * (1 - level) / DRAWS) / (2 * stats.norm.pdf(at))
 
 
 @pytest.mark.parametrize("degrees", [INF, 5.0])
 @pytest.mark.parametrize("points", [1, 4])
 def test_largest_of_one_deviation(points, degrees):
-    """One point, or many that go together, of whatever size."""
+    """One point, or many that go together, of whatever size: the band is the interval."""
     size = np.arange(1.0, points + 1)
-    distribution = stats.norm if degrees == INF else stats.t(degrees)
-    found = quantile(np.outer(size, size), 0.9, degrees)
-    error = quantile_error(distribution, 0.9)
-    assert abs(found - distribution.ppf(0.95)) < 3 * error
+    for own in (degrees, np.full(points, degrees)):
+        found = quantile(np.outer(size, size), 0.9, own)
+        assert abs(found - stats.norm.ppf(0.95)) < 3 * quantile_error(0.9)
+        half = intervals.score_quantile(stats.norm.ppf(0.95), np.array(degrees))
+        assert_allclose(half, intervals.student(0.9, np.array(degrees)), rtol=1e-9)
 
 
 def test_largest_of_independent_deviations():
@@ -166,6 +167,90 @@ def test_points_known_exactly_or_not_at_all_do_not_count():
     assert quantile(covariance) == quantile(covariance[1:, 1:])
     assert quantile(np.zeros((3, 3))) == 0
     assert np.isnan(quantile(np.full((3, 3), NAN)))
+
+
+def shared_root(degrees, points, level):
+    """P(|t| < q at all points), independent errors over one estimate of scale: by quadrature."""
+    s = np.sqrt(stats.chi2.ppf((np.arange(20_000) + 0.5) / 20_000, degrees) / degrees)
+
+    def inside(q):
+        return np.mean((2 * stats.norm.cdf(q * s) - 1) ** points) - level
+
+    return optimize.brentq(inside, 0.1, 50)
+
+
+@pytest.mark.parametrize("degrees", [4.0, 30.0])
+def test_points_over_one_estimate_of_scale_are_multivariate_t(degrees):
+    """Groups, and grids that share their rows: Dunnett and Sobel's quantile."""
+    exact = shared_root(degrees, 6, 0.9)
+    expected = stats.norm.isf(stats.t.sf(exact, degrees))
+    assert abs(quantile(np.eye(6), 0.9, degrees) - expected) < 4 * quantile_error(0.9)
+    # As the source of all of them.
+    of = intervals.Sources.one(np.ones(6), degrees)
+    found = with_sources(np.eye(6), of, 0.9)
+    assert abs(found - expected) < 4 * quantile_error(0.9)
+
+
+def with_sources(covariance, sources, level, n_draws=DRAWS):
+    degrees = sources.satterthwaite(np.diagonal(covariance))
+    rng = np.random.default_rng(3)
+    return intervals.largest_deviation(covariance, level, degrees, n_draws, rng, sources)
+
+
+def test_every_point_has_the_tail_of_its_own_degrees():
+    """Independent points with variances of their own: each is held with level^(1/k), exactly."""
+    degrees, k = np.array([2.0, 3.0, 5.0, 12.0, 100.0, INF]), 6
+    expected = stats.norm.ppf(0.5 + 0.95 ** (1 / k) / 2)
+    error = np.sqrt(0.95 * 0.05 / DRAWS) / (k * 0.95 ** (5 / 6) * 2 * stats.norm.pdf(expected))
+    finite = np.diag(np.where(np.isfinite(degrees), 1.0, 0.0))[:, :5]
+    for found in (
+        quantile(np.eye(k), 0.95, degrees),
+        with_sources(np.eye(k), intervals.Sources(finite, degrees[:5]), 0.95),
+    ):
+        assert abs(found - expected) < 3 * error
+    half = intervals.score_quantile(expected, degrees)
+    assert_allclose(2 * stats.t.cdf(half, degrees) - 1, 0.95 ** (1 / k), rtol=1e-9)
+
+
+def test_sources_add_up_to_satterthwaite():
+    parts, degrees = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 3.0]]), np.array([4.0, 5.0, 6.0])
+    variance = parts.sum(axis=1)
+    sources = intervals.Sources(parts, degrees)
+    expected = [9 / (1 / 4 + 4 / 5), 16 / (1 / 5 + 9 / 6)]
+    assert_allclose(sources.satterthwaite(variance), expected, rtol=1e-12)
+    # What is not among the parts is known: more degrees of freedom, and less spread.
+    assert_allclose(sources.satterthwaite(2 * variance), 4 * np.array(expected), rtol=1e-12)
+    draws = sources.ratios(variance, DRAWS, np.random.default_rng(0))
+    spread = np.sqrt(2 / np.array(expected))
+    assert_allclose(draws.mean(axis=0), 1, atol=4 * spread.max() / np.sqrt(DRAWS))
+    # The relative error of a variance of draws is sqrt((kurtosis - 1) / n), kurtosis below 9 here.
+    assert_allclose(draws.var(axis=0), spread**2, rtol=4 * np.sqrt(8 / DRAWS))
+    covariance = np.cov(draws.T)[0, 1] * variance.prod()
+    assert_allclose(covariance, 2 * 2.0 * 1.0 / 5, rtol=0.1)
+    known = sources._replace(degrees=np.full(3, INF))
+    assert_array_equal(known.satterthwaite(variance), INF)
+    assert_array_equal(known.ratios(variance, 10, np.random.default_rng(0)), 1)
+
+
+def test_the_score_does_not_depend_on_units():
+    parts, degrees = np.random.default_rng(1).uniform(size=(4, 7)), np.full(7, 3.0)
+    covariance = np.diag(parts.sum(axis=1))
+    scale = np.array([2.0**-15, 1.0, 4.0, 2.0**15])  # powers of two: without rounding
+    sources = intervals.Sources(parts, degrees)
+    scaled = intervals.Sources(parts * scale[:, None] ** 2, degrees)
+    expected = with_sources(covariance, sources, 0.9, 2000)
+    found = with_sources(covariance * np.outer(scale, scale), scaled, 0.9, 2000)
+    assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_the_p_value_of_a_score_is_the_level_of_its_band():
+    parts, degrees = np.random.default_rng(1).uniform(size=(4, 7)), np.full(7, 3.0)
+    covariance, sources = np.diag(parts.sum(axis=1)), intervals.Sources(parts, degrees)
+    own = sources.satterthwaite(np.diagonal(covariance))
+    score = with_sources(covariance, sources, 0.9)
+    rng = np.random.default_rng(3)
+    found = intervals.largest_deviation_pvalue(covariance, score, own, DRAWS, rng, sources)
+    assert_allclose(found, 0.1, atol=2 / DRAWS)
 
 
 def test_pvalue_of_the_largest_deviation():
