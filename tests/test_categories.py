@@ -840,13 +840,6 @@ def test_pictures(both):
         rs.plot_effect(effect, "c", ax=[upper])
 
 
-def test_files(both, tmp_path):
-    for number, one in enumerate(both):
-        path = tmp_path / f"{number}.nc"
-        one.to_netcdf(path)
-        xr.testing.assert_identical(one, xr.load_dataset(path))
-
-
 def test_categorical_columns_are_taken_beside_features():
     """users.md: an error where a union was meant."""
     frame = table().assign(k=np.arange(len(table())) % 3)

@@ -667,15 +667,3 @@ def test_edited_local_effects_are_refused(local, edit, said):
     for verb in (rs.rhale, rs.folds, lambda local: rs.regions(local, 0)):
         with pytest.raises(ValueError, match=said):
             verb(edit(local))
-
-
-def test_the_order_of_dimensions_does_not_matter(local, effect):
-    turned = effect.transpose()
-    assert str(rs.summary(turned)) == str(rs.summary(effect))
-    xr.testing.assert_identical(rs.confband(turned, rng=0), rs.confband(effect, rng=0))
-    xr.testing.assert_identical(rs.rhale(local.transpose(), bins=BINS), rs.rhale(local, bins=BINS))
-    by_groups = {"groups": np.arange(N) // 4}
-    xr.testing.assert_identical(
-        rs.confint(rs.std_error(effect, local, **by_groups).transpose()),
-        rs.confint(rs.std_error(effect, local, **by_groups)),
-    )

@@ -603,24 +603,6 @@ def test_several_outputs_in_all_verbs(X):
     np.testing.assert_allclose(shap["shap_value"].sum("output"), 0, atol=1e-12)
 
 
-def test_round_trips(X, found, curves, tmp_path):
-    made = {
-        "pdp": rs.confband(rs.confint(found), rng=0),
-        "ice": curves,
-        "derivative": rs.ice(f, X, features="a", kind="derivative"),
-        "boot": rs.bootstrap(curves, found, n_resamples=8, rng=0),
-        "m_plot": rs.m_plot(f, X, features=["a", "k"]),
-        "shap": rs.shap_dependence(None, X, shap_values=X[["a"]].to_numpy()[:, 0], features="a"),
-        "methods": rs.compare_methods([found, rs.m_plot(f, X, features=["a", "k"])], "k"),
-    }
-    for name, one in made.items():
-        one.to_netcdf(tmp_path / f"{name}.nc")
-        with xr.open_dataset(tmp_path / f"{name}.nc") as again:
-            xr.testing.assert_identical(again.load(), one)
-        for variable in one.data_vars:
-            assert {"long_name", "units"} <= set(one[variable].attrs), (name, variable)
-
-
 # --- methods side by side -------------------------------------------------------------------------
 
 
@@ -1165,16 +1147,6 @@ def test_without_the_library_shap(X, monkeypatch):
         rs.shap_dependence(f, X[["a", "b"]])
 
 
-def test_inputs_stay_as_they_were(X):
-    before = X.copy()
-    rs.ice(f, X, features=["a", "k"], n_grid=4)
-    pd.testing.assert_frame_equal(X, before)
-    array = np.random.default_rng(0).normal(size=(30, 2))
-    array.flags.writeable = False
-    rs.pdp(product, array)
-    rs.m_plot(product, array)
-
-
 # --- coverage -------------------------------------------------------------------------------------
 
 
@@ -1183,7 +1155,7 @@ def test_intervals_and_bands_hold_the_population_curve():
     """y = |x0| + (1 + x0) x1, x0 standard normal, E x1 = 1: the curve is |z| + z - sqrt(2 / pi)."""
     grid = np.array([-6, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 6])
     truth = np.abs(grid) + grid - np.sqrt(2 / np.pi)
-    runs = 1000
+    runs = 600
     inside, all_of_it = np.zeros((runs, len(grid))), np.zeros(runs)
     for run in range(runs):
         rng = np.random.default_rng([11, run])
@@ -1196,7 +1168,7 @@ def test_intervals_and_bands_hold_the_population_curve():
         inside[run] = (low <= truth) & (truth <= high)
         low, high = found["curve_band"].values[0].T
         all_of_it[run] = ((low <= truth) & (truth <= high)).all()
-    # Monte-Carlo error of a share of 0.95 in 1000 runs: 0.007.
+    # Monte-Carlo error of a share of 0.95 in 600 runs: 0.009.
     assert np.abs(inside.mean(axis=0) - 0.95).max() < 0.03
     assert abs(all_of_it.mean() - 0.95) < 0.03
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats import models
@@ -297,17 +296,6 @@ def test_missing_rows_are_left_out_and_counted(frame):
         rs.ale2(model, gaps, ("u", "text"))
     with pytest.raises(ValueError, match=r"'text' must have a level in every row; got 5 missing"):
         rs.ale2(model, gaps, ("v", "text"))
-
-
-@pytest.mark.parametrize("pair", [("u", "v"), ("town", "u"), ("flag", "text")])
-def test_file_round_trip(frame, pair, tmp_path):
-    found = rs.confint(rs.ale2(lambda X: X["u"] * X["v"], frame, pair, weights=np.ones(500)))
-    found.to_netcdf(tmp_path / "surface.nc", engine="h5netcdf")
-    with xr.open_dataset(tmp_path / "surface.nc", engine="h5netcdf") as read:
-        xr.testing.assert_identical(read.load(), found)
-        xr.testing.assert_identical(rs.std_error(read), rs.std_error(found))
-    for name, one in found.data_vars.items():
-        assert {"long_name", "units"} <= set(one.attrs), name
 
 
 def test_zero_start(X):

@@ -10,14 +10,11 @@ from scipy import stats
 import rhale_stats as rs
 from rhale_stats.curves import curve_of
 from rhale_stats.schema import one_feature
+from tests.helpers import local_of
 
 N = 300
 EDGES = np.array([-1, -0.5, 0.1, 0.4, 1])
 SIZES = ("importance", "aled", "aler_min", "aler_max")
-
-
-def local_of(x, g, **options):
-    return rs.local_effects(None, x, jacobian=g, features=list(range(x.shape[1])), **options)
 
 
 @pytest.fixture

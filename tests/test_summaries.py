@@ -286,18 +286,6 @@ class TestChecks:
             )
 
 
-def test_a_dense_truth_has_no_standard_errors_to_show():
-    example = rs.simulate.Quadratic()
-    X = example.sample(5000, rng=0)
-    truth = rs.dense_truth(None, example.jacobian, X, 50, features="x1")
-    for table in (rs.summary, rs.tidy, rs.glance):
-        with pytest.raises(ValueError, match="std_error_moments=False"):
-            table(truth)
-    local = rs.local_effects(None, X, jacobian=example.jacobian, features="x1")
-    with pytest.raises(ValueError, match="std_error_moments=False"):
-        rs.check_unbiased(local, truth)
-
-
 class TestRegions:
     """Trees of regions: in print, a row a node, a row a feature."""
 
@@ -526,10 +514,6 @@ class TestRegions:
         again = xr.load_dataset(tmp_path / "trees.nc")
         assert str(rs.summary(again)) == str(rs.summary(trees))
         pd.testing.assert_frame_equal(rs.tidy(again), rs.tidy(trees))
-
-    def test_other_formats(self, trees):
-        assert "<table" in rs.summary(trees).as_html()
-        assert r"\begin" in rs.summary(trees, "x1").as_latex()
 
 
 class TestInteractions:
@@ -996,6 +980,10 @@ def test_tables_do_not_depend_on_the_order_of_dimensions(waves):
     )
     for function in (rs.confint, partial(rs.confband, rng=0), rs.wald_test, rs.effect_sizes):
         xr.testing.assert_identical(function(effect.transpose()), function(effect))
+    xr.testing.assert_identical(
+        rs.confint(results["groups"].transpose()), rs.confint(results["groups"])
+    )
+    xr.testing.assert_identical(rs.rhale(local.transpose()), rs.rhale(local))
 
 
 def test_the_head_is_as_wide_as_the_table():
