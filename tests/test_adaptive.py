@@ -90,11 +90,6 @@ def test_cells_below_the_resolution_of_floats_are_refused(rng):
         estimate(x, x)
 
 
-def test_fewer_rows_than_min_obs_are_refused(rng):
-    with pytest.raises(ValueError, match="feature 's0' has 9 rows and min_obs is 10"):
-        estimate(rng.uniform(size=9), np.ones(9))
-
-
 # --- what a linear bin holds ---------------------------------------------------------------------
 
 
@@ -461,18 +456,6 @@ def test_equivariance(degree, seed, a, b, c, d):
     )
     if degree:
         assert_allclose(moved["slope"][order] * c, a * plain["slope"], rtol=0, atol=1000 * size)
-
-
-def test_frequency_weights_are_repeated_rows(rng):
-    for degree in (0, 1):
-        x, g = steps(rng, 300)
-        counts = rng.integers(1, 5, 300)
-        rule = rs.AdaptiveBins(degree=degree)
-        weighted = estimate(x, g, rule, weights=counts, weight_kind="frequency")
-        repeated = estimate(np.repeat(x, counts), np.repeat(g, counts), rule)
-        for name in ("edge_value", "n_obs"):
-            assert_array_equal(weighted[name], repeated[name])
-        assert_allclose(weighted["effect"], repeated["effect"], rtol=1e-10)
 
 
 def test_rows_of_weight_zero_and_equal_weights_change_nothing(rng):

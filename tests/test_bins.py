@@ -113,7 +113,7 @@ def test_cells_below_the_resolution_of_floats_are_refused(rng, rule, parameter):
         estimate(x, x, rule)
 
 
-@pytest.mark.parametrize("rule", [rs.OptimalBins, rs.GreedyBins])
+@pytest.mark.parametrize("rule", [rs.OptimalBins, rs.GreedyBins, rs.AdaptiveBins])
 def test_fewer_rows_than_min_obs_are_refused(rng, rule):
     x = rng.uniform(size=29)
     with pytest.raises(ValueError, match="feature 'x' has 29 rows and min_obs is 30"):

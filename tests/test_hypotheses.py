@@ -157,7 +157,7 @@ def test_homogeneity_within_bins_has_its_size():
     """Where rows do not differ, as they cannot be told apart from a jump, it does not reject."""
     rng = np.random.default_rng(0)
     pvalues = []
-    for _ in range(100):
+    for _ in range(60):
         x = rng.uniform(-1, 1, (60, 1))
         jump, wave = rng.uniform(-1, 1), rng.uniform(0, 5)
         g = 3 * (x > jump) + np.cos(wave * x)
@@ -753,19 +753,19 @@ def test_linear_bins_are_compared_between_edges_too():
 def test_bands_of_a_comparison_hold_between_its_points(bins):
     """Where a band misses 0 along the axis it does so at a point: straight lines lose no more."""
     rng = np.random.default_rng(6)
-    x = rng.uniform(-1, 1, (100, 100))
+    x = rng.uniform(-1, 1, (100, 60))
     effects = [effect_of(x, rng.normal(size=x.shape), bins) for _ in range(2)]
     found = rs.compare(*effects, n_draws=1000, level=0.5, rng=0)
     fine = np.linspace(-1, 1, 401)
     at_points, along = 0, 0
-    for number in range(100):
+    for number in range(60):
         row = found.isel(feature=number)
         row = row.isel(grid=row["grid_value"].notnull().values)
         half = row["difference_band"].values[:, 1] - row["difference"].values
         difference = rs.predict(effects[0], fine, number) - rs.predict(effects[1], fine, number)
         at_points += bool((abs(row["difference"]) > half).any())
         along += bool((abs(difference) > np.interp(fine, row["grid_value"], half)).any())
-    assert 30 < at_points < 70
+    assert 15 < at_points < 45
     assert along == at_points
 
 

@@ -212,17 +212,6 @@ def test_counted_rows_along_the_axis_are_repeated_rows(table, rng):
             assert_allclose(one[name], two[name], rtol=1e-9, atol=1e-12)
 
 
-def test_replicates_spread_as_errors_along_the_axis_say(table):
-    local = local_of(*table[:2])
-    effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins(EDGES)))
-    boot = rs.bootstrap(local, effect, n_resamples=1000, rng=0, progress=False)
-    for name in ("effect", "curve"):
-        spread = boot[name].std(("chain", "draw"), ddof=1)
-        # Four Monte-Carlo errors, 1 / sqrt(2000). Replicates of a cell of n rows have (n - 1) / n
-        # of the variance, and 1 + 1 / n times that from numbers of rows that vary.
-        assert_allclose(spread, effect[f"{name}_se"], rtol=4 / np.sqrt(2000))
-
-
 def test_a_curve_through_cells_of_few_rows_borrows_from_their_neighbours():
     """The spread within cells, and between their means; a bin of one row has no error itself."""
     x = np.array([0.1, 0.2, 0.3, 0.4, 1.5, 2.1, 2.2, 3])[:, None]
@@ -360,17 +349,17 @@ def test_groups_of_one_row_have_another_factor(kind, table):
 @pytest.mark.parametrize("n", [100, 400])
 def test_errors_along_the_axis_are_unbiased(n, rng):
     """Of noise with a variance of 1: by rows, also by groups of one row, which are the same."""
-    local = local_of(rng.uniform(-1, 1, (n, 100)), rng.normal(size=(n, 100)))
+    local = local_of(rng.uniform(-1, 1, (n, 50)), rng.normal(size=(n, 50)))
     effect = rs.rhale(local, bins=rs.EqualWidthBins(4))
     found = rs.std_error(effect), rs.std_error(effect, local, groups=np.arange(n))
     exact = []
-    for number in range(100):
+    for number in range(50):
         edges, of, _, _, rows = cells_of(one_feature(effect, number))
         exact.append(along(edges, of) ** 2 @ (1 / rows))
     for one in found:
         ratio = one["effect_se"].values ** 2 / np.array(exact)
-        # Four Monte-Carlo errors: n / 4 rows of unequal weight in each of 400 bins.
-        assert abs(ratio.mean() - 1) < 4 * ratio.std() / np.sqrt(400)
+        # Four Monte-Carlo errors: n / 4 rows of unequal weight in each of 200 bins.
+        assert abs(ratio.mean() - 1) < 4 * ratio.std() / np.sqrt(200)
         assert ratio.std() < 2 * np.sqrt(2 / (n / 4))
 
 

@@ -433,10 +433,16 @@ def test_a_constant_feature_has_no_curve():
         assert found["feature_kind"].values[0] == "constant"
         assert found["n_grid"].values[0] == 0
         assert found["curve"][0].isnull().all()
-        assert np.isfinite(found["curve"][1].values).any()
+        own = slice(int(found["n_grid"][1]))
+        assert np.isfinite(found["curve"][1, own]).all()
+        np.testing.assert_allclose(
+            np.diff(found["curve"][1, own]), np.diff(found["grid_value"][1, own])
+        )
         assert np.isnan(rs.predict(found, [1.0], "x0").values).all()
         assert "constant" in str(rs.summary(found))
-        rs.plot_effects(found)
+        blank, panel = rs.plot_effects(found)
+        assert blank.texts
+        assert panel.lines
     one = np.ones((5, 1))
     constant = rs.confband(rs.pdp(lambda X: X[:, 0], one, features=0), rng=0)
     assert constant["curve_band"].isnull().all()
@@ -549,7 +555,6 @@ def test_two_profiles(X, found):
     np.testing.assert_allclose(
         apart["difference_se"], np.hypot(a["curve_se"], b["curve_se"]), rtol=1e-12
     )
-    rs.plot_compare(paired, "a")
     assert rs.tidy(paired)["term"].unique().tolist() == ["a"]
     with pytest.raises(ValueError, match="a and b must have one grid; those of feature 'a' differ"):
         rs.compare(a, rs.pdp(other, X, features="a", n_grid=5))
@@ -953,12 +958,14 @@ def test_a_feature_that_is_constant_but_for_gaps():
         found = make(answers, X, features=["a", "b"], missing="bin")
         assert found["n_grid"].values.tolist()[0] == 0
         assert "missing_curve" not in found
-    rs.bootstrap(
+    boot = rs.bootstrap(
         rs.ice(answers, X, features=["a", "b"], missing="bin"),
         rs.pdp(answers, X, features=["a", "b"], missing="bin"),
         n_resamples=8,
         rng=0,
     )
+    assert boot["curve"].notnull().all(("chain", "draw", "grid")).values.tolist() == [False, True]
+    assert boot["curve"].isel(feature=0).isnull().all()
 
 
 # --- methods over levels --------------------------------------------------------------------------
@@ -1208,7 +1215,8 @@ def test_bands_of_m_plots_with_bins_without_rows(rng):
     other = rs.m_plot(lambda X: X[:, 0], X, features=0, bins=rs.GivenBins(range(5)))
     for paired in (None, (m_plot, m_plot)):
         assert rs.compare(m_plot, m_plot, paired=paired, rng=0)["p_value"].item() == 1
-    assert rs.confband(other, rng=0)["curve_band"].notnull().any()
+    known = other["curve"].notnull()
+    assert rs.confband(other, rng=0)["curve_band"].notnull().all("ci_bound").equals(known)
     # A bin of one row has a curve and no standard error; nothing at all is known of two such.
     few = rs.m_plot(lambda X: X[:, 0], np.array([[0.5], [2.5]]), bins=rs.GivenBins(range(4)))
     assert rs.confband(few, rng=0)["curve_band"].isnull().all()
@@ -1228,6 +1236,6 @@ def test_replicates_of_a_constant_feature(rng):
         for method in ("percentile", "basic", "bca"):
             found = rs.confint(profile, boot, method=method)["curve_ci"]
             assert found.isel(feature=1).isnull().all()
-            assert found.isel(feature=0).notnull().any()
+            assert found.isel(feature=0).notnull().all()
     nothing = rs.compare(m_plot, m_plot, paired=(m_plot, m_plot), rng=0)
     assert np.isnan(nothing["p_value"].sel(feature="x1"))

@@ -933,7 +933,8 @@ class TestReplicatesAreNoEffect:
         for function in (rs.confint, rs.effect_sizes):
             with pytest.raises(ValueError, match="this one comes from bootstrap_refit"):
                 function(effect, boot)
-        assert rs.plot_forest(boot) is not None
+        panel = rs.plot_forest(boot)
+        assert {label.get_text() for label in panel.get_yticklabels()} == {"x0", "x1"}
 
     def test_replicates_with_bins(self, local, effect):
         boot = rs.bootstrap(local, effect, n_resamples=8, rng=0, progress=False)

@@ -641,16 +641,6 @@ def test_debias_refuses(rng):
         rs.debias(fewer, check)
 
 
-def test_standard_errors_of_a_debiased_effect_say_what_to_do(rng):
-    """They are in it already; it was not made without the moments."""
-    local = local_of(*base(rng))
-    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
-    better = rs.debias(effect, rs.check_unbiased(local, effect, rng=0))
-    with pytest.raises(ValueError, match="debias") as caught:
-        rs.std_error(better)
-    assert "std_error_moments=False" not in str(caught.value)
-
-
 # --- jumps ---------------------------------------------------------------------------------------
 
 
