@@ -165,24 +165,6 @@ def test_slopes_across_cells_have_one_curve(rule):
 
 
 @by_rule
-def test_frequencies_are_repeated_rows(rule):
-    x, g = rows(300)
-    times = np.random.default_rng(2).integers(1, 4, 300)
-    again = np.repeat(np.arange(300), times)
-    edges = rs.rhale(local_of(x[again], g[again]), bins=rule)["edge_value"].values[0]
-    found, expected = (
-        rs.std_error(rs.rhale(local, bins=rs.GivenBins(edges)))
-        for local in (
-            local_of(x, g, weights=times, weight_kind="frequency"),
-            local_of(x[again], g[again]),
-        )
-    )
-    assert_allclose(found["cell_value"], expected["cell_value"], rtol=1e-12)
-    for name in ("effect", "effect_se", "curve", "curve_se", "cell_effect", "cell_heterogeneity"):
-        assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-12, err_msg=name)
-
-
-@by_rule
 def test_order_and_units_do_not_matter(rule):
     x, g = rows()
     order = np.random.default_rng(3).permutation(N)

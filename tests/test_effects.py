@@ -178,15 +178,6 @@ def test_one_row_in_a_bin_has_an_effect_and_no_spread():
     np.testing.assert_allclose(row["heterogeneity"], [np.sqrt(2), np.nan])
 
 
-def test_fewer_rows_than_the_rule_needs(local):
-    with pytest.raises(
-        ValueError, match="feature 'x0' has 300 rows and min_obs is 400. Lower min_obs"
-    ):
-        rs.rhale(local, bins=rs.OptimalBins(min_obs=400))
-    one = rs.local_effects(None, [[0.0], [1.0]], jacobian=[[1.0], [2.0]]).isel(obs=[0])
-    assert rs.rhale(one)["feature_kind"].values.tolist() == ["constant"]
-
-
 @pytest.mark.parametrize("name", ["x", "local_effect"])
 def test_values_broken_after_the_fact_are_refused(local, name):
     broken = local.copy(deep=True)

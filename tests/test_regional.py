@@ -416,15 +416,6 @@ def test_order_of_rows_and_columns(rng):
     assert_allclose(one["loss"], two["loss"], rtol=1e-9)
 
 
-def test_seeds_make_trees_again(rng):
-    X, jacobian, _ = sample(rng)
-    local = local_of(X, jacobian)
-    for test in ("permutation", "honest"):
-        options = {"test": test, "bins": RULES[0], "n_permutations": 19}
-        one, two = (rs.regions(local, "x0", rng=7, **options) for _ in range(2))
-        xr.testing.assert_identical(one, two)
-
-
 # --- honest trees --------------------------------------------------------------------------------
 
 

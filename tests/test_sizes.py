@@ -249,8 +249,6 @@ def test_unusable_sizes(table):
         rs.effect_sizes(rs.rhale(local, bins=rs.EqualWidthBins(3)), boot)
     with pytest.raises(TypeError, match="boot must be"):
         rs.effect_sizes(effect, effect)
-    with pytest.raises(ValueError, match="level must lie"):
-        rs.effect_sizes(effect, level=0)
     for y, message in (
         ([], r"shape \(0,\)"),
         ([[1.0]], r"shape \(1, 1\)"),

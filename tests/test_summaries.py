@@ -132,12 +132,6 @@ def test_summary_is_a_statsmodels_table(effect):
     assert r"\begin" in rs.summary(effect, "age").as_latex()
 
 
-@pytest.mark.parametrize("function", [rs.tidy, rs.glance, rs.summary])
-def test_level_must_be_a_probability(effect, function):
-    with pytest.raises(ValueError, match=r"level must lie strictly between 0 and 1.*got 95"):
-        function(effect, level=95)
-
-
 def test_tables_need_effects(local):
     with pytest.raises(ValueError, match=r"Dataset that rhale\(local\) returns; this one has no"):
         rs.tidy(local)
