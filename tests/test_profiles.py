@@ -1236,6 +1236,8 @@ def test_replicates_of_a_constant_feature(rng):
         for method in ("percentile", "basic", "bca"):
             found = rs.confint(profile, boot, method=method)["curve_ci"]
             assert found.isel(feature=1).isnull().all()
-            assert found.isel(feature=0).notnull().all()
+            # Of bins of one row or two some replicates have none.
+            known = found.isel(feature=0).notnull()
+            assert known.any() if rows is m_plot else known.all()
     nothing = rs.compare(m_plot, m_plot, paired=(m_plot, m_plot), rng=0)
     assert np.isnan(nothing["p_value"].sel(feature="x1"))

@@ -559,11 +559,13 @@ def line(n=200, seed=0):
 def test_refits_of_least_squares_have_the_error_of_statsmodels():
     data = line()
     fit = sm.OLS(data[:, 1], sm.add_constant(data[:, 0])).fit(cov_type="HC0")
-    boot = rs.bootstrap_refit(least_squares, data, n_resamples=200, jobs=1, n_grid=3, rng=1)
+    boot = rs.bootstrap_refit(least_squares, data, n_resamples=100, jobs=1, n_grid=3, rng=1)
     spread = boot["average_effect"].std(ddof=1).item()
-    # 1 / sqrt(400) = 5 % of Monte-Carlo error.
-    assert spread == pytest.approx(fit.bse[1], rel=0.15)
-    assert boot["average_effect"].mean().item() == pytest.approx(fit.params[1], abs=0.06)
+    # 1 / sqrt(200) = 7 % of Monte-Carlo error, three times.
+    assert spread == pytest.approx(fit.bse[1], rel=0.21)
+    assert boot["average_effect"].mean().item() == pytest.approx(
+        fit.params[1], abs=3 * fit.bse[1] / np.sqrt(100)
+    )
     assert_allclose(boot["effect_estimate"], fit.params[1], rtol=1e-9)
     assert_allclose(boot["curve_estimate"].values[0, -1], fit.params[1] * np.ptp(data[:, 0]))
     assert boot.attrs["source"] == "refit"
