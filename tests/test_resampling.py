@@ -600,15 +600,12 @@ class Counted(pd.DataFrame):
         return pd.DataFrame, (self.to_numpy(),)
 
 
-def test_a_table_is_sent_once_to_a_process():
-    rs.bootstrap_refit(least_squares, Counted(line()), n_resamples=8, jobs=2, n_grid=3, rng=1)
+def test_refits_in_two_processes_to_which_the_table_is_sent_once():
+    data, options = Counted(line()), {"n_resamples": 8, "n_grid": 3, "rng": 1}
+    one = rs.bootstrap_refit(least_squares, data, jobs=1, **options)
+    Counted.sent = 0
+    two = rs.bootstrap_refit(least_squares, data, jobs=2, **options)
     assert 1 <= Counted.sent <= 2
-
-
-def test_refits_in_two_processes():
-    options = {"n_resamples": 8, "n_grid": 3, "rng": 1}
-    one = rs.bootstrap_refit(least_squares, line(), jobs=1, **options)
-    two = rs.bootstrap_refit(least_squares, line(), jobs=2, **options)
     xr.testing.assert_identical(one, two)
 
 
