@@ -97,9 +97,10 @@ def _rhale(model, X, **options):
 
 
 def _lines(model, X, **options):
-    """Linear bins that other rows chose."""
+    """Linear bins that other rows chose, where features have the same rows."""
     local = rs.local_effects(model, X, features=["a", "b"], **options)
-    return local, rs.rhale(local, bins=rs.AdaptiveBins(10, min_obs=5), honest=True, rng=0)
+    honest = "missing" not in options
+    return local, rs.rhale(local, bins=rs.AdaptiveBins(10, min_obs=5), honest=honest, rng=0)
 
 
 MAKERS = {
