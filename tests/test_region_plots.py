@@ -16,6 +16,7 @@ import rhale_stats as rs
 from rhale_stats import plots, region_plots
 from rhale_stats.plots import HETEROGENEITY_FILL
 from rhale_stats.region_plots import plot_interactions, plot_regions, plot_tree
+from tests.helpers import labelled
 
 WHITE = (1.0, 1.0, 1.0)
 
@@ -57,14 +58,6 @@ def effect(local, tree):
 def found(local):
     rows = local.isel(obs=slice(300))
     return rs.interaction_matrix(rows, n_permutations=39, rng=0, adjust="none", progress=False)
-
-
-def labelled(ax, text):
-    handles, labels = ax.get_legend_handles_labels()
-    (found,) = [
-        handle for handle, label in zip(handles, labels, strict=True) if label.startswith(text)
-    ]
-    return found
 
 
 def rugs(ax):

@@ -17,20 +17,10 @@ from rhale_stats.arrays import regions as arrays
 from rhale_stats.region_search import split_losses
 from rhale_stats.regional_comparisons import _Curves
 from rhale_stats.splits import Conditioning, candidates_of
+from tests.helpers import Counting
 
 EXAMPLE = rs.simulate.TwoRegimes()
 CORRELATED = rs.simulate.TwoRegimes(correlated=True)
-
-
-class Counting:
-    """A model that counts its calls and their rows."""
-
-    def __init__(self, model):
-        self.model, self.rows = model, []
-
-    def __call__(self, X):
-        self.rows.append(len(X))
-        return self.model(X)
 
 
 def mixed(X):
