@@ -13,6 +13,12 @@ import numpy as np
 import pytest
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config):
+    """Files and tests that are named run in this process: to start others takes longer."""
+    return 0 if all(".py" in argument for argument in config.args) else None
+
+
 @pytest.fixture(autouse=True)
 def close_figures():
     """No figure outlives its test."""

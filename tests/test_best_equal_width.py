@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
@@ -70,11 +69,11 @@ def test_bins_with_too_few_rows_are_not_allowed():
 
 @pytest.mark.parametrize(
     "rule",
-    [rule_of(25, 10, 0.2), rule_of(12, 2, 0.0), rule_of(30, 5, 0.9)],
+    [rule_of(15, 10, 0.2), rule_of(12, 2, 0.0), rule_of(16, 5, 0.9)],
     ids=repr,
 )
 def test_losses_are_those_of_trying_every_number(rule):
-    for seed in range(4):
+    for seed in range(3):  # each of the kinds of x
         x, g = sample(seed)
         if len(x) < rule.min_obs:
             continue
@@ -123,18 +122,6 @@ def test_only_constant_features_have_no_loss():
 
 
 # --- what it chooses -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("slope", [0.0, 0.1, -1 / 3, 1e-6, 1e9])
-@pytest.mark.parametrize("discount", [0.0, 0.2])
-def test_a_constant_derivative_is_one_bin(rng, slope, discount):
-    X = rng.uniform(-1, 1, (1000, 2))
-    rule = rule_of(50, discount=discount)
-    for local in (
-        rs.local_effects(None, X, jacobian=np.full((1000, 2), slope)),
-        rs.local_effects(lambda X: slope * X[:, 0] + np.sin(X[:, 1]), X, features=0),
-    ):
-        assert rs.rhale(local, bins=rule).isel(feature=0)["n_bins"] == 1
 
 
 def test_a_steep_line_takes_many_bins_and_a_step_two(rng):
@@ -251,14 +238,3 @@ def test_rules_that_compare_no_numbers_of_bins_have_no_loss():
     assert estimate(x, g, rule_of(15))["bin_loss"].sizes == {"n_bins_tried": 15}
     for rule in (rs.OptimalBins(), rs.GreedyBins(), rs.EqualWidthBins(3)):
         assert "bin_loss" not in estimate(x, g, rule)
-
-
-def test_files_and_inputs(tmp_path):
-    x, g = sample(0)
-    local = rs.local_effects(None, x[:, None], jacobian=g[:, None])
-    before = local.copy(deep=True)
-    effect = rs.std_error(rs.rhale(local, bins=rule_of(15)))
-    xr.testing.assert_identical(local, before)
-    effect.to_netcdf(tmp_path / "effect.nc")
-    with xr.open_dataset(tmp_path / "effect.nc") as loaded:
-        xr.testing.assert_identical(loaded.load(), effect)

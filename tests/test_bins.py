@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -15,13 +16,10 @@ import rhale_stats as rs
 from rhale_stats.arrays.binning import TIE
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
+from tests import helpers
 from tests.arrays.test_binning import bin_cost, brute_force, recount
 
-
-def frozen(array):
-    array = np.array(array, dtype=float)
-    array.setflags(write=False)
-    return array
+frozen = partial(helpers.frozen, dtype=float)
 
 
 def estimate(x, g, bins, *, weighting="rows", **options):
@@ -116,7 +114,7 @@ def test_cells_below_the_resolution_of_floats_are_refused(rng, rule, parameter):
         estimate(x, x, rule)
 
 
-@pytest.mark.parametrize("rule", [rs.OptimalBins, rs.GreedyBins])
+@pytest.mark.parametrize("rule", [rs.OptimalBins, rs.GreedyBins, rs.AdaptiveBins])
 def test_fewer_rows_than_min_obs_are_refused(rng, rule):
     x = rng.uniform(size=29)
     with pytest.raises(ValueError, match="feature 'x' has 29 rows and min_obs is 30"):
@@ -269,7 +267,7 @@ def sample(seed, n=None):
 @pytest.mark.parametrize(("min_obs", "discount"), [(2, 0.3), (10, 0.0), (None, 0.8)])
 def test_optimal_bins_agree_with_all_partitions(min_obs, discount, ddof):
     n_cells = 8
-    for seed in range(30):
+    for seed in range(12):
         x, g = sample(seed)
         effect = estimate(x, g, rs.OptimalBins(n_cells, min_obs, discount, ddof))
         width = np.ptp(x) / n_cells
@@ -286,6 +284,7 @@ SEARCHES = [
     rs.OptimalBins(),
     rs.GreedyBins(),
     rs.BestEqualWidthBins(),
+    rs.BestEqualWidthBins(50, discount=0.0),
     rs.AdaptiveBins(),
     rs.AdaptiveBins(degree=0),
 ]
@@ -319,7 +318,7 @@ def test_a_constant_derivative_is_one_bin_under_weights(rng, slope, weight_kind,
 @pytest.mark.parametrize("rule", [rs.OptimalBins, rs.GreedyBins])
 def test_searched_bins_never_hold_less_than_two_rows(rule):
     """One row has no variance, whatever min_obs and ddof say."""
-    for seed in range(30):
+    for seed in range(12):
         x, g = sample(seed, n=25)
         for ddof in (0, 1):
             effect = estimate(x, g, rule(20, min_obs=1, ddof=ddof))
@@ -364,7 +363,7 @@ def greedy_starts(x, g, rule):
 )
 def test_greedy_bins_agree_with_pandas(rule):
     n_bins = []
-    for seed in range(30):
+    for seed in range(15):
         x, g = sample(seed)
         effect = estimate(x, g, rule)
         found = index_of_edges(effect["edge_value"].values, rule.max_bins)[:-1].tolist()
@@ -388,7 +387,7 @@ def test_greedy_bins_by_hand():
 @pytest.mark.parametrize(("a", "b"), [(-3.0, 0.0), (1e9, 0.0), (1.0, 1e6), (1e-9, 5e-4)])
 @pytest.mark.parametrize(("c", "d"), [(1.0, 0.0), (1e3, 1.7e9), (1e-6, -2.0)])
 def test_greedy_bins_follow_scale_and_offset(a, b, c, d):
-    for seed in range(0, 30, 3):  # uniform rows: those of other kinds crowd on few cells
+    for seed in range(0, 12, 3):  # uniform rows: those of other kinds crowd on few cells
         x, g = sample(seed)
         plain = estimate(x, g, rs.GreedyBins(20))
         moved = estimate(c * x + d, a * g + b, rs.GreedyBins(20))
@@ -397,29 +396,6 @@ def test_greedy_bins_follow_scale_and_offset(a, b, c, d):
             index_of_edges(moved["edge_value"].values, 20),
             index_of_edges(plain["edge_value"].values, 20),
         )
-
-
-def test_greedy_bins_of_frequency_weights_are_those_of_repeated_rows(rng):
-    for seed in range(10):
-        x, g = sample(seed)
-        counts = rng.integers(1, 5, len(x))
-        weighted = estimate(x, g, rs.GreedyBins(), weights=counts, weight_kind="frequency")
-        repeated = estimate(np.repeat(x, counts), np.repeat(g, counts), rs.GreedyBins())
-        for name in ("edge_value", "n_obs"):
-            assert_array_equal(weighted[name], repeated[name])
-        assert_allclose(weighted["effect"], repeated["effect"], rtol=1e-12)  # sums in other orders
-
-
-def test_greedy_edges_given_again_are_the_same_estimates():
-    for seed in range(10):
-        x, g = sample(seed)
-        effect = estimate(x, g, rs.GreedyBins())
-        again = estimate(x, g, rs.GivenBins(effect["edge_value"].values))
-        assert_array_equal(again["edge_value"], effect["edge_value"])
-        assert_array_equal(again["n_obs"], effect["n_obs"])
-        for name in ("effect", "heterogeneity", "curve"):
-            # Cells of the fine grid are merged in one, rows are counted in the other.
-            assert_allclose(again[name], effect[name], rtol=1e-9, atol=1e-12)
 
 
 def test_greedy_bins_are_not_mirrored():
@@ -478,30 +454,30 @@ def against_effector(x, g):
 
 def test_edges_equal_effectors():
     """No exception: at this scale no cost comes near effector's 1e8, and no two costs are equal."""
-    assert Counter(against_effector(*sample(seed)) for seed in range(200)) == {"equal": 200}
+    assert Counter(against_effector(*sample(seed)) for seed in range(60)) == {"equal": 60}
 
 
 def test_edges_equal_effectors_where_costs_pass_its_infinity():
     """Effector's 1e8 for an infeasible bin is cheaper than a feasible one of larger cost."""
     found = Counter()
-    for seed in range(100):
+    for seed in range(40):
         x, g = sample(seed)
         scale = 10 ** np.random.default_rng([seed, 1]).uniform(3, 6)
         found[against_effector(x, scale * g)] += 1
     assert set(found) == {"equal", "effector breaks min_obs"}
-    assert found["effector breaks min_obs"] > 40  # 48 of 100
+    assert found["effector breaks min_obs"] > 10
 
 
 def test_edges_equal_effectors_but_for_ties():
     """Without noise whole partitions cost nothing; ours is the one with the fewest bins."""
     found = Counter()
-    for seed in range(50):
+    for seed in range(20):
         x, _ = sample(seed)
         levels = np.array([0.1, 0.7, 1 / 3])[np.searchsorted(np.quantile(x, [0.3, 0.6]), x)]
         found[against_effector(x, levels)] += 1
         found[against_effector(x, np.full(len(x), levels[0] + seed / 7))] += 1
     assert set(found) == {"equal", "tie"}
-    assert found["tie"] > 25
+    assert found["tie"] > 10
 
 
 def test_effectors_greedy_is_another_search():
@@ -512,7 +488,7 @@ def test_effectors_greedy_is_another_search():
     partitioning = pytest.importorskip("effector").axis_partitioning
     assert partitioning.Greedy is partitioning.Agglomerative
     n_cells, rule = 20, {"min_obs": 2, "discount": 0.3, "ddof": 0}
-    for seed in range(30):
+    for seed in range(10):
         x, g = sample(seed)
         width = np.ptp(x) / n_cells
         cell = np.clip(((x - x.min()) / width).astype(int), 0, n_cells - 1)
@@ -533,16 +509,16 @@ def test_effectors_greedy_is_another_search():
 
 def test_effector_gives_up_on_timestamps():
     """It compares the range with the size of its ends (numpy.allclose), and makes one bin."""
-    found = Counter(against_effector(1.7e9 + 100 * x, g) for x, g in map(sample, range(50)))
+    found = Counter(against_effector(1.7e9 + 100 * x, g) for x, g in map(sample, range(20)))
     assert set(found) == {"equal", "effector takes the range for a point"}
-    assert found["effector takes the range for a point"] > 40  # in the others one bin is best
+    assert found["effector takes the range for a point"] > 14  # in the others one bin is best
 
 
 def test_effector_loses_a_variance_beside_a_large_mean():
     """Its variance is mean(g^2) - mean(g)^2: nothing is left of a variance of 1 beside 1e16."""
-    found = Counter(against_effector(x, 1e8 + g) for x, g in map(sample, range(50)))
+    found = Counter(against_effector(x, 1e8 + g) for x, g in map(sample, range(20)))
     assert set(found) == {"equal", "effector is worse"}
-    assert found["effector is worse"] > 40
+    assert found["effector is worse"] > 14
 
 
 # --- every rule ----------------------------------------------------------------------------------
@@ -583,30 +559,19 @@ def test_every_weighting_has_the_same_bins(rule):
 
 @pytest.mark.parametrize("weighting", ["rows", "axis"])
 @pytest.mark.parametrize("rule", EVERY, ids=repr)
-def test_repeated_rows_are_frequency_weights(rule, weighting):
+def test_frequencies_are_repeated_rows_and_precisions_matter_by_their_ratios(rule, weighting):
     for seed in range(3):
         x, g = between_cells(seed)
-        counts = np.random.default_rng(seed).integers(1, 4, len(x))
-        weighted = estimate(
-            x, g, rule, weights=counts, weight_kind="frequency", weighting=weighting
-        )
-        repeated = estimate(np.repeat(x, counts), np.repeat(g, counts), rule, weighting=weighting)
-        for name in ("edge_value", "n_obs"):
-            assert_array_equal(weighted[name], repeated[name])
-        assert_allclose(weighted["effect"], repeated["effect"], rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("weighting", ["rows", "axis"])
-@pytest.mark.parametrize("rule", EVERY, ids=repr)
-def test_precision_weights_matter_by_their_ratios_only(rule, weighting):
-    for seed in range(3):
-        x, g = between_cells(seed)
-        weights = np.random.default_rng(seed).uniform(0.5, 2, len(x))
-        one, other = (
-            estimate(x, g, rule, weights=c * weights, weighting=weighting) for c in (1.0, 1e6)
-        )
-        assert_array_equal(one["n_obs"], other["n_obs"])
-        assert_allclose(one["effect"], other["effect"], rtol=1e-9, atol=1e-12)
+        rng = np.random.default_rng(seed)
+        n, w = rng.integers(1, 4, len(x)), rng.uniform(0.5, 2, len(x))
+        of = {"bins": rule, "weighting": weighting}
+        frequent = estimate(x, g, weights=n, weight_kind="frequency", **of)
+        repeated = estimate(np.repeat(x, n), np.repeat(g, n), **of)
+        precise, scaled = (estimate(x, g, weights=c * w, **of) for c in (1.0, 1e6))
+        for one, other in ((frequent, repeated), (precise, scaled)):
+            assert_array_equal(one["n_obs"], other["n_obs"])
+            assert_allclose(one["effect"], other["effect"], rtol=1e-9, atol=1e-12)
+        assert_array_equal(frequent["edge_value"], repeated["edge_value"])
 
 
 @pytest.mark.parametrize(

@@ -138,12 +138,6 @@ def test_predict_and_mae_by_region(local, tree, effect):
         assert_allclose(curve.isel(region=number), rs.predict(single, [-0.5, 0.5], "x0"))
 
 
-def test_effects_by_region_are_saved_and_read(tmp_path, effect):
-    effect.to_netcdf(tmp_path / "effect.nc", engine="h5netcdf")
-    with xr.open_dataset(tmp_path / "effect.nc", engine="h5netcdf") as read:
-        xr.testing.assert_identical(read.load(), effect)
-
-
 def test_a_tree_without_splits_has_one_region(local):
     """One region has the dimension, and its labels, as several have."""
     tree = rs.regions(local, "x1", max_depth=0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.api as sm
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
@@ -167,24 +166,6 @@ def test_slopes_across_cells_have_one_curve(rule):
 
 
 @by_rule
-def test_frequencies_are_repeated_rows(rule):
-    x, g = rows(300)
-    times = np.random.default_rng(2).integers(1, 4, 300)
-    again = np.repeat(np.arange(300), times)
-    edges = rs.rhale(local_of(x[again], g[again]), bins=rule)["edge_value"].values[0]
-    found, expected = (
-        rs.std_error(rs.rhale(local, bins=rs.GivenBins(edges)))
-        for local in (
-            local_of(x, g, weights=times, weight_kind="frequency"),
-            local_of(x[again], g[again]),
-        )
-    )
-    assert_allclose(found["cell_value"], expected["cell_value"], rtol=1e-12)
-    for name in ("effect", "effect_se", "curve", "curve_se", "cell_effect", "cell_heterogeneity"):
-        assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-12, err_msg=name)
-
-
-@by_rule
 def test_order_and_units_do_not_matter(rule):
     x, g = rows()
     order = np.random.default_rng(3).permutation(N)
@@ -236,26 +217,6 @@ def test_a_cell_of_one_row_takes_its_variance_together():
     assert effect["effect_se"].values[0, 0] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("n_bins", [1, 4])
-def test_groups_are_those_of_statsmodels(n_bins):
-    """Cells as dummies, each with many of 300 groups: an effect is a contrast of their means."""
-    rng = np.random.default_rng(4)
-    x, group = rng.uniform(size=(1500, 1)), rng.integers(0, 300, 1500)
-    g = x + rng.normal(size=(1500, 1)) + 2 * rng.normal(size=300)[group, None]
-    local = local_of(x, g)
-    plain = rs.rhale(local, bins=rs.EqualWidthBins(n_bins))
-    effect = rs.std_error(plain, local, groups=group)
-    cells, cell = cells_of(effect, x, g)
-    design = (cell[:, None] == np.arange(len(cells))).astype(float)
-    fit = sm.OLS(g.ravel(), design).fit(cov_type="cluster", cov_kwds={"groups": group})
-    own = cells["bin"].values == np.arange(n_bins)[:, None]
-    loading = np.where(own, cells["level"].values, 0.0)
-    expected = np.sqrt(np.diag(loading @ fit.cov_params() @ loading.T))
-    assert_allclose(effect["effect_se"].values[0], expected, rtol=1e-9)
-    of_rows = rs.std_error(plain)["effect_se"].values[0]
-    assert (np.mean(expected / of_rows) > 1.5) == (n_bins == 1)  # five rows of a group, or one
-
-
 def test_bootstrap_agrees_where_rows_crowd():
     """2000 replicates: a standard deviation errs by 1 / sqrt(4000) = 1.6 %."""
     local = local_of(*rows(1500))
@@ -266,23 +227,6 @@ def test_bootstrap_agrees_where_rows_crowd():
         # Cells of 15 rows: 1 / 15 of a variance for what their numbers of rows vary, at most. In
         # the last bin they have so few that either way has another estimate of the variance.
         assert_allclose(ratio[0, among], 1, atol=0.035 + 4 * 0.016, err_msg=name)
-
-
-def test_the_curve_by_rows_is_biased_where_rows_crowd_and_by_cells_not():
-    """mu(z) = 6 z in one bin: the curve ends at 3, and by rows at 6 times the mean of x."""
-    ends = {"axis": [], "rows": []}
-    for seed in range(40):
-        x, g = rows(400, seed)
-        local = local_of(x, g - 2 * (1 + x))  # less the mean of the noise
-        low, high = x.min(), x.max()
-        for weighting, found in ends.items():
-            effect = rs.rhale(
-                local, bins=rs.EqualWidthBins(1), centering="start", weighting=weighting
-            )
-            found.append(effect["curve"].values[0, -1] - 3 * (high**2 - low**2))
-    error = np.std(ends["axis"], ddof=1) / np.sqrt(40)
-    assert abs(np.mean(ends["axis"])) < 3.5 * error
-    assert np.mean(ends["rows"]) < -1
 
 
 def test_a_gap_inside_a_bin():

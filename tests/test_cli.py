@@ -16,10 +16,9 @@ import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats import files, studies
-from rhale_stats.cli.jobs import sm
+from rhale_stats.cli import jobs
+from rhale_stats.cli.jobs import Figure, sm
 from rhale_stats.cli.main import main
-from rhale_stats.generics import errors
-from rhale_stats.local import local_effects
 from tests import commands
 from tests.studies import toy_study
 
@@ -63,6 +62,12 @@ def test_main_job(tmp_path):
     assert (tmp_path / "rhale-effects.png").stat().st_size > 10_000
 
 
+@pytest.fixture
+def no_picture(monkeypatch):
+    """Where nothing is asked of the picture: to draw it takes half of the time."""
+    monkeypatch.setattr(Figure, "savefig", lambda figure, path, **options: path.touch())
+
+
 FORMULA = 'y ~ bs(age, df=4) * sex + Q("time spent")'
 
 
@@ -79,7 +84,7 @@ def test_fit_on_a_users_csv(data, tmp_path, capsys):
         assert float(effect["heterogeneity_output"][0]) == pytest.approx(0.5 * 14.4, rel=0.2)
 
 
-def test_fit_on_parquet_and_chosen_features(data, tmp_path, capsys):
+def test_fit_on_parquet_and_chosen_features(data, tmp_path, capsys, no_picture):
     pytest.importorskip("pyarrow")
     parquet = tmp_path / "data.parquet"
     pd.read_csv(data).to_parquet(parquet)
@@ -141,7 +146,7 @@ def test_what_cannot_be_done_is_said_in_a_line_before_the_fit(
     data, tmp_path, capsys, monkeypatch, change, message
 ):
     # reliability.md 17; users.md, command line.
-    monkeypatch.setattr(local_effects, "local_effects", None)
+    monkeypatch.setattr(jobs, "local_effects", None)
     options = {"--formula": "y ~ age", "--out": str(tmp_path / "out")} | change
     path = options.pop("data", str(data))
     flat = [word for pair in options.items() for word in pair]
@@ -201,7 +206,7 @@ def test_errors_of_the_computation_are_a_line(data, tmp_path, capsys, monkeypatc
         raise np.linalg.LinAlgError("SVD did not\nconverge")
 
     arguments = ["fit", str(data), "--formula", "y ~ age", "--out", str(tmp_path), "--no-progress"]
-    monkeypatch.setattr(errors, "std_error", fail)
+    monkeypatch.setattr(jobs, "std_error", fail)
     assert main(arguments) == 1
     assert capsys.readouterr().err == "rhale-stats: LinAlgError: SVD did not converge\n"
     monkeypatch.setattr(sm.GLM, "fit", fail)
@@ -211,12 +216,12 @@ def test_errors_of_the_computation_are_a_line(data, tmp_path, capsys, monkeypatc
 
 
 @pytest.mark.filterwarnings("always")
-def test_warnings_are_a_line_each(data, tmp_path, capsys, monkeypatch):
+def test_warnings_are_a_line_each(data, tmp_path, capsys, monkeypatch, no_picture):
     def warn(effect):
         warnings.warn("first line\nsecond line", stacklevel=2)
         return rs.std_error(effect)
 
-    monkeypatch.setattr(errors, "std_error", warn)
+    monkeypatch.setattr(jobs, "std_error", warn)
     arguments = ["fit", str(data), "--formula", "y ~ age", "--out", str(tmp_path), "--no-progress"]
     assert main(arguments) == 0
     assert "Warning: first line second line\n" in capsys.readouterr().err
@@ -244,7 +249,7 @@ def test_warnings_are_a_line_each(data, tmp_path, capsys, monkeypatch):
     ],
 )
 def test_features_are_the_continuous_regressors_of_the_formula(
-    data, tmp_path, capsys, formula, features, left_out
+    data, tmp_path, capsys, no_picture, formula, features, left_out
 ):
     # users.md: the outcome and columns that are not in the formula were taken; C(season) raised.
     arguments = ["fit", str(data), "--formula", formula, "--no-progress", "--out", str(tmp_path)]
@@ -259,7 +264,7 @@ def test_features_are_the_continuous_regressors_of_the_formula(
         assert f"\nFeatures left out: {left_out}.\n" in out
 
 
-def test_types_that_may_hold_missing_values(data, tmp_path):
+def test_types_that_may_hold_missing_values(data, tmp_path, no_picture):
     pytest.importorskip("pyarrow")
     frame = pd.read_csv(data)
     frame["old"] = (frame["age"] > 40).astype("boolean").mask(frame.index == 0)
@@ -273,14 +278,14 @@ def test_types_that_may_hold_missing_values(data, tmp_path):
         assert effect.attrs["n_rows"] == 299
 
 
-def test_discrete_regressors_can_be_asked_for(data, tmp_path):
+def test_discrete_regressors_can_be_asked_for(data, tmp_path, no_picture):
     arguments = ["fit", str(data), "--formula", "y ~ age + kids", "--no-progress"]
     assert main([*arguments, "--features", "kids", "kids", "--out", str(tmp_path)]) == 0
     with xr.open_dataset(tmp_path / "rhale-effects.nc") as effect:
         assert effect["feature"].values.tolist() == ["kids"]
 
 
-def test_the_default_family_is_said(data, tmp_path, capsys):
+def test_the_default_family_is_said(data, tmp_path, capsys, no_picture):
     arguments = ["fit", str(data), "--formula", "y ~ age", "--out", str(tmp_path), "--no-progress"]
     assert main(arguments) == 0
     by_default = capsys.readouterr().out
@@ -289,15 +294,21 @@ def test_the_default_family_is_said(data, tmp_path, capsys):
     assert capsys.readouterr().out == re.sub("Family: .*\n", "", by_default)
 
 
-def test_successes_and_failures_are_an_outcome_of_two_columns(rng, tmp_path):
+def test_successes_and_failures_are_an_outcome_of_two_columns(rng, tmp_path, no_picture):
+    """The average slope is that of logistic regression: beta p (1 - p), over the rows."""
     frame = pd.DataFrame({"x": rng.normal(size=200), "won": rng.integers(0, 5, 200)})
     frame["lost"] = 5 - frame["won"]
     frame.to_csv(tmp_path / "games.csv", index=False)
     arguments = ["fit", str(tmp_path / "games.csv"), "--formula", "won + lost ~ x"]
     assert main([*arguments, "--family", "binomial", "--out", str(tmp_path)]) == 0
+    X = sm.add_constant(frame["x"])
+    fit = sm.GLM(frame[["won", "lost"]], X, family=sm.families.Binomial()).fit()
+    expected = np.mean(fit.params["x"] * fit.fittedvalues * (1 - fit.fittedvalues))
+    with xr.open_dataset(tmp_path / "rhale-effects.nc") as effect:
+        assert float(effect["average_effect"][0]) == pytest.approx(expected, rel=1e-4)
 
 
-def test_a_transformed_outcome_is_no_feature(data, tmp_path, capsys):
+def test_a_transformed_outcome_is_no_feature(data, tmp_path, capsys, no_picture):
     arguments = ["fit", str(data), "--formula", "np.exp(y / 100) ~ age", "--family", "gaussian"]
     assert main([*arguments, "--out", str(tmp_path), "--no-progress"]) == 0
     with xr.open_dataset(tmp_path / "rhale-effects.nc") as effect:
@@ -305,13 +316,22 @@ def test_a_transformed_outcome_is_no_feature(data, tmp_path, capsys):
         assert effect.attrs["output_name"] == "np.exp(y / 100)"
 
 
-def test_many_features_are_drawn_as_curves(rng, tmp_path):
+def test_many_features_are_drawn_as_curves(rng, tmp_path, monkeypatch):
+    figures = []
+    monkeypatch.setattr(
+        Figure,
+        "savefig",
+        lambda figure, path, **options: figures.append(figure) or path.touch(),
+    )
     frame = pd.DataFrame(rng.normal(size=(200, 6)), columns=list("abcdey"))
     frame.to_csv(tmp_path / "six.csv", index=False)
     formula = "y ~ a + b + c + d + e"
     arguments = ["fit", str(tmp_path / "six.csv"), "--formula", formula, "--family", "gaussian"]
     assert main([*arguments, "--out", str(tmp_path), "--no-progress"]) == 0
-    assert (tmp_path / "rhale-effects.png").exists()
+    (figure,) = figures
+    assert len(figure.axes) == 5
+    for panel in figure.axes:
+        assert all(np.isfinite(line.get_ydata()).all() for line in panel.lines)
 
 
 def test_version_is_one():

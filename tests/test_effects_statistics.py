@@ -5,10 +5,7 @@ A simulation is one Dataset: every sample is a column of X, so that one call est
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
@@ -37,13 +34,11 @@ def monte_carlo(values):
 # --- known truths --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "n_bins", [1, 16, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 4, 8))]
-)
+@pytest.mark.parametrize("n_bins", [1, 16])
 def test_heterogeneity_estimates_variance_plus_bin_error(n_bins):
     """math [47]: E sigma-hat^2 = sigma^2 + bin_error = .4 + 1/(3 K^2) (Theorem 1)."""
     rng = np.random.default_rng(n_bins)
-    x = rng.uniform(size=(500, 2000))
+    x = rng.uniform(size=(500, 1000))
     g = 1 + 2 * (x + rng.normal(0, np.sqrt(0.1), x.shape))
     # Equal bins on the known range: those of the observed range are narrower by 2 / 501.
     bins = rs.GivenBins(np.linspace(0, 1, n_bins + 1))
@@ -51,7 +46,7 @@ def test_heterogeneity_estimates_variance_plus_bin_error(n_bins):
     weighted = (effect["weight_share"] * effect["heterogeneity"] ** 2).sum("bin")
     mean, error = monte_carlo(weighted)
     assert abs(mean - (0.4 + 1 / (3 * n_bins**2))) < 3 * error
-    assert error < 0.001
+    assert error < 0.0015
 
 
 def eq_1(n_samples, rng):
@@ -178,13 +173,13 @@ RULES = [
 @pytest.mark.parametrize("kind", KINDS)
 def test_n_obs_is_a_recount_by_the_reported_edges(kind, rule):
     rng = np.random.default_rng(3)
-    x = np.stack([KINDS[kind](rng, 200) for _ in range(20)], axis=1)
+    x = np.stack([KINDS[kind](rng, 200) for _ in range(8)], axis=1)
     if rule == "given":
         inner = np.unique(rng.choice(x.ravel(), 8, replace=False))  # edges on rows
         rule = rs.GivenBins(np.unique(np.concatenate([[x.min() - 1], inner, [x.max()]])))
     effect = samples(x, np.floor(x / 3) + rng.normal(size=x.shape), rule)
     assert_array_equal(effect["n_obs"].sum("bin"), 200)
-    for column in range(20):
+    for column in range(8):
         n_bins = int(effect["n_bins"][column])
         edges = effect["edge_value"].values[column, : n_bins + 1]
         assert_array_equal(effect["n_obs"].values[column, :n_bins], recount(x[:, column], edges))
@@ -227,8 +222,10 @@ def assert_covers(estimate, se, truth, quantile=NORMAL):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("centering", ["mean", "start", "integral"])
-@pytest.mark.parametrize(("slope", "n_bins"), [(0, 20), (6, 20), (6, 4)])
+@pytest.mark.parametrize(
+    ("centering", "slope", "n_bins"),
+    [("mean", 0, 20), ("mean", 6, 4), ("start", 6, 20), ("integral", 6, 4)],
+)
 def test_coverage_of_the_curve(centering, slope, n_bins):
     edges = np.linspace(-1, 1, n_bins + 1)
     x, g = interaction(np.random.default_rng(n_bins + slope), slope)
@@ -337,7 +334,7 @@ signed_powers = st.builds(
 @example(seed=128, a=-1.0, c=1.0, d=32767.0, weighting="axis")  # rows on edges, cells at a limit
 @example(seed=0, a=1e9, c=1e-6, d=0.0, weighting="axis")  # slopes of 1e15
 @example(seed=0, a=-1e-6, c=1e9, d=1e9, weighting="axis")  # slopes of 1e-15
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_equivariance(kind, rule, seed, a, c, d, weighting):
     """f -> a f + b and x -> c x + d: the same rows in every bin, everything else by its units.
 
@@ -382,61 +379,6 @@ def test_equivariance(kind, rule, seed, a, c, d, weighting):
 # --- along the axis ------------------------------------------------------------------------------
 
 
-def crowded(seed, n=400):
-    """One feature whose rows crowd to the right, and local effects that move and scatter."""
-    rng = np.random.default_rng(seed)
-    x = rng.beta(3, 1, (n, 1))
-    return x, 9 * x + 4 * (x > 0.6) + rng.normal(0, 0.5 + x)
-
-
-def cells_of(effect):
-    """Edges of the cells of the only feature, the number of the bin of each, and their effects."""
-    edges = effect["cell_value"].dropna("cell_edge").values
-    inner = effect["edge_value"].dropna("edge").values[1:-1]
-    return edges, np.searchsorted(inner, edges[:-1], side="right"), effect["cell_effect"].values
-
-
-AXIS_RULES = [
-    rs.AdaptiveBins(),
-    rs.OptimalBins(),
-    rs.EqualWidthBins(5),
-    rs.QuantileBins(8),
-    rs.GivenBins([0, 1]),
-]
-
-
-@pytest.mark.parametrize("weights", [None, "precision"])
-@pytest.mark.parametrize("rule", AXIS_RULES, ids=repr)
-def test_effects_along_the_axis_by_brute_force(rule, weights):
-    """math [12], [24]: means of cells by pandas, times their widths; and the errors of these."""
-    x, g = crowded(1)
-    w = None if weights is None else np.random.default_rng(2).uniform(0.5, 2, len(x))
-    effect = rs.std_error(samples(x, g, rule, w)).isel(feature=0)
-    edges, bin_of, means = cells_of(effect)
-    bins = effect["edge_value"].values
-    assert set(bins) <= set(edges)
-    table = pd.DataFrame({"x": x[:, 0], "g": g[:, 0], "w": 1.0 if w is None else w})
-    table["cell"] = np.clip(np.searchsorted(edges, table["x"], "right") - 1, 0, len(edges) - 2)
-    rows = table.groupby("cell")
-    expected = rows.apply(lambda cell: np.average(cell["g"], weights=cell["w"]))
-    assert_array_equal(expected.index, np.arange(len(edges) - 1))  # no cell is empty
-    assert_allclose(means, expected, rtol=1e-10, atol=1e-12)
-    assert_allclose(effect["cell_share"], rows["w"].sum() / table["w"].sum(), rtol=1e-12)
-
-    width = np.diff(edges)
-    along = np.bincount(bin_of, means * width) / np.diff(bins)
-    assert_allclose(effect["effect"], along, rtol=1e-10, atol=1e-12)
-    assert_allclose(np.diff(effect["curve"]), along * np.diff(bins), rtol=1e-9, atol=1e-12)
-    variance = (effect["cell_heterogeneity"] ** 2 / effect["cell_n_effective"]).values
-    squares = np.bincount(bin_of, variance * width**2) / np.diff(bins) ** 2
-    assert_allclose(effect["effect_se"], np.sqrt(squares), rtol=1e-10)
-
-    table["bin"] = bin_of[table["cell"]]
-    by_rows = table.groupby("bin").apply(lambda part: np.average(part["g"], weights=part["w"]))
-    assert_allclose(effect["effect_rows"], by_rows, rtol=1e-10, atol=1e-12)
-    assert_allclose(effect["average_effect"], np.average(g[:, 0], weights=w), rtol=1e-12)
-
-
 def test_rows_that_crowd_do_not_bend_the_curve():
     """mu = 9 z from 2000 rows of Beta(3, 1): 4.5 along the axis, 6.75 over the rows."""
     x = np.random.default_rng(3).beta(3, 1, (2000, 1))
@@ -452,92 +394,6 @@ def test_rows_that_crowd_do_not_bend_the_curve():
     truth = 4.5 * (z**2 - z[4] ** 2)
     assert_allclose(line - line[4], truth, atol=0.02)
     assert np.abs(bent - bent[4] - truth).max() > 0.5
-
-
-@pytest.mark.parametrize("centering", ["mean", "start", "integral"])
-def test_the_curve_does_not_depend_on_the_bins(centering):
-    x, g = crowded(4, 2000)
-    effects = [rs.std_error(samples(x, g, rule, centering=centering)) for rule in AXIS_RULES[:-1]]
-    z = np.linspace(0.3, 0.95, 50)
-    curves = np.array([rs.predict(effect, z, 0) for effect in effects])
-    # Edges of bins are some of those of cells, and move the cells beside them: by less than half
-    # a standard error, from the largest to the smallest of four.
-    assert np.ptp(curves, axis=0).max() < 0.5 * float(effects[0]["curve_se"].max())
-    # By rows it is another one with other bins.
-    rough = [samples(x, g, rule, centering=centering, weighting="rows") for rule in AXIS_RULES[1:4]]
-    apart = np.ptp([rs.predict(effect, z, 0) for effect in rough], axis=0).max()
-    assert apart > 3 * np.ptp(curves, axis=0).max()
-
-
-def test_finite_differences_have_one_curve_whatever_the_bins(rng):
-    """Cells are those of the slopes: every bin is a union of them."""
-    X = rng.normal(size=(800, 2))
-    local = rs.local_effects(
-        lambda X: np.sin(X[:, 0]) * X[:, 1] + X[:, 0] ** 2,
-        X,
-        features=0,
-        method="finite_difference",
-    )
-    edges = local["cell_value"].values[0]
-    plain = rs.rhale(local, bins=rs.GivenBins(edges[[0, -1]]))
-    curve = rs.predict(plain, edges, 0)
-    for rule in (*AXIS_RULES[:4], rs.GivenBins(edges)):
-        effect = rs.rhale(local, bins=rule)
-        assert set(effect["edge_value"].values[0]) <= set(edges)
-        assert_array_equal(effect["cell_value"].values[0], edges)
-        assert_allclose(rs.predict(effect, edges, 0), curve, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("rule", AXIS_RULES, ids=repr)
-def test_order_of_rows_means_nothing_along_the_axis(rule):
-    x, g = crowded(5)
-    order = np.random.default_rng(6).permutation(len(x))
-    plain, other = (rs.std_error(samples(x[k], g[k], rule)) for k in (slice(None), order))
-    assert_array_equal(other["cell_value"], plain["cell_value"])
-    for name in ("effect", "curve", "effect_se", "curve_se", "cell_heterogeneity"):
-        assert_allclose(other[name], plain[name], rtol=1e-9, atol=1e-12, err_msg=name)
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-def test_counted_rows_are_repeated_rows_along_the_axis(sparse):
-    """Also where cells are halved, because rows are far apart, and in gaps."""
-    rng = np.random.default_rng(7)
-    x = rng.standard_t(3, (200, 1)) if sparse else rng.uniform(size=(200, 1))
-    g, counts = rng.normal(size=x.shape), rng.integers(1, 5, 200)
-    names = [0]
-    local = rs.local_effects(
-        None, x, jacobian=g, features=names, weights=counts, weight_kind="frequency"
-    )
-    twice = rs.local_effects(
-        None, np.repeat(x, counts, axis=0), jacobian=np.repeat(g, counts, axis=0), features=names
-    )
-    rule = rs.QuantileBins(3)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "No rows inside a bin")
-        weighted, repeated = (
-            rs.std_error(rs.rhale(one, bins=rs.GivenBins(edges)))
-            for edges in [rs.rhale(twice, bins=rule)["edge_value"].values[0]]
-            for one in (local, twice)
-        )
-    assert_array_equal(weighted["cell_value"], repeated["cell_value"])
-    for name in ("effect", "curve", "effect_se", "curve_se", "cell_heterogeneity", "cell_degrees"):
-        assert_allclose(weighted[name], repeated[name], rtol=1e-7, atol=1e-12, err_msg=name)
-
-
-def test_an_effect_beside_a_gap_is_that_of_its_own_rows(rng):
-    """A bin with a gap: its effect is the average where it has rows; the curve ends before it."""
-    x = np.append(rng.uniform(0, 1, 150), rng.uniform(4, 5, 50))[:, None]
-    g = 3 + np.sin(x)
-    with pytest.warns(UserWarning, match="No rows inside a bin: '0'|No rows inside a bin: 'x0'"):
-        effect = samples(x, g, rs.GivenBins([0, 5])).isel(feature=0)
-    edges, _, means = cells_of(effect)
-    width = np.where(effect["cell_share"] > 0, np.diff(edges), 0)
-    empty = np.flatnonzero(width == 0)
-    assert len(empty) == 1
-    assert_allclose(edges[empty[0] : empty[0] + 2], [x[:150].max(), x[150:].min()], rtol=1e-12)
-    assert_allclose(effect["effect"], np.nansum(means * width) / width.sum(), rtol=1e-12)
-    curve = rs.predict(effect.expand_dims("feature"), [0.5, 2.0, 4.5], 0)
-    assert_array_equal(np.isnan(curve), [False, True, True])
 
 
 @pytest.mark.parametrize("scheme", ["multinomial", "bayesian"])

@@ -1,8 +1,11 @@
-"""Every result takes the functions that are said to be for it, on every kind of model and data."""
+"""Every result takes the functions that are said to be for it, on every kind of model and data.
+
+What comes of them is whole: it has its labels, its numbers are known, and a file gives it back.
+That arguments stay as they were, `tests.fuzz` sees of every public function.
+"""
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,6 +29,8 @@ EFFECT_VERBS = (
     *("tidy", "glance", "summary", "vcov", "wald_test", "equivalence_test", "effect_sizes"),
     *("plot_effect", "plot_effects", "to_datatree"),
 )
+# What asks for the rows of an effect on an axis.
+ROW_VERBS = ("check_unbiased", "debias", "jump_check", "rebin", "mae", "regions")
 
 
 def number(X):
@@ -91,8 +96,16 @@ def _rhale(model, X, **options):
     return local, rs.rhale(local, bins=rs.EqualWidthBins(4))
 
 
+def _lines(model, X, **options):
+    """Linear bins that other rows chose, where features have the same rows."""
+    local = rs.local_effects(model, X, features=["a", "b"], **options)
+    honest = "missing" not in options
+    return local, rs.rhale(local, bins=rs.AdaptiveBins(10, min_obs=5), honest=honest, rng=0)
+
+
 MAKERS = {
-    "rhale": (EFFECT_VERBS, _rhale),
+    "rhale": ((*EFFECT_VERBS, *ROW_VERBS), _rhale),
+    "rhale, honest lines": (("confint", "confband", "bootstrap", "check_unbiased"), _lines),
     "ale": (EFFECT_VERBS, _ale),
     "pdp": (PROFILE.verbs, _pdp),
     "ice": (PROFILE.verbs, _same(rs.ice, n_grid=6)),
@@ -112,15 +125,21 @@ MAKERS = {
 }
 
 
-def _save(result):
-    """The netCDF file holds what was saved."""
-
-    def check(path):
-        result.to_netcdf(path, engine="h5netcdf")
-        with xr.open_dataset(path, engine="h5netcdf") as read:
-            xr.testing.assert_identical(read.load(), result)
-
-    return check
+def _whole(result, path):
+    """Labels and units, no infinity, numbers that are known; and a netCDF file holds all of it."""
+    for name, array in result.data_vars.items():
+        assert array.attrs["long_name"], name
+        if array.dtype.kind == "f":
+            assert "units" in array.attrs, name
+            assert not np.isinf(array).any(), name
+    for attributes in (result.attrs, *(array.attrs for array in result.variables.values())):
+        for key, value in attributes.items():
+            assert isinstance(value, str | int | float) or np.ndim(value) == 1, key
+    shown = [array for array in result.data_vars.values() if array.dtype.kind == "f"]
+    assert any(array.notnull().any() for array in shown)
+    result.to_netcdf(path, engine="h5netcdf")
+    with xr.open_dataset(path, engine="h5netcdf") as read:
+        xr.testing.assert_identical(read.load(), result)
 
 
 def _one(result):
@@ -134,13 +153,34 @@ def _bootstrap(local, result):
     return rs.bootstrap(*apart, result, n_resamples=20, rng=0, progress=False)
 
 
+def _regions(local):
+    """Trees of every kind of test, and what is made of them."""
+    some = {"conditioning": X, "n_permutations": 19, "bins": rs.EqualWidthBins(3), "rng": 0}
+    trees = [
+        rs.regions(_one(local), "a", test=test, **some) for test in (None, "permutation", "honest")
+    ]
+    found = rs.interaction_matrix(_one(local), n_permutations=19, rng=0, progress=False)
+    return [*trees, rs.regional_rhale(_one(local), trees[0], bins=rs.EqualWidthBins(2)), found]
+
+
 VERBS = {
     "std_error": lambda local, result: rs.std_error(result),
     "confint": lambda local, result: rs.confint(rs.std_error(result)),
     "confband": lambda local, result: rs.confband(rs.std_error(result), n_draws=100, rng=0),
-    "bootstrap": lambda local, result: rs.confint(
-        result, _bootstrap(local, result), method="percentile"
+    "bootstrap": lambda local, result: [
+        (boot := _bootstrap(local, result)),
+        rs.confint(result, boot, method="percentile"),
+    ],
+    "rebin": lambda local, result: rs.bootstrap(
+        local, rs.rhale(local), n_resamples=8, rebin=True, n_grid=5, rng=0, progress=False
     ),
+    "check_unbiased": lambda local, result: rs.check_unbiased(local, result, rng=0),
+    "debias": lambda local, result: rs.debias(result, rs.check_unbiased(local, result, rng=0)),
+    "jump_check": lambda local, result: rs.jump_check(
+        lambda X: number(X.assign(k="u")), *_rhale(lambda X: number(X.assign(k="u")), X), X
+    ),
+    "mae": lambda local, result: rs.mae(*[_one(result)] * 2),
+    "regions": lambda local, result: _regions(local),
     "compare": lambda local, result: rs.compare(rs.std_error(result), rs.std_error(result), rng=0),
     "compare_methods": lambda local, result: rs.compare_methods(
         [_one(result), _one(result)], "a", names=["one", "other"]
@@ -170,12 +210,6 @@ VERBS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
-
-
 # Half a minute each kind of data: the first is for every day.
 EACH = ["a number", *(pytest.param(name, marks=pytest.mark.slow) for name in list(OF)[1:])]
 
@@ -193,19 +227,28 @@ def test_every_result_takes_what_is_for_it(name, of, tmp_path):
     verbs, make = MAKERS[name]
     model, table, options = of
     local, result = make(model, table, **options)
-    _save(result)(tmp_path / "result.nc")
+    _whole(result, tmp_path / "result.nc")
+    if local is not None and local is not result:
+        _whole(local, tmp_path / "local.nc")
     for verb in verbs:
-        # Pictures take a second each, and know of weights only what the result holds.
-        if verb.startswith("plot") and "weights" in options:
+        # Pictures take a second each, and know of weights only what the result holds; searches ask
+        # no more of rows that count.
+        if (verb.startswith("plot") or verb in ROW_VERBS) and options:
             continue
         found = VERBS[verb](local, result)
-        if isinstance(found, xr.Dataset):
-            _save(found)(tmp_path / f"{verb}.nc")
-        if isinstance(found, pd.DataFrame):
-            assert len(found)
+        for number, one in enumerate(found if isinstance(found, list) else [found]):
+            if isinstance(one, xr.Dataset):
+                _whole(one, tmp_path / f"{verb}-{number}.nc")
+            if isinstance(one, pd.DataFrame):
+                numbers = one.select_dtypes("number")
+                assert len(one)
+                assert not np.isinf(numbers).any(axis=None)
+                assert numbers.notna().any(axis=None)
 
 
-@pytest.mark.parametrize("name", [name for name in MAKERS if name not in ("rhale", "ale")])
+@pytest.mark.parametrize(
+    "name", [name for name in MAKERS if not name.startswith("rhale") and name != "ale"]
+)
 def test_what_is_for_another_result_says_what_is_for_this(name):
     if name == "shap_dependence":
         pytest.importorskip("shap", reason="needs the library shap")

@@ -74,31 +74,6 @@ def model_of_two(X):
 
 
 @pytest.mark.parametrize("kind", ["pdp", "ale"])
-def test_frequency_weights_are_repeated_rows(kind, rng):
-    X, w = rng.normal(size=(60, 3)), rng.integers(0, 4, 60)
-    given = {"kind": kind, **({"bins": given_bins(X)} if kind == "ale" else {})}
-    found = rs.h_statistic(model, X, weights=w, weight_kind="frequency", **given)
-    other = rs.h_statistic(model, np.repeat(X, w, axis=0), **given)
-    for name in NAMES:
-        np.testing.assert_allclose(found[f"{name}_se"], other[f"{name}_se"], rtol=1e-8, atol=1e-12)
-    ends = [rs.confint(one)["h2_ci"] for one in (found, other)]
-    np.testing.assert_allclose(*ends, rtol=1e-8)
-
-
-@pytest.mark.parametrize("kind", ["pdp", "ale"])
-def test_scale_and_shift_of_the_output(kind, rng):
-    X = rng.normal(size=(80, 3))
-    one = rs.h_statistic(model, X, kind=kind)
-    other = rs.h_statistic(lambda X: 3 - 2 * model(X), X, kind=kind)
-    np.testing.assert_allclose(
-        other["h2_pairwise_se"], one["h2_pairwise_se"], rtol=1e-8, atol=1e-13
-    )
-    np.testing.assert_allclose(
-        other["h_overall_se"], 2 * one["h_overall_se"], rtol=1e-8, atol=1e-13
-    )
-
-
-@pytest.mark.parametrize("kind", ["pdp", "ale"])
 def test_no_rows_change_an_additive_model(kind, rng):
     X = rng.normal(size=(60, 2))
     found = rs.confint(rs.h_statistic(lambda X: np.exp(X[:, 0]) + X[:, 1], X, kind=kind))

@@ -166,6 +166,8 @@ def test_frequency_weights_are_repeated_rows(kind, rng):
     other = rs.h_statistic(model, np.repeat(X, w, axis=0), kind=kind)
     for name in ("h2", "h2_overall", "h2_pairwise", "h", "h_overall", "h_pairwise"):
         np.testing.assert_allclose(found[name], other[name], rtol=1e-9, atol=1e-13)
+        np.testing.assert_allclose(found[f"{name}_se"], other[f"{name}_se"], rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(*(rs.confint(one)["h2_ci"] for one in (found, other)), rtol=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["pdp", "ale"])
@@ -175,6 +177,8 @@ def test_scale_and_shift_of_the_output(kind, rng):
     other = rs.h_statistic(lambda X: 3 - 2 * model(X), X, kind=kind)
     np.testing.assert_allclose(other["h2_pairwise"], one["h2_pairwise"], rtol=1e-9, atol=1e-20)
     np.testing.assert_allclose(other["h_overall"], 2 * one["h_overall"], rtol=1e-9, atol=1e-13)
+    for name, unit in (("h2_pairwise_se", 1), ("h_overall_se", 2)):
+        np.testing.assert_allclose(other[name], unit * one[name], rtol=1e-8, atol=1e-13)
 
 
 @pytest.mark.parametrize("kind", ["pdp", "ale"])

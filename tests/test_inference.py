@@ -245,17 +245,6 @@ def test_counted_rows_along_the_axis_are_repeated_rows(table, rng):
             assert_allclose(one[name], two[name], rtol=1e-9, atol=1e-12)
 
 
-def test_replicates_spread_as_errors_along_the_axis_say(table):
-    local = local_of(*table[:2])
-    effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins(EDGES)))
-    boot = rs.bootstrap(local, effect, n_resamples=1000, rng=0, progress=False)
-    for name in ("effect", "curve"):
-        spread = boot[name].std(("chain", "draw"), ddof=1)
-        # Four Monte-Carlo errors, 1 / sqrt(2000). Replicates of a cell of n rows have (n - 1) / n
-        # of the variance, and 1 + 1 / n times that from numbers of rows that vary.
-        assert_allclose(spread, effect[f"{name}_se"], rtol=4 / np.sqrt(2000))
-
-
 def test_a_curve_through_cells_of_few_rows_borrows_from_their_neighbours():
     """The spread within cells, and between their means; a bin of one row has no error itself."""
     x = np.array([0.1, 0.2, 0.3, 0.4, 1.5, 2.1, 2.2, 3])[:, None]
@@ -393,17 +382,17 @@ def test_groups_of_one_row_have_another_factor(kind, table):
 @pytest.mark.parametrize("n", [100, 400])
 def test_errors_along_the_axis_are_unbiased(n, rng):
     """Of noise with a variance of 1: by rows, also by groups of one row, which are the same."""
-    local = local_of(rng.uniform(-1, 1, (n, 100)), rng.normal(size=(n, 100)))
+    local = local_of(rng.uniform(-1, 1, (n, 50)), rng.normal(size=(n, 50)))
     effect = rs.rhale(local, bins=rs.EqualWidthBins(4))
     found = rs.std_error(effect), rs.std_error(effect, local, groups=np.arange(n))
     exact = []
-    for number in range(100):
+    for number in range(50):
         edges, of, _, _, rows = cells_of(one_feature(effect, number))
         exact.append(along(edges, of) ** 2 @ (1 / rows))
     for one in found:
         ratio = one["effect_se"].values ** 2 / np.array(exact)
-        # Four Monte-Carlo errors: n / 4 rows of unequal weight in each of 400 bins.
-        assert abs(ratio.mean() - 1) < 4 * ratio.std() / np.sqrt(400)
+        # Four Monte-Carlo errors: n / 4 rows of unequal weight in each of 200 bins.
+        assert abs(ratio.mean() - 1) < 4 * ratio.std() / np.sqrt(200)
         assert ratio.std() < 2 * np.sqrt(2 / (n / 4))
 
 
@@ -704,22 +693,31 @@ def test_unusable_intervals(table):
 
 
 def one_bin(rng, n=60):
+    """Local effects of one bin, skewed."""
     g = rng.standard_gamma(2, n)
     local = local_of(rng.uniform(size=(n, 1)), g[:, None], features=0)
     return g, local, rs.std_error(of_rows(local, bins=rs.EqualWidthBins(1)))
 
 
+N_DRAWS = 4000
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    g, local, effect = one_bin(np.random.default_rng(20231))
+    return g, effect, rs.bootstrap(local, effect, n_resamples=N_DRAWS, rng=1)
+
+
 @pytest.mark.parametrize("method", ["percentile", "basic", "bca"])
 @pytest.mark.parametrize("name", ["effect", "heterogeneity", "average_effect"])
-def test_bootstrap_intervals_agree_with_scipy(method, name, rng):
+def test_bootstrap_intervals_agree_with_scipy(method, name, drawn):
     """Draws of its own on either side: ends agree within the Monte-Carlo error of quantiles.
 
     Ours are expanded: SciPy is asked for the level that this comes to.
     """
-    g, local, effect = one_bin(rng)
-    n = 8000
+    g, effect, boot = drawn
+    n = N_DRAWS
     tail = stats.norm.sf(stats.t.ppf(0.95, 59) * np.sqrt(60 / 59))
-    boot = rs.bootstrap(local, effect, n_resamples=n, rng=1)
     ours = rs.confint(effect, boot, level=0.9, method=method)[f"{name}_ci"].values.reshape(2)
 
     def statistic(x, axis):
@@ -759,19 +757,20 @@ def normal_bins(n=20):
     return local, rs.std_error(of_rows(local, bins=rs.EqualWidthBins(5)))
 
 
-@pytest.mark.parametrize("method", ["percentile", "basic", "bca"])
 @pytest.mark.parametrize("scheme", ["multinomial", "bayesian", "poisson"])
-def test_expanded_intervals_are_t_intervals_of_normal_rows(scheme, method):
+def test_expanded_intervals_are_t_intervals_of_normal_rows(scheme):
     """By far: percentiles that are not expanded are 9 % shorter in bins of 20 rows."""
     local, effect = normal_bins()
-    boot = rs.bootstrap(local, effect, n_resamples=8000, scheme=scheme, rng=1)
-    found, expected = rs.confint(effect, boot, method=method), rs.confint(effect)
-    for name, n in (("effect_ci", 5), ("curve_ci", 6)):
-        ratio = found[name].diff("ci_bound") / expected[name].diff("ci_bound")
-        # Monte-Carlo error of both ends: sqrt(2 .02 .98 / 8000) / .05 / 4 = 1.1 % of the width;
-        # replicates of 20 rows have somewhat heavier tails than normal ones.
-        assert_allclose(ratio, 1, atol=4 * 0.011)
-        assert float(ratio.mean()) == pytest.approx(1, abs=4 * 0.011 / np.sqrt(n) + 0.01)
+    boot = rs.bootstrap(local, effect, n_resamples=N_DRAWS, scheme=scheme, rng=1)
+    expected = rs.confint(effect)
+    for method in ("percentile", "basic", "bca"):
+        found = rs.confint(effect, boot, method=method)
+        for name, n in (("effect_ci", 5), ("curve_ci", 6)):
+            ratio = found[name].diff("ci_bound") / expected[name].diff("ci_bound")
+            # Monte-Carlo error of both ends: sqrt(2 .02 .98 / 4000) / .05 / 4 = 1.6 % of the width;
+            # replicates of 20 rows have somewhat heavier tails than normal ones.
+            assert_allclose(ratio, 1, atol=4 * 0.016)
+            assert float(ratio.mean()) == pytest.approx(1, abs=4 * 0.016 / np.sqrt(n) + 0.01)
 
 
 @pytest.mark.parametrize("scheme", ["multinomial", "bayesian", "poisson"])
@@ -831,11 +830,11 @@ def test_studentized_interval_agrees_with_the_t_interval(rng):
     g = stats.norm.ppf((np.arange(200) + 0.5) / 200)
     local = local_of(rng.permutation(np.linspace(0, 1, 200))[:, None], g[:, None], features=0)
     effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(1)))
-    boot = rs.bootstrap(local, effect, n_resamples=4000, studentize=True, rng=1)
+    boot = rs.bootstrap(local, effect, n_resamples=2000, studentize=True, rng=1)
     found = rs.confint(effect, boot, method="studentized")["effect_ci"].values.reshape(2)
     expected = rs.confint(effect)["effect_ci"].values.reshape(2)
-    # Monte-Carlo error of a 2.5 % quantile: sqrt(.025 .975 / 4000) / .058 = .043.
-    assert_allclose(found, expected, atol=4 * 0.045 * effect["effect_se"].item())
+    # Monte-Carlo error of a 2.5 % quantile: sqrt(.025 .975 / 2000) / .058 = .060.
+    assert_allclose(found, expected, atol=4 * 0.062 * effect["effect_se"].item())
 
 
 # --- bands ---------------------------------------------------------------------------------------
@@ -873,7 +872,7 @@ def test_band_of_one_edge_is_the_interval(rng):
     """One bin and a zero-start curve: all that varies is its end, and its effect."""
     local = local_of(rng.uniform(size=(60, 1)), rng.normal(size=(60, 1)), features=0)
     effect = of_rows(local, bins=rs.EqualWidthBins(1), centering="start")
-    n_draws = 200_000
+    n_draws = 50_000
     found = rs.confband(rs.confint(effect), n_draws=n_draws, rng=0)
     exact = stats.t(59)
     error = np.sqrt(0.05 * 0.95 / n_draws) / (2 * exact.pdf(exact.ppf(0.975)))
@@ -954,21 +953,3 @@ def test_bands_of_what_is_known_exactly():
     assert_allclose(found["curve_band"], found["curve_ci"], atol=1e-14)
     assert_allclose(found["curve_band"].sel(ci_bound="lower"), found["curve"], atol=1e-14)
     assert_allclose(found["effect_band"], 3, rtol=1e-14)
-
-
-@KINDS
-def test_intervals_and_bands_survive_a_file(kind, table, tmp_path):
-    X, g, group = table
-    local = local_of(X, g)
-    effect = rs.std_error(of_kind(kind, local), local, groups=group)
-    assert ("curve_slope_cov" in effect) == (kind == "linear")
-    for number, found in enumerate(
-        (
-            rs.confband(rs.confint(effect), rng=0),
-            rs.confband(rs.confint(of_kind(kind, local)), rng=0),
-        )
-    ):
-        path = tmp_path / f"{number}.nc"
-        found.to_netcdf(path, engine="h5netcdf")
-        with xr.open_dataset(path, engine="h5netcdf") as back:
-            xr.testing.assert_identical(back.load(), found)

@@ -8,12 +8,6 @@ import pytest
 import rhale_stats as rs
 
 
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
-
-
 @pytest.fixture
 def effect():
     X = np.random.default_rng(0).uniform(-1, 1, (400, 2))

@@ -434,10 +434,16 @@ def test_a_constant_feature_has_no_curve():
         assert found["feature_kind"].values[0] == "constant"
         assert found["n_grid"].values[0] == 0
         assert found["curve"][0].isnull().all()
-        assert np.isfinite(found["curve"][1].values).any()
+        own = slice(int(found["n_grid"][1]))
+        assert np.isfinite(found["curve"][1, own]).all()
+        np.testing.assert_allclose(
+            np.diff(found["curve"][1, own]), np.diff(found["grid_value"][1, own])
+        )
         assert np.isnan(rs.predict(found, [1.0], "x0").values).all()
         assert "constant" in str(rs.summary(found))
-        rs.plot_effects(found)
+        blank, panel = rs.plot_effects(found)
+        assert blank.texts
+        assert panel.lines
     one = np.ones((5, 1))
     constant = rs.confband(rs.pdp(lambda X: X[:, 0], one, features=0), rng=0)
     assert constant["curve_band"].isnull().all()
@@ -550,7 +556,6 @@ def test_two_profiles(X, found):
     np.testing.assert_allclose(
         apart["difference_se"], np.hypot(a["curve_se"], b["curve_se"]), rtol=1e-12
     )
-    rs.plot_compare(paired, "a")
     assert rs.tidy(paired)["term"].unique().tolist() == ["a"]
     with pytest.raises(ValueError, match="a and b must have one grid; those of feature 'a' differ"):
         rs.compare(a, rs.pdp(other, X, features="a", n_grid=5))
@@ -602,24 +607,6 @@ def test_several_outputs_in_all_verbs(X):
         rs.plot_profile(found, "a")
     shap = rs.shap_dependence(model, table[:40], background=10, n_grid=5, rng=0)
     np.testing.assert_allclose(shap["shap_value"].sum("output"), 0, atol=1e-12)
-
-
-def test_round_trips(X, found, curves, tmp_path):
-    made = {
-        "pdp": rs.confband(rs.confint(found), rng=0),
-        "ice": curves,
-        "derivative": rs.ice(f, X, features="a", kind="derivative"),
-        "boot": rs.bootstrap(curves, found, n_resamples=8, rng=0),
-        "m_plot": rs.m_plot(f, X, features=["a", "k"]),
-        "shap": rs.shap_dependence(None, X, shap_values=X[["a"]].to_numpy()[:, 0], features="a"),
-        "methods": rs.compare_methods([found, rs.m_plot(f, X, features=["a", "k"])], "k"),
-    }
-    for name, one in made.items():
-        one.to_netcdf(tmp_path / f"{name}.nc")
-        with xr.open_dataset(tmp_path / f"{name}.nc") as again:
-            xr.testing.assert_identical(again.load(), one)
-        for variable in one.data_vars:
-            assert {"long_name", "units"} <= set(one[variable].attrs), (name, variable)
 
 
 # --- methods side by side -------------------------------------------------------------------------
@@ -972,12 +959,14 @@ def test_a_feature_that_is_constant_but_for_gaps():
         found = make(answers, X, features=["a", "b"], missing="bin")
         assert found["n_grid"].values.tolist()[0] == 0
         assert "missing_curve" not in found
-    rs.bootstrap(
+    boot = rs.bootstrap(
         rs.ice(answers, X, features=["a", "b"], missing="bin"),
         rs.pdp(answers, X, features=["a", "b"], missing="bin"),
         n_resamples=8,
         rng=0,
     )
+    assert boot["curve"].notnull().all(("chain", "draw", "grid")).values.tolist() == [False, True]
+    assert boot["curve"].isel(feature=0).isnull().all()
 
 
 # --- methods over levels --------------------------------------------------------------------------
@@ -1166,16 +1155,6 @@ def test_without_the_library_shap(X, monkeypatch):
         rs.shap_dependence(f, X[["a", "b"]])
 
 
-def test_inputs_stay_as_they_were(X):
-    before = X.copy()
-    rs.ice(f, X, features=["a", "k"], n_grid=4)
-    pd.testing.assert_frame_equal(X, before)
-    array = np.random.default_rng(0).normal(size=(30, 2))
-    array.flags.writeable = False
-    rs.pdp(product, array)
-    rs.m_plot(product, array)
-
-
 # --- coverage -------------------------------------------------------------------------------------
 
 
@@ -1184,7 +1163,7 @@ def test_intervals_and_bands_hold_the_population_curve():
     """y = |x0| + (1 + x0) x1, x0 standard normal, E x1 = 1: the curve is |z| + z - sqrt(2 / pi)."""
     grid = np.array([-6, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 6])
     truth = np.abs(grid) + grid - np.sqrt(2 / np.pi)
-    runs = 1000
+    runs = 600
     inside, all_of_it = np.zeros((runs, len(grid))), np.zeros(runs)
     for run in range(runs):
         rng = np.random.default_rng([11, run])
@@ -1197,7 +1176,7 @@ def test_intervals_and_bands_hold_the_population_curve():
         inside[run] = (low <= truth) & (truth <= high)
         low, high = found["curve_band"].values[0].T
         all_of_it[run] = ((low <= truth) & (truth <= high)).all()
-    # Monte-Carlo error of a share of 0.95 in 1000 runs: 0.007.
+    # Monte-Carlo error of a share of 0.95 in 600 runs: 0.009.
     assert np.abs(inside.mean(axis=0) - 0.95).max() < 0.03
     assert abs(all_of_it.mean() - 0.95) < 0.03
 
@@ -1237,7 +1216,8 @@ def test_bands_of_m_plots_with_bins_without_rows(rng):
     other = rs.m_plot(lambda X: X[:, 0], X, features=0, bins=rs.GivenBins(range(5)))
     for paired in (None, (m_plot, m_plot)):
         assert rs.compare(m_plot, m_plot, paired=paired, rng=0)["p_value"].item() == 1
-    assert rs.confband(other, rng=0)["curve_band"].notnull().any()
+    known = other["curve"].notnull()
+    assert rs.confband(other, rng=0)["curve_band"].notnull().all("ci_bound").equals(known)
     # A bin of one row has a curve and no standard error; nothing at all is known of two such.
     few = rs.m_plot(lambda X: X[:, 0], np.array([[0.5], [2.5]]), bins=rs.GivenBins(range(4)))
     assert rs.confband(few, rng=0)["curve_band"].isnull().all()
@@ -1257,6 +1237,8 @@ def test_replicates_of_a_constant_feature(rng):
         for method in ("percentile", "basic", "bca"):
             found = rs.confint(profile, boot, method=method)["curve_ci"]
             assert found.isel(feature=1).isnull().all()
-            assert found.isel(feature=0).notnull().any()
+            # Of bins of one row or two some replicates have none.
+            known = found.isel(feature=0).notnull()
+            assert known.any() if rows is m_plot else known.all()
     nothing = rs.compare(m_plot, m_plot, paired=(m_plot, m_plot), rng=0)
     assert np.isnan(nothing["p_value"].sel(feature="x1"))

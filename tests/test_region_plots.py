@@ -18,6 +18,7 @@ from rhale_stats.plots.canvas import HETEROGENEITY_FILL
 from rhale_stats.plots.interactions import plot_interactions
 from rhale_stats.plots.regions import plot_regions
 from rhale_stats.plots.tree import plot_tree
+from tests.helpers import labelled
 
 WHITE = (1.0, 1.0, 1.0)
 
@@ -59,14 +60,6 @@ def effect(local, tree):
 def found(local):
     rows = local.isel(obs=slice(300))
     return rs.interaction_matrix(rows, n_permutations=39, rng=0, adjust="none", progress=False)
-
-
-def labelled(ax, text):
-    handles, labels = ax.get_legend_handles_labels()
-    (found,) = [
-        handle for handle, label in zip(handles, labels, strict=True) if label.startswith(text)
-    ]
-    return found
 
 
 def rugs(ax):

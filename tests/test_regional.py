@@ -145,9 +145,9 @@ def problem_and_node(local, rule, loss, min_obs=15):
 
 @every_rule
 @every_weight
-@pytest.mark.parametrize("loss", ["index", "output"])
-def test_losses_of_all_candidates(rng, rule, kind, loss):
-    """To 1e-9: what is left is rounding of sums in another order."""
+def test_losses_of_all_candidates(rng, rule, kind):
+    """To 1e-9: what is left is rounding of sums in another order. Losses take turns."""
+    loss = ("index", "output")[(RULES.index(rule) + (kind == "precision")) % 2]
     X, jacobian, other = sample(rng)
     local = local_of(X, jacobian, weights_of(kind, rng), kind)
     problem, axis, node = problem_and_node(local, rule, loss)
@@ -419,46 +419,6 @@ def test_order_of_rows_and_columns(rng):
     assert_allclose(one["loss"], two["loss"], rtol=1e-9)
 
 
-def test_inputs_stay_untouched(rng):
-    X, jacobian, other = sample(rng)
-    local = local_of(X, jacobian, weights_of("precision", rng))
-    for variable in local.variables.values():
-        if isinstance(variable.data, np.ndarray):
-            variable.data.setflags(write=False)
-    before_local, before_other = local.copy(deep=True), other.copy(deep=True)
-    for test in (None, "permutation", "honest"):
-        tree = rs.regions(
-            local, "x0", conditioning=other, bins=RULES[0], test=test, n_permutations=19, rng=0
-        )
-        rs.regional_rhale(local, tree, bins=rs.EqualWidthBins(2))
-        rs.assign(tree, other)
-    xr.testing.assert_identical(local, before_local)
-    pd.testing.assert_frame_equal(other, before_other)
-
-
-@pytest.mark.parametrize("test", [None, "permutation", "honest"])
-def test_netcdf(rng, tmp_path, test):
-    X, jacobian, other = sample(rng)
-    tree = rs.regions(
-        local_of(X, jacobian), "x0", conditioning=other, bins=RULES[0], test=test, min_drop=0.02,
-        n_permutations=19, rng=0,
-    )  # fmt: skip
-    tree.to_netcdf(tmp_path / "tree.nc", engine="h5netcdf")
-    with xr.open_dataset(tmp_path / "tree.nc", engine="h5netcdf") as read:
-        read.load()
-    xr.testing.assert_identical(tree, read)
-    assert_array_equal(rs.assign(read, other), rs.assign(tree, other))
-
-
-def test_seeds_make_trees_again(rng):
-    X, jacobian, _ = sample(rng)
-    local = local_of(X, jacobian)
-    for test in ("permutation", "honest"):
-        options = {"test": test, "bins": RULES[0], "n_permutations": 19}
-        one, two = (rs.regions(local, "x0", rng=7, **options) for _ in range(2))
-        xr.testing.assert_identical(one, two)
-
-
 # --- honest trees --------------------------------------------------------------------------------
 
 
@@ -557,8 +517,9 @@ def test_more_rows_asked_for_than_half_of_them(rng):
 
 
 @every_weight
-@pytest.mark.parametrize("test", [None, "honest"])
-@pytest.mark.parametrize("thresholds", ["quantile", "equal_width"])
+@pytest.mark.parametrize(
+    ("test", "thresholds"), [(None, "quantile"), (None, "equal_width"), ("honest", "quantile")]
+)
 def test_all_regions(rng, kind, test, thresholds):
     """Each as `regions` finds it alone, what their roots share and what they do not."""
     X, jacobian, other = sample(rng, 600)

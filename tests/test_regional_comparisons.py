@@ -18,20 +18,10 @@ from rhale_stats.regional.columns import Conditioning
 from rhale_stats.regional.comparisons import Curves
 from rhale_stats.regional.losses import split_losses
 from rhale_stats.regional.splits import candidates_of
+from tests.helpers import Counting
 
 EXAMPLE = rs.simulate.TwoRegimes()
 CORRELATED = rs.simulate.TwoRegimes(correlated=True)
-
-
-class Counting:
-    """A model that counts its calls and their rows."""
-
-    def __init__(self, model):
-        self.model, self.rows = model, []
-
-    def __call__(self, X):
-        self.rows.append(len(X))
-        return self.model(X)
 
 
 def mixed(X):

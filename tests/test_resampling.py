@@ -20,6 +20,7 @@ from rhale_stats.effects.sizes import SIZES
 from rhale_stats.inference import draws
 from rhale_stats.local.rows import is_estimation_row
 from rhale_stats.schema.features import one_feature
+from tests.helpers import local_of
 
 WEIGHTINGS = pytest.mark.parametrize("weighting", ["axis", "rows"])
 CENTERINGS = pytest.mark.parametrize("centering", ["mean", "start", "integral"])
@@ -32,11 +33,6 @@ def table(n=N, seed=0):
     X = rng.uniform(-1, 1, (n, 2))
     first = 1 + 3 * X[:, 0] + (1 + X[:, 0] ** 2) * rng.standard_gamma(1, n)
     return X, np.column_stack([first, 4 * X[:, 0]])
-
-
-def local_of(X, g, **options):
-    options = {"features": list(range(X.shape[1]))} | options
-    return rs.local_effects(None, X, jacobian=g, **options)
 
 
 def in_the_same_bins(effect, local, centering):
@@ -127,9 +123,16 @@ def weights_of(boot_rng, n_draws, units, scheme="multinomial"):
 # --- replicates ----------------------------------------------------------------------------------
 
 
-@CENTERINGS
-@pytest.mark.parametrize("kind", ["constant", "linear", "gap"])
-@pytest.mark.parametrize("weights", ["none", "precision", "frequency"])
+@pytest.mark.parametrize(
+    ("kind", "weights", "centering"),
+    [
+        # Every pair of two settings once: a Latin square.
+        *(("constant", "none", "mean"), ("linear", "none", "start"), ("gap", "none", "integral")),
+        *(("constant", "precision", "start"), ("linear", "precision", "integral")),
+        *(("gap", "precision", "mean"), ("constant", "frequency", "integral")),
+        *(("linear", "frequency", "mean"), ("gap", "frequency", "start")),
+    ],
+)
 @WEIGHTINGS
 @pytest.mark.filterwarnings("ignore:Bins without rows")
 def test_a_replicate_is_rhale_of_the_rows_as_often_as_drawn(kind, centering, weights, weighting):
@@ -290,18 +293,18 @@ def test_linear_bins_whose_rows_are_at_one_place(weighting):
 
 
 def test_bootstrap_and_central_limit_theorem():
-    """4000 replicates: a standard deviation errs by 1 / sqrt(8000) = 1.1 %, heavy tails apart."""
+    """2000 replicates: a standard deviation errs by 1 / sqrt(4000) = 1.6 %, heavy tails apart."""
     rng = np.random.default_rng(3)
     X = rng.uniform(-1, 1, (1000, 2))
     g = np.column_stack([2 + 4 * X[:, 1], 4 * X[:, 0]])
     local = local_of(X, g)
     effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(5)))
-    boot = rs.bootstrap(local, effect, n_resamples=4000, rng=4)
+    boot = rs.bootstrap(local, effect, n_resamples=2000, rng=4)
     for name in ("effect", "curve", "average_effect"):
         spread = boot[name].std(("chain", "draw"), ddof=1)
         # A bin has 200 rows: the bootstrap's variance of a mean is 1 / 200 smaller.
         ratio = spread / effect[f"{name}_se"]
-        assert_allclose(ratio, 1, atol=0.04, err_msg=name)
+        assert_allclose(ratio, 1, atol=0.055, err_msg=name)
         assert abs(float(ratio.mean()) - 1) < 0.03
 
 
@@ -316,7 +319,7 @@ def test_bootstrap_and_central_limit_theorem():
 )
 @WEIGHTINGS
 def test_replicates_have_so_much_of_the_variance_of_a_mean(scheme, strata, expected, weighting):
-    """20 bins of 25 rows, 4000 replicates: an error of sqrt(2 / 80000) = 0.5 % on average.
+    """20 bins of 25 rows, 2000 replicates: an error of sqrt(2 / 40000) = 0.7 % on average.
 
     What is neglected is of the order of 1 / 25^2, 0.2 %; of two cells a bin 1 / 12^2, 0.7 %.
     """
@@ -329,10 +332,10 @@ def test_replicates_have_so_much_of_the_variance_of_a_mean(scheme, strata, expec
         n, neglected = 12.5, 0.007
         expected = (n - 1) / (n + 1) if scheme == "bayesian" else expected
     options = {"strata": np.arange(500) // 25} if strata else {}
-    boot = rs.bootstrap(local, effect, n_resamples=4000, scheme=scheme, rng=1, **options)
+    boot = rs.bootstrap(local, effect, n_resamples=2000, scheme=scheme, rng=1, **options)
     ratio = boot["effect"].var(("chain", "draw"), ddof=1) / effect["effect_se"] ** 2
     assert_array_equal(effect["n_obs"], 25)
-    assert float(ratio.mean()) == pytest.approx(expected, rel=3 * 0.005 + neglected)
+    assert float(ratio.mean()) == pytest.approx(expected, rel=3 * 0.007 + neglected)
     found = resample.shortfall(
         scheme, np.array([n]), np.array([n - 1]), boot.attrs["n_units"], boot.attrs["n_strata"]
     )
@@ -423,20 +426,6 @@ def test_a_statistic_of_all_replicates():
         rng=0,
     )
     assert_array_equal(named["steepest"], abs(boot["effect"]).max("bin"))
-
-
-def test_replicates_survive_a_file(tmp_path):
-    local = local_of(*table())
-    effect = rs.std_error(rs.rhale(local, bins=rs.AdaptiveBins(10)))
-    fixed = rs.bootstrap(local, effect, n_resamples=8, rng=0)
-    rebinned = rs.bootstrap(local, effect, n_resamples=8, rebin=True, rng=0)
-    for number, found in enumerate((fixed, rebinned, rs.confint(effect, fixed))):
-        path = tmp_path / f"{number}.nc"
-        found.to_netcdf(path, engine="h5netcdf")
-        with xr.open_dataset(path, engine="h5netcdf") as back:
-            xr.testing.assert_identical(back.load(), found)
-    with xr.open_dataset(tmp_path / "0.nc", engine="h5netcdf") as back:
-        xr.testing.assert_identical(rs.confint(effect, back.load()), rs.confint(effect, fixed))
 
 
 def test_unusable_bootstraps():
@@ -572,11 +561,13 @@ def line(n=200, seed=0):
 def test_refits_of_least_squares_have_the_error_of_statsmodels():
     data = line()
     fit = sm.OLS(data[:, 1], sm.add_constant(data[:, 0])).fit(cov_type="HC0")
-    boot = rs.bootstrap_refit(least_squares, data, n_resamples=200, jobs=1, n_grid=3, rng=1)
+    boot = rs.bootstrap_refit(least_squares, data, n_resamples=100, jobs=1, n_grid=3, rng=1)
     spread = boot["average_effect"].std(ddof=1).item()
-    # 1 / sqrt(400) = 5 % of Monte-Carlo error.
-    assert spread == pytest.approx(fit.bse[1], rel=0.15)
-    assert boot["average_effect"].mean().item() == pytest.approx(fit.params[1], abs=0.06)
+    # 1 / sqrt(200) = 7 % of Monte-Carlo error, three times.
+    assert spread == pytest.approx(fit.bse[1], rel=0.21)
+    assert boot["average_effect"].mean().item() == pytest.approx(
+        fit.params[1], abs=3 * fit.bse[1] / np.sqrt(100)
+    )
     assert_allclose(boot["effect_estimate"], fit.params[1], rtol=1e-9)
     assert_allclose(boot["curve_estimate"].values[0, -1], fit.params[1] * np.ptp(data[:, 0]))
     assert boot.attrs["source"] == "refit"
@@ -611,15 +602,12 @@ class Counted(pd.DataFrame):
         return pd.DataFrame, (self.to_numpy(),)
 
 
-def test_a_table_is_sent_once_to_a_process():
-    rs.bootstrap_refit(least_squares, Counted(line()), n_resamples=8, jobs=2, n_grid=3, rng=1)
+def test_refits_in_two_processes_to_which_the_table_is_sent_once():
+    data, options = Counted(line()), {"n_resamples": 8, "n_grid": 3, "rng": 1}
+    one = rs.bootstrap_refit(least_squares, data, jobs=1, **options)
+    Counted.sent = 0
+    two = rs.bootstrap_refit(least_squares, data, jobs=2, **options)
     assert 1 <= Counted.sent <= 2
-
-
-def test_refits_in_two_processes():
-    options = {"n_resamples": 8, "n_grid": 3, "rng": 1}
-    one = rs.bootstrap_refit(least_squares, line(), jobs=1, **options)
-    two = rs.bootstrap_refit(least_squares, line(), jobs=2, **options)
     xr.testing.assert_identical(one, two)
 
 

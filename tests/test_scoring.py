@@ -276,21 +276,6 @@ def test_replicates_are_scored_one_by_one(same_truth):
     assert_allclose(error["ISE_mu"], expected.ravel(), rtol=1e-12)
 
 
-def test_inputs_and_files(tmp_path):
-    effect = steps([0, 1, 2], [1, 3], [1, 2])
-    truth = rs.std_error(steps([0, 0.5, 1, 1.5, 2], [1, 2, 3, 5], [1, 2, 0, 4]))
-    kept = effect.copy(deep=True), truth.copy(deep=True)
-    for dataset in (effect, truth):
-        for name in dataset.data_vars:
-            dataset[name].values.setflags(write=False)
-    scores = rs.mae(effect, truth)
-    xr.testing.assert_identical(effect, kept[0])
-    xr.testing.assert_identical(truth, kept[1])
-    scores.to_netcdf(tmp_path / "scores.nc")
-    with xr.open_dataset(tmp_path / "scores.nc") as loaded:
-        xr.testing.assert_identical(loaded.load(), scores)
-
-
 @pytest.mark.parametrize(("a", "c", "d"), [(3.0, 1.0, 0.0), (-2.0, 100.0, 1e4), (1.0, 1e-3, 5.0)])
 def test_shift_and_scale(a, c, d):
     """f -> a f + b, x -> c x + d: scores by their units."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats.models import differences
@@ -299,17 +298,6 @@ def test_missing_rows_are_left_out_and_counted(frame):
         rs.ale2(model, gaps, ("v", "text"))
 
 
-@pytest.mark.parametrize("pair", [("u", "v"), ("town", "u"), ("flag", "text")])
-def test_file_round_trip(frame, pair, tmp_path):
-    found = rs.confint(rs.ale2(lambda X: X["u"] * X["v"], frame, pair, weights=np.ones(500)))
-    found.to_netcdf(tmp_path / "surface.nc", engine="h5netcdf")
-    with xr.open_dataset(tmp_path / "surface.nc", engine="h5netcdf") as read:
-        xr.testing.assert_identical(read.load(), found)
-        xr.testing.assert_identical(rs.std_error(read), rs.std_error(found))
-    for name, one in found.data_vars.items():
-        assert {"long_name", "units"} <= set(one.attrs), name
-
-
 def test_zero_start(X):
     found = rs.ale2(product, X, (0, 1), bins=rs.QuantileBins(3), centering="start")
     a, b = (found[f"edge_value_{side}"].values for side in "ab")
@@ -401,7 +389,8 @@ def test_missing_is_a_level_the_last(frame, pair, dtype):
         np.testing.assert_array_equal(found[name], other[name])
     assert found.attrs["n_rows_missing"] == 0
     assert (found[f"cell_{side}"].values == 3).sum() == 55
-    rs.std_error(found)
+    several = found["n_obs"].values > 1
+    assert np.isfinite(rs.std_error(found)["effect_se"].values[several]).all()
 
 
 def test_missing_level_goes_where_order_says(frame):

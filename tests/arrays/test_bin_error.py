@@ -12,14 +12,9 @@ from scipy import stats
 
 from rhale_stats.arrays import bin_error
 from rhale_stats.arrays.bin_error import OrderedRows
+from tests.helpers import frozen
 
 EPS = np.finfo(float).eps
-
-
-def frozen(array):
-    array = np.array(array)
-    array.setflags(write=False)
-    return array
 
 
 def in_bins(*values, weight=None):

@@ -116,7 +116,7 @@ def problem(seed, max_cells=9, noise="normal"):
 @pytest.mark.parametrize("noise", ["normal", "two-point"])
 def test_agrees_with_all_partitions(noise):
     n_bins = []
-    for seed in range(300):
+    for seed in range(150):
         cell, g, width, rule = problem(seed, noise=noise)
         starts = solve(cells_of(cell, g, len(width)), width, **rule)
         assert tuple(starts) == brute_force(cell, g, width, **rule), f"seed {seed}: {rule}"
@@ -126,7 +126,7 @@ def test_agrees_with_all_partitions(noise):
 
 @pytest.mark.parametrize("kind", ["frequency", "precision", "precision over six decades"])
 def test_agrees_with_all_partitions_under_weights(kind):
-    for seed in range(200):
+    for seed in range(100):
         cell, g, width, rule = problem(seed)
         rng = np.random.default_rng([seed, 1])
         if kind == "frequency":
@@ -562,7 +562,7 @@ columns = st.one_of(
 )
 @example(x=np.linspace(0, 1, 11), n_cells=10, seed=None)
 @example(x=0.1 * np.arange(101), n_cells=20, seed=None)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_reported_edges_recount_exactly(x, n_cells, seed):
     low, high = x.min(), x.max()
     assume(low < high and is_resolved(low, high, n_cells))
@@ -583,7 +583,7 @@ def test_reported_edges_recount_exactly(x, n_cells, seed):
 
 
 @given(seed=st.integers(0, 2**32 - 1), c=st.floats(1e-6, 1e9), d=st.floats(-1e9, 1e9))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_rows_on_edges_stay_on_their_right_under_rescaling(seed, c, d):
     """Integers on a grid of integers: x -> c x + d rounds, and moves no row between cells."""
     x = np.concatenate([[0, 20], np.random.default_rng(seed).integers(0, 21, 200)]).astype(float)

@@ -24,6 +24,7 @@ from rhale_stats.arrays.moments import (
     union,
     variance,
 )
+from tests.helpers import frozen
 
 EPS = np.finfo(float).eps
 EDGES = np.array([0.0, 0.1, 0.15, 0.4, 0.8, 1.0])
@@ -34,12 +35,6 @@ def rows(rng, n=3000):
     x = np.concatenate([rng.uniform(size=n - 4), [0.0, 1.0, 1.0, 0.4]])
     g = rng.standard_gamma(2.0, size=n) - 1
     return frozen(x), frozen(g)
-
-
-def frozen(array):
-    array = np.array(array)
-    array.setflags(write=False)
-    return array
 
 
 def cell_of(x, edges=EDGES):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -10,14 +11,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from rhale_stats.arrays import overlap
 from rhale_stats.arrays.overlap import Cells
+from tests import helpers
+
+frozen = partial(helpers.frozen, dtype=float)
 
 EPS = np.finfo(float).eps
-
-
-def frozen(array):
-    array = np.array(array, dtype=float)
-    array.setflags(write=False)
-    return array
 
 
 def cells(edges, mean, variance=None, noise=None):

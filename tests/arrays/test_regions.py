@@ -9,15 +9,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from rhale_stats.arrays import regions
 from rhale_stats.arrays.moments import BLOCK_ROWS, Comoments, Moments
 from rhale_stats.arrays.regions import BLOCK_CODES, Rows
+from tests.helpers import frozen
 
 EPS = np.finfo(float).eps
 KINDS = ("none", "precision", "frequency")
-
-
-def frozen(array):
-    array = np.array(array)
-    array.setflags(write=False)
-    return array
 
 
 def random_rows(rng, kind="none", *, lines=False, n=400, n_cells=6, offset=0.0):

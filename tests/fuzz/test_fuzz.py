@@ -47,7 +47,7 @@ def test_every_function_has_the_door():
         assert function.__code__.co_name == "door", f"{name} needs @checked"
 
 
-@settings(fuzzing, max_examples=ASKED or 25)
+@settings(fuzzing, max_examples=ASKED or 12)
 @given(SEEDS)
 def test_pipelines(seed):
     engine.pipeline(Random(seed))

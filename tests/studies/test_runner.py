@@ -15,6 +15,7 @@ import pytest
 import xarray as xr
 
 from rhale_stats import files, studies
+from rhale_stats.cli import main
 from rhale_stats.studies import Options, Output, Scenario, runner
 from rhale_stats.studies.report import mean_table, render, save
 from tests import commands
@@ -98,8 +99,8 @@ def test_processes_give_the_same_numbers_also_after_an_interruption(tmp_path, mo
     assert os.environ["OMP_NUM_THREADS"] == "3"
     assert "OPENBLAS_NUM_THREADS" not in os.environ
     assert not toy_study.calls  # all in other processes
-    resumed = run("failing", jobs=2, path=path)
-    assert not toy_study.calls
+    resumed = run("failing", path=path)
+    assert 50 in toy_study.calls
     xr.testing.assert_identical(resumed, run("failing"))
     assert capfd.readouterr().err == ""
 
@@ -115,52 +116,64 @@ INTERRUPTED = "rhale-stats: interrupted. The same command again goes on where th
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals and locks")
 
 
+@pytest.fixture
+def waiting(tmp_path):
+    """Folder in which a replicate leaves its process id, and then waits to be ended."""
+    folder = tmp_path / "waiting"
+    folder.mkdir()
+    return folder
+
+
+def study_of(tmp_path, waiting, jobs, *, out, before="", **environment):
+    """The command, once as many processes wait as it has jobs."""
+    words = ["study", TOY, "--jobs", jobs, "--no-progress", "--out", out]
+    process = commands.start(tmp_path, *words, before=before, **environment)
+    commands.until(lambda: len(list(waiting.iterdir())) == jobs, process)
+    return process
+
+
+def ended(waiting):
+    """Wait until no process is left of those that waited."""
+    commands.until(lambda: not any(commands.is_alive(file.name) for file in waiting.iterdir()))
+
+
 @POSIX
 @pytest.mark.parametrize(
-    ("jobs", "stubborn"), [(1, False), (1, True), (2, False)], ids=["here", "stubborn", "processes"]
+    ("jobs", "stubborn"), [(1, True), (2, False)], ids=["stubborn", "processes"]
 )
-def test_an_interrupted_study_ends_soon_and_goes_on_with_the_same_numbers(tmp_path, jobs, stubborn):
+def test_an_interrupted_study_ends_soon_and_goes_on_with_the_same_numbers(
+    tmp_path, waiting, jobs, stubborn
+):
     # users.md: it took 50 s. A replicate that nothing but a signal ends stands for a long one.
-    waiting, out = tmp_path / "waiting", tmp_path / "out"
-    waiting.mkdir()
-    words = ["study", TOY, "--jobs", jobs, "--no-progress", "--out", out]
+    out = tmp_path / "out"
     environment = {toy_study.WAIT: str(waiting)} | ({toy_study.STUBBORN: "1"} if stubborn else {})
-    process = commands.start(tmp_path, *words, **environment)
-    commands.until(lambda: len(list(waiting.iterdir())) == jobs, process)
+    process = study_of(tmp_path, waiting, jobs, out=out, **environment)
     start = time.monotonic()
     status, error = commands.interrupted(process)
     assert status == 130
     assert time.monotonic() - start < 30
     assert error.strip() in (INTERRUPTED.strip(), "rhale-stats: interrupted.")
-    commands.until(lambda: not any(commands.is_alive(file.name) for file in waiting.iterdir()))
+    ended(waiting)
     assert [file.name for file in out.iterdir()] == ["toy.nc"]
     xr.testing.assert_identical(run(path=out / "toy.nc"), run())
     assert [file.name for file in out.iterdir()] == ["toy.nc"]
 
 
 @POSIX
-def test_workers_that_are_starting_say_nothing_when_interrupted(tmp_path):
-    starting = tmp_path / "starting"
-    starting.mkdir()
+def test_workers_that_are_starting_say_nothing_when_interrupted(tmp_path, waiting):
     before = f"""
 if __name__ == "__mp_main__":
-    toy_study.wait_to_be_ended(Path({str(starting)!r}), False)
+    toy_study.wait_to_be_ended(Path({str(waiting)!r}), False)
 """
-    words = ["study", TOY, "--jobs", "2", "--no-progress", "--out", tmp_path]
-    process = commands.start(tmp_path, *words, before=before)
-    commands.until(lambda: len(list(starting.iterdir())) == 2, process)
+    process = study_of(tmp_path, waiting, 2, out=tmp_path, before=before)
     assert commands.interrupted(process) == (130, INTERRUPTED)
 
 
 @POSIX
-def test_workers_end_with_a_killed_parent_and_the_study_goes_on(tmp_path):
-    waiting = tmp_path / "waiting"
-    waiting.mkdir()
-    words = ["study", TOY, "--jobs", "2", "--no-progress", "--out", tmp_path]
-    process = commands.start(tmp_path, *words, **{toy_study.WAIT: str(waiting)})
-    commands.until(lambda: len(list(waiting.iterdir())) == 2, process)
+def test_workers_end_with_a_killed_parent_and_the_study_goes_on(tmp_path, waiting):
+    process = study_of(tmp_path, waiting, 2, out=tmp_path, **{toy_study.WAIT: str(waiting)})
     process.kill()
-    commands.until(lambda: not any(commands.is_alive(file.name) for file in waiting.iterdir()))
+    ended(waiting)
     commands.ended(process)
     # What it was writing when it was killed is not left for ever.
     (tmp_path / "toy.nc.part-1.nc").write_text("half")
@@ -169,17 +182,13 @@ def test_workers_end_with_a_killed_parent_and_the_study_goes_on(tmp_path):
 
 
 @POSIX
-def test_a_second_process_on_the_same_file_is_refused(tmp_path):
+def test_a_second_process_on_the_same_file_is_refused(tmp_path, waiting, capsys):
     # reliability.md 6: each deleted what the other was writing.
-    waiting = tmp_path / "waiting"
-    waiting.mkdir()
-    words = ["study", TOY, "--jobs", "1", "--no-progress", "--out", tmp_path]
-    first = commands.start(tmp_path, *words, **{toy_study.WAIT: str(waiting)})
-    commands.until(lambda: any(waiting.iterdir()), first)
+    first = study_of(tmp_path, waiting, 1, out=tmp_path, **{toy_study.WAIT: str(waiting)})
     with pytest.raises(RuntimeError, match=f"toy.nc must not be .*process {first.pid} on .* Wait"):
         run(path=tmp_path / "toy.nc")
-    status, error = commands.ended(commands.start(tmp_path, *words))
-    assert status == 1
+    assert main.main(["study", TOY, "--jobs", "1", "--no-progress", "--out", str(tmp_path)]) == 1
+    error = capsys.readouterr().err
     assert re.fullmatch(rf"rhale-stats: .*toy.nc .*process {first.pid} on .*\n", error)
     assert commands.interrupted(first)[0] == 130
     xr.testing.assert_identical(run(path=tmp_path / "toy.nc"), run())

@@ -92,8 +92,13 @@ def test_quick(name, settings, blocks):
     assert not re.search("[ \t]$", text, flags=re.MULTILINE)
     assert study.findings(results)
     assert study.figure(results).axes
+    for name, output in results[list(study.outputs)].items():
+        assert not np.isinf(output).any(), name
+        assert output.notnull().any("replicate").any(), name
     for _, table in study.tables(results):
         assert len(table)
+        assert not np.isinf(table.select_dtypes("number")).any(axis=None)
+    assert "nan" not in " ".join(study.findings(results)).split()
     assert "--quick" in text
 
 
