@@ -15,7 +15,7 @@ import rhale_stats as rs
 from rhale_stats.effects.shown import _extents
 from rhale_stats.effects.sizes import importances
 from rhale_stats.printing import pages
-from tests.test_every_effect import EACH, MAKERS, OF
+from tests.generics.test_dispatch import EACH, MAKERS, OF
 
 RNG = np.random.default_rng(5)
 BAD_NAME = "<script>alert('x')</script>"

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import rhale_stats as rs
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
-from tests.test_bins import estimate, frozen, sample
+from tests.bins.test_rule import estimate, frozen, sample
 
 rule_of = rs.BestEqualWidthBins
 
