@@ -26,7 +26,7 @@ from rhale_stats.printing.text import number_text
 from rhale_stats.schema.dimensions import OUTPUT, PARTS, of_part
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
-from rhale_stats.schema.kinds import EFFECT, REPLICATES, kind_of
+from rhale_stats.schema.kinds import EFFECT, kind_of
 from rhale_stats.schema.variables import in_order
 
 # Columns of a table of sizes or errors.
@@ -138,7 +138,7 @@ def _page(result: xr.Dataset, most: int) -> Page:
         if dim in result.dims and "draw" not in result.dims:
             return _of_parts(result, dim, most)
     found = in_order(of_part(result))
-    kind = REPLICATES if "draw" in found.dims else kind_of(found)
+    kind = kind_of(found)
     # A truth, and the estimates of folds, are not whole effects.
     if kind is EFFECT and ("fold" in found.dims or not set(found.variables) >= EFFECT_NEEDS):
         kind = None

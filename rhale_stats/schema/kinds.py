@@ -48,8 +48,7 @@ REPLICATES = Kind(
     "replicates",
     "bootstrap(local, effect)",
     ("confint", "effect_sizes", "plot_edges", "plot_forest", "show", "to_datatree"),
-    frozenset({"curve"}),
-    frozenset({"draw"}),
+    dims=frozenset({"draw"}),
 )
 EFFECT = Kind(
     "effects in bins",
@@ -127,8 +126,8 @@ SIZES = Kind(
 )
 # The first that holds: what has marks of its own comes before what it was made from.
 KINDS = (
-    *(SURFACE_DIFFERENCE, TEST, SIZES, H_STATISTICS, H_DIFFERENCE, TREE, INTERACTIONS),
-    *(SURFACE, PROFILE, EFFECT, LOCAL, REPLICATES),
+    *(REPLICATES, SURFACE_DIFFERENCE, TEST, SIZES, H_STATISTICS, H_DIFFERENCE, TREE, INTERACTIONS),
+    *(SURFACE, PROFILE, EFFECT, LOCAL),
 )
 
 

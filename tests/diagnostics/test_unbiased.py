@@ -20,8 +20,8 @@ from rhale_stats.effects.bias import linear_bin_error
 from rhale_stats.inference.adjustment import ADJUSTMENTS
 from rhale_stats.local.rows import honest_split
 from rhale_stats.schema.variables import EFFECT_VARIABLES
-from tests.helpers import Counting
 from tests.bins.test_rule import frozen
+from tests.helpers import Counting
 
 EDGES = np.array([0, 0.2, 0.5, 0.6, 1])
 ADJUSTED = ("bin_error_pvalue_adjusted", "rank_pvalue_adjusted")

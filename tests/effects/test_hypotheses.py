@@ -14,8 +14,8 @@ from scipy import linalg, stats
 import rhale_stats as rs
 from rhale_stats.effects.fit import fit_of
 from rhale_stats.schema.features import one_feature
-from tests.helpers import local_of
 from tests.bins.test_adaptive import Lines
+from tests.helpers import local_of
 
 EDGES = np.array([-1, -0.5, 0.1, 0.4, 1])
 N = 300

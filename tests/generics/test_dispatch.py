@@ -12,6 +12,8 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
+from rhale_stats.generics.dispatch import METHODS
+from rhale_stats.schema import kinds
 from rhale_stats.schema.kinds import H_STATISTICS, PROFILE, SURFACE
 
 N_ROWS = 80
@@ -206,6 +208,7 @@ VERBS = {
     "plot_profile": lambda local, result: rs.plot_profile(_one(result), "a"),
     "plot_surface": lambda local, result: rs.plot_surface(_one(result)),
     "plot_h_statistics": lambda local, result: rs.plot_h_statistics(_one(result)),
+    "show": lambda local, result: str(rs.show(result)),
     "to_datatree": lambda local, result: rs.to_datatree(local, result),
 }
 
@@ -257,5 +260,85 @@ def test_what_is_for_another_result_says_what_is_for_this(name):
     for verb in EFFECT_VERBS:
         if verb in verbs:
             continue
-        with pytest.raises((TypeError, ValueError), match=rf"what .* returned.*for .*{verbs[-2]}"):
+        with pytest.raises(
+            (TypeError, ValueError), match=rf"which .* returned. It is for .*{verbs[-2]}"
+        ):
             VERBS[verb](result, result)
+
+
+def _results():
+    """A result of every kind, by the name of its kind."""
+    model, table, _ = OF["a number"]
+    local, effect = _rhale(model, table)
+    surface = _surface(model, table)[1]
+    h = rs.h_statistic(model, table, n_rows=40, rng=0, keep_answers=True)
+    return {
+        kinds.LOCAL: local,
+        kinds.EFFECT: effect,
+        kinds.REPLICATES: rs.bootstrap(local, effect, n_resamples=4, rng=0, rebin=True),
+        kinds.PROFILE: rs.pdp(model, table, n_grid=6),
+        kinds.SURFACE: surface,
+        kinds.SURFACE_DIFFERENCE: rs.compare(surface, surface, rng=0),
+        kinds.H_STATISTICS: h,
+        kinds.H_DIFFERENCE: rs.compare(h, h),
+        kinds.TREE: rs.regions(local, "a", conditioning=table[["b", "k"]]),
+        kinds.INTERACTIONS: rs.interaction_matrix(local, n_permutations=19, rng=0, progress=False),
+        kinds.TEST: rs.wald_test(effect),
+        kinds.SIZES: rs.effect_sizes(effect),
+    }
+
+
+@pytest.fixture(scope="module")
+def results():
+    return _results()
+
+
+# What generic functions are called with besides the result.
+CALLS = {
+    "std_error": rs.std_error,
+    "vcov": lambda result: rs.vcov(result, None if kinds.SURFACE.holds(result) else "a"),
+    "confint": rs.confint,
+    "confband": lambda result: rs.confband(result, n_draws=100, rng=0),
+    "wald_test": rs.wald_test,
+    "compare": lambda result: rs.compare(result, result, rng=0),
+    "predict": lambda result: (
+        rs.predict(result, ([0.0, 0.3], ["u", "v"]))
+        if kinds.SURFACE.holds(result)
+        else rs.predict(result, [0.0, 0.3], "a")
+    ),
+    "tidy": rs.tidy,
+    "glance": rs.glance,
+    "summary": rs.summary,
+}
+
+
+def test_every_kind_has_a_result_here(results):
+    assert set(results) == set(kinds.KINDS)
+
+
+@pytest.mark.parametrize("kind", kinds.KINDS, ids=lambda kind: kind.name)
+def test_every_result_is_of_its_kind(kind, results):
+    assert kinds.kind_of(results[kind]) is kind
+
+
+@pytest.mark.parametrize(
+    # Replicates are a second argument.
+    "kind",
+    [kind for kind in METHODS if kind is not kinds.REPLICATES],
+    ids=lambda kind: kind.name,
+)
+def test_what_a_kind_is_said_to_be_for_is_in_the_table(kind):
+    # What has no page of its own is shown as a table of numbers.
+    generic = {*CALLS, "bootstrap"}
+    assert set(METHODS[kind]) - {"show"} == generic & set(kind.verbs)
+    assert "show" in kind.verbs
+
+
+@pytest.mark.parametrize("verb", CALLS)
+@pytest.mark.parametrize("kind", METHODS, ids=lambda kind: kind.name)
+def test_generic_functions_take_what_is_in_the_table_and_refuse_the_rest(kind, verb, results):
+    if verb in METHODS[kind]:
+        assert CALLS[verb](results[kind]) is not None
+    else:
+        with pytest.raises((TypeError, ValueError), match=r"must (be|have)"):
+            CALLS[verb](results[kind])
