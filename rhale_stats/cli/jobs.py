@@ -20,6 +20,7 @@ from tqdm import tqdm
 from rhale_stats import studies
 from rhale_stats.cli.families import DEFAULT_FAMILY, FAMILIES
 from rhale_stats.cli.formula import (
+    ENVIRONMENT,
     Formula,
     features_of,
     listed_names,
@@ -211,9 +212,14 @@ def _run(
 
 def _fit_glm(data: pd.DataFrame, formula: str, family: str) -> Any:
     try:
-        return smf.glm(
-            formula, data, family=getattr(sm.families, FAMILIES[family])(), missing="raise"
-        ).fit()
+        model = smf.glm(
+            formula,
+            data,
+            family=getattr(sm.families, FAMILIES[family])(),
+            missing="raise",
+            eval_env=ENVIRONMENT,
+        )
+        return model.fit()
     except Exception as error:
         raise FailureError(
             f"statsmodels could not fit {formula!r} with family {family}: {said(error)}. Try a "

@@ -261,7 +261,10 @@ def _bands(
     quantile = intervals.score_quantile(score, np.broadcast_to(degrees, z.shape))
     half = at_edges(quantile[np.searchsorted(z, fit.edges)], fit) * row["curve_se"].values
     out = {"curve_band": intervals.around(row["curve"].values, half)}
-    if "cell_curve_se" in row:
+    if "cell_curve_se" in row and not has_cells(row):
+        # A feature of levels beside one that has cells.
+        out["cell_curve_band"] = np.nan
+    elif "cell_curve_se" in row:
         half = at_cells(quantile, fit) * row["cell_curve_se"].values
         out["cell_curve_band"] = intervals.around(row["cell_curve"].values, half)
     known = row["effect_se"].notnull().values

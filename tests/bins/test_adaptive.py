@@ -16,6 +16,7 @@ from scipy import integrate, stats
 import rhale_stats as rs
 from rhale_stats.arrays.binning import variable_axis
 from rhale_stats.bins.rule import BinRule, Partition, make_lines
+from rhale_stats.local.rows import honest_split, is_estimation_row
 
 EPS = np.finfo(float).eps
 
@@ -219,7 +220,7 @@ def test_honest_lines_are_fitted_on_the_other_rows(rng):
     effect = rs.rhale(local, bins=rs.AdaptiveBins(), honest=True, rng=1)
     assert_array_equal(effect["n_bins"], [1])
     table = rs.augment(local, effect)
-    used = rs.effects.is_estimation_row(local, effect)
+    used = is_estimation_row(local, effect)
     assert used.sum() == 200
     slope = np.polyfit(table["s0"][used], table["s0.local_effect"][used], 1)[0]
     assert_allclose(effect["slope"], slope, rtol=1e-12)
@@ -229,7 +230,7 @@ def test_honest_bins_with_too_few_rows_for_a_line_are_constant():
     """Edges and lines come from one half; the other has two rows in the first bin."""
     rng = np.random.default_rng(0)
     x, g = rng.uniform(size=40), rng.normal(size=40)
-    chosen = rs.effects.honest_split(40, 0.5, int(np.random.default_rng(5).integers(2**53)))
+    chosen = honest_split(40, 0.5, int(np.random.default_rng(5).integers(2**53)))
     left = np.flatnonzero(~chosen)
     x[left[2:]] = rng.uniform(0.5, 1, len(left) - 2)
     x[left[:2]] = 0.1, 0.2

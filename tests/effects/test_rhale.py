@@ -199,7 +199,7 @@ def test_local_effects_too_large_for_fourth_powers(local, size):
 def test_wrong_arguments(local):
     with pytest.raises(TypeError, match="local must be the Dataset that local_effects"):
         rs.rhale(np.ones((3, 2)))
-    with pytest.raises(ValueError, match="this one has no x, local_effect"):
+    with pytest.raises(ValueError, match="got effects in bins, which rhale\(local\) returned"):
         rs.rhale(rs.rhale(local))
     with pytest.raises(TypeError, match="bins must be a rule such as OptimalBins.*got 20"):
         rs.rhale(local, bins=20)
@@ -261,7 +261,7 @@ class TestAccessor:
         methods = [
             (name, method) for name, method in vars(accessor).items() if not name.startswith("_")
         ]
-        assert len(methods) == 25
+        assert len(methods) == 26
         for name, method in methods:
             function = getattr(rs, names.get(name, name))
             ours = {

@@ -13,7 +13,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
 from rhale_stats import parallel
-from rhale_stats.arguments import progress
 from rhale_stats.arrays import resample
 from rhale_stats.bins.description import describe, rule_of
 from rhale_stats.effects.sizes import SIZES
@@ -761,7 +760,7 @@ def test_folds_leave_out_rows_without_weight():
 
 def test_folds_show_a_bar(monkeypatch, capsys):
     """reliability.md 22: a thousand folds took half a minute in silence."""
-    monkeypatch.setattr(progress, "PROGRESS_DELAY", 0)
+    monkeypatch.setattr(draws, "PROGRESS_DELAY", 0)
     local = local_of(*table())
     rs.folds(local, bins=rs.EqualWidthBins(1), n_folds=5, rng=1)
     assert "folds" in capsys.readouterr().err

@@ -133,7 +133,7 @@ def test_summary_is_a_statsmodels_table(effect):
 
 
 def test_tables_need_effects(local):
-    with pytest.raises(ValueError, match=r"Dataset that rhale\(local\) returns; this one has no"):
+    with pytest.raises(ValueError, match=r"Dataset that rhale\(local\) returns; got local effects"):
         rs.tidy(local)
     with pytest.raises(TypeError, match="effect must be the Dataset .* got DataFrame"):
         rs.summary(pd.DataFrame())
@@ -571,7 +571,7 @@ class TestInteractions:
         assert pair["loss"] == float(found["loss"][0])
 
     def test_glance_has_nothing_to_say(self, found):
-        with pytest.raises(ValueError, match="this one has no effect, heterogeneity, curve"):
+        with pytest.raises(ValueError, match="got drops of all pairs of columns, which interaction_matrix"):
             rs.glance(found)
 
 

@@ -9,7 +9,7 @@ import xarray as xr
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.h_statistics import from_pdp
+from rhale_stats.h_statistics import from_pdp, statistic
 
 NAMES = ("h2", "h2_overall", "h2_pairwise", "h", "h_overall", "h_pairwise")
 
@@ -311,7 +311,7 @@ def test_missing_values_as_values(rng):
 def test_what_does_not_fit_is_not_kept(rng, monkeypatch):
     X = rng.normal(size=(50, 3))
     whole = rs.h_statistic(model, X)
-    monkeypatch.setattr(from_pdp, "KEPT_BYTES", 1 << 10)
+    monkeypatch.setattr(statistic, "KEPT_BYTES", 1 << 10)
     small = rs.h_statistic(model, X)
     np.testing.assert_array_equal(small["h2_se"], whole["h2_se"])
     assert "h2_influence" not in small

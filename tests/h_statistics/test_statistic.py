@@ -369,7 +369,7 @@ def test_tables_of_several_outputs_and_many_pairs(rng):
     text = str(rs.summary(both))
     assert "The 15 largest of 21 pairs" in text
     assert "interactions in output 1" in text
-    assert "QuantileBins(n_bins=10)" in text
+    assert any("QuantileBins(n_bins=10)" in note for note in rs.summary(both).notes)
 
 
 @pytest.mark.parametrize("kind", ["pdp", "ale"])

@@ -16,6 +16,7 @@ from matplotlib.colors import to_rgb
 from scipy import stats
 
 import rhale_stats as rs
+from rhale_stats.local.rows import estimation_rows
 from rhale_stats.plots import canvas, violins
 from rhale_stats.plots import curve as plots_curve
 from rhale_stats.plots import limits as plots_limits
@@ -28,6 +29,7 @@ from rhale_stats.plots.edges import plot_edges
 from rhale_stats.plots.effect import plot_effect
 from rhale_stats.plots.effects import plot_effects
 from rhale_stats.plots.forest import plot_forest
+from rhale_stats.schema.features import one_feature
 from tests.helpers import labelled
 
 
@@ -864,7 +866,7 @@ def test_axes_that_are_not_as_many_as_there_is_to_draw(local, effect):
 def test_bins_of_something_else(local, effect):
     with pytest.raises(TypeError, match=r"Dataset that local_effects\(model, X\) .*; got NoneType"):
         plot_bins(effect, None, "x0")
-    with pytest.raises(ValueError, match="this one has no effect, heterogeneity, curve"):
+    with pytest.raises(ValueError, match="got local effects, which local_effects\(model, X\) returned"):
         plot_bins(local, effect, "x0")
     with pytest.raises(KeyError, match="or a number from 0 to 3; got 'age'"):
         plot_bins(effect, local, "age")
@@ -887,7 +889,7 @@ def test_unknown_feature(effect, function):
 
 @pytest.mark.parametrize("function", [plot_effect, plot_effects])
 def test_something_else_than_an_effect(local, function):
-    with pytest.raises(ValueError, match=r"this one has no effect, heterogeneity, curve"):
+    with pytest.raises(ValueError, match=r"got local effects, which local_effects\(model, X\) returned"):
         function(local, "x0")
     with pytest.raises(TypeError, match="got DataFrame"):
         function(pd.DataFrame(), "x0")
@@ -1057,7 +1059,7 @@ class TestLinearBins:
 
     @pytest.fixture
     def row(self, effect):
-        row = rs.schema.one_feature(effect, 0)
+        row = one_feature(effect, 0)
         assert (row["slope"].values != 0).tolist() == [True, False]
         return row
 
@@ -1129,14 +1131,14 @@ class TestLinearBins:
     def test_limits_hold_pieces_and_parabolas(self, local, effect, with_rows):
         """The highest point of a parabola lies between edges, the ends of a piece beyond bars."""
         panels = plot_effects(effect)
-        row = rs.schema.one_feature(effect, 0)
+        row = one_feature(effect, 0)
         peak = rs.predict(effect, np.linspace(*row["edge_value"].values[:2], 999), 0).max()
         assert peak > row["curve"][:2].max()
         assert panels[0].get_ylim() == panels[1].get_ylim()
         assert panels[0].get_ylim()[1] > peak
         for feature in (0, 1):
             upper, lower = plot_effect(effect, feature, local if with_rows else None)
-            row = rs.schema.one_feature(effect, feature)
+            row = one_feature(effect, feature)
             bottom, top = lower.get_ylim()
             assert bottom < self.ends(row).min() < self.ends(row).max() < top
             drawn = labelled(upper, plots_marks.CURVE).get_ydata()
@@ -1246,7 +1248,7 @@ class TestBias:
                 if len(path) > 100
             ]
         )
-        g = rs.effects.estimation_rows(local, honest)["local_effect"].sel(feature="x0").values
+        g = estimation_rows(local, honest)["local_effect"].sel(feature="x0").values
         assert drawn.min() == pytest.approx(g.min())
         assert drawn.max() == pytest.approx(g.max())
 
@@ -1350,7 +1352,7 @@ class TestIntervalsAndBands:
         local = rs.local_effects(None, x, jacobian=g)
         effect = rs.rhale(local, bins=rs.AdaptiveBins(), weighting="rows")
         known = rs.confband(rs.confint(effect), rng=0)
-        row = rs.schema.one_feature(known, 0)
+        row = one_feature(known, 0)
         assert (row["slope"].values != 0).all()
         panel = plot_effect(known, 0)[0]
         at, curve = labelled(panel, plots_marks.CURVE).get_data()

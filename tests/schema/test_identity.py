@@ -322,7 +322,7 @@ def test_more_features_than_an_attribute_holds_are_not_known(tmp_path, monkeypat
     X = np.random.default_rng(5).normal(size=(12, 30))
     local = rs.local_effects(None, X, jacobian=np.ones_like(X), features=list(range(30)))
     text = rs.rhale(local, bins=rs.EqualWidthBins(1)).attrs[FINGERPRINT]
-    monkeypatch.setattr("rhale_stats.identity.MOST_TEXT", len(text) - 1)
+    monkeypatch.setattr("rhale_stats.schema.identity.MOST_TEXT", len(text) - 1)
     effect = rs.rhale(local, bins=rs.EqualWidthBins(1))
     assert FINGERPRINT not in effect.attrs
     text = rs.rhale(local, bins=rs.EqualWidthBins(1)).assign_attrs({FINGERPRINT: "x" * MOST_TEXT})
