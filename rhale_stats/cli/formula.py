@@ -26,8 +26,6 @@ RANGES: dict[str, tuple[str, Check]] = {
     "gamma": ("numbers above 0", lambda y: y > 0),
     "inverse-gaussian": ("numbers above 0", lambda y: y > 0),
 }
-# What a formula may name besides columns.
-ENVIRONMENT = patsy.EvalEnvironment([{"np": np}])
 LIKE = "--formula must look like 'y ~ x1 + x2'"
 # So many columns are named in a message.
 COLUMNS_LISTED = 20
@@ -121,7 +119,8 @@ class Formula:
 
     def _evaluated(self, data: pd.DataFrame) -> tuple[Any, list[NDArray[np.float64]]]:
         """What patsy knows of both sides, and their matrices, without rows that are NaN."""
-        designs = patsy.incr_dbuilders(self.description, lambda: iter([data]), ENVIRONMENT)
+        environment = patsy.EvalEnvironment([{"np": np}])
+        designs = patsy.incr_dbuilders(self.description, lambda: iter([data]), environment)
         matrices = patsy.build_design_matrices(designs, data, NA_action="drop")
         return designs, [np.asarray(matrix) for matrix in matrices]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np  # noqa: F401  # formulas may say np.log: this module is what they see
 import pandas as pd
 import seaborn as sns
 import statsmodels.api as sm
@@ -20,7 +21,6 @@ from tqdm import tqdm
 from rhale_stats import studies
 from rhale_stats.cli.families import DEFAULT_FAMILY, FAMILIES
 from rhale_stats.cli.formula import (
-    ENVIRONMENT,
     Formula,
     features_of,
     listed_names,
@@ -217,7 +217,6 @@ def _fit_glm(data: pd.DataFrame, formula: str, family: str) -> Any:
             data,
             family=getattr(sm.families, FAMILIES[family])(),
             missing="raise",
-            eval_env=ENVIRONMENT,
         )
         return model.fit()
     except Exception as error:
