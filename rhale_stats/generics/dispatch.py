@@ -44,8 +44,9 @@ def method(verb: str, result: object, parameter: str = "effect") -> Callable[...
         return methods[verb]
     if not isinstance(result, xr.Dataset) or kind in (LOCAL, REPLICATES):
         return METHODS[EFFECT][verb]
-    taken = [other.maker for other, by in METHODS.items() if verb in by]
+    *makers, last = (other.maker for other, by in METHODS.items() if verb in by)
+    taken = f"{', '.join(makers)} or {last}" if makers else last
     raise ValueError(
-        f"{parameter} must be the Dataset that {', or '.join(taken)} returns; got {kind.name}, "
+        f"{parameter} must be the Dataset that {taken} returns; got {kind.name}, "
         f"which {kind.maker} returned. It is for {', '.join(kind.verbs)}."
     )

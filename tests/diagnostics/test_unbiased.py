@@ -511,7 +511,7 @@ def test_refused_arguments(rng):
         rs.check_unbiased([1.0], effect)
     with pytest.raises(TypeError, match="effect must be the Dataset that rhale.*; got NoneType"):
         rs.check_unbiased(local, None)
-    with pytest.raises(ValueError, match="local must be .*got effects in bins, which rhale\(local\) returned"):
+    with pytest.raises(ValueError, match=r"local must .*got effects in bins, which rhale"):
         rs.check_unbiased(effect, local)
     with pytest.raises(ValueError, match="adjust must be one of 'holm', .*; got 'tukey'"):
         rs.check_unbiased(local, effect, adjust="tukey")

@@ -199,7 +199,7 @@ def test_local_effects_too_large_for_fourth_powers(local, size):
 def test_wrong_arguments(local):
     with pytest.raises(TypeError, match="local must be the Dataset that local_effects"):
         rs.rhale(np.ones((3, 2)))
-    with pytest.raises(ValueError, match="got effects in bins, which rhale\(local\) returned"):
+    with pytest.raises(ValueError, match=r"got effects in bins, which rhale\(local\) returned"):
         rs.rhale(rs.rhale(local))
     with pytest.raises(TypeError, match="bins must be a rule such as OptimalBins.*got 20"):
         rs.rhale(local, bins=20)

@@ -9,7 +9,7 @@ import xarray as xr
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.h_statistics import from_pdp, statistic
+from rhale_stats.h_statistics import from_ale, from_pdp, statistic
 
 NAMES = ("h2", "h2_overall", "h2_pairwise", "h", "h_overall", "h_pairwise")
 
@@ -320,7 +320,8 @@ def test_what_does_not_fit_is_not_kept(rng, monkeypatch):
         rs.std_error(small, groups=np.arange(50))
     with pytest.raises(ValueError, match="a must hold the influences of rows for pairs"):
         rs.compare(small, whole)
-    monkeypatch.setattr(from_pdp, "HELD_BYTES", 1 << 10)
+    for module in (from_pdp, from_ale):
+        monkeypatch.setattr(module, "HELD_BYTES", 1 << 10)
     for kind in ("pdp", "ale"):
         none = rs.h_statistic(model, X, kind=kind)
         assert "none" in none.attrs["influence"]

@@ -866,7 +866,7 @@ def test_axes_that_are_not_as_many_as_there_is_to_draw(local, effect):
 def test_bins_of_something_else(local, effect):
     with pytest.raises(TypeError, match=r"Dataset that local_effects\(model, X\) .*; got NoneType"):
         plot_bins(effect, None, "x0")
-    with pytest.raises(ValueError, match="got local effects, which local_effects\(model, X\) returned"):
+    with pytest.raises(ValueError, match="got local effects, which local_effects"):
         plot_bins(local, effect, "x0")
     with pytest.raises(KeyError, match="or a number from 0 to 3; got 'age'"):
         plot_bins(effect, local, "age")
@@ -889,7 +889,7 @@ def test_unknown_feature(effect, function):
 
 @pytest.mark.parametrize("function", [plot_effect, plot_effects])
 def test_something_else_than_an_effect(local, function):
-    with pytest.raises(ValueError, match=r"got local effects, which local_effects\(model, X\) returned"):
+    with pytest.raises(ValueError, match="got local effects, which local_effects"):
         function(local, "x0")
     with pytest.raises(TypeError, match="got DataFrame"):
         function(pd.DataFrame(), "x0")

@@ -177,7 +177,7 @@ def test_bad_input(surface, rng):
     coarser = rs.ale2(model, sample(rng, 500), (0, 1), bins=rs.QuantileBins(3))
     with pytest.raises(ValueError, match=r"has \[4, 4\] values, and that of the surface \[3, 3\]"):
         rs.confint(coarser, boot)
-    with pytest.raises(ValueError, match="holds replicates"):
+    with pytest.raises(ValueError, match="got replicates"):
         rs.std_error(
             boot.assign({n: surface[n] for n in ("second_difference", "cell_a", "cell_b")})
         )
