@@ -830,8 +830,8 @@ def findings(results: xr.Dataset) -> list[str]:
         )
         + f". With the normal quantile the bin effect has "
         f"{_range(of(small, target=EFFECT, method=PLAIN))}. A bin of fewer than two rows has no "
-        "standard error, and a curve none with one, the zero-start curve beyond it: "
-        "that counts as not covered, and is at most "
+        "standard error; nor has a centred curve with such a bin, or a zero-start curve beyond it. "
+        "Missing intervals count as not covered, and are at most "
         f"{small['missing'].max():.1f} % of intervals.",
     ]
     tiny = every[(every["kind"] == "boot") & every["scenario"].str.contains("20 bins")]
@@ -850,8 +850,8 @@ def findings(results: xr.Dataset) -> list[str]:
         words.append(
             "Heterogeneity by bootstrap, in bins of 40 or 50 rows: "
             + "; ".join(f"{method} {_range(of(boot, method=method))}" for method in BOOT)
-            + ". Two values that come equally often spread as much as two values can: hardly a "
-            "replicate is above that."
+            + ". Two values have their largest possible spread if both are equally frequent: "
+            "hardly any replicate exceeds it."
         )
     spread = of(every, kind="spread")
     plain, inverted = (of(spread, method=method) for method in (PLAIN, CI))
@@ -912,16 +912,16 @@ def findings(results: xr.Dataset) -> list[str]:
             )
         )
     words.append(
-        "Bins of the honest half may hold fewer than two rows, which leaves the curve without a "
-        "standard error. A chosen bin that reaches over a break of the effect holds a few rows "
-        "with another slope: its heterogeneity depends on how many were drawn."
+        "Bins of the honest half may hold fewer than two rows; the curve then has no standard "
+        "error. A chosen bin that extends over a break of the effect holds a few rows with another "
+        "slope: its heterogeneity depends on how many were drawn."
     )
     words.append(
         "Alternatives: squared distances from the null of 6 and 15 squared standard errors; for "
         "equivalence the effect is 2 and 3 standard errors inside delta, in one bin or in all. The "
-        "error of curves of other rows is larger by that of where they are centred. "
-        "Where all bins are at delta all of them must pass by chance: the size is far below the "
-        "level, which is a bound."
+        "error of curves of different rows also includes the error of their centring. "
+        "If all bins are at delta, all of them must pass by chance: the size is then far below the "
+        "level, which is only an upper bound."
     )
     return [word for word in words if word]
 

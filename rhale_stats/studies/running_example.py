@@ -130,7 +130,7 @@ def findings(results: xr.Dataset) -> list[str]:
         f"is {compared}. "
         f"K = 15 errs by {pm(gain.sel(rule='K = 15'))} more than RHALE on the same samples. "
         "Empty bins are interpolated, as in that code in its own way, for this comparison only.",
-        f"Without inventing values, K = 15 and K = 50 have no estimate: in "
+        f"Without interpolation, K = 15 and K = 50 have no estimate: in "
         f"{share(gaps.sel(rule='K = 15') > 0)} and {share(gaps.sel(rule='K = 50') > 0)} of runs "
         f"some bin has one row or none.",
         f"RHALE makes {pm(bins)} bins, of which {pm(one['bins_wave'])} begin in the wave: it often "
