@@ -186,7 +186,7 @@ def findings(results: xr.Dataset) -> list[str]:
         f"before in {share(of(together, 'true_split', 'PDP'))} of samples, and its global curve is "
         f"off by {pm(of(together, 'curve_error', 'PDP'))}.",
         f"{holds(of(together, 'split', 'ALE').mean() > 0.05 or error[2] > 0.1)}: that only "
-        f"r-RHALE gives the right curve. r-ALE, which the paper does not try, makes regions in "
+        f"r-RHALE is right. r-ALE, which the paper does not try, makes regions in "
         f"{share(of(together, 'split', 'ALE'))} of samples, and its curve is off by "
         f"{pm(of(together, 'curve_error', 'ALE'))}. What matters is that local effects are "
         "computed at the observed rows.",

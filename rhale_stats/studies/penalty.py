@@ -107,8 +107,8 @@ def study(options: Options) -> Study:
         "grid, and of 4 for a slope. It pools the noise of all bins, refines the edges and prunes "
         "them. A constant effect with noise is then split in less than 5 % of samples, and in "
         "less than 10 % if the noise has heavy tails (t with 3 degrees of freedom), whatever the "
-        "number of rows. Of the penalties tried that keep within these limits, none is closer to "
-        "mu(z).",
+        "number of rows. Of the penalties tried that keep within these limits, none gives an "
+        "effect closer to mu(z).",
         scenarios=(*noises, *effects),
         coords={"rule": [*variants(SIZES[0]), *fixed_rules(QUICK_FIXED if quick else FIXED)]},
         outputs={

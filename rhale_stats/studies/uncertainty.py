@@ -50,7 +50,7 @@ def study(options: Options) -> Study:
         title="Heterogeneity of a global effect and the number of bins",
         source="note of July 2021, Figures 1 and 2",
         claim="The average effect is the same whatever the variance of x2 given x1; the spread "
-        "shows the heterogeneity that the average does not. The accumulated variance of the bins "
+        "shows the heterogeneity, which the average hides. The accumulated variance of the bins "
         "has the unavoidable 0.4 as its lower bound: narrower bins add less to it, but have fewer "
         "rows, and then the estimate is poor.",
         scenarios=(*curves, *losses),
