@@ -208,7 +208,7 @@ def findings(results: xr.Dataset) -> list[str]:
             if len(above)
             else ""
         )
-        + f" OptimalBins is so in {int((table[OPTIMAL] <= ORACLE_TARGET).sum())}, "
+        + f" OptimalBins meets this in {int((table[OPTIMAL] <= ORACLE_TARGET).sum())}, "
         f"AdaptiveBins(degree=0) in {int((table['degree=0'] <= ORACLE_TARGET).sum())}."
     )
     spread = noisy["ISE_sigma"].sel(rule=ADAPTIVE)[noisy["example"].values == SPREAD]
@@ -238,8 +238,8 @@ def findings(results: xr.Dataset) -> list[str]:
     )
     quiet = results["n_bins"].sel(scenario=QUIET, rule=list(CHOOSING))
     words.append(
-        f"{holds((quiet == 1).all())}: without noise a constant derivative is one bin by "
-        f"every rule that chooses. Largest number of bins: "
+        f"{holds((quiet == 1).all())}: without noise every rule that chooses makes "
+        f"one bin of a constant derivative. Largest number of bins: "
         + ", ".join(f"{rule} {int(quiet.sel(rule=rule).max())}" for rule in CHOOSING)
         + "."
     )
@@ -257,8 +257,8 @@ def findings(results: xr.Dataset) -> list[str]:
     words.append(
         "The oracle is the number of bins with the smallest mean over all runs, score by score. "
         "All breaks of the five pieces are multiples of 1/20: with K = 20 they are all edges of "
-        "bins. A number of bins that leaves some bin with fewer than two rows in some run does not "
-        "compete."
+        "bins. A number of bins that leaves some bin with fewer than two rows in some run is "
+        "left out."
     )
     return words
 

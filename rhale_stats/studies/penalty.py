@@ -315,7 +315,7 @@ def findings(results: xr.Dataset) -> list[str]:
     against = {rule: [over_default(results, rule, score) for score in JUDGED] for rule in others}
     closest = DEFAULT in kept.index and all(mean[0] >= 1 for mean, _ in against.values())
     words.append(
-        f"{holds(closest)}: of the rules with all remedies that keep to the bounds on false "
+        f"{holds(closest)}: of the rules with all remedies that keep within the bounds on false "
         "splits, the default is the closest to mu(z). ISE_mu and ISE_sigma of the others over "
         "those of the default, geometric means over effects and N: "
         + "; ".join(

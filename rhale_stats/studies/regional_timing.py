@@ -310,8 +310,8 @@ def findings(results: xr.Dataset) -> list[str]:
     return [
         f"{'PyTorch' if float(results['is_torch'].max()) else 'NumPy'} on one of "
         f"{int(results['cores'].max())} processors, networks of {WIDTH} units a layer. They are "
-        "not trained: what a network costs does not depend on it. One feature, all others "
-        "condition, trees of depth 2.",
+        "not trained: training does not change their time. One feature; splits may use all "
+        "others; trees of depth 2.",
         f"{holds(growth[2] > 2 * growth[0])}: that the time of r-RHALE grows much more slowly "
         f"with the layers than that of r-PDP, by a factor of {growth[2] / growth[0]:.2g}; "
         f"{holds(growth[1] > 2 * growth[0]).lower()}: than that of r-ALE, by a factor of "
