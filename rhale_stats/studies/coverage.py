@@ -174,9 +174,9 @@ def study(options: Options) -> Study:
         "of the zero-start and of the population-centred curve cover 93 to 97 % at every point, "
         "by standard errors and by every bootstrap, and simultaneous bands cover the whole "
         "curve as often. Intervals of the heterogeneity cover 91 to 98 % from 50 rows on, for "
-        "normal and for two-valued local effects. If bins are chosen on the same rows, honest edges "
-        "or edges chosen again in every replicate restore 92 to 98 %. Tests hold their size at 1, 5 "
-        "and 10 %.",
+        "normal and for two-valued local effects. If bins are chosen on the same rows, honest "
+        "edges or edges chosen again in every replicate restore 92 to 98 %. Tests hold their size "
+        "at 1, 5 and 10 %.",
         scenarios=tuple(scenarios),
         coords={
             "target": TARGETS,
