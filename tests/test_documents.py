@@ -1,4 +1,4 @@
-"""The README, the guide and the vignettes do what they say, and print what they show.
+"""The pages do what they say, print what they show, and name modules that are there.
 
 ``python -m tests.test_documents [FILE ...]`` runs them and writes what they print now into them.
 Read the differences before you commit them.
@@ -6,24 +6,37 @@ Read the differences before you commit them.
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import importlib
 import io
 import os
 import re
 import sys
 import tempfile
+import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from rhale_stats.schema import kinds
+
 ROOT = Path(__file__).parents[1]
 # Names the file of the hourly rentals, where there is a copy.
 RENTALS = "BIKE_SHARING"
-DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "guide.md", *sorted(ROOT.glob("vignettes/*.md"))]
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+DOCUMENTS = [
+    *(ROOT / "README.md", ROOT / "docs" / "guide.md", ARCHITECTURE),
+    *sorted(ROOT.glob("vignettes/*.md")),
+]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("vignettes/*.md")]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+# A line of a table that says where something is: a question, a module, its names.
+PLACE = re.compile(r"^\| [^|]+ \| `([\w/]+\.py)` \| ([^|]+) \|$", re.MULTILINE)
+MODULE = re.compile(r"rhale_stats(?:/\w+)*/(?:\w+\.pyi?)?(?=`)|rhale_stats(?:\.\w+)+(?=`)")
 
 
 def blocks(text):
@@ -44,7 +57,7 @@ def printed_by(code, names):
 
 def test_there_are_documents():
     assert [path.name for path in DOCUMENTS][:2] == ["README.md", "guide.md"]
-    assert len(DOCUMENTS) > 2
+    assert len(DOCUMENTS) > 3
 
 
 def test_readme_is_short_and_starts_with_its_commands():
@@ -73,6 +86,75 @@ def test_links_lead_somewhere(path):
         assert target.exists(), link
         if anchor:
             assert anchor in anchors(target.read_text(encoding="utf-8")), link
+
+
+def layers():
+    """Lines of the contract of layers in pyproject.toml."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = settings["tool"]["importlinter"]["contracts"]
+    (lines,) = (contract["layers"] for contract in contracts if contract["id"] == "layers")
+    return lines
+
+
+@pytest.mark.parametrize("path", [ARCHITECTURE, ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name)
+def test_layers_are_those_of_the_linter(path):
+    assert "```\n" + "\n".join(layers()) + "\n```" in path.read_text(encoding="utf-8")
+
+
+def test_every_layer_is_described():
+    text = ARCHITECTURE.read_text(encoding="utf-8")
+    described = re.findall(r"^\d+\. \*\*(.+?)\*\*", text, re.MULTILINE)
+    names = [sorted(re.findall(r"\w+", line)) for line in reversed(layers())]
+    assert [sorted(re.findall(r"\w+", line)) for line in described] == names
+
+
+def names_in(module):
+    """Functions, classes and values that a module defines."""
+    names = set()
+    for node in ast.parse((ROOT / "rhale_stats" / module).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names |= {node.name} | {part.name for part in node.body if hasattr(part, "name")}
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return names
+
+
+def test_what_is_to_be_found_is_there():
+    places = PLACE.findall(ARCHITECTURE.read_text(encoding="utf-8"))
+    assert len(places) > 15
+    for module, names in places:
+        missing = set(re.findall(r"`(\w+)`", names)) - names_in(module)
+        assert not missing, f"{module} has no {missing}"
+
+
+def test_kinds_are_in_the_wings_that_the_page_says():
+    text = ARCHITECTURE.read_text(encoding="utf-8")
+    said = re.findall(r"^\| ((?:`[A-Z_]+`(?:, )?)+) \| `(\w+)` \|", text, re.MULTILINE)
+    said = {(kind, wing) for kinds, wing in said for kind in re.findall(r"\w+", kinds)}
+    wings = {path.parent.name for path in ROOT.glob("rhale_stats/*/methods.py")} - {"plots"}
+    all_kinds = {name: kind for name, kind in vars(kinds).items() if isinstance(kind, kinds.Kind)}
+    found = set()
+    for wing in wings:
+        methods = importlib.import_module(f"rhale_stats.{wing}.methods").METHODS
+        found |= {(name, wing) for name, kind in all_kinds.items() if kind in methods}
+    assert said == found
+    assert {name for name, _ in said} == set(all_kinds)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_modules_that_pages_name_are_there(path):
+    text = path.read_text(encoding="utf-8")
+    named = MODULE.findall(text)
+    if path == ARCHITECTURE:
+        inner = re.findall(r"`((?!rhale_stats/)\w+/(?:\w+\.py)?)`", text)
+        named += [f"rhale_stats/{name}" for name in inner]
+    for name in named:
+        if "/" in name:
+            assert (ROOT / name).exists(), name
+        else:
+            module, _, last = name.rpartition(".")
+            assert hasattr(importlib.import_module(module), last) or find_spec(name), name
 
 
 def stand_in_for_rentals(path):

@@ -125,8 +125,8 @@ def findings(results: xr.Dataset) -> list[str]:
         *words,
         f"{holds((last['chosen'] % 5 == 0).mean() > 0.95)}: multiples of 5 are good. They are "
         f"chosen in {share(last['chosen'] % 5 == 0)} of runs with {last['scenario'].item()}, and "
-        "in the figure they stand below their neighbours. Where rows are few the choice differs "
-        "between samples, which one picture of one sample does not show.",
+        "in the figure their loss is smaller than that of neighbouring K. With few rows the choice "
+        "differs between samples, which a picture of one sample cannot show.",
     ]
 
 

@@ -186,9 +186,9 @@ def findings(results: xr.Dataset) -> list[str]:
     return [
         *words,
         "L_mu and L_sigma compare every rule on its own bins, where bin error is invisible and "
-        "coarse bins win; ISE and the curve do not.",
+        "coarse bins win; ISE and the errors of the curve do not.",
         "All breaks of the paper's function are multiples of 1/20, the grid of the code's RHALE: "
-        "with breaks moved off the grid it has no such help.",
+        "with breaks moved off the grid it loses this advantage.",
         f"Numbers of bins that leave a bin with one row or none in some run, from {first[0]} on, "
         "count as failed: their mean over all runs does not exist, that over the others is in the "
         "columns _valid."

@@ -75,9 +75,10 @@ def study(options: Options) -> Study:
         claim="Compared with OptimalBins, the paper's rule, AdaptiveBins has at most half the "
         "error along the axis with 500 rows, and a third with 5000, where the effect has pieces or "
         "waves; a third where it is a line; and at most 1.5 times the error where it is constant. "
-        f"It is never worse than {ORACLE_TARGET} times the best number of bins of one width, which "
-        "only an oracle knows, but in ISE_sigma where the spread itself changes: bins follow the "
-        "effect. A constant derivative without noise is one bin by every rule.",
+        f"It is never worse than {ORACLE_TARGET} times the best number of bins of one width, "
+        "chosen with knowledge of the truth, except in ISE_sigma where the spread itself changes: "
+        "bins adapt to the effect only. For a constant derivative without noise, every rule makes "
+        "one bin.",
         scenarios=(*scenarios, Scenario(QUIET, {"example": QUIET, "n": SIZES[0]})),
         coords={"rule": list(_rules(options.quick))},
         outputs=OUTPUTS,
@@ -207,14 +208,14 @@ def findings(results: xr.Dataset) -> list[str]:
             if len(above)
             else ""
         )
-        + f" OptimalBins is so in {int((table[OPTIMAL] <= ORACLE_TARGET).sum())}, "
+        + f" OptimalBins meets this in {int((table[OPTIMAL] <= ORACLE_TARGET).sum())}, "
         f"AdaptiveBins(degree=0) in {int((table['degree=0'] <= ORACLE_TARGET).sum())}."
     )
     spread = noisy["ISE_sigma"].sel(rule=ADAPTIVE)[noisy["example"].values == SPREAD]
     words.append(
-        "AdaptiveBins follows the effect, not its spread: where that changes within a piece it is "
-        "averaged over, which more rows do not mend: the integral of the variance is the same for "
-        "all partitions, and the risk that is minimised has no other trace of it. ISE_sigma on the "
+        "AdaptiveBins adapts to the effect, not to its spread. A spread that changes within a bin "
+        "is averaged over the bin, and more rows do not help: the integral of the variance is the "
+        "same for all partitions, so the minimised risk does not depend on it. ISE_sigma on the "
         "growing spread is "
         + ", ".join(f"{pm(one)} with N = {int(one['n'])}" for one in spread)
         + "; over the best number of bins "
@@ -229,7 +230,7 @@ def findings(results: xr.Dataset) -> list[str]:
     curve = against_oracle(noisy, [ADAPTIVE, OPTIMAL], ["curve_mean_error"])
     worst = curve.iloc[int(curve[ADAPTIVE].argmax())]
     words.append(
-        "The curve is a sum in which errors of neighbouring bins cancel: bins matter less to it. "
+        "The curve is a sum in which errors of neighbouring bins cancel: it depends less on bins. "
         f"Its mean error with AdaptiveBins is {curve[ADAPTIVE].min():.2f} to "
         f"{curve[ADAPTIVE].max():.2f} times that of the best number of bins, the most on "
         f"{worst['scenario']}; with OptimalBins {curve[OPTIMAL].min():.2f} to "
@@ -237,8 +238,8 @@ def findings(results: xr.Dataset) -> list[str]:
     )
     quiet = results["n_bins"].sel(scenario=QUIET, rule=list(CHOOSING))
     words.append(
-        f"{holds((quiet == 1).all())}: without noise a constant derivative is one bin by "
-        f"every rule that chooses. Largest number of bins: "
+        f"{holds((quiet == 1).all())}: without noise every rule that chooses makes "
+        f"one bin of a constant derivative. Largest number of bins: "
         + ", ".join(f"{rule} {int(quiet.sel(rule=rule).max())}" for rule in CHOOSING)
         + "."
     )
@@ -255,9 +256,9 @@ def findings(results: xr.Dataset) -> list[str]:
     )
     words.append(
         "The oracle is the number of bins with the smallest mean over all runs, score by score. "
-        "All breaks of the five pieces are multiples of 1/20: with K = 20 it is told where they "
-        "are. A number of bins that leaves some bin with fewer than two rows in some run does not "
-        "compete."
+        "All breaks of the five pieces are multiples of 1/20: with K = 20 they are all edges of "
+        "bins. A number of bins that leaves some bin with fewer than two rows in some run is "
+        "left out."
     )
     return words
 

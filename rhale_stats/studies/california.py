@@ -332,7 +332,8 @@ def findings(results: xr.Dataset) -> list[str]:
         "the two features of the figures, in L_mu and L_sigma. Better than RHALE are, of those "
         "that left no bin with one row or none in any run: " + "; ".join(words) + ".",
         "The truth is the estimate with 80 bins on all training rows, as in the paper: its own "
-        "noise favours neither side, but its cells are too wide to show what narrower bins see.",
+        "noise affects all rules alike, but its bins are too wide to resolve what narrower "
+        "bins do.",
     ]
 
 

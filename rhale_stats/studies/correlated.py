@@ -50,9 +50,9 @@ def study(options: Options) -> Study:
         source="RegionalRHALE, section 3.2, Figures 5 and 6 (math [53])",
         claim="y = 3 x1 1{x3 > 0} - 3 x1 1{x3 <= 0} + x3. With independent features both r-PDP and "
         "r-RHALE find a global effect of zero with high heterogeneity, and the regions x3 > 0 and "
-        "x3 <= 0 with effects 3 x1 and -3 x1 and none. With x3 = x1 only r-RHALE finds the effect "
-        "3 x1 1{x1 > 0} - 3 x1 1{x1 <= 0}, without heterogeneity and without regions; r-PDP gives "
-        "what it gave before.",
+        "x3 <= 0 with effects 3 x1 and -3 x1 and no heterogeneity. With x3 = x1 only r-RHALE finds "
+        "the effect 3 x1 1{x1 > 0} - 3 x1 1{x1 <= 0}, without heterogeneity and without regions; "
+        "r-PDP gives the same result as before.",
         scenarios=(
             Scenario("independent", {"correlated": 0}),
             Scenario("x3 = x1", {"correlated": 1}),
@@ -182,14 +182,14 @@ def findings(results: xr.Dataset) -> list[str]:
         f"{holds(quiet <= 0.05 and error[1] < 0.1)}: with x3 = x1 r-RHALE makes regions in "
         f"{share(of(together, 'split', 'RHALE'))} of samples, and its curve is off by "
         f"{pm(of(together, 'curve_error', 'RHALE'))} from 3 |x1|.",
-        f"{holds(wrong >= 0.95 and error[0] > 0.3)}: with x3 = x1 r-PDP makes the regions of "
-        f"before in {share(of(together, 'true_split', 'PDP'))} of samples, and its global curve is "
-        f"off by {pm(of(together, 'curve_error', 'PDP'))}.",
+        f"{holds(wrong >= 0.95 and error[0] > 0.3)}: with x3 = x1 r-PDP makes the same regions "
+        f"as before in {share(of(together, 'true_split', 'PDP'))} of samples, and its global curve "
+        f"is off by {pm(of(together, 'curve_error', 'PDP'))}.",
         f"{holds(of(together, 'split', 'ALE').mean() > 0.05 or error[2] > 0.1)}: that only "
-        f"r-RHALE does, if r-ALE is asked too, which the paper does not: it makes regions in "
+        f"r-RHALE is right. r-ALE, which the paper does not try, makes regions in "
         f"{share(of(together, 'split', 'ALE'))} of samples, and its curve is off by "
-        f"{pm(of(together, 'curve_error', 'ALE'))}. What matters is that local effects are taken "
-        "where the rows are.",
+        f"{pm(of(together, 'curve_error', 'ALE'))}. What matters is that local effects are "
+        "computed at the observed rows.",
     ]
 
 

@@ -172,11 +172,11 @@ def study(options: Options) -> Study:
         source="math [24] to [32]; the claims are this package's own",
         claim="At a nominal 95 %, with fixed bins of at least 25 rows, intervals of bin effects, "
         "of the zero-start and of the population-centred curve cover 93 to 97 % at every point, "
-        "by standard errors and by every bootstrap, and simultaneous bands hold the whole curve "
-        "as often. Intervals of the heterogeneity cover 91 to 98 % from 50 rows, be the local "
-        "effects normal or of two values. Where bins are chosen on the rows, honest edges or edges "
-        "chosen again in every replicate restore 92 to 98 %. Tests hold their size at 1, 5 and "
-        "10 %.",
+        "by standard errors and by every bootstrap, and simultaneous bands cover the whole "
+        "curve as often. Intervals of the heterogeneity cover 91 to 98 % from 50 rows on, for "
+        "normal and for two-valued local effects. If bins are chosen on the same rows, honest "
+        "edges or edges chosen again in every replicate restore 92 to 98 %. Tests hold their size "
+        "at 1, 5 and 10 %.",
         scenarios=tuple(scenarios),
         coords={
             "target": TARGETS,
@@ -788,7 +788,8 @@ def findings(results: xr.Dataset) -> list[str]:
     words = [
         *(
             _judged(
-                of(judged, kind="fixed", target=target), f"by standard errors the {target} is held"
+                of(judged, kind="fixed", target=target),
+                f"by standard errors the {target} is covered",
             )
             for target in points
         ),
@@ -799,7 +800,7 @@ def findings(results: xr.Dataset) -> list[str]:
         *(
             _judged(
                 of(judged, kind="boot", method=method),
-                f"by bootstrap, {method}, all three are held",
+                f"by bootstrap, {method}, all three are covered",
             )
             for method in BOOT
         ),
@@ -809,8 +810,8 @@ def findings(results: xr.Dataset) -> list[str]:
     pointwise = of(fixed, target=list(WHOLE.values()), method=CI)
     words += [
         f"For contrast: the zero-start standard error around the centred curve covers "
-        f"{wrong['lowest'].min():.1f} % at its worst place; pointwise intervals hold all of a "
-        f"curve or all bins in {_range(pointwise)}.",
+        f"{wrong['lowest'].min():.1f} % at its worst place; pointwise intervals cover all of "
+        f"a curve or all bins in {_range(pointwise)}.",
         "Heavy tails (t with 3 degrees of freedom): "
         + "; ".join(
             f"{target} {_range(of(fixed, case='t3', target=target, method=method))}"
@@ -830,8 +831,8 @@ def findings(results: xr.Dataset) -> list[str]:
         )
         + f". With the normal quantile the bin effect has "
         f"{_range(of(small, target=EFFECT, method=PLAIN))}. A bin of fewer than two rows has no "
-        "standard error, and a curve none with one, the zero-start curve beyond it: "
-        "that counts as not covered, and is at most "
+        "standard error; nor has a centred curve with such a bin, or a zero-start curve beyond it. "
+        "Missing intervals count as not covered, and are at most "
         f"{small['missing'].max():.1f} % of intervals.",
     ]
     tiny = every[(every["kind"] == "boot") & every["scenario"].str.contains("20 bins")]
@@ -850,13 +851,13 @@ def findings(results: xr.Dataset) -> list[str]:
         words.append(
             "Heterogeneity by bootstrap, in bins of 40 or 50 rows: "
             + "; ".join(f"{method} {_range(of(boot, method=method))}" for method in BOOT)
-            + ". Two values that come equally often spread as much as two values can: hardly a "
-            "replicate is above that."
+            + ". Two values have their largest possible spread if both are equally frequent: "
+            "hardly any replicate exceeds it."
         )
     spread = of(every, kind="spread")
     plain, inverted = (of(spread, method=method) for method in (PLAIN, CI))
     words += [
-        _judged(of(judged, kind="spread"), "the heterogeneity is held"),
+        _judged(of(judged, kind="spread"), "the heterogeneity is covered"),
         "For contrast the plain sigma ± 1.96 se: "
         + "; ".join(_said(line) for _, line in plain.iterrows())
         + ". The interval by inversion of a test: "
@@ -912,16 +913,16 @@ def findings(results: xr.Dataset) -> list[str]:
             )
         )
     words.append(
-        "Bins of the honest half may hold fewer than two rows, which leaves the curve without a "
-        "standard error. A chosen bin that reaches over a break of the effect holds a few rows "
-        "with another slope: its heterogeneity depends on how many were drawn."
+        "Bins of the honest half may hold fewer than two rows; the curve then has no standard "
+        "error. A chosen bin that extends over a break of the effect holds a few rows with another "
+        "slope: its heterogeneity depends on how many were drawn."
     )
     words.append(
         "Alternatives: squared distances from the null of 6 and 15 squared standard errors; for "
         "equivalence the effect is 2 and 3 standard errors inside delta, in one bin or in all. The "
-        "error of curves of other rows is larger by that of where they are centred. "
-        "Where all bins are at delta all of them must pass by chance: the size is far below the "
-        "level, which is a bound."
+        "error of curves of different rows also includes the error of their centring. "
+        "If all bins are at delta, all of them must pass by chance: the size is then far below the "
+        "level, which is only an upper bound."
     )
     return [word for word in words if word]
 

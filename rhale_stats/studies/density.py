@@ -139,8 +139,8 @@ def findings(results: xr.Dataset) -> list[str]:
         "the bin effect is unbiased where rows are uniform (largest bias "
         f"{float(bias.isel(scenario=uniform).max()):.1f} Monte-Carlo standard errors) and not "
         f"otherwise ({float(bias.isel(scenario=~uniform).max()):.0f}).",
-        "What happens otherwise: the effect is that of where the rows are. density_bias predicts "
-        "its bias, and subtracting it leaves at most "
+        "Where rows are not uniform, their density weights the bin effect. density_bias predicts "
+        "the resulting bias, and subtracting it leaves at most "
         f"{float(left.max()):.1f} Monte-Carlo standard errors (the effect is a line here, for "
         "which the correction is exact).",
         f"{last['scenario'].item()}: ± 1.96 se covers the truth of the bin in "
@@ -148,8 +148,8 @@ def findings(results: xr.Dataset) -> list[str]:
         f"{share(last['covered_corrected'])}; the largest error of the curve falls from "
         f"{pm(last['curve_error'])} to {pm(last['curve_error_corrected'])}.",
         "The heterogeneity is not affected where sigma is constant: squared heterogeneity within "
-        f"over sigma² is {pm(crowded['within_ratio'])} on crowded rows. The bin error is that of "
-        f"the rows, {pm(crowded['bin_error_ratio'])} times that of uniform rows.",
+        f"over sigma² is {pm(crowded['within_ratio'])} where rows are not uniform. The bin error "
+        f"there is {pm(crowded['bin_error_ratio'])} times that of uniform rows.",
     ]
 
 

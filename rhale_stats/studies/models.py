@@ -196,12 +196,13 @@ def study(options: Options) -> Study:
         name="models",
         title="Default RHALE beside ALE, for models of every kind",
         source="acceptance of this package",
-        claim="Whatever the model, rhale(local_effects(model, X)) shows what ALE shows. The slopes "
-        "have the same sign. Where slopes across cells are taken, the range of the curve is that "
+        claim="For every kind of model, the curve of rhale(local_effects(model, X)) agrees with "
+        "that of ALE. The slopes have the same sign. Where slopes across cells are taken, the "
+        "range of the curve is that "
         f"of brute-force ALE on {BINS} quantile bins, within a factor of {AGREES}. Where "
         f"derivatives are taken, it is that of a dense reference over the inner {INNER:.0%} of the "
         f"rows: mean changes across {PIECES} pieces, each over the rows nearest to it. There "
-        f"{BINS} bins are not reference enough, and their own distance from it is given as well.",
+        f"{BINS} bins are too few for a reference; their own distance from it is given as well.",
         scenarios=tuple(
             Scenario(name, {"model": name, "jumps": int(KINDS[name].jumps)}) for name in there
         ),

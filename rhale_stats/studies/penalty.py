@@ -103,11 +103,12 @@ def study(options: Options) -> Study:
         name="penalty",
         title="Penalty for an additional edge of AdaptiveBins",
         source="math [22]; the claims are this package's own",
-        claim="By default AdaptiveBins asks 2 ln K for an edge, with K cells of the grid, and 4 "
-        "for a slope, counts the noise of all bins together, refines the edges and prunes them. "
-        "Noise around a constant effect is then cut in less than 5 % of samples, in less than "
-        "10 % where it has heavy tails (t with 3 degrees of freedom), whatever the number of rows. "
-        "Of the penalties tried that keep to it, none is closer to mu(z).",
+        claim="By default AdaptiveBins has a penalty of 2 ln K for an edge, with K cells of the "
+        "grid, and of 4 for a slope. It pools the noise of all bins, refines the edges and prunes "
+        "them. A constant effect with noise is then split in less than 5 % of samples, and in "
+        "less than 10 % if the noise has heavy tails (t with 3 degrees of freedom), whatever the "
+        "number of rows. Of the penalties tried that keep within these limits, none gives an "
+        "effect closer to mu(z).",
         scenarios=(*noises, *effects),
         coords={"rule": [*variants(SIZES[0]), *fixed_rules(QUICK_FIXED if quick else FIXED)]},
         outputs={
@@ -314,7 +315,7 @@ def findings(results: xr.Dataset) -> list[str]:
     against = {rule: [over_default(results, rule, score) for score in JUDGED] for rule in others}
     closest = DEFAULT in kept.index and all(mean[0] >= 1 for mean, _ in against.values())
     words.append(
-        f"{holds(closest)}: of the rules with all remedies that keep to the bounds on false "
+        f"{holds(closest)}: of the rules with all remedies that keep within the bounds on false "
         "splits, the default is the closest to mu(z). ISE_mu and ISE_sigma of the others over "
         "those of the default, geometric means over effects and N: "
         + "; ".join(
@@ -326,7 +327,7 @@ def findings(results: xr.Dataset) -> list[str]:
         + "."
     )
     words.append(
-        "What a slope costs, penalty 2 ln K, all remedies, the same: "
+        "Penalties of a slope, with 2 ln K for an edge and all remedies, the same: "
         + "; ".join(_said(rules, rule, slope) for slope, rule in SLOPES.items())
         + "."
     )

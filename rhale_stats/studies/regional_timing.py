@@ -281,7 +281,7 @@ def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:
         ("How many times as long as r-RHALE", ratios),
         ("Of these seconds, the network's", table("model_seconds")),
         (
-            "Rows that the network was asked for (for r-RHALE once forward and once back)",
+            "Rows that the network evaluated (for r-RHALE one forward and one backward pass)",
             table("model_rows").astype(int),
         ),
         ("Nodes of the tree", table("n_nodes").astype(int)),
@@ -310,27 +310,27 @@ def findings(results: xr.Dataset) -> list[str]:
     return [
         f"{'PyTorch' if float(results['is_torch'].max()) else 'NumPy'} on one of "
         f"{int(results['cores'].max())} processors, networks of {WIDTH} units a layer. They are "
-        "not trained: what a network costs does not depend on it. One feature, all others "
-        "condition, trees of depth 2.",
+        "not trained: training does not change their time. One feature; splits may use all "
+        "others; trees of depth 2.",
         f"{holds(growth[2] > 2 * growth[0])}: that the time of r-RHALE grows much more slowly "
         f"with the layers than that of r-PDP, by a factor of {growth[2] / growth[0]:.2g}; "
         f"{holds(growth[1] > 2 * growth[0]).lower()}: than that of r-ALE, by a factor of "
         f"{growth[1] / growth[0]:.2g}. From {layers[0]:.0f} to {layers[-1]:.0f} layers each layer "
         f"adds {each(1000 * growth)} ms.",
         f"{holds(ale > 2 * ours)}: that r-RHALE is more than twice as fast as r-ALE at N = {n}: "
-        f"r-ALE takes {ale:.2g} s, {ale / ours:.2g} times the {ours:.2g} s of r-RHALE. r-ALE too "
-        "asks the network once, before the search, and its bins are given, while r-RHALE chooses "
+        f"r-ALE takes {ale:.2g} s, {ale / ours:.2g} times the {ours:.2g} s of r-RHALE. r-ALE also "
+        "calls the network once, before the search, and its bins are given, while r-RHALE chooses "
         "them for every candidate.",
         f"{holds(pdp > 10 * ours)}: that r-RHALE is ten times as fast as r-PDP at N = {n}: r-PDP "
         f"takes {pdp:.2g} s, {pdp / ours:.2g} times as long.",
         f"Of these times the network takes {each(network)} s, and the rest {each(own)} s. The "
-        f"slower the network, the more only its time counts: with {layers[-1]:.0f} layers it is "
+        f"slower the network, the more its time dominates: with {layers[-1]:.0f} layers it is "
         f"{slow[1] / slow[0]:.2g} times that of r-RHALE for r-ALE, and {slow[2] / slow[0]:.2g} "
         "times for r-PDP.",
-        f"Rows that the network is asked for, for one row of data: {each(rows)}, whatever the "
-        "number of candidate splits; for r-RHALE once forward and once back, and this gives the "
-        f"local effects of all {d} features. r-ALE and r-PDP ask anew for every feature, in all "
-        f"for {each(rows[1:] * d, '.4g')} rows. With {layers[-1]:.0f} layers all "
+        f"Rows that the network evaluates for one row of data: {each(rows)}, whatever the "
+        "number of candidate splits; for r-RHALE in one forward and one backward pass, which give "
+        f"the local effects of all {d} features. r-ALE and r-PDP call the network again for every "
+        f"feature, in all for {each(rows[1:] * d, '.4g')} rows. With {layers[-1]:.0f} layers all "
         f"{int(deepest['n_columns'])} features take {each(slow * all_of_them)} s of the network.",
     ]
 

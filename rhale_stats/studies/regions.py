@@ -381,7 +381,7 @@ def findings(results: xr.Dataset) -> list[str]:
     for test in EXACT:
         rates = table[f"{test}, min_drop 0.1"]
         words.append(
-            f"With min_drop {MIN_DROP:g} and min_share {MIN_SHARE:g}, the defaults, besides, "
+            f"With min_drop {MIN_DROP:g} and min_share {MIN_SHARE:g} as well, the defaults, "
             f"test={test!r} splits in {rates.min():.3g} to {rates.max():.3g} %."
         )
     said = "; ".join(f"{name} {row['default']:.3g} %" for name, row in table.iterrows())
@@ -399,7 +399,7 @@ def findings(results: xr.Dataset) -> list[str]:
         hits = strong["found"].sel(way="permutation, min_drop 0.1")
         words.append(
             f"{holds(float(hits.mean()) >= 0.95)}: effects of ±{STEPS[0]:g} under noise with sd 1, "
-            f"parted at the median of a {name} column, are found there in {share(hits)} of samples "
+            f"split at the median of a {name} column, are found there in {share(hits)} of samples "
             f"with test='permutation', in {share(strong['found'].sel(way='default'))} without a "
             f"test, in {share(strong['found'].sel(way='honest, min_drop 0.1'))} with test='honest'."
         )

@@ -128,13 +128,14 @@ def findings(results: xr.Dataset) -> list[str]:
         f"{holds(clear)}: RHALE is better than bins of one width, beyond chance. The mean error of "
         f"the curve, centred along the axis, over {results.sizes['replicate']} samples of 60 rows "
         f"is {compared}. "
-        f"K = 15 errs by {pm(gain.sel(rule='K = 15'))} more than RHALE on the same samples. "
+        f"The error of K = 15 is larger by {pm(gain.sel(rule='K = 15'))} than that of RHALE on the "
+        "same samples. "
         "Empty bins are interpolated, as in that code in its own way, for this comparison only.",
-        f"Without inventing values, K = 15 and K = 50 have no estimate: in "
+        f"Without interpolation, K = 15 and K = 50 have no estimate: in "
         f"{share(gaps.sel(rule='K = 15') > 0)} and {share(gaps.sel(rule='K = 50') > 0)} of runs "
         f"some bin has one row or none.",
         f"RHALE makes {pm(bins)} bins, of which {pm(one['bins_wave'])} begin in the wave: it often "
-        f"splits the straight part as well. As many bins by quantiles err by "
+        f"splits the straight part as well. The error of as many quantile bins is "
         f"{pm(error.sel(rule=QUANTILES))}.",
     ]
 

@@ -145,9 +145,9 @@ def findings(results: xr.Dataset) -> list[str]:
     seen = all_three.mean() >= 0.95 and flags.sel(n_bins=5) <= 0.1
     return [
         f"{holds(axis.sel(n_bins=3) < 0.5 and axis.sel(n_bins=[5, 20, 100]).min() > 0.85)}: with "
-        "10,000 rows the share of the axis on which curve ± 2 standard errors holds the truth is "
-        f"{covered}. The interval of K = 3 misleads. At the edges of its bins it "
-        f"holds the truth in {pm(many['covered_edges'].sel(n_bins=3))} of cases.",
+        "10,000 rows the share of the axis on which curve ± 2 standard errors covers the truth is "
+        f"{covered}. The interval of K = 3 is misleading. At the edges of its bins it "
+        f"covers the truth in {pm(many['covered_edges'].sel(n_bins=3))} of cases.",
         f"{holds(not seen)}: that we cannot know about constraint 1. The test of no bin error "
         f"calls all three bins of K = 3 biased in {share(all_three)} of runs with 10,000 rows, "
         f"and some bin of K = 5, 20, 100, none of which mixes slopes, in {flagged} (level 5 %).",
@@ -155,8 +155,8 @@ def findings(results: xr.Dataset) -> list[str]:
         f"{share(few['any_flagged'].sel(n_bins=3) == 1)} of runs, and some bin of K = 5 in "
         f"{share(few['any_flagged'].sel(n_bins=5) == 1)}.",
         "With 100 rows and K = 100, "
-        f"{pm(few['n_empty'].sel(n_bins=100))} bins have no row: there is no curve over the whole "
-        "axis without inventing values, and none is given.",
+        f"{pm(few['n_empty'].sel(n_bins=100))} bins have no row: the curve over the whole axis "
+        "cannot be estimated, and none is given.",
     ]
 
 

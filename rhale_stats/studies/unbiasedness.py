@@ -173,12 +173,12 @@ def findings(results: xr.Dataset) -> list[str]:
     coarse = piecewise.sel(n_bins=5)
     return [
         f"{holds(variance < 4)}: in fixed bins the variance estimates sigma² + bin error. Over all "
-        f"functions and numbers of bins no mean is further from it than {variance:.1f} "
+        f"functions and numbers of bins the largest deviation of a mean from it is {variance:.1f} "
         "Monte-Carlo standard errors.",
-        "Differences of neighbours show it without the truth: for the toy, no mean of bin_error "
-        f"is further from the bin error than {estimated:.1f} Monte-Carlo standard errors. Where "
-        "the effect jumps inside a bin, each jump J costs it J²/(2(n - 1)): piecewise linear, "
-        "K = 5, "
+        "Differences of neighbours estimate the bin error without the truth: for the toy, the "
+        f"largest deviation of a mean of bin_error from it is {estimated:.1f} Monte-Carlo standard "
+        "errors. Each jump J of the effect inside a bin lowers the estimate by J²/(2(n - 1)): "
+        "piecewise linear, K = 5, "
         f"{pm(coarse['bin_error'], 4)} against {pm(coarse['true_bin_error'], 4)}.",
         f"The test finds it: piecewise linear, K = 5, {pm(coarse['flagged'])} of 5 bins are called "
         "biased; one of them contains jumps, in the others the effect only rises by 0.2.",

@@ -50,9 +50,9 @@ def study(options: Options) -> Study:
         title="Heterogeneity of a global effect and the number of bins",
         source="note of July 2021, Figures 1 and 2",
         claim="The average effect is the same whatever the variance of x2 given x1; the spread "
-        "tells what hides behind it. The accumulated variance of the bins has the unavoidable "
-        "0.4 as its lower bound: denser bins add less to it, but have fewer points, and then the "
-        "estimate is poor.",
+        "shows the heterogeneity, which the average hides. The accumulated variance of the bins "
+        "has the unavoidable 0.4 as its lower bound: narrower bins add less to it, but have fewer "
+        "rows, and then the estimate is poor.",
         scenarios=(*curves, *losses),
         coords={"edge": range(CURVE_BINS + 1), "n_bins": N_BINS},
         outputs={
@@ -140,8 +140,8 @@ def findings(results: xr.Dataset) -> list[str]:
         + "; ".join(words)
         + ".",
         f"{holds(np.abs(gap).max() < 4)}: the expected loss is 0.4 + 1/(3 K²). With divisor n - 1 "
-        f"no mean is further from it than {float(np.abs(gap).max()):.1f} Monte-Carlo standard "
-        "errors, whatever N, where all bins have two rows.",
+        f"the largest deviation of a mean from it is {float(np.abs(gap).max()):.1f} Monte-Carlo "
+        "standard errors, whatever N, if all bins have at least two rows.",
         "Holds in part: with few rows in a bin the loss is noisy, not biased. What falls below the "
         f"lower bound is the note's divisor n: {dense['scenario'].item()}, K = {densest} gives "
         f"{pm(dense['loss_ddof0'])} with it and {pm(dense['loss'])} with n - 1.",

@@ -111,8 +111,8 @@ def findings(results: xr.Dataset) -> list[str]:
     first = results.isel(scenario=0)
     return [
         *words,
-        "Where rows suffice for five bins of one width, these meet both breaks, at 20 and 40, and "
-        "RHALE with 10 rows a bin splits noise besides.",
+        "With enough rows for five bins of one width, both breaks, at 20 and 40, are edges of "
+        "these bins. RHALE with 10 rows a bin splits noise as well.",
         "On each rule's own bins the figures of the smaller N say less: L_mu is "
         f"{pm(first['L_mu'].sel(rule='best fixed K'))} for the best fixed K and "
         f"{pm(first['L_mu'].sel(rule='RHALE'))} for RHALE.",
