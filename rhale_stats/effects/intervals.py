@@ -260,7 +260,7 @@ def _bands(
     score = intervals.largest_deviation(covariance, level, degrees, n_draws, rng, sources)
     quantile = intervals.score_quantile(score, np.broadcast_to(degrees, z.shape))
     half = at_edges(quantile[np.searchsorted(z, fit.edges)], fit) * row["curve_se"].values
-    out = {"curve_band": intervals.around(row["curve"].values, half)}
+    out: dict[str, FloatArray | float] = {"curve_band": intervals.around(row["curve"].values, half)}
     if "cell_curve_se" in row and not has_cells(row):
         # A feature of levels beside one that has cells.
         out["cell_curve_band"] = np.nan
