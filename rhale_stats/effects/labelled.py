@@ -113,7 +113,7 @@ def effects_of(
         cell=n_cells,
         cell_edge=n_cells + 1,
     )
-    edges = arrays.pop("edge_value")
+    edges = np.asarray(arrays.pop("edge_value"), dtype=np.float64)
     cell_edges = {"cell_value": arrays.pop("cell_value")} if "cell_value" in arrays else {}
     facts = {**facts, "curve": {"centering": method.centering}}
     return xr.Dataset(

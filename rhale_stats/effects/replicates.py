@@ -110,8 +110,8 @@ def in_fixed_bins(
                 continue
             for name, values in _replicates(feature, weight, centering, asked.studentize).items():
                 if name in out:
-                    place = tuple(slice(n) for n in values.shape[1:])
-                    out[name][(draws, position, *place)] = values
+                    place: tuple[int | slice, ...] = (position, *map(slice, values.shape[1:]))
+                    out[name][(draws, *place)] = values
         return len(streams)
 
     # Small products on threads of ours: more threads in each of them would stand in their way.
