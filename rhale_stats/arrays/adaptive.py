@@ -37,6 +37,19 @@ class Risk(NamedTuple):
     refine: bool = True
 
 
+class Grid(NamedTuple):
+    """The axis of one feature and its cells.
+
+    ``low`` and ``high`` are the ends of the axis, ``fine`` the number of cells to a coarse one;
+    ``edges`` are those of cells that are not of one width.
+    """
+
+    low: float
+    high: float
+    fine: int = FINE
+    edges: FloatArray | None = None
+
+
 class Sums(NamedTuple):
     """Sums over rows: w, w^2, w z, w z^2, w g, w z g, w g^2; any shape."""
 
@@ -63,14 +76,11 @@ class Fits(NamedTuple):
 def adaptive_partition(
     cells: Moments,
     comoments: Comoments | None,
+    grid: Grid,
     *,
-    low: float,
-    high: float,
     risk: Risk,
     min_obs: float,
     resolution: float,
-    fine: int = FINE,
-    edges: FloatArray | None = None,
 ) -> tuple[IntArray, NDArray[np.bool_]]:
     """First cells of the bins of one feature, and which of the bins are linear.
 
@@ -78,17 +88,12 @@ def adaptive_partition(
     ----------
     cells, comoments : Moments, Comoments
         Of shape (fine * coarse cells,). Comoments are needed for lines only.
-    low, high : float
-        Ends of the axis.
+    grid : Grid
     risk : Risk
     min_obs, resolution : float
         Smallest effective number of rows of a bin; local effects that differ by less are equal.
-    fine : int
-        Cells to a coarse one.
-    edges : ndarray of shape (cells + 1,), optional
-        Of cells that are not of one width.
     """
-    search = _Search(cells, comoments, low, high, risk, min_obs, resolution, fine, edges)
+    search = _Search(cells, comoments, grid, risk, min_obs, resolution)
     noise = search.noise_of_neighbours()
     chosen = search.partition(noise)
     # Neighbours on a steep stretch differ by more than noise: look again with that of the fit.
@@ -106,18 +111,15 @@ class _Search:
         self,
         cells: Moments,
         comoments: Comoments | None,
-        low: float,
-        high: float,
+        grid: Grid,
         risk: Risk,
         min_obs: float,
         resolution: float,
-        fine: int = FINE,
-        edges: FloatArray | None = None,
     ) -> None:
         everything = merge(cells, np.array([0]))
         occupied = cells.weight > 0
-        span = high - low
-        z = np.where(occupied, (cells.x_mean - low) / span - 0.5, 0.0)
+        span = grid.high - grid.low
+        z = np.where(occupied, (cells.x_mean - grid.low) / span - 0.5, 0.0)
         g = np.where(occupied, cells.mean - everything.mean, 0.0)
         w = cells.weight
         x_m2, xg = (np.zeros(len(w)),) * 2 if comoments is None else comoments
@@ -132,10 +134,12 @@ class _Search:
         )
         self.running = np.zeros((len(self.cells), len(w) + 1))
         np.cumsum(self.cells, axis=1, out=self.running[:, 1:])
-        self.n_cells, self.fine = len(w), fine
+        self.n_cells, self.fine = len(w), grid.fine
         # Places of the edges, in widths of a cell.
         every = np.arange(len(w) + 1.0)
-        self.place = every if edges is None else (edges - low) / span * len(w)
+        self.place = every
+        if grid.edges is not None:
+            self.place = (grid.edges - grid.low) / span * len(w)
         self.weighted = not np.array_equal(cells.weight, cells.weight_sq)
         # What rounding leaves of the spread of places that are all the same.
         self.no_spread = 64 * np.finfo(np.float64).eps * self.running[3, -1]

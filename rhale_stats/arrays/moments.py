@@ -361,8 +361,8 @@ def comoments(
 ) -> Comoments:
     """Spread of x and its product with g in cells, about the means that `cell_moments` found."""
     every = np.arange(len(cells.weight))
-    powers = ((2, 0), (1, 1))
-    return Comoments(*_central_sums(axis, every, cells, x, g, weight, None, powers, of_row))
+    rows = _Rows(x, g, weight, of_row)
+    return Comoments(*_central_sums(axis, every, cells, rows, None, ((2, 0), (1, 1))))
 
 
 def merge_comoments(
@@ -395,24 +395,32 @@ def residual_moments(
     """
     powers = RESIDUAL_POWERS if slope is None else (*RESIDUAL_POWERS, (0, 2), *LINE_POWERS)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = _central_sums(axis, starts, bins, x, g, weight, slope, powers) / bins.weight
+        rows = _Rows(x, g, weight, None)
+        found = _central_sums(axis, starts, bins, rows, slope, powers) / bins.weight
         if slope is None:
             return ResidualMoments(bins.m2 / bins.weight, *found, None)  # type: ignore[call-arg]
         return ResidualMoments(found[4], *found[:4], found[5:].T)  # type: ignore[call-arg]
+
+
+class _Rows(NamedTuple):
+    """Rows of one feature, ``of_row`` the cell of each where it is known."""
+
+    x: FloatArray
+    g: FloatArray
+    weight: FloatArray | None
+    of_row: CellArray | None
 
 
 def _central_sums(
     axis: Axis,
     starts: IntArray,
     bins: Moments,
-    x: FloatArray,
-    g: FloatArray,
-    weight: FloatArray | None,
+    rows: _Rows,
     slope: FloatArray | None,
     powers: Sequence[tuple[int, int]],
-    of_row: CellArray | None = None,
 ) -> FloatArray:
     """Sum of w d^a r^b for the ``powers`` (a, b), per bin: (powers, bins)."""
+    x, g, weight, of_row = rows
     # One more cell for the overflow: the rows at the upper end belong to the last bin.
     n_cells = len(axis) + 1
     length = np.diff(np.append(starts, n_cells))
@@ -440,8 +448,13 @@ def _central_sums(
             factors = [d2] * (a // 2) + [d] * (a % 2) + [r2] * (b // 2) + [r] * (b % 2)
             if weight is not None:
                 factors.append(weight[block])
-            values = factors[0]
-            for factor in factors[1:]:
-                values = np.multiply(values, factor, out=product)
-            total += np.bincount(cell, values, n_cells)
+            total += np.bincount(cell, _product(factors, product), n_cells)
     return np.add.reduceat(sums, starts, axis=1)
+
+
+def _product(factors: Sequence[FloatArray], out: FloatArray) -> FloatArray:
+    """Product of columns, which uses ``out`` if there are several."""
+    values = factors[0]
+    for factor in factors[1:]:
+        values = np.multiply(values, factor, out=out)
+    return values

@@ -274,18 +274,7 @@ def replicates(
         covariance = np.where(linear, 0.0, together / w)
         if keep is not None:
             covariance = np.nan_to_num(covariance)
-    width = np.diff(pieces.edges)
-    curve = np.zeros((len(w), len(width) + 1))
-    np.cumsum(effect * width, axis=1, out=curve[:, 1:])
-    if centering == "mean":
-        reach = x_mean - pieces.edges[:-1]
-        within = mean * reach + slope / 2 * np.where(linear, x_variance - reach**2, 0.0)
-        curve -= np.sum(share * (curve[:, :-1] + within), axis=1, keepdims=True)
-    elif centering == "integral":
-        area = width * (curve[:, :-1] + curve[:, 1:]) / 2 - slope * width**3 / 12
-        curve -= np.sum(area, axis=1, keepdims=True) / width.sum()
-    curve[np.isnan(curve).any(axis=1)] = np.nan
-    return Replicates(
+    found = Replicates(
         mean=mean,
         slope=slope,
         effect=effect,
@@ -296,6 +285,24 @@ def replicates(
         x_moments=x_moments,
         x_covariance=covariance,
         fourth_moment=fourth,
-        curve=curve,
+        curve=np.empty(0),
         residual=residual / w,
     )
+    return found._replace(curve=_curves(pieces, found, centering))
+
+
+def _curves(pieces: Pieces, found: Replicates, centering: str) -> FloatArray:
+    """Centred curves that the effects of replicates accumulate to, (draw, edge); math [7], [8]."""
+    width, slope, x_variance = np.diff(pieces.edges), found.slope, found.x_moments[0]
+    curve = np.zeros((len(found.effect), len(width) + 1))
+    np.cumsum(found.effect * width, axis=1, out=curve[:, 1:])
+    if centering == "mean":
+        reach = found.x_mean - pieces.edges[:-1]
+        bend = np.where(pieces.slope != 0, x_variance - reach**2, 0.0)
+        within = found.mean * reach + slope / 2 * bend
+        curve -= np.sum(found.share * (curve[:, :-1] + within), axis=1, keepdims=True)
+    elif centering == "integral":
+        area = width * (curve[:, :-1] + curve[:, 1:]) / 2 - slope * width**3 / 12
+        curve -= np.sum(area, axis=1, keepdims=True) / width.sum()
+    curve[np.isnan(curve).any(axis=1)] = np.nan
+    return curve

@@ -109,17 +109,15 @@ class AdaptiveBins:
         chosen = []
         for candidate in candidates:
             check_enough_rows(candidate, self.min_obs)
+            # Slopes across cells show nothing inside a cell.
+            fine = self._fine if candidate.edges is None else 1
             starts, linear = adaptive.adaptive_partition(
                 candidate.moments,
                 candidate.comoments,
-                low=candidate.low,
-                high=candidate.high,
+                adaptive.Grid(candidate.low, candidate.high, fine, candidate.edges),
                 risk=self._risk(),
                 min_obs=self.min_obs,
                 resolution=candidate.resolution,
-                # Slopes across cells show nothing inside a cell.
-                fine=self._fine if candidate.edges is None else 1,
-                edges=candidate.edges,
             )
             chosen.append(Partition(starts, linear if self.degree else None))
         return chosen

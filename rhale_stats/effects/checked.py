@@ -19,11 +19,13 @@ UNBIASED_CURVE = (
     "Effects are averages along the axis: bin error biases the heterogeneity, not the curve."
 )
 REMEDY = "weighting='axis' removes it."
+JUMP_HEADS = ["jump", "std err", "spread", "P"]
+JUMPS = ("jump", "jump_se", "jump_spread")
+BIAS_TITLE, JUMP_TITLE = "Bias of the heterogeneity", "What derivatives miss"
 
 
 def bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTable, list[str]]:
     """What `check_unbiased` found: a line a feature, or a line a bin."""
-    title, along = "Bias of the heterogeneity", along_axis(effect)
     adjust = effect["bin_error_pvalue_adjusted"].attrs["adjust"]
     notes = [
         "bin error: variance of the mean effect within the bin, a part of the variance of local "
@@ -32,41 +34,62 @@ def bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTab
         f"({adjust}).",
     ]
     if feature is None:
-        heads = ["bins", "tested", "biased", "> std err", "share", "within", "smallest P"]
-        heads += [] if along else ["curve bias"]
-        lines = []
-        for name in feature_names(effect):
-            row = one_feature(effect, name)
-            verdict, share = row["verdict"].values, row["weight_share"].values
-            biased = ~np.isin(verdict, [FINE, TOO_FEW])
-            within = np.where(meaning.is_alike(row), 0.0, row["heterogeneity_within"].values)
-            known = np.isfinite(within)
-            pvalue = row["bin_error_pvalue_adjusted"].values
-            lines.append(
-                [
-                    str(len(verdict)),
-                    str(int(np.isfinite(pvalue).sum())),
-                    str(int(biased.sum())),
-                    str(int((verdict == LARGE).sum())),
-                    percent(float(row["bin_error_share_axis"])),
-                    number_text(np.sqrt(np.sum((share * within**2)[known]) / share[known].sum()))
-                    if known.any()
-                    else "",
-                    pvalue_text(np.nanmin(pvalue)) if np.isfinite(pvalue).any() else "",
-                    *([] if along else [number_text(_curve_bias(row))]),
-                ]
-            )
-        significance = effect["verdict"].attrs["significance"]
-        notes += [
-            UNBIASED_CURVE
-            if along
-            else "curve bias: the largest bias of the curve, where rows are denser on one side of "
-            f"a bin. Bin error alone does not bias the curve. {REMEDY}",
-            f"biased: bins with P below {significance:g}. > std err: bins where the bias also "
-            "exceeds the standard error of the heterogeneity.",
-            "share: of the variance along the axis that is bin error.",
-        ]
-        return SimpleTable(lines, heads, feature_names(effect), title, txt_fmt=fmt_params), notes
+        table, own_notes = _bias_of_features(effect), _notes_of_features(effect)
+    else:
+        table, own_notes = _bias_of_bins(effect, feature), _notes_of_bins(effect)
+    return table, notes + own_notes
+
+
+def _bias_of_features(effect: xr.Dataset) -> SimpleTable:
+    """A line a feature."""
+    along = along_axis(effect)
+    heads = ["bins", "tested", "biased", "> std err", "share", "within", "smallest P"]
+    heads += [] if along else ["curve bias"]
+    lines = []
+    for name in feature_names(effect):
+        row = one_feature(effect, name)
+        line = _bias_of_feature(row)
+        lines.append(line if along else [*line, number_text(_curve_bias(row))])
+    return SimpleTable(lines, heads, feature_names(effect), BIAS_TITLE, txt_fmt=fmt_params)
+
+
+def _bias_of_feature(row: xr.Dataset) -> list[str]:
+    """Counts of the biased bins of one feature, and the size of their bias."""
+    verdict, share = row["verdict"].values, row["weight_share"].values
+    biased = ~np.isin(verdict, [FINE, TOO_FEW])
+    within = np.where(meaning.is_alike(row), 0.0, row["heterogeneity_within"].values)
+    known = np.isfinite(within)
+    pvalue = row["bin_error_pvalue_adjusted"].values
+    return [
+        str(len(verdict)),
+        str(int(np.isfinite(pvalue).sum())),
+        str(int(biased.sum())),
+        str(int((verdict == LARGE).sum())),
+        percent(float(row["bin_error_share_axis"])),
+        number_text(np.sqrt(np.sum((share * within**2)[known]) / share[known].sum()))
+        if known.any()
+        else "",
+        pvalue_text(np.nanmin(pvalue)) if np.isfinite(pvalue).any() else "",
+    ]
+
+
+def _notes_of_features(effect: xr.Dataset) -> list[str]:
+    significance = effect["verdict"].attrs["significance"]
+    curve_bias = (
+        "curve bias: the largest bias of the curve, where rows are denser on one side of "
+        f"a bin. Bin error alone does not bias the curve. {REMEDY}"
+    )
+    return [
+        UNBIASED_CURVE if along_axis(effect) else curve_bias,
+        f"biased: bins with P below {significance:g}. > std err: bins where the bias also "
+        "exceeds the standard error of the heterogeneity.",
+        "share: of the variance along the axis that is bin error.",
+    ]
+
+
+def _bias_of_bins(effect: xr.Dataset, feature: str | int) -> SimpleTable:
+    """A line a bin of one feature."""
+    along = along_axis(effect)
     heads = ["sigma2*", "within", "bin error", "std err", "share", "RVN", "P", "rank P"]
     heads += ["verdict"] if along else ["density bias", "std err", "verdict"]
     density = () if along else ("density_bias", "density_bias_se")
@@ -86,15 +109,19 @@ def bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTab
         ]
         for line in (row.isel(bin=k) for k in range(row.sizes["bin"]))
     ]
-    notes += [
-        UNBIASED_CURVE
-        if along
-        else "density bias: bias of the effect where rows are denser on one side of the bin. Bin "
-        f"error alone does not bias the curve. {REMEDY}",
+    return SimpleTable(lines, heads, bin_labels(row), BIAS_TITLE, txt_fmt=fmt_params)
+
+
+def _notes_of_bins(effect: xr.Dataset) -> list[str]:
+    density_bias = (
+        "density bias: bias of the effect where rows are denser on one side of the bin. Bin "
+        f"error alone does not bias the curve. {REMEDY}"
+    )
+    return [
+        UNBIASED_CURVE if along_axis(effect) else density_bias,
         f"sigma2*: variance of the local effects. Bins of fewer than {TESTED_ROWS} rows are not "
         "tested.",
     ]
-    return SimpleTable(lines, heads, bin_labels(row), title, txt_fmt=fmt_params), notes
 
 
 def along_axis(effect: xr.Dataset) -> bool:
@@ -112,7 +139,6 @@ def _curve_bias(row: xr.Dataset) -> float:
 
 def jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTable, list[str]]:
     """What `jump_check` found: a line a feature, or a line a bin."""
-    title = "What derivatives miss"
     adjust = effect["jump_pvalue_adjusted"].attrs["adjust"]
     notes = [
         "jump: mean change of the output across a bin that the local effects miss. spread: its "
@@ -120,38 +146,38 @@ def jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTab
         f"Where P, adjusted ({adjust}), is small, use narrower bins or "
         'local_effects(..., method="finite_difference").',
     ]
-    heads = ["jump", "std err", "spread", "P"]
-    values = ("jump", "jump_se", "jump_spread")
     if feature is not None:
-        row = one_feature(effect, feature)
-        lines = [
-            [
-                *(number_text(float(row[name][k])) for name in values),
-                pvalue_text(float(row["jump_pvalue_adjusted"][k])),
-            ]
-            for k in range(row.sizes["bin"])
-        ]
-        return SimpleTable(lines, heads, bin_labels(row), title, txt_fmt=fmt_params), notes
-    lines = []
-    for name in feature_names(effect):
-        row = one_feature(effect, name)
-        pvalue = row["jump_pvalue_adjusted"].values
-        if not np.isfinite(pvalue).any():
-            lines.append([str(len(pvalue)), "", *[""] * len(heads)])
-            continue
-        k = int(np.nanargmin(pvalue))
-        lines.append(
-            [
-                str(len(pvalue)),
-                str(int((pvalue < SIGNIFICANCE).sum())),
-                *(number_text(float(row[value][k])) for value in values),
-                pvalue_text(pvalue[k]),
-            ]
-        )
+        return _jumps_of_bins(one_feature(effect, feature)), notes
     notes.append("The line of a feature shows its bin with the smallest P.")
+    lines = [_largest_jump(one_feature(effect, name)) for name in feature_names(effect)]
+    heads = ["bins", "missed", *JUMP_HEADS]
     return (
-        SimpleTable(
-            lines, ["bins", "missed", *heads], feature_names(effect), title, txt_fmt=fmt_params
-        ),
+        SimpleTable(lines, heads, feature_names(effect), JUMP_TITLE, txt_fmt=fmt_params),
         notes,
     )
+
+
+def _jumps_of_bins(row: xr.Dataset) -> SimpleTable:
+    """A line a bin of one feature."""
+    lines = [
+        [
+            *(number_text(float(row[name][k])) for name in JUMPS),
+            pvalue_text(float(row["jump_pvalue_adjusted"][k])),
+        ]
+        for k in range(row.sizes["bin"])
+    ]
+    return SimpleTable(lines, JUMP_HEADS, bin_labels(row), JUMP_TITLE, txt_fmt=fmt_params)
+
+
+def _largest_jump(row: xr.Dataset) -> list[str]:
+    """Number of bins of one feature, how many miss a jump, and the one with the smallest P."""
+    pvalue = row["jump_pvalue_adjusted"].values
+    if not np.isfinite(pvalue).any():
+        return [str(len(pvalue)), "", *[""] * len(JUMP_HEADS)]
+    k = int(np.nanargmin(pvalue))
+    return [
+        str(len(pvalue)),
+        str(int((pvalue < SIGNIFICANCE).sum())),
+        *(number_text(float(row[name][k])) for name in JUMPS),
+        pvalue_text(pvalue[k]),
+    ]

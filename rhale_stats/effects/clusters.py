@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from rhale_stats.arguments.rows import row_codes
@@ -128,12 +128,7 @@ def of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
     """Standard errors of one feature from the influences of groups of rows."""
     n_bins = row.sizes["bin"]
     if not n_bins:
-        names = [*TARGETS, *GROUP_COVARIANCES]
-        absent = [
-            part for part in ("slope", "cell") if f"{part}{'_value' * (part == 'cell')}" not in row
-        ]
-        wanted = [name for name in names if not any(part in name for part in absent)]
-        return dict.fromkeys(wanted, np.nan)
+        return _of_constant(row)
     if np.isnan(row["curve"].values).any():
         raise ValueError(
             f"effect must have rows in all bins of feature {name!r} for standard errors by groups. "
@@ -142,15 +137,8 @@ def of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
     fit, n_groups = fit_of(row), clusters.n_groups
     check_same_rows(row, clusters.rows, feature_position(clusters.local, name))
     own = clusters.of_bins(row, name)
-    # What their sums leave: the residuals of a bin's only group add up to 0.
     linear = slopes(row) != 0
-    few = own.n_groups() <= 1 + linear
-    if few.any():
-        k = int(np.argmax(few))
-        raise ValueError(
-            f"groups must outnumber the means and slopes in every bin; bin {k} of feature "
-            f"{name!r} has {own.n_groups()[k]} groups for {1 + linear[k]} of these. Use fewer bins."
-        )
+    _check_enough_groups(own, linear, name)
     sums, n_means = clusters.influences(row, name)
     # For the curve means of blocks of cells are fitted, for lines and spreads those of bins.
     n_rows, n_slopes = rows_of_feature(row), int(np.sum(fit.cells.pieces.slope != 0))
@@ -171,13 +159,7 @@ def of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
         more["cell_curve_cov"] = fine_cov
         more["cell_curve_se"] = np.sqrt(np.maximum(np.diagonal(fine_cov), 0.0))
     if "slope" in row:
-        slope_cov, root = of_bins * (own.slope.T @ own.slope).toarray(), np.sqrt(of_bins)
-        more |= {
-            "slope_se": np.sqrt(np.diagonal(slope_cov)),
-            "slope_cov": slope_cov,
-            "effect_slope_cov": root * (of_effect.T @ own.slope).toarray(),
-            "curve_slope_cov": root * of_curve.T @ own.slope,
-        }
+        more |= _of_slopes(own, of_bins, of_effect, of_curve)
     variance_se = np.sqrt(of_bins * own.variance.power(2).sum(axis=0))
     spread = row["heterogeneity"].values
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -193,6 +175,46 @@ def of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
             "effect_cov": effect_cov,
             "curve_cov": curve_cov,
         }
+
+
+def _of_constant(row: xr.Dataset) -> Estimates:
+    """NaN for all that a feature with bins would have."""
+    absent = [
+        part for part, name in (("slope", "slope"), ("cell", "cell_value")) if name not in row
+    ]
+    names = [*TARGETS, *GROUP_COVARIANCES]
+    wanted = [name for name in names if not any(part in name for part in absent)]
+    return dict.fromkeys(wanted, np.nan)
+
+
+def _check_enough_groups(own: influence.RowSums, linear: NDArray[np.bool_], name: str) -> None:
+    """Raise ``ValueError`` where groups do not outnumber what is fitted to a bin.
+
+    The influences of the only group of a bin add up to 0.
+    """
+    few = own.n_groups() <= 1 + linear
+    if few.any():
+        k = int(np.argmax(few))
+        raise ValueError(
+            f"groups must outnumber the means and slopes in every bin; bin {k} of feature "
+            f"{name!r} has {own.n_groups()[k]} groups for {1 + linear[k]} of these. Use fewer bins."
+        )
+
+
+def _of_slopes(
+    own: influence.RowSums, factor: float, of_effect: sparse.csr_array, of_curve: FloatArray
+) -> dict[str, FloatArray]:
+    """Covariances of the slopes of the bins, with each other, the effects and the curve.
+
+    ``factor`` makes the sums of squares of the bins' own influences unbiased.
+    """
+    slope_cov, root = factor * (own.slope.T @ own.slope).toarray(), np.sqrt(factor)
+    return {
+        "slope_se": np.sqrt(np.diagonal(slope_cov)),
+        "slope_cov": slope_cov,
+        "effect_slope_cov": root * (of_effect.T @ own.slope).toarray(),
+        "curve_slope_cov": root * of_curve.T @ own.slope,
+    }
 
 
 def on_effects(sums: influence.RowSums, cells: Fine) -> sparse.csr_array:

@@ -10,7 +10,14 @@ from rhale_stats.arguments.checks import MOST_SIZE, check_finite, check_size
 from rhale_stats.arrays import accumulate
 from rhale_stats.arrays import cells as fine
 from rhale_stats.arrays import moments as sums
-from rhale_stats.arrays.moments import Axis, Comoments, FloatArray, Moments, ResidualMoments
+from rhale_stats.arrays.moments import (
+    Axis,
+    Comoments,
+    FloatArray,
+    IntArray,
+    Moments,
+    ResidualMoments,
+)
 from rhale_stats.bins.rule import Column, Partition
 from rhale_stats.effects.values import sums_about_lines
 from rhale_stats.local.rows import SELECT_ROWS, Rows
@@ -107,32 +114,16 @@ def feature_estimates(
     std_error_moments: bool,
 ) -> Estimates:
     """RHALE of one feature, by the names of `schema.EFFECT_VARIABLES`."""
-    n_bins = len(bins.mean)
     n_effective = sums.n_effective(bins)
-    share = bins.weight / bins.weight.sum()
-    pieces = accumulate.Pieces(
-        edges, bins.mean, np.zeros(n_bins), bins.x_mean, np.zeros(n_bins), share
-    )
-    effect, ddof = bins.mean, np.ones(n_bins, dtype=np.int64)
-    if slope is not None and residuals is not None:
-        pieces = pieces._replace(slope=slope, x_variance=residuals.x_variance)
-        linear = slope != 0
-        # Of residuals about lines; about means the first pass has it already.
-        squares = np.where(linear, residuals.second_moment * bins.weight, bins.m2)
-        bins = bins._replace(m2=squares)
-        effect = np.where(linear, bins.mean + slope * pieces.away(), bins.mean)
-        ddof = ddof + linear
-    if along is not None:
-        effect = fine.effects(
-            along.mean, fine.along_axis(along.width, along.weight, along.bin), along.bin
-        )
-    variance = sums.variance(bins, ddof)
+    fitted = _fitted(edges, bins, slope, residuals)
+    pieces, bins, share = fitted.pieces, fitted.bins, fitted.pieces.share
+    variance = sums.variance(bins, fitted.ddof)
     heterogeneity = np.sqrt(variance)
     fine_pieces = pieces if along is None else _pieces(along)
     curve, offset = _curve(fine_pieces, edges, centering)
     std, std_sum = spread_along(curve, heterogeneity, np.diff(edges))
     estimates: dict[str, FloatArray | float] = {
-        "effect": effect,
+        "effect": fitted.effects() if along is None else _averages(along),
         "heterogeneity": heterogeneity,
         **({} if slope is None else {"slope": slope}),
         "n_obs": bins.n_obs,
@@ -148,9 +139,7 @@ def feature_estimates(
         "heterogeneity_index": accumulate.heterogeneity_index(bins.m2, bins.weight, np.diff(edges)),
     }
     if residuals is not None and std_error_moments:
-        estimates |= {name: getattr(residuals, name) for name in STD_ERROR_MOMENTS}
-        if residuals.line is not None:
-            estimates["line_moments"] = residuals.line
+        estimates |= _for_std_error(residuals)
         x_variance = accumulate.total_variance(
             bins.x_mean, residuals.x_variance, share, n_effective
         )
@@ -158,23 +147,68 @@ def feature_estimates(
             variance, x_variance, share
         )
     if along is not None:
-        estimates |= {
-            "effect_rows": bins.mean,
-            "cell_value": along.edges,
-            "cell_curve": _curve(fine_pieces, along.edges, centering)[0],
-            "cell_effect": along.mean,
-            "cell_share": along.share,
-        }
-        if std_error_moments:
-            estimates |= {
-                "cell_heterogeneity": np.sqrt(along.variance),
-                "cell_n_effective": along.n_effective,
-                "cell_degrees": along.degrees,
-                "cell_x_mean": along.x_mean,
-                "cell_x_variance": along.x_variance,
-                "cell_x_covariance": along.x_covariance,
-            }
+        cell_curve, _ = _curve(fine_pieces, along.edges, centering)
+        estimates |= {"effect_rows": bins.mean, "cell_value": along.edges, "cell_curve": cell_curve}
+        estimates |= _of_cells(along, std_error_moments=std_error_moments)
     return estimates
+
+
+class _Fitted(NamedTuple):
+    """Means and lines fitted to the bins of one feature; ``m2`` of ``bins`` is of the residuals."""
+
+    bins: Moments
+    pieces: accumulate.Pieces
+    ddof: IntArray
+
+    def effects(self) -> FloatArray:
+        """Mean of a constant bin, and the line of a linear bin at its middle."""
+        pieces = self.pieces
+        at_middle = pieces.mean + pieces.slope * pieces.away()
+        return np.where(pieces.slope != 0, at_middle, pieces.mean)
+
+
+def _fitted(
+    edges: FloatArray, bins: Moments, slope: FloatArray | None, residuals: ResidualMoments | None
+) -> _Fitted:
+    n_bins, share = len(bins.mean), bins.weight / bins.weight.sum()
+    pieces = accumulate.Pieces(
+        edges, bins.mean, np.zeros(n_bins), bins.x_mean, np.zeros(n_bins), share
+    )
+    ddof = np.ones(n_bins, dtype=np.int64)
+    if slope is None or residuals is None:
+        return _Fitted(bins, pieces, ddof)
+    pieces = pieces._replace(slope=slope, x_variance=residuals.x_variance)
+    linear = slope != 0
+    # Of residuals about lines; about means the first pass has it already.
+    squares = np.where(linear, residuals.second_moment * bins.weight, bins.m2)
+    return _Fitted(bins._replace(m2=squares), pieces, ddof + linear)
+
+
+def _averages(along: fine.Cells) -> FloatArray:
+    """Averages of the effect along the bins (math [12])."""
+    level = fine.along_axis(along.width, along.weight, along.bin)
+    return fine.effects(along.mean, level, along.bin)
+
+
+def _for_std_error(residuals: ResidualMoments) -> dict[str, FloatArray]:
+    """Moments that `std_error` needs beyond the estimates, by name."""
+    moments = {name: getattr(residuals, name) for name in STD_ERROR_MOMENTS}
+    return moments if residuals.line is None else {**moments, "line_moments": residuals.line}
+
+
+def _of_cells(along: fine.Cells, *, std_error_moments: bool) -> dict[str, FloatArray]:
+    """Estimates in the cells of a curve, by name."""
+    estimates = {"cell_effect": along.mean, "cell_share": along.share}
+    if not std_error_moments:
+        return estimates
+    return estimates | {
+        "cell_heterogeneity": np.sqrt(along.variance),
+        "cell_n_effective": along.n_effective,
+        "cell_degrees": along.degrees,
+        "cell_x_mean": along.x_mean,
+        "cell_x_variance": along.x_variance,
+        "cell_x_covariance": along.x_covariance,
+    }
 
 
 def spread_along(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
+from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.estimates import STD_ERROR_MOMENTS
@@ -74,12 +76,22 @@ def dataset(
         estimates,
         names,
         facts,
-        method="rhale",
-        rule=describe(rule),
-        centering=centering,
-        n_rows=n_rows,
-        handed_on=MISSING_EFFECTS,
+        Method("rhale", describe(rule), centering, n_rows, MISSING_EFFECTS),
     ).assign_coords(lines)
+
+
+class Method(NamedTuple):
+    """How the effects of a result were made.
+
+    ``rule`` is the name of the rule for bins and its parameters, ``handed_on`` the variables of the
+    local effects that belong to the effects too.
+    """
+
+    name: str
+    rule: tuple[str, str]
+    centering: str
+    n_rows: int
+    handed_on: Sequence[str]
 
 
 def effects_of(
@@ -87,18 +99,9 @@ def effects_of(
     estimates: Sequence[Estimates],
     names: Sequence[str],
     facts: Mapping[str, Mapping[str, str | int | float]],
-    *,
-    method: str,
-    rule: tuple[str, str],
-    centering: str,
-    n_rows: int,
-    handed_on: Sequence[str],
+    method: Method,
 ) -> xr.Dataset:
-    """Estimates of all features in the schema of effects; of a constant one, ``names`` are NaN.
-
-    ``rule`` is the name and the parameters of the rule for bins, ``handed_on`` what of the local
-    effects belongs to the effects too.
-    """
+    """Estimates of all features in the schema of effects; of a constant one, ``names`` are NaN."""
     n_bins = np.array([np.size(row["effect"]) if row else 0 for row in estimates])
     most = max(int(n_bins.max()), 1)
     n_cells = max(
@@ -110,60 +113,75 @@ def effects_of(
         cell=n_cells,
         cell_edge=n_cells + 1,
     )
-    edges = arrays.pop("edge_value")
-    fine_edges = {"cell_value": arrays.pop("cell_value")} if "cell_value" in arrays else {}
-    beyond = np.arange(most) >= n_bins[:, None]
-    kinds = np.where(n_bins > 0, local["feature_kind"].values, "constant")
-    facts = {**facts, "curve": {"centering": centering}}
-    rule_name, parameters = rule
+    edges = np.asarray(arrays.pop("edge_value"), dtype=np.float64)
+    cell_edges = {"cell_value": arrays.pop("cell_value")} if "cell_value" in arrays else {}
+    facts = {**facts, "curve": {"centering": method.centering}}
     return xr.Dataset(
         {
             **{
-                name: variable(name, array, **facts.get(name, {})) for name, array in arrays.items()
+                name: variable(name, array, **facts.get(name, {}))
+                for name, array in (arrays | cell_edges).items()
             },
-            **{name: variable(name, array) for name, array in fine_edges.items()},
             "local_effect_error": local["local_effect_error"],
-            **{name: local[name] for name in handed_on if name in local},
+            **{name: local[name] for name in method.handed_on if name in local},
         },
         {
-            "feature": local["feature"],
-            "feature_kind": ("feature", kinds),
-            "feature_units": local["feature_units"],
-            "local_effect_method": ("feature", np.array(methods_of(local))),
-            "n_bins": ("feature", n_bins, {"long_name": "number of bins"}),
-            "bin": ("bin", np.arange(most), {"long_name": "bin"}),
-            "edge": ("edge", np.arange(most + 1), {"long_name": "edge of a bin"}),
-            "bin_left": (
-                ("feature", "bin"),
-                np.where(beyond, np.nan, edges[:, :-1]),
-                {"long_name": "left edge of the bin", "units": X_UNITS},
-            ),
-            "bin_right": (
-                ("feature", "bin"),
-                np.where(beyond, np.nan, edges[:, 1:]),
-                {"long_name": "right edge of the bin", "units": X_UNITS},
-            ),
-            "edge_value": variable("edge_value", edges),
-            **(
-                {
-                    "cell": ("cell", np.arange(n_cells), {"long_name": "cell of the curve"}),
-                    "cell_edge": ("cell_edge", np.arange(n_cells + 1), {"long_name": "its edge"}),
-                }
-                if fine_edges
-                else {}
-            ),
+            **_feature_coordinates(local, n_bins),
+            **_bin_coordinates(edges, n_bins),
+            **(_cell_coordinates(n_cells) if cell_edges else {}),
         },
-        {
-            "method": method,
-            "bin_rule": rule_name,
-            "bin_parameters": parameters,
-            "closed": "left; the last bin on both sides",
-            "centering": centering,
-            "weight_kind": local.attrs.get("weight_kind", "none"),
-            "output_name": local.attrs.get("output_name", "output"),
-            "output_units": local.attrs.get("output_units", ""),
-            **{name: local.attrs[name] for name in MODEL_FACTS if name in local.attrs},
-            "n_rows": n_rows,
-            "software": software(),
-        },
+        _attributes(local, method),
     )
+
+
+def _feature_coordinates(local: xr.Dataset, n_bins: IntArray) -> dict[str, Any]:
+    kinds = np.where(n_bins > 0, local["feature_kind"].values, "constant")
+    return {
+        "feature": local["feature"],
+        "feature_kind": ("feature", kinds),
+        "feature_units": local["feature_units"],
+        "local_effect_method": ("feature", np.array(methods_of(local))),
+        "n_bins": ("feature", n_bins, {"long_name": "number of bins"}),
+    }
+
+
+def _bin_coordinates(edges: FloatArray, n_bins: IntArray) -> dict[str, Any]:
+    """Numbers and ends of the bins, from the edges of all features (feature, edge)."""
+    most = edges.shape[1] - 1
+    beyond = np.arange(most) >= n_bins[:, None]
+
+    def ends(values: FloatArray, side: str) -> Any:
+        attrs = {"long_name": f"{side} edge of the bin", "units": X_UNITS}
+        return ("feature", "bin"), np.where(beyond, np.nan, values), attrs
+
+    return {
+        "bin": ("bin", np.arange(most), {"long_name": "bin"}),
+        "edge": ("edge", np.arange(most + 1), {"long_name": "edge of a bin"}),
+        "bin_left": ends(edges[:, :-1], "left"),
+        "bin_right": ends(edges[:, 1:], "right"),
+        "edge_value": variable("edge_value", edges),
+    }
+
+
+def _cell_coordinates(n_cells: int) -> dict[str, Any]:
+    return {
+        "cell": ("cell", np.arange(n_cells), {"long_name": "cell of the curve"}),
+        "cell_edge": ("cell_edge", np.arange(n_cells + 1), {"long_name": "its edge"}),
+    }
+
+
+def _attributes(local: xr.Dataset, method: Method) -> dict[str, Any]:
+    rule_name, parameters = method.rule
+    return {
+        "method": method.name,
+        "bin_rule": rule_name,
+        "bin_parameters": parameters,
+        "closed": "left; the last bin on both sides",
+        "centering": method.centering,
+        "weight_kind": local.attrs.get("weight_kind", "none"),
+        "output_name": local.attrs.get("output_name", "output"),
+        "output_units": local.attrs.get("output_units", ""),
+        **{name: local.attrs[name] for name in MODEL_FACTS if name in local.attrs},
+        "n_rows": method.n_rows,
+        "software": software(),
+    }

@@ -9,7 +9,7 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import accumulate
 from rhale_stats.arrays import categories as kernel
 from rhale_stats.arrays import moments as sums
-from rhale_stats.effects.labelled import FACTS, effects_of
+from rhale_stats.effects.labelled import FACTS, Method, effects_of
 from rhale_stats.effects.rhale import CENTERINGS
 from rhale_stats.local.levels import LABELS, LEVEL_FACTS
 from rhale_stats.local.rows import columns, own_columns
@@ -40,11 +40,7 @@ def level_ale(local: xr.Dataset, *, centering: str = "mean") -> xr.Dataset:
         rows,
         names,
         FACTS | LEVEL_FACTS,
-        method="ale",
-        rule=("levels", ""),
-        centering=centering,
-        n_rows=int(np.sum(weighted > 0)),
-        handed_on=("n_missing",),
+        Method("ale", ("levels", ""), centering, int(np.sum(weighted > 0)), ("n_missing",)),
     )
     stepped = [name for name, row in zip(feature_names(local), rows, strict=True) if row]
     own = own_columns(local, stepped).items()

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arrays import accumulate, categories, influence, resample
+from rhale_stats.arrays import accumulate, categories, resample
 from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.effects.clusters import level_sums, on_effects
-from rhale_stats.effects.fit import at_edges, fit_of
+from rhale_stats.effects.accelerations import accelerations
 from rhale_stats.effects.rebinned import with_chosen_bins
 from rhale_stats.effects.same import check_same_rows
 from rhale_stats.effects.sizes import SIZES
@@ -28,12 +27,11 @@ from rhale_stats.inference.draws import (
 from rhale_stats.local.rows import Rows, columns, is_used_row
 from rhale_stats.parallel import cpus, one_blas_thread
 from rhale_stats.schema.checks import check_effect, check_local
-from rhale_stats.schema.curves import Fine, curve_of, fine_of, has_cells, pieces_of
+from rhale_stats.schema.curves import Fine, fine_of, has_cells, pieces_of
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
 from rhale_stats.schema.identity import check_same_output, row_labels
 from rhale_stats.schema.levels import is_categorical, refuse_categorical
-from rhale_stats.schema.stacking import Estimates, stacked
-from rhale_stats.schema.variables import EFFECT_VARIABLES, variable
+from rhale_stats.schema.variables import EFFECT_VARIABLES
 
 PER_BIN = ("effect", "heterogeneity", "slope", "effect_se", "heterogeneity_se")
 PER_EDGE = ("curve", "curve_se")
@@ -91,93 +89,104 @@ def in_fixed_bins(
     asked: Resampling,
 ) -> xr.Dataset:
     """Replicates in the bins of ``effect``, over (draw, feature, ...)."""
-    scheme, seeds, studentize = asked.scheme, asked.seeds, asked.studentize
     linear = "slope" in effect and bool((effect["slope"] != 0).any())
-    if studentize and linear and "cell_effect" not in effect:
+    if asked.studentize and linear and "cell_effect" not in effect:
         raise ValueError(
             "studentize must be False with linear bins and weighting='rows', whose replicates have "
             "no standard errors. "
             "Use confint(effect, boot, method='bca')."
         )
     centering = str(effect.attrs["centering"])
-    features: list[_Feature | None] = []
-    for number, name in enumerate(feature_names(effect)):
-        row = one_feature(effect, number)
-        position = feature_position(local, name)
-        if not row.sizes["bin"]:
-            features.append(None)
-            continue
-        x, g = rows.x[position], rows.local_effect[position]
-        pieces = pieces_of(row)
-        if is_categorical(row):
-            features.append(_feature_of_levels(row, pieces, rows, position))
-            continue
-        k = bin_index(row["edge_value"].values, x)
-        made = resample.terms(
-            pieces, k, x, g, rows.weight, frequency=rows.frequency, standard_errors=studentize
-        )
-        cells, of_cells = fine_of(row), None
-        if has_cells(row):
-            k = bin_index(cells.pieces.edges, x)
-            of_cells = resample.terms(
-                cells.pieces, k, x, g, rows.weight, frequency=rows.frequency,
-                standard_errors=studentize,
-            )  # fmt: skip
-        features.append(_Feature(row, pieces, cells, made, of_cells))
+    features = _features(rows, local, effect, studentize=asked.studentize)
+    out = _empty(effect, len(asked.seeds), studentize=asked.studentize)
+    threads, chunk_draws = _shared_out(rows.n_rows)
+
+    def fill(first: int) -> int:
+        streams = asked.seeds[first : first + chunk_draws]
+        weight = resample.weights_of(asked.scheme, units, streams, rows.n_rows)
+        draws = slice(first, first + len(streams))
+        for position, feature in enumerate(features):
+            if feature is None:
+                continue
+            for name, values in _replicates(feature, weight, centering, asked.studentize).items():
+                if name in out:
+                    place: tuple[int | slice, ...] = (position, *map(slice, values.shape[1:]))
+                    out[name][(draws, *place)] = values
+        return len(streams)
+
+    # Small products on threads of ours: more threads in each of them would stand in their way.
+    with (
+        one_blas_thread,
+        ThreadPoolExecutor(threads) as pool,
+        progress_bar(len(asked.seeds), progress=asked.progress) as bar,
+    ):
+        for done in pool.map(fill, range(0, len(asked.seeds), chunk_draws)):
+            bar.update(done)
+    return _labelled(out, effect).assign(accelerations(rows, local, effect, units))
+
+
+def _shared_out(n_rows: int) -> tuple[int, int]:
+    """Number of threads, and of draws that one of them makes at a time."""
+    # Threads come before draws: of these there are as many as one product of matrices likes.
+    threads = int(np.clip(CHUNK_BYTES // (16 * n_rows * resample.BLOCK), 1, cpus()))
+    draws = CHUNK_BYTES // (16 * n_rows * threads)
+    most = max(CHUNK_DRAWS, CHUNK_WEIGHTS // n_rows // CHUNK_DRAWS * CHUNK_DRAWS)
+    return threads, int(np.clip(draws // resample.BLOCK * resample.BLOCK, resample.BLOCK, most))
+
+
+def _empty(effect: xr.Dataset, n_draws: int, *, studentize: bool) -> dict[str, FloatArray]:
+    """NaN for every estimate of a replicate, (draw, feature, ...), by name."""
     names = [*PER_BIN, *PER_EDGE, *TOTALS, "average_effect_se", "curve_mean", "n_empty"]
     if not studentize:
         names = [name for name in names if not name.endswith("_se")]
     if "slope" not in effect:
         names.remove("slope")
-    sizes = {"feature": len(features), **{dim: effect.sizes[dim] for dim in ("bin", "edge")}}
-    out = {
-        name: np.full((len(seeds), *(sizes[dim] for dim in EFFECT_VARIABLES[name][0])), np.nan)
+    return {
+        name: np.full((n_draws, *(effect.sizes[dim] for dim in EFFECT_VARIABLES[name][0])), np.nan)
         for name in names
     }
 
-    def chunk(first: int) -> int:
-        streams = seeds[first : first + size]
-        weight = resample.weights_of(scheme, units, streams, rows.n_rows)
-        for position, feature in enumerate(features):
-            if feature is None:
-                continue
-            found = _replicates(feature, weight, centering, studentize)
-            for name, values in found.items():
-                if name in out:
-                    at = (slice(first, first + len(streams)), position)
-                    out[name][at + tuple(slice(n) for n in values.shape[1:])] = values
-        return len(streams)
 
-    threads = cpus()
-    # Threads come before draws: of these there are as many as one product of matrices likes.
-    threads = int(np.clip(CHUNK_BYTES // (16 * rows.n_rows * resample.BLOCK), 1, threads))
-    size = CHUNK_BYTES // (16 * rows.n_rows * threads)
-    most = max(CHUNK_DRAWS, CHUNK_WEIGHTS // rows.n_rows // CHUNK_DRAWS * CHUNK_DRAWS)
-    size = int(np.clip(size // resample.BLOCK * resample.BLOCK, resample.BLOCK, most))
-    firsts = range(0, len(seeds), size)
-    # Small products on threads of ours: more threads in each of them would stand in their way.
-    with (
-        one_blas_thread,
-        ThreadPoolExecutor(threads) as pool,
-        progress_bar(len(seeds), progress=asked.progress) as bar,
-    ):
-        for done in pool.map(chunk, firsts):
-            bar.update(done)
+def _labelled(replicates: dict[str, FloatArray], effect: xr.Dataset) -> xr.Dataset:
+    """Replicates over draws, features, and what else their variable is over."""
+    data = {}
+    for name, values in replicates.items():
+        dims, long_name, units = EFFECT_VARIABLES[name]
+        data[name] = (("draw", *dims), values, {"long_name": long_name, "units": units})
     coords = {name: effect.coords[name] for name in effect.coords if name != "line_moment"}
-    return xr.Dataset(
-        {
-            name: (
-                ("draw", *EFFECT_VARIABLES[name][0]),
-                values,
-                {
-                    "long_name": EFFECT_VARIABLES[name][1],
-                    "units": EFFECT_VARIABLES[name][2],
-                },
-            )
-            for name, values in out.items()
-        },
-        coords,
-    ).assign(_accelerations(rows, local, effect, units))
+    return xr.Dataset(data, coords)
+
+
+def _features(
+    rows: Rows, local: xr.Dataset, effect: xr.Dataset, *, studentize: bool
+) -> list[_Feature | None]:
+    """Rows of all features, ready to be weighted; None for a constant one."""
+    features: list[_Feature | None] = []
+    for number, name in enumerate(feature_names(effect)):
+        row, position = one_feature(effect, number), feature_position(local, name)
+        if not row.sizes["bin"]:
+            features.append(None)
+        elif is_categorical(row):
+            features.append(_feature_of_levels(row, pieces_of(row), rows, position))
+        else:
+            features.append(_feature_of_axis(row, rows, position, studentize=studentize))
+    return features
+
+
+def _feature_of_axis(row: xr.Dataset, rows: Rows, position: int, *, studentize: bool) -> _Feature:
+    """A feature with an axis: its rows in order of bins, and in order of cells."""
+    x, g = rows.x[position], rows.local_effect[position]
+
+    def ordered(edges: FloatArray, pieces: accumulate.Pieces) -> resample.Terms:
+        k, frequency = bin_index(edges, x), rows.frequency
+        return resample.terms(
+            pieces, k, x, g, rows.weight, frequency=frequency, standard_errors=studentize
+        )
+
+    pieces, cells = pieces_of(row), fine_of(row)
+    of_cells = ordered(cells.pieces.edges, cells.pieces) if has_cells(row) else None
+    of_bins = ordered(row["edge_value"].values, pieces)
+    return _Feature(row, pieces, cells, of_bins, of_cells)
 
 
 def _feature_of_levels(
@@ -299,82 +308,3 @@ def _output(found: resample.Replicates) -> FloatArray:
     share = np.where(known, found.share, 0.0)
     squares = np.sum(share * np.where(known, found.variance, 0.0), axis=1) / share.sum(axis=1)
     return np.asarray(np.sqrt(spread * n_together / (n_together - 1) * squares))
-
-
-def _accelerations(
-    rows: Rows, local: xr.Dataset, effect: xr.Dataset, units: resample.Units
-) -> dict[str, Any]:
-    """Accelerations for "bca": sum psi^3 / (6 (sum psi^2)^(3/2)), by the influence of each unit."""
-    unit = np.arange(rows.n_rows) if units.unit is None else units.unit
-    n_units = int(unit.max()) + 1
-    # A unit that stands for several moves what so many would, each its share.
-    size = np.ones(n_units) if units.size is None else units.size
-    found: list[Estimates] = []
-    for number, name in enumerate(feature_names(effect)):
-        row = one_feature(effect, number)
-        names = ("effect", "heterogeneity", "curve")
-        if not row.sizes["bin"]:
-            found.append({f"{name}_acceleration": np.nan for name in names})
-            continue
-        position = feature_position(local, name)
-        if is_categorical(row):
-            sums = level_sums(row, rows, position, unit, n_units)
-            at = fit_of(row).loadings(row["edge_value"].values)
-            moved = sums.of_curve(at, population=str(row.attrs["centering"]) == "mean")
-            powers = [
-                np.sum(moved**power / size[:, None] ** (power - 1), axis=0) for power in (2, 3)
-            ]
-            found.append(
-                {
-                    "effect_acceleration": _acceleration(*_powers(sums.mean, size)),
-                    "heterogeneity_acceleration": _acceleration(*_powers(sums.variance, size)),
-                    "curve_acceleration": _acceleration(*powers),
-                }
-            )
-            continue
-        x, g = rows.x[position], rows.local_effect[position]
-        fit, weight = fit_of(row), rows.weight
-        every, curve = fit.cells.pieces, curve_of(row).at(fit.cells.pieces.edges)
-        k = bin_index(every.edges, x)
-        sums = influence.row_sums(every, curve, k, x, g, weight, unit, n_units)
-        of_effect, of_variance = on_effects(sums, fit.cells), sums.variance
-        if has_cells(row):
-            bins = pieces_of(row)
-            at_bins = bin_index(bins.edges, x)
-            of_variance = influence.row_sums(
-                bins, np.zeros(len(bins.edges)), at_bins, x, g, weight, unit, n_units
-            ).variance
-        here, centering, pieces = fit.cells.here, fit.centering, fit.pieces
-        if len(every.share) != here.stop - here.start:
-            inside = (k >= here.start) & (k < here.stop)
-            k, x, g = k[inside] - here.start, x[inside], g[inside]
-            weight = None if weight is None else weight[inside]
-            sums = influence.row_sums(pieces, fit.curve, k, x, g, weight, unit[inside], n_units)
-        at = fit.loadings(fit.edges)
-        second, third = np.zeros((2, len(fit.edges)))
-        for begin in range(0, n_units, influence.BLOCK_ROWS):
-            part = slice(begin, begin + influence.BLOCK_ROWS)
-            moved = sums.of_curve(at, population=centering == "mean", rows=part)
-            one = size[part, None]
-            second += np.sum(moved**2 / one, axis=0)
-            third += np.sum(moved**3 / one**2, axis=0)
-        curve = at_edges(_acceleration(second, third), fit)
-        found.append(
-            {
-                "effect_acceleration": _acceleration(*_powers(of_effect, size)),
-                "heterogeneity_acceleration": _acceleration(*_powers(of_variance, size)),
-                "curve_acceleration": curve,
-            }
-        )
-    return {
-        name: variable(name, values) for name, values in stacked(found, effect.sizes["bin"]).items()
-    }
-
-
-def _powers(table: Any, size: FloatArray) -> tuple[FloatArray, FloatArray]:
-    return table.power(2).T @ (1 / size), table.power(3).T @ (1 / size**2)
-
-
-def _acceleration(second: FloatArray, third: FloatArray) -> FloatArray:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(second > 0, third / (6 * second**1.5), 0.0)

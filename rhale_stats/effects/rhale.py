@@ -9,40 +9,33 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.checks import check_choice, check_finite
-from rhale_stats.arguments.seeds import seed_of, source_of
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.seeds import source_of
 from rhale_stats.arguments.words import warn
-from rhale_stats.arrays import binning
-from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.bins.description import DEFAULT_BINS, cells_of
-from rhale_stats.bins.rule import BinRule, Candidates, Column, check_rule, make_lines
-from rhale_stats.effects.estimates import (
-    Cells,
-    bin_moments,
-    bin_slopes,
-    feature_estimates,
-    fine_cells,
-    reached,
-    shared_noise,
-)
+from rhale_stats.bins.description import DEFAULT_BINS
+from rhale_stats.bins.rule import BinRule, check_rule
+from rhale_stats.effects.estimates import Cells
 from rhale_stats.effects.labelled import dataset
+from rhale_stats.effects.passes import (
+    Request,
+    RowSplit,
+    all_rows,
+    chosen_bins,
+    first_pass,
+    honest_rows,
+    on_other_rows,
+    second_pass,
+)
 from rhale_stats.effects.values import predict
 from rhale_stats.local.cells import cell_edges
-from rhale_stats.local.rows import (
-    SELECT_ROWS,
-    THREADS_FROM,
-    columns,
-    fingerprints,
-    honest_split,
-    map_features,
-)
+from rhale_stats.local.rows import THREADS_FROM, fingerprints, map_features
 from rhale_stats.parallel import cpus
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.curves import WEIGHTINGS
 from rhale_stats.schema.dimensions import PARTS
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import feature_names, resolution
+from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.parts import each_part, own_rows
 from rhale_stats.schema.stacking import Estimates
@@ -188,100 +181,41 @@ def quiet_rhale(
     refuse_categorical(local, "rhale")
     check_choice("centering", centering, CENTERINGS)
     check_choice("weighting", weighting, WEIGHTINGS)
-    rule: BinRule = DEFAULT_BINS if bins is None else bins
-    check_rule(rule)
-    names = feature_names(local)
-    split: dict[str, float | int] = {}
-    if honest and "n_missing" in local:
-        raise ValueError(
-            "honest must be False where features have different rows (missing='drop'). Select "
-            "complete rows before local_effects."
-        )
-    if honest:
-        seed = seed_of(rng)
-        chosen_on = honest_split(local.sizes["obs"], honest_fraction, seed)
-        rows, search = columns(local.isel(obs=~chosen_on)), columns(local.isel(obs=chosen_on))
-        split = {
-            "honest_fraction": float(honest_fraction),
-            "honest_seed": seed,
-            "n_rows_edges": search.n_rows,
-        }
-    else:
-        rows = search = columns(local)
-    halves = (search, rows) if honest else (rows,)
+    request = Request(
+        DEFAULT_BINS if bins is None else bins, centering, weighting, std_error_moments
+    )
+    check_rule(request.rule)
+    split = honest_rows(local, honest_fraction, rng) if honest else all_rows(local)
+    effect = _estimated(local, request, split)
+    return _with_missing(effect) if "missing_effect" in effect else effect
+
+
+def _estimated(local: xr.Dataset, request: Request, split: RowSplit) -> xr.Dataset:
+    """Effects of all features on these rows: edges by the rule, then estimates between them."""
+    rule, rows, names = request.rule, split.for_estimates, feature_names(local)
     threads = 1 if rows.size < THREADS_FROM else cpus()
-    lines = make_lines(rule)
     slopes_across = cell_edges(local)
 
-    def first_pass(position: int) -> Cells:
-        name, x = names[position], search.x[position]
-        ends = np.array([(half.x[position].min(), half.x[position].max()) for half in halves])
-        if not np.isfinite(ends).all():
-            for half in halves:
-                check_finite(half.x[position], "x", name, SELECT_ROWS)
-        low, high = float(ends.min()), float(ends.max())
-        given = slopes_across[position]
-        if given is not None:
-            given = reached(given, low, high)
-            low, high = float(given[0]), float(given[-1])
-        column = Column(name, x, low, high, search.weight, given)
-        if low == high:
-            return Cells(column, None, None, None)
-        axis = cells_of(rule, column)
-        return Cells(column, axis, *bin_moments(axis, search, position, name, lines=lines))
+    def cells_at(position: int) -> Cells:
+        return first_pass(rule, split, position, names[position], slopes_across[position])
 
-    cells = map_features(first_pass, range(len(names)), threads)
-    errors = local["local_effect_error"].values
-    candidates = {
-        position: Candidates(
-            column.name,
-            moments,
-            column.low,
-            column.high,
-            resolution(moments.mean, float(errors[position])),
-            comoments,
-            None if column.cells is None or axis is None else np.asarray(axis.edges),
-        )
-        for position, (column, axis, moments, comoments) in enumerate(cells)
-        if moments is not None
-    }
-    chosen = rule.choose(list(candidates.values()))
-    partitions = dict(zip(candidates, chosen, strict=True))
+    cells = map_features(cells_at, range(len(names)), threads)
+    partitions = chosen_bins(rule, cells, local["local_effect_error"].values)
 
-    def second_pass(position: int) -> Estimates:
-        column, axis, moments, comoments = cells[position]
-        if axis is None or moments is None:
-            return {}
-        if honest:
-            moments, comoments = bin_moments(axis, rows, position, column.name, lines=lines)
-        partition = partitions[position]
-        starts = partition.starts
-        merged = sums.merge(moments, starts)
-        slope = bin_slopes(moments, comoments, partition, merged)
-        residuals = None
-        if std_error_moments or slope is not None:
-            x, g = rows.x[position], rows.local_effect[position]
-            residuals = sums.residual_moments(axis, starts, merged, x, g, rows.weight, slope)
-        edges = binning.bin_edges(axis, starts, column.low, column.high)
-        along = None
-        if weighting == "axis":
-            along = fine_cells(column, edges, rows, position)
-        found = feature_estimates(
-            edges, merged, along, slope, residuals, centering, std_error_moments=std_error_moments
-        )
-        if along is None or slope is None:
-            return found
-        shared = shared_noise(along, merged, slope, rows, position)
-        return {**found, "effect_slope_covariance": shared}
+    def estimates_at(position: int) -> Estimates:
+        own_cells = cells[position]
+        if split.is_honest:
+            own_cells = on_other_rows(rule, rows, position, own_cells)
+        return second_pass(request, rows, position, own_cells, partitions.get(position))
 
-    # Without the second pass over the rows there is nothing to share out.
-    again = std_error_moments or lines or weighting == "axis"
-    estimates = map_features(second_pass, range(len(names)), threads if again else 1)
-    effect = dataset(local, rule, centering, estimates, rows.n_rows)
-    effect.attrs |= {"weighting": weighting} | split | fingerprints(rows, names, threads)
-    losses = {number: found.losses for number, found in partitions.items()}
-    effect = _with_losses(effect, losses)
-    return _with_missing(effect) if "missing_effect" in effect else effect
+    # Without rows to look at again there is nothing to share out.
+    threads_again = threads if request.needs_rows_again else 1
+    estimates = map_features(estimates_at, range(len(names)), threads_again)
+    effect = dataset(local, rule, request.centering, estimates, rows.n_rows)
+    facts = {"weighting": request.weighting} | split.attrs
+    effect.attrs |= facts | fingerprints(rows, names, threads)
+    losses = {position: partition.losses for position, partition in partitions.items()}
+    return _with_losses(effect, losses)
 
 
 def _with_missing(effect: xr.Dataset) -> xr.Dataset:

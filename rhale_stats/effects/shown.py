@@ -30,6 +30,7 @@ SUSPECT = 1e4
 
 
 def effect_page(effect: xr.Dataset, most: int) -> Page:
+    """The page that shows effects in bins: their facts, and a table with a line a feature."""
     names, size = feature_names(effect), importances(effect)
     extents = _extents(effect)
     reach = np.array([high - low for low, high in extents])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
@@ -69,36 +71,50 @@ def importances(effect: xr.Dataset) -> FloatArray:
             out[at] = categories.sizes(row["curve"][levels], row["level_share"][levels])[0]
         elif "cell_value" in row and np.isfinite(row["cell_value"]).any():
             n_cells = int(np.isfinite(row["cell_value"]).sum()) - 1
-            names = ("value", "curve", "effect", "x_mean", "x_variance", "share")
-            out[at] = _importance(*(row[f"cell_{name}"] for name in names), n=n_cells)
+            moments = np.zeros((n_cells, 2))
+            out[at] = _importance(_of_cells(row, n_cells), row["cell_curve"], moments)
         elif "x_variance" in row:
-            names = ("edge_value", "curve", "effect", "x_mean", "x_variance", "weight_share")
-            lines = {name: row[name] for name in ("slope", "line_moments") if name in row}
-            out[at] = _importance(*(row[name] for name in names), n=int(n_bins[at]), **lines)
+            n = int(n_bins[at])
+            moments = row["line_moments"][:n, :2] if "line_moments" in row else np.zeros((n, 2))
+            out[at] = _importance(_of_bins(row, n), row["curve"], moments)
     return out
 
 
-def _importance(
-    edges: FloatArray,
-    curve: FloatArray,
-    effect: FloatArray,
-    x_mean: FloatArray,
-    x_variance: FloatArray,
-    share: FloatArray,
-    *,
-    n: int,
-    slope: FloatArray | None = None,
-    line_moments: FloatArray | None = None,
-) -> float:
-    """Standard deviation of the curve of one feature, from its first ``n`` bins or cells."""
-    slope = np.zeros(n) if slope is None else slope[:n]
-    moments = np.zeros((n, 2)) if line_moments is None else line_moments[:n, :2]
-    away = np.where(slope == 0, 0.0, x_mean[:n] - (edges[:n] + edges[1 : n + 1]) / 2)
-    pieces = accumulate.Pieces(
-        edges[: n + 1], effect[:n] + slope * away, slope, x_mean[:n], x_variance[:n], share[:n]
+def _of_cells(row: Mapping[str, FloatArray], n: int) -> accumulate.Pieces:
+    """The first ``n`` cells of one feature, as the pieces of its curve."""
+    return accumulate.Pieces(
+        row["cell_value"][: n + 1],
+        row["cell_effect"][:n],
+        np.zeros(n),
+        row["cell_x_mean"][:n],
+        row["cell_x_variance"][:n],
+        row["cell_share"][:n],
     )
-    full = bool((share[:n] > 0).all())
-    here = slice(0, n) if full else accumulate.known_stretch(share[:n])
+
+
+def _of_bins(row: Mapping[str, FloatArray], n: int) -> accumulate.Pieces:
+    """The first ``n`` bins of one feature, as the pieces of its curve."""
+    edges, x_mean = row["edge_value"][: n + 1], row["x_mean"][:n]
+    slope = row["slope"][:n] if "slope" in row else np.zeros(n)
+    # The effect of a linear bin is that of its middle; a piece has the mean over its rows.
+    away = np.where(slope == 0, 0.0, x_mean - (edges[:n] + edges[1:]) / 2)
+    return accumulate.Pieces(
+        edges,
+        row["effect"][:n] + slope * away,
+        slope,
+        x_mean,
+        row["x_variance"][:n],
+        row["weight_share"][:n],
+    )
+
+
+def _importance(pieces: accumulate.Pieces, curve: FloatArray, moments: FloatArray) -> float:
+    """Standard deviation over the rows of a curve, given at the edges of all its pieces.
+
+    ``moments`` are those of linear bins that the spread of a parabola needs, (piece, 2).
+    """
+    full = bool((pieces.share > 0).all())
+    here = slice(0, len(pieces.share)) if full else accumulate.known_stretch(pieces.share)
     of = pieces.stretch(here)
     found, _ = accumulate.spread(
         curve[here.start : here.stop + 1],

@@ -267,6 +267,7 @@ def source_text(of: xr.Dataset, name: str) -> str:
 
 
 def complete(effect: xr.Dataset) -> xr.Dataset:
+    """The effect with its standard errors, which are added where it has none."""
     effect = check_effect(effect)
     done = "average_effect_se" in effect and "effect_se" in effect
     return effect if done else std_error(effect)

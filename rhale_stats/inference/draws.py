@@ -174,4 +174,5 @@ def draws_of(boot: xr.Dataset, name: str) -> FloatArray:
 
 
 def progress_bar(total: int, what: str = "bootstrap", *, progress: bool) -> tqdm[Any]:
+    """A bar that counts the replicates done; it appears only if the work takes long."""
     return tqdm(total=total, desc=what, delay=PROGRESS_DELAY, disable=not progress, leave=False)

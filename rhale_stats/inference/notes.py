@@ -19,6 +19,7 @@ CHOSEN_BINS = (
 
 
 def bins_note(attrs: dict[Hashable, Any]) -> str:
+    """The rule for bins and its parameters, in a sentence."""
     return f"Bins: {attrs['bin_rule']}({attrs['bin_parameters']})."
 
 

@@ -15,6 +15,7 @@ from rhale_stats.schema.variables import OUTPUT_UNITS, software
 
 EXACT = "the local effects of both vary by numerical error only, so there is no sampling error"
 CONSTANT = "the feature is constant"
+GRID_POINT = "point of the grid"
 NO_ERROR = "the difference has no standard error at some points"
 
 
@@ -81,21 +82,12 @@ def labelled_differences(
     adjust: str,
 ) -> xr.Dataset:
     """Differences of all features, with the tests."""
-    n_grid = max(len(one.grid_value) for one in found)
-
-    def padded(name: str) -> FloatArray:
-        parts = [getattr(one, name) for one in found]
-        out = np.full((len(found), n_grid, *parts[0].shape[1:]), np.nan)
-        for number, part in enumerate(parts):
-            out[number, : len(part)] = part
-        return out
-
     tested = labelled_test(
         a.sel(feature=names),
         {
-            "statistic": np.array([one.statistic for one in found]),
-            "p_value": np.array([one.p_value for one in found]),
-            "reason": np.array([one.reason for one in found]),
+            "statistic": np.array([difference.statistic for difference in found]),
+            "p_value": np.array([difference.p_value for difference in found]),
+            "reason": np.array([difference.reason for difference in found]),
         },
         adjust,
         null="no difference between the curves",
@@ -103,52 +95,66 @@ def labelled_differences(
         test="compare, largest standardised difference",
         centering=str(a.attrs["centering"]),
     )
-    facts: dict[str, str | float] = {"units": OUTPUT_UNITS, "target": "difference of the curves"}
-    interval = {**facts, "source": source, "ci_prob": level, "ci_kind": "confidence"}
-    of_two = {
-        f"region_of_{side}": str(one["region_rule"].values)
-        for side, one in (("a", a), ("b", b))
-        if "region_rule" in one.coords
-    }
-    if len(set(of_two.values())) > 1:
-        # Of neither region: what says so would be wrong.
-        tested = tested.drop_vars(
-            [name for name in tested.coords if str(name).startswith("region")]
-        )
+    grid_value = ("feature", "grid"), _padded(found, "grid_value"), {"long_name": GRID_POINT}
     return (
-        tested.assign_attrs(of_two)
-        .assign(
-            difference=(
-                ("feature", "grid"),
-                padded("difference"),
-                {"long_name": "a less b", **facts},
-            ),
-            difference_se=(
-                ("feature", "grid"),
-                padded("difference_se"),
-                {"long_name": "standard error of a less b", **facts},
-            ),
-            difference_ci=(
-                ("feature", "grid", "ci_bound"),
-                padded("difference_ci"),
-                {"long_name": "confidence interval of a less b", "kind": "pointwise", **interval},
-            ),
-            difference_band=(
-                ("feature", "grid", "ci_bound"),
-                padded("difference_band"),
-                {"long_name": "band of a less b", "kind": "simultaneous over the axis", **interval},
-            ),
-        )
+        _with_regions(tested, a, b)
+        .assign(_difference_variables(found, source, level))
         .assign_coords(
-            grid_value=(
-                ("feature", "grid"),
-                padded("grid_value"),
-                {"long_name": "point of the grid"},
-            ),
+            grid_value=grid_value,
             ci_bound=("ci_bound", ["lower", "upper"]),
             feature_units=("feature", a.sel(feature=names)["feature_units"].values),
         )
     )
+
+
+def _padded(found: Sequence[Difference], name: str) -> FloatArray:
+    """One field of all differences, (feature, grid, ...), NaN beyond the grid of a feature."""
+    n_grid = max(len(difference.grid_value) for difference in found)
+    parts = [getattr(difference, name) for difference in found]
+    out = np.full((len(found), n_grid, *parts[0].shape[1:]), np.nan)
+    for number, part in enumerate(parts):
+        out[number, : len(part)] = part
+    return out
+
+
+def _difference_variables(
+    found: Sequence[Difference], source: str, level: float
+) -> dict[str, tuple[tuple[str, ...], FloatArray, dict[str, str | float]]]:
+    """The differences at the points of the grid, with their errors, intervals and bands."""
+    facts: dict[str, str | float] = {"units": OUTPUT_UNITS, "target": "difference of the curves"}
+    interval = {**facts, "source": source, "ci_prob": level, "ci_kind": "confidence"}
+    attrs: dict[str, dict[str, str | float]] = {
+        "difference": {"long_name": "a less b", **facts},
+        "difference_se": {"long_name": "standard error of a less b", **facts},
+        "difference_ci": {
+            "long_name": "confidence interval of a less b",
+            "kind": "pointwise",
+            **interval,
+        },
+        "difference_band": {
+            "long_name": "band of a less b",
+            "kind": "simultaneous over the axis",
+            **interval,
+        },
+    }
+    dims = ("feature", "grid", "ci_bound")
+    arrays = {name: _padded(found, name) for name in attrs}
+    return {name: (dims[: array.ndim], array, attrs[name]) for name, array in arrays.items()}
+
+
+def _with_regions(tested: xr.Dataset, a: xr.Dataset, b: xr.Dataset) -> xr.Dataset:
+    """With the rules of the regions that ``a`` and ``b`` are of, where they are of regions."""
+    rules = {
+        f"region_of_{side}": str(effect["region_rule"].values)
+        for side, effect in (("a", a), ("b", b))
+        if "region_rule" in effect.coords
+    }
+    if len(set(rules.values())) > 1:
+        # Of neither region: what says so would be wrong.
+        tested = tested.drop_vars(
+            [name for name in tested.coords if str(name).startswith("region")]
+        )
+    return tested.assign_attrs(rules)
 
 
 def difference_of(

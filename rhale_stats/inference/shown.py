@@ -28,6 +28,7 @@ REPLICATED = ("importance", "average_effect", "h2_overall", "h_overall", "n_bins
 
 
 def test_page(test: xr.Dataset, most: int) -> Page:
+    """The page that shows a test: its facts, and a table, the smallest p-values first."""
     attrs, names = test.attrs, feature_names(test)
     heads = {"statistic": "statistic", "df": "df", "p_value": "P"}
     heads["p_value_adjusted"] = f"P, adjusted ({attrs['adjust']})"
@@ -58,6 +59,7 @@ def test_page(test: xr.Dataset, most: int) -> Page:
 
 
 def replicates_page(boot: xr.Dataset, most: int) -> Page:
+    """The page that shows replicates: facts, variables, and quantiles of one size."""
     attrs = boot.attrs
     order = [dim for dim in ("chain", "draw") if dim in boot.dims]
     name = next((one for one in REPLICATED if one in boot.data_vars), None)

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.bins.fixed import QuantileBins
 from rhale_stats.bins.rule import BinRule, check_rule
-from rhale_stats.local.levels import level_effects, split_features
+from rhale_stats.local.labelled import Sample
+from rhale_stats.local.levels import Answers, level_effects, split_features
 from rhale_stats.local.local_effects import MISSING, local_effects
 from rhale_stats.local.orders import Orders
 from rhale_stats.models.outputs import Model, OutputLabels
@@ -178,15 +179,15 @@ def of_differences(
             )
         )
     if levels:
+        weight = table.weights(more["weights"], more["weight_kind"])
         parts.append(
             level_effects(
-                model,
-                X,
-                positions=levels,
+                Sample(X, table, levels, weight, more["weight_kind"]),
+                Answers(model, more["output"], more["scale"]),
                 order=order,
                 target=target,
                 missing=missing,
-                **more,
+                progress=more["progress"],
             )
         )
     return joined(parts, names)

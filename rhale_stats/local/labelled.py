@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -20,52 +20,80 @@ from rhale_stats.schema.variables import EFFECT_UNITS, X_UNITS, software, unit_m
 ARRAY, FRAME, NUMBERED_FRAME = "array", "DataFrame", "DataFrame with numbered columns"
 
 
+class Sample(NamedTuple):
+    """The rows and columns that local effects are taken of.
+
+    ``X`` is the data as given, ``positions`` the numbers of the columns in the table of it.
+    """
+
+    X: Any
+    table: Table
+    positions: Sequence[int]
+    weight: FloatArray | None
+    weight_kind: str
+
+    @property
+    def names(self) -> list[str]:
+        """Of the features."""
+        return [self.table.names[position] for position in self.positions]
+
+    @property
+    def attrs(self) -> Mapping[Any, Any]:
+        """What the data say of themselves: names and units."""
+        attrs: Mapping[Any, Any] = getattr(self.X, "attrs", {})
+        return attrs
+
+
 def labelled(
-    X: Any,
-    table: Table,
-    positions: Sequence[int],
+    sample: Sample,
     x: FloatArray,
-    found: Sequence[Differences],
-    weight: FloatArray | None,
-    *,
-    weight_kind: str,
+    differences: Sequence[Differences],
     quotients: DifferenceQuotients | None = None,
     absent: Mapping[int, Mapping[str, FloatArray]] | None = None,
 ) -> xr.Dataset:
-    """Local effects of some columns, at the rows that have a value, as `local_effects` returns."""
-    names = [table.names[position] for position in positions]
-    attrs = getattr(X, "attrs", {})
-    units = unit_mapping(attrs)
+    """Local effects of some columns, at the rows that have a value, as `local_effects` returns.
+
+    ``absent`` are the effects of missing values, by name, for columns that have any.
+    """
     outputs = None if quotients is None else quotients.outputs
     labels = [] if outputs is None else outputs.labels
     n_outputs = max(len(labels), 1)
-    effect = np.full((n_outputs, len(positions), table.n_rows), np.nan)
-    error = np.zeros((n_outputs, len(positions)))
-    missing, absent = np.isnan(x), absent or {}
-    for column, one in enumerate(found):
-        if len(one.local_effect):
-            _check_sizes(names[column], x[~missing[:, column], column], one.local_effect)
-            effect[:, column, ~missing[:, column]] = one.local_effect.T
-            error[:, column] = one.error
-    coordinates: dict[str, Any] = {
-        "feature": ("feature", np.array(names), {"long_name": "feature"}),
-        "feature_kind": (
-            "feature",
-            np.array([table.kind(p) for p in positions]),
-        ),
-        "feature_units": ("feature", np.array([units.get(name, "") for name in names])),
-        "local_effect_method": (
-            "feature",
-            np.array([one.method for one in found]),
-            {"long_name": "how local effects were taken"},
-        ),
-        "feature_column": (
-            "feature",
-            np.array(positions),
-            {"long_name": "number of the column in the table"},
-        ),
+    data = _values(sample, x, differences, n_outputs)
+    data |= _of_missing(x, absent or {}, n_outputs)
+    weight = sample.weight
+    if weight is not None:
+        long_name = f"{sample.weight_kind} weight"
+        data["weight"] = ("obs", weight, {"long_name": long_name, "units": "1"})
+    facts = {
+        "scale": "" if outputs is None else outputs.scale,
+        "output_label": "" if outputs is None else outputs.label,
+        "answer_precision": max(difference.precision for difference in differences),
+        "weight_kind": sample.weight_kind if weight is not None else "none",
+        "output_name": str(sample.attrs.get("output_name", "output")),
+        "output_units": str(sample.attrs.get("output_units", "")),
+        "n_rows": sample.table.n_rows,
+        "n_columns": len(sample.table.names),
+        "table": _form(sample.table),
+        "software": software(),
     }
-    coordinates["obs"] = row_coordinate(X, table.n_rows)
+    local = xr.Dataset(data, _coordinates(sample, differences), facts)
+    return with_outputs(local, labels, [] if outputs is None else outputs.names)
+
+
+def _values(
+    sample: Sample, x: FloatArray, differences: Sequence[Differences], n_outputs: int
+) -> dict[str, Any]:
+    """Values of the features, their local effects, the error of these, and their cells."""
+    n_features, names = len(sample.positions), sample.names
+    effect = np.full((n_outputs, n_features, sample.table.n_rows), np.nan)
+    error = np.zeros((n_outputs, n_features))
+    present = ~np.isnan(x)
+    for column, difference in enumerate(differences):
+        if len(difference.local_effect):
+            there = present[:, column]
+            _check_sizes(names[column], x[there, column], difference.local_effect)
+            effect[:, column, there] = difference.local_effect.T
+            error[:, column] = difference.error
     data: dict[str, Any] = {
         "x": (("obs", "feature"), x, {"long_name": "value of the feature", "units": X_UNITS}),
         "local_effect": (
@@ -75,39 +103,52 @@ def labelled(
         ),
         "local_effect_error": ((OUTPUT, "feature"), *variable("local_effect_error", error)[1:]),
     }
-    most = max((len(one.edges) for one in found if one.edges is not None), default=0)
+    cells = {column: one.edges for column, one in enumerate(differences) if one.edges is not None}
+    most = max(map(len, cells.values()), default=0)
     if most:
-        edges = np.full((len(positions), most), np.nan)
-        for column, one in enumerate(found):
-            if one.edges is not None:
-                edges[column, : len(one.edges)] = one.edges
-        data["cell_value"] = variable("cell_value", edges)
+        cell_value = np.full((n_features, most), np.nan)
+        for column, edges in cells.items():
+            cell_value[column, : len(edges)] = edges
+        data["cell_value"] = variable("cell_value", cell_value)
+    return data
+
+
+def _of_missing(
+    x: FloatArray, absent: Mapping[int, Mapping[str, FloatArray]], n_outputs: int
+) -> dict[str, Any]:
+    """Number of the missing values of every feature, and their effects."""
+    data: dict[str, Any] = {}
+    missing = np.isnan(x)
     if missing.any():
         data["n_missing"] = variable("n_missing", missing.sum(axis=0))
     for name in next(iter(absent.values()), {}):
-        values = np.full((n_outputs, len(positions)), np.nan)
-        for column, of_missing in absent.items():
-            values[:, column] = of_missing[name]
+        values = np.full((n_outputs, x.shape[1]), np.nan)
+        for column, effects in absent.items():
+            values[:, column] = effects[name]
         data[name] = ((OUTPUT, "feature"), *variable(name, values)[1:])
-    if weight is not None:
-        data["weight"] = ("obs", weight, {"long_name": f"{weight_kind} weight", "units": "1"})
-    out = xr.Dataset(
-        data,
-        coordinates,
-        {
-            "scale": "" if outputs is None else outputs.scale,
-            "output_label": "" if outputs is None else outputs.label,
-            "answer_precision": max(one.precision for one in found),
-            "weight_kind": weight_kind if weight is not None else "none",
-            "output_name": str(attrs.get("output_name", "output")),
-            "output_units": str(attrs.get("output_units", "")),
-            "n_rows": table.n_rows,
-            "n_columns": len(table.names),
-            "table": _form(table),
-            "software": software(),
-        },
-    )
-    return with_outputs(out, labels, [] if outputs is None else outputs.names)
+    return data
+
+
+def _coordinates(sample: Sample, differences: Sequence[Differences]) -> dict[str, Any]:
+    """What is known of the features, and the labels of the rows."""
+    table, positions, names = sample.table, sample.positions, sample.names
+    units = unit_mapping(sample.attrs)
+    return {
+        "feature": ("feature", np.array(names), {"long_name": "feature"}),
+        "feature_kind": ("feature", np.array([table.kind(position) for position in positions])),
+        "feature_units": ("feature", np.array([units.get(name, "") for name in names])),
+        "local_effect_method": (
+            "feature",
+            np.array([difference.method for difference in differences]),
+            {"long_name": "how local effects were taken"},
+        ),
+        "feature_column": (
+            "feature",
+            np.array(positions),
+            {"long_name": "number of the column in the table"},
+        ),
+        "obs": row_coordinate(sample.X, table.n_rows),
+    }
 
 
 def _check_sizes(name: str, x: FloatArray, local_effect: FloatArray) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -13,8 +13,8 @@ from tqdm import tqdm
 from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arguments.progress import PROGRESS_DELAY
 from rhale_stats.arguments.words import warn
-from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.local.labelled import labelled
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.local.labelled import Sample, labelled
 from rhale_stats.local.orders import (
     Levels,
     Order,
@@ -31,7 +31,7 @@ from rhale_stats.local.orders import (
 from rhale_stats.models import probes
 from rhale_stats.models.differences import DifferenceQuotients, Differences, no_differences
 from rhale_stats.models.outputs import Model, OutputLabels
-from rhale_stats.models.table import Table, as_table
+from rhale_stats.models.table import Table
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.features import position_of
 from rhale_stats.schema.variables import variable
@@ -110,16 +110,11 @@ def _positions(table: Table, asked: str | int | Sequence[str | int], parameter: 
 
 
 def level_effects(
-    model: Model,
-    X: Any,
+    sample: Sample,
+    asked: Answers,
     *,
-    positions: Sequence[int],
     order: Orders = "similarity",
     target: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
-    weight_kind: str = "precision",
-    output: OutputLabels = None,
-    scale: str = "response",
     missing: str = "raise",
     progress: bool = True,
 ) -> xr.Dataset:
@@ -130,25 +125,54 @@ def level_effects(
     of the differences of the row. Coordinates ``level`` (feature, edge), ``n_levels``,
     ``n_levels_unused`` and ``order`` (feature).
     """
-    table = as_table(X)
-    weight = table.weights(weights, weight_kind)
-    found = [levels_of(table, position, weight, missing) for position in positions]
-    orders = order_of(order, found)
-    quotients = DifferenceQuotients(model, table, output, scale)
-    encoded = [one.name for one in found if len(one.texts) > 1 and is_encoded(orders[one.name])]
+    table, positions = sample.table, sample.positions
+    unordered = [levels_of(table, position, sample.weight, missing) for position in positions]
+    orders = order_of(order, unordered)
+    quotients = DifferenceQuotients(asked.model, table, asked.output, asked.scale)
+    levels = _ordered(sample, unordered, orders, target, quotients)
+    bar = tqdm(
+        list(zip(positions, levels, strict=True)),
+        "local effects",
+        unit="feature",
+        disable=not progress,
+        delay=PROGRESS_DELAY,
+    )
+    parts = [_differences(quotients, position, one) for position, one in bar]
+    probes.check_answers(quotients)
+    _warn_of_unused(levels)
+    local = _labelled(sample, parts, levels, quotients)
+    names = [orders[one.name] for one in levels]
+    texts = np.array([name if isinstance(name, str) else "given" for name in names])
+    return local.assign_coords(
+        order=("feature", texts, {"long_name": "how the levels were ordered"})
+    )
+
+
+class Answers(NamedTuple):
+    """A model, and which of its outputs on which scale are asked for."""
+
+    model: Model
+    output: OutputLabels
+    scale: str
+
+
+def _ordered(
+    sample: Sample,
+    unordered: Sequence[Levels],
+    orders: Mapping[str, Order],
+    target: ArrayLike | None,
+    quotients: DifferenceQuotients,
+) -> list[Levels]:
+    """The levels of every feature in its order."""
+    table, positions, weight = sample.table, sample.positions, sample.weight
+    encoded = [one.name for one in unordered if len(one.texts) > 1 and is_encoded(orders[one.name])]
     y, counts = None, None
     if encoded:
-        if weight is not None and weight_kind != "frequency" and np.ptp(weight[weight > 0]) > 0:
-            raise ValueError(
-                f"order={orders[encoded[0]]!r} takes no precision weights: the encoders of "
-                f"category_encoders know of none. Use order='similarity', or a list of levels."
-            )
-        counted = weight is not None and weight_kind == "frequency"
-        counts = weight.astype(np.int64) if weight is not None and counted else None
+        counts = _counts(sample, orders[encoded[0]])
         y = target_of_order(target, quotients, table, positions[0])
     base = np.ones(table.n_rows) if weight is None else weight
     ordered = []
-    for position, one in zip(positions, found, strict=True):
+    for position, one in zip(positions, unordered, strict=True):
         asked = orders[one.name]
         if not isinstance(asked, str):
             at = given(asked, one)
@@ -162,18 +186,22 @@ def level_effects(
         else:
             at = np.arange(len(one.texts))
         ordered.append(one.ordered(at))
-    bar = tqdm(
-        list(zip(positions, ordered, strict=True)),
-        "local effects",
-        unit="feature",
-        disable=not progress,
-        delay=PROGRESS_DELAY,
-    )
-    parts = [_differences(quotients, position, one) for position, one in bar]
-    probes.check_answers(quotients)
-    _warn_of_unused(ordered)
-    x = np.array([np.where(one.code < 0, np.nan, one.code) for one in ordered]).T
-    return _labelled(X, table, positions, x, parts, weight, weight_kind, quotients, ordered, orders)
+    return ordered
+
+
+def _counts(sample: Sample, order: Order) -> IntArray | None:
+    """How often every row counts for an encoder, which takes no precision weights."""
+    weight = sample.weight
+    if weight is None:
+        return None
+    if sample.weight_kind == "frequency":
+        return weight.astype(np.int64)
+    if np.ptp(weight[weight > 0]) > 0:
+        raise ValueError(
+            f"order={order!r} takes no precision weights: the encoders of "
+            f"category_encoders know of none. Use order='similarity', or a list of levels."
+        )
+    return None
 
 
 def _differences(
@@ -217,73 +245,61 @@ def _warn_of_unused(found: Sequence[Levels]) -> None:
 
 
 def _labelled(
-    X: Any,
-    table: Table,
-    positions: Sequence[int],
-    x: FloatArray,
+    sample: Sample,
     parts: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
-    weight: FloatArray | None,
-    weight_kind: str,
-    quotients: DifferenceQuotients,
     levels: Sequence[Levels],
-    orders: Mapping[str, Order],
+    quotients: DifferenceQuotients,
 ) -> xr.Dataset:
-    """The Dataset of `level_effects`."""
-    present = ~np.isnan(x)
+    """The Dataset of `level_effects`, but for the names of the orders."""
+    table, positions = sample.table, sample.positions
+    x = np.array([np.where(one.code < 0, np.nan, one.code) for one in levels]).T
     effects = [
         Differences(mean_of_known(up, down)[there], error, "finite_difference")
         if len(one.texts) > 1
         else no_differences("finite_difference")
-        for one, (up, down, error), there in zip(levels, parts, present.T, strict=True)
+        for one, (up, down, error), there in zip(levels, parts, ~np.isnan(x).T, strict=True)
     ]
-    out = labelled(
-        X,
-        table,
-        positions,
-        x,
-        effects,
-        weight,
-        weight_kind=weight_kind,
-        quotients=quotients,
-    )
-    gone = np.array([int(table.series(position).isna().sum()) for position in positions])
-    if "n_missing" in out:
+    local = labelled(sample, x, effects, quotients)
+    n_missing = np.array([int(table.series(position).isna().sum()) for position in positions])
+    if "n_missing" in local:
         # Rows without weight are not missing; they do not count at all.
-        out = out.drop_vars("n_missing")
-    if gone.any():
-        out = out.assign(n_missing=variable("n_missing", gone))
-    n_outputs = out.sizes.get(OUTPUT, 1)
-    shape = (n_outputs, len(positions), table.n_rows)
+        local = local.drop_vars("n_missing")
+    if n_missing.any():
+        local = local.assign(n_missing=variable("n_missing", n_missing))
     for side, (name, long_name) in enumerate(DIFFERENCES.items()):
-        values = np.full(shape, np.nan)
-        for column, part in enumerate(parts):
-            values[:, column] = part[side].T
-        turned = values.transpose(0, 2, 1)
-        several = OUTPUT in out.dims
-        out[name] = (
-            (OUTPUT, "obs", "feature") if several else ("obs", "feature"),
-            turned if several else turned[0],
-            {"long_name": long_name, "units": "output units"},
-        )
+        dims, values = _of_rows([part[side] for part in parts], local)
+        local[name] = (dims, values, {"long_name": long_name, "units": "output units"})
+    return local.assign_coords(_level_coordinates(levels))
+
+
+def _of_rows(
+    differences: Sequence[FloatArray], local: xr.Dataset
+) -> tuple[tuple[str, ...], FloatArray]:
+    """Differences of all features, each (obs, output), over the dims of ``local_effect``."""
+    n_rows, n_outputs = local.sizes["obs"], local.sizes.get(OUTPUT, 1)
+    values = np.full((n_outputs, len(differences), n_rows), np.nan)
+    for column, difference in enumerate(differences):
+        values[:, column] = difference.T
+    turned = values.transpose(0, 2, 1)
+    if OUTPUT in local.dims:
+        return (OUTPUT, "obs", "feature"), turned
+    return ("obs", "feature"), turned[0]
+
+
+def _level_coordinates(levels: Sequence[Levels]) -> dict[str, Any]:
     most = max(len(one.texts) for one in levels)
     texts = np.array([one.texts + [""] * (most - len(one.texts)) for one in levels])
-    names = [orders[one.name] for one in levels]
-    return out.assign_coords(
-        feature_kind=("feature", np.array([one.kind for one in levels])),
-        level=(("feature", "edge"), texts, {"long_name": "level, in order"}),
-        n_levels=(
+    return {
+        "feature_kind": ("feature", np.array([one.kind for one in levels])),
+        "level": (("feature", "edge"), texts, {"long_name": "level, in order"}),
+        "n_levels": (
             "feature",
             np.array([len(one.texts) for one in levels]),
             {"long_name": "levels with rows"},
         ),
-        n_levels_unused=(
+        "n_levels_unused": (
             "feature",
             np.array([one.n_unused for one in levels]),
             {"long_name": "levels without rows, left out"},
         ),
-        order=(
-            "feature",
-            np.array([name if isinstance(name, str) else "given" for name in names]),
-            {"long_name": "how the levels were ordered"},
-        ),
-    )
+    }

@@ -17,7 +17,7 @@ from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.local.cells import difference_edges
-from rhale_stats.local.labelled import labelled
+from rhale_stats.local.labelled import Sample, labelled
 from rhale_stats.models import jacobian as models_jacobian
 from rhale_stats.models.differences import DifferenceQuotients, Differences, no_differences
 from rhale_stats.models.jacobian import jacobian_columns, refuse_jacobian
@@ -225,17 +225,8 @@ def local_effects(
             for column, position in enumerate(positions)
             if np.isnan(x[:, column]).any()
         }
-    return labelled(
-        X,
-        table,
-        positions,
-        x,
-        found,
-        weight,
-        weight_kind=weight_kind,
-        quotients=quotients,
-        absent=absent,
-    )
+    sample = Sample(X, table, positions, weight, weight_kind)
+    return labelled(sample, x, found, quotients, absent)
 
 
 @dataclass(frozen=True)

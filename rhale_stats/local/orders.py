@@ -229,6 +229,7 @@ def by_encoding(order: str, levels: Levels, y: FloatArray, counts: IntArray | No
 
 
 def is_encoded(order: Order) -> bool:
+    """Whether an order is made by an encoder, which needs a target."""
     return isinstance(order, str) and order in ENCODERS
 
 

@@ -13,6 +13,7 @@ from rhale_stats.schema.levels import CATEGORICAL
 
 
 def local_page(local: xr.Dataset, most: int) -> Page:
+    """The page that shows local effects: their facts, and a table with a line a feature."""
     names = feature_names(local)
     kind = local["feature_kind"].values.astype(str)
     values, x = (local[name].transpose("feature", "obs").values for name in ("local_effect", "x"))

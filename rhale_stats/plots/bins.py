@@ -120,6 +120,7 @@ def plot_bins(
 
 
 def column(heights: list[float]) -> list[Axes]:
+    """Panels of these heights in inches, one below the other."""
     figure, panels = plt.subplots(
         len(heights),
         figsize=(7.0, sum(heights)),

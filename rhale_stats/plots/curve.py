@@ -223,6 +223,7 @@ def _percent(of: xr.DataArray) -> str:
 
 
 def draw_bins(panel: Axes, row: xr.Dataset) -> None:
+    """Draw the effects of the bins of one feature, with their spread and their intervals."""
     edges = row["edge_value"].values
     span = np.ptp(edges)
     panel.set_xlim(edges[0] - 0.02 * span, edges[-1] + 0.02 * span)

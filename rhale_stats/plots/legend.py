@@ -35,12 +35,14 @@ def grid_of_panels(n_panels: int, n_columns: int) -> list[Axes]:
 
 
 def label_axes(upper: Axes, lower: Axes, effect: xr.Dataset, row: xr.Dataset) -> None:
+    """Name the axes of both panels: output above, effect below, and the feature."""
     # A name such as "cost [$]" is text, not a formula.
     upper.set_ylabel(output_label(effect), parse_math=False)
     label_bins(lower, effect, row)
 
 
 def label_bins(panel: Axes, effect: xr.Dataset, row: xr.Dataset) -> None:
+    """Name the axes of a panel of effects: derivative of the output, and the feature."""
     name = str(row["feature"].values)
     units = units_of(effect, name)
     output_units = str(effect.attrs.get("output_units", ""))
@@ -51,6 +53,7 @@ def label_bins(panel: Axes, effect: xr.Dataset, row: xr.Dataset) -> None:
 
 
 def say(panel: Axes, text: str) -> None:
+    """Write a text in the middle of a panel."""
     panel.text(0.5, 0.5, text, transform=panel.transAxes, ha="center", va="center")
 
 

@@ -167,6 +167,7 @@ def rows_of(local: xr.Dataset, row: xr.Dataset) -> RowsInBins | None:
 
 
 def pair() -> list[Axes]:
+    """A new figure of two panels with a common horizontal axis."""
     figure, panels = plt.subplots(2, 1, sharex=True, figsize=(7.0, 6.0), layout="constrained")
     sns.despine(fig=figure)
     return list(panels)

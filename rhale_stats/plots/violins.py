@@ -35,6 +35,7 @@ class RowsInBins(NamedTuple):
 
 
 def draw_violins(panel: Axes, rows: RowsInBins, row: xr.Dataset) -> None:
+    """Draw the distribution of the local effects in every bin as a violin."""
     edges, slope = row["edge_value"].values, slopes(row)
     width = np.diff(edges)
     middle = edges[:-1] + width / 2
@@ -78,6 +79,7 @@ def draw_violins(panel: Axes, rows: RowsInBins, row: xr.Dataset) -> None:
 
 
 def say_off_scale(panel: Axes, share: float) -> None:
+    """Write the share of local effects that lie outside the panel on it."""
     note(panel, f"{100 * share:.2g} % of local effects off the scale")
 
 

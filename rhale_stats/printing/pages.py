@@ -169,6 +169,7 @@ def largest_first(values: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def rows_text(result: xr.Dataset) -> str:
+    """The number of rows, the kind of weights and the number of features, in words."""
     attrs = result.attrs
     weights = str(attrs.get("weight_kind", "none"))
     text = f"{attrs['n_rows']} rows" + (f" ({weights} weights)" if weights != "none" else "")
@@ -177,16 +178,19 @@ def rows_text(result: xr.Dataset) -> str:
 
 
 def output(result: xr.Dataset) -> str:
+    """Name of the output, with its units."""
     attrs = result.attrs
     return with_units(str(attrs.get("output_name", "output")), str(attrs.get("output_units", "")))
 
 
 def title_of(result: xr.Dataset) -> str:
+    """Name of the method of a result, with a capital letter."""
     method = str(result.attrs.get("method", "result"))
     return method[:1].upper() + method[1:]
 
 
 def variables_table(found: xr.Dataset, most: int) -> Table:
+    """A table of the variables of a result: dims, lowest and highest value."""
     lines = []
     for name, one in found.data_vars.items():
         ends = ["", ""]

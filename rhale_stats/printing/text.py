@@ -30,10 +30,12 @@ MODEL_WORDS = ("parameters", "refit", "refits", "draws")
 
 
 def text_of(node: xr.Dataset, name: str) -> str:
+    """The value of a variable without dims, as text."""
     return str(node[name].values)
 
 
 def count_text(number: int, noun: str) -> str:
+    """A number with its noun, singular or plural."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
@@ -43,6 +45,7 @@ def share_text(value: float) -> str:
 
 
 def stars(pvalue: float) -> str:
+    """Marks of significance of a p-value; empty where it is not significant."""
     return next((mark for bound, mark in STARS if pvalue <= bound), "")
 
 
@@ -109,6 +112,7 @@ def bin_labels(row: xr.Dataset) -> list[str]:
 
 
 def percent(share: float) -> str:
+    """A share in per cent; empty where it is unknown."""
     return "" if np.isnan(share) else f"{share:.0%}"
 
 
@@ -158,6 +162,7 @@ def _statistic(value: float) -> str:
 
 
 def output_text(effect: xr.Dataset) -> str:
+    """Name of the output of an effect, with its units."""
     return with_units(effect.attrs["output_name"], effect.attrs["output_units"])
 
 

@@ -16,7 +16,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.effects.rhale import quiet_rhale
-from rhale_stats.local.labelled import labelled
+from rhale_stats.local.labelled import Sample, labelled
 from rhale_stats.models.differences import DifferenceQuotients, Differences
 from rhale_stats.models.table import Table, as_table, check_column, positions_of
 from rhale_stats.regional.losses import Node
@@ -75,16 +75,8 @@ class Given:
 
     def local(self, found: Differences, quotients: DifferenceQuotients | None = None) -> xr.Dataset:
         """Numbers of all rows as local effects of the feature."""
-        return labelled(
-            self.X,
-            self.table,
-            [self.position],
-            self.x[:, None],
-            [found],
-            self.weight,
-            weight_kind=self.weight_kind,
-            quotients=quotients,
-        )
+        sample = Sample(self.X, self.table, [self.position], self.weight, self.weight_kind)
+        return labelled(sample, self.x[:, None], [found], quotients)
 
 
 def binned_tree(work: Work, given: Given, loss: str, units: str) -> tuple[xr.Dataset, FloatArray]:

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rhale_stats.arrays import adaptive
-from rhale_stats.arrays.adaptive import FINE, Risk, _Search, adaptive_partition
+from rhale_stats.arrays.adaptive import FINE, Grid, Risk, _Search, adaptive_partition
 from rhale_stats.arrays.binning import regular_axis
 from rhale_stats.arrays.moments import cell_index, cell_moments, comoments
 
@@ -39,15 +39,19 @@ class Problem:
 
     def search(self, resolution=0.0):
         return _Search(
-            self.cells, self.comoments, self.low, self.high, self.risk, self.min_obs, resolution
+            self.cells,
+            self.comoments,
+            Grid(self.low, self.high),
+            self.risk,
+            self.min_obs,
+            resolution,
         )
 
     def partition(self, resolution=0.0):
         return adaptive_partition(
             self.cells,
             self.comoments if self.risk.slope is not None else None,
-            low=self.low,
-            high=self.high,
+            Grid(self.low, self.high),
             risk=self.risk,
             min_obs=self.min_obs,
             resolution=resolution,
@@ -407,7 +411,9 @@ def test_noise_of_neighbours_is_unbiased(kind):
         x = np.round(rng.uniform(size=n), 1)  # cells with several rows, and cells without
         weight = None if kind == "none" else rng.uniform(0.2, 2, n)
         cells = cell_moments(axis, x, 5 + 2 * rng.normal(size=n), weight, frequency=False)
-        found.append(_Search(cells, None, 0, 1, risk(slope=None), 2, 0.0).noise_of_neighbours())
+        found.append(
+            _Search(cells, None, Grid(0, 1), risk(slope=None), 2, 0.0).noise_of_neighbours()
+        )
     error = np.std(found, ddof=1) / np.sqrt(len(found))
     assert 4 * error < 4 / n  # so that one degree of freedom would be seen
     assert abs(np.mean(found) - 4) < 4 * error
