@@ -62,6 +62,7 @@ class Given:
         weight_kind: str,
         missing: str,
     ) -> Given:
+        """Check the arguments and keep the rows of positive weight."""
         check_choice("missing", missing, MISSING)
         check_choice("weight_kind", weight_kind, ("precision", "frequency"))
         table = as_table(X)
@@ -373,6 +374,7 @@ def with_slopes(table: Table) -> list[int]:
 
 
 def bar_of_rows(axes: Sequence[Axis], what: str, *, progress: bool) -> Any:
+    """A progress bar over the features."""
     return tqdm(axes, what, unit="feature", disable=not progress, delay=PROGRESS_DELAY)
 
 

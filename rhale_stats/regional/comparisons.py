@@ -49,6 +49,7 @@ class Given:
         weights: ArrayLike | None,
         weight_kind: str,
     ) -> Given:
+        """Check the arguments and read the columns."""
         table = as_table(X)
         (position,) = positions_of(table, [feature])
         check_choice("weight_kind", weight_kind, ("precision", "frequency"))
