@@ -21,7 +21,8 @@ from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.features import resolution
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.variables import OUTPUT_UNITS
-from rhale_stats.surfaces.inference import AT_EDGES, IN_CELLS, noise_of, rounding
+from rhale_stats.surfaces.inference import noise_of, rounding
+from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS
 from rhale_stats.surfaces.rows import Rows
 from rhale_stats.surfaces.values import pair_name
 
