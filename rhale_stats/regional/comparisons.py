@@ -20,7 +20,8 @@ from rhale_stats.local.labelled import labelled
 from rhale_stats.models.differences import DifferenceQuotients, Differences
 from rhale_stats.models.table import Table, as_table, check_column, positions_of
 from rhale_stats.regional.losses import Node
-from rhale_stats.regional.trees import Work, tree_of
+from rhale_stats.regional.trees import tree_of
+from rhale_stats.regional.work import Work
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.features import one_feature
 from rhale_stats.schema.variables import X_UNITS, software

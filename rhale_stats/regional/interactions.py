@@ -23,7 +23,8 @@ from rhale_stats.regional.columns import conditioning_columns
 from rhale_stats.regional.losses import LOSSES, TIE, Node, Problem, node_of, split_losses
 from rhale_stats.regional.search import Settings, along, exchanged, least_of, tried_of
 from rhale_stats.regional.splits import Candidates, sides_of
-from rhale_stats.regional.trees import NODE_VARIABLES, Work, work_of
+from rhale_stats.regional.trees import NODE_VARIABLES
+from rhale_stats.regional.work import Work, work_of
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.variables import software
