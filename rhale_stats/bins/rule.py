@@ -120,10 +120,12 @@ def nearest_to(edges: FloatArray, wanted: FloatArray) -> IntArray:
 
 
 def all_cells(candidates: Sequence[Candidates]) -> list[Partition]:
+    """Partitions that keep every cell of its feature as a bin."""
     return [Partition(np.arange(len(candidate.moments.weight))) for candidate in candidates]
 
 
 def equal_cells(column: Column, n_cells: int, parameter: str) -> Axis:
+    """An axis of cells of equal width; raise ``ValueError`` where they are too narrow."""
     if not binning.is_resolved(column.low, column.high, n_cells):
         raise ValueError(
             f"{parameter} must leave cells that floating point can tell apart; {n_cells} cells of "
@@ -146,6 +148,7 @@ def check_enough_rows(candidate: Candidates, min_obs: float) -> None:
 
 
 def check_discount(discount: float) -> None:
+    """Raise ``ValueError`` unless the discount lies in [0, 1)."""
     if not 0 <= discount < 1:
         raise ValueError(
             f"discount must lie in [0, 1): at 1 a bin with all rows would cost nothing; "
@@ -154,5 +157,6 @@ def check_discount(discount: float) -> None:
 
 
 def check_ddof(ddof: int) -> None:
+    """Raise ``ValueError`` unless ``ddof`` is 0 or 1."""
     if ddof not in (0, 1):
         raise ValueError(f"ddof must be 1 (unbiased), or 0 as in the authors' code; got {ddof!r}.")

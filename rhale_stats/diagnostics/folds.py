@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_count
 from rhale_stats.arguments.seeds import seeded
@@ -20,6 +21,8 @@ from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.parts import each_part, own_rows
 from rhale_stats.schema.variables import EFFECT_VARIABLES, software
+
+ESTIMATES = ("effect", "heterogeneity", "curve")
 
 
 @checked
@@ -111,8 +114,7 @@ def folds(
     x = local["x"].transpose("feature", "obs").values
     grid = np.linspace(x.min(axis=1), x.max(axis=1), n_grid).T
     generator = np.random.default_rng(rng)
-    names = ("effect", "heterogeneity", "curve")
-    out = {name: np.full((n_repeats, n_folds, *grid.shape), np.nan) for name in names}
+    out = {name: np.full((n_repeats, n_folds, *grid.shape), np.nan) for name in ESTIMATES}
     n_gaps = 0
     with progress_bar(n_repeats * n_folds, "folds", progress=progress) as bar:
         for repeat in range(n_repeats):
@@ -122,8 +124,7 @@ def folds(
                 effect = quiet_rhale(
                     part, rule, centering=centering, weighting=weighting, std_error_moments=False
                 )
-                beyond = effect["bin"].values >= effect["n_bins"].values[:, None]
-                n_gaps += bool(((effect["n_obs"].values == 0) & ~beyond).any())
+                n_gaps += _has_empty_bins(effect)
                 for name, values in evaluated(effect, grid).items():
                     out[name][repeat, fold] = values
                 bar.update(1)
@@ -132,23 +133,8 @@ def folds(
             f"Bins without rows in {n_gaps} of {n_repeats * n_folds} folds: estimates are NaN "
             f"there, and so are their means over folds. Use fewer bins, or fewer folds."
         )
-    variables: dict[str, Any] = {}
-    for name, values in out.items():
-        _, long_name, units = EFFECT_VARIABLES[name]
-        about = {"long_name": long_name, "units": units}
-        variables[name] = (("repeat", "fold", "feature", "grid"), values, about)
-        variables[f"{name}_mean"] = (
-            ("feature", "grid"),
-            values.mean(axis=(0, 1)),
-            {**about, "long_name": f"{long_name}, mean over folds"},
-        )
-        variables[f"{name}_se"] = (
-            ("feature", "grid"),
-            (values.std(axis=1, ddof=1) / np.sqrt(n_folds)).mean(axis=0),
-            {**about, "long_name": f"standard error of {long_name}", "source": "rows"},
-        )
     return xr.Dataset(
-        variables,
+        _over_folds(out),
         {
             "feature": local["feature"],
             "grid_value": (("feature", "grid"), grid, {"long_name": "point of the grid"}),
@@ -164,3 +150,29 @@ def folds(
             "software": software(),
         },
     )
+
+
+def _has_empty_bins(effect: xr.Dataset) -> bool:
+    """Whether some feature has a bin without rows."""
+    beyond = effect["bin"].values >= effect["n_bins"].values[:, None]
+    return bool(((effect["n_obs"].values == 0) & ~beyond).any())
+
+
+def _over_folds(estimates: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """Estimates (repeat, fold, feature, grid), with their means and standard errors (math [28])."""
+    variables: dict[str, Any] = {}
+    for name, values in estimates.items():
+        _, long_name, units = EFFECT_VARIABLES[name]
+        about = {"long_name": long_name, "units": units}
+        variables[name] = (("repeat", "fold", "feature", "grid"), values, about)
+        variables[f"{name}_mean"] = (
+            ("feature", "grid"),
+            values.mean(axis=(0, 1)),
+            {**about, "long_name": f"{long_name}, mean over folds"},
+        )
+        variables[f"{name}_se"] = (
+            ("feature", "grid"),
+            (values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])).mean(axis=0),
+            {**about, "long_name": f"standard error of {long_name}", "source": "rows"},
+        )
+    return variables

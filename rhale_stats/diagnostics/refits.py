@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -121,27 +121,8 @@ def bootstrap_refit(
     reasons = [one for one in found if isinstance(one, str)]
     if len(reasons) == len(found):
         raise ValueError(f"fit must work on resampled rows; all {len(found)} failed: {reasons[0]}")
-    shape = {"effect": grid.shape, "heterogeneity": grid.shape, "curve": grid.shape}
-    variables = {}
-    for name in (*shape, "average_effect"):
-        size = shape.get(name, (len(names),))
-        values = np.stack(
-            [np.full(size, np.nan) if isinstance(one, str) else one[name] for one in found]
-        )
-        dims = ("draw", "feature", "grid")[: values.ndim]
-        _, long_name, units = EFFECT_VARIABLES[name]
-        variables[name] = (dims, values, {"long_name": long_name, "units": units})
-    estimate = evaluated(whole, grid)
-    for name in shape:
-        variables[f"{name}_estimate"] = (
-            ("feature", "grid"),
-            estimate[name],
-            {**variables[name][2], "long_name": f"{variables[name][2]['long_name']}, all rows"},
-        )
-    failed = np.array([isinstance(one, str) for one in found], dtype=np.float64)
-    variables["failed"] = (("draw",), failed, {"long_name": "the fit raised", "units": "1"})
     out = xr.Dataset(
-        variables,
+        _replicates(found, evaluated(whole, grid), len(names)),
         {
             "feature": whole["feature"].variable,
             "feature_kind": whole["feature_kind"].variable,
@@ -161,6 +142,34 @@ def bootstrap_refit(
         },
     )
     return in_chains(out, chains)
+
+
+def _replicates(
+    found: Sequence[dict[str, NDArray[Any]] | str],
+    estimate: Mapping[str, NDArray[Any]],
+    n_features: int,
+) -> dict[str, Any]:
+    """Variables of all replicates, NaN where the fit raised, beside the estimates of all rows."""
+    on_grid = ("effect", "heterogeneity", "curve")
+    variables: dict[str, Any] = {}
+    for name in (*on_grid, "average_effect"):
+        size = estimate[name].shape if name in on_grid else (n_features,)
+        values = np.stack(
+            [np.full(size, np.nan) if isinstance(one, str) else one[name] for one in found]
+        )
+        dims = ("draw", "feature", "grid")[: values.ndim]
+        _, long_name, units = EFFECT_VARIABLES[name]
+        variables[name] = (dims, values, {"long_name": long_name, "units": units})
+    for name in on_grid:
+        about = variables[name][2]
+        variables[f"{name}_estimate"] = (
+            ("feature", "grid"),
+            estimate[name],
+            {**about, "long_name": f"{about['long_name']}, all rows"},
+        )
+    failed = np.array([isinstance(one, str) for one in found], dtype=np.float64)
+    variables["failed"] = (("draw",), failed, {"long_name": "the fit raised", "units": "1"})
+    return variables
 
 
 class _Refit(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -100,88 +101,136 @@ def compare_methods(
     given = list(results)
     if not given:
         raise ValueError("results must hold at least one result; got none.")
-    reference = next((one for one in given if PROFILE.holds(one)), given[0])
-    one_of = check_profile if PROFILE.holds(reference) else check_effect
-    reference = one_of(reference, "results")
+    reference = next((result for result in given if PROFILE.holds(result)), given[0])
+    is_profile = PROFILE.holds(reference)
+    reference = (check_profile if is_profile else check_effect)(reference, "results")
     position = feature_position(reference, feature)
     name = feature_names(reference)[position]
-    row = (one_profile if PROFILE.holds(reference) else one_feature)(reference, position)
-    own = _own_levels(reference, name)
-    levels = _all_levels(given, name) if own else []
-    if own:
-        z = np.arange(len(levels), dtype=np.float64)
-        share = row["weight_share" if PROFILE.holds(reference) else "level_share"].values
-        share = np.nan_to_num(_at_levels(own, share, levels))
-    elif PROFILE.holds(reference):
-        z, share = row["grid_value"].values, row["weight_share"].values
-    else:
-        z, share = _places(given, name)
-    if not len(z):
-        raise ValueError(f"feature must vary; {name!r} is constant.")
-    attrs = [(one.attrs.get("output_name"), one.attrs.get("output_units")) for one in given]
-    if len(set(attrs)) > 1:
-        raise ValueError(
-            f"results must be of one output; got {' and '.join(sorted({str(a[0]) for a in attrs}))}"
-            f", or other units. Give all of them one X.attrs['output_name']."
-        )
-    labels = [_label(one, name) for one in given] if names is None else [str(one) for one in names]
-    if len(labels) != len(given) or len(set(labels)) < len(labels):
-        raise ValueError(
-            f"names must be one a result, all different; got {', '.join(labels)} for "
-            f"{len(given)} results. Pass names=[...]."
-        )
-    found = [
-        _of_profile(one, name, z, levels)
-        if PROFILE.holds(one)
-        else _of_effect(one, name, z, levels)
-        for one in given
+    row = (one_profile if is_profile else one_feature)(reference, position)
+    grid = _grid(given, reference, row, name)
+    output = _output_of_all(given)
+    labels = _labels(given, name, names)
+    curves = [
+        (_of_profile if PROFILE.holds(result) else _of_effect)(result, name, grid.z, grid.levels)
+        for result in given
     ]
-    curve = np.stack([one[0] for one in found])
-    weight = np.where(np.isnan(curve), 0.0, share)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.nansum(weight * np.nan_to_num(curve), axis=1) / weight.sum(axis=1)
-    curve -= mean[:, None]
-    kinds = ["effect" if not PROFILE.holds(one) else str(one.attrs["method"]) for one in given]
-    dims = ("effect_method", "grid")
-    units = {"units": OUTPUT_UNITS}
-    coords = {
-        "effect_method": ("effect_method", np.array(labels), {"long_name": "method"}),
-        "grid": ("grid", np.arange(len(z)), {"long_name": "point of the grid"}),
-        "grid_value": ("grid", z, {"long_name": "value of the feature", "units": X_UNITS}),
-        "weight_share": (
-            "grid",
-            share,
-            {"long_name": "share of the rows at the point", "units": "1"},
-        ),
-        "spread_kind": ("effect_method", np.array([SPREADS[kind] for kind in kinds])),
-    }
-    if levels:
-        coords["level"] = ("grid", np.array(levels), {"long_name": "level of the category"})
-    return xr.Dataset(
-        {
-            "curve": (dims, curve, {"long_name": "effect", **units}),
-            "curve_se": (
-                dims,
-                np.stack([one[1] for one in found]),
-                {"long_name": "standard error of the curve", **units},
-            ),
-            "spread": (
-                dims,
-                np.stack([one[2] for one in found]),
-                {"long_name": "spread, of each method's own kind", **units},
-            ),
-        },
-        coords,
+    return _labelled(grid, labels, given, curves).assign_attrs(
         {
             "method": "comparison of methods",
             "feature": name,
             "feature_units": units_of(reference, name),
             "feature_kind": str(row["feature_kind"].values),
             "centering": "mean over the rows' places along the grid, where a curve is known",
-            "output_name": str(attrs[0][0]),
-            "output_units": str(attrs[0][1]),
+            "output_name": str(output[0]),
+            "output_units": str(output[1]),
             "software": software(),
+        }
+    )
+
+
+class _Grid(NamedTuple):
+    """Points that all curves are given at, the share of the rows at each, and levels if any."""
+
+    z: FloatArray
+    share: FloatArray
+    levels: list[str]
+
+
+class _Curve(NamedTuple):
+    """Curve, standard error and spread at the points of the grid; NaN where they are not known."""
+
+    curve: FloatArray
+    se: FloatArray
+    spread: FloatArray
+
+
+def _grid(
+    results: Sequence[xr.Dataset], reference: xr.Dataset, row: xr.Dataset, name: str
+) -> _Grid:
+    """The grid of the reference if it is a profile; else that of all levels, or of all edges."""
+    own_levels = _own_levels(reference, name)
+    is_profile = PROFILE.holds(reference)
+    levels: list[str] = []
+    if own_levels:
+        levels = _all_levels(results, name)
+        z = np.arange(len(levels), dtype=np.float64)
+        share = row["weight_share" if is_profile else "level_share"].values
+        share = np.nan_to_num(_at_levels(own_levels, share, levels))
+    elif is_profile:
+        z, share = row["grid_value"].values, row["weight_share"].values
+    else:
+        z, share = _places(results, name)
+    if not len(z):
+        raise ValueError(f"feature must vary; {name!r} is constant.")
+    return _Grid(z, share, levels)
+
+
+def _output_of_all(results: Sequence[xr.Dataset]) -> tuple[object, object]:
+    """Name and units of the one output that all results are of."""
+    outputs = [(one.attrs.get("output_name"), one.attrs.get("output_units")) for one in results]
+    if len(set(outputs)) > 1:
+        listed = " and ".join(sorted({str(output[0]) for output in outputs}))
+        raise ValueError(
+            f"results must be of one output; got {listed}, or other units. Give all of them one "
+            f"X.attrs['output_name']."
+        )
+    return outputs[0]
+
+
+def _labels(results: Sequence[xr.Dataset], name: str, names: Sequence[str] | None) -> list[str]:
+    """Names of the methods, as given or by default, all different."""
+    if names is None:
+        labels = [_label(result, name) for result in results]
+    else:
+        labels = [str(label) for label in names]
+    if len(labels) != len(results) or len(set(labels)) < len(labels):
+        raise ValueError(
+            f"names must be one a result, all different; got {', '.join(labels)} for "
+            f"{len(results)} results. Pass names=[...]."
+        )
+    return labels
+
+
+def _centred(curve: FloatArray, share: FloatArray) -> FloatArray:
+    """Curves of mean 0 over the rows' places where they are known, (method, point)."""
+    weight = np.where(np.isnan(curve), 0.0, share)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.nansum(weight * np.nan_to_num(curve), axis=1) / weight.sum(axis=1)
+    return np.asarray(curve - mean[:, None])
+
+
+def _labelled(
+    grid: _Grid, labels: list[str], results: Sequence[xr.Dataset], curves: Sequence[_Curve]
+) -> xr.Dataset:
+    """The curves as a Dataset, without attributes."""
+    kinds = [
+        str(result.attrs["method"]) if PROFILE.holds(result) else "effect" for result in results
+    ]
+    coords = {
+        "effect_method": ("effect_method", np.array(labels), {"long_name": "method"}),
+        "grid": ("grid", np.arange(len(grid.z)), {"long_name": "point of the grid"}),
+        "grid_value": ("grid", grid.z, {"long_name": "value of the feature", "units": X_UNITS}),
+        "weight_share": (
+            "grid",
+            grid.share,
+            {"long_name": "share of the rows at the point", "units": "1"},
+        ),
+        "spread_kind": ("effect_method", np.array([SPREADS[kind] for kind in kinds])),
+    }
+    if grid.levels:
+        coords["level"] = ("grid", np.array(grid.levels), {"long_name": "level of the category"})
+    curve, se, spread = (np.stack(values) for values in zip(*curves, strict=True))
+    values = {
+        "curve": (_centred(curve, grid.share), "effect"),
+        "curve_se": (se, "standard error of the curve"),
+        "spread": (spread, "spread, of each method's own kind"),
+    }
+    return xr.Dataset(
+        {
+            key: (("effect_method", "grid"), array, {"long_name": text, "units": OUTPUT_UNITS})
+            for key, (array, text) in values.items()
         },
+        coords,
     )
 
 
@@ -243,9 +292,7 @@ def _check_levels(own: bool, levels: Sequence[str], name: str) -> None:
         )
 
 
-def _of_profile(
-    profile: xr.Dataset, name: str, z: FloatArray, levels: Sequence[str]
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _of_profile(profile: xr.Dataset, name: str, z: FloatArray, levels: Sequence[str]) -> _Curve:
     """Curve, standard error and spread at the points of the grid, or at levels."""
     profile = check_profile(profile, "results")
     if profile.attrs.get("ice_kind") == "derivative":
@@ -260,19 +307,15 @@ def _of_profile(
         row["curve_std"].values,
     ]
     if not row.sizes["grid"]:
-        return nothing, nothing, nothing
+        return _Curve(nothing, nothing, nothing)
     if levels:
         own = row["level"].values.tolist()
-        curve, se, spread = (_at_levels(own, one, levels) for one in values)
-        return curve, se, spread
+        return _Curve(*(_at_levels(own, one, levels) for one in values))
     grid = row["grid_value"].values
-    curve, se, spread = (np.interp(z, grid, one, np.nan, np.nan) for one in values)
-    return curve, se, spread
+    return _Curve(*(np.interp(z, grid, one, np.nan, np.nan) for one in values))
 
 
-def _of_effect(
-    effect: xr.Dataset, name: str, z: FloatArray, levels: Sequence[str]
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _of_effect(effect: xr.Dataset, name: str, z: FloatArray, levels: Sequence[str]) -> _Curve:
     effect = check_effect(effect, "results")
     _check_levels(is_categorical(one_feature(effect, name)), levels, name)
     if "curve_se" not in effect and "fourth_moment" in effect:
@@ -280,7 +323,7 @@ def _of_effect(
     row = one_feature(effect, name)
     edges, nothing = row["edge_value"].values, np.full(len(z), np.nan)
     if not len(edges):
-        return nothing, nothing, nothing
+        return _Curve(nothing, nothing, nothing)
     known = "curve_se" in row and effect.attrs["centering"] == "mean"
     if levels:
         own = level_names(row)
@@ -288,9 +331,10 @@ def _of_effect(
             _at_levels(own, row[of].values, levels) if of in row else nothing
             for of in ("curve", "curve_se", "curve_std_sum")
         )
-        return curve, se if known else nothing, spread
+        return _Curve(curve, se if known else nothing, spread)
     curve = predict(effect, z, name).values
     spread = np.interp(z, edges, row["curve_std_sum"].values, np.nan, np.nan)
     if not known:
-        return curve, nothing, spread
-    return curve, np.interp(z, edges, row["curve_se"].values, np.nan, np.nan), spread
+        return _Curve(curve, nothing, spread)
+    se = np.interp(z, edges, row["curve_se"].values, np.nan, np.nan)
+    return _Curve(curve, se, spread)

@@ -60,40 +60,9 @@ def compare(
         a, b = (one if "h2_se" in one else std_error(one, None, None) for one in (a, b))
         error = {name: np.hypot(a[f"{name}_se"].values, b[f"{name}_se"].values) for name in names}
         degrees, source = min(degrees_of(a), degrees_of(b)), "rows against rows, independent"
-    quantile = float(intervals.student(level, np.array(degrees)))
     data: dict[str, Any] = {}
     for name in names:
-        dims, facts = a[name].dims, {"units": a[name].attrs["units"], "source": source}
-        text = f"difference of {a[name].attrs['long_name']}"
-        difference = a[name].values - b[name].values
-        with np.errstate(invalid="ignore", divide="ignore"):
-            statistic = np.abs(difference) / error[name]
-        p_value = np.asarray(2 * stats.t.sf(statistic, degrees))
-        p_value = np.where(np.abs(difference) <= _rounding(a, b, name), 1.0, p_value)
-        data |= {
-            f"{name}_difference": (dims, difference, {"long_name": text, **facts}),
-            f"{name}_difference_se": (
-                dims, error[name], {"long_name": f"standard error of the {text}", **facts},
-            ),
-            f"{name}_difference_ci": (
-                (*dims, "ci_bound"),
-                intervals.around(difference, quantile * error[name]),
-                {
-                    "long_name": f"confidence interval of the {text}",
-                    "method": "standard errors, Student's t",
-                    "kind": "pointwise",
-                    "ci_prob": level,
-                    "ci_kind": "confidence",
-                    **facts,
-                },
-            ),
-            f"{name}_p_value": (dims, p_value, {"long_name": f"P of no {text}", "units": "1"}),
-            f"{name}_p_value_adjusted": (
-                dims,
-                _adjusted(p_value, adjust),
-                {"long_name": f"P of no {text}, adjusted", "units": "1", "adjust": adjust},
-            ),
-        }  # fmt: skip
+        data |= _differences(name, a, b, error[name], degrees, source, level, adjust)
     coords: dict[str, Any] = {"ci_bound": ("ci_bound", ["lower", "upper"])}
     coords |= {name: a[name] for name in ("feature", OTHER) if name in a.dims}
     kept = ("h_kind", "output_name", "output_units")
@@ -107,6 +76,51 @@ def compare(
         "software": software(),
     }
     return xr.Dataset(data, coords, facts)
+
+
+def _differences(
+    name: str,
+    a: xr.Dataset,
+    b: xr.Dataset,
+    error: FloatArray,
+    degrees: float,
+    source: str,
+    level: float,
+    adjust: str,
+) -> dict[str, Any]:
+    """The difference of one statistic with standard error, interval and p-values."""
+    dims, facts = a[name].dims, {"units": a[name].attrs["units"], "source": source}
+    text = f"difference of {a[name].attrs['long_name']}"
+    difference = a[name].values - b[name].values
+    quantile = float(intervals.student(level, np.array(degrees)))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        statistic = np.abs(difference) / error
+    p_value = np.asarray(2 * stats.t.sf(statistic, degrees))
+    p_value = np.where(np.abs(difference) <= _rounding(a, b, name), 1.0, p_value)
+    return {
+        f"{name}_difference": (dims, difference, {"long_name": text, **facts}),
+        f"{name}_difference_se": (
+            dims, error, {"long_name": f"standard error of the {text}", **facts},
+        ),
+        f"{name}_difference_ci": (
+            (*dims, "ci_bound"),
+            intervals.around(difference, quantile * error),
+            {
+                "long_name": f"confidence interval of the {text}",
+                "method": "standard errors, Student's t",
+                "kind": "pointwise",
+                "ci_prob": level,
+                "ci_kind": "confidence",
+                **facts,
+            },
+        ),
+        f"{name}_p_value": (dims, p_value, {"long_name": f"P of no {text}", "units": "1"}),
+        f"{name}_p_value_adjusted": (
+            dims,
+            _adjusted(p_value, adjust),
+            {"long_name": f"P of no {text}, adjusted", "units": "1", "adjust": adjust},
+        ),
+    }  # fmt: skip
 
 
 def _rounding(a: xr.Dataset, b: xr.Dataset, name: str) -> FloatArray:

@@ -16,10 +16,9 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.h_statistics.from_pdp import HELD_BYTES, codes, predictions
 from rhale_stats.h_statistics.labelled import Found, centred, mean_square
 from rhale_stats.models import differences
+from rhale_stats.models.table import Table
 from rhale_stats.surfaces.ale2 import second_differences
 from rhale_stats.surfaces.axes import FeatureAxis, Grid, Order, axis_of, order_of
-
-# --- accumulated local effects --------------------------------------------------------------------
 
 
 def from_ale(
@@ -34,94 +33,126 @@ def from_ale(
     frequency: bool,
 ) -> Found:
     """math [61], and [62] where the second differences of all pairs can be held."""
-    table = quotients.table
     prediction, least = predictions(quotients)
-    n_rows, n_outputs = prediction.shape
-    axes: list[FeatureAxis | None] = []
-    main, curves = [], []
-    for position in positions:
-        axis = None
-        if codes(table, position).max() > 0:
-            axis = axis_of(table, position, rule, order_of(order, table, position), w)
-        axes.append(axis)
-        at_rows, curve = _main_effect(quotients, position, axis, w, n_outputs)
-        main.append(at_rows)
-        curves.append(curve)
-    interactions = np.zeros((len(positions), *prediction.shape))
-    every = np.zeros(prediction.shape)
-    pair, joint = [], []
-    seconds: list[list[arrays.Pair]] = []
-    n_sides = sum(
-        len(a.axis.sides) * len(b.axis.sides)
-        for a, b in ((axes[j], axes[k]) for j, k in pairs)
-        if a is not None and b is not None
-    )
-    # With a difference there is the number of its cell.
-    held = 2 * n_sides * n_rows * n_outputs * 8 <= HELD_BYTES
+    shape, n_outputs = prediction.shape, prediction.shape[1]
+    axes = [_axis(quotients.table, position, rule, order, w) for position in positions]
+    main = [
+        _main_effect(quotients, position, axis, w, n_outputs)
+        for position, axis in zip(positions, axes, strict=True)
+    ]
+    held = _can_be_held(axes, pairs, prediction.size)
+    second: list[FloatArray] = []
+    seconds_with_rows: list[list[arrays.Pair]] = []
     for j, k in pairs:
+        at_rows: FloatArray = np.zeros(shape)
+        with_rows: list[arrays.Pair] = []
         a, b = axes[j], axes[k]
-        second = np.zeros(prediction.shape)
-        seconds.append([])
         if a is not None and b is not None:
             delta, _ = second_differences(
                 quotients, (positions[j], positions[k]), (a, b), progress=False
             )
             grid = Grid(a, b, w, frequency=frequency)
-            for number in range(n_outputs):
-                cells = grid.cells(delta[..., number])
-                found = grid.surface(cells)
-                second[:, number] = kernel.surface_at_values(
-                    found.pure, a.place, b.place, a.fraction, b.fraction
-                )
-                if held:
-                    fill = kernel.filling(cells.supported)
-                    of = kernel.Influence(*grid.axes, fill, grid.table, found, cells, centred=True)
-                    places = a.place, b.place
-                    at = curves[j][0].at, curves[k][0].at
-                    seconds[-1].append(arrays.Pair(of, *places, grid.cell, delta[..., number], *at))
-            second = centred(second, w)
-        pair.append(second)
-        joint.append(centred(main[j] + main[k] + second, w))
-        interactions[[j, k]] += second
-        every += second
+            curves = (main[j].curves[0].at, main[k].curves[0].at)
+            at_rows, with_rows = _second_order(grid, delta, curves if held else None)
+        second.append(centred(at_rows, w))
+        seconds_with_rows.append(with_rows)
         bar.update()
-    share = w / w.sum()
+    at = _at_rows([effect.at_rows for effect in main], second, pairs, w)
     whole = centred(prediction, w)
     influences = None
     if held:
+        share = w / w.sum()
         influences = [
             _ale_influences(
-                _AtRows(
-                    *(np.array(one)[..., number] for one in (every, interactions, pair, joint))
-                ),
+                _AtRows(*(values[..., number] for values in at)),
                 whole[:, number],
                 pairs,
-                [curve[number] if curve else None for curve in curves],
-                [second[number] if second else None for second in seconds],
+                [effect.curves[number] if effect.curves else None for effect in main],
+                [one[number] if one else None for one in seconds_with_rows],
                 share,
                 float(w.sum()),
             )
             for number in range(n_outputs)
         ]
     return Found(
-        mean_square(every, w),
-        np.array([mean_square(one, w) for one in interactions]),
+        mean_square(at.every, w),
+        np.array([mean_square(one, w) for one in at.overall]),
         mean_square(whole, w),
         pairs,
-        np.array([mean_square(one, w) for one in pair]),
-        np.array([mean_square(one, w) for one in joint]),
+        np.array([mean_square(one, w) for one in at.pair]),
+        np.array([mean_square(one, w) for one in at.joint]),
         least,
         influences,
     )
 
 
+def _axis(
+    table: Table, position: int, rule: BinRule, order: Order, w: FloatArray
+) -> FeatureAxis | None:
+    """Bins or levels of a feature; None of a constant one."""
+    if codes(table, position).max() == 0:
+        return None
+    return axis_of(table, position, rule, order_of(order, table, position), w)
+
+
+def _can_be_held(
+    axes: Sequence[FeatureAxis | None], pairs: list[tuple[int, int]], n_answers: int
+) -> bool:
+    """Whether the second differences of all pairs fit into the memory allowed."""
+    n_sides = sum(
+        len(a.axis.sides) * len(b.axis.sides)
+        for a, b in ((axes[j], axes[k]) for j, k in pairs)
+        if a is not None and b is not None
+    )
+    # With a difference there is the number of its cell.
+    return 2 * n_sides * n_answers * 8 <= HELD_BYTES
+
+
+def _second_order(
+    grid: Grid, delta: FloatArray, curves: tuple[Any, Any] | None
+) -> tuple[FloatArray, list[arrays.Pair]]:
+    """The second-order effect at the rows, (row, output), and what it moves by, of every output.
+
+    ``curves`` are the weights of the edges in the main effects; None where nothing is held.
+    """
+    a, b = grid.features
+    at_rows, parts = np.empty((len(a.place), delta.shape[-1])), []
+    for number in range(delta.shape[-1]):
+        cells = grid.cells(delta[..., number])
+        surface = grid.surface(cells)
+        at_rows[:, number] = kernel.surface_at_values(
+            surface.pure, a.place, b.place, a.fraction, b.fraction
+        )
+        if curves is not None:
+            fill = kernel.filling(cells.supported)
+            influence = kernel.Influence(*grid.axes, fill, grid.table, surface, cells, centred=True)
+            parts.append(
+                arrays.Pair(influence, a.place, b.place, grid.cell, delta[..., number], *curves)
+            )
+    return at_rows, parts
+
+
 class _AtRows(NamedTuple):
-    """Values at the rows of what is squared: last axis rows."""
+    """Values at the rows of what is squared: of one output, or with a last axis of outputs."""
 
     every: FloatArray
     overall: FloatArray
     pair: FloatArray
     joint: FloatArray
+
+
+def _at_rows(
+    main: list[FloatArray], second: list[FloatArray], pairs: list[tuple[int, int]], w: FloatArray
+) -> _AtRows:
+    """All effects at the rows, with a last axis of outputs: sums over pairs, and pair by pair."""
+    every = np.zeros(main[0].shape)
+    overall = np.zeros((len(main), *every.shape))
+    joint = []
+    for (j, k), effect in zip(pairs, second, strict=True):
+        joint.append(centred(main[j] + main[k] + effect, w))
+        overall[[j, k]] += effect
+        every += effect
+    return _AtRows(every, overall, np.array(second), np.array(joint))
 
 
 def _ale_influences(
@@ -164,20 +195,24 @@ def _ale_influences(
     )
 
 
+class _MainEffect(NamedTuple):
+    """First-order ALE at the rows, (row, output), and the curve of every output with its rows."""
+
+    at_rows: FloatArray
+    curves: list[arrays.Curve]
+
+
 def _main_effect(
     quotients: differences.DifferenceQuotients,
     position: int,
     axis: FeatureAxis | None,
     w: FloatArray,
     n_outputs: int,
-) -> tuple[FloatArray, list[arrays.Curve]]:
-    """First-order ALE at the rows, in the bins of the second order: (row, output).
-
-    Beside it the curve of every output with its rows.
-    """
+) -> _MainEffect:
+    """First-order ALE in the bins of the second order."""
     n = quotients.table.n_rows
     if axis is None:
-        return np.zeros((n, n_outputs)), []
+        return _MainEffect(np.zeros((n, n_outputs)), [])
     along = axis.axis
     sums = np.zeros((along.n_bins, n_outputs))
     mass = np.zeros(along.n_bins)
@@ -195,12 +230,10 @@ def _main_effect(
         mass += np.bincount(step[inside], w[inside], along.n_bins)
     steps = np.divide(sums, mass[:, None], out=np.zeros(sums.shape), where=mass[:, None] > 0)
     curve = kernel.from_zero(steps.T).T
-    change, at = (
-        np.stack(changes, axis=1),
-        arrays.interpolation(along.n_edges, axis.place, axis.fraction),
-    )
+    change = np.stack(changes, axis=1)
+    at = arrays.interpolation(along.n_edges, axis.place, axis.fraction)
     curves = [
         arrays.Curve(along, axis.place, change[..., number], steps[:, number], mass, at)
         for number in range(n_outputs)
     ]
-    return centred(kernel.at_values(curve, axis.place, axis.fraction), w), curves
+    return _MainEffect(centred(kernel.at_values(curve, axis.place, axis.fraction), w), curves)

@@ -136,6 +136,7 @@ def _partial_dependence(
 
 
 def codes(table: Table, position: int) -> IntArray:
+    """Number of the distinct value that each row has in a column."""
     # A missing value is a value of its own: there are none, but for missing="bin".
     return pd.factorize(table.series(position), use_na_sentinel=False)[0]
 

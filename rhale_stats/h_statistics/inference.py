@@ -43,6 +43,7 @@ def weight_of(found: xr.Dataset) -> FloatArray:
 
 
 def is_frequency(found: xr.Dataset) -> bool:
+    """Whether weights count rows."""
     return str(found.attrs["weight_kind"]) == "frequency"
 
 

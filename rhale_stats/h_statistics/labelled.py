@@ -179,4 +179,5 @@ def centred(values: FloatArray, w: FloatArray) -> FloatArray:
 
 
 def mean_square(values: FloatArray, w: FloatArray) -> FloatArray:
+    """Weighted mean of the squares over the rows, the first axis."""
     return np.asarray(np.average(values**2, axis=0, weights=w))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
@@ -23,20 +24,11 @@ MOST_PAIRS = 15
 def summary(found: xr.Dataset, feature: str | int | None, level: float) -> Summary:
     """H-statistics: a line a feature, and a line a pair, the largest first."""
     found = tables.with_intervals(of_part(found), level)
-    attrs, pairwise_there = found.attrs, "h2_pairwise" in found
+    attrs = found.attrs
     if feature is not None:
         found = found.isel(feature=[feature_position(found, feature)])
-    table = tables.tidy(found, level)
     shares = bool(attrs["normalize"])
-    # Two that interact with each other only differ by rounding.
-    stem = "h2" if shares else "h"
-    size = table[stem].fillna(np.inf) if shares else table[stem]
-    largest = size[np.isfinite(size)].max()
-    place = np.round(-size / (largest if largest > 0 else 1.0), 9)
-    table = table.assign(place=place, pair=table["kind"] == tables.PAIR)
-    table = table.sort_values(["pair", "place"], kind="stable")
-    n_pairs = int(table["pair"].sum())
-    table = table[~table["pair"] | (table.groupby("pair").cumcount() < MOST_PAIRS)]
+    table, n_pairs = _largest_first(tables.tidy(found, level), shares=shares)
     kind = {"pdp": "partial dependence", "ale": "ALE"}[attrs["h_kind"]]
     rows = str(attrs["n_rows"])
     if attrs["n_rows"] < attrs["n_rows_total"]:
@@ -71,25 +63,42 @@ def summary(found: xr.Dataset, feature: str | int | None, level: float) -> Summa
             f"Intervals: pointwise, {how_made(found, 'h2', level)}. They say how large an "
             "interaction is, not whether there is one."
         )
-    notes.append(
+    notes += _notes(found, n_pairs)
+    title = f"H-statistics: interactions in {output}"
+    return with_notes(with_facts(cells, title, lines, heads, table["term"].tolist()), notes)
+
+
+def _largest_first(table: pd.DataFrame, *, shares: bool) -> tuple[pd.DataFrame, int]:
+    """Features, then the pairs that are printed, in order of size; and the number of all pairs."""
+    # Two that interact with each other only differ by rounding.
+    size = table["h2"].fillna(np.inf) if shares else table["h"]
+    largest = size[np.isfinite(size)].max()
+    place = np.round(-size / (largest if largest > 0 else 1.0), 9)
+    table = table.assign(place=place, pair=table["kind"] == tables.PAIR)
+    table = table.sort_values(["pair", "place"], kind="stable")
+    printed = ~table["pair"] | (table.groupby("pair").cumcount() < MOST_PAIRS)
+    return table[printed], int(table["pair"].sum())
+
+
+def _notes(found: xr.Dataset, n_pairs: int) -> list[str]:
+    """What the columns mean, and what was left out."""
+    attrs = found.attrs
+    notes = [
         "H²: share of the variance of the output; of a pair, share of the variance of its joint "
-        "effect. Shares of different pairs cannot be compared."
-    )
-    notes.append(
-        "size: root mean square of the interaction, in units of the output. Sizes can be compared."
-    )
+        "effect. Shares of different pairs cannot be compared.",
+        "size: root mean square of the interaction, in units of the output. Sizes can be compared.",
+    ]
     if n_pairs > MOST_PAIRS:
         notes.append(f"The {MOST_PAIRS} largest of {n_pairs} pairs; tidy has all of them.")
     if attrs["n_rows_missing"]:
         notes.append(f"{attrs['n_rows_missing']} rows without a value were left out.")
     if attrs["row_seed"] >= 0:
         notes.append(f"Rows were drawn at random; seed {attrs['row_seed']}.")
-    if not pairwise_there:
+    if "h2_pairwise" not in found:
         notes.append("Pairs were not computed; see pairwise.")
     if attrs["h_kind"] == "ale":
         notes.append(bins_note(attrs))
-    title = f"H-statistics: interactions in {output}"
-    return with_notes(with_facts(cells, title, lines, heads, table["term"].tolist()), notes)
+    return notes
 
 
 def difference_summary(compared: xr.Dataset, _feature: object, level: float) -> Summary:

@@ -24,6 +24,7 @@ from rhale_stats.schema.features import feature_names
 
 
 def h_statistics_page(found: xr.Dataset, most: int) -> Page:
+    """What is printed of H-statistics: the largest features and pairs."""
     attrs, known = found.attrs, "h2_overall_se" in found
     tables = [_h_table(found, "overall", (), feature_names(found), most)]
     if "h2_pairwise" in found:
@@ -77,6 +78,7 @@ def _h_table(
 
 
 def difference_page(compared: xr.Dataset, most: int) -> Page:
+    """What is printed of two H-statistics compared: the smallest p-values first."""
     table = h_statistic_tables.tidy_difference(compared, 0.95)
     order = np.argsort(table["p_value"].fillna(np.inf).to_numpy(), kind="stable")[:most]
     names = {"h2": "H²", "h": "size"}

@@ -23,7 +23,7 @@ from rhale_stats.bins.fixed import QuantileBins
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.h_statistics.from_ale import from_ale
 from rhale_stats.h_statistics.from_pdp import HELD_BYTES, KEPT_BYTES, from_partial_dependence
-from rhale_stats.h_statistics.labelled import KINDS, METHOD, dataset
+from rhale_stats.h_statistics.labelled import KINDS, METHOD, Found, dataset
 from rhale_stats.local.local_effects import MISSING
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.outputs import Model, OutputLabels
@@ -173,27 +173,14 @@ def h_statistic(
     check_choice("kind", kind, KINDS)
     check_choice("weight_kind", weight_kind, ("precision", "frequency"))
     check_choice("missing", missing, MISSING)
-    if kind == "ale" and keep_answers:
-        raise ValueError(
-            "keep_answers must be False with kind='ale', which has no answers for pairs of rows; "
-            "got True. Standard errors come with the result all the same."
-        )
-    if kind == "pdp" and not (bins is None and isinstance(order, str) and order == "as_is"):
-        raise ValueError(
-            "bins and order are for kind='ale'; partial dependences have none. Leave them out."
-        )
+    _check_for_kind(kind, bins, order, keep_answers=keep_answers)
     positions = _positions(table, features)
     weight = table.weights(weights, weight_kind)
     present = np.ones(table.n_rows, dtype=bool) if weight is None else weight > 0
     gaps = _gaps(table, positions, missing, kind, order, present)
-    left = np.flatnonzero(present & ~gaps)
-    if not len(left):
-        raise ValueError(
-            f"X must have rows with values of all features; got none of {int(present.sum())}. Look "
-            f"at fewer features, or take missing='bin'."
-        )
-    rows, seed = _rows_used(n_rows, kind, left, rng)
+    rows, seed = _rows_used(n_rows, kind, _complete(present, gaps), rng)
     w = np.ones(len(rows)) if weight is None else weight[rows]
+    frequency = weight_kind == "frequency" and weight is not None
     quotients = DifferenceQuotients(model, table, output, scale).at(rows)
     pairs = list(combinations(range(len(positions)), 2)) if pairwise or kind == "ale" else []
     bar = tqdm(
@@ -205,23 +192,19 @@ def h_statistic(
     rule = ALE_BINS if bins is None else check_rules(bins)[0]
     with bar:
         if kind == "pdp":
-            found = from_partial_dependence(
+            squares = from_partial_dependence(
                 quotients, positions, pairs, w, bar, keep_answers=keep_answers
             )
         else:
-            found = from_ale(
-                quotients, positions, pairs, w, rule, order, bar,
-                frequency=weight_kind == "frequency" and weight is not None,
-            )  # fmt: skip
+            squares = from_ale(
+                quotients, positions, pairs, w, rule, order, bar, frequency=frequency
+            )
     names = [table.names[position] for position in positions]
-    frequency = weight_kind == "frequency" and weight is not None
-    n_outputs = found.total.shape[-1]
-    n_kept = 2 * (1 + len(names) + len(names) ** 2 * pairwise) * len(rows) * n_outputs * 8
-    kept = found.influences is not None and n_kept <= KEPT_BYTES
+    kept = _are_kept(squares, len(names), len(rows), pairwise=pairwise)
     out = stack(
         [
-            dataset(found, names, number, pairwise, w, frequency=frequency, kept=kept)
-            for number in range(n_outputs)
+            dataset(squares, names, number, pairwise, w, frequency=frequency, kept=kept)
+            for number in range(squares.total.shape[-1])
         ],
         OUTPUT,
     )
@@ -245,11 +228,7 @@ def h_statistic(
         "missing": missing,
         "row_seed": seed,
         "table_hash": _fingerprint(table, positions),
-        "influence": "kept"
-        if kept
-        else f"not kept: more than {KEPT_BYTES >> 20} MiB"
-        if found.influences is not None
-        else f"none: more than {HELD_BYTES >> 20} MiB to hold",
+        "influence": _influence_text(squares, kept=kept),
         "weight_kind": weight_kind if weight is not None else "none",
         "n_model_calls": quotients.n_calls,
         "n_model_rows": quotients.n_rows,
@@ -262,7 +241,36 @@ def h_statistic(
     return with_outputs(out, quotients.outputs.labels, quotients.outputs.names)
 
 
+def _are_kept(squares: Found, n_features: int, n_rows: int, *, pairwise: bool) -> bool:
+    """Whether the influences of rows are known, and small enough to be part of the result."""
+    n_statistics = 2 * (1 + n_features + n_features**2 * pairwise)
+    n_bytes = n_statistics * n_rows * squares.total.shape[-1] * 8
+    return squares.influences is not None and n_bytes <= KEPT_BYTES
+
+
+def _influence_text(squares: Found, *, kept: bool) -> str:
+    """What became of the influences of rows, as the attribute says it."""
+    if kept:
+        return "kept"
+    if squares.influences is not None:
+        return f"not kept: more than {KEPT_BYTES >> 20} MiB"
+    return f"none: more than {HELD_BYTES >> 20} MiB to hold"
+
+
 # --- arguments ------------------------------------------------------------------------------------
+
+
+def _check_for_kind(kind: str, bins: object, order: object, *, keep_answers: bool) -> None:
+    """Raise ``ValueError`` for arguments that only the other kind takes."""
+    if kind == "ale" and keep_answers:
+        raise ValueError(
+            "keep_answers must be False with kind='ale', which has no answers for pairs of rows; "
+            "got True. Standard errors come with the result all the same."
+        )
+    if kind == "pdp" and not (bins is None and isinstance(order, str) and order == "as_is"):
+        raise ValueError(
+            "bins and order are for kind='ale'; partial dependences have none. Leave them out."
+        )
 
 
 def _positions(table: Table, features: Sequence[str | int] | None) -> list[int]:
@@ -315,6 +323,17 @@ def _gaps(
         if missing == "drop":
             gaps[present] |= without
     return gaps
+
+
+def _complete(present: NDArray[np.bool_], gaps: NDArray[np.bool_]) -> IntArray:
+    """Numbers of the rows of positive weight that have all values."""
+    rows = np.flatnonzero(present & ~gaps)
+    if not len(rows):
+        raise ValueError(
+            f"X must have rows with values of all features; got none of {int(present.sum())}. Look "
+            f"at fewer features, or take missing='bin'."
+        )
+    return rows
 
 
 def _fingerprint(table: Table, positions: list[int]) -> str:

@@ -62,6 +62,7 @@ class Given:
         weight_kind: str,
         missing: str,
     ) -> Given:
+        """Check the arguments and keep the rows of positive weight."""
         check_choice("missing", missing, MISSING)
         check_choice("weight_kind", weight_kind, ("precision", "frequency"))
         table = as_table(X)
@@ -251,63 +252,19 @@ class Given:
         """Results of all features, padded to the longest grid."""
         if asked is not None:
             asked.check_size()
-        n_grid = np.array([len(axis.grid) for axis in axes])
-        most = max(int(n_grid.max()), 1)
+        n_grid = max(*(len(axis.grid) for axis in axes), 1)
         labels = [] if asked is None else asked.outputs.labels
-        n_outputs = max(len(labels), 1)
         attrs = getattr(self.X, "attrs", {})
-        units = unit_mapping(attrs)
+        sizes = {"grid": n_grid, "grid_other": n_grid, "obs": self.table.n_rows}
         facts = FACTS | {"curve": {"estimator": ESTIMATORS[method], "centering": centering}}
-        sizes = {"grid": most, "grid_other": most, "obs": self.table.n_rows}
         data = {}
         for name in found[0]:
             each = [np.asarray(one[name], dtype=np.float64) for one in found]
-            dims = VARIABLES[name][0]
-            if name in OF_ROWS:
-                # An M-plot counts them bin by bin.
-                dims = ("feature", "grid") if each[0].ndim else dims
-            else:
-                # A constant feature met before any answer knows of one output only.
-                each = [np.broadcast_to(one, (n_outputs, *one.shape[1:])) for one in each]
-            inner = tuple(sizes[dim] for dim in dims[1:])
-            of_outputs = () if name in OF_ROWS else (n_outputs,)
-            padded = np.full((len(each), *of_outputs, *inner), 0.0 if name in COUNTS else np.nan)
-            for number, one in enumerate(each):
-                at: tuple[int | slice, ...] = (number, *(slice(n) for n in one.shape))
-                padded[at] = one
-            if of_outputs:
-                padded, dims = padded.swapaxes(0, 1), (OUTPUT, *dims)
-            values = padded.astype(np.int64) if name == "n_obs" else padded
+            values, dims = _stacked(name, each, sizes, max(len(labels), 1))
             data[name] = variable(name, values, dims, **facts.get(name, {}))
-        coords: dict[str, Any] = {
-            "feature": (
-                "feature",
-                np.array([axis.name for axis in axes]),
-                {"long_name": "feature"},
-            ),
-            "feature_kind": ("feature", np.array([axis.kind for axis in axes])),
-            "feature_units": ("feature", np.array([units.get(axis.name, "") for axis in axes])),
-            "n_grid": ("feature", n_grid, {"long_name": "points of the grid"}),
-            "grid": ("grid", np.arange(most), {"long_name": "point of the grid"}),
-            "grid_value": (
-                ("feature", "grid"),
-                np.array(
-                    [
-                        np.pad(axis.grid, (0, most - len(axis.grid)), constant_values=np.nan)
-                        for axis in axes
-                    ]
-                ),
-                {"long_name": "value of the feature", "units": X_UNITS},
-            ),
-        }
-        if any(axis.levels is not None for axis in axes):
-            level = np.array(
-                [(axis.levels or []) + [""] * (most - len(axis.levels or [])) for axis in axes]
-            )
-            coords["level"] = (("feature", "grid"), level, {"long_name": "level of the category"})
         out = xr.Dataset(
             data,
-            coords,
+            _coordinates(axes, n_grid, unit_mapping(attrs)),
             {
                 "method": method,
                 "centering": centering,
@@ -320,15 +277,18 @@ class Given:
                 "software": software(),
             },
         )
-        gone = [self.gone(axis) for axis in axes]
-        if any(rows.any() for rows in gone):
-            # math [6]: a frequency weight is so many rows.
-            w = self.weight if self.frequency else None
-            count = [int(rows.sum() if w is None else w[rows].sum()) for rows in gone]
-            out["n_missing"] = variable("n_missing", np.array(count))
+        n_missing = self._n_missing(axes)
+        if n_missing.any():
+            out["n_missing"] = variable("n_missing", n_missing)
         if "missing_curve" in out and out["missing_curve"].isnull().all():
             out = out.drop_vars(["missing_curve", "missing_curve_se"])
         return with_outputs(out, labels, [] if asked is None else asked.outputs.names)
+
+    def _n_missing(self, axes: Sequence[Axis]) -> NDArray[np.int64]:
+        """Rows without a value of each feature; math [6]: a frequency weight is so many rows."""
+        gone = [self.gone(axis) for axis in axes]
+        w = self.weight if self.frequency else None
+        return np.array([int(rows.sum() if w is None else w[rows].sum()) for rows in gone])
 
     def with_rows(self, out: xr.Dataset, axes: Sequence[Axis]) -> xr.Dataset:
         """The result with the values and weights of the rows, and their labels."""
@@ -341,6 +301,57 @@ class Given:
         largest = ", the largest 1" if self.weight_kind == "precision" else ""
         about = {"long_name": f"{self.weight_kind} weight{largest}", "units": "1"}
         return out.assign(weight=("obs", self.weight, about))
+
+
+def _stacked(
+    name: str, each: Sequence[FloatArray], sizes: Mapping[str, int], n_outputs: int
+) -> tuple[NDArray[Any], tuple[str, ...]]:
+    """Values of all features as one array, padded to the longest grid, and its dims."""
+    dims = tuple(VARIABLES[name][0])
+    filler = 0.0 if name in COUNTS else np.nan
+    if name in OF_ROWS:
+        # An M-plot counts them bin by bin.
+        dims = ("feature", "grid") if each[0].ndim else dims
+        outer: tuple[int, ...] = (len(each),)
+    else:
+        # A constant feature met before any answer knows of one output only.
+        each = [np.broadcast_to(one, (n_outputs, *one.shape[1:])) for one in each]
+        outer = (len(each), n_outputs)
+    padded = np.full((*outer, *(sizes[dim] for dim in dims[1:])), filler)
+    for number, one in enumerate(each):
+        at: tuple[int | slice, ...] = (number, *(slice(n) for n in one.shape))
+        padded[at] = one
+    if name not in OF_ROWS:
+        return padded.swapaxes(0, 1), (OUTPUT, *dims)
+    return padded.astype(np.int64) if name == "n_obs" else padded, dims
+
+
+def _coordinates(axes: Sequence[Axis], n_grid: int, units: Mapping[str, str]) -> dict[str, Any]:
+    """Features with their kinds and units, and the points of their grids, padded."""
+    values = [
+        np.pad(axis.grid, (0, n_grid - len(axis.grid)), constant_values=np.nan) for axis in axes
+    ]
+    coords: dict[str, Any] = {
+        "feature": ("feature", np.array([axis.name for axis in axes]), {"long_name": "feature"}),
+        "feature_kind": ("feature", np.array([axis.kind for axis in axes])),
+        "feature_units": ("feature", np.array([units.get(axis.name, "") for axis in axes])),
+        "n_grid": (
+            "feature",
+            np.array([len(axis.grid) for axis in axes]),
+            {"long_name": "points of the grid"},
+        ),
+        "grid": ("grid", np.arange(n_grid), {"long_name": "point of the grid"}),
+        "grid_value": (
+            ("feature", "grid"),
+            np.array(values),
+            {"long_name": "value of the feature", "units": X_UNITS},
+        ),
+    }
+    if any(axis.levels is not None for axis in axes):
+        levels = [(axis.levels or []) + [""] * (n_grid - len(axis.levels or [])) for axis in axes]
+        about = {"long_name": "level of the category"}
+        coords["level"] = (("feature", "grid"), np.array(levels), about)
+    return coords
 
 
 # Facts of rows, the same for all outputs.
@@ -373,6 +384,7 @@ def with_slopes(table: Table) -> list[int]:
 
 
 def bar_of_rows(axes: Sequence[Axis], what: str, *, progress: bool) -> Any:
+    """A progress bar over the features."""
     return tqdm(axes, what, unit="feature", disable=not progress, delay=PROGRESS_DELAY)
 
 

@@ -22,6 +22,7 @@ Grid = ArrayLike | Mapping[str, ArrayLike] | None
 
 
 def size(background: int | pd.DataFrame | ArrayLike, n_rows: int) -> int:
+    """Number of background rows: the number asked for, or the rows given."""
     if isinstance(background, int | np.integer):
         return min(int(background), n_rows)
     return int(np.shape(background)[0])

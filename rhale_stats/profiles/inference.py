@@ -65,6 +65,7 @@ def degrees_of(row: xr.Dataset) -> FloatArray:
 
 
 def padded(each: Sequence[FloatArray], n_grid: int) -> FloatArray:
+    """Arrays of several features as one, NaN behind the end of the shorter ones."""
     out = np.full((len(each), n_grid, *each[0].shape[1:]), np.nan)
     for number, one in enumerate(each):
         out[number, : len(one)] = one

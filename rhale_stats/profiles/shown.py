@@ -20,6 +20,7 @@ from rhale_stats.profiles.data import METHOD_NAMES
 
 
 def profile_page(profile: xr.Dataset, most: int) -> Page:
+    """What is printed of a profile: the features of largest importance."""
     table = tables.glance(profile, 0.95)
     names = table["term"].tolist()
     order = largest_first(table["importance"].to_numpy())[:most]

@@ -17,7 +17,7 @@ from rhale_stats.models.outputs import Model
 from rhale_stats.regional.comparisons import Given, binned_tree, curves_of_regions, finished
 from rhale_stats.regional.losses import LOSSES
 from rhale_stats.regional.search import Settings
-from rhale_stats.regional.trees import work_of
+from rhale_stats.regional.work import work_of
 from rhale_stats.schema.door import checked
 
 

@@ -20,7 +20,8 @@ from rhale_stats.local.labelled import Sample, labelled
 from rhale_stats.models.differences import DifferenceQuotients, Differences
 from rhale_stats.models.table import Table, as_table, check_column, positions_of
 from rhale_stats.regional.losses import Node
-from rhale_stats.regional.trees import Work, tree_of
+from rhale_stats.regional.trees import tree_of
+from rhale_stats.regional.work import Work
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.features import one_feature
 from rhale_stats.schema.variables import X_UNITS, software
@@ -49,6 +50,7 @@ class Given:
         weights: ArrayLike | None,
         weight_kind: str,
     ) -> Given:
+        """Check the arguments and read the columns."""
         table = as_table(X)
         (position,) = positions_of(table, [feature])
         check_choice("weight_kind", weight_kind, ("precision", "frequency"))

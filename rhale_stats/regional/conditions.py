@@ -48,6 +48,7 @@ class Condition(NamedTuple):
 
 
 def levels_text(name: str, levels: tuple[Any, ...], order: tuple[Any, ...]) -> str:
+    """A condition on the levels of a column, in words."""
     if len(levels) == 1:
         return f"{name} = {levels[0]}"
     if order and levels[0] == order[0]:

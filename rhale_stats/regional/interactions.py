@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_choice, check_count
 from rhale_stats.arguments.progress import PROGRESS_DELAY
 from rhale_stats.arguments.seeds import source_of
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.regions import Rows
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
 from rhale_stats.regional.columns import conditioning_columns
-from rhale_stats.regional.losses import LOSSES, TIE, node_of, split_losses
+from rhale_stats.regional.losses import LOSSES, TIE, Node, Problem, node_of, split_losses
 from rhale_stats.regional.search import Settings, along, exchanged, least_of, tried_of
-from rhale_stats.regional.splits import sides_of
-from rhale_stats.regional.trees import NODE_VARIABLES, work_of
+from rhale_stats.regional.splits import Candidates, sides_of
+from rhale_stats.regional.trees import NODE_VARIABLES
+from rhale_stats.regional.work import Work, work_of
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.variables import software
@@ -98,10 +104,10 @@ def interaction_matrix(
     generator, seed = source_of(rng)
     work = work_of(local, bins, settings, loss, min_obs, 0.5, None, generator)
     names = feature_names(work.local)
-    every = names
+    columns = names
     if conditioning is not None:
-        every = [one.name for one in conditioning_columns(work.local, conditioning, None)]
-    shape = (len(names), len(every))
+        columns = [one.name for one in conditioning_columns(work.local, conditioning, None)]
+    shape = (len(names), len(columns))
     drop, pvalue = np.full(shape, np.nan), np.full(shape, np.nan)
     best = np.full(shape, "", dtype=object)
     losses = np.full(len(names), np.nan)
@@ -110,69 +116,18 @@ def interaction_matrix(
         delay=PROGRESS_DELAY,
     )  # fmt: skip
     for position in bar:
-        problem = work.problem(position)
-        if problem is None:
-            continue
-        node = node_of(problem, work.search, 0.0)
-        losses[position] = node.loss
-        found = work.conditioning(conditioning, names[position])
-        at = [every.index(one.name) for one in found]
-        tried = tried_of(found, node, settings, work.of_root)
-        split = split_losses(problem, node, node.rows, tried)
-        least = np.array([least_of([one]) for one in split])
-        allowed = np.isfinite(least)
-        if not node.worth:
-            drop[position, at] = np.where(allowed, 0.0, np.nan)
-            pvalue[position, at] = np.where(allowed, 1.0, np.nan) if n_permutations else np.nan
-            continue
-        drop[position, at] = np.where(allowed, np.maximum(1 - least / node.loss, 0.0), np.nan)
-        for column, candidates, all_of_it in zip(found, tried, split, strict=True):
-            if np.isfinite(least_of([all_of_it])):
-                number = int(np.argmin(all_of_it))
-                left, _ = sides_of(column, candidates, number, node.at)
-                best[position, every.index(column.name)] = left.text
-        if n_permutations:
-            as_good = np.zeros(len(found))
-            order = along(problem, node)
-            tried = [one.take(order) for one in tried]
-            for _ in range(n_permutations):
-                mixed = exchanged(node, order, work.rng)
-                again = split_losses(problem, node, mixed, tried)
-                as_good += np.array([least_of([one]) for one in again]) <= least + TIE * node.loss
-            pvalue[position, at] = np.where(allowed, (as_good + 1) / (n_permutations + 1), np.nan)
-    known = np.isfinite(pvalue)
-    adjusted_pvalue = np.full(shape, np.nan)
-    if known.any():
-        adjusted_pvalue[known] = adjusted(pvalue[known], adjust)
-    dims = ("feature", "conditioning")
-    return xr.Dataset(
-        {
-            "loss_drop": (
-                dims,
-                drop,
-                {"long_name": "relative drop of the loss by the best split", "units": "1"},
-            ),
-            "best": (dims, best.astype(str), {"long_name": "best split", "units": "1"}),
-            "pvalue": (
-                dims,
-                pvalue,
-                {"long_name": "p-value of no better split than by chance", "units": "1"},
-            ),
-            "pvalue_adjusted": (
-                dims,
-                adjusted_pvalue,
-                {"long_name": "adjusted p-value", "units": "1", "adjust": adjust},
-            ),
-            "loss": (
-                "feature",
-                losses,
-                {"long_name": NODE_VARIABLES["loss"][0], "units": LOSSES[loss]},
-            ),
-        },
-        {
-            "feature": ("feature", np.array(names), {"long_name": "feature"}),
-            "conditioning": ("conditioning", np.array(every), {"long_name": "conditioning column"}),
-        },
+        splits = _best_splits(work, position, conditioning, n_permutations)
+        if splits is not None:
+            at = [columns.index(column) for column in splits.columns]
+            losses[position], drop[position, at] = splits.loss, splits.drop
+            best[position, at], pvalue[position, at] = splits.text, splits.pvalue
+    out = _labelled(drop, best.astype(str), pvalue, losses, adjust)
+    out["loss"].attrs["units"] = LOSSES[loss]
+    rule_name, parameters = describe(work.rule)
+    return out.assign_coords(
+        feature=("feature", np.array(names), {"long_name": "feature"}),
+        conditioning=("conditioning", np.array(columns), {"long_name": "conditioning column"}),
+    ).assign_attrs(
         {
             "method": "interaction matrix",
             "loss_kind": loss,
@@ -180,12 +135,106 @@ def interaction_matrix(
             "thresholds": thresholds,
             "n_thresholds": n_thresholds,
             "min_obs": work.min_obs,
-            "bin_rule": describe(work.rule)[0],
-            "bin_parameters": describe(work.rule)[1],
+            "bin_rule": rule_name,
+            "bin_parameters": parameters,
             "output_name": local.attrs.get("output_name", "output"),
             "output_units": local.attrs.get("output_units", ""),
             "n_rows": work.rows.n_rows,
             **({"seed": seed} if n_permutations else {}),
             "software": software(),
-        },
+        }
+    )
+
+
+class _BestSplits(NamedTuple):
+    """The best split by every conditioning column, for the effect of one feature.
+
+    ``loss`` is that of all rows; the others are given column by column.
+    """
+
+    columns: list[str]
+    loss: float
+    drop: FloatArray
+    text: list[str]
+    pvalue: FloatArray
+
+
+def _best_splits(
+    work: Work, position: int, given: pd.DataFrame | ArrayLike | None, n_permutations: int
+) -> _BestSplits | None:
+    """math [37] of one feature; None if it is constant."""
+    problem = work.problem(position)
+    if problem is None:
+        return None
+    node = node_of(problem, work.search, 0.0)
+    conditioning = work.conditioning(given, feature_names(work.local)[position])
+    columns = [column.name for column in conditioning]
+    tried = tried_of(conditioning, node, work.settings, work.of_root)
+    losses = split_losses(problem, node, node.rows, tried)
+    least = np.array([least_of([one]) for one in losses])
+    allowed = np.isfinite(least)
+    no_pvalue = np.full(len(columns), np.nan)
+    if not node.worth:
+        pvalue = np.where(allowed, 1.0, np.nan) if n_permutations else no_pvalue
+        drop = np.where(allowed, 0.0, np.nan)
+        return _BestSplits(columns, node.loss, drop, [""] * len(columns), pvalue)
+    drop = np.where(allowed, np.maximum(1 - least / node.loss, 0.0), np.nan)
+    text = [
+        sides_of(column, candidates, int(np.argmin(one)), node.at)[0].text if possible else ""
+        for column, candidates, one, possible in zip(
+            conditioning, tried, losses, allowed, strict=True
+        )
+    ]
+    pvalue = no_pvalue
+    if n_permutations:
+        by_chance = _pvalues(problem, node, tried, least, n_permutations, work.rng)
+        pvalue = np.where(allowed, by_chance, np.nan)
+    return _BestSplits(columns, node.loss, drop, text, pvalue)
+
+
+def _pvalues(
+    problem: Problem,
+    node: Node[Rows],
+    tried: Sequence[Candidates],
+    least: FloatArray,
+    n_permutations: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Of every column by itself: how often permuted rows have a split at least as good."""
+    at_least_as_good = np.zeros(len(tried))
+    order = along(problem, node)
+    in_order = [candidates.take(order) for candidates in tried]
+    for _ in range(n_permutations):
+        permuted = split_losses(problem, node, exchanged(node, order, rng), in_order)
+        smallest = np.array([least_of([one]) for one in permuted])
+        at_least_as_good += smallest <= least + TIE * node.loss
+    return (at_least_as_good + 1) / (n_permutations + 1)
+
+
+def _labelled(
+    drop: FloatArray, best: NDArray[np.str_], pvalue: FloatArray, losses: FloatArray, adjust: str
+) -> xr.Dataset:
+    """The matrix as a Dataset, with p-values adjusted for the number of pairs."""
+    known = np.isfinite(pvalue)
+    adjusted_pvalue = np.full(pvalue.shape, np.nan)
+    if known.any():
+        adjusted_pvalue[known] = adjusted(pvalue[known], adjust)
+    dims = ("feature", "conditioning")
+    chance = "p-value of no better split than by chance"
+    return xr.Dataset(
+        {
+            "loss_drop": (
+                dims,
+                drop,
+                {"long_name": "relative drop of the loss by the best split", "units": "1"},
+            ),
+            "best": (dims, best, {"long_name": "best split", "units": "1"}),
+            "pvalue": (dims, pvalue, {"long_name": chance, "units": "1"}),
+            "pvalue_adjusted": (
+                dims,
+                adjusted_pvalue,
+                {"long_name": "adjusted p-value", "units": "1", "adjust": adjust},
+            ),
+            "loss": ("feature", losses, {"long_name": NODE_VARIABLES["loss"][0]}),
+        }
     )

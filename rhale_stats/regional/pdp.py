@@ -15,7 +15,8 @@ from rhale_stats.models.outputs import Model
 from rhale_stats.regional.comparisons import Curves, Given, finished, rows_of_nodes
 from rhale_stats.regional.search import Settings
 from rhale_stats.regional.shap import SQUARED, mean_and_std
-from rhale_stats.regional.trees import tree_of, work_of
+from rhale_stats.regional.trees import tree_of
+from rhale_stats.regional.work import work_of
 from rhale_stats.schema.door import checked
 
 

@@ -14,7 +14,8 @@ from rhale_stats.arguments.progress import PROGRESS_DELAY
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.regional.effects import positions_in
 from rhale_stats.regional.search import Settings
-from rhale_stats.regional.trees import labelled_tree, work_of
+from rhale_stats.regional.trees import labelled_tree
+from rhale_stats.regional.work import work_of
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.identity import with_joint_fingerprints

@@ -19,7 +19,7 @@ from rhale_stats.models.outputs import Model
 from rhale_stats.models.shapley import BACKGROUND, given_column, shapley_values
 from rhale_stats.regional.comparisons import Given, binned_tree, finished, rows_of_nodes
 from rhale_stats.regional.search import Settings
-from rhale_stats.regional.trees import work_of
+from rhale_stats.regional.work import work_of
 from rhale_stats.schema.door import checked
 
 # Units of losses in the output itself.

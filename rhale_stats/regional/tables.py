@@ -84,6 +84,7 @@ def _glance_tree(tree: xr.Dataset) -> dict[str, object]:
 
 
 def tidy_interactions(found: xr.Dataset, _level: float) -> pd.DataFrame:
+    """A line a pair of an effect and a conditioning column."""
     shape = found["loss_drop"].shape
     frame = pd.DataFrame(
         {
@@ -111,6 +112,7 @@ def drop_text(share: float) -> str:
 
 
 def setting(share: float) -> str:
+    """A share as a percentage with three significant digits."""
     return f"{100 * share:.3g}%"
 
 
@@ -142,6 +144,7 @@ def rejected(node: xr.Dataset) -> str:
 
 
 def thresholds(attrs: dict[Hashable, Any]) -> str:
+    """How many thresholds were tried, in words."""
     kind = attrs["thresholds"]
     return "every value" if kind == "exact" else f"{attrs['n_thresholds']} by {kind}"
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_choice, check_finite
 from rhale_stats.arguments.progress import PROGRESS_DELAY
-from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import describe
+from rhale_stats.bins.rule import BinRule
 from rhale_stats.local.local_effects import MISSING
 from rhale_stats.models import differences
 from rhale_stats.models.differences import DifferenceQuotients
@@ -23,11 +23,9 @@ from rhale_stats.models.table import as_table
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.identity import row_coordinate
-from rhale_stats.schema.levels import level_text
 from rhale_stats.schema.stacking import stack
-from rhale_stats.schema.variables import OUTPUT_UNITS, X_UNITS, software, unit_mapping
+from rhale_stats.schema.variables import software, unit_mapping
 from rhale_stats.surfaces.axes import (
-    NO_CELL,
     SHARED,
     FeatureAxis,
     Grid,
@@ -40,6 +38,7 @@ from rhale_stats.surfaces.axes import (
     order_of,
     pair_of,
 )
+from rhale_stats.surfaces.labelled import one_output
 
 METHOD = "second-order ALE"
 CENTERINGS = ("ale", "start")
@@ -178,29 +177,16 @@ def ale2(
     )
     grid = Grid(axes[0], axes[1], counts, frequency=weight_kind == "frequency")
     parts = [
-        _one_output(grid, there, weight, delta[..., number], float(error[number]), centering)
+        one_output(grid, there, weight, delta[..., number], float(error[number]), centering)
         for number in range(delta.shape[-1])
     ]
     out = stack(parts, OUTPUT)
     out = out.assign({name: parts[0][name] for name in SHARED if name in out})
-    attrs = getattr(X, "attrs", {})
-    units = unit_mapping(attrs)
     out = out.assign_coords(obs=row_coordinate(X, table.n_rows))
-    described = [
-        ("categorical", "levels") if axis.levels is not None else describe(rule)
-        for axis, rule in zip(axes, rules, strict=True)
-    ]
+    attrs = getattr(X, "attrs", {})
     out.attrs |= {
         "method": METHOD,
-        **{f"feature_{side}": axis.name for side, axis in zip("ab", axes, strict=True)},
-        **{f"kind_{side}": axis.kind for side, axis in zip("ab", axes, strict=True)},
-        **{
-            f"units_{side}": units.get(axis.name, "") for side, axis in zip("ab", axes, strict=True)
-        },
-        **{
-            f"bins_{side}": f"{name}({parameters})"
-            for side, (name, parameters) in zip("ab", described, strict=True)
-        },
+        **_facts_of_axes(axes, rules, unit_mapping(attrs)),
         "centering": centering,
         "weight_kind": weight_kind if weight is not None else "none",
         "output_name": str(attrs.get("output_name", "output")),
@@ -214,6 +200,27 @@ def ale2(
     return with_outputs(out, quotients.outputs.labels, quotients.outputs.names)
 
 
+def _facts_of_axes(
+    axes: Sequence[FeatureAxis], rules: Sequence[BinRule], units: Mapping[str, str]
+) -> dict[str, str]:
+    """Names, kinds, units and bins of the two features, as attributes."""
+    described = [
+        ("categorical", "levels") if axis.levels is not None else describe(rule)
+        for axis, rule in zip(axes, rules, strict=True)
+    ]
+    return {
+        **{f"feature_{side}": axis.name for side, axis in zip("ab", axes, strict=True)},
+        **{f"kind_{side}": axis.kind for side, axis in zip("ab", axes, strict=True)},
+        **{
+            f"units_{side}": units.get(axis.name, "") for side, axis in zip("ab", axes, strict=True)
+        },
+        **{
+            f"bins_{side}": f"{name}({parameters})"
+            for side, (name, parameters) in zip("ab", described, strict=True)
+        },
+    }
+
+
 def second_differences(
     quotients: DifferenceQuotients,
     positions: tuple[int, int],
@@ -225,7 +232,7 @@ def second_differences(
     a, b = axes
     n_rows, n_pairs = quotients.table.n_rows, len(a.versions) * len(b.versions)
     together = max(1, differences.BATCH_ROWS // n_pairs)
-    found, error = [], np.zeros(1)
+    blocks, error = [], np.zeros(1)
     bar = tqdm(
         range(0, n_rows, together), "second-order ALE", disable=not progress, delay=PROGRESS_DELAY
     )
@@ -233,126 +240,15 @@ def second_differences(
         part = slice(begin, begin + together)
         outputs, rounding = quotients.combined(
             positions,
-            ([one[part] for one in a.versions], [one[part] for one in b.versions]),
+            ([version[part] for version in a.versions], [version[part] for version in b.versions]),
             part,
         )
         error = np.maximum(error, rounding)
-        found.append(np.diff(np.diff(outputs, axis=1), axis=2))
-    delta = np.concatenate(found)
+        blocks.append(np.diff(np.diff(outputs, axis=1), axis=2))
+    delta = np.concatenate(blocks)
     names = f"{a.name} and {b.name}"
     flat = delta.reshape(len(delta), -1).sum(axis=1)
     check_finite(flat, "Second differences", names, "See what the model returns at these rows.")
     quotients.check_size()
     # Four outputs in place of two.
     return delta, 2 * error
-
-
-def _one_output(
-    grid: Grid,
-    there: NDArray[np.bool_],
-    weight: FloatArray | None,
-    delta: FloatArray,
-    error: float,
-    centering: str,
-) -> xr.Dataset:
-    """Estimates for one output of the model, without attributes."""
-    cells = grid.cells(delta)
-    found = grid.surface(cells)
-    supported = cells.supported
-    surface = np.where(
-        kernel.edges_of(supported), found.pure if centering == "ale" else found.start, np.nan
-    )
-    inside = grid.cell >= 0
-    rows = np.full((len(there), *delta.shape[1:]), np.nan)
-    rows[there] = np.where(inside, delta, np.nan)
-    place = np.full((2, len(there)), NO_CELL, dtype=np.int64)
-    place[:, there] = grid.places
-    in_cells, at_edges = ("bin_a", "bin_b"), ("edge_a", "edge_b")
-    data: dict[str, Any] = {
-        "second_effect": (
-            in_cells,
-            np.where(supported, cells.mean, np.nan),
-            {"long_name": "mean second difference in the cell", "units": OUTPUT_UNITS},
-        ),
-        "heterogeneity": (
-            in_cells,
-            cells.spread(),
-            {
-                "long_name": "standard deviation of second differences",
-                "units": OUTPUT_UNITS,
-                "ddof": 1,
-            },
-        ),
-        "n_obs": (
-            in_cells,
-            cells.n_obs.astype(np.int64),
-            {"long_name": "rows in the cell", "units": "rows"},
-        ),
-        "n_effective": (
-            in_cells,
-            cells.n_effective(),
-            {"long_name": "effective number of rows in the cell", "units": "rows"},
-        ),
-        "supported": (
-            in_cells,
-            supported.astype(np.int8),
-            {"long_name": "whether the cell has rows", "units": "1"},
-        ),
-        "surface": (
-            at_edges,
-            surface,
-            {
-                "long_name": "second-order effect"
-                if centering == "ale"
-                else "accumulated second differences",
-                "units": OUTPUT_UNITS,
-            },
-        ),
-        "second_difference": (
-            ("obs", "side_a", "side_b"),
-            rows,
-            {"long_name": "second difference of the output", "units": OUTPUT_UNITS},
-        ),
-        "second_difference_error": (
-            (),
-            error,
-            {"long_name": "numerical error of a second difference", "units": OUTPUT_UNITS},
-        ),
-    }
-    coords: dict[str, Any] = {}
-    for side, feature, of_rows in zip("ab", grid.features, place, strict=True):
-        if feature.levels is not None:
-            what = "level of the row"
-            texts = not all(isinstance(level, int | float) for level in feature.levels) or any(
-                isinstance(level, bool) for level in feature.levels
-            )
-            levels = np.array([level_text(one) if texts else one for one in feature.levels])
-            coords[f"level_{side}"] = (f"edge_{side}", levels, {"long_name": feature.name})
-            coords[f"side_{side}"] = (f"side_{side}", np.array(["below", "above"]))
-        else:
-            edges, what = feature.edges, "bin of the row"
-            assert edges is not None
-            for name, dim, values, text in (
-                ("edge_value", "edge", edges, "position of the edge"),
-                ("bin_left", "bin", edges[:-1], "left edge of the bin"),
-                ("bin_right", "bin", edges[1:], "right edge of the bin"),
-            ):
-                coords[f"{name}_{side}"] = (
-                    f"{dim}_{side}",
-                    values,
-                    {"long_name": f"{text}, {feature.name}", "units": X_UNITS},
-                )
-            coords[f"side_{side}"] = (f"side_{side}", np.array(["across"]))
-        for dim, n in (("bin", grid.axes["ab".index(side)].n_bins), ("edge", None)):
-            size = grid.axes["ab".index(side)].n_edges if n is None else n
-            coords[f"{dim}_{side}"] = (f"{dim}_{side}", np.arange(size))
-        if feature.x is not None:
-            x = np.full(len(there), np.nan)
-            x[there] = feature.x
-            text = f"value of {feature.name}"
-            data[f"x_{side}"] = ("obs", x, {"long_name": text, "units": X_UNITS})
-        data[f"cell_{side}"] = ("obs", of_rows, {"long_name": what, "units": "1"})
-    if weight is not None:
-        data["weight"] = ("obs", weight, {"long_name": "row weight", "units": "1"})
-    n_empty = int((~supported).sum())
-    return xr.Dataset(data, coords, {"n_empty": n_empty, "n_filled": n_empty})

@@ -21,7 +21,8 @@ from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.features import resolution
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.variables import OUTPUT_UNITS
-from rhale_stats.surfaces.inference import AT_EDGES, IN_CELLS, noise_of, rounding
+from rhale_stats.surfaces.inference import noise_of, rounding
+from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS
 from rhale_stats.surfaces.rows import Rows
 from rhale_stats.surfaces.values import pair_name
 
@@ -177,52 +178,20 @@ def compared(
             f"them the surface of the other takes a neighbouring cell's second difference, and a "
             f"difference of the surfaces may come from there. Use wider bins."
         )
-    of = Estimate.of(_difference(a, b)) if pairs else Estimate.of(a).less(Estimate.of(b))
-    of_edges, of_cells = np.random.default_rng(rng).spawn(2)
+    less = Estimate.of(_difference(a, b)) if pairs else Estimate.of(a).less(Estimate.of(b))
+    rng_edges, rng_cells = np.random.default_rng(rng).spawn(2)
     least = float(a["second_difference_error"]) + float(b["second_difference_error"])
     edges = _tested(
-        of.surface, of.covariance, of.degrees, rounding(a) + rounding(b), level, n_draws, of_edges
+        less.surface,
+        less.covariance,
+        less.degrees,
+        rounding(a) + rounding(b),
+        level,
+        n_draws,
+        rng_edges,
     )
-    cells = _tested(of.mean, of.cell_covariance, of.cell_degrees, least, level, n_draws, of_cells)
-    interval = {"ci_prob": level, "ci_kind": "confidence"}
-    variables: dict[str, Any] = {}
-    for name, dims, found, kind in (
-        ("difference", AT_EDGES, edges, "surfaces"),
-        ("second_effect_difference", IN_CELLS, cells, "mean second differences"),
-    ):
-        shape = tuple(a.sizes[dim] for dim in dims)
-        target = {"target": f"difference of the {kind}", "units": OUTPUT_UNITS}
-        for suffix, values, text, facts in (
-            ("", found.value, "a less b", {}),
-            ("_se", found.se, "standard error of a less b", {}),
-            (
-                "_ci",
-                found.interval,
-                "confidence interval of a less b",
-                {"kind": "pointwise", **interval},
-            ),
-            (
-                "_band",
-                found.band,
-                "band of a less b",
-                {"kind": "simultaneous over the axes", **interval},
-            ),
-        ):
-            more = ("ci_bound",) if values.ndim == 2 else ()
-            variables[name + suffix] = (
-                (*dims, *more),
-                values.reshape(*shape, *values.shape[1:]),
-                {"long_name": f"{text}, {kind}", **target, **facts},
-            )
-    variables["second_difference_error"] = (
-        (),
-        least,
-        {"long_name": "numerical error of a difference", "units": OUTPUT_UNITS},
-    )
-    variables["supported"] = (
-        IN_CELLS,
-        a["supported"].values * b["supported"].values,
-        {"long_name": "whether the cell has rows in both", "units": "1"},
+    cells = _tested(
+        less.mean, less.cell_covariance, less.cell_degrees, least, level, n_draws, rng_cells
     )
     tests = {
         "statistic": edges.statistic,
@@ -231,17 +200,57 @@ def compared(
         "cell_p_value": cells.p_value,
     }
     coords = {
-        name: one
-        for name, one in a.coords.items()
-        if set(one.dims) <= {*AT_EDGES, *IN_CELLS} and one.dims
+        name: coordinate
+        for name, coordinate in a.coords.items()
+        if set(coordinate.dims) <= {*AT_EDGES, *IN_CELLS} and coordinate.dims
     }
     return Compared(
-        {name: np.array([one]) for name, one in tests.items()},
-        variables,
+        {name: np.array([value]) for name, value in tests.items()},
+        {
+            **_variables("difference", AT_EDGES, a, edges, level, "surfaces"),
+            **_variables(
+                "second_effect_difference", IN_CELLS, a, cells, level, "mean second differences"
+            ),
+            "second_difference_error": (
+                (),
+                least,
+                {"long_name": "numerical error of a difference", "units": OUTPUT_UNITS},
+            ),
+            "supported": (
+                IN_CELLS,
+                a["supported"].values * b["supported"].values,
+                {"long_name": "whether the cell has rows in both", "units": "1"},
+            ),
+        },
         {**coords, "ci_bound": ("ci_bound", ["lower", "upper"])},
         {**{key: a.attrs[key] for key in KEPT_ATTRS}, "n_unshared": unshared},
         "pairs of rows" if pairs else "rows against rows, independent",
     )
+
+
+def _variables(
+    name: str, dims: tuple[str, str], a: xr.Dataset, tested: _Tested, level: float, kind: str
+) -> dict[str, Any]:
+    """Differences at corners or in cells, with standard error, interval and band."""
+    shape = tuple(a.sizes[dim] for dim in dims)
+    target = {"target": f"difference of the {kind}", "units": OUTPUT_UNITS}
+    interval = {"ci_prob": level, "ci_kind": "confidence"}
+    pointwise = {"kind": "pointwise", **interval}
+    simultaneous = {"kind": "simultaneous over the axes", **interval}
+    variables: dict[str, Any] = {}
+    for suffix, values, text, facts in (
+        ("", tested.value, "a less b", {}),
+        ("_se", tested.se, "standard error of a less b", {}),
+        ("_ci", tested.interval, "confidence interval of a less b", pointwise),
+        ("_band", tested.band, "band of a less b", simultaneous),
+    ):
+        bound = ("ci_bound",) if values.ndim == 2 else ()
+        variables[name + suffix] = (
+            (*dims, *bound),
+            values.reshape(*shape, *values.shape[1:]),
+            {"long_name": f"{text}, {kind}", **target, **facts},
+        )
+    return variables
 
 
 class _Tested(NamedTuple):

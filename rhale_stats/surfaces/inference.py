@@ -13,11 +13,11 @@ from rhale_stats.arrays.intervals import around, largest_deviation, score_quanti
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.dimensions import OUTPUT, of_part
 from rhale_stats.schema.variables import OUTPUT_UNITS
+from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS
 from rhale_stats.surfaces.rows import Rows
 from rhale_stats.surfaces.values import pair_name
 
 METHODS = ("normal", "percentile", "basic")
-IN_CELLS, AT_EDGES = ("bin_a", "bin_b"), ("edge_a", "edge_b")
 # Corners that a covariance may have: its square is 50 MB.
 MOST_EDGES = 2500
 SOURCE = "rows"

@@ -11,7 +11,7 @@ from rhale_stats.arrays import resample
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.inference.draws import Drawn, Resampling
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, row_labels
-from rhale_stats.surfaces.inference import AT_EDGES, IN_CELLS
+from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS
 from rhale_stats.surfaces.rows import Rows
 
 # Draws at once: so many numbers of weights.

@@ -13,6 +13,7 @@ from rhale_stats.surfaces.values import pair_name
 
 
 def surface_page(surface: xr.Dataset, most: int) -> Page:
+    """What is printed of a surface: the corners farthest from 0."""
     attrs = surface.attrs
     known = "surface_se" in surface
     at = farthest_corners(surface, most)

@@ -1,0 +1,164 @@
+"""What the trees of all features share: checked arguments, and the rows that choose and judge."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from rhale_stats.arguments.checks import check_choice, check_count
+from rhale_stats.arguments.seeds import seed_of, source_of
+from rhale_stats.arrays.moments import IntArray
+from rhale_stats.bins.rule import BinRule, check_rule
+from rhale_stats.bins.searched import OptimalBins
+from rhale_stats.local.rows import Rows, columns, honest_split
+from rhale_stats.regional.columns import Conditioning, conditioning_columns
+from rhale_stats.regional.losses import LOSSES, TESTS, Problem, problem_of
+from rhale_stats.regional.search import Settings
+from rhale_stats.regional.splits import THRESHOLDS, Candidates
+from rhale_stats.schema.checks import check_local
+from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.levels import refuse_categorical
+
+
+class Work(NamedTuple):
+    """What trees of all features share. ``search`` and ``judge`` number the rows that count.
+
+    ``of_root`` are the candidates of all ``search`` rows by column, as trees find them.
+    """
+
+    local: xr.Dataset
+    rows: Rows
+    present: NDArray[np.bool_]
+    rule: BinRule
+    settings: Settings
+    loss: str
+    min_obs: int
+    search: IntArray
+    judge: IntArray | None
+    n_folds: int | None
+    rng: np.random.Generator
+    facts: dict[str, Any]
+    of_root: dict[str, Candidates]
+
+    def problem(self, position: int, loss: str | None = None) -> Problem | None:
+        """One feature ready to be searched, by another loss if given; None if constant."""
+        return problem_of(
+            self.rows,
+            position,
+            feature_names(self.local)[position],
+            self.rule,
+            error=float(self.local["local_effect_error"].values[position]),
+            loss=loss or self.loss,
+            min_obs=self.min_obs,
+        )
+
+    def conditioning(
+        self, given: pd.DataFrame | ArrayLike | None, feature: str
+    ) -> list[Conditioning]:
+        """Columns for splits of the effect of a feature, at the rows that count."""
+        every = conditioning_columns(self.local, given, feature)
+        return every if self.present.all() else [one.take(self.present) for one in every]
+
+
+def work_of(
+    local: xr.Dataset,
+    bins: BinRule | None,
+    settings: Settings,
+    loss: str,
+    min_obs: int | None,
+    honest_fraction: float,
+    n_folds: int | None,
+    rng: np.random.Generator | int | None,
+) -> Work:
+    """Everything checked, and the rows dealt out."""
+    local = check_local(local)
+    refuse_categorical(local, "regions")
+    _check_settings(settings)
+    check_choice("loss", loss, tuple(LOSSES))
+    _check_folds(n_folds, settings.test)
+    rule: BinRule = OptimalBins() if bins is None else bins
+    check_rule(rule)
+    rows = columns(local)
+    if n_folds is not None and n_folds > rows.n_rows:
+        raise ValueError(
+            f"n_folds must not exceed the number of rows; got {n_folds} for {rows.n_rows}."
+        )
+    if min_obs is not None:
+        check_count("min_obs", min_obs, 1)
+    least = max(_independent_rows(rows) // 20, 10) if min_obs is None else min_obs
+    present = local["weight"].values > 0 if "weight" in local else np.ones(rows.n_rows, dtype=bool)
+    generator, seed = source_of(rng)
+    search, judge = np.arange(rows.n_rows), None
+    facts: dict[str, Any] = {}
+    if settings.test is not None or n_folds is not None:
+        facts["seed"] = seed
+    if settings.test == "honest":
+        honest_seed = seed_of(generator)
+        search, judge = _honest_rows(present, honest_fraction, honest_seed)
+        facts |= {"honest_fraction": float(honest_fraction), "honest_seed": honest_seed}
+        if min_obs is None:
+            least = max(least // 2, 10)
+    return Work(
+        local, rows, present, rule, settings, loss, least, search, judge, n_folds, generator,
+        facts, {},
+    )  # fmt: skip
+
+
+def _check_settings(settings: Settings) -> None:
+    """Raise unless a tree can grow by these settings, and some split can pass its test."""
+    check_count("max_depth", settings.max_depth, 0)
+    check_count("n_thresholds", settings.n_thresholds, 1)
+    check_count("n_permutations", settings.n_permutations, 1)
+    check_choice("thresholds", settings.thresholds, THRESHOLDS)
+    if settings.test is not None:
+        check_choice("test", settings.test, TESTS)
+    for name, value in (("min_drop", settings.min_drop), ("min_share", settings.min_share)):
+        if not 0 <= value < 1:
+            raise ValueError(
+                f"{name} must lie in [0, 1): it is a share of the loss; got {value!r}."
+            )
+    if not 0 < settings.level < 1:
+        raise ValueError(f"level must lie strictly between 0 and 1; got {settings.level!r}.")
+    if settings.test is not None and settings.level * (settings.n_permutations + 1) < 1:
+        raise ValueError(
+            f"n_permutations must be at least 1 / level - 1 for any split to pass; got "
+            f"{settings.n_permutations} at level {settings.level:g}."
+        )
+
+
+def _check_folds(n_folds: int | None, test: str | None) -> None:
+    """Raise unless trees can be pruned by so many folds."""
+    if n_folds is not None:
+        check_count("n_folds", n_folds, 2)
+        if test == "honest":
+            raise ValueError(
+                "n_folds must be None with test='honest', which judges every split on other rows."
+            )
+
+
+def _independent_rows(rows: Rows) -> int:
+    """Number of rows; repeated ones by their frequency, weighted ones by Kish's formula."""
+    if rows.weight is None:
+        return rows.n_rows
+    if rows.frequency:
+        return int(rows.weight.sum())
+    return int(rows.weight.sum() ** 2 / np.sum(rows.weight**2))
+
+
+def _honest_rows(
+    present: NDArray[np.bool_], fraction: float, seed: int
+) -> tuple[IntArray, IntArray]:
+    """Rows that choose splits, and rows that judge them."""
+    chosen = honest_split(len(present), fraction, seed)[present]
+    search, judge = np.flatnonzero(chosen), np.flatnonzero(~chosen)
+    if not (len(search) and len(judge)):
+        raise ValueError(
+            f"honest_fraction must leave rows on both sides; of {len(chosen)} rows with a "
+            f"value and a weight {len(search)} choose splits and {len(judge)} judge them. Use "
+            f"more rows, or another rng."
+        )
+    return search, judge

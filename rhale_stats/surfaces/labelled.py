@@ -1,0 +1,157 @@
+"""A second-order ALE surface of one output as a labelled Dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from rhale_stats.arrays import second_order as kernel
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.schema.levels import level_text
+from rhale_stats.schema.variables import OUTPUT_UNITS, X_UNITS
+from rhale_stats.surfaces.axes import NO_CELL, FeatureAxis, Grid
+
+IN_CELLS, AT_EDGES = ("bin_a", "bin_b"), ("edge_a", "edge_b")
+
+
+def one_output(
+    grid: Grid,
+    there: NDArray[np.bool_],
+    weight: FloatArray | None,
+    delta: FloatArray,
+    error: float,
+    centering: str,
+) -> xr.Dataset:
+    """Estimates for one output of the model, without attributes of the call.
+
+    ``there`` marks the rows that have a cell; ``delta`` are their second differences.
+    """
+    cells = grid.cells(delta)
+    data: dict[str, Any] = {
+        **_in_cells(cells),
+        "surface": _surface(grid.surface(cells), cells.supported, centering),
+        **_differences(grid, there, delta, error),
+    }
+    coords: dict[str, Any] = {}
+    for side, feature, axis, places in zip(
+        "ab", grid.features, grid.axes, grid.places, strict=True
+    ):
+        coords |= dict(
+            _levels(feature, side) if feature.levels is not None else _bins(feature, side)
+        )
+        coords[f"bin_{side}"] = (f"bin_{side}", np.arange(axis.n_bins))
+        coords[f"edge_{side}"] = (f"edge_{side}", np.arange(axis.n_edges))
+        data |= dict(_places_of_rows(feature, side, places, there))
+    if weight is not None:
+        data["weight"] = ("obs", weight, {"long_name": "row weight", "units": "1"})
+    n_empty = int((~cells.supported).sum())
+    return xr.Dataset(data, coords, {"n_empty": n_empty, "n_filled": n_empty})
+
+
+def _in_cells(cells: kernel.Cells) -> dict[str, Any]:
+    """Mean, spread and number of the second differences in every cell."""
+    values: dict[str, tuple[NDArray[Any], dict[str, Any]]] = {
+        "second_effect": (
+            np.where(cells.supported, cells.mean, np.nan),
+            {"long_name": "mean second difference in the cell", "units": OUTPUT_UNITS},
+        ),
+        "heterogeneity": (
+            cells.spread(),
+            {
+                "long_name": "standard deviation of second differences",
+                "units": OUTPUT_UNITS,
+                "ddof": 1,
+            },
+        ),
+        "n_obs": (
+            cells.n_obs.astype(np.int64),
+            {"long_name": "rows in the cell", "units": "rows"},
+        ),
+        "n_effective": (
+            cells.n_effective(),
+            {"long_name": "effective number of rows in the cell", "units": "rows"},
+        ),
+        "supported": (
+            cells.supported.astype(np.int8),
+            {"long_name": "whether the cell has rows", "units": "1"},
+        ),
+    }
+    return {name: (IN_CELLS, array, about) for name, (array, about) in values.items()}
+
+
+def _surface(
+    accumulated: kernel.Surface, supported: NDArray[np.bool_], centering: str
+) -> tuple[Any, ...]:
+    """The surface at the edges, NaN where no cell beside the edge has rows."""
+    pure = centering == "ale"
+    values = accumulated.pure if pure else accumulated.start
+    long_name = "second-order effect" if pure else "accumulated second differences"
+    return (
+        AT_EDGES,
+        np.where(kernel.edges_of(supported), values, np.nan),
+        {"long_name": long_name, "units": OUTPUT_UNITS},
+    )
+
+
+def _differences(
+    grid: Grid, there: NDArray[np.bool_], delta: FloatArray, error: float
+) -> dict[str, Any]:
+    """Second differences of all rows, NaN of rows without a cell, and their numerical error."""
+    rows = np.full((len(there), *delta.shape[1:]), np.nan)
+    rows[there] = np.where(grid.cell >= 0, delta, np.nan)
+    return {
+        "second_difference": (
+            ("obs", "side_a", "side_b"),
+            rows,
+            {"long_name": "second difference of the output", "units": OUTPUT_UNITS},
+        ),
+        "second_difference_error": (
+            (),
+            error,
+            {"long_name": "numerical error of a second difference", "units": OUTPUT_UNITS},
+        ),
+    }
+
+
+def _levels(feature: FeatureAxis, side: str) -> Iterator[tuple[str, Any]]:
+    """Coordinates of a categorical feature: its levels, and the sides of a row."""
+    assert feature.levels is not None
+    texts = not all(isinstance(level, int | float) for level in feature.levels) or any(
+        isinstance(level, bool) for level in feature.levels
+    )
+    levels = np.array([level_text(level) if texts else level for level in feature.levels])
+    yield f"level_{side}", (f"edge_{side}", levels, {"long_name": feature.name})
+    yield f"side_{side}", (f"side_{side}", np.array(["below", "above"]))
+
+
+def _bins(feature: FeatureAxis, side: str) -> Iterator[tuple[str, Any]]:
+    """Coordinates of a numeric feature: its edges and bins, and the one side of a row."""
+    edges = feature.edges
+    assert edges is not None
+    for name, dim, values, text in (
+        ("edge_value", "edge", edges, "position of the edge"),
+        ("bin_left", "bin", edges[:-1], "left edge of the bin"),
+        ("bin_right", "bin", edges[1:], "right edge of the bin"),
+    ):
+        about = {"long_name": f"{text}, {feature.name}", "units": X_UNITS}
+        yield f"{name}_{side}", (f"{dim}_{side}", values, about)
+    yield f"side_{side}", (f"side_{side}", np.array(["across"]))
+
+
+def _places_of_rows(
+    feature: FeatureAxis, side: str, places: IntArray, there: NDArray[np.bool_]
+) -> Iterator[tuple[str, Any]]:
+    """Value of a numeric feature, and bin or level, of every row."""
+    if feature.x is not None:
+        x = np.full(len(there), np.nan)
+        x[there] = feature.x
+        text = f"value of {feature.name}"
+        yield f"x_{side}", ("obs", x, {"long_name": text, "units": X_UNITS})
+    cell = np.full(len(there), NO_CELL, dtype=np.int64)
+    cell[there] = places
+    what = "bin of the row" if feature.levels is None else "level of the row"
+    yield f"cell_{side}", ("obs", cell, {"long_name": what, "units": "1"})
