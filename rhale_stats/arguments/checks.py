@@ -252,4 +252,5 @@ def check_results(parameter: str, value: object) -> None:
 
 
 def at_least(minimum: int) -> Callable[[str, object], None]:
+    """Check that an argument is a whole number of at least ``minimum``."""
     return partial(check_count, minimum=minimum)
