@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +25,7 @@ from rhale_stats.inference.draws import (
     progress_bar,
 )
 from rhale_stats.local.rows import Rows, columns, is_used_row
-from rhale_stats.parallel import cpus, one_blas_thread
+from rhale_stats.parallel import cpus, in_threads, one_blas_thread
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import Fine, curve_of, fine_of, has_cells, pieces_of
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
@@ -156,13 +155,8 @@ def in_fixed_bins(
     size = int(np.clip(size // resample.BLOCK * resample.BLOCK, resample.BLOCK, most))
     firsts = range(0, len(seeds), size)
     # Small products on threads of ours: more threads in each of them would stand in their way.
-    with (
-        one_blas_thread,
-        ThreadPoolExecutor(threads) as pool,
-        progress_bar(len(seeds), progress=asked.progress) as bar,
-    ):
-        for done in pool.map(chunk, firsts):
-            bar.update(done)
+    with one_blas_thread, progress_bar(len(seeds), progress=asked.progress) as bar:
+        in_threads(chunk, firsts, threads, bar.update)
     coords = {name: effect.coords[name] for name in effect.coords if name != "line_moment"}
     return xr.Dataset(
         {

@@ -35,9 +35,8 @@ from rhale_stats.local.rows import (
     columns,
     fingerprints,
     honest_split,
-    map_features,
 )
-from rhale_stats.parallel import cpus
+from rhale_stats.parallel import cpus, in_threads
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.curves import WEIGHTINGS
 from rhale_stats.schema.dimensions import PARTS
@@ -230,7 +229,7 @@ def quiet_rhale(
         axis = cells_of(rule, column)
         return Cells(column, axis, *bin_moments(axis, search, position, name, lines=lines))
 
-    cells = map_features(first_pass, range(len(names)), threads)
+    cells = in_threads(first_pass, range(len(names)), threads)
     errors = local["local_effect_error"].values
     candidates = {
         position: Candidates(
@@ -276,7 +275,7 @@ def quiet_rhale(
 
     # Without the second pass over the rows there is nothing to share out.
     again = std_error_moments or lines or weighting == "axis"
-    estimates = map_features(second_pass, range(len(names)), threads if again else 1)
+    estimates = in_threads(second_pass, range(len(names)), threads if again else 1)
     effect = dataset(local, rule, centering, estimates, rows.n_rows)
     effect.attrs |= {"weighting": weighting} | split | fingerprints(rows, names, threads)
     losses = {number: found.losses for number, found in partitions.items()}

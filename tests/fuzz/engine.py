@@ -451,7 +451,7 @@ KIND |= dict.fromkeys(("std_error", "confint", "confband", "debias"), "same")
 EFFECTS = ("effect", "effect", "effect", "profile", "surface", "found", "regional")
 RESULTS = (*EFFECTS, *MAKERS)
 # Given in every call: pictures of progress and random choices of processes are no matter here.
-ALWAYS = ("progress", "jobs", "n_resamples", "n_permutations", "n_draws", "background", "n_rows")
+ALWAYS = ("progress", "n_jobs", "n_resamples", "n_permutations", "n_draws", "background", "n_rows")
 ALWAYS += ("chains", "missing", "level")
 OFTEN = {"bins": 0.6, "rng": 0.8, "ax": 0.1, "axes": 0.1, "scale": 0.1, "groups": 0.2}
 ADJUSTMENTS = ("holm", "bonferroni", "sidak", "fdr_bh", "none", "hommel")
@@ -555,7 +555,8 @@ OF_PARAMETER: dict[str, Any] = {
     "n_rows": options("auto", None, 2, 10),
     "n_thresholds": options(1, 5),
     "chains": options(1, 2, 4),
-    "jobs": options(1),
+    "jobs": options(None),
+    "n_jobs": options(None, 1),
     "rng": lambda world: world.one_of(0, 7, np.random.default_rng(3), np.int64(4), None),
     "names": options(["one", "two"], ("a", "b", "c")),
     "dim": options("replicate", "draw", "feature"),
@@ -733,6 +734,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
         ),
         (*NUMBERS_NOT, "nan", "infinite", "negative", "fraction"),
     ),
+    "n_jobs": (*(odd for odd in NUMBERS_NOT if odd != "none"), "nan", "infinite", "fraction"),
     **dict.fromkeys(
         (
             *("contour", "honest", "keep_answers", "normalize", "pairwise", "progress", "rebin"),
