@@ -349,9 +349,9 @@ def test_threads_change_nothing(rng, monkeypatch):
     X, g = np.round(rng.uniform(size=(2, 500, 5)), 2)
     local = rs.local_effects(None, X, jacobian=g)
     effect = rs.rhale(local, bins=rs.QuantileBins(4))
-    monkeypatch.setattr("rhale_stats.unbiasedness.THREADS_FROM", 10**9)
+    monkeypatch.setattr("rhale_stats.diagnostics.unbiased.THREADS_FROM", 10**9)
     alone = rs.check_unbiased(local, effect, rng=0)
-    monkeypatch.setattr("rhale_stats.unbiasedness.THREADS_FROM", 0)
+    monkeypatch.setattr("rhale_stats.diagnostics.unbiased.THREADS_FROM", 0)
     xr.testing.assert_identical(rs.check_unbiased(local, effect, rng=0), alone)
 
 

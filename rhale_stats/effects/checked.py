@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import xarray as xr
-from statsmodels.iolib.table import SimpleTable
-from statsmodels.iolib.tableformatting import fmt_params
 
 from rhale_stats.effects.bias import FINE, LARGE, TESTED_ROWS, TOO_FEW
 from rhale_stats.inference import meaning
 from rhale_stats.printing.text import bin_labels, number_text, percent, pvalue_text
 from rhale_stats.schema.features import feature_names, one_feature
+
+if TYPE_CHECKING:
+    from statsmodels.iolib.table import SimpleTable
 
 # At which a bin is called biased where `check_unbiased` did not say, and a jump a jump.
 SIGNIFICANCE = 0.05
@@ -23,6 +26,9 @@ REMEDY = "weighting='axis' removes it."
 
 def bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTable, list[str]]:
     """What `check_unbiased` found: a line a feature, or a line a bin."""
+    from statsmodels.iolib.table import SimpleTable
+    from statsmodels.iolib.tableformatting import fmt_params
+
     title, along = "Bias of the heterogeneity", along_axis(effect)
     adjust = effect["bin_error_pvalue_adjusted"].attrs["adjust"]
     notes = [
@@ -112,6 +118,9 @@ def _curve_bias(row: xr.Dataset) -> float:
 
 def jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTable, list[str]]:
     """What `jump_check` found: a line a feature, or a line a bin."""
+    from statsmodels.iolib.table import SimpleTable
+    from statsmodels.iolib.tableformatting import fmt_params
+
     title = "What derivatives miss"
     adjust = effect["jump_pvalue_adjusted"].attrs["adjust"]
     notes = [

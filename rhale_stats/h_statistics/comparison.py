@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from rhale_stats.arrays import h_statistics as kernel
 from rhale_stats.arrays import intervals
@@ -43,6 +42,8 @@ def compare(
     adjust: str,
 ) -> xr.Dataset:
     """`compare` of H-statistics: differences, a less b, with the rows of one table as pairs."""
+    from scipy import stats
+
     a, b = _comparable(a, b)
     same_table = all(a.attrs[name] == b.attrs[name] for name in ("table_hash", "n_rows_total"))
     if paired is not None:

@@ -341,6 +341,7 @@ def attempt(
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("error")
         warnings.simplefilter("always", UserWarning)
+        warnings.filterwarnings("always", "jobs is deprecated", FutureWarning)
         try:
             result, error = function(**arguments), None
         except Exception as raised:
