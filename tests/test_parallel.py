@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -14,6 +17,7 @@ import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats import parallel
+from tests import commands
 
 
 def together(*jobs):
@@ -156,22 +160,150 @@ def test_cpus_are_those_that_this_process_may_use():
     assert 1 <= parallel.cpus() <= len(everything)
 
 
-def test_refits_by_a_lambda_in_two_processes():
+# --- threads and processes -----------------------------------------------------------------------
+
+WAYS = pytest.mark.parametrize("run", [parallel.in_threads, parallel.in_processes])
+NUMBERS = pytest.mark.parametrize("n", [1, 2])
+
+
+@WAYS
+@NUMBERS
+def test_results_are_in_order(run, n):
+    told = []
+    # Later items are done sooner.
+    found = run(lambda i: time.sleep(0.01 * (5 - i)) or i**2, range(6), n, told.append)
+    assert found == told == [0, 1, 4, 9, 16, 25]
+
+
+@WAYS
+@NUMBERS
+def test_an_error_keeps_its_type_and_ends_the_work(run, n, tmp_path):
+    def one(i):
+        (tmp_path / str(i)).touch()
+        if i == 2:
+            raise LookupError("the third")
+        time.sleep(0.1)
+
+    with pytest.raises(LookupError, match="the third"):
+        run(one, range(40), n)
+    assert len(list(tmp_path.iterdir())) < 20
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "most", "n"), [(None, 9, 1), (1, 9, 1), (3, 9, 3), (3, 2, 2), (-1, 99, 0)]
+)
+def test_numbers_of_processes_are_those_of_joblib(n_jobs, most, n):
+    assert parallel.n_processes(n_jobs, most) == (n or parallel.cpus())
+
+
+def test_processes_share_the_cpus(monkeypatch):
+    monkeypatch.setattr(parallel, "cpus", lambda: 6)
+
+    def threads(_):
+        from rhale_stats.parallel import cpus
+
+        return cpus(), os.environ["OMP_NUM_THREADS"], os.getpid()
+
+    before = dict(os.environ)
+    found = parallel.in_processes(threads, range(8), 2)
+    # joblib counts no more CPUs than there are.
+    assert {(min(n, 3), text) for n, text, _ in found} == {(min(3, os.cpu_count()), "3")}
+    assert os.getpid() not in {pid for *_, pid in found}
+    assert dict(os.environ) == before
+
+
+@NUMBERS
+def test_warnings_of_processes_are_shown_once(n):
+    def one(i):
+        warnings.warn("of every item", UserWarning, stacklevel=1)
+        warnings.warn("hidden here", FutureWarning, stacklevel=1)
+        return i
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        warnings.simplefilter("ignore", FutureWarning)
+        parallel.in_processes(one, range(8), n)
+    assert [str(warning.message) for warning in caught] == ["of every item"]
+    assert caught[0].filename == __file__
+
+
+class Odd(Warning):
+    def __init__(self, *, wanted):
+        super().__init__(f"wants {wanted}")
+
+
+def test_a_warning_that_text_does_not_make():
+    with pytest.warns(UserWarning, match="Odd: wants keywords"):
+        parallel._warn_again(("wants keywords", Odd, "file.py", 1), {})
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="Windows has no such signals")
+@pytest.mark.parametrize("how", ["interrupted", "killed"])
+def test_processes_end_with_their_parent(tmp_path, how):
+    """Ctrl-C reaches all processes of a terminal; a killed parent says nothing at all."""
+    script = tmp_path / "script.py"
+    script.write_text(f"""
+import os, time
+from pathlib import Path
+from rhale_stats.parallel import in_processes
+
+def long(i):
+    (Path({str(tmp_path)!r}) / f"{{os.getpid()}}.pid").touch()
+    time.sleep(120)
+
+in_processes(long, range(4), 2)
+""")
+    parent = subprocess.Popen(
+        [sys.executable, str(script)], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    commands.until(lambda: len(list(tmp_path.glob("*.pid"))) == 2, parent)
+    start = time.monotonic()
+    if how == "killed":
+        parent.kill()
+    else:
+        os.killpg(parent.pid, signal.SIGINT)
+    parent.wait(30)
+    pids = [file.stem for file in tmp_path.glob("*.pid")]
+    commands.until(lambda: not any(commands.is_alive(pid) for pid in pids))
+    assert time.monotonic() - start < 30
+    with parent.stderr as stream:
+        error = stream.read()
+    if how == "interrupted":
+        assert parent.returncode in (1, -signal.SIGINT)
+        assert error.count("KeyboardInterrupt") == 1
+
+
+def effect_by(slope_of, rows, bins):
+    slope = slope_of(rows[:, 0], rows[:, 1])
+    local = rs.local_effects(lambda X: slope * X[:, 0], rows[:, :1], features=0)
+    return rs.rhale(local, bins=bins)
+
+
+def test_refits_by_lambdas_and_closures_in_two_processes():
     """users.md: Can't pickle local object."""
     rng = np.random.default_rng(0)
     x = rng.uniform(size=100)
     data = np.column_stack([x, 3 * x + rng.normal(size=100)])
-
-    def effect_of(rows, bins):
-        slope = np.polyfit(rows[:, 0], rows[:, 1], 1)[0]
-        local = rs.local_effects(lambda X: slope * X[:, 0], rows[:, :1], features=0)
-        return rs.rhale(local, bins=bins)
-
     bins = rs.EqualWidthBins(1)
+
+    def slope_of(x, y):
+        return np.polyfit(x, y, 1)[0]
+
+    def closure(rows):
+        return effect_by(slope_of, rows, bins)
+
     options = {"n_resamples": 4, "n_grid": 3, "rng": 1, "progress": False}
-    one, two = (
-        rs.bootstrap_refit(lambda rows: effect_of(rows, bins), data, jobs=jobs, **options)
-        for jobs in (1, 2)
+    one, *others = (
+        rs.bootstrap_refit(fit, data, n_jobs=n_jobs, **options)
+        for fit, n_jobs in (
+            (closure, 1),
+            (closure, None),
+            (closure, 2),
+            (lambda rows: effect_by(slope_of, rows, bins), 2),
+        )
     )
-    xr.testing.assert_identical(one, two)
-    assert float(two["failed"].sum()) == 0
+    for other in others:
+        xr.testing.assert_identical(one, other)
+    assert float(one["failed"].sum()) == 0
+    with pytest.warns(FutureWarning, match="use n_jobs"):
+        xr.testing.assert_identical(rs.bootstrap_refit(closure, data, jobs=2, **options), one)

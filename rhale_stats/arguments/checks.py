@@ -55,6 +55,17 @@ def check_count(parameter: str, value: object, minimum: int) -> None:
         raise ValueError(f"{parameter} must be at least {minimum}; got {value}.")
 
 
+def check_n_jobs(parameter: str, value: object) -> None:
+    """Raise unless ``value`` is a number of processes as joblib counts them."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer | None):
+        raise TypeError(f"{parameter} must be a whole number or None; got {shown(value)}.")
+    if value == 0:
+        raise ValueError(
+            f"{parameter} must be a number of processes, or negative to count back from all CPUs "
+            f"(-1: all of them); got 0."
+        )
+
+
 def is_number(value: object) -> bool:
     """Whether this is a real number; True and False are none, and neither is an array of one."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
@@ -252,4 +263,5 @@ def check_results(parameter: str, value: object) -> None:
 
 
 def at_least(minimum: int) -> Callable[[str, object], None]:
+    """Check that an argument is a whole number of at least ``minimum``."""
     return partial(check_count, minimum=minimum)

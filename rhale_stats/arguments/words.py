@@ -11,7 +11,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-
 # So many offending rows are named in a message.
 ROWS_NAMED = 5
 # A value of more characters than this is named by its type in a message.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 from rhale_stats.arrays.moments import FloatArray
 
@@ -28,6 +28,8 @@ MANY_DEGREES = 200.0
 
 def student(level: float, degrees: FloatArray) -> FloatArray:
     """Two-sided quantile of Student's t; the normal one for infinite degrees, NaN without any."""
+    from scipy import stats
+
     return np.asarray(
         np.where(degrees > 0, stats.t.ppf(0.5 + level / 2, np.maximum(degrees, 1e-3)), np.nan)
     )
@@ -40,6 +42,8 @@ def normal_score(t: FloatArray, degrees: FloatArray) -> FloatArray:
     small with 20 degrees of freedom, 0.1 % with 200, and less with more. With fewer than 20 no tail
     underflows below t = 1e15.
     """
+    from scipy import stats
+
     t, degrees = np.broadcast_arrays(np.abs(t), degrees)
     tail = np.asarray(stats.t.logsf(t, degrees))
     exact = np.abs(special.ndtri_exp(np.maximum(tail, LEAST_TAIL)))
@@ -161,6 +165,8 @@ class Sources(NamedTuple):
 
 def score_quantile(score: float, degrees: FloatArray) -> FloatArray:
     """Student's quantile at the tail of a normal score, by degrees of freedom; NaN without any."""
+    from scipy import stats
+
     with np.errstate(invalid="ignore"):
         found = stats.t.isf(stats.norm.sf(score), degrees)
         return np.asarray(np.where(np.isnan(score) | ~(degrees > 0), np.nan, found))
@@ -180,6 +186,8 @@ def largest_deviation(
     ``sources``; without these, from one estimate for all points where ``degrees`` is a number, and
     from one of its own for every point where it is an array.
     """
+    from scipy import stats
+
     drawn, own = _drawn(covariance, degrees, n_draws, rng, sources)
     if not len(own):
         return 0.0 if np.isfinite(np.diagonal(covariance)).any() else float("nan")
@@ -267,6 +275,8 @@ def of_replicates(
     The first three cut at the levels Phi(-score) and Phi(score): expanded intervals (Hesterberg
     2015, 5.3) where the score is larger than the normal quantile, which is the default.
     """
+    from scipy import stats
+
     tails = np.array([(1 - level) / 2, (1 + level) / 2])
     if method == "studentized":
         with np.errstate(invalid="ignore", divide="ignore"):

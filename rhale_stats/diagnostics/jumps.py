@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays.binning import bin_index
@@ -210,6 +209,8 @@ def _jumps(
     rounding_of_output: float,
 ) -> Estimates:
     """math [3] for one feature."""
+    from scipy.stats import norm
+
     edges = row["edge_value"].values
     n_bins = len(edges) - 1
     width = np.diff(edges)

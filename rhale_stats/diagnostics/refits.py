@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from joblib.externals.loky import ProcessPoolExecutor
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_count
 from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arguments.seeds import seeded
+from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.rebinned import common_grid, evaluated
 from rhale_stats.inference.draws import GRID, check_resamples, in_chains, progress_bar
 from rhale_stats.models.table import as_array
-from rhale_stats.parallel import cpus
+from rhale_stats.parallel import in_processes, n_processes
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
@@ -35,9 +36,10 @@ def bootstrap_refit(
     chains: int = 4,
     groups: ArrayLike | None = None,
     n_grid: int = GRID,
-    jobs: int | None = None,
+    n_jobs: int | None = -1,
     rng: np.random.Generator | int | None = None,
     progress: bool = True,
+    jobs: int | None = None,
 ) -> xr.Dataset:
     r"""Bootstrap with the model fitted again to every replicate of the rows (math [30]).
 
@@ -45,8 +47,8 @@ def bootstrap_refit(
     ----------
     fit : callable
         Takes a table of rows like ``data`` and returns an effect: it fits the model, takes local
-        effects and makes `rhale` of them. It runs in other processes; any function will do, a
-        lambda as well.
+        effects and makes `rhale` of them. With several processes it is sent to them, by the
+        means of joblib: it may be a lambda or a closure.
     data : DataFrame, or array_like of shape (n_rows, n_columns)
         All that ``fit`` needs, outcomes included.
     n_resamples : int, default 100
@@ -57,12 +59,16 @@ def bootstrap_refit(
         Rows of one group are drawn together.
     n_grid : int, default 101
         Points of the grid on which the curves are compared, over the range of the estimate.
-    jobs : int, optional
-        Processes; by default as many as there are CPUs for this process.
+    n_jobs : int or None, default -1
+        Processes, as joblib counts them: -1 for as many as there are CPUs, -2 for one fewer; 1 or
+        None for this process alone. The results are the same, up to the rounding of linear algebra
+        if ``fit`` does it on several threads: the processes share the CPUs.
     rng : Generator, int or None
         Source of the rows, or its seed, as in `bootstrap`. Every replicate has a stream of its own.
     progress : bool, default True
         Show a bar where it takes long.
+    jobs : int, optional
+        Deprecated name of ``n_jobs``.
 
     Returns
     -------
@@ -92,10 +98,13 @@ def bootstrap_refit(
     ...     slope = np.polyfit(rows[:, 0], rows[:, 1], 1)[0]
     ...     local = rs.local_effects(lambda X: slope * X[:, 0], rows[:, :1], features=0)
     ...     return rs.rhale(local, centering="start")
-    >>> boot = rs.bootstrap_refit(fit, data, n_resamples=100, jobs=1, rng=0)
+    >>> boot = rs.bootstrap_refit(fit, data, n_resamples=100, n_jobs=1, rng=0)
     >>> float(boot["average_effect"].std().round(2))  # least squares says 0.24
     0.23
     """
+    if jobs is not None:
+        warn("jobs is deprecated and will be removed; use n_jobs.", FutureWarning)
+        n_jobs = jobs
     check_resamples(n_resamples, chains)
     check_count("n_grid", n_grid, 2)
     table = data if isinstance(data, pd.DataFrame) else as_array(data, "data must hold")
@@ -109,15 +118,10 @@ def bootstrap_refit(
     grid = common_grid(whole, n_grid)
     refit = _Refit(fit, table, group, grid, tuple(names))
     streams = np.random.default_rng(rng).spawn(n_resamples)
-    if jobs is not None:
-        check_count("jobs", jobs, 1)
     # More processes than replicates would only be started and ended.
-    jobs = min(jobs or cpus(), n_resamples)
-    found: list[dict[str, NDArray[Any]] | str] = []
+    processes = n_processes(n_jobs, most=n_resamples)
     with progress_bar(n_resamples, progress=progress) as bar:
-        for one in _mapped(refit, streams, jobs):
-            found.append(one)
-            bar.update(1)
+        found: list[_Replicate] = in_processes(refit, streams, processes, lambda _: bar.update(1))
     reasons = [one for one in found if isinstance(one, str)]
     if len(reasons) == len(found):
         raise ValueError(f"fit must work on resampled rows; all {len(found)} failed: {reasons[0]}")
@@ -142,6 +146,10 @@ def bootstrap_refit(
         },
     )
     return in_chains(out, chains)
+
+
+# Values on the grid by name, or why there are none.
+_Replicate: TypeAlias = dict[str, NDArray[Any]] | str
 
 
 def _replicates(
@@ -172,7 +180,8 @@ def _replicates(
     return variables
 
 
-class _Refit(NamedTuple):
+@dataclass(frozen=True)
+class _Refit:
     """All that a replicate of a fit needs but for its stream."""
 
     fit: Callable[[Any], xr.Dataset]
@@ -181,7 +190,7 @@ class _Refit(NamedTuple):
     grid: FloatArray
     names: tuple[str, ...]
 
-    def __call__(self, stream: np.random.Generator) -> dict[str, NDArray[Any]] | str:
+    def __call__(self, stream: np.random.Generator) -> _Replicate:
         """Values on the grid, or why there are none."""
         n_rows = len(self.table)
         if self.group is None:
@@ -211,31 +220,3 @@ class _Refit(NamedTuple):
             **evaluated(effect, self.grid),
             "average_effect": np.asarray(effect["average_effect"].values),
         }
-
-
-# What replicates of a worker process share, set when it starts: tables may be large.
-_REFIT: _Refit | None = None
-
-
-def _start(refit: _Refit) -> None:
-    global _REFIT
-    _REFIT = refit
-
-
-def _run(stream: np.random.Generator) -> dict[str, NDArray[Any]] | str:
-    assert _REFIT is not None, "a worker starts with its task"
-    return _REFIT(stream)
-
-
-def _mapped(
-    refit: _Refit, streams: Sequence[np.random.Generator], jobs: int
-) -> Iterator[dict[str, NDArray[Any]] | str]:
-    """Results in order, from so many processes."""
-    if jobs == 1:
-        yield from (refit(stream) for stream in streams)
-        return
-    # The executor behind joblib, which takes lambdas too; joblib itself would send the table with
-    # every replicate. Imported late: it takes a tenth of a second.
-
-    with ProcessPoolExecutor(jobs, initializer=_start, initargs=(refit,)) as pool:
-        yield from pool.map(_run, streams, chunksize=max(1, len(streams) // (8 * jobs)))

@@ -15,8 +15,8 @@ from rhale_stats.effects.errors import std_error
 from rhale_stats.effects.estimates import STD_ERROR_MOMENTS, spread_along
 from rhale_stats.effects.same import check_same_rows
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
-from rhale_stats.local.rows import THREADS_FROM, Rows, estimation_rows, map_features, own_columns
-from rhale_stats.parallel import cpus
+from rhale_stats.local.rows import THREADS_FROM, Rows, estimation_rows, own_columns
+from rhale_stats.parallel import cpus, in_threads
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import bin_means, feature_names, one_feature, resolution, slopes
@@ -168,7 +168,7 @@ def check_unbiased(
         return _check(row, *own[names[number]], streams[number])
 
     threads = 1 if local["x"].size < THREADS_FROM else cpus()
-    arrays = stacked(map_features(of_feature, range(len(names)), threads), effect.sizes["bin"])
+    arrays = stacked(in_threads(of_feature, range(len(names)), threads), effect.sizes["bin"])
     decided: dict[str, str | float] = {"adjust": adjust, "significance": significance}
     pvalues = {
         f"{name}_adjusted": adjusted(np.asarray(arrays[name], dtype=np.float64), adjust)

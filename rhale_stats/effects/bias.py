@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from scipy.stats import t
 
 from rhale_stats.arrays import bin_error
 from rhale_stats.inference.adjustment import adjusted
@@ -32,6 +31,8 @@ def linear_bin_error(effect: xr.Dataset, *, significance: float) -> xr.DataArray
     -------
     DataArray of bool (feature, bin)
     """
+    from scipy.stats import t
+
     n = effect["n_effective"].values
     variance = effect["heterogeneity"].values ** 2
     line, statistic = bin_error.linear_part(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import xarray as xr
-from statsmodels.iolib.table import SimpleTable
-from statsmodels.iolib.tableformatting import fmt_params
 
 from rhale_stats.effects.bias import FINE, LARGE, TESTED_ROWS, TOO_FEW
 from rhale_stats.inference import meaning
 from rhale_stats.printing.text import bin_labels, number_text, percent, pvalue_text
 from rhale_stats.schema.features import feature_names, one_feature
+
+if TYPE_CHECKING:
+    from statsmodels.iolib.table import SimpleTable
 
 # At which a bin is called biased where `check_unbiased` did not say, and a jump a jump.
 SIGNIFICANCE = 0.05
@@ -22,6 +25,14 @@ REMEDY = "weighting='axis' removes it."
 JUMP_HEADS = ["jump", "std err", "spread", "P"]
 JUMPS = ("jump", "jump_se", "jump_spread")
 BIAS_TITLE, JUMP_TITLE = "Bias of the heterogeneity", "What derivatives miss"
+
+
+def _table(lines: list[list[str]], heads: list[str], stubs: list[str], title: str) -> SimpleTable:
+    """A printed table; statsmodels is loaded with the first one."""
+    from statsmodels.iolib.table import SimpleTable
+    from statsmodels.iolib.tableformatting import fmt_params
+
+    return SimpleTable(lines, heads, stubs, title, txt_fmt=fmt_params)
 
 
 def bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTable, list[str]]:
@@ -50,7 +61,7 @@ def _bias_of_features(effect: xr.Dataset) -> SimpleTable:
         row = one_feature(effect, name)
         line = _bias_of_feature(row)
         lines.append(line if along else [*line, number_text(_curve_bias(row))])
-    return SimpleTable(lines, heads, feature_names(effect), BIAS_TITLE, txt_fmt=fmt_params)
+    return _table(lines, heads, feature_names(effect), BIAS_TITLE)
 
 
 def _bias_of_feature(row: xr.Dataset) -> list[str]:
@@ -109,7 +120,7 @@ def _bias_of_bins(effect: xr.Dataset, feature: str | int) -> SimpleTable:
         ]
         for line in (row.isel(bin=k) for k in range(row.sizes["bin"]))
     ]
-    return SimpleTable(lines, heads, bin_labels(row), BIAS_TITLE, txt_fmt=fmt_params)
+    return _table(lines, heads, bin_labels(row), BIAS_TITLE)
 
 
 def _notes_of_bins(effect: xr.Dataset) -> list[str]:
@@ -152,7 +163,7 @@ def jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTab
     lines = [_largest_jump(one_feature(effect, name)) for name in feature_names(effect)]
     heads = ["bins", "missed", *JUMP_HEADS]
     return (
-        SimpleTable(lines, heads, feature_names(effect), JUMP_TITLE, txt_fmt=fmt_params),
+        _table(lines, heads, feature_names(effect), JUMP_TITLE),
         notes,
     )
 
@@ -166,7 +177,7 @@ def _jumps_of_bins(row: xr.Dataset) -> SimpleTable:
         ]
         for k in range(row.sizes["bin"])
     ]
-    return SimpleTable(lines, JUMP_HEADS, bin_labels(row), JUMP_TITLE, txt_fmt=fmt_params)
+    return _table(lines, JUMP_HEADS, bin_labels(row), JUMP_TITLE)
 
 
 def _largest_jump(row: xr.Dataset) -> list[str]:

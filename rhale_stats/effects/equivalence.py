@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from scipy import stats
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.effects.errors import with_std_error
@@ -81,6 +80,8 @@ def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") 
 
 def _small(row: xr.Dataset, delta: float) -> Wald:
     """The bin that is least surely small decides."""
+    from scipy import stats
+
     slope, half = slopes(row), np.diff(row["edge_value"].values) / 2
     linear = slope != 0
     effect, degrees = row["effect"].values, bin_degrees(row)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from scipy import linalg, stats
+from scipy import linalg
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import accumulate, bin_error, intervals
@@ -100,6 +100,8 @@ def _equal(row: xr.Dataset, null: str) -> Wald:
 
 def _sum_of_squares(row: xr.Dataset, null: str) -> Wald:
     """Independent bins: sums of squares of normal scores."""
+    from scipy import stats
+
     cells = fine_of(row)
     linear = slopes(row) != 0
     variance, degrees = cells.variance, cells.degrees
@@ -138,6 +140,8 @@ def _sum_of_squares(row: xr.Dataset, null: str) -> Wald:
 
 def _correlated(row: xr.Dataset, null: str) -> Wald:
     """Steps between levels, which share rows: normal scores with their correlation."""
+    from scipy import stats
+
     value, covariance = row["effect"].values, row["effect_cov"].values
     contrast = np.eye(len(value))
     if null == "constant":
@@ -156,6 +160,8 @@ def _correlated(row: xr.Dataset, null: str) -> Wald:
 
 def _grouped(row: xr.Dataset, null: str) -> Wald:
     """Groups of rows: Wald statistic over its degrees of freedom, compared with F."""
+    from scipy import stats
+
     value, covariance = row["effect"].values, row["effect_cov"].values
     contrast = np.eye(len(value))
     if null == "constant":
@@ -185,6 +191,8 @@ def _grouped(row: xr.Dataset, null: str) -> Wald:
 
 def _homogeneous(row: xr.Dataset, own: tuple[Rows, int] | None) -> Wald:
     """Whether rows at a value of the feature differ; ``own``: their columns, and which is it."""
+    from scipy import stats
+
     if not row.sizes["bin"]:
         return Wald(reason=CONSTANT)
     least = meaning.least_effect(row)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pandas as pd
 import xarray as xr
-from statsmodels.iolib.summary import Summary
-from statsmodels.iolib.table import SimpleTable
-from statsmodels.iolib.tableformatting import fmt_params
 
 from rhale_stats.arrays.intervals import around, student
 from rhale_stats.effects.bias import LARGE, linear_bin_error
@@ -43,6 +42,10 @@ from rhale_stats.schema.features import (
 from rhale_stats.schema.levels import is_categorical, level_names
 from rhale_stats.schema.notes import with_notes
 from rhale_stats.schema.stacking import kept_interval
+
+if TYPE_CHECKING:
+    from statsmodels.iolib.summary import Summary
+    from statsmodels.iolib.table import SimpleTable
 
 FIXED = "Standard errors treat the model and the bin edges as fixed."
 # How levels were put in order, where the name alone would not say it.
@@ -176,6 +179,9 @@ def order_text(row: xr.Dataset) -> str:
 
 def _level_table(row: xr.Dataset, level: float) -> SimpleTable:
     """The curve of one feature at its levels, and their rows."""
+    from statsmodels.iolib.table import SimpleTable
+    from statsmodels.iolib.tableformatting import fmt_params
+
     tail = (1 - level) / 2
     heads = ["rows", "share", "curve", "std err", f"[{tail:.3g}", f"{1 - tail:.3g}]"]
     degrees = fit_of(row).curve_degrees(row["edge_value"].values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from rhale_stats.bins.description import for_share_of_rows, rule_of
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.inference.draws import Resampling, progress_bar
-from rhale_stats.parallel import cpus
+from rhale_stats.parallel import cpus, in_threads
 from rhale_stats.schema.curves import curve_of
 from rhale_stats.schema.features import effect_at, feature_names, feature_position, one_feature
 from rhale_stats.schema.variables import EFFECT_VARIABLES
@@ -54,12 +53,8 @@ def with_chosen_bins(
         for name, values in made.items():
             out[name][draw] = values
 
-    with (
-        ThreadPoolExecutor(cpus()) as pool,
-        progress_bar(len(seeds), progress=asked.progress) as bar,
-    ):
-        for _ in pool.map(replicate, range(len(seeds))):
-            bar.update(1)
+    with progress_bar(len(seeds), progress=asked.progress) as bar:
+        in_threads(replicate, range(len(seeds)), cpus(), lambda _: bar.update(1))
     described = {name: EFFECT_VARIABLES[name][1:] for name in out}
     return xr.Dataset(
         {

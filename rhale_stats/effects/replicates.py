@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +24,7 @@ from rhale_stats.inference.draws import (
     progress_bar,
 )
 from rhale_stats.local.rows import Rows, columns, is_used_row
-from rhale_stats.parallel import cpus, one_blas_thread
+from rhale_stats.parallel import cpus, in_threads, one_blas_thread
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import Fine, fine_of, has_cells, pieces_of
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
@@ -115,13 +114,9 @@ def in_fixed_bins(
         return len(streams)
 
     # Small products on threads of ours: more threads in each of them would stand in their way.
-    with (
-        one_blas_thread,
-        ThreadPoolExecutor(threads) as pool,
-        progress_bar(len(asked.seeds), progress=asked.progress) as bar,
-    ):
-        for done in pool.map(fill, range(0, len(asked.seeds), chunk_draws)):
-            bar.update(done)
+    firsts = range(0, len(asked.seeds), chunk_draws)
+    with one_blas_thread, progress_bar(len(asked.seeds), progress=asked.progress) as bar:
+        in_threads(fill, firsts, threads, bar.update)
     return _labelled(out, effect).assign(accelerations(rows, local, effect, units))
 
 

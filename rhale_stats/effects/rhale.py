@@ -29,8 +29,8 @@ from rhale_stats.effects.passes import (
 )
 from rhale_stats.effects.values import predict
 from rhale_stats.local.cells import cell_edges
-from rhale_stats.local.rows import THREADS_FROM, fingerprints, map_features
-from rhale_stats.parallel import cpus
+from rhale_stats.local.rows import THREADS_FROM, fingerprints
+from rhale_stats.parallel import cpus, in_threads
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.curves import WEIGHTINGS
 from rhale_stats.schema.dimensions import PARTS
@@ -199,7 +199,7 @@ def _estimated(local: xr.Dataset, request: Request, split: RowSplit) -> xr.Datas
     def cells_at(position: int) -> Cells:
         return first_pass(rule, split, position, names[position], slopes_across[position])
 
-    cells = map_features(cells_at, range(len(names)), threads)
+    cells = in_threads(cells_at, range(len(names)), threads)
     partitions = chosen_bins(rule, cells, local["local_effect_error"].values)
 
     def estimates_at(position: int) -> Estimates:
@@ -210,7 +210,7 @@ def _estimated(local: xr.Dataset, request: Request, split: RowSplit) -> xr.Datas
 
     # Without rows to look at again there is nothing to share out.
     threads_again = threads if request.needs_rows_again else 1
-    estimates = map_features(estimates_at, range(len(names)), threads_again)
+    estimates = in_threads(estimates_at, range(len(names)), threads_again)
     effect = dataset(local, rule, request.centering, estimates, rows.n_rows)
     facts = {"weighting": request.weighting} | split.attrs
     effect.attrs |= facts | fingerprints(rows, names, threads)

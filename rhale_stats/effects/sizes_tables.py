@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pandas as pd
 import xarray as xr
-from statsmodels.iolib.summary import Summary
-from statsmodels.iolib.table import SimpleTable
-from statsmodels.iolib.tableformatting import fmt_params
 
 from rhale_stats.inference.notes import bins_note
 from rhale_stats.printing.text import number_text
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.notes import with_notes
+
+if TYPE_CHECKING:
+    from statsmodels.iolib.summary import Summary
 
 
 def tidy_sizes(sizes: xr.Dataset, _level: float) -> pd.DataFrame:
@@ -37,6 +39,9 @@ def tidy_sizes(sizes: xr.Dataset, _level: float) -> pd.DataFrame:
 
 def sizes_summary(sizes: xr.Dataset, _feature: object, level: float) -> Summary:
     """Sizes of effects, a line a size."""
+    from statsmodels.iolib.table import SimpleTable
+    from statsmodels.iolib.tableformatting import fmt_params
+
     attrs, table = sizes.attrs, tidy_sizes(sizes, level)
     heads = [str(name) for name in table.columns if name not in ("term", "size")]
     lines = [[number_text(line[name]) for name in heads] for _, line in table.iterrows()]

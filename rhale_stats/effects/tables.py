@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy import stats
 
 from rhale_stats.arguments.checks import check_level
 from rhale_stats.arrays.accumulate import turning_points
@@ -235,6 +234,8 @@ def _wald_columns(
     of: xr.Dataset, name: str, level: float, degrees: np.ndarray, reasons: list[str]
 ) -> dict[str, Any]:
     """An estimate with its error; t and P where that holds the model, and there is one to test."""
+    from scipy import stats
+
     check_level(level)
     estimate, se = of[name].values, of[f"{name}_se"].values
     ends = kept_interval(of, name, level)

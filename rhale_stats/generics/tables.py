@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import xarray as xr
-from statsmodels.iolib.summary import Summary
 
 from rhale_stats.arguments.checks import check_level
 from rhale_stats.generics.dispatch import method
@@ -14,6 +13,9 @@ from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.parts import each_part
 from rhale_stats.schema.variables import in_order
+
+if TYPE_CHECKING:
+    from statsmodels.iolib.summary import Summary
 
 
 @checked

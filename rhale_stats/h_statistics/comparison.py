@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from rhale_stats.arrays import h_statistics as kernel
 from rhale_stats.arrays import intervals
@@ -93,6 +92,8 @@ def _differences(
     text = f"difference of {a[name].attrs['long_name']}"
     difference = a[name].values - b[name].values
     quantile = float(intervals.student(level, np.array(degrees)))
+    from scipy import stats
+
     with np.errstate(invalid="ignore", divide="ignore"):
         statistic = np.abs(difference) / error
     p_value = np.asarray(2 * stats.t.sf(statistic, degrees))

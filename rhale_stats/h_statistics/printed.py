@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pandas as pd
 import xarray as xr
-from statsmodels.iolib.summary import Summary
-from statsmodels.iolib.table import SimpleTable
-from statsmodels.iolib.tableformatting import fmt_params
 
 from rhale_stats.h_statistics import tables
 from rhale_stats.inference.notes import because, bins_note, how_made, reasons_of
@@ -16,6 +15,9 @@ from rhale_stats.printing.text import ABOVE_ONE, number_text, pvalue_text, share
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.features import feature_position, with_units
 from rhale_stats.schema.notes import with_notes
+
+if TYPE_CHECKING:
+    from statsmodels.iolib.summary import Summary
 
 # So many pairs of H-statistics are printed.
 MOST_PAIRS = 15
@@ -103,6 +105,9 @@ def _notes(found: xr.Dataset, n_pairs: int) -> list[str]:
 
 def difference_summary(compared: xr.Dataset, _feature: object, level: float) -> Summary:
     """Two H-statistics side by side: a line a difference."""
+    from statsmodels.iolib.table import SimpleTable
+    from statsmodels.iolib.tableformatting import fmt_params
+
     attrs, table = compared.attrs, tables.tidy_difference(compared, level)
     heads = ["a less b", "std err", "P", "P, adj.", "conf low", "conf high"]
     names = ("estimate", "std_error", "p_value", "p_value_adjusted", "conf_low", "conf_high")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from statsmodels.stats.multitest import multipletests
 
 from rhale_stats.arrays.moments import FloatArray
 
@@ -22,6 +21,8 @@ ADJUSTMENTS = (
 
 def adjusted(pvalues: FloatArray, method: str) -> FloatArray:
     """P-values adjusted for their number; NaN does not count."""
+    from statsmodels.stats.multitest import multipletests
+
     out = np.array(pvalues)
     tested = np.isfinite(out)
     if method == "none" or not tested.any():

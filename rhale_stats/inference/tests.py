@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pandas as pd
 import xarray as xr
-from statsmodels.iolib.summary import Summary
 
 from rhale_stats.inference.notes import because, bins_note, reasons_of
 from rhale_stats.printing import text
 from rhale_stats.printing.text import cell, with_facts
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.notes import with_notes
+
+if TYPE_CHECKING:
+    from statsmodels.iolib.summary import Summary
 
 
 def glance(test: xr.Dataset, _level: float) -> pd.DataFrame:

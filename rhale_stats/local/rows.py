@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.local.cells import cell_edges
+from rhale_stats.parallel import in_threads
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.identity import as_attribute, fingerprint
@@ -20,8 +20,6 @@ from rhale_stats.schema.parts import features_by_rows, has_gaps
 SELECT_ROWS = "Select the rows first: local.isel(obs=...)."
 # Below this many values threads cost more than they save.
 THREADS_FROM = 200_000
-T = TypeVar("T")
-S = TypeVar("S")
 
 
 def honest_split(n_obs: int, honest_fraction: float, honest_seed: int) -> NDArray[np.bool_]:
@@ -94,7 +92,7 @@ class Rows(NamedTuple):
 
 def fingerprints(rows: Rows, names: Sequence[str], threads: int = 1) -> dict[str, str]:
     """The attribute of an effect that tells what every feature of it was made from."""
-    found = map_features(rows.fingerprint, range(len(names)), threads)
+    found = in_threads(rows.fingerprint, range(len(names)), threads)
     return as_attribute(dict(zip(names, found, strict=True)))
 
 
@@ -144,11 +142,3 @@ def own_columns(local: xr.Dataset, names: Sequence[str]) -> dict[str, tuple[Rows
         rows = columns(part)
         found |= {name: (rows, number) for number, name in enumerate(members)}
     return {name: found[feature_names(local)[feature_position(local, name)]] for name in names}
-
-
-def map_features(function: Callable[[S], T], items: Iterable[S], threads: int) -> list[T]:
-    """``function`` of every item, on so many threads."""
-    if threads == 1:
-        return [function(item) for item in items]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(function, items))

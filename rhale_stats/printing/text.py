@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from statsmodels.iolib.table import SimpleTable
-from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 
 from rhale_stats.schema.features import method_text, with_units
 from rhale_stats.schema.levels import is_categorical, level_names
+
+if TYPE_CHECKING:
+    from statsmodels.iolib.table import SimpleTable
 
 MOST_DIGITS = 17
 COLUMN_SEPARATOR = "   "
@@ -74,6 +75,9 @@ def with_facts(
     aligns: str = "r",
 ) -> list[SimpleTable]:
     """A table below its facts, stretched to their width where that is larger."""
+    from statsmodels.iolib.table import SimpleTable
+    from statsmodels.iolib.tableformatting import fmt_params
+
     form = fmt_params | {"data_aligns": aligns}
     body = SimpleTable(lines, heads, stubs, txt_fmt=form)
     header = facts_of(cells, title, body)
@@ -88,6 +92,9 @@ def with_facts(
 
 def facts_of(cells: list[list[str]], title: str, body: SimpleTable) -> SimpleTable:
     """Two columns of names and values, together as wide as the table below them."""
+    from statsmodels.iolib.table import SimpleTable
+    from statsmodels.iolib.tableformatting import fmt_2cols
+
     width = len(body.as_text().partition("\n")[0]) - 3 * len(COLUMN_SEPARATOR)
     widths = [width // 4, width // 4, width // 4, width - 3 * (width // 4)]
     needed = [max(len(text) for text in column) for column in zip(*cells, strict=True)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import xarray as xr
-from statsmodels.iolib.summary import Summary
 
 from rhale_stats.inference.notes import how_made, interval_notes
 from rhale_stats.printing import text
@@ -12,6 +13,9 @@ from rhale_stats.profiles import tables
 from rhale_stats.profiles.data import METHOD_NAMES, check_profile
 from rhale_stats.schema.features import feature_names, feature_position, units_of, with_units
 from rhale_stats.schema.notes import with_notes
+
+if TYPE_CHECKING:
+    from statsmodels.iolib.summary import Summary
 
 
 def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Summary:

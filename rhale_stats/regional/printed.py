@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from statsmodels.iolib.summary import Summary
-from statsmodels.iolib.table import SimpleTable
-from statsmodels.iolib.tableformatting import fmt_params
 
 from rhale_stats.printing.text import (
     INDENT,
@@ -38,6 +35,10 @@ from rhale_stats.regional.tables import (
 )
 from rhale_stats.schema.features import feature_position, position_of, with_units
 from rhale_stats.schema.notes import with_notes
+
+if TYPE_CHECKING:
+    from statsmodels.iolib.summary import Summary
+    from statsmodels.iolib.table import SimpleTable
 
 
 def trees_summary(trees: xr.Dataset, feature: str | int | None, _level: float) -> Summary:
@@ -106,6 +107,9 @@ def node_lines(trees: list[xr.Dataset]) -> tuple[list[str], list[list[str]]]:
 
 def _pruning_table(tree: xr.Dataset) -> SimpleTable:
     """The trees that were compared, the largest first."""
+    from statsmodels.iolib.table import SimpleTable
+    from statsmodels.iolib.tableformatting import fmt_params
+
     sequence = tree.isel(pruning=np.flatnonzero(tree["pruning_n_regions"].values > 0))
     n_regions = sequence["pruning_n_regions"].values
     chosen = int((tree["region"] >= 0).sum())

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from statsmodels.iolib.summary import Summary
+if TYPE_CHECKING:
+    from statsmodels.iolib.summary import Summary
+
 
 # So many notes are printed below a table.
 MOST_NOTES = 5
@@ -18,6 +20,8 @@ def with_notes(tables: list[Any], notes: Sequence[str], words: tuple[str, ...] =
     Notes come with the most important first; all of them are in the attribute ``notes`` of what is
     returned. ``words`` stand above them.
     """
+    from statsmodels.iolib.summary import Summary
+
     out = Summary()
     out.tables, out.notes, out.words = tables, list(notes), words
     lines = [f"[{number}] {note}" for number, note in enumerate(notes[:MOST_NOTES], start=1)]

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
-from statsmodels.iolib.summary import Summary
 
 from rhale_stats.schema.dimensions import OUTPUT, PARTS, REGION, ROWS
 from rhale_stats.schema.features import feature_names
@@ -135,6 +134,8 @@ def together(results: Sequence[Any], of: xr.Dataset, dim: str) -> Any:
                 frame.insert(1, "rule", str(one["region_rule"].values))
             parts.append(frame)
         return pd.concat(parts, ignore_index=True)
+    from statsmodels.iolib.summary import Summary
+
     if isinstance(first, Summary):
         names = [f"{dim} {of[dim].values[number]}" for number in range(len(results))]
         return with_notes(

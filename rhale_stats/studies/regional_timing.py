@@ -14,11 +14,10 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.local.local_effects import local_effects
-from rhale_stats.parallel import cpus
+from rhale_stats.parallel import cpus, one_blas_thread
 from rhale_stats.regional.ale import regional_ale
 from rhale_stats.regional.pdp import regional_pdp
 from rhale_stats.regional.regions import regions
@@ -193,7 +192,7 @@ def replicate(
 def _one_thread() -> Iterator[None]:
     """Networks on one thread: several wait for the slowest, and on a busy machine for long."""
     if find_spec("torch") is None:
-        with threadpool_limits(1):
+        with one_blas_thread:
             yield
         return
     import torch

@@ -1,4 +1,11 @@
-"""Runs a study: replicates over processes, seeded one by one, resumable, none dropped."""
+"""Runs a study: replicates over processes, seeded one by one, resumable, none dropped.
+
+The processes are started here and not by `rhale_stats.parallel.in_processes`. Portions are stored
+and saved as they are finished, in any order: a slow replicate must not keep the others from the
+file. Processes share nothing but a pipe each with their parent: the command line ends itself hard
+if it has not ended soon after Ctrl-C, and the queues of joblib's processes would then leave named
+semaphores behind, with a warning on the terminal.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +40,7 @@ from rhale_stats import studies
 from rhale_stats.arguments.checks import check_count
 from rhale_stats.arguments.words import one_line, print_warning
 from rhale_stats.files import locked, write_netcdf
-from rhale_stats.parallel import cpus
+from rhale_stats.parallel import THREAD_VARIABLES, cpus, interruptions_wait
 from rhale_stats.schema.variables import software
 
 # A run shorter than this, in seconds, shows no bar.
@@ -46,8 +53,6 @@ SAVE_SHARE = 20
 # a process, for the bar to move and little to be lost.
 CHUNK_SIZE = 10
 CHUNKS_PER_JOB = 20
-# Processes are as many as CPUs, so that each gets one thread.
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 # Names that the results have beside those of the study.
 RESERVED = ("scenario", "replicate", "done", "failure", "parameters")
 # netCDF stores a seed as a signed integer of eight bytes.
@@ -562,7 +567,9 @@ def _workers(jobs: int) -> Iterator[list[Connection]]:
             for _ in range(jobs):
                 here, there = context.Pipe()
                 process = context.Process(target=_serve, args=(there,))
-                with _interruptions_wait():
+                # The first process would start it, and starting it lets signals through again.
+                resource_tracker.ensure_running()
+                with interruptions_wait():
                     process.start()
                     processes.append(process)
                 there.close()
@@ -581,24 +588,6 @@ def _workers(jobs: int) -> Iterator[list[Connection]]:
             process.join()
 
 
-@contextmanager
-def _interruptions_wait() -> Iterator[None]:
-    """Hold Ctrl-C back until the end of the block, and for ever in processes started inside.
-
-    Ctrl-C reaches all processes of a terminal. Workers must ignore it: their parent ends them.
-    """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    # The first process would start it, and starting it lets signals through again.
-    resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 def _pickled(task: _Task) -> bytes:
     """The task for other processes, pickled once for all of them."""
     try:
@@ -613,7 +602,7 @@ def _pickled(task: _Task) -> bytes:
 
 @contextmanager
 def _single_threaded_children() -> Iterator[None]:
-    """Environment in which a new process uses one thread; libraries read it when they start."""
+    """Environment in which a new process uses one thread, as processes are as many as CPUs."""
     before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
     try:

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
-from scipy import stats
 
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import intervals
@@ -53,6 +52,8 @@ def of_pair(surface: xr.Dataset) -> xr.Dataset:
 
 def wald(surface: xr.Dataset, null: str) -> dict[str, NDArray[Any]]:
     """`wald_test` of a surface: statistic, degrees of freedom, p-value, reason; of one pair."""
+    from scipy import stats
+
     if null not in NULLS:
         raise ValueError(
             f"null must be one of {', '.join(map(repr, NULLS))} for a surface; got {null!r}. "

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy import stats
-from statsmodels.iolib.summary import Summary
-from statsmodels.iolib.table import SimpleTable
-from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 
 from rhale_stats.arrays.intervals import around, student
 from rhale_stats.printing import text as meaning
@@ -19,12 +17,17 @@ from rhale_stats.schema.stacking import kept_interval
 from rhale_stats.surfaces.inference import confint, rounding, size, with_std_error
 from rhale_stats.surfaces.values import pair_name
 
+if TYPE_CHECKING:
+    from statsmodels.iolib.summary import Summary
+
 # Points of the surface that a printed summary shows.
 SHOWN = 10
 
 
 def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
     """`tidy` of a surface: a line a cell with rows."""
+    from scipy import stats
+
     surface = with_std_error(of_part(surface))
     at_a, at_b = np.nonzero(surface["supported"].values)
     frame = pd.DataFrame({"term": pair_name(surface), "bin_a": at_a})
@@ -83,6 +86,9 @@ def glance(surface: xr.Dataset, _level: float) -> pd.DataFrame:
 
 def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
     """`summary` of a surface: its size, its cells, and where it is farthest from 0."""
+    from statsmodels.iolib.table import SimpleTable
+    from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
+
     surface = of_part(surface)
     found = confint(surface, None, level, "normal")
     attrs, values = found.attrs, found["surface"].values

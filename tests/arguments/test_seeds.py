@@ -52,7 +52,7 @@ CALLS = {
         local, effect, n_resamples=8, rebin=True, rng=rng, **OPTIONS
     ),
     "bootstrap_refit": lambda X, local, effect, rng: rs.bootstrap_refit(
-        refit, X, n_resamples=4, jobs=1, rng=rng, **OPTIONS
+        refit, X, n_resamples=4, n_jobs=1, rng=rng, **OPTIONS
     ),
     "folds": lambda X, local, effect, rng: rs.folds(
         local, bins=rs.EqualWidthBins(1), rng=rng, **OPTIONS

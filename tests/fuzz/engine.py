@@ -341,6 +341,7 @@ def attempt(
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("error")
         warnings.simplefilter("always", UserWarning)
+        warnings.filterwarnings("always", "jobs is deprecated", FutureWarning)
         try:
             result, error = function(**arguments), None
         except Exception as raised:
@@ -451,7 +452,7 @@ KIND |= dict.fromkeys(("std_error", "confint", "confband", "debias"), "same")
 EFFECTS = ("effect", "effect", "effect", "profile", "surface", "found", "regional")
 RESULTS = (*EFFECTS, *MAKERS)
 # Given in every call: pictures of progress and random choices of processes are no matter here.
-ALWAYS = ("progress", "jobs", "n_resamples", "n_permutations", "n_draws", "background", "n_rows")
+ALWAYS = ("progress", "n_jobs", "n_resamples", "n_permutations", "n_draws", "background", "n_rows")
 ALWAYS += ("chains", "missing", "level")
 OFTEN = {"bins": 0.6, "rng": 0.8, "ax": 0.1, "axes": 0.1, "scale": 0.1, "groups": 0.2}
 ADJUSTMENTS = ("holm", "bonferroni", "sidak", "fdr_bh", "none", "hommel")
@@ -555,7 +556,8 @@ OF_PARAMETER: dict[str, Any] = {
     "n_rows": options("auto", None, 2, 10),
     "n_thresholds": options(1, 5),
     "chains": options(1, 2, 4),
-    "jobs": options(1),
+    "jobs": options(None),
+    "n_jobs": options(None, 1),
     "rng": lambda world: world.one_of(0, 7, np.random.default_rng(3), np.int64(4), None),
     "names": options(["one", "two"], ("a", "b", "c")),
     "dim": options("replicate", "draw", "feature"),
@@ -733,6 +735,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
         ),
         (*NUMBERS_NOT, "nan", "infinite", "negative", "fraction"),
     ),
+    "n_jobs": (*(odd for odd in NUMBERS_NOT if odd != "none"), "nan", "infinite", "fraction"),
     **dict.fromkeys(
         (
             *("contour", "honest", "keep_answers", "normalize", "pairwise", "progress", "rebin"),

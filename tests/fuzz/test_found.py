@@ -57,19 +57,20 @@ def test_outcomes_that_are_no_numbers(y):
 )
 def test_rows_of_a_fit_that_are_no_real_numbers(data, said):
     with pytest.raises(TypeError, match=said):
-        rs.bootstrap_refit(lambda rows: EFFECT, data, n_resamples=4, jobs=1)
+        rs.bootstrap_refit(lambda rows: EFFECT, data, n_resamples=4, n_jobs=1)
 
 
 def test_no_more_processes_than_replicates(monkeypatch):
     """99 processes were started for 8 replicates."""
     asked = []
 
-    def mapped(refit, streams, jobs):
-        asked.append(jobs)
-        return map(refit, streams)
+    def in_processes(refit, streams, processes, done):
+        asked.append(processes)
+        return list(map(refit, streams))
 
-    monkeypatch.setattr(refits, "_mapped", mapped)
-    rs.bootstrap_refit(lambda rows: EFFECT, WORLD.X, n_resamples=4, jobs=99, progress=False, rng=0)
+    monkeypatch.setattr(refits, "in_processes", in_processes)
+    options = {"n_resamples": 4, "n_jobs": 99, "progress": False, "rng": 0}
+    rs.bootstrap_refit(lambda rows: EFFECT, WORLD.X, **options)
     assert asked == [4]
 
 

@@ -12,9 +12,9 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats import parallel
 from rhale_stats.arrays import resample
 from rhale_stats.bins.description import describe, rule_of
+from rhale_stats.effects import rebinned, replicates
 from rhale_stats.effects.sizes import SIZES
 from rhale_stats.inference import draws
 from rhale_stats.local.rows import is_estimation_row
@@ -205,13 +205,14 @@ def test_results_do_not_depend_on_threads_and_chunks(monkeypatch):
     effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
     again = rs.rhale(local, bins=rs.AdaptiveBins(10))
     expected = rs.bootstrap(local, effect, n_resamples=44, rng=2)
-    rebinned = rs.bootstrap(local, again, n_resamples=8, rebin=True, rng=2)
+    own_bins = rs.bootstrap(local, again, n_resamples=8, rebin=True, rng=2)
     for threads, chunk in ((1, 1), (3, 1 << 17), (16, 1 << 28)):
-        monkeypatch.setattr(parallel, "cpus", lambda n=threads: n)
-        monkeypatch.setattr(draws, "CHUNK_BYTES", chunk)
+        for module in (replicates, rebinned):
+            monkeypatch.setattr(module, "cpus", lambda n=threads: n)
+        monkeypatch.setattr(replicates, "CHUNK_BYTES", chunk)
         xr.testing.assert_identical(rs.bootstrap(local, effect, n_resamples=44, rng=2), expected)
         found = rs.bootstrap(local, again, n_resamples=8, rebin=True, rng=2)
-        xr.testing.assert_identical(found, rebinned)
+        xr.testing.assert_identical(found, own_bins)
 
 
 def test_chains_are_cut_from_one_sequence():
@@ -560,7 +561,7 @@ def line(n=200, seed=0):
 def test_refits_of_least_squares_have_the_error_of_statsmodels():
     data = line()
     fit = sm.OLS(data[:, 1], sm.add_constant(data[:, 0])).fit(cov_type="HC0")
-    boot = rs.bootstrap_refit(least_squares, data, n_resamples=100, jobs=1, n_grid=3, rng=1)
+    boot = rs.bootstrap_refit(least_squares, data, n_resamples=100, n_jobs=1, n_grid=3, rng=1)
     spread = boot["average_effect"].std(ddof=1).item()
     # 1 / sqrt(200) = 7 % of Monte-Carlo error, three times.
     assert spread == pytest.approx(fit.bse[1], rel=0.21)
@@ -582,7 +583,7 @@ def test_refits_of_groups():
     """Every row three times: as wide as with one of each."""
     data = line(100)
     thrice = np.repeat(data, 3, axis=0)
-    options = {"n_resamples": 12, "jobs": 1, "n_grid": 3, "rng": 1}
+    options = {"n_resamples": 12, "n_jobs": 1, "n_grid": 3, "rng": 1}
     once = rs.bootstrap_refit(least_squares, data, **options)
     found = rs.bootstrap_refit(
         least_squares, thrice, groups=np.repeat(np.arange(100), 3), **options
@@ -603,16 +604,16 @@ class Counted(pd.DataFrame):
 
 def test_refits_in_two_processes_to_which_the_table_is_sent_once():
     data, options = Counted(line()), {"n_resamples": 8, "n_grid": 3, "rng": 1}
-    one = rs.bootstrap_refit(least_squares, data, jobs=1, **options)
+    one = rs.bootstrap_refit(least_squares, data, n_jobs=1, **options)
     Counted.sent = 0
-    two = rs.bootstrap_refit(least_squares, data, jobs=2, **options)
+    two = rs.bootstrap_refit(least_squares, data, n_jobs=2, **options)
     assert 1 <= Counted.sent <= 2
     xr.testing.assert_identical(one, two)
 
 
 def test_fits_that_fail_are_counted(tmp_path):
     data = pd.DataFrame(line(), columns=["x", "y"]).assign(number=np.arange(200))
-    boot = rs.bootstrap_refit(sometimes, data, n_resamples=80, jobs=1, n_grid=3, rng=1)
+    boot = rs.bootstrap_refit(sometimes, data, n_resamples=80, n_jobs=1, n_grid=3, rng=1)
     failed = boot["failed"]
     # 1 - 1/e = 63 %, with an error of 5 %.
     assert 0.45 < failed.mean() < 0.8
@@ -634,7 +635,7 @@ def test_unusable_fits():
         return least_squares(rows)
 
     with pytest.raises(ValueError, match="all 4 failed: RuntimeError: no luck"):
-        rs.bootstrap_refit(broken, data, n_resamples=4, jobs=1)
+        rs.bootstrap_refit(broken, data, n_resamples=4, n_jobs=1)
 
     def renamed(rows):
         calls.append(1)
@@ -643,11 +644,11 @@ def test_unusable_fits():
 
     calls.clear()
     with pytest.raises(ValueError, match="same features .*; got x0 for all, other for some"):
-        rs.bootstrap_refit(renamed, data, n_resamples=4, jobs=1)
+        rs.bootstrap_refit(renamed, data, n_resamples=4, n_jobs=1)
     with pytest.raises(TypeError, match="what fit returns must be .*; got ndarray"):
-        rs.bootstrap_refit(lambda rows: rows, data, n_resamples=4, jobs=1)
-    with pytest.raises(ValueError, match="jobs must be at least 1; got 0"):
-        rs.bootstrap_refit(least_squares, data, n_resamples=4, jobs=0)
+        rs.bootstrap_refit(lambda rows: rows, data, n_resamples=4, n_jobs=1)
+    with pytest.raises(ValueError, match="n_jobs must be a number of processes, .*; got 0"):
+        rs.bootstrap_refit(least_squares, data, n_resamples=4, n_jobs=0)
     with pytest.raises(ValueError, match="groups must have one entry for each of 200 rows"):
         rs.bootstrap_refit(least_squares, data, n_resamples=4, groups=[1, 2])
 

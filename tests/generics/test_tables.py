@@ -907,7 +907,7 @@ class TestReplicatesAreNoEffect:
         def fit(rows):
             return rs.rhale(rs.local_effects(lambda X: X[:, 0] * X[:, 1], rows))
 
-        boot = rs.bootstrap_refit(fit, X, n_resamples=8, chains=2, n_grid=5, jobs=1, rng=0)
+        boot = rs.bootstrap_refit(fit, X, n_resamples=8, chains=2, n_grid=5, n_jobs=1, rng=0)
         return fit(X), boot
 
     @pytest.mark.parametrize(

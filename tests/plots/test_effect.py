@@ -1669,7 +1669,7 @@ class TestArviZ:
             "fixed": rs.bootstrap(local, effect, **options),
             "rebin": rs.bootstrap(local, effect, rebin=True, n_grid=5, **options),
             "profile": rs.bootstrap(curves, curves, **options),
-            "refit": rs.bootstrap_refit(fit, X, n_grid=5, jobs=1, **options),
+            "refit": rs.bootstrap_refit(fit, X, n_grid=5, n_jobs=1, **options),
         }
         for name, boot in boots.items():
             with warnings.catch_warnings():
