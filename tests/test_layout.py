@@ -9,6 +9,7 @@ PACKAGE = TESTS.parent / "rhale_stats"
 # What is not about one module, and why.
 APART = {
     "test_documents.py": "runs the pages",
+    "test_imports.py": "which libraries are loaded when",
     "test_layout.py": "this file",
     "fuzz/test_found.py": "what random calls found, in any module",
     "fuzz/test_fuzz.py": "random calls of all public functions",
