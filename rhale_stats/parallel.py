@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from threading import Lock, RLock
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -28,6 +28,8 @@ Warned: TypeAlias = tuple[str, type[Warning], str, int]
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 # Items go to processes in portions, at least so many for each, for the bar to move.
 CHUNKS_PER_PROCESS = 8
+# Windows has one way to end a process.
+_KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 # Seconds after which a worker process sees that its parent is gone.
 PARENT_SECONDS = 0.5
 
@@ -114,7 +116,11 @@ def in_processes(
                 _warn_again(one, registries)
             out += [_told(result, done) for result in results]
     except BaseException:
-        pool.shutdown(kill_workers=True)
+        # Without the executor's kill_workers, which fails in its own thread if work is waiting.
+        for worker in tuple(pool._processes):
+            with suppress(ProcessLookupError):
+                os.kill(worker, _KILL)
+        pool.shutdown()
         raise
     pool.shutdown()
     return out

@@ -159,12 +159,13 @@ def _check_estimates(effect: xr.Dataset, boot: xr.Dataset) -> None:
                 f"boot must come from effect; its replicates of feature {name!r} are {rows}. Make "
                 f"it again: bootstrap(local, effect)."
             )
-    centering = [str(one.attrs.get("centering", "")) for one in (effect, boot)]
-    if all(centering) and centering[0] != centering[1]:
-        raise ValueError(
-            f"boot must come from effect; its curves have centering {centering[1]!r}, those of "
-            f"effect {centering[0]!r}. Make it again: bootstrap(local, effect)."
-        )
+    for fact in ("centering", "weighting"):
+        of_effect, of_boot = (str(one.attrs.get(fact, "")) for one in (effect, boot))
+        if of_effect and of_boot and of_effect != of_boot:
+            raise ValueError(
+                f"boot must come from effect; its curves have {fact} {of_boot!r}, those of effect "
+                f"{of_effect!r}. Make it again: bootstrap(local, effect)."
+            )
 
 
 def draws_of(boot: xr.Dataset, name: str) -> FloatArray:

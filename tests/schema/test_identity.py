@@ -137,6 +137,14 @@ def test_replicates_of_another_model_are_refused(local, effect, of_second):
         rs.confint(start, boot)
 
 
+def test_replicates_of_the_other_weighting_are_refused(local, effect):
+    """The edges are the same, and the estimates are not."""
+    boot = rs.bootstrap(local, effect, n_resamples=8, rng=0)
+    rows = rs.rhale(local, bins=BINS, weighting="rows")
+    with pytest.raises(ValueError, match="have weighting 'axis', those of effect 'rows'"):
+        rs.confint(rows, boot)
+
+
 @pytest.mark.parametrize(
     "make",
     [
