@@ -243,9 +243,12 @@ def test_processes_end_with_their_parent(tmp_path, how):
     """Ctrl-C reaches all processes of a terminal; a killed parent says nothing at all."""
     script = tmp_path / "script.py"
     script.write_text(f"""
-import os, time
+import os, signal, time
 from pathlib import Path
 from rhale_stats.parallel import in_processes
+
+# A shell may have started the tests with Ctrl-C ignored, as it does in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def long(i):
     (Path({str(tmp_path)!r}) / f"{{os.getpid()}}.pid").touch()
