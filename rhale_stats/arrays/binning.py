@@ -153,7 +153,7 @@ def _of_few(
     cells, (problems,).
     """
     n_problems, n_cells = cells.weight.shape
-    # Cost of the best partition of the first j cells, one tie dearer for the bin that follows.
+    # Cost of the best partition of the first j cells, with one tie added for the bin that follows.
     best = np.full((n_problems, n_cells + 1), np.inf)
     best[:, 0] = tie
     previous = np.zeros((n_cells + 1, n_problems), dtype=np.int64)

@@ -271,7 +271,7 @@ def ratio_and_root(
 def moved_by_rows(influence: FloatArray, weight: FloatArray, *, frequency: bool) -> FloatArray:
     """(..., row): what the rows add to the error, such that the sum of squares is the variance.
 
-    A row of weight w moves a statistic by w / W times its influence; one that stands for w rows,
+    A row of weight w moves a statistic by w / W times its influence; one that counts as w rows,
     by w^(1/2) / W as far as the variance is concerned. With the factor n / (n - 1), n effective.
     """
     total = weight.sum()

@@ -26,7 +26,7 @@ class Units(NamedTuple):
     """What is drawn: units (rows, or groups of them), each within its stratum.
 
     ``unit`` is the unit of every row, ``strata`` the units of every stratum, ``size`` how many
-    rows a unit stands for where that is not one (frequency weights).
+    rows a unit counts as, if not one (frequency weights).
     """
 
     unit: IntArray | None
@@ -46,7 +46,7 @@ def draw_weights(scheme: str, units: Units, rng: np.random.Generator) -> FloatAr
 
     "multinomial": units with replacement, as many as there are. "poisson": each unit a Poisson
     number of times. "bayesian": exponential weights, uniform on the simplex (Rubin 1981). A unit
-    that stands for several rows is drawn as so many.
+    that counts as several rows is drawn as so many.
     """
     if len(units.strata) == 1:
         weight = _drawn(scheme, len(units.strata[0]), units.size, rng)

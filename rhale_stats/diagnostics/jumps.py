@@ -232,7 +232,7 @@ def _jumps(
             return centre, np.sqrt(mean((values - centre[k]) ** 2) / (n - 1))
 
     missed, missed_se = standard_error(across - derivative)
-    # Squares about the means, row by row: their difference knows that both are of the same rows.
+    # Squares about the means, row by row: the difference accounts for both being of the same rows.
     squares = (across - mean(across)[k]) ** 2 - (derivative - mean(derivative)[k]) ** 2
     spread, spread_se = standard_error(squares)
     size = max(float(np.abs(across).max()), float(np.abs(derivative).max()))

@@ -27,7 +27,7 @@ def accelerations(
 ) -> dict[str, Any]:
     """Accelerations of all features: sum psi^3 / (6 (sum psi^2)^(3/2)) over the units."""
     unit = np.arange(rows.n_rows) if units.unit is None else units.unit
-    # A unit that stands for several moves what so many would, each its share.
+    # A unit that counts as several rows has the influence of as many, each with its share.
     size = np.ones(int(unit.max()) + 1) if units.size is None else units.size
     estimates: list[Estimates] = []
     for number, name in enumerate(feature_names(effect)):

@@ -29,7 +29,7 @@ PAIRED = (("paired[0]", "a"), ("paired[1]", "b"))
 class Pairs(NamedTuple):
     """The rows of both effects in common units: pairs, or groups of them.
 
-    ``repeats``: how many pairs a unit stands for that are independent of each other.
+    ``repeats``: how many independent pairs a unit counts as.
     """
 
     sides: tuple[Clusters, Clusters]
@@ -160,7 +160,7 @@ def paired_covariance(
             blind |= few
         unknown |= (at.level[:, blind] != 0).any(axis=1)
     covariance = np.zeros((len(z), len(z)))
-    # A unit that stands for several moves what so many would, each its share.
+    # A unit that counts as several pairs has the influence of as many, each with its share.
     share = 1 / np.sqrt(np.where(pairs.repeats > 0, pairs.repeats, 1.0))
     for begin in range(0, len(share), influence.BLOCK_ROWS):
         here = slice(begin, begin + influence.BLOCK_ROWS)

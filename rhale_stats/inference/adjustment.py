@@ -30,9 +30,9 @@ def adjusted(pvalues: FloatArray, method: str) -> FloatArray:
     if method == "holm":
         # statsmodels collects garbage in this one, a tenth of a second a call.
         order = np.argsort(out[tested])
-        dearer = out[tested][order] * np.arange(len(order), 0, -1)
+        scaled = out[tested][order] * np.arange(len(order), 0, -1)
         values = np.empty(len(order))
-        values[order] = np.minimum(np.maximum.accumulate(dearer), 1.0)
+        values[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
         out[tested] = values
     else:
         # Some take the logarithm of 1 less a p-value of 1.

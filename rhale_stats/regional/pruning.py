@@ -76,7 +76,7 @@ def pruned(
     """The smallest tree whose loss on held-out rows is within a standard error of the least."""
     sequence = weakest_links(tree.nodes)
     prices = np.array([price for price, _ in sequence])
-    # Between two prices the tree is the same: one in the middle stands for it in the folds.
+    # Between two prices the tree is the same: one in the middle represents it in the folds.
     typical = np.append(np.sqrt(prices[:-1] * prices[1:]), np.inf)
     losses = np.empty((n_folds, len(prices)))
     untested = settings._replace(test=None)
