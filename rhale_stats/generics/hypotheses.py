@@ -11,7 +11,7 @@ from rhale_stats.arguments.seeds import seeded
 from rhale_stats.generics.dispatch import method
 from rhale_stats.inference.adjustment import ADJUSTMENTS
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.kinds import H_STATISTICS
+from rhale_stats.schema.kinds import H_STATISTICS, kind_of
 from rhale_stats.schema.parts import each_part
 
 
@@ -218,6 +218,12 @@ def compare(
     check_choice("adjust", adjust, ADJUSTMENTS)
     # What only one of the two is says what a comparison of them needs.
     leading = next((one for one in (a, b) if H_STATISTICS.holds(one)), a)
+    kinds = [kind for kind in map(kind_of, (a, b)) if kind is not None]
+    if len(set(kinds)) > 1 and H_STATISTICS not in kinds:
+        raise ValueError(
+            f"a and b must be of one kind; got {' and '.join(kind.name for kind in kinds)}. "
+            f"compare_methods puts effects and profiles side by side."
+        )
     out: xr.Dataset = method("compare", leading, "a")(
         a, b, paired, groups, level, n_draws, rng, adjust
     )

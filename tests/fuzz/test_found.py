@@ -181,3 +181,12 @@ def test_a_curve_that_is_known_on_one_cell_is_no_division_by_zero():
     scores = rs.mae(effect, effect)
     assert float(scores["L_mu"][0]) == 0
     assert np.isnan(scores["curve_mean_error"][0])  # beyond that cell there is no curve
+
+
+def test_a_surface_is_not_compared_with_effects():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    surface = rs.ale2(lambda X: X[:, 0] * X[:, 1], X, (0, 1), bins=rs.QuantileBins(3))
+    effect = rs.rhale(rs.local_effects(lambda X: X[:, 0] * X[:, 1], X), bins=rs.EqualWidthBins(2))
+    for a, b in ((surface, effect), (effect, surface)):
+        with pytest.raises(ValueError, match="one kind; got .* and .*compare_methods"):
+            rs.compare(a, b)
