@@ -74,8 +74,10 @@ def with_joint_fingerprints(parts: Sequence[xr.Dataset]) -> list[xr.Dataset]:
     for dim in PARTS:
         name = f"{dim}_{FINGERPRINT}"
         if all(name in part.coords for part in parts):
-            each = zip(*(part[name].values for part in parts), strict=True)
-            coords[name] = (dim, np.array([_joint(texts)[FINGERPRINT] for texts in each]))
+            # Of one output or region that was selected the coordinate has no dimension.
+            each = zip(*(np.atleast_1d(part[name].values) for part in parts), strict=True)
+            joint = np.array([_joint(texts)[FINGERPRINT] for texts in each])
+            coords[name] = (parts[0][name].dims, joint if parts[0][name].ndim else joint[0])
     return [part.assign_attrs(attrs).assign_coords(coords) for part in parts]
 
 

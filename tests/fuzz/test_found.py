@@ -190,3 +190,22 @@ def test_a_surface_is_not_compared_with_effects():
     for a, b in ((surface, effect), (effect, surface)):
         with pytest.raises(ValueError, match="one kind; got .* and .*compare_methods"):
             rs.compare(a, b)
+
+
+def test_bootstrap_of_several_outputs_whose_features_have_rows_of_their_own():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    X.loc[:6, "a"] = X.loc[3:11, "b"] = np.nan
+
+    def model(X):
+        return np.column_stack([np.nan_to_num(X["a"]), np.nan_to_num(X["b"]) ** 2])
+
+    local = rs.local_effects(model, X, missing="drop", progress=False)
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(3))
+    boot = rs.bootstrap(local, effect, n_resamples=8, rng=0, progress=False)
+    one = rs.bootstrap(
+        local.isel(output=1), effect.isel(output=1), n_resamples=8, rng=0, progress=False
+    )
+    assert boot.sizes["output"] == 2
+    np.testing.assert_allclose(boot["curve"].isel(output=1), one["curve"])
+    assert np.isfinite(rs.confint(effect, boot)["curve_ci"]).any()
