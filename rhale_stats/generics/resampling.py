@@ -12,10 +12,9 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import resample
-from rhale_stats.generics.dispatch import METHODS, method
+from rhale_stats.generics.dispatch import method
 from rhale_stats.inference.draws import GRID, Resampling, check_resamples, in_chains
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.kinds import EFFECT, LOCAL, kind_of
 from rhale_stats.schema.parts import each_part, own_rows
 from rhale_stats.schema.variables import software
 
@@ -143,10 +142,7 @@ def bootstrap(
     check_resamples(n_resamples, chains)
     seeds = np.random.default_rng(rng).spawn(n_resamples)
     asked = Resampling(scheme, groups, strata, seeds, rebin, studentize, n_grid, progress)
-    # What keeps its rows comes first; effects in bins come after the local effects.
-    first = kind_of(local)
-    keeps_rows = first not in (None, LOCAL, EFFECT) and "bootstrap" in METHODS.get(first, {})
-    result = local if keeps_rows and kind_of(effect) is not first else effect
+    result = local if effect is None else effect
     drawn = method("bootstrap", result)(local, effect, asked)
     facts = {
         "method": "bootstrap",

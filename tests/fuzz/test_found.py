@@ -209,3 +209,12 @@ def test_bootstrap_of_several_outputs_whose_features_have_rows_of_their_own():
     assert boot.sizes["output"] == 2
     np.testing.assert_allclose(boot["curve"].isel(output=1), one["curve"])
     assert np.isfinite(rs.confint(effect, boot)["curve_ci"]).any()
+
+
+def test_bootstrap_of_effects_in_bins_with_curves_in_the_place_of_local_effects():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    ice = rs.ice(product, X, progress=False)
+    with pytest.raises(ValueError, match="^local must be the Dataset that local_effects.*profile"):
+        rs.bootstrap(ice, EFFECT, n_resamples=8, rng=0, progress=False)
+    with pytest.raises(ValueError, match="^effect must be .*got local effects"):
+        rs.bootstrap(LOCAL, LOCAL, n_resamples=8, rng=0, progress=False)
