@@ -218,3 +218,9 @@ def test_bootstrap_of_effects_in_bins_with_curves_in_the_place_of_local_effects(
         rs.bootstrap(ice, EFFECT, n_resamples=8, rng=0, progress=False)
     with pytest.raises(ValueError, match="^effect must be .*got local effects"):
         rs.bootstrap(LOCAL, LOCAL, n_resamples=8, rng=0, progress=False)
+
+
+def test_a_profile_with_a_dimension_of_another_name():
+    profile = rs.pdp(lambda X: np.column_stack([X[:, 0]] * 3), np.eye(5), progress=False)
+    with pytest.raises(ValueError, match="^effect must have a curve over .* dimension 'other'"):
+        rs.confint(profile.rename(output="other"))
