@@ -41,8 +41,8 @@ def bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTab
     notes = [
         "bin error: variance of the mean effect within the bin, a part of the variance of local "
         "effects. within: their standard deviation without it.",
-        f"P: von Neumann test of no bin error, from differences of neighbouring rows, adjusted "
-        f"({adjust}).",
+        f"P: no bin error, the larger p-value of two tests of neighbouring rows (math [14]), "
+        f"adjusted ({adjust}).",
     ]
     if feature is None:
         table, own_notes = _bias_of_features(effect), _notes_of_features(effect)
