@@ -159,7 +159,7 @@ def _correlated(row: xr.Dataset, null: str) -> Wald:
 
 
 def _grouped(row: xr.Dataset, null: str) -> Wald:
-    """Groups of rows: Wald statistic over its degrees of freedom, compared with F."""
+    """Test with groups of rows: the Wald statistic over its degrees of freedom, against F."""
     from scipy import stats
 
     value, covariance = row["effect"].values, row["effect_cov"].values

@@ -248,7 +248,7 @@ def _with_losses(effect: xr.Dataset, losses: Mapping[int, FloatArray | None]) ->
 
 
 def _warn_of_gaps(effect: xr.Dataset) -> None:
-    """Name the features whose curve cannot be accumulated all along their axis, and why."""
+    """Warn of features whose curve cannot be accumulated along their whole axis, and why."""
     # Variables without their coordinates: alignment would take longer than the estimates.
     variables = effect.variables
     n_bins = variables["n_bins"]

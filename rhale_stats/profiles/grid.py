@@ -49,7 +49,7 @@ class Axis(NamedTuple):
 
 
 def all_but_keys(table: models.Table) -> list[int]:
-    """Columns that have a grid: all but identifiers and dates, which a warning names."""
+    """Columns that get a grid: all except identifiers and dates, which a warning names."""
     left_out, chosen = [], []
     for position, name in enumerate(table.names):
         text = not table.is_numeric(position)

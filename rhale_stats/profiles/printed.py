@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Summary:
-    """A profile, a line a feature; of one feature a line a point of the grid."""
+    """`summary` of a profile: one line per feature, or per grid point of one feature."""
     profile = check_profile(profile)
     attrs = profile.attrs
     title = METHOD_NAMES[str(attrs["method"])]
