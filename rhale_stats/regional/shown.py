@@ -1,4 +1,4 @@
-"""What is shown of trees of regions, and of drops of pairs of columns."""
+"""Pages of `show` for trees of regions and interaction matrices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rhale_stats.regional.tables import glance_trees, loss_text, tidy_interactio
 
 
 def trees_page(trees: xr.Dataset, most: int) -> Page:
-    """What is printed of trees: one in full, or a line a feature."""
+    """The page of trees: one tree in full, or one line per feature."""
     every, attrs = trees_of(trees), trees.attrs
     test = str(attrs["test"])
     test = "none: splits are found in noise as well" if test == "none" else test
@@ -54,7 +54,7 @@ def trees_page(trees: xr.Dataset, most: int) -> Page:
 
 
 def interactions_page(found: xr.Dataset, most: int) -> Page:
-    """What is printed of an interaction matrix: the largest drops of the loss first."""
+    """The page of an interaction matrix: the largest drops of the loss first."""
     table = tidy_interactions(found, 0.95)
     order = largest_first(table["loss_drop"].to_numpy())[:most]
     lines = [

@@ -31,7 +31,7 @@ from rhale_stats.schema.identity import (
 )
 from rhale_stats.schema.variables import software
 
-# Name -> (long_name, units) of what a tree says of its nodes.
+# Name -> (long_name, units) of the variables of the nodes.
 NODE_VARIABLES = {
     "parent": ("node that this one is part of, -1 for the root", "1"),
     "depth": ("splits above the node", "1"),
@@ -128,7 +128,7 @@ def _searched(
 
 
 def _of_nodes(nodes: list[Grown], leaves: dict[int, IntArray]) -> dict[str, xr.Variable]:
-    """What a tree says of its nodes, over ``node``."""
+    """Variables of the nodes, over ``node``."""
     region = np.full(len(nodes), -1)
     region[list(leaves)] = np.arange(len(leaves))
     conditions = [node.path[-1] if node.path else None for node in nodes]
@@ -267,15 +267,15 @@ def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
     Returns
     -------
     DataArray
-        ``region`` over ``obs``, with the index of ``X``; -1 where no region says what to do with a
-        row: a missing value, or a level that the tree never saw.
+        ``region`` over ``obs``, with the index of ``X``; -1 for rows that belong to no region,
+        because a value is missing or a level did not occur in the rows of the tree.
 
     Raises
     ------
     KeyError
         A column is missing.
     TypeError
-        A column of numbers holds something else.
+        A column that the tree compares with numbers does not hold numbers.
 
     Warns
     -----
