@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.words import first_rows, shown
 
-# Fourth powers of such sizes, and of what is 1e-15 of them, are numbers that are not 0.
+# Fourth powers of such sizes, and of 1e-15 times these, neither overflow nor underflow.
 LEAST_SIZE, MOST_SIZE = 1e-60, 1e60
 
 
@@ -67,7 +67,7 @@ def check_n_jobs(parameter: str, value: object) -> None:
 
 
 def is_number(value: object) -> bool:
-    """Whether this is a real number; True and False are none, and neither is an array of one."""
+    """Whether this is a real number; booleans and arrays of one number are not."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
@@ -154,7 +154,7 @@ def check_features(parameter: str, value: object) -> None:
 def check_column(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` may hold one entry a row.
 
-    Whether the entries fit, and how many they are, says the function itself.
+    The function itself checks the entries and their number.
     """
     _check_listed(parameter, value, "an array with one entry a row")
 
@@ -237,7 +237,7 @@ def is_listed(value: object) -> bool:
 def check_result(parameter: str, value: object) -> None:
     """Raise ``ValueError`` where a result lost its dimension ``feature``.
 
-    That it is a Dataset, and of which kind, says the function itself.
+    The function itself checks that it is a Dataset of the right kind.
     """
     if not isinstance(value, xr.Dataset):
         return

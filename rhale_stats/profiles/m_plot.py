@@ -74,7 +74,7 @@ def m_plot(
     Raises
     ------
     ValueError, KeyError, TypeError, ModelError
-        As `local_effects`; a rule that makes linear bins.
+        As `local_effects`; a rule that chooses bins by local effects.
 
     Notes
     -----

@@ -103,8 +103,9 @@ def ale2(
         A numeric feature has one side; a categorical feature has two, the differences to the level
         below and to the level above. Coordinates ``edge_value_a``, ``bin_left_a``, ``bin_right_a``
         of a numeric feature,
-        ``level_a`` of a categorical one, over ``edge_a``; so for b. Attributes ``n_empty`` and
-        ``n_filled`` count cells. With several outputs estimates have ``output`` in front.
+        ``level_a`` of a categorical one, over ``edge_a``; likewise for b. Attributes ``n_empty``
+        and ``n_filled`` count cells. With several outputs estimates have ``output`` as first
+        dimension.
 
     Raises
     ------
