@@ -38,7 +38,7 @@ def check_size(size: float, what: str, advice: str) -> None:
         )
 
 
-def check_choice(parameter: str, value: object, allowed: Sequence[str]) -> None:
+def check_choice(parameter: str, value: object, allowed: Sequence[str | None]) -> None:
     """Raise ``ValueError`` unless ``value`` is one of ``allowed``."""
     # Arrays and Datasets compare element by element.
     if not (isinstance(value, str) and value in allowed):
@@ -85,7 +85,8 @@ def check_share(parameter: str, value: Any) -> None:
     """Raise unless ``value`` is a number strictly between 0 and 1."""
     check_number(parameter, value)
     if not 0 < value < 1:
-        raise ValueError(f"{parameter} must lie strictly between 0 and 1; got {value!r}.")
+        percent = f" For {value:g} % pass {value / 100:g}." if 1 < value < 100 else ""
+        raise ValueError(f"{parameter} must lie strictly between 0 and 1; got {value!r}.{percent}")
 
 
 def check_level(level: float) -> None:
@@ -253,7 +254,10 @@ def check_result(parameter: str, value: object) -> None:
 def check_results(parameter: str, value: object) -> None:
     """Check each of several results."""
     if not is_listed(value):
-        raise TypeError(f"{parameter} must be a sequence of Datasets; got {shown(value)}.")
+        raise TypeError(
+            f"{parameter} must be a sequence of Datasets; got {shown(value)}. Put them into a "
+            f"list or tuple."
+        )
     for one in cast(Sequence[object], value):
         if not isinstance(one, xr.Dataset):
             raise TypeError(

@@ -94,7 +94,7 @@ def _notes_of_features(effect: xr.Dataset) -> list[str]:
         UNBIASED_CURVE if along_axis(effect) else curve_bias,
         f"biased: bins with P below {significance:g}. > std err: bins where the bias also "
         "exceeds the standard error of the heterogeneity.",
-        "share: of the variance along the axis that is bin error.",
+        "share: part of the variance along the axis that is bin error.",
     ]
 
 
@@ -159,7 +159,10 @@ def jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTab
     ]
     if feature is not None:
         return _jumps_of_bins(one_feature(effect, feature)), notes
-    notes.append("The line of a feature shows its bin with the smallest P.")
+    notes.append(
+        f"The line of a feature shows its bin with the smallest P. missed: number of bins with P "
+        f"below {SIGNIFICANCE:g}."
+    )
     lines = [_largest_jump(one_feature(effect, name)) for name in feature_names(effect)]
     heads = ["bins", "missed", *JUMP_HEADS]
     return (

@@ -43,7 +43,7 @@ class Clusters(NamedTuple):
         group = row_codes(groups, row_labels(local), used, "groups")
         n_groups = int(group.max(initial=-1)) + 1
         if n_groups < 2:
-            raise ValueError(f"groups must be at least two; got {n_groups}.")
+            raise ValueError(f"groups must hold at least two different groups; got {n_groups}.")
         return cls(columns(local.isel(obs=used)), local, group, n_groups)
 
     def influences(self, row: xr.Dataset, name: str) -> tuple[influence.RowSums, int]:

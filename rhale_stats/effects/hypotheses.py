@@ -33,7 +33,7 @@ FIXED_RULES = ("EqualWidthBins", "QuantileBins", "GivenBins")
 APART = "no value of the feature is in the range of both"
 FEW_GROUPS = "too few groups for that many effects: no degree of freedom is left"
 BIN_ERROR = (
-    "a change of the effect within a bin spreads its local effects as well; pass the rows: "
+    "local effects also differ because the effect changes within a bin; pass the rows: "
     "wald_test(effect, 'homogeneous', local=local)"
 )
 # Shares of a bin at which curves are compared between two edges where one is bent.

@@ -67,7 +67,7 @@ def pairs_of(
         code = row_codes(groups, row_labels(paired[0]), either, "groups", "pairs")
         n_groups = int(code.max(initial=-1)) + 1
         if n_groups < 2:
-            raise ValueError(f"groups must be at least two; got {n_groups}.")
+            raise ValueError(f"groups must hold at least two different groups; got {n_groups}.")
         # Rows that neither effect uses do not count in any group.
         unit = np.zeros(sizes[0], dtype=np.int64)
         unit[either] = code

@@ -77,6 +77,9 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
             "both. A row can enter two effects; standard errors account for it.",
             f"Level order: {order_text(row)}. Standard errors do not include the choice of order.",
         ]
+    # Levels are not bins chosen by a rule, and a constant feature has no bins.
+    one = effect if feature is None else one_feature(effect, feature)
+    has_bins = feature is None or (one.sizes["bin"] > 0 and not is_categorical(one))
     checks = []
     for check, table in (("verdict", bias_table), ("jump", jump_table)):
         if check in effect:
@@ -87,11 +90,11 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
     notes = [
         *bias_warnings(effect, feature),
         *reasons,
-        *_edge_notes(effect),
+        *(_edge_notes(effect) if has_bins else []),
         *checks,
         _error_note(effect, of_error, level),
         *meanings,
-        bins_note(effect.attrs),
+        *([bins_note(effect.attrs)] if has_bins else []),
         *interval_notes(effect),
     ]
     return with_notes(tables, notes)
@@ -143,9 +146,11 @@ def _bin_table(
     heads = ["rows", *wald.values(), "heterog.", "std err"]
     numbers = ["heterogeneity", "heterogeneity_se"]
     average = "average of the local effects along the bin"
-    if is_categorical(row) or not along_axis(row):
+    if not along_axis(row):
         average = "mean of the local effects of the rows in the bin"
     meanings = [f"effect: {average}. heterog.: standard deviation of the local effects in the bin."]
+    if is_categorical(row):
+        meanings = ["heterog.: standard deviation of the differences between two levels."]
     if "slope" in table and table["slope"].any():
         heads += ["slope", "std err"]
         numbers += ["slope", "slope_se"]

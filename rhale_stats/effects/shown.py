@@ -53,7 +53,7 @@ def effect_page(effect: xr.Dataset, most: int) -> Page:
         *(bias_warnings(effect, None) if "verdict" in effect else ()),
     )
     meant = (
-        "heterog.: standard deviation of the local effects times that of the feature. "
+        "H: heterogeneity in the bins times the standard deviation of the feature. "
         "lowest, highest: of the curve."
     )
     if "importance" in columns:
@@ -78,7 +78,7 @@ def _columns(
         return np.where(ordered, values, np.nan)
 
     columns = {"importance": size} if np.isfinite(size).any() else {}
-    columns |= {"heterog.": of("heterogeneity_output")}
+    columns |= {"H": of("heterogeneity_output")}
     if "average_effect" in effect:
         columns |= {"avg effect": of("average_effect")}
     if "average_effect_se" in effect and np.isfinite(of("average_effect_se")).any():

@@ -14,6 +14,7 @@ from tqdm import tqdm
 from rhale_stats.arguments.checks import check_count
 from rhale_stats.arguments.progress import PROGRESS_DELAY
 from rhale_stats.arguments.rows import row_codes
+from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import resample
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.dimensions import of_part
@@ -119,9 +120,8 @@ def in_chains(draws: xr.Dataset, chains: int) -> xr.Dataset:
 def check_boot(effect: xr.Dataset, boot: object, method: str) -> xr.Dataset:
     """The replicates; raise ``TypeError`` or ``ValueError`` unless they are of this effect."""
     if not isinstance(boot, xr.Dataset) or "draw" not in boot.dims:
-        raise TypeError(
-            f"boot must be what bootstrap(local, effect) returned; got {type(boot).__name__}."
-        )
+        came = "a Dataset without replicates" if isinstance(boot, xr.Dataset) else shown(boot)
+        raise TypeError(f"boot must be what bootstrap(local, effect) returned; got {came}.")
     if "grid" in boot.dims:
         refit = str(boot.attrs.get("source", "")).startswith("refit")
         made = "comes from bootstrap_refit" if refit else "chose them again (rebin=True)"

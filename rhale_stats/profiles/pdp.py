@@ -207,8 +207,8 @@ def ice(
     allowed = CENTERINGS[:-1] if kind == "centered" else ("none",)
     if chosen not in allowed:
         raise ValueError(
-            f"centering must be one of {', '.join(map(repr, allowed))} with kind={kind!r}; got "
-            f"{chosen!r}. Curves are centred with kind='centered'."
+            f"centering must be {' or '.join(map(repr, allowed))} with kind={kind!r}; got "
+            f"{chosen!r}. For centred curves use kind='centered'."
         )
     if kind == "derivative" and features is None:
         features = with_slopes(as_table(X))

@@ -63,7 +63,7 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
         at = table["level"] if "level" in table else table["x"].map(number_text)
         stubs = at.tolist() or [name]
         meanings += [
-            "share: of the rows, at the point. A row between two points counts in part for both."
+            "share: share of the rows at the point. Rows between two points count in part for both."
         ]
         if known:
             errors += [

@@ -221,7 +221,7 @@ def _labelled(
     if known.any():
         adjusted_pvalue[known] = adjusted(pvalue[known], adjust)
     dims = ("feature", "conditioning")
-    chance = "p-value of no better split than by chance"
+    chance = "p-value of the hypothesis that the column does not condition the effect"
     return xr.Dataset(
         {
             "loss_drop": (

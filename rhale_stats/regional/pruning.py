@@ -198,7 +198,7 @@ ROOT_ALONE = Pruned(
 def as_variables(found: Pruned, units: str) -> dict[str, xr.Variable]:
     """The sequence of trees as variables over ``pruning``."""
     about = {
-        "pruning_price": ("price of a region above which the tree is the cheapest", units),
+        "pruning_price": ("smallest penalty per region at which the tree is optimal", units),
         "pruning_n_regions": ("regions of the tree", "1"),
         "pruning_loss": ("cross-validated loss of the tree", units),
         "pruning_loss_se": ("standard error of the cross-validated loss", units),

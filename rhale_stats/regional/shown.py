@@ -15,7 +15,7 @@ def trees_page(trees: xr.Dataset, most: int) -> Page:
     """The page of trees: one tree in full, or one line per feature."""
     every, attrs = trees_of(trees), trees.attrs
     test = str(attrs["test"])
-    test = "none: splits are found in noise as well" if test == "none" else test
+    test = "none (splits are also found in noise)" if test == "none" else test
     facts = (f"{attrs['n_rows']} rows; bins: {attrs['bin_rule']}", f"Test of splits: {test}")
     if len(every) == 1:
         stubs, lines = node_lines(every)
@@ -43,7 +43,7 @@ def trees_page(trees: xr.Dataset, most: int) -> Page:
         ]
         for _, line in table.iloc[order].iterrows()
     ]
-    heads = ["", "regions", "loss", "left", "drop", "P", "first split"]
+    heads = ["", "regions", "loss", "loss left", "drop", "P", "first split"]
     note = "drop: the part of the loss, the heterogeneity in bins, that the regions remove."
     return Page(
         f"Regions: effects on {output(trees)}",

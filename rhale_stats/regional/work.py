@@ -115,7 +115,7 @@ def _check_settings(settings: Settings) -> None:
     check_count("n_permutations", settings.n_permutations, 1)
     check_choice("thresholds", settings.thresholds, THRESHOLDS)
     if settings.test is not None:
-        check_choice("test", settings.test, TESTS)
+        check_choice("test", settings.test, (None, *TESTS))
     for name, value in (("min_drop", settings.min_drop), ("min_share", settings.min_share)):
         if not 0 <= value < 1:
             raise ValueError(

@@ -114,7 +114,7 @@ def _check_parts(
 def _lacks(parameter: str, maker: str, what: str) -> NoReturn:
     raise ValueError(
         f"{parameter} must be the Dataset that {maker} returns, as a whole; this one has no "
-        f"{what}. Pass that Dataset; in arithmetic xarray drops attributes and variables."
+        f"{what}. Pass that Dataset, without arithmetic on it: its parts belong together."
     )
 
 
@@ -161,7 +161,7 @@ def _check_kind(dataset: object, name: str, needed: tuple[str, ...], maker: str)
         if kind is not None:
             raise ValueError(
                 f"{name} must be the Dataset that {maker} returns; got {kind.name}, which "
-                f"{kind.maker} returned. It is for {', '.join(kind.verbs)}."
+                f"{kind.maker} returned. Functions that take it: {', '.join(kind.verbs)}."
             )
         raise ValueError(
             f"{name} must be the Dataset that {maker} returns; this one has no "

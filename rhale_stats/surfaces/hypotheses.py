@@ -175,9 +175,9 @@ def compared(
     unshared = int((a["supported"].values != b["supported"].values).sum())
     if unshared:
         warn(
-            f"{unshared} of {a['supported'].size} cells have rows in only one of a and b: behind "
-            f"them the surface of the other takes a neighbouring cell's second difference, and a "
-            f"difference of the surfaces may come from there. Use wider bins."
+            f"{unshared} of {a['supported'].size} cells have rows in only one of a and b. In these "
+            f"cells the surface of the other uses the second difference of a neighbouring cell, "
+            f"which can cause a difference of the surfaces. Use wider bins."
         )
     less = Estimate.of(_difference(a, b)) if pairs else Estimate.of(a).less(Estimate.of(b))
     rng_edges, rng_cells = np.random.default_rng(rng).spawn(2)
