@@ -421,7 +421,7 @@ class TestRegions:
         tree = rs.regions(rows, "x1", test="honest", n_permutations=39, rng=0)
         text = " ".join(str(rs.summary(tree)).split())
         assert "Test: honest, level 0.05" in text
-        assert "Splits are found on 50% of the rows. The numbers of splits" in text
+        assert "Splits were searched on 50% of the rows. Rows, losses, and the drops" in text
         assert self.nodes(tree)[0].split()[2] == "200"
         assert rs.glance(tree)["n_obs"][0] == 200
         assert rs.tidy(tree)["n_obs"][0] == 200
@@ -555,7 +555,7 @@ class TestInteractions:
         untested = found.copy(deep=True).assign_attrs(n_permutations=0)
         untested["pvalue_adjusted"][:] = np.nan
         text = str(rs.summary(untested))
-        assert "There was no test: a drop may be due to chance" in text
+        assert "No test was made: a drop may be due to chance" in text
         assert "Permutations: none" in " ".join(text.split())
         assert not any("%*" in line for line in text.splitlines())
 
