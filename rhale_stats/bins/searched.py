@@ -135,8 +135,8 @@ class GreedyBins:
     max_bins : int, default 100
         Number of cells of the grid.
     min_obs : int, default 10
-        Smallest number of rows of a bin (with precision weights: smallest effective number). Smaller
-        values than 2 count as 2. The default is that of the authors' code.
+        Smallest number of rows of a bin (with precision weights: smallest effective number).
+        Smaller values than 2 count as 2. The default is that of the authors' code.
     discount : float, default 0.2
         In [0, 1): the share by which the cost of a bin with all rows is reduced. It is 0 in the
         authors' code.
@@ -199,7 +199,7 @@ class GreedyBins:
 
 @dataclass(frozen=True)
 class BestEqualWidthBins:
-    """The number of bins of equal width with the smallest accumulated spread (math [19]).
+    """Bins of equal width, in the number that has the smallest accumulated spread (math [19]).
 
     K is chosen from 1 to ``max_bins``, among the numbers for which every bin has ``min_obs`` rows.
     It minimises the width of a bin times the sum of heterogeneity_k (1 - discount * n_k / N). If
@@ -211,8 +211,8 @@ class BestEqualWidthBins:
     max_bins : int, default 100
         Largest number of bins.
     min_obs : int, default 10
-        Smallest number of rows of a bin (with precision weights: smallest effective number). Smaller
-        values than 2 count as 2.
+        Smallest number of rows of a bin (with precision weights: smallest effective number).
+        Smaller values than 2 count as 2.
     discount : float, default 0.2
         In [0, 1): the share by which the cost of a bin with all rows is reduced.
 
