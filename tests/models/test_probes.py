@@ -197,7 +197,7 @@ def test_central_differences_asked_for_are_taken_with_a_warning_where_the_output
     def model(X):
         return X[:, 0] + np.floor(X[:, 0]) + X[:, 1]
 
-    with pytest.warns(rs.JumpWarning, match="'x0' .*method='central_difference' does not see"):
+    with pytest.warns(rs.JumpWarning, match="'x0' .*method='central_difference' does not detect"):
         local = rs.local_effects(model, X, method=CENTRAL)
     assert local["local_effect_method"].values.tolist() == [CENTRAL, CENTRAL]
     with pytest.raises(ValueError, match="must have a useful derivative; for feature 'x0'"):
