@@ -185,18 +185,18 @@ def findings(results: xr.Dataset) -> list[str]:
     first = [str(rule) for rule in results["rule"].values[(missing > 0).values]]
     return [
         *words,
-        "L_mu and L_sigma compare every rule on its own bins, where bin error is invisible and "
-        "coarse bins win; ISE and the errors of the curve do not.",
+        "L_mu and L_sigma compare every rule on its own bins. They do not include the bin error, "
+        "and favour coarse bins. ISE and the errors of the curve include it.",
         "All breaks of the paper's function are multiples of 1/20, the grid of the code's RHALE: "
         "with breaks moved off the grid it loses this advantage.",
         f"Numbers of bins that leave a bin with one row or none in some run, from {first[0]} on, "
-        "count as failed: their mean over all runs does not exist, that over the others is in the "
+        "count as failed: they have no mean over all runs. The mean over the other runs is in the "
         "columns _valid."
         if first
         else "No number of bins failed.",
-        "The paper's figures divide by n in the deviation; L_sigma_ddof0 converts ours, bin by "
-        "bin, by the root of (n - 1) / n. L_rho_dense has the noise of the dense truth in it, as "
-        "in the paper; L_rho is exact.",
+        "The paper's figures use standard deviations with divisor n. L_sigma_ddof0 is computed "
+        "from ours times the root of (n - 1) / n, bin by bin. L_rho_dense includes the noise of "
+        "the dense truth, as in the paper. L_rho is exact.",
     ]
 
 

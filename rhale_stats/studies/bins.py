@@ -230,7 +230,7 @@ def findings(results: xr.Dataset) -> list[str]:
     curve = against_oracle(noisy, [ADAPTIVE, OPTIMAL], ["curve_mean_error"])
     worst = curve.iloc[int(curve[ADAPTIVE].argmax())]
     words.append(
-        "The curve is a sum in which errors of neighbouring bins cancel: it depends less on bins. "
+        "In the curve, errors of neighbouring bins cancel. It therefore depends less on the bins. "
         f"Its mean error with AdaptiveBins is {curve[ADAPTIVE].min():.2f} to "
         f"{curve[ADAPTIVE].max():.2f} times that of the best number of bins, the most on "
         f"{worst['scenario']}; with OptimalBins {curve[OPTIMAL].min():.2f} to "
@@ -238,8 +238,8 @@ def findings(results: xr.Dataset) -> list[str]:
     )
     quiet = results["n_bins"].sel(scenario=QUIET, rule=list(CHOOSING))
     words.append(
-        f"{holds((quiet == 1).all())}: without noise every rule that chooses makes "
-        f"one bin of a constant derivative. Largest number of bins: "
+        f"{holds((quiet == 1).all())}: for a constant derivative without noise every rule that "
+        "chooses bins makes one bin. Largest number of bins: "
         + ", ".join(f"{rule} {int(quiet.sel(rule=rule).max())}" for rule in CHOOSING)
         + "."
     )

@@ -329,11 +329,14 @@ def findings(results: xr.Dataset) -> list[str]:
         f"{holds(latitude < 0.1 and income > 0.9)}: of the local effects of latitude "
         f"{1 - latitude:.1%} are negative, of those of median income {income:.1%} positive.",
         f"{holds(almost)}: that RHALE on 1000 rows is better than (almost) any number of bins, for "
-        "the two features of the figures, in L_mu and L_sigma. Better than RHALE are, of those "
-        "that left no bin with one row or none in any run: " + "; ".join(words) + ".",
-        "The truth is the estimate with 80 bins on all training rows, as in the paper: its own "
-        "noise affects all rules alike, but its bins are too wide to resolve what narrower "
-        "bins do.",
+        "the two features of the figures, in L_mu and L_sigma. Numbers of bins that are better "
+        "than "
+        "RHALE, of those with two rows or more in every bin of every run: "
+        + "; ".join(words)
+        + ".",
+        "The truth is the estimate with 80 bins on all training rows, as in the paper: its noise "
+        "affects all rules equally, but its bins are too wide to show the detail that narrower "
+        "bins resolve.",
     ]
 
 

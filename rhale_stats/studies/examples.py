@@ -1,4 +1,4 @@
-"""Effects for studies of rules for bins, and how a rule stands against bins of one width."""
+"""Effects for studies of rules for bins, and comparison of a rule with bins of one width."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Example(Simulator):
     shape, noise, spread : str
         Of mu, the noise and sigma: keys of `SHAPES`, `NOISES` and `SPREADS`.
     clustered : bool
-        Whether most rows crowd in two places; else x1 is uniform.
+        If True, most rows lie near two places; otherwise x1 is uniform.
     """
 
     shape: str
@@ -83,7 +83,7 @@ class Example(Simulator):
 
     def _derivatives(self, *x: FloatArray) -> tuple[ArrayLike, ...]:
         x1, x2 = x
-        # The effect of the noise itself is nobody's question.
+        # The effect of the noise itself is not studied.
         return SHAPES[self.shape].mean(x1) + SPREADS[self.spread](x1) * x2, np.nan
 
     def _draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, ...]:

@@ -1,4 +1,4 @@
-"""How the default of AdaptiveBins was chosen: what noise is cut into, and what effects need."""
+"""Choice of the default of AdaptiveBins: how often noise is cut, and errors of effects."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def study(options: Options) -> Study:
 def replicate(
     parameters: Mapping[str, Any], rng: np.random.Generator, quick: bool
 ) -> dict[str, Any]:
-    """Several samples without effect, or one with; what is not asked is NaN."""
+    """Several samples without effect, or one with; outputs of other scenarios are NaN."""
     n = parameters["n"]
     rules, fixed = variants(n), fixed_rules(QUICK_FIXED if quick else FIXED)
     out: dict[str, Any] = dict.fromkeys(("split", *JUDGED), np.full(len(rules | fixed), np.nan))
@@ -147,7 +147,7 @@ def _shares(
     samples: int,
     fewer: int,
 ) -> list[float]:
-    """Share of samples that a rule cuts; rules other than the default see ``fewer`` of them."""
+    """Share of samples that a rule cuts; rules other than the default get only ``fewer``."""
     drawn = example.sample(n * samples, rng)
     # Samples are the features of one table: rules look at each by itself.
     shape = (n, samples)

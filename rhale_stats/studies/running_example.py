@@ -130,7 +130,8 @@ def findings(results: xr.Dataset) -> list[str]:
         f"is {compared}. "
         f"The error of K = 15 is larger by {pm(gain.sel(rule='K = 15'))} than that of RHALE on the "
         "same samples. "
-        "Empty bins are interpolated, as in that code in its own way, for this comparison only.",
+        "For this comparison only, empty bins are interpolated, as the authors' code does in "
+        "another way.",
         f"Without interpolation, K = 15 and K = 50 have no estimate: in "
         f"{share(gaps.sel(rule='K = 15') > 0)} and {share(gaps.sel(rule='K = 50') > 0)} of runs "
         f"some bin has one row or none.",

@@ -1,4 +1,4 @@
-"""What several studies do: fit quietly, say shares and numbers, draw in one style."""
+"""Functions of several studies: fits without warnings, numbers as text, figures in one style."""
 
 from __future__ import annotations
 

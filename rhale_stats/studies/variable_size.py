@@ -113,7 +113,7 @@ def findings(results: xr.Dataset) -> list[str]:
         *words,
         "With enough rows for five bins of one width, both breaks, at 20 and 40, are edges of "
         "these bins. RHALE with 10 rows a bin splits noise as well.",
-        "On each rule's own bins the figures of the smaller N say less: L_mu is "
+        "Scores on each rule's own bins differ less with the smaller N: L_mu is "
         f"{pm(first['L_mu'].sel(rule='best fixed K'))} for the best fixed K and "
         f"{pm(first['L_mu'].sel(rule='RHALE'))} for RHALE.",
         "The slopes and the number of rows are ours: the note states neither.",
