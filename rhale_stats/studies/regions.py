@@ -375,7 +375,7 @@ def findings(results: xr.Dataset) -> list[str]:
             f"{100 * LEVEL:.0f} % of samples{', or in fewer' * at_most}, within three Monte-Carlo "
             f"errors: "
             f"{lines['percent'].min():.3g} to {lines['percent'].max():.3g} % "
-            f"(± {lines['mcse'].iloc[0]:.1g}); the farthest is {worst['scenario']}, "
+            f"(± {lines['mcse'].iloc[0]:.1g}); the farthest from the level is {worst['scenario']}, "
             f"{worst['percent']:.3g} %."
         )
     for test in EXACT:
