@@ -113,8 +113,8 @@ def in_processes(
             ]
         for portion in portions:
             results, warned = portion.result()
-            for one in warned:
-                _warn_again(one, registries)
+            for warning in warned:
+                _warn_again(warning, registries)
             out += [_told(result, done) for result in results]
     except BaseException:
         # Without the executor's kill_workers, which fails in its own thread if work is waiting.
@@ -163,7 +163,10 @@ def _run(items: Sequence[Any]) -> tuple[list[Any], list[Warned]]:
     assert _TASK is not None, "a worker starts with its task"
     with warnings.catch_warnings(record=True) as caught:
         results = [_TASK.function(item) for item in items]
-    warned = [(str(one.message), one.category, one.filename, one.lineno) for one in caught]
+    warned = [
+        (str(warning.message), warning.category, warning.filename, warning.lineno)
+        for warning in caught
+    ]
     return results, list(dict.fromkeys(warned))
 
 

@@ -100,7 +100,7 @@ def neighbour_products(g: FloatArray, least: float) -> FloatArray:
 
 
 class PairWeights(NamedTuple):
-    """Sums per bin of squared weights: 1 / n, 1 / n, 1 / n and 0 about, where rows weigh alike.
+    """Sums per bin of squared weights: about 1 / n, 1 / n, 1 / n and 0 with equal weights.
 
     The differences weigh a pair by w_i w_(i+1) / Omega: ``pairs`` is the sum of the squares of
     these. A row's own square counts half of its two pairs there: ``rows``. In the variance it

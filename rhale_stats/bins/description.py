@@ -86,13 +86,13 @@ def starts_of(
     starts, linear = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
     candidates = []
     for number in range(len(starts)):
-        own = Moments(*(part[number] for part in cells))
+        moments = Moments(*(part[number] for part in cells))
         products = None if comoments is None else Comoments(*(part[number] for part in comoments))
-        candidates.append(Candidates(name, own, low, high, resolution, products, edges))
-    for number, found in enumerate(rule.choose(candidates)):
-        starts[number, found.starts] = True
-        if found.linear is not None:
-            linear[number, found.starts] = found.linear
+        candidates.append(Candidates(name, moments, low, high, resolution, products, edges))
+    for number, partition in enumerate(rule.choose(candidates)):
+        starts[number, partition.starts] = True
+        if partition.linear is not None:
+            linear[number, partition.starts] = partition.linear
     return starts, linear if make_lines(rule) else None
 
 

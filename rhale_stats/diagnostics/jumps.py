@@ -115,7 +115,7 @@ def jump_check(
             f"X must have the rows of local; got {table.n_rows} rows for {local.sizes['obs']}."
         )
     used = is_used_row(local, effect)
-    own = own_columns(estimation_rows(local, effect), feature_names(effect))
+    columns = own_columns(estimation_rows(local, effect), feature_names(effect))
     differences = DifferenceQuotients(model, table, *_asked(local, model), single=True)
     estimates: list[Estimates] = []
     for name in feature_names(effect):
@@ -131,24 +131,24 @@ def jump_check(
                 f"X must be the table of local; column {table.names[column]!r} differs from the "
                 f"values that local has of feature {name!r}. Pass the X of local_effects."
             )
-        rows, number = own[name]
+        rows, number = columns[name]
         x, g = rows.x[number], rows.local_effect[number]
         check_same_rows(row, rows, number)
-        edges, there = row["edge_value"].values, ~np.isnan(given)
+        edges, known = row["edge_value"].values, ~np.isnan(given)
         # Rows that are left out of the estimate get bins as well, because the model is given whole
         # tables.
-        k, here = bin_index(edges, given[there]), used[there]
-        across, rounding = differences.at(there).between(column, edges[k], edges[k + 1])
+        k, here = bin_index(edges, given[known]), used[known]
+        across, rounding = differences.at(known).between(column, edges[k], edges[k + 1])
         estimates.append(_jumps(row, k[here], across[here, 0], x, g, rows, float(rounding[0])))
-    found = effect.assign(
+    checked_effect = effect.assign(
         {
             name: variable(name, array, **JUMPS[name])
             for name, array in stacked(estimates, effect.sizes["bin"]).items()
         }
     )
-    values = adjusted(found["jump_pvalue"].values, adjust)
-    found["jump_pvalue_adjusted"] = variable("jump_pvalue_adjusted", values, adjust=adjust)
-    return found
+    values = adjusted(checked_effect["jump_pvalue"].values, adjust)
+    checked_effect["jump_pvalue_adjusted"] = variable("jump_pvalue_adjusted", values, adjust=adjust)
+    return checked_effect
 
 
 JUMPS: dict[str, dict[str, str]] = {

@@ -122,12 +122,16 @@ def bootstrap_refit(
     # More processes than replicates would have nothing to do.
     processes = n_processes(n_jobs, most=n_resamples)
     with progress_bar(n_resamples, progress=progress) as bar:
-        found: list[_Replicate] = in_processes(refit, streams, processes, lambda _: bar.update(1))
-    reasons = [one for one in found if isinstance(one, str)]
-    if len(reasons) == len(found):
-        raise ValueError(f"fit must work on resampled rows; all {len(found)} failed: {reasons[0]}")
+        replicates: list[_Replicate] = in_processes(
+            refit, streams, processes, lambda _: bar.update(1)
+        )
+    reasons = [result for result in replicates if isinstance(result, str)]
+    if len(reasons) == len(replicates):
+        raise ValueError(
+            f"fit must work on resampled rows; all {len(replicates)} failed: {reasons[0]}"
+        )
     out = xr.Dataset(
-        _replicates(found, evaluated(whole, grid), len(names)),
+        _replicates(replicates, evaluated(whole, grid), len(names)),
         {
             "feature": whole["feature"].variable,
             "feature_kind": whole["feature_kind"].variable,

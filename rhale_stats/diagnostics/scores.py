@@ -214,7 +214,7 @@ def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.Cells:
     """The truth along the axis: its cells, or the narrow bins of a dense truth."""
     name = str(truth["feature"].values)
     if _is_exact(truth):
-        own = truth["cell_value"].values
+        places = truth["cell_value"].values
         mean, sigma = (truth[what].values for what in ("cell_effect", "cell_heterogeneity"))
         noise, share = np.zeros((2, len(mean)))
     else:
@@ -223,27 +223,27 @@ def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.Cells:
                 f"truth must be constant in its bins; for feature {name!r} it has linear ones. "
                 f"Make it with many bins of one width, as dense_truth does."
             )
-        own, share = truth["edge_value"].values, truth["weight_share"].values
+        places, share = truth["edge_value"].values, truth["weight_share"].values
         mean, sigma = (truth[what].values for what in ("effect", "heterogeneity"))
         noise = np.zeros(len(mean))
         if "effect_se" in truth:
             noise = truth["effect_se"].values ** 2
-    if not len(own):
+    if not len(places):
         raise ValueError(f"truth must vary in feature {name!r}; there it is constant.")
     # Rows of a sample may lie a little outside the range of the rows of a dense truth.
-    margin = float(np.diff(own).max())
-    if edges[0] < own[0] - margin or edges[-1] > own[-1] + margin:
+    margin = float(np.diff(places).max())
+    if edges[0] < places[0] - margin or edges[-1] > places[-1] + margin:
         raise ValueError(
             f"truth must reach over the bins of effect; for feature {name!r} it covers "
-            f"[{own[0]:.6g}, {own[-1]:.6g}] and they [{edges[0]:.6g}, {edges[-1]:.6g}]. Make the "
-            f"truth from rows with a wider range."
+            f"[{places[0]:.6g}, {places[-1]:.6g}] and they [{edges[0]:.6g}, {edges[-1]:.6g}]. Make "
+            f"the truth from rows with a wider range."
         )
     # Cells without rows outside the bins, as in the tails, are not needed.
     asked = slice(
-        max(int(np.searchsorted(own, edges[0], side="right")) - 1, 0),
-        min(int(np.searchsorted(own, edges[-1], side="left")), len(mean)),
+        max(int(np.searchsorted(places, edges[0], side="right")) - 1, 0),
+        min(int(np.searchsorted(places, edges[-1], side="left")), len(mean)),
     )
-    reach = own[asked.start : asked.stop + 1].copy()
+    reach = places[asked.start : asked.stop + 1].copy()
     reach[0], reach[-1] = min(reach[0], edges[0]), max(reach[-1], edges[-1])
     return overlap.Cells(reach, mean[asked], sigma[asked] ** 2, noise[asked], share[asked])
 
@@ -264,9 +264,9 @@ def _true_curve(
     start, end = known[0], known[-1]
     centering = str(row.attrs["centering"])
     if _is_exact(truth):
-        own = truth["edge_value"].values
-        whole = (own[0], own[-1]) == (edges[0], edges[-1]) == (start, end)
-        same = whole or np.array_equal(own, edges)
+        bin_edges = truth["edge_value"].values
+        whole = (bin_edges[0], bin_edges[-1]) == (edges[0], edges[-1]) == (start, end)
+        same = whole or np.array_equal(bin_edges, edges)
         if same and truth.attrs["centering"] == centering:
             return np.asarray(curve + float(truth["curve"].values[0]))
     inside = (grid >= start) & (grid <= end)

@@ -159,14 +159,14 @@ def check_unbiased(
     effect = effect if "heterogeneity_se" in effect else std_error(effect)
     check_same_output(local, effect, ("local", "effect"))
     names = feature_names(effect)
-    own = own_columns(estimation_rows(local, effect), names)
+    columns = own_columns(estimation_rows(local, effect), names)
     streams = np.random.default_rng(rng).spawn(len(names))
 
     def of_feature(number: int) -> Estimates:
         row = one_feature(effect, number)
         if not row.sizes["bin"]:
             return dict.fromkeys(CHECKS, np.nan)
-        return _check(row, *own[names[number]], streams[number])
+        return _check(row, *columns[names[number]], streams[number])
 
     threads = 1 if local["x"].size < THREADS_FROM else cpus()
     arrays = stacked(in_threads(of_feature, range(len(names)), threads), effect.sizes["bin"])
@@ -213,11 +213,11 @@ def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator)
         line = slope[ordered.bin] * (ordered.x - x_mean[ordered.bin])
         ordered = ordered._replace(g=ordered.g - line)
     variance = row["heterogeneity"].values ** 2
-    found = bin_error.differences(ordered, mean)
+    differences = bin_error.differences(ordered, mean)
     none = variance <= resolution(mean, float(row["local_effect_error"])) ** 2
-    excess = variance - found.variance
+    excess = variance - differences.variance
     weights = bin_error.pair_weights(ordered, len(n))
-    ratio, pvalue = bin_error.von_neumann(ordered, mean, variance, found.variance, weights)
+    ratio, pvalue = bin_error.von_neumann(ordered, mean, variance, differences.variance, weights)
     rank_ratio, rank_pvalue = bin_error.rank_von_neumann(ordered, len(n))
     untested = none | ~(n >= TESTED_ROWS)
     width = np.diff(edges)
@@ -226,7 +226,7 @@ def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator)
     with np.errstate(invalid="ignore", divide="ignore"):
         tilt = row["x_covariance"].values / row["x_variance"].values
         share = np.where(none, 0.0, np.clip(excess / variance, 0.0, 1.0))
-        se = bin_error.bin_error_se(found, excess, weights)
+        se = bin_error.bin_error_se(differences, excess, weights)
     # The effect of a linear bin is the effect in its middle, wherever its rows are.
     away = np.where(slope == 0, x_mean - (edges[:-1] + edges[1:]) / 2, 0.0)
     if "effect_rows" in row:
@@ -237,8 +237,8 @@ def _check(row: xr.Dataset, rows: Rows, position: int, rng: np.random.Generator)
         away_se = np.abs(away) * bin_error.slope_se(ordered, mean, x_mean, tilt)
     return {
         "sigma2_star": variance,
-        "heterogeneity_within": np.sqrt(found.variance),
-        "heterogeneity_within_se": bin_error.within_se(found, weights),
+        "heterogeneity_within": np.sqrt(differences.variance),
+        "heterogeneity_within_se": bin_error.within_se(differences, weights),
         "bin_error": excess,
         "bin_error_se": se,
         "bin_error_share": np.where(known, share, np.nan),
@@ -332,8 +332,8 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
             "check_unbiased(local, effect) again."
         )
     for name in feature_names(check):
-        own, other = (fingerprint_of(one_feature(one, name)) for one in (effect, check))
-        if own and other and own != other:
+        expected, other = (fingerprint_of(one_feature(one, name)) for one in (effect, check))
+        if expected and other and expected != other:
             raise ValueError(
                 f"check must come from effect; for feature {name!r} it comes from other rows or "
                 f"another model. Run check_unbiased(local, effect) again."

@@ -122,8 +122,10 @@ class Simulator:
             centering = str(effect.attrs["centering"])
             linear = slopes(row) != 0 if "slope" in row else None
             curve = curve_of(row)
-            there = curve.edges[np.isfinite(curve.values)]
-            rows.append(truth_of(known[name], row["edge_value"].values, linear, there, centering))
+            where_known = curve.edges[np.isfinite(curve.values)]
+            rows.append(
+                truth_of(known[name], row["edge_value"].values, linear, where_known, centering)
+            )
         arrays = stacked(rows, effect.sizes["bin"], cell=CELLS, cell_edge=CELLS + 1)
         cell_value = arrays.pop("cell_value")
         return xr.Dataset(

@@ -256,7 +256,7 @@ def _fit_sklearn(x: FloatArray, y: FloatArray) -> Network:
 def truth_of(local: xr.Dataset) -> xr.Dataset:
     """The paper's truth: 80 bins of one width on all training rows.
 
-    Cells that hold one row or none, which no one knows, are interpolated along the axis.
+    Cells with one row or none have no estimate, and are interpolated along the axis.
     """
     truth = quiet_rhale(
         local, EqualWidthBins(TRUE_BINS), centering="start", std_error_moments=False

@@ -264,7 +264,7 @@ def load(name: str, options: Options = DEFAULT_OPTIONS) -> Study:
     KeyError
         Unknown name; the message lists those there are.
     ValueError
-        The study knows no such options, or calls itself by another name than the registry does.
+        The study does not have these options, or its name differs from the one in the registry.
 
     Examples
     --------
