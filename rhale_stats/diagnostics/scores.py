@@ -221,7 +221,7 @@ def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.Cells:
         if slopes(truth).any():
             raise ValueError(
                 f"truth must be constant in its bins; for feature {name!r} it has linear ones. "
-                f"Make it with many bins of one width, as dense_truth does."
+                f"Make it with many equal-width bins, as dense_truth does."
             )
         places, share = truth["edge_value"].values, truth["weight_share"].values
         mean, sigma = (truth[what].values for what in ("effect", "heterogeneity"))

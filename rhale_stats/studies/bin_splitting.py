@@ -1,4 +1,4 @@
-"""RHALE against every number of bins of one width (RHALE, section 4.2, Figures 7 and 8)."""
+"""RHALE against every number of equal-width bins (RHALE, section 4.2, Figures 7 and 8)."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def study(options: Options) -> Study:
         name="bin-splitting",
         title="RHALE compared with every number of equal-width bins",
         source=f"RHALE, section 4.2, Figures 7 and 8, settings of the {settings}",
-        claim="On the piecewise linear function RHALE is better than any number of bins of one "
-        "width in L_mu and in L_sigma; on the non-linear one it is (almost) optimal in both.",
+        claim="On the piecewise linear function RHALE is better than any number of equal-width "
+        "bins in L_mu and in L_sigma; on the non-linear one it is (almost) optimal in both.",
         scenarios=tuple(
             Scenario(name, {"function": name, "settings_of": settings}) for name in names
         ),
@@ -152,7 +152,7 @@ def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:
     """One table a function: both kinds of metric, all rules."""
     every = [*SCORES, "L_sigma_ddof0", "L_rho", "L_rho_dense"]
     every.remove("n_bins")
-    out = [("RHALE against the best number of bins of one width", against_fixed(results, COMPARED))]
+    out = [("RHALE against the best number of equal-width bins", against_fixed(results, COMPARED))]
     for k, name in enumerate(results["scenario"].values):
         table = mean_table(results.isel(scenario=[k]), every, ["rule"]).drop(columns="scenario")
         table.insert(1, "n_bins", results["n_bins"].isel(scenario=k).mean("replicate").values)

@@ -96,7 +96,7 @@ def study(options: Options) -> Study:
         source="RHALE, section 5, Figures 9 and 10",
         claim="The effect of latitude on the price is negative and that of median income positive "
         "for almost all instances, although both are heterogeneous. With 1000 rows, RHALE is close "
-        "to the best number of bins of one width, better than (almost) any.",
+        "to the best number of equal-width bins, better than (almost) any.",
         scenarios=tuple(
             Scenario(name, {"feature": name}) for name in (SHOWN if options.quick else FEATURES)
         ),
@@ -254,7 +254,7 @@ def _fit_sklearn(x: FloatArray, y: FloatArray) -> Network:
 
 
 def truth_of(local: xr.Dataset) -> xr.Dataset:
-    """The paper's truth: 80 bins of one width on all training rows.
+    """The paper's truth: 80 equal-width bins on all training rows.
 
     Cells with one row or none have no estimate, and are interpolated along the axis.
     """
@@ -295,7 +295,7 @@ def replicate(
 
 def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:
     """Both kinds of metric, a table a feature; the model."""
-    out = [("RHALE against the best number of bins of one width", against_fixed(results, COMPARED))]
+    out = [("RHALE against the best number of equal-width bins", against_fixed(results, COMPARED))]
     for k, name in enumerate(results["scenario"].values):
         table = mean_table(results.isel(scenario=[k]), list(SCORES), ["rule"])
         out.append((str(name), table.drop(columns="scenario")))

@@ -49,7 +49,7 @@ def study(options: Options) -> Study:
         name="example-1",
         title="An average effect of zero made of two opposite effects",
         source="RHALE, Eq. 1, Figures 1 and 2",
-        claim="With N = 100, K = 20 bins of one width give significant errors in the effect of x2 "
+        claim="With N = 100, K = 20 equal-width bins give significant errors in the effect of x2 "
         "and in its heterogeneity, whose truth is 0 and 5. RHALE makes a single bin and estimates "
         "both well. The heterogeneity of x3 is zero, which confirms that x3 is not related to the "
         "output.",
