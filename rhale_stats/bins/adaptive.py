@@ -25,7 +25,7 @@ from rhale_stats.schema.door import check_parameters
 
 @dataclass(frozen=True)
 class AdaptiveBins:
-    """As few bins as the data allow, constant or linear (math [22], with the remedies below).
+    """Bins that follow the effect: as few as the data allow, each constant or linear (math [22]).
 
     Bins minimise an estimate of the risk, the sum over bins of width * (s^2 + penalty * v / n).
     Here s^2 is the unbiased variance of the residuals in a bin of n rows, and v is the larger of

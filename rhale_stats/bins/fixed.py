@@ -93,7 +93,7 @@ class QuantileBins:
 
 @dataclass(frozen=True, init=False)
 class GivenBins:
-    """Bins with given edges.
+    """Bins with the edges that you give.
 
     Parameters
     ----------

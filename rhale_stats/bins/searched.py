@@ -37,7 +37,7 @@ from rhale_stats.schema.door import check_parameters
 
 @dataclass(frozen=True)
 class OptimalBins:
-    """The paper's bins: the exact optimum of its criterion (math [21]; RHALE, Eq. 13 and 14).
+    """The paper's bins: the partition that minimises its criterion (math [21]; Eq. 13 and 14).
 
     Minimises the sum over bins of (1 - discount * n_k / N) * variance_k * width_k, over all
     partitions with at least ``min_obs`` rows a bin and edges on a grid of ``max_bins`` equal cells.

@@ -34,7 +34,7 @@ SCORES = {
 @checked
 @each_part
 def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
-    r"""Mean absolute errors of an effect against a truth.
+    r"""Errors of an effect against a known truth: the paper's scores, and scores along the axis.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ SCALES = ("response", "logit", "decision")
 
 
 class ModelError(RuntimeError):
-    """The model raised, or did not return numbers for every row. The cause is chained."""
+    """The model raised an error, or did not return numbers for every row; see the cause."""
 
 
 class UnknownOutputError(KeyError):
