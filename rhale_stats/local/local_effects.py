@@ -100,10 +100,10 @@ def local_effects(
         ``output``; the model is called once for all.
     scale : {"response", "logit", "decision"}, default "response"
         What the model answers, with classifiers the probability of a class; its log-odds; or the
-        ``decision_function``, which also stands in for probabilities where there are none.
+        ``decision_function``, which also replaces probabilities where there are none.
     missing : {"raise", "drop", "bin"}, default "raise"
         Missing values of a feature: refused, or these rows left out of the effect of this feature,
-        and counted in ``n_missing``. "bin" also says what being missing does in them:
+        and counted in ``n_missing``. "bin" also gives the effect of a missing value there:
         ``missing_effect``, the mean of f(missing, rest) - f(reference, rest) with the median as
         the reference. In the rows of other features the model receives missing values as they are.
     progress : bool, default True
