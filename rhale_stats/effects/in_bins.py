@@ -1,4 +1,4 @@
-"""Effects in bins by any statistic of the local effects: estimates, replicates, intervals.
+"""Effects in bins by any statistic of the local effects, math [63].
 
 Of the mean there are formulas for all of this, in `rhale` and in its standard errors. Of another
 statistic there is its own formula, and what replicates of it say.
