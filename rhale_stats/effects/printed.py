@@ -211,7 +211,11 @@ def _edge_notes(effect: xr.Dataset) -> list[str]:
     """On which rows bin edges were chosen, where a rule looked at the local effects."""
     if "honest_seed" in effect.attrs:
         return [f"Bin edges were chosen on {effect.attrs['n_rows_edges']} other rows."]
-    return [CHOSEN_BINS] if effect.attrs["bin_rule"] in SEARCHED else []
+    if effect.attrs["bin_rule"] not in SEARCHED:
+        return []
+    if statistic_name(effect) != MEAN:
+        return [f"{CHOSEN_BINS.partition('. ')[0]}. Edges from other rows (GivenBins) remove this."]
+    return [CHOSEN_BINS]
 
 
 def _error_notes(effect: xr.Dataset, name: str, level: float) -> list[str]:

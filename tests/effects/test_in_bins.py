@@ -226,3 +226,15 @@ def test_outputs_and_rows_without_a_value():
     done = rs.confint(effect, rs.bootstrap(local, effect, **QUIET))
     assert done["effect_se"].sizes["output"] == 2
     assert done["effect_se"].notnull().all()
+
+
+def test_legends_and_notes_name_the_statistic(local):
+    effect = in_bins(local, AVERAGE, None, "mean")
+    done = rs.confint(effect, rs.bootstrap(local, effect, **QUIET))
+    upper, _ = rs.plot_effect(done.assign_attrs(statistic="middle"), "a")
+    texts = [text.get_text() for text in upper.figure.legends[0].get_texts()]
+    assert texts[:2] == ["middle effect,\naccumulated", "middle effect\nin the bin"]
+    assert "95 % interval of the\nmiddle in the bin" in texts
+    plt.close("all")
+    assert "(GivenBins) remove this" in rs.summary(done).as_text()
+    assert "honest" not in rs.summary(done).as_text()
