@@ -31,8 +31,9 @@ from rhale_stats.schema.checks import MEAN, check_effect, check_local, statistic
 from rhale_stats.schema.curves import Fine, fine_of, has_cells, pieces_of
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
 from rhale_stats.schema.identity import check_same_output, row_labels
+from rhale_stats.schema.kinds import EFFECT
 from rhale_stats.schema.levels import is_categorical, refuse_categorical
-from rhale_stats.schema.variables import EFFECT_VARIABLES
+from rhale_stats.schema.variables import EFFECT_VARIABLES, variable
 
 PER_BIN = ("effect", "heterogeneity", "slope", "effect_se", "heterogeneity_se")
 PER_EDGE = ("curve", "curve_se")
@@ -159,8 +160,7 @@ def _labelled(replicates: dict[str, FloatArray], effect: xr.Dataset) -> xr.Datas
     """Replicates over draws, features, and what else their variable is over."""
     data = {}
     for name, values in replicates.items():
-        dims, long_name, units = EFFECT_VARIABLES[name]
-        data[name] = (("draw", *dims), values, {"long_name": long_name, "units": units})
+        data[name] = variable(name, values, EFFECT, ("draw", *EFFECT_VARIABLES[name][0]))
     coords = {name: effect.coords[name] for name in effect.coords if name != "line_moment"}
     return xr.Dataset(data, coords)
 

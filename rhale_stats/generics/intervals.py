@@ -48,6 +48,8 @@ def confint(
         (feature, ci_bound), ``missing_effect_ci`` with ``missing="bin"`` (by standard errors,
         whatever the method), and with ``boot`` those of ``heterogeneity_index`` and
         ``heterogeneity_output``, but for "studentized": these two have no standard error.
+        Effects of another statistic than the mean need ``boot``, and get ``effect_se`` and so on,
+        too, by the replicates (math [63]; "percentile" and "basic", not expanded).
         ``ci_bound`` is "lower" and "upper". Each says its target, source, method, level and that it
         is pointwise.
 
