@@ -114,7 +114,7 @@ def bootstrap_refit(
     if groups is not None:
         labels = table.index.to_numpy() if isinstance(table, pd.DataFrame) else None
         group = row_codes(groups, labels, np.ones(n_rows, dtype=bool), "groups", "rows of data")
-    whole = check_effect(fit(table), "what fit returns", "rhale(local)")
+    whole = check_effect(fit(table), "what fit returns", any_statistic=True)
     names = feature_names(whole)
     grid = common_grid(whole, n_grid)
     refit = _Refit(fit, table, group, grid, tuple(names))
@@ -215,7 +215,7 @@ class _Refit:
             effect = self.fit(sample)
         except Exception as error:  # a fit may fail on some resamples, in any way
             return f"{type(error).__name__}: {error}"
-        effect = check_effect(effect, "what fit returns", "rhale(local)")
+        effect = check_effect(effect, "what fit returns", any_statistic=True)
         if tuple(feature_names(effect)) != self.names:
             raise ValueError(
                 f"fit must return the same features for all rows and for resampled ones; got "

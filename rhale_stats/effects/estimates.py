@@ -120,7 +120,7 @@ def feature_estimates(
     variance = sums.variance(bins, fitted.ddof)
     heterogeneity = np.sqrt(variance)
     fine_pieces = pieces if along is None else _pieces(along)
-    curve, offset = _curve(fine_pieces, edges, centering)
+    curve, offset = centred_curve(fine_pieces, edges, centering)
     std, std_sum = spread_along(curve, heterogeneity, np.diff(edges))
     estimates: dict[str, FloatArray | float] = {
         "effect": fitted.effects() if along is None else _averages(along),
@@ -147,7 +147,7 @@ def feature_estimates(
             variance, x_variance, share
         )
     if along is not None:
-        cell_curve, _ = _curve(fine_pieces, along.edges, centering)
+        cell_curve, _ = centred_curve(fine_pieces, along.edges, centering)
         estimates |= {"effect_rows": bins.mean, "cell_value": along.edges, "cell_curve": cell_curve}
         estimates |= _of_cells(along, std_error_moments=std_error_moments)
     return estimates
@@ -232,7 +232,7 @@ def _pieces(cells: fine.Cells) -> accumulate.Pieces:
     )
 
 
-def _curve(
+def centred_curve(
     pieces: accumulate.Pieces, edges: FloatArray, centering: str
 ) -> tuple[FloatArray, float]:
     """The centred curve at the edges of the bins, NaN where it is not known, and its offset."""

@@ -19,9 +19,10 @@ from rhale_stats.effects.fit import (
     row_degrees,
     spread_degrees,
 )
+from rhale_stats.effects.in_bins import by_replicates
 from rhale_stats.effects.targets import SOURCE, source_of_errors, target_of
 from rhale_stats.inference.draws import check_boot, draws_of
-from rhale_stats.schema.checks import check_effect
+from rhale_stats.schema.checks import MEAN, check_effect, statistic_name
 from rhale_stats.schema.curves import cell_sizes, has_cells
 from rhale_stats.schema.features import feature_names, one_feature, own_facts
 from rhale_stats.schema.stacking import Estimates, stacked
@@ -37,7 +38,10 @@ def confint(
     method: str | None = None,
 ) -> xr.Dataset:
     """`confint` of effects in bins and of their curve, pointwise."""
-    effect = with_std_error(check_effect(effect))
+    effect = check_effect(effect, any_statistic=True)
+    if statistic_name(effect) != MEAN:
+        return by_replicates(effect, boot, level, method)
+    effect = with_std_error(effect)
     chosen = ("normal" if boot is None else "percentile") if method is None else method
     check_choice("method", chosen, ("normal", *intervals.METHODS))
     if chosen == "normal":

@@ -12,8 +12,7 @@ from rhale_stats.arrays.intervals import around, student
 from rhale_stats.effects.bias import LARGE, linear_bin_error
 from rhale_stats.effects.checked import SIGNIFICANCE, along_axis, bias_table, jump_table
 from rhale_stats.effects.fit import fit_of
-from rhale_stats.effects.tables import WALD, complete, glance, source_text, tidy
-from rhale_stats.inference import meaning
+from rhale_stats.effects.tables import NOT_ESTIMATED, WALD, complete, glance, source_text, tidy
 from rhale_stats.inference.notes import (
     CHOSEN_BINS,
     SEARCHED,
@@ -32,6 +31,7 @@ from rhale_stats.printing.text import (
     output_text,
     with_facts,
 )
+from rhale_stats.schema.checks import MEAN, statistic_name
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
@@ -58,15 +58,18 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
     tail = (1 - level) / 2
     bounds = [f"[{tail:.3g}", f"{1 - tail:.3g}]"]
     if feature is None:
-        title = f"{_method(effect)}: effects on {output_text(effect)}"
+        title = f"{method_title(effect)}: effects on {output_text(effect)}"
         body, meanings, reasons = _feature_table(effect, bounds, level)
     else:
         name = feature_names(effect)[feature_position(effect, feature)]
         of = with_units(name, units_of(effect, name))
-        title = f"{_method(effect)}: effect of {of} on {output_text(effect)}"
+        title = f"{method_title(effect)}: effect of {of} on {output_text(effect)}"
         body, meanings, reasons = _bin_table(effect, name, bounds, level)
     of_error = "average_effect" if feature is None else "effect"
-    cells, title = head_of(effect, title, source_text(effect, of_error))
+    source = source_text(effect, of_error)
+    cells, title = head_of(effect, title, source)
+    if source == NOT_ESTIMATED:
+        cells[-1][1] = source
     lines, heads, stubs = body
     tables = with_facts(cells, title, lines, heads, stubs)
     if feature is not None and is_categorical(one_feature(effect, feature)):
@@ -92,7 +95,7 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
         *reasons,
         *(_edge_notes(effect) if has_bins else []),
         *checks,
-        _error_note(effect, of_error, level),
+        *_error_notes(effect, of_error, level),
         *meanings,
         *([bins_note(effect.attrs)] if has_bins else []),
         *interval_notes(effect),
@@ -100,9 +103,9 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
     return with_notes(tables, notes)
 
 
-def _method(effect: xr.Dataset) -> str:
+def method_title(effect: xr.Dataset) -> str:
     """Name of the effects."""
-    return str(effect.attrs.get("method", "rhale")).upper()
+    return str(effect.attrs.get("method", "rhale")).replace("_", " ").upper()
 
 
 def _feature_table(
@@ -126,8 +129,11 @@ def _feature_table(
                 number_text(line["curve_max"] - line["curve_min"]),
             ]
         )
+    average = "mean of the local effects over all rows"
+    if statistic_name(effect) != MEAN:
+        average = str(effect["average_effect"].attrs["long_name"])
     meanings = [
-        "avg effect: mean of the local effects over all rows. heterog.: root mean square of their "
+        f"avg effect: {average}. heterog.: root mean square of their "
         "standard deviations in the bins.",
         "H: heterog. times the standard deviation of the feature, to compare features. It is not a "
         "part of the variance of the output, and can be larger.",
@@ -148,6 +154,8 @@ def _bin_table(
     average = "average of the local effects along the bin"
     if not along_axis(row):
         average = "mean of the local effects of the rows in the bin"
+    if statistic_name(row) != MEAN:
+        average = str(row["effect"].attrs["estimator"]).partition(", math")[0]
     meanings = [f"effect: {average}. heterog.: standard deviation of the local effects in the bin."]
     if is_categorical(row):
         meanings = ["heterog.: standard deviation of the differences between two levels."]
@@ -166,7 +174,7 @@ def _bin_table(
         ]
         for _, line in table.iterrows()
     ]
-    reasons = meaning.of_bins(row)
+    reasons = reasons_of(table)
     if not rows:
         rows = [["constant"] + [""] * (len(heads) - 1)]
         return (rows, heads, bin_labels(row)), [], ["The feature does not vary."]
@@ -208,12 +216,20 @@ def _edge_notes(effect: xr.Dataset) -> list[str]:
     """Note on the rows on which bin edges were chosen, for rules that use the local effects."""
     if "honest_seed" in effect.attrs:
         return [f"Bin edges were chosen on {effect.attrs['n_rows_edges']} other rows."]
-    return [CHOSEN_BINS] if effect.attrs["bin_rule"] in SEARCHED else []
+    if effect.attrs["bin_rule"] not in SEARCHED:
+        return []
+    if statistic_name(effect) != MEAN:
+        return [f"{CHOSEN_BINS.partition('. ')[0]}. Edges from other rows (GivenBins) remove this."]
+    return [CHOSEN_BINS]
 
 
-def _error_note(effect: xr.Dataset, name: str, level: float) -> str:
-    """Note on what standard errors treat as fixed, and on the method of the intervals."""
-    return f"{FIXED} Intervals: pointwise, {how_made(effect, name, level)}."
+def _error_notes(effect: xr.Dataset, name: str, level: float) -> list[str]:
+    """Notes on what standard errors treat as fixed, and on the method of the intervals."""
+    if source_text(effect, name) == NOT_ESTIMATED:
+        return []
+    if statistic_name(effect) != MEAN and kept_interval(effect, name, level) is None:
+        return [FIXED]
+    return [f"{FIXED} Intervals: pointwise, {how_made(effect, name, level)}."]
 
 
 def bias_warnings(effect: xr.Dataset, feature: str | int | None) -> list[str]:

@@ -19,7 +19,8 @@ from rhale_stats.inference.draws import Resampling, progress_bar
 from rhale_stats.parallel import cpus, in_threads
 from rhale_stats.schema.curves import curve_of
 from rhale_stats.schema.features import effect_at, feature_names, feature_position, one_feature
-from rhale_stats.schema.variables import EFFECT_VARIABLES
+from rhale_stats.schema.kinds import EFFECT, REPLICATES
+from rhale_stats.schema.variables import variable
 
 
 def with_chosen_bins(
@@ -55,27 +56,12 @@ def with_chosen_bins(
 
     with progress_bar(len(seeds), progress=asked.progress) as bar:
         in_threads(replicate, range(len(seeds)), cpus(), lambda _: bar.update(1))
-    described = {name: EFFECT_VARIABLES[name][1:] for name in out}
+    on_grid = ("draw", "feature", "grid")
     return xr.Dataset(
         {
-            **{
-                name: (
-                    ("draw", "feature", "grid"),
-                    values,
-                    {"long_name": described[name][0], "units": described[name][1]},
-                )
-                for name, values in out.items()
-            },
-            "n_bins": (
-                ("draw", "feature"),
-                n_bins,
-                {"long_name": "number of bins", "units": "bins"},
-            ),
-            "edge_frequency": (
-                ("feature", "grid_cell"),
-                hits.mean(axis=0),
-                {"long_name": "share of replicates with an edge in the cell", "units": "1"},
-            ),
+            **{name: variable(name, values, EFFECT, on_grid) for name, values in out.items()},
+            "n_bins": variable("n_bins", n_bins, EFFECT, on_grid[:2]),
+            "edge_frequency": variable("edge_frequency", hits.mean(axis=0), REPLICATES),
         },
         {
             "feature": effect["feature"].variable,

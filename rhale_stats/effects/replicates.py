@@ -12,9 +12,11 @@ from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.accelerations import accelerations
+from rhale_stats.effects.in_bins import RowsInOrder
 from rhale_stats.effects.rebinned import with_chosen_bins
 from rhale_stats.effects.same import check_same_rows
 from rhale_stats.effects.sizes import SIZES
+from rhale_stats.effects.statistics import statistic_of
 from rhale_stats.inference.draws import (
     CHUNK_BYTES,
     CHUNK_DRAWS,
@@ -25,12 +27,13 @@ from rhale_stats.inference.draws import (
 )
 from rhale_stats.local.rows import Rows, columns, is_used_row
 from rhale_stats.parallel import cpus, in_threads, one_blas_thread
-from rhale_stats.schema.checks import check_effect, check_local
+from rhale_stats.schema.checks import MEAN, check_effect, check_local, statistic_name
 from rhale_stats.schema.curves import Fine, fine_of, has_cells, pieces_of
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
 from rhale_stats.schema.identity import check_same_output, row_labels
+from rhale_stats.schema.kinds import EFFECT
 from rhale_stats.schema.levels import is_categorical, refuse_categorical
-from rhale_stats.schema.variables import EFFECT_VARIABLES
+from rhale_stats.schema.variables import EFFECT_VARIABLES, variable
 
 PER_BIN = ("effect", "heterogeneity", "slope", "effect_se", "heterogeneity_se")
 PER_EDGE = ("curve", "curve_se")
@@ -39,14 +42,20 @@ TOTALS = ("average_effect", "heterogeneity_index", "heterogeneity_output", *SIZE
 
 def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, asked: Resampling) -> Drawn:
     """`bootstrap` of effects in bins, which are held, or chosen again on every sample."""
-    local, effect = check_local(local), check_effect(effect)
+    local, effect = check_local(local), check_effect(effect, any_statistic=True)
     check_same_output(local, effect, ("local", "effect"))
     if "debiased" in effect.attrs:
         raise ValueError("effect must be what rhale or std_error returned; this one is debiased.")
     if asked.rebin or asked.studentize:
         refuse_categorical(effect, "bootstrap with rebin or studentize")
+        if statistic_name(effect) != MEAN:
+            raise ValueError(
+                f"rebin and studentize must be False for the statistic {statistic_name(effect)!r}: "
+                f"they use formulas of means."
+            )
     used = is_used_row(local, effect)
     rows = columns(local.isel(obs=used))
+    statistic_of(effect)
     if asked.rebin and rows.frequency and rows.weight is not None:
         raise ValueError(
             "rebin must be False with frequency weights: a row that is drawn twice would count "
@@ -78,6 +87,8 @@ class _Feature(NamedTuple):
     of_cells: resample.Terms | None = None
     # Of a feature with levels: rows by their level.
     at_levels: resample.Terms | None = None
+    # Of another statistic than the mean.
+    in_order: RowsInOrder | None = None
 
 
 def in_fixed_bins(
@@ -117,7 +128,10 @@ def in_fixed_bins(
     firsts = range(0, len(asked.seeds), chunk_draws)
     with one_blas_thread, progress_bar(len(asked.seeds), progress=asked.progress) as bar:
         in_threads(fill, firsts, threads, bar.update)
-    return _labelled(out, effect).assign(accelerations(rows, local, effect, units))
+    labelled = _labelled(out, effect)
+    if statistic_name(effect) != MEAN:
+        return labelled
+    return labelled.assign(accelerations(rows, local, effect, units))
 
 
 def _shared_out(n_rows: int) -> tuple[int, int]:
@@ -146,8 +160,7 @@ def _labelled(replicates: dict[str, FloatArray], effect: xr.Dataset) -> xr.Datas
     """Replicates over draws, features, and what else their variable is over."""
     data = {}
     for name, values in replicates.items():
-        dims, long_name, units = EFFECT_VARIABLES[name]
-        data[name] = (("draw", *dims), values, {"long_name": long_name, "units": units})
+        data[name] = variable(name, values, EFFECT, ("draw", *EFFECT_VARIABLES[name][0]))
     coords = {name: effect.coords[name] for name in effect.coords if name != "line_moment"}
     return xr.Dataset(data, coords)
 
@@ -180,8 +193,10 @@ def _feature_of_axis(row: xr.Dataset, rows: Rows, position: int, *, studentize: 
 
     pieces, cells = pieces_of(row), fine_of(row)
     of_cells = ordered(cells.pieces.edges, cells.pieces) if has_cells(row) else None
-    of_bins = ordered(row["edge_value"].values, pieces)
-    return _Feature(row, pieces, cells, of_bins, of_cells)
+    edges, in_order = row["edge_value"].values, None
+    if statistic_name(row) != MEAN:
+        in_order = RowsInOrder.of(statistic_of(row), edges, rows, position)
+    return _Feature(row, pieces, cells, ordered(edges, pieces), of_cells, in_order=in_order)
 
 
 def _feature_of_levels(
@@ -244,6 +259,9 @@ def _replicates(
     bin_edges = feature.pieces.edges
     sums = resample.replicate_sums(feature.terms, weight)
     found = resample.replicates(feature.pieces, sums, centering, places=not studentize)
+    own = None if feature.in_order is None else feature.in_order.effects(weight)
+    if own is not None:
+        found = resample.with_effects(found, feature.pieces, own, centering)
     on_cells, of_cells = found, feature.terms
     if feature.of_cells is not None:
         of_cells = feature.of_cells
@@ -254,6 +272,8 @@ def _replicates(
         pieces = pieces.stretch(cells.here)
         keep = None if feature.of_cells is None else cells.variance[cells.here]
         on_curve = resample.replicates(pieces, sums[:, cells.here], centering, keep=keep)
+        if own is not None:
+            on_curve = resample.with_effects(on_curve, pieces, own[:, cells.here], centering)
     # Edges of bins on the stretch that has a curve, and which of its cells' edges they are.
     there = (bin_edges >= pieces.edges[0]) & (bin_edges <= pieces.edges[-1])
     unknown = np.isnan(found.effect)

@@ -161,7 +161,7 @@ def rhale(
         honest_fraction=honest_fraction,
         rng=generator,
     )
-    _warn_of_gaps(effect)
+    warn_of_gaps(effect)
     return effect.assign_attrs(seed=seed) if honest else effect
 
 
@@ -189,7 +189,7 @@ def quiet_rhale(
     check_rule(request.rule)
     split = honest_rows(local, honest_fraction, rng) if honest else all_rows(local)
     effect = _estimated(local, request, split)
-    return _with_missing(effect) if "missing_effect" in effect else effect
+    return with_missing(effect) if "missing_effect" in effect else effect
 
 
 def _estimated(local: xr.Dataset, request: Request, split: RowSplit) -> xr.Dataset:
@@ -220,7 +220,7 @@ def _estimated(local: xr.Dataset, request: Request, split: RowSplit) -> xr.Datas
     return _with_losses(effect, losses)
 
 
-def _with_missing(effect: xr.Dataset) -> xr.Dataset:
+def with_missing(effect: xr.Dataset) -> xr.Dataset:
     """Add the output of rows without a value, on the scale of the curve."""
     at = [
         np.nan if np.isnan(reference) else predict(effect, [reference], name).item()
@@ -247,7 +247,7 @@ def _with_losses(effect: xr.Dataset, losses: Mapping[int, FloatArray | None]) ->
     )
 
 
-def _warn_of_gaps(effect: xr.Dataset) -> None:
+def warn_of_gaps(effect: xr.Dataset) -> None:
     """Warn of features whose curve cannot be accumulated along their whole axis, and why."""
     # Variables without their coordinates: alignment would take longer than the estimates.
     variables = effect.variables

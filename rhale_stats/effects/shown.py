@@ -7,7 +7,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arrays.accumulate import turning_points
-from rhale_stats.effects.printed import bias_warnings
+from rhale_stats.effects.printed import bias_warnings, method_title
 from rhale_stats.effects.sizes import importances
 from rhale_stats.effects.tables import curve_extent
 from rhale_stats.inference.meaning import is_unordered
@@ -21,9 +21,11 @@ from rhale_stats.printing.pages import (
     table_of,
 )
 from rhale_stats.printing.text import number_text, uncertainty
+from rhale_stats.schema.checks import MEAN, statistic_name
 from rhale_stats.schema.curves import Curve
 from rhale_stats.schema.features import feature_names, method_text, one_feature
 
+NO_REPLICATES = "not estimated yet; confint(effect, bootstrap(local, effect)) estimates it"
 ENDS = ("lowest", "highest")
 # A curve with a smaller range than this many numerical errors may be 0.
 SUSPECT = 1e4
@@ -60,7 +62,7 @@ def effect_page(effect: xr.Dataset, most: int) -> Page:
         meant = f"{IMPORTANCE}. {meant}"
     first = repr(lines[0][0])
     return Page(
-        f"{str(effect.attrs.get('method', 'rhale')).upper()}: effects on {output(effect)}",
+        f"{method_title(effect)}: effects on {output(effect)}",
         facts,
         (table_of(["", *columns], lines, len(names), "features", meant),),
         f"summary(effect, {first}), plot_effect(effect, {first}), tidy(effect)",
@@ -90,7 +92,7 @@ def _columns(
     errors = [effect[name] for name in ("average_effect_se", "curve_se") if name in effect]
     known = next((one for one in errors if bool(one.notnull().any())), None)
     if known is None:
-        return columns, NOT_ESTIMATED
+        return columns, NOT_ESTIMATED if statistic_name(effect) == MEAN else NO_REPLICATES
     return columns, uncertainty(str(known.attrs.get("source", "rows")))
 
 

@@ -60,7 +60,7 @@ def sums_about_lines(
 def predict(effect: xr.Dataset, x: Any, feature: str | int | None) -> xr.DataArray:
     """`predict` of the curve of one feature."""
     feature = given_feature(feature, "predict(effect, x, 'dose')")
-    effect = check_effect(effect)
+    effect = check_effect(effect, any_statistic=True)
     row = one_feature(effect, feature)
     name = feature_names(effect)[feature_position(effect, feature)]
     labels: NDArray[Any] = np.asarray(x)

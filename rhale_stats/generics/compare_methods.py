@@ -12,7 +12,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.values import predict
 from rhale_stats.profiles.data import METHOD_NAMES, check_profile, is_nominal, one_profile
-from rhale_stats.schema.checks import check_effect
+from rhale_stats.schema.checks import MEAN, check_effect, statistic_name
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import (
     feature_names,
@@ -107,7 +107,10 @@ def compare_methods(
         raise ValueError("results must hold at least one result; got none.")
     reference = next((result for result in given if PROFILE.holds(result)), given[0])
     is_profile = PROFILE.holds(reference)
-    reference = (check_profile if is_profile else check_effect)(reference, "results")
+    if is_profile:
+        reference = check_profile(reference, "results")
+    else:
+        reference = check_effect(reference, "results", any_statistic=True)
     position = feature_position(reference, feature)
     name = feature_names(reference)[position]
     row = (one_profile if is_profile else one_feature)(reference, position)
@@ -241,9 +244,11 @@ def _labelled(
 def _label(result: xr.Dataset, name: str) -> str:
     if PROFILE.holds(result):
         return METHOD_NAMES[str(result.attrs["method"])]
-    result = check_effect(result, "results")
+    result = check_effect(result, "results", any_statistic=True)
     if result.attrs.get("method") == "ale":
         return "ALE"
+    if statistic_name(result) != MEAN:
+        return f"{statistic_name(result)} effect"
     kind = methods_of(result)[feature_position(result, name)]
     return LOCAL_EFFECTS.get(kind, "RHALE")
 
@@ -253,7 +258,7 @@ def _own_levels(result: xr.Dataset, name: str) -> list[str]:
     if PROFILE.holds(result):
         row = one_profile(check_profile(result, "results"), name)
         return [str(one) for one in row["level"].values] if is_nominal(row) else []
-    row = one_feature(check_effect(result, "results"), name)
+    row = one_feature(check_effect(result, "results", any_statistic=True), name)
     return level_names(row) if is_categorical(row) else []
 
 
@@ -274,7 +279,7 @@ def _places(effects: Sequence[xr.Dataset], name: str) -> tuple[FloatArray, Float
 
     Rows are assumed to be evenly spread within each bin of the effect that has the most bins.
     """
-    rows = [one_feature(check_effect(one, "results"), name) for one in effects]
+    rows = [one_feature(check_effect(one, "results", any_statistic=True), name) for one in effects]
     rows = [row for row in rows if row.sizes["bin"]]
     if not rows:
         return np.empty(0), np.empty(0)
@@ -320,7 +325,7 @@ def _of_profile(profile: xr.Dataset, name: str, z: FloatArray, levels: Sequence[
 
 
 def _of_effect(effect: xr.Dataset, name: str, z: FloatArray, levels: Sequence[str]) -> _Curve:
-    effect = check_effect(effect, "results")
+    effect = check_effect(effect, "results", any_statistic=True)
     _check_levels(is_categorical(one_feature(effect, name)), levels, name)
     if "curve_se" not in effect and "fourth_moment" in effect:
         effect = std_error(effect)

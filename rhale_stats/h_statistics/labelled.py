@@ -9,7 +9,8 @@ import xarray as xr
 
 from rhale_stats.arrays import h_statistics as arrays
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.schema.variables import OUTPUT_UNITS
+from rhale_stats.schema.kinds import H_STATISTICS
+from rhale_stats.schema.variables import variable
 
 METHOD = "H-statistics"
 KINDS = ("pdp", "ale")
@@ -58,13 +59,9 @@ def dataset(
         return share, np.sqrt(upper)
 
     variance = found.variance[number]
-    statistics: dict[str, tuple[tuple[str, ...], tuple[FloatArray, FloatArray], str]] = {
-        "": ((), of(found.total[number], variance), "all interactions"),
-        "_overall": (
-            ("feature",),
-            of(found.overall[:, number], np.broadcast_to(variance, n)),
-            "interactions of the feature",
-        ),
+    statistics = {
+        "": of(found.total[number], variance),
+        "_overall": of(found.overall[:, number], np.broadcast_to(variance, n)),
     }
     if pairwise:
         tables = np.full((2, n, n), np.nan)
@@ -72,38 +69,25 @@ def dataset(
             at = found.pairs.index((j, k))
             tables[:, j, k] = of(found.pair[at, number], found.joint[at, number])
             tables[:, k, j] = tables[:, j, k]
-        both = (tables[0], tables[1])
-        statistics["_pairwise"] = (("feature", OTHER), both, "interaction of the pair")
+        statistics["_pairwise"] = (tables[0], tables[1])
     data: dict[str, Any] = {}
-    for suffix, (dims, (share, size), what) in statistics.items():
-        data[f"h2{suffix}"] = (
-            dims, share, {"long_name": f"H², share of the variance by {what}", "units": "1"},
-        )  # fmt: skip
-        data[f"h{suffix}"] = (
-            dims, size, {"long_name": f"size of {what}", "units": OUTPUT_UNITS},
-        )  # fmt: skip
+    for suffix, both in statistics.items():
+        for stem, values in zip(("h2", "h"), both, strict=True):
+            data[f"{stem}{suffix}"] = variable(f"{stem}{suffix}", values, H_STATISTICS)
     coords: dict[str, Any] = {"feature": ("feature", np.array(names), {"long_name": "feature"})}
     if pairwise:
         coords[OTHER] = (OTHER, np.array(names), {"long_name": "other feature"})
-    data["h_error"] = (
-        (), float(np.sqrt(least)),
-        {"long_name": "size that rounding alone may make", "units": OUTPUT_UNITS},
-    )  # fmt: skip
+    data["h_error"] = variable("h_error", float(np.sqrt(least)), H_STATISTICS)
     out = xr.Dataset(data, coords)
     if found.influences is not None:
         out = _with_influences(out, found, number, w, frequency=frequency, kept=kept)
     if found.answers is None:
         return out
-    units = {"units": OUTPUT_UNITS}
-    text = "output with the feature of the row and all else of the other row"
-    of_rows = ("obs", "obs_background")
     features, pairs = (np.array([one[..., number] for one in each]) for each in found.answers)
-    out["answers"] = (("feature", *of_rows), features, {"long_name": text, **units})
+    out["answers"] = variable("answers", features, H_STATISTICS)
     if not pairwise:
         return out
-    out["answers_pair"] = (
-        ("pair", *of_rows), pairs, {"long_name": text.replace("feature", "pair"), **units},
-    )  # fmt: skip
+    out["answers_pair"] = variable("answers_pair", pairs, H_STATISTICS)
     first, second = np.array(names)[np.array(found.pairs).T]
     return out.assign_coords(pair_feature=("pair", first), pair_other=("pair", second))
 

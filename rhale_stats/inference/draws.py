@@ -17,6 +17,7 @@ from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import resample
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.schema.checks import statistic_name
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.features import feature_names, own_facts
 from rhale_stats.schema.identity import check_same_output, fingerprint_of, same_rows
@@ -159,6 +160,12 @@ def _check_estimates(effect: xr.Dataset, boot: xr.Dataset) -> None:
                 f"boot must come from effect; its replicates of feature {name!r} are {rows}. Make "
                 f"it again: bootstrap(local, effect)."
             )
+    of_effect, of_boot = statistic_name(effect), statistic_name(boot)
+    if of_effect != of_boot:
+        raise ValueError(
+            f"boot must come from effect; its replicates are of the statistic {of_boot!r}, effect "
+            f"is of {of_effect!r}. Make it again: bootstrap(local, effect)."
+        )
     for fact in ("centering", "weighting"):
         of_effect, of_boot = (str(one.attrs.get(fact, "")) for one in (effect, boot))
         if of_effect and of_boot and of_effect != of_boot:

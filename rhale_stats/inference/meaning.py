@@ -14,6 +14,10 @@ ORDER = "the levels have no order of their own, so this number would depend on a
 ONE_BIN = "a single bin: no degree of freedom is left"
 NO_ROWS = "too few rows: no degree of freedom is left"
 ZERO = "0 up to the numerical error of the local effects"
+NO_FORMULA = (
+    "the statistic has no formula of its standard error; for this and for intervals use "
+    "confint(effect, bootstrap(local, effect), level=...)"
+)
 ALIKE = "the local effects differ by their numerical error only, so there is no sampling error"
 
 

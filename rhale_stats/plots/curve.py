@@ -37,6 +37,7 @@ from rhale_stats.plots.marks import (
     OURS,
 )
 from rhale_stats.printing import text as meaning
+from rhale_stats.schema.checks import MEAN, statistic_name
 from rhale_stats.schema.curves import curve_of, has_cells
 from rhale_stats.schema.features import effect_at
 from rhale_stats.schema.levels import is_categorical
@@ -77,8 +78,9 @@ def _draw_averages(panel: Axes, row: xr.Dataset, linewidth: float) -> FloatArray
         axis=1,
     )
     lines = LineCollection(
-        list(ends), colors=AVERAGE, linewidths=linewidth, capstyle="butt", zorder=4, label=BIN
+        list(ends), colors=AVERAGE, linewidths=linewidth, capstyle="butt", zorder=4
     )
+    lines.set_label(_of_statistic(row, BIN))
     panel.add_collection(lines)
     return ends
 
@@ -149,7 +151,7 @@ def draw_curve(panel: Axes, row: xr.Dataset) -> None:
         draw_levels(panel, row, whiskers, band_of, label=AT_LEVEL, mark=OURS, **colours)
         return
     panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
-    panel.plot(x, curve, color=AVERAGE, linewidth=1.4, zorder=3, label=CURVE)
+    panel.plot(x, curve, color=AVERAGE, linewidth=1.4, zorder=3, label=_of_statistic(row, CURVE))
     panel.fill_between(
         x,
         curve - spread,
@@ -164,6 +166,12 @@ def draw_curve(panel: Axes, row: xr.Dataset) -> None:
     if band is not None:
         draw_band(panel, x, band, row["curve_band"])
     _draw_missing(panel, row)
+
+
+def _of_statistic(row: xr.Dataset, label: str) -> str:
+    """An entry of the legend, with the statistic of the effects where it is not the mean."""
+    statistic = statistic_name(row)
+    return label if statistic == MEAN else label.replace("average", statistic)
 
 
 def missing_mark(row: xr.Dataset) -> FloatArray | None:
@@ -257,7 +265,7 @@ def draw_bins(panel: Axes, row: xr.Dataset) -> None:
             elinewidth=thick,
             capsize=0,
             zorder=5,
-            label=f"{_percent(row['effect_ci'])} {BIN_INTERVAL}",
+            label=f"{_percent(row['effect_ci'])} {_of_statistic(row, BIN_INTERVAL)}",
         )
     if "effect_band" in row:
         panel.errorbar(

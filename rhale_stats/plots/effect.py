@@ -122,7 +122,7 @@ def plot_effect(
     """
     if PROFILE.holds(effect):
         return plot_profile(effect, feature, ax)
-    effect = check_effect(effect)
+    effect = check_effect(effect, any_statistic=True)
     # The others are not drawn.
     effect = with_intervals(effect.isel(feature=[feature_position(effect, feature)]))
     row = one_feature(effect, 0)

@@ -92,7 +92,7 @@ def plot_effects(
     check_count("n_columns", n_columns, 1)
     check_count("max_features", max_features, 1)
     profile = PROFILE.holds(effect)
-    effect = check_profile(effect) if profile else check_effect(effect)
+    effect = check_profile(effect) if profile else check_effect(effect, any_statistic=True)
     limited = features is None and axes is None and effect.sizes["feature"] > max_features
     if limited:
         features = _largest(effect, max_features)

@@ -84,7 +84,11 @@ def plot_outputs(
     """
     check_count("n_columns", n_columns, 1)
     if OUTPUT not in getattr(effect, "dims", ()):
-        given = check_profile(effect) if PROFILE.holds(effect) else check_effect(effect)
+        given = (
+            check_profile(effect)
+            if PROFILE.holds(effect)
+            else check_effect(effect, any_statistic=True)
+        )
         raise ValueError(
             f"effect must have the dimension output, of several classes or targets; this one is "
             f"of {given.attrs.get('output_name', 'one output')!r} alone. Use plot_effect."
@@ -92,7 +96,7 @@ def plot_outputs(
     if PROFILE.holds(effect):
         return plot_profile_outputs(effect, feature, n_columns=n_columns, axes=axes)
     parts = [
-        with_intervals(check_effect(effect.isel({OUTPUT: number})))
+        with_intervals(check_effect(effect.isel({OUTPUT: number}), any_statistic=True))
         for number in range(effect.sizes[OUTPUT])
     ]
     rows = [one_feature(part, feature) for part in parts]

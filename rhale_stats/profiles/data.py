@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from rhale_stats.schema.dimensions import check_one_part, of_part
 from rhale_stats.schema.features import feature_position, own_facts
 from rhale_stats.schema.kinds import PROFILE
-from rhale_stats.schema.variables import OUTPUT_UNITS, X_UNITS
+from rhale_stats.schema.variable_table import PROFILE_VARIABLES
+from rhale_stats.schema.variables import variable as labelled
 
 # Printed names of the methods.
 METHOD_NAMES = {
@@ -22,43 +23,7 @@ METHOD_NAMES = {
 }
 CENTERINGS = ("mean", "start", "integral", "none")
 NOMINAL = "nominal"
-CURVE, SQUARE = ("feature", "grid"), "(output units)^2"
-# Name -> (dims, long_name, units) of everything that a profile may hold.
-VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
-    "curve": (CURVE, "average output along the feature", OUTPUT_UNITS),
-    "curve_std": (CURVE, "spread about the curve", OUTPUT_UNITS),
-    "curve_se": (CURVE, "standard error of the curve", OUTPUT_UNITS),
-    "curve_cov": ((*CURVE, "grid_other"), "covariance of the curve", SQUARE),
-    "curve_ci": ((*CURVE, "ci_bound"), "confidence interval of the curve", OUTPUT_UNITS),
-    "curve_band": ((*CURVE, "ci_bound"), "simultaneous band of the curve", OUTPUT_UNITS),
-    "curve_acceleration": (CURVE, "acceleration of the curve", "1"),
-    "curve_offset": (("feature",), "constant subtracted from the curve", OUTPUT_UNITS),
-    "weight_share": (CURVE, "share of the rows at the point", "1"),
-    "n_obs": (("feature",), "rows", "rows"),
-    "n_effective": (("feature",), "effective number of rows", "rows"),
-    "n_missing": (("feature",), "rows without a value of the feature", "rows"),
-    "missing_curve": (
-        ("feature",),
-        "average output without a value, on the scale of the curve",
-        OUTPUT_UNITS,
-    ),
-    "missing_curve_se": (
-        ("feature",),
-        "standard error of the output without a value",
-        OUTPUT_UNITS,
-    ),
-    "heterogeneity_output": (("feature",), "spread about the curve over the rows", OUTPUT_UNITS),
-    "importance": (("feature",), "standard deviation of the curve over the rows", OUTPUT_UNITS),
-    "output_error": (("feature",), "change of the output that rounding can make", OUTPUT_UNITS),
-    "ice": ((*CURVE, "obs"), "output of a row along the feature", OUTPUT_UNITS),
-    "shap_value": (("feature", "obs"), "Shapley value", OUTPUT_UNITS),
-    "output_value": (("obs",), "output of the row", OUTPUT_UNITS),
-    "smoothing": (("feature",), "smoothing parameter, of an axis and weights of sum 1", "1"),
-    "n_empty": (("feature",), "points that a replicate left without a curve", "points"),
-    "bin_left": (CURVE, "left end of the bin", X_UNITS),
-    "bin_right": (CURVE, "right end of the bin", X_UNITS),
-    "x": (("feature", "obs"), "value of the feature", X_UNITS),
-}
+VARIABLES = PROFILE_VARIABLES
 
 
 def variable(
@@ -68,8 +33,7 @@ def variable(
     **facts: str | int | float,
 ) -> tuple[tuple[str, ...], NDArray[np.generic], dict[str, str | int | float]]:
     """A variable of a profile with its dims, names, units and facts."""
-    own, long_name, units = VARIABLES[name]
-    return tuple(dims or own), values, {"long_name": long_name, "units": units, **facts}
+    return labelled(name, values, PROFILE, dims, **facts)
 
 
 def check_profile(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,11 +23,11 @@ from rhale_stats.regional.columns import conditioning_columns
 from rhale_stats.regional.losses import LOSSES, TIE, Node, Problem, node_of, split_losses
 from rhale_stats.regional.search import Settings, along, exchanged, least_of, tried_of
 from rhale_stats.regional.splits import Candidates, sides_of
-from rhale_stats.regional.trees import NODE_VARIABLES
 from rhale_stats.regional.work import Work, work_of
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
-from rhale_stats.schema.variables import software
+from rhale_stats.schema.kinds import INTERACTIONS
+from rhale_stats.schema.variables import software, variable
 
 
 @checked
@@ -220,22 +220,13 @@ def _labelled(
     adjusted_pvalue = np.full(pvalue.shape, np.nan)
     if known.any():
         adjusted_pvalue[known] = adjusted(pvalue[known], adjust)
-    dims = ("feature", "conditioning")
-    chance = "p-value of the hypothesis that the column does not condition the effect"
-    return xr.Dataset(
-        {
-            "loss_drop": (
-                dims,
-                drop,
-                {"long_name": "relative drop of the loss by the best split", "units": "1"},
-            ),
-            "best": (dims, best, {"long_name": "best split", "units": "1"}),
-            "pvalue": (dims, pvalue, {"long_name": chance, "units": "1"}),
-            "pvalue_adjusted": (
-                dims,
-                adjusted_pvalue,
-                {"long_name": "adjusted p-value", "units": "1", "adjust": adjust},
-            ),
-            "loss": ("feature", losses, {"long_name": NODE_VARIABLES["loss"][0]}),
-        }
-    )
+    values: dict[str, NDArray[Any]] = {
+        "loss_drop": drop,
+        "best": best,
+        "pvalue": pvalue,
+        "pvalue_adjusted": adjusted_pvalue,
+        "loss": losses,
+    }
+    out = {name: variable(name, array, INTERACTIONS) for name, array in values.items()}
+    out["pvalue_adjusted"][2]["adjust"] = adjust
+    return xr.Dataset(out)

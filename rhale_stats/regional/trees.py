@@ -29,28 +29,10 @@ from rhale_stats.schema.identity import (
     fingerprint_of,
     same_rows,
 )
-from rhale_stats.schema.kinds import kind_of
-from rhale_stats.schema.variables import software
+from rhale_stats.schema.kinds import TREE, kind_of
+from rhale_stats.schema.variable_table import NODE_VARIABLES
+from rhale_stats.schema.variables import software, variable
 
-# Name -> (long_name, units) of the variables of the nodes.
-NODE_VARIABLES = {
-    "parent": ("node that this one is part of, -1 for the root", "1"),
-    "depth": ("splits above the node", "1"),
-    "condition": ("what its rows have, of those of its parent", "1"),
-    "condition_feature": ("column of the condition", "1"),
-    "operator": ("how the condition compares", "1"),
-    "threshold": ("number that the condition compares with", "units of the column"),
-    "levels": ("levels that the condition compares with, as JSON", "1"),
-    "rule": ("what the rows of the node have", "1"),
-    "n_obs": ("rows of the node", "rows"),
-    "weight_share": ("share of the total weight in the node", "1"),
-    "loss": ("heterogeneity left in the bins of the node", ""),
-    "loss_drop": ("relative drop of the loss by the split of the node", "1"),
-    "best": ("best split found", "1"),
-    "best_drop": ("relative drop of the loss by the best split found", "1"),
-    "pvalue": ("p-value of the hypothesis that no column conditions the effect", "1"),
-    "region": ("number of the region, -1 where the node was split", "1"),
-}
 ABOUT_REGION = {"long_name": "region of the row, -1 for none"}
 
 
@@ -153,8 +135,8 @@ def _of_nodes(nodes: list[Grown], leaves: dict[int, IntArray]) -> dict[str, xr.V
         "region": region,
     }
     return {
-        name: xr.Variable("node", np.asarray(values[name]), {"long_name": text, "units": units})
-        for name, (text, units) in NODE_VARIABLES.items()
+        name: xr.Variable(*variable(name, np.asarray(values[name]), TREE))
+        for name in NODE_VARIABLES
     }
 
 

@@ -33,6 +33,9 @@ EFFECT_ATTRIBUTES = (
     *("method", "bin_rule", "bin_parameters", "weight_kind", "output_name", "output_units"),
     "n_rows",
 )
+# What makes effects of means; the attribute ``statistic`` names that of all other effects.
+MEAN = "mean"
+OF_MEANS = ("rhale", "ale", "dale", "truth", "dense truth")
 LOCAL_COORDINATES = ("feature", "feature_kind", "feature_units")
 # Variables that come first in a printed Dataset: estimates, standard errors, intervals.
 LEADING = (
@@ -55,10 +58,25 @@ def check_local(local: object, parameter: str = "local") -> xr.Dataset:
     return in_order(found)
 
 
+def statistic_name(effect: xr.Dataset) -> str:
+    """Of which statistic of the local effects in a bin effects or replicates are."""
+    method = str(effect.attrs.get("method", ""))
+    known = method in (*OF_MEANS, "bootstrap", "")
+    return str(effect.attrs.get("statistic", MEAN if known else method))
+
+
 def check_effect(
-    effect: object, parameter: str = "effect", maker: str = "rhale(local)"
+    effect: object,
+    parameter: str = "effect",
+    maker: str = "rhale(local)",
+    *,
+    any_statistic: bool = False,
 ) -> xr.Dataset:
-    """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds effects."""
+    """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds effects.
+
+    They must be means unless ``any_statistic``: only a function that uses no formula of means, such
+    as that of a standard error, takes other effects.
+    """
     found = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
     if "draw" in found.dims:
         fixed = found.attrs.get("bins") == "fixed"
@@ -74,7 +92,20 @@ def check_effect(
         )
     found = check_curves(effect, parameter, maker)
     _check_parts(found, parameter, maker, EFFECT_PARTS, (), EFFECT_ATTRIBUTES)
+    if not any_statistic:
+        _check_means(found, parameter)
     return found
+
+
+def _check_means(effect: xr.Dataset, parameter: str) -> None:
+    """Raise ``ValueError`` where a formula of means would be taken for another statistic."""
+    statistic = statistic_name(effect)
+    if statistic != MEAN:
+        raise ValueError(
+            f"{parameter} must hold means of local effects, as rhale(local) returns them: this "
+            f"function uses formulas of means. This one holds the statistic {statistic!r}. Use its "
+            f"replicates: boot = bootstrap(local, effect), then confint(effect, boot)."
+        )
 
 
 def check_curves(effect: object, parameter: str, maker: str) -> xr.Dataset:

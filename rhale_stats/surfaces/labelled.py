@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.levels import level_text
-from rhale_stats.schema.variables import OUTPUT_UNITS, X_UNITS
+from rhale_stats.schema.variable_table import AT_EDGES as AT_EDGES
+from rhale_stats.schema.variable_table import IN_CELLS as IN_CELLS
+from rhale_stats.schema.variables import variable
 from rhale_stats.surfaces.axes import NO_CELL, FeatureAxis, Grid
-
-IN_CELLS, AT_EDGES = ("bin_a", "bin_b"), ("edge_a", "edge_b")
 
 
 def one_output(
@@ -47,40 +48,23 @@ def one_output(
         coords[f"edge_{side}"] = (f"edge_{side}", np.arange(axis.n_edges))
         data |= dict(_places_of_rows(feature, side, places, there))
     if weight is not None:
-        data["weight"] = ("obs", weight, {"long_name": "row weight", "units": "1"})
+        data["weight"] = variable("weight", weight, SURFACE)
     n_empty = int((~cells.supported).sum())
     return xr.Dataset(data, coords, {"n_empty": n_empty, "n_filled": n_empty})
 
 
 def _in_cells(cells: kernel.Cells) -> dict[str, Any]:
     """Mean, spread and number of the second differences in every cell."""
-    values: dict[str, tuple[NDArray[Any], dict[str, Any]]] = {
-        "second_effect": (
-            np.where(cells.supported, cells.mean, np.nan),
-            {"long_name": "mean second difference in the cell", "units": OUTPUT_UNITS},
-        ),
-        "heterogeneity": (
-            cells.spread(),
-            {
-                "long_name": "standard deviation of second differences",
-                "units": OUTPUT_UNITS,
-                "ddof": 1,
-            },
-        ),
-        "n_obs": (
-            cells.n_obs.astype(np.int64),
-            {"long_name": "rows in the cell", "units": "rows"},
-        ),
-        "n_effective": (
-            cells.n_effective(),
-            {"long_name": "effective number of rows in the cell", "units": "rows"},
-        ),
-        "supported": (
-            cells.supported.astype(np.int8),
-            {"long_name": "whether the cell has rows", "units": "1"},
-        ),
+    values: dict[str, NDArray[Any]] = {
+        "second_effect": np.where(cells.supported, cells.mean, np.nan),
+        "heterogeneity": cells.spread(),
+        "n_obs": cells.n_obs.astype(np.int64),
+        "n_effective": cells.n_effective(),
+        "supported": cells.supported.astype(np.int8),
     }
-    return {name: (IN_CELLS, array, about) for name, (array, about) in values.items()}
+    out = {name: variable(name, array, SURFACE) for name, array in values.items()}
+    out["heterogeneity"][2]["ddof"] = 1
+    return out
 
 
 def _surface(
@@ -89,12 +73,9 @@ def _surface(
     """The surface at the edges, NaN where no cell beside the edge has rows."""
     pure = centering == "ale"
     values = accumulated.pure if pure else accumulated.start
-    long_name = "second-order effect" if pure else "accumulated second differences"
-    return (
-        AT_EDGES,
-        np.where(kernel.edges_of(supported), values, np.nan),
-        {"long_name": long_name, "units": OUTPUT_UNITS},
-    )
+    known = np.where(kernel.edges_of(supported), values, np.nan)
+    more = {} if pure else {"long_name": "accumulated second differences"}
+    return variable("surface", known, SURFACE, **more)
 
 
 def _differences(
@@ -104,16 +85,8 @@ def _differences(
     rows = np.full((len(there), *delta.shape[1:]), np.nan)
     rows[there] = np.where(grid.cell >= 0, delta, np.nan)
     return {
-        "second_difference": (
-            ("obs", "side_a", "side_b"),
-            rows,
-            {"long_name": "second difference of the output", "units": OUTPUT_UNITS},
-        ),
-        "second_difference_error": (
-            (),
-            error,
-            {"long_name": "numerical error of a second difference", "units": OUTPUT_UNITS},
-        ),
+        "second_difference": variable("second_difference", rows, SURFACE),
+        "second_difference_error": variable("second_difference_error", error, SURFACE),
     }
 
 
@@ -132,13 +105,14 @@ def _bins(feature: FeatureAxis, side: str) -> Iterator[tuple[str, Any]]:
     """Coordinates of a numeric feature: its edges and bins, and the one side of a row."""
     edges = feature.edges
     assert edges is not None
-    for name, dim, values, text in (
-        ("edge_value", "edge", edges, "position of the edge"),
-        ("bin_left", "bin", edges[:-1], "left edge of the bin"),
-        ("bin_right", "bin", edges[1:], "right edge of the bin"),
+    for name, values in (
+        ("edge_value", edges),
+        ("bin_left", edges[:-1]),
+        ("bin_right", edges[1:]),
     ):
-        about = {"long_name": f"{text}, {feature.name}", "units": X_UNITS}
-        yield f"{name}_{side}", (f"{dim}_{side}", values, about)
+        dims, array, about = variable(f"{name}_{side}", values, SURFACE)
+        about["long_name"] = f"{about['long_name']}, {feature.name}"
+        yield f"{name}_{side}", (dims, array, about)
     yield f"side_{side}", (f"side_{side}", np.array(["across"]))
 
 
@@ -150,8 +124,8 @@ def _places_of_rows(
         x = np.full(len(there), np.nan)
         x[there] = feature.x
         text = f"value of {feature.name}"
-        yield f"x_{side}", ("obs", x, {"long_name": text, "units": X_UNITS})
+        yield f"x_{side}", variable(f"x_{side}", x, SURFACE, long_name=text)
     cell = np.full(len(there), NO_CELL, dtype=np.int64)
     cell[there] = places
-    what = "bin of the row" if feature.levels is None else "level of the row"
-    yield f"cell_{side}", ("obs", cell, {"long_name": what, "units": "1"})
+    more = {} if feature.levels is None else {"long_name": "level of the row"}
+    yield f"cell_{side}", variable(f"cell_{side}", cell, SURFACE, **more)

@@ -682,7 +682,7 @@ def test_unusable_intervals(table):
         rs.confint(effect, boot, method="studentized")
     with pytest.raises(ValueError, match="its edges differ"):
         rs.confint(rs.rhale(local, bins=rs.EqualWidthBins(4)), boot)
-    with pytest.raises(TypeError, match="boot must be .*; got Dataset"):
+    with pytest.raises(TypeError, match="boot must be .*; got a Dataset without replicates"):
         rs.confint(effect, effect)
     again = rs.bootstrap(local, rs.rhale(local), n_resamples=4, rebin=True, rng=0)
     with pytest.raises(ValueError, match="chose them again"):

@@ -28,6 +28,7 @@ import pandas as pd
 import xarray as xr
 
 import rhale_stats as rs
+from rhale_stats.schema import kinds as kinds_of_results
 
 PACKAGE = str(Path(rs.__file__).parent)
 DOCUMENTED = (ValueError, TypeError, KeyError, rs.ModelError, ImportError)
@@ -300,6 +301,12 @@ class World:
             self.calls.append(f"    -> {type(error).__name__}: {error}")
             return None
         kind = KIND.get(name)
+        if (
+            kind is None
+            and isinstance(result, xr.Dataset)
+            and kinds_of_results.EFFECT.holds(result)
+        ):
+            kind = "effect"
         if kind == "same":
             kind = kind_of(arguments.get("effect"))
         if kind and isinstance(result, xr.Dataset):
