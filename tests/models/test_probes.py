@@ -252,17 +252,19 @@ def jumping_models():
     }
     libraries = {
         "xgboost": lambda its: {
-            f"xgboost {how}": its.XGBRegressor(n_estimators=30, tree_method=how)
+            f"xgboost {how}": its.XGBRegressor(n_estimators=30, tree_method=how, n_jobs=1)
             for how in ("hist", "exact", "approx")
         },
         "lightgbm": lambda its: {
             f"lightgbm linear={how}": its.LGBMRegressor(
-                n_estimators=30, linear_tree=how, verbose=-1
+                n_estimators=30, linear_tree=how, verbose=-1, n_jobs=1
             )
             for how in (False, True)
         },
         "catboost": lambda its: {
-            "catboost": its.CatBoostRegressor(iterations=30, verbose=0, allow_writing_files=False)
+            "catboost": its.CatBoostRegressor(
+                iterations=30, verbose=0, allow_writing_files=False, thread_count=1
+            )
         },
     }
     for name, build in libraries.items():
