@@ -1,4 +1,4 @@
-"""Kinds of results: how one is told from the others, what made it, and what takes it."""
+"""Kinds of results: how to recognise each, which function made it, and which functions take it."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ TREE = Kind(
     "trees of regions",
     "regions(local, feature)",
     (*TABLES, "assign", "regional_rhale", "plot_tree", "plot_regions", "to_datatree"),
-    methods=frozenset({"regions"}),
+    methods=frozenset({"regions", "regional_pdp", "regional_ale", "regional_shap"}),
 )
 INTERACTIONS = Kind(
     "drops of all pairs of columns",
@@ -124,7 +124,7 @@ SIZES = Kind(
     ("tidy", "summary", "show", "to_datatree"),
     methods=frozenset({"effect sizes"}),
 )
-# The first that holds: what has marks of its own comes before what it was made from.
+# The first kind that matches: special kinds come before the kinds they are made from.
 KINDS = (
     *(REPLICATES, SURFACE_DIFFERENCE, TEST, SIZES, H_STATISTICS, H_DIFFERENCE, TREE, INTERACTIONS),
     *(SURFACE, PROFILE, EFFECT, LOCAL),
