@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 from rhale_stats import studies
-from rhale_stats.cli import jobs, main
+from rhale_stats.cli import main
 from tests import commands
 from tests.studies import toy_study
 

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import os
 
+# Tests run one to a processor, so that more threads would only wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# What shap compiles takes 6 s in every process, and is used on a few hundred rows.
+os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
+
 import matplotlib as mpl
 
 mpl.use("Agg")

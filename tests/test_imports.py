@@ -5,45 +5,36 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 # Each takes from a tenth of a second to a second.
 PLOTTING = ("matplotlib", "seaborn", "arviz")
 SLOW = (*PLOTTING, "joblib", "patsy", "scipy.stats", "sklearn", "statsmodels", "threadpoolctl")
-PACKAGE = "import rhale_stats as rs\n"
 ONE_EFFECT = (
     "import numpy as np; X = np.random.default_rng(0).uniform(size=(50, 1))\n"
     "rs.rhale(rs.local_effects(lambda X: X[:, 0], X, progress=False))"
 )
 
 
-def loaded_by(code, among):
-    """Those of these modules that are there after the code, in a process of its own."""
-    listed = f"\nimport sys; print(*(name for name in {among!r} if name in sys.modules))"
-    found = subprocess.run(
-        [sys.executable, "-c", code + listed], check=True, capture_output=True, text=True
+def loaded_by(*steps):
+    """Those of the modules that are there after each step, one after the other in one process."""
+    code = "import sys\n"
+    for step, among in steps:
+        code += f"{step}\nprint(*(name for name in {among!r} if name in sys.modules))\n"
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return [line.split() for line in found.stdout.splitlines()]
+
+
+def test_libraries_are_loaded_when_they_are_used():
+    found = loaded_by(
+        ("import rhale_stats as rs", (*SLOW, "scipy", "boost_histogram", "tqdm")),
+        *[(f"rs.{name}", SLOW) for name in ("rhale", "local_effects", "std_error", "confint")],
+        (ONE_EFFECT, (*PLOTTING, "sklearn", "scipy.stats", "statsmodels")),
+        # What is looked for can be found.
+        ("rs.plot_effect", PLOTTING),
+        ("import scipy.stats, statsmodels", ("scipy.stats", "statsmodels")),
     )
-    return found.stdout.split()
-
-
-def test_what_is_looked_for_can_be_found():
-    assert loaded_by("import scipy.stats, statsmodels", SLOW) == ["scipy.stats", "statsmodels"]
-    assert loaded_by(PACKAGE + "rs.plot_effect", ("matplotlib",)) == ["matplotlib"]
-
-
-@pytest.mark.parametrize("name", ["", "rs.rhale", "rs.local_effects", "rs.std_error", "rs.confint"])
-def test_names_load_no_library_that_they_do_not_use(name):
-    assert loaded_by(PACKAGE + name, SLOW) == []
-
-
-def test_the_package_alone_loads_only_pandas_and_xarray():
-    assert loaded_by(PACKAGE, (*SLOW, "scipy", "boost_histogram", "tqdm")) == []
-
-
-def test_an_effect_is_computed_without_libraries_of_plots_and_models():
-    assert (
-        loaded_by(PACKAGE + ONE_EFFECT, (*PLOTTING, "sklearn", "scipy.stats", "statsmodels")) == []
-    )
+    assert found[:-2] == [[]] * 6
+    assert "matplotlib" in found[-2]
+    assert found[-1] == ["scipy.stats", "statsmodels"]
 
 
 def test_help_loads_no_library():
@@ -54,4 +45,4 @@ def test_help_loads_no_library():
         "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
         "    run()"
     )
-    assert loaded_by(code, SLOW) == []
+    assert loaded_by((code, SLOW)) == [[]]

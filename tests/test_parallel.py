@@ -301,7 +301,6 @@ def test_refits_by_lambdas_and_closures_in_two_processes():
         for fit, n_jobs in (
             (closure, 1),
             (closure, None),
-            (closure, 2),
             (lambda rows: effect_by(slope_of, rows, bins), 2),
         )
     )

@@ -107,7 +107,6 @@ def test_the_seed_in_a_result_draws_it_again(call, request, X, local, effect):
     assert isinstance(seed, int)
     xr.testing.assert_identical(call(X, local, effect, seed), first)
     assert call(X, local, effect, None).attrs[name] != seed
-    assert call(X, local, effect, 7).attrs[name] == 7
 
 
 @pytest.mark.filterwarnings("ignore:Bins without rows")
@@ -117,7 +116,9 @@ def test_a_generator_draws_what_its_seed_draws_and_moves_on(name, X, local, effe
     generator = np.random.default_rng(3)
     first = call(X, local, effect, generator)
     assert first.attrs["seed"] == -1
-    same(first, call(X, local, effect, 3))
+    drawn = call(X, local, effect, 3)
+    assert drawn.attrs["seed"] == 3
+    same(first, drawn)
     # What it draws next is something else, wherever numbers are printed of what was drawn.
     again = call(X, local, effect, generator)
     if name in ("bootstrap", "folds", "confband", "rhale", "bootstrap_refit", "rebin"):

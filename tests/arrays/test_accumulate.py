@@ -216,6 +216,24 @@ def test_turning_points_are_where_the_effect_changes_sign(rng):
         assert_allclose(beside[2] - beside[1], bend, rtol=0, atol=1e-14)
 
 
+def test_mean_distance_of_two_halves_of_a_linear_bin(rng):
+    """The curve of rows at two places is known; straight bins keep their sign here."""
+    edges = np.array([0.0, 1.0, 3.0, 4.0])
+    slope = np.array([0.0, 3.0, -2.0])
+    x_mean, spread = np.array([0.4, 2.2, 3.3]), np.array([0.2, 0.5, 0.1])
+    left, mean = np.array([1.0, -2.0, 0.7]), np.array([0.5, 1.5, -3.0])
+
+    def curve(x):
+        """``mean`` is the effect at the mean of x."""
+        at_edge = edges[:-1] - x_mean
+        bend = slope / 2 * ((x - x_mean) ** 2 - at_edge**2)
+        return left + mean * (x - edges[:-1]) + bend
+
+    expected = (np.abs(curve(x_mean - spread)) + np.abs(curve(x_mean + spread))) / 2
+    found = acc.mean_distance(left, mean, slope, edges, x_mean, spread**2)
+    assert_allclose(found, expected, rtol=1e-12)
+
+
 def test_a_stretch_of_pieces():
     rows = Rows(linear=(1, 0, 1, 0, 1))
     here = rows.pieces.stretch(slice(1, 4))

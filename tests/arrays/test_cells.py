@@ -123,6 +123,10 @@ def test_a_gap_ends_beside_its_rows():
     left, right = np.sort(rng.uniform(0, 1, 100)), np.sort(rng.uniform(4, 5, 100))
     x = np.append(left, right)
     assert_array_equal(kernel.gap_edges(x), [np.nextafter(left[-1], 9), right[0]])
+    # It is wide beside the other rows, wherever on the axis they are.
+    assert_array_equal(
+        kernel.gap_edges(x + 512), [np.nextafter(left[-1] + 512, 999), right[0] + 512]
+    )
     edges = kernel.nested_edges(x, None, np.array([x[0], 2.0, x[-1]]), 20)
     rows = counted(x, edges)
     assert rows.sum() == 200

@@ -411,6 +411,8 @@ def test_an_interrupted_fit_ends_soon_with_one_line_and_no_files(data, tmp_path,
     out.mkdir()
     waiting.mkdir()
     before = f"""
+from rhale_stats.cli import jobs
+
 def half_written(figure, path, **keywords):
     path.write_text("half")
     toy_study.wait_to_be_ended(Path({str(waiting)!r}), {stubborn})

@@ -194,7 +194,7 @@ def test_covariance_with_a_bin_of_one_row(centering, known):
     effect = of_rows(
         local_of(x, g, features=0), bins=rs.GivenBins([0, 1, 2, 3]), centering=centering
     )
-    effect = rs.confint(rs.confband(rs.std_error(effect), rng=0))
+    effect = rs.confint(rs.confband(rs.std_error(effect), n_draws=500, rng=0))
     found = np.sqrt(np.diagonal(rs.vcov(effect, 0)))
     assert_array_equal(np.isfinite(found), np.arange(4) < known)
     assert_allclose(found, effect["curve_se"].values[0], rtol=1e-12)
@@ -781,7 +781,7 @@ def test_expanded_intervals_along_the_axis_are_t_intervals_of_normal_rows(scheme
     local = local_of(rng.uniform(-1, 1, (60, 20)), rng.normal(size=(60, 20)))
     effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(3)))
     assert float(effect["cell_n_effective"].median()) <= 7
-    boot = rs.bootstrap(local, effect, n_resamples=1000, scheme=scheme, rng=1, progress=False)
+    boot = rs.bootstrap(local, effect, n_resamples=400, scheme=scheme, rng=1, progress=False)
     found, expected = rs.confint(effect, boot), rs.confint(effect)
     for name in ("effect_ci", "curve_ci"):
         ratio = (found[name].diff("ci_bound") / expected[name].diff("ci_bound")).values
@@ -845,7 +845,9 @@ def test_studentized_interval_agrees_with_the_t_interval(rng):
 @KINDS
 @CENTERINGS
 def test_bands_are_wider_than_intervals(kind, centering, table):
-    effect = rs.confband(rs.confint(of_kind(kind, local_of(*table[:2]), centering)), rng=0)
+    effect = rs.confband(
+        rs.confint(of_kind(kind, local_of(*table[:2]), centering)), n_draws=500, rng=0
+    )
     for name in ("curve", "effect"):
         width = effect[[f"{name}_ci", f"{name}_band"]].diff("ci_bound")
         moves = (effect[f"{name}_se"] > 0).expand_dims(ci_bound=1, axis=-1).values
@@ -862,12 +864,13 @@ def test_bands_are_wider_than_intervals(kind, centering, table):
 def test_bands_grow_with_the_level_and_repeat_themselves(table):
     effect = rs.std_error(rs.rhale(local_of(*table[:2]), bins=rs.GivenBins(EDGES)))
     widths = [
-        rs.confband(effect, level=level, rng=0)["curve_band"].diff("ci_bound").values
+        rs.confband(effect, level=level, n_draws=2000, rng=0)["curve_band"].diff("ci_bound").values
         for level in (0.5, 0.8, 0.95, 0.99)
     ]
     assert (np.diff(widths, axis=0) > 0).all()
-    xr.testing.assert_identical(rs.confband(effect, rng=5), rs.confband(effect, rng=5))
-    assert not rs.confband(effect, rng=5).equals(rs.confband(effect, rng=6))
+    few = partial(rs.confband, effect, n_draws=200)
+    xr.testing.assert_identical(few(rng=5), few(rng=5))
+    assert not few(rng=5).equals(few(rng=6))
 
 
 def test_band_of_one_edge_is_the_interval(rng):
@@ -937,7 +940,9 @@ def test_bands_follow_units(table):
     """Another scale of the feature and of the output scales the band: by powers of two, exactly."""
     X, g, _ = table
     bands = [
-        rs.confband(rs.rhale(local_of(a * X, b * g), bins=rs.GivenBins(a * EDGES)), rng=0)
+        rs.confband(
+            rs.rhale(local_of(a * X, b * g), bins=rs.GivenBins(a * EDGES)), n_draws=500, rng=0
+        )
         for a, b in ((1.0, 1.0), (4.0, 8.0))
     ]
     for name, factor in (("curve_band", 32.0), ("effect_band", 8.0)):

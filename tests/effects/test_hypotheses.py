@@ -350,7 +350,7 @@ def test_features_that_cannot_be_tested():
     found = rs.equivalence_test(effect, 1.0)
     assert np.isnan(found["p_value"]).all()
     other = effect_of(x, 2 * g, rs.GivenBins(edges))
-    assert np.isnan(rs.compare(effect, other, rng=0)["p_value"]).all()
+    assert np.isnan(rs.compare(effect, other, n_draws=500, rng=0)["p_value"]).all()
 
 
 # --- equivalence ---------------------------------------------------------------------------------
@@ -446,7 +446,7 @@ def test_curves_of_other_bins_and_ranges_are_compared_where_both_are():
 def test_the_same_model_twice_does_not_differ(centering):
     x, g = table()
     effect, local = effect_of(x, g, centering=centering), local_of(x, g)
-    found = rs.compare(effect, effect, paired=(local, local), rng=0)
+    found = rs.compare(effect, effect, paired=(local, local), n_draws=500, rng=0)
     for name in ("difference", "difference_se", "difference_ci", "difference_band", "statistic"):
         assert_array_equal(found[name], 0)
     assert_array_equal(found["p_value"], 1)
@@ -481,11 +481,11 @@ def test_error_of_a_paired_difference_is_that_of_leaving_out_rows(centering):
         of_rows(local, bins=rule, centering=centering)
         for local, rule in zip(locals_, bins, strict=True)
     ]
-    found = rs.compare(*effects, paired=locals_, rng=0)
+    found = rs.compare(*effects, paired=locals_, n_draws=500, rng=0)
     expected = jackknifed(centering, x, g, h, bins)
     # They differ by leverages, 1 / n_k on average with 50 rows a bin.
     assert_allclose(found["difference_se"][0], expected, rtol=0.05, atol=1e-9)
-    alone = rs.compare(*effects, rng=0)["difference_se"].values[0]
+    alone = rs.compare(*effects, n_draws=500, rng=0)["difference_se"].values[0]
     assert (found["difference_se"].values[0][-1] < 0.8 * alone[-1]).all()
 
 
@@ -497,8 +497,10 @@ def test_pairs_beside_a_gap():
     g, h = rng.normal(size=(2, 100, 1))
     whole = [effect_of(x, one, rs.GivenBins([0, 1, 2, 3, 4])) for one in (g, h)]
     part = [effect_of(x[20:], one[20:], rs.GivenBins([2, 3, 4])) for one in (g, h)]
-    found = rs.compare(*whole, paired=(local_of(x, g), local_of(x, h)), rng=0)
-    expected = rs.compare(*part, paired=(local_of(x[20:], g[20:]), local_of(x[20:], h[20:])), rng=0)
+    found = rs.compare(*whole, paired=(local_of(x, g), local_of(x, h)), n_draws=500, rng=0)
+    expected = rs.compare(
+        *part, paired=(local_of(x[20:], g[20:]), local_of(x[20:], h[20:])), n_draws=500, rng=0
+    )
     assert_array_equal(found["grid_value"][0], [2, 3, 4])
     assert_allclose(found["difference"], expected["difference"], atol=1e-12)
     assert_allclose(found["difference_se"], expected["difference_se"], rtol=1e-9)
@@ -571,7 +573,7 @@ def test_groups_of_pairs_are_those_of_statsmodels(bins):
     """Of the regression of differences of local effects on pieces."""
     x, group, locals_ = pairs_of()
     effects = [of_rows(local, bins=bins, centering="start") for local in locals_]
-    found = rs.compare(*effects, paired=locals_, groups=group, rng=0).isel(feature=0)
+    found = rs.compare(*effects, paired=locals_, groups=group, n_draws=500, rng=0).isel(feature=0)
     linear = LINEAR & (bins is LINES)
     g, h = (local["local_effect"].values[:, 0] for local in locals_)
     fit = of_clusters(sm.OLS(g - h, design(x, linear)), group)
@@ -593,7 +595,7 @@ def test_groups_of_pairs_in_other_bins_are_those_of_statsmodels():
         of_rows(local, bins=Lines(tuple(e), tuple(which)), centering="start")
         for local, e, which in zip(locals_, edges, linear, strict=True)
     ]
-    found = rs.compare(*effects, paired=locals_, groups=group, rng=0).isel(feature=0)
+    found = rs.compare(*effects, paired=locals_, groups=group, n_draws=500, rng=0).isel(feature=0)
     z = found["grid_value"].values[1:]
     parts, contrast = [], []
     for sign, e, which in zip((1, -1), edges, linear, strict=True):
@@ -613,7 +615,7 @@ def test_groups_of_weighted_pairs_are_those_of_statsmodels():
     weights[:7] = 0
     x, group, locals_ = pairs_of(weights=weights)
     effects = [of_rows(local, bins=LINES, centering="start") for local in locals_]
-    found = rs.compare(*effects, paired=locals_, groups=group, rng=0).isel(feature=0)
+    found = rs.compare(*effects, paired=locals_, groups=group, n_draws=500, rng=0).isel(feature=0)
     g, h = (local["local_effect"].values[7:, 0] for local in locals_)
     fit = of_clusters(sm.WLS(g - h, design(x)[7:], weights[7:]), group[7:])
     curve = fit.t_test(steps(found["grid_value"].values[1:]))
@@ -628,8 +630,8 @@ def test_against_nothing_the_error_of_a_difference_is_that_of_the_curve(bins, ce
     nothing = local.assign(local_effect=0 * local["local_effect"])
     effect, zero = (of_rows(one, bins=bins, centering=centering) for one in (local, nothing))
     grouped = rs.std_error(effect, local, groups=group)
-    stored = rs.compare(grouped, zero, rng=0)
-    pairs = rs.compare(effect, zero, paired=(local, nothing), groups=group, rng=0)
+    stored = rs.compare(grouped, zero, n_draws=500, rng=0)
+    pairs = rs.compare(effect, zero, paired=(local, nothing), groups=group, n_draws=500, rng=0)
     assert_allclose(stored["difference_se"], pairs["difference_se"], rtol=1e-9, atol=1e-8)
     at_edges = np.isin(stored["grid_value"].values[0], EDGES)
     assert at_edges.sum() == 5
@@ -646,7 +648,7 @@ def test_a_paired_difference_is_the_effect_of_the_differences(centering, weighti
     effects = [rs.rhale(local, **options) for local in locals_]
     apart = locals_[0].assign(local_effect=locals_[0]["local_effect"] - locals_[1]["local_effect"])
     expected = one_feature(rs.std_error(rs.rhale(apart, **options), apart, groups=group), 0)
-    found = rs.compare(*effects, paired=locals_, groups=group, rng=0)
+    found = rs.compare(*effects, paired=locals_, groups=group, n_draws=500, rng=0)
     at_edges = np.isin(found["grid_value"].values[0], expected["edge_value"])
     for name, own in (("difference", "curve"), ("difference_se", "curve_se")):
         values = found[name].values[0, at_edges]
@@ -658,8 +660,8 @@ def test_a_paired_difference_is_the_effect_of_the_differences(centering, weighti
 def test_pairs_are_groups_of_one_row(bins, centering):
     _, _, locals_ = pairs_of()
     effects = [of_rows(local, bins=bins, centering=centering) for local in locals_]
-    rows = rs.compare(*effects, paired=locals_, rng=0)
-    groups = rs.compare(*effects, paired=locals_, groups=np.arange(N), rng=0)
+    rows = rs.compare(*effects, paired=locals_, n_draws=500, rng=0)
+    groups = rs.compare(*effects, paired=locals_, groups=np.arange(N), n_draws=500, rng=0)
     assert_allclose(groups["difference_se"], rows["difference_se"], rtol=1e-12)
 
 
@@ -673,7 +675,7 @@ def test_weights_of_pairs(bins, centering):
 
     def compared(locals_, groups=None):
         effects = [of_rows(local, bins=bins, centering=centering) for local in locals_]
-        return rs.compare(*effects, paired=locals_, groups=groups, rng=0)
+        return rs.compare(*effects, paired=locals_, groups=groups, n_draws=100, rng=0)
 
     plain = compared(locals_)
     for weight, kind in ((1.0, "precision"), (0.3, "precision"), (1.0, "frequency")):
@@ -696,8 +698,8 @@ def test_pairs_of_which_each_counts_on_one_side_only_are_independent():
         for number, weight in ((0, half), (1, ~half))
     ]
     effects = [of_rows(local, bins=rs.GivenBins(EDGES)) for local in locals_]
-    paired = rs.compare(*effects, paired=locals_, rng=0)["difference_se"]
-    alone = rs.compare(*effects, rng=0)["difference_se"]
+    paired = rs.compare(*effects, paired=locals_, n_draws=500, rng=0)["difference_se"]
+    alone = rs.compare(*effects, n_draws=500, rng=0)["difference_se"]
     # Variances with 150 / 146 against n_k / (n_k - 1), n_k from 18 on: 3 %.
     assert min(float(effect["n_obs"].min()) for effect in effects) >= 18
     assert_allclose(paired, alone, rtol=0.02)
@@ -712,7 +714,7 @@ def test_pairs_with_a_bin_of_one_row():
         of_rows(local, bins=rs.GivenBins([0, 1, 2, 3]), centering="start") for local in locals_
     ]
     for paired in (None, locals_):
-        found = rs.compare(*effects, paired=paired, rng=0)
+        found = rs.compare(*effects, paired=paired, n_draws=500, rng=0)
         assert_array_equal(np.isfinite(found["difference_se"][0]), [True, True, False, False])
         assert np.isnan(found["p_value"]).all()
 
@@ -722,7 +724,7 @@ def test_pairs_of_a_single_group_in_a_bin():
     x, group, locals_ = pairs_of()
     group[x > EDGES[3]] = 7
     effects = [of_rows(local, bins=rs.GivenBins(EDGES), centering="start") for local in locals_]
-    found = rs.compare(*effects, paired=locals_, groups=group, rng=0)
+    found = rs.compare(*effects, paired=locals_, groups=group, n_draws=500, rng=0)
     assert_array_equal(np.isfinite(found["difference_se"][0]), [True] * 4 + [False])
     assert np.isnan(found["p_value"]).all()
 
@@ -781,11 +783,13 @@ def test_features_without_a_common_range_are_left_out():
         with pytest.warns(
             UserWarning, match="a and b have no common value of 'x1'. The difference"
         ):
-            found = rs.compare(a, b, paired=paired, rng=0)
+            found = rs.compare(a, b, paired=paired, n_draws=500, rng=0)
         for name in ("statistic", "p_value", "p_value_adjusted"):
             assert_array_equal(np.isfinite(found[name]), [True, False, True])
         assert_array_equal(found["difference"].notnull().any("grid"), [True, False, True])
-        alone = rs.compare(a.isel(feature=[0]), b.isel(feature=[0]), paired=paired, rng=0)
+        alone = rs.compare(
+            a.isel(feature=[0]), b.isel(feature=[0]), paired=paired, n_draws=500, rng=0
+        )
         known = found["grid_value"][0].notnull().values
         assert_array_equal(found["difference_se"][0, known], alone["difference_se"][0])
         # Of two tests, by Holm.
@@ -898,7 +902,9 @@ def test_unusable_weights_and_groups_of_pairs():
         rs.compare(effect, other, paired=(local, counted))
     # In groups every side may count its own rows.
     assert np.isfinite(
-        rs.compare(effect, other, paired=(local, counted), groups=group, rng=0)["p_value"]
+        rs.compare(effect, other, paired=(local, counted), groups=group, n_draws=500, rng=0)[
+            "p_value"
+        ]
     ).all()
     with pytest.raises(ValueError, match="groups must come with paired; got groups alone"):
         rs.compare(effect, effect, groups=group)

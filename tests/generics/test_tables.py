@@ -861,13 +861,13 @@ class TestSeveralOutputs:
             "wald_test": rs.wald_test(effect),
             "homogeneous": rs.wald_test(effect, "homogeneous", local=local),
             "equivalence_test": rs.equivalence_test(effect, 1.0),
-            "compare": rs.compare(effect, effect),
+            "compare": rs.compare(effect, effect, n_draws=100, rng=0),
             "effect_sizes": rs.effect_sizes(effect),
             "effect_sizes, boot": rs.effect_sizes(effect, boot),
             "test of surfaces": rs.wald_test(surface),
             "surfaces": rs.compare(surface, surface),
             "shares": rs.compare(shares, shares),
-            "effects": rs.confband(rs.confint(effect)),
+            "effects": rs.confband(rs.confint(effect), n_draws=100, rng=0),
             "check": rs.check_unbiased(local, effect),
         }
 
@@ -948,12 +948,12 @@ def test_tables_do_not_depend_on_the_order_of_dimensions(waves):
     boot = rs.bootstrap(local, effect, n_resamples=40, rng=0, progress=False)
     results = {
         "effect": effect,
-        "intervals": rs.confband(rs.confint(effect)),
+        "intervals": rs.confband(rs.confint(effect), n_draws=100, rng=0),
         "check": rs.check_unbiased(local, effect),
         "groups": rs.std_error(effect, local, groups=np.arange(1000) // 10),
         "levels": rs.ale(_wide, _three(200), bins=rs.QuantileBins(3)),
         "test": rs.wald_test(effect),
-        "compare": rs.compare(effect, effect),
+        "compare": rs.compare(effect, effect, n_draws=100, rng=0),
         "sizes": rs.effect_sizes(effect, boot),
         "pdp": rs.confint(rs.pdp(model, X, n_grid=4)),
         "ice": rs.ice(model, X, n_grid=4),
@@ -973,7 +973,12 @@ def test_tables_do_not_depend_on_the_order_of_dimensions(waves):
     pd.testing.assert_frame_equal(
         rs.augment(local.transpose(), effect.transpose()), rs.augment(local, effect)
     )
-    for function in (rs.confint, partial(rs.confband, rng=0), rs.wald_test, rs.effect_sizes):
+    for function in (
+        rs.confint,
+        partial(rs.confband, n_draws=100, rng=0),
+        rs.wald_test,
+        rs.effect_sizes,
+    ):
         xr.testing.assert_identical(function(effect.transpose()), function(effect))
     xr.testing.assert_identical(
         rs.confint(results["groups"].transpose()), rs.confint(results["groups"])

@@ -572,7 +572,7 @@ def test_beside_features_with_any_rule_for_bins(bins):
         return model(t) + 5 * t["x"].to_numpy() ** 2
 
     local = rs.ale_local_effects(f, frame, features=["c", "x", "b"], bins=bins, order={"c": LEVELS})
-    effect = rs.confband(rs.confint(rs.ale_from_local(local, bins=bins)), rng=0)
+    effect = rs.confband(rs.confint(rs.ale_from_local(local, bins=bins)), n_draws=500, rng=0)
     alone = ale_c(frame, f=f)
     for name in ("curve", "curve_cov"):
         cut = effect[name].sel(feature=["c"])
@@ -621,7 +621,10 @@ def test_numbers_are_not_touched_by_levels_beside_them(both):
     np.testing.assert_array_equal(rs.vcov(effect, "x"), rs.vcov(expected, "x"))
     tests = [rs.wald_test(one, adjust="none").sel(feature="x") for one in (effect, expected)]
     assert tests[0]["p_value"] == tests[1]["p_value"]
-    bands = [rs.confband(rs.confint(one), rng=0).sel(feature="x") for one in (effect, expected)]
+    bands = [
+        rs.confband(rs.confint(one), n_draws=500, rng=0).sel(feature="x")
+        for one in (effect, expected)
+    ]
     np.testing.assert_array_equal(bands[0]["curve_ci"][:4], bands[1]["curve_ci"])
     weights = [
         rs.bootstrap(*pair, n_resamples=20, rng=3)["curve"].sel(feature="x").values[..., :4]
@@ -823,7 +826,7 @@ def test_predict(both):
 
 def test_pictures(both):
     _, effect = both
-    upper, lower = rs.plot_effect(rs.confband(rs.confint(effect), rng=0), "c")
+    upper, lower = rs.plot_effect(rs.confband(rs.confint(effect), n_draws=500, rng=0), "c")
     bars = upper.containers[0]
     np.testing.assert_allclose(
         [bar.get_height() for bar in bars], effect["curve"].sel(feature="c").values[:4]

@@ -252,17 +252,19 @@ def jumping_models():
     }
     libraries = {
         "xgboost": lambda its: {
-            f"xgboost {how}": its.XGBRegressor(n_estimators=30, tree_method=how)
+            f"xgboost {how}": its.XGBRegressor(n_estimators=30, tree_method=how, n_jobs=1)
             for how in ("hist", "exact", "approx")
         },
         "lightgbm": lambda its: {
             f"lightgbm linear={how}": its.LGBMRegressor(
-                n_estimators=30, linear_tree=how, verbose=-1
+                n_estimators=30, linear_tree=how, verbose=-1, n_jobs=1
             )
             for how in (False, True)
         },
         "catboost": lambda its: {
-            "catboost": its.CatBoostRegressor(iterations=30, verbose=0, allow_writing_files=False)
+            "catboost": its.CatBoostRegressor(
+                iterations=30, verbose=0, allow_writing_files=False, thread_count=1
+            )
         },
     }
     for name, build in libraries.items():
@@ -536,6 +538,24 @@ def test_windows_cover_the_axis_and_reach_the_next_values():
     assert (left < right).all()
     for low, high in pairwise(x):
         assert ((left <= low) & (right >= high)).any()
+    left, right = sums.windows(np.repeat([0.0, 1.0, 2.0, 5.0], 100))
+    assert left[::100].tolist() == [0, 0, 1, 2]
+    assert right[::100].tolist() == [1, 2, 5, 5]
+
+
+def test_the_whole_change_of_an_output_that_swings_is_that_of_its_curve():
+    """Windows of twice the step: everything is counted twice, up to what the ends leave."""
+    x = np.linspace(0, 1, 2001)
+    left, right = np.maximum(x - 5e-4, 0), np.minimum(x + 5e-4, 1)
+
+    def change(of):
+        return (of(right) - of(left))[:, None]
+
+    rising = change(np.exp)
+    assert_allclose(sums.whole_change(x, left, right, rising), rising.sum(), rtol=1e-12)
+    fast = change(lambda z: np.sin(200 * np.pi * z))
+    width = (right - left).sum()
+    assert_allclose(sums.whole_change(x, left, right, fast), sums.SWINGS * width * 2, rtol=0.03)
 
 
 def test_systematic_samples_hold_what_is_large():

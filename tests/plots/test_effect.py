@@ -1285,7 +1285,7 @@ class TestIntervalsAndBands:
     @pytest.fixture(scope="class")
     @staticmethod
     def known(effect):
-        return rs.confband(rs.confint(effect, level=0.8), level=0.9, rng=0)
+        return rs.confband(rs.confint(effect, level=0.8), level=0.9, n_draws=500, rng=0)
 
     def test_curve_has_its_interval_and_its_band(self, known):
         row = known.sel(feature="x0")
@@ -1313,7 +1313,7 @@ class TestIntervalsAndBands:
         assert caps.lines[2][0].get_linewidth()[0] < thick.lines[2][0].get_linewidth()[0]
 
     def test_a_band_alone_joins_intervals_of_standard_errors(self, effect):
-        panel = plot_effect(rs.confband(effect, rng=0), "x0")[0]
+        panel = plot_effect(rs.confband(effect, n_draws=500, rng=0), "x0")[0]
         row = rs.confint(effect).sel(feature="x0")
         drawn = [line.get_ydata() for line in dashed(panel)]
         np.testing.assert_allclose(drawn, row["curve_ci"].T, rtol=1e-12)
@@ -1351,7 +1351,7 @@ class TestIntervalsAndBands:
         g = 20 * x - 4 + rng.normal(0, 0.4, (300, 1))
         local = rs.local_effects(None, x, jacobian=g)
         effect = rs.rhale(local, bins=rs.AdaptiveBins(), weighting="rows")
-        known = rs.confband(rs.confint(effect), rng=0)
+        known = rs.confband(rs.confint(effect), n_draws=500, rng=0)
         row = one_feature(known, 0)
         assert (row["slope"].values != 0).all()
         panel = plot_effect(known, 0)[0]
@@ -1384,7 +1384,7 @@ class TestIntervalsAndBands:
             assert not panel.lines
         x = np.array([0.0, 0.1, 0.2, 0.7, 0.8, 1.0])
         _, gap = given(x, [1.0, 2, 3, 4, 5, 6], [0, 0.25, 0.5, 1], centering="start")
-        upper, lower = plot_effect(rs.confband(gap, rng=0), 0)
+        upper, lower = plot_effect(rs.confband(gap, n_draws=500, rng=0), 0)
         for label in ("95 % interval", "95 % band"):
             assert bars(labelled(lower, label))[0].tolist() == [0.125, 0.75]
         assert np.isnan(thin(upper)).any(axis=0).tolist() == [False, False, True, True]
@@ -1576,7 +1576,9 @@ class TestCompare:
             np.random.default_rng(5).uniform(0, 1, (200, 3)), columns=["x0", "x1", "x2"]
         ).assign(flat=7.0)
         other = rs.local_effects(model, table, features=["x0", "x1", "x2", "flat"])
-        return rs.compare(effect, rs.rhale(other, bins=rs.EqualWidthBins(3)), level=0.9, rng=0)
+        return rs.compare(
+            effect, rs.rhale(other, bins=rs.EqualWidthBins(3)), level=0.9, n_draws=500, rng=0
+        )
 
     def test_difference_has_its_interval_and_its_band(self, comparison):
         panel = plot_compare(comparison, "x0")
@@ -1633,7 +1635,7 @@ class TestCompare:
 def test_pictures_leave_the_style_alone(local, effect, boot):
     """And their arguments: see `tests.fuzz`."""
     before = dict(mpl.rcParams)
-    plot_effect(rs.confband(rs.confint(effect), rng=0), "x0", local)
+    plot_effect(rs.confband(rs.confint(effect), n_draws=500, rng=0), "x0", local)
     plot_effects(effect)
     plot_bins(effect, local, "x0")
     plot_forest(boot, "aled")

@@ -445,7 +445,7 @@ def test_a_constant_feature_has_no_curve():
         assert blank.texts
         assert panel.lines
     one = np.ones((5, 1))
-    constant = rs.confband(rs.pdp(lambda X: X[:, 0], one, features=0), rng=0)
+    constant = rs.confband(rs.pdp(lambda X: X[:, 0], one, features=0), n_draws=500, rng=0)
     assert constant["curve_band"].isnull().all()
 
 
@@ -542,9 +542,9 @@ def test_two_profiles(X, found):
         return f(X) + 0.5 * np.asarray(X["a"])
 
     a, b = (rs.pdp(model, X, features="a", grid=grid) for model in (f, other))
-    apart = rs.compare(a, b, rng=0)
+    apart = rs.compare(a, b, n_draws=500, rng=0)
     pairs = tuple(rs.ice(model, X, features="a", grid=grid) for model in (f, other))
-    paired = rs.compare(a, b, paired=pairs, rng=0)
+    paired = rs.compare(a, b, paired=pairs, n_draws=500, rng=0)
     z = grid["a"]
     share = a["weight_share"].values[0]
     np.testing.assert_allclose(paired["difference"][0], -0.5 * (z - share @ z), atol=1e-12)
@@ -573,7 +573,7 @@ def test_tables(found):
     text = str(rs.summary(found))
     assert "Partial dependence: effects on output" in text
     assert "Model asked for rows:" in text
-    text = str(rs.summary(rs.confband(found, rng=0), "k"))
+    text = str(rs.summary(rs.confband(found, n_draws=500, rng=0), "k"))
     assert "Partial dependence: effect of k on output" in text
     assert "In the result: curve_band (0.95, simultaneous over the axis" in text
 
@@ -594,7 +594,7 @@ def test_several_outputs_in_all_verbs(X):
     curves = rs.ice(model, table, n_grid=5)
     boot = rs.bootstrap(curves, found, n_resamples=20, chains=2, rng=0)
     assert boot["curve"].dims == ("chain", "draw", "output", "feature", "grid")
-    made = rs.confband(rs.confint(found), rng=0)
+    made = rs.confband(rs.confint(found), n_draws=200, rng=0)
     assert made["curve_band"].dims == ("output", "feature", "grid", "ci_bound")
     single = rs.confint(rs.pdp(model, table, n_grid=5, output=1))
     np.testing.assert_allclose(made["curve_ci"].sel(output=1), single["curve_ci"])
@@ -1207,7 +1207,7 @@ def test_bands_of_m_plots_with_bins_without_rows(rng):
     m_plot = rs.m_plot(lambda X: X[:, 0] + X[:, 1], X, features=0, bins=rs.GivenBins(range(5)),
                        centering="none")  # fmt: skip
     np.testing.assert_array_equal(np.isnan(m_plot["curve"][0]), [False, True, False, False])
-    band = rs.confband(m_plot, rng=0)["curve_band"][0]
+    band = rs.confband(m_plot, n_draws=500, rng=0)["curve_band"][0]
     interval = rs.confint(m_plot)["curve_ci"][0]
     known = m_plot["curve"][0].notnull().values
     assert (band[known, 0] < interval[known, 0]).all()
@@ -1215,12 +1215,14 @@ def test_bands_of_m_plots_with_bins_without_rows(rng):
     assert band[~known].isnull().all()
     other = rs.m_plot(lambda X: X[:, 0], X, features=0, bins=rs.GivenBins(range(5)))
     for paired in (None, (m_plot, m_plot)):
-        assert rs.compare(m_plot, m_plot, paired=paired, rng=0)["p_value"].item() == 1
+        assert rs.compare(m_plot, m_plot, paired=paired, n_draws=500, rng=0)["p_value"].item() == 1
     known = other["curve"].notnull()
-    assert rs.confband(other, rng=0)["curve_band"].notnull().all("ci_bound").equals(known)
+    assert (
+        rs.confband(other, n_draws=500, rng=0)["curve_band"].notnull().all("ci_bound").equals(known)
+    )
     # A bin of one row has a curve and no standard error; nothing at all is known of two such.
     few = rs.m_plot(lambda X: X[:, 0], np.array([[0.5], [2.5]]), bins=rs.GivenBins(range(4)))
-    assert rs.confband(few, rng=0)["curve_band"].isnull().all()
+    assert rs.confband(few, n_draws=500, rng=0)["curve_band"].isnull().all()
 
 
 def test_replicates_of_a_constant_feature(rng):
@@ -1240,5 +1242,5 @@ def test_replicates_of_a_constant_feature(rng):
             # Of bins of one row or two some replicates have none.
             known = found.isel(feature=0).notnull()
             assert known.any() if rows is m_plot else known.all()
-    nothing = rs.compare(m_plot, m_plot, paired=(m_plot, m_plot), rng=0)
+    nothing = rs.compare(m_plot, m_plot, paired=(m_plot, m_plot), n_draws=500, rng=0)
     assert np.isnan(nothing["p_value"].sel(feature="x1"))

@@ -172,7 +172,10 @@ def test_two_m_plots(X):
         return f(X) + 0.5 * np.asarray(X["b"])
 
     a, b = (rs.m_plot(model, X, features="a", bins=rs.QuantileBins(6)) for model in (f, other))
-    independent, paired = rs.compare(a, b, rng=0), rs.compare(a, b, paired=(a, b), rng=0)
+    independent, paired = (
+        rs.compare(a, b, n_draws=500, rng=0),
+        rs.compare(a, b, paired=(a, b), n_draws=500, rng=0),
+    )
     direct = rs.m_plot(lambda X: f(X) - other(X), X, features="a", bins=rs.QuantileBins(6))
     np.testing.assert_allclose(paired["difference"], direct["curve"], atol=1e-12)
     np.testing.assert_allclose(paired["difference_se"], direct["curve_se"], rtol=1e-10)
@@ -181,7 +184,7 @@ def test_two_m_plots(X):
     # Other rows in the same bins have other means there.
     c = rs.m_plot(f, X[::2], features="a", bins=BINS)
     d = rs.m_plot(f, X[1::2], features="a", bins=BINS)
-    assert np.isfinite(rs.compare(c, d, rng=0)["p_value"]).all()
+    assert np.isfinite(rs.compare(c, d, n_draws=500, rng=0)["p_value"]).all()
     with pytest.raises(ValueError, match="a and b must have the same bins; those of feature 'a'"):
         rs.compare(a, c)
     with pytest.raises(ValueError, match="paired must be of the same rows"):
@@ -193,11 +196,11 @@ def test_two_shap_dependences(X):
     a = rs.shap_dependence(None, x, shap_values=values(X))
     b = rs.shap_dependence(None, x, shap_values=values(X) + 0.5 * x[:, 0])
     # A line more goes through every smoother: the difference is this line less its mean.
-    paired = rs.compare(a, b, paired=(a, b), rng=0)
+    paired = rs.compare(a, b, paired=(a, b), n_draws=500, rng=0)
     np.testing.assert_allclose(paired["difference"], a["curve"] - b["curve"])
     place = 0.5 * x.std(ddof=1) / np.sqrt(len(x))
     np.testing.assert_allclose(paired["difference_se"][0], place, rtol=0.02)
-    assert (rs.compare(a, b, rng=0)["difference_se"] > paired["difference_se"]).all()
+    assert (rs.compare(a, b, n_draws=500, rng=0)["difference_se"] > paired["difference_se"]).all()
 
 
 @pytest.mark.parametrize("kind", ["m_plot", "shap"])
@@ -206,7 +209,9 @@ def test_several_outputs_gaps_and_files(X, kind, tmp_path):
     found.to_netcdf(tmp_path / "profile.nc")
     with xr.open_dataset(tmp_path / "profile.nc") as again:
         assert again.load().identical(found)
-    assert np.isfinite(rs.confband(found, rng=0)["curve_band"].isel(feature=1, grid=slice(3))).all()
+    assert np.isfinite(
+        rs.confband(found, n_draws=500, rng=0)["curve_band"].isel(feature=1, grid=slice(3))
+    ).all()
     if kind == "m_plot":
         gaps = X.copy()
         gaps.loc[:20, "a"] = np.nan

@@ -458,13 +458,13 @@ def test_series_of_groups_and_strata_go_by_their_labels(rng, kind):
         rs.bootstrap(local, effect, groups=named, strata=shuffled(strata, index, rng), **drawn),
         rs.bootstrap(local, effect, groups=groups, strata=strata, **drawn),
     )
-    other = rs.rhale(local, bins=rs.EqualWidthBins(2))
+    other, few = rs.rhale(local, bins=rs.EqualWidthBins(2)), {"n_draws": 100, "rng": 0}
     for groups_of_pairs in (named, xr.DataArray(named.to_numpy(), {"obs": named.index}, "obs")):
         if kind == "dates" and isinstance(groups_of_pairs, xr.DataArray):
             continue
         xr.testing.assert_identical(
-            rs.compare(effect, other, paired=(local, local), groups=groups_of_pairs, rng=0),
-            rs.compare(effect, other, paired=(local, local), groups=groups, rng=0),
+            rs.compare(effect, other, paired=(local, local), groups=groups_of_pairs, **few),
+            rs.compare(effect, other, paired=(local, local), groups=groups, **few),
         )
     foreign = pd.Series(groups, index=np.arange(N) + 5)
     for call in (

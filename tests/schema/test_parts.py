@@ -126,7 +126,7 @@ def test_two_regions_are_compared(effect):
     rules = [str(rule) for rule in effect["region_rule"].values]
     assert [found.attrs["region_of_a"], found.attrs["region_of_b"]] == rules
     assert not [name for name in found.coords if str(name).startswith("region")]
-    both = rs.compare(effect, effect, rng=0)
+    both = rs.compare(effect, effect, n_draws=500, rng=0)
     assert_array_equal(both["region_rule"], rules)
     assert_allclose(both["p_value"], 1)
 

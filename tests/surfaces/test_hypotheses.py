@@ -124,7 +124,10 @@ def test_frequencies_are_repeated_rows(frame, rng):
     for pair in (("a", "b"), ("a", "k"), ("k", "b")):
         counted = rs.ale2(model, frame, pair, bins=EDGES, weights=counts, weight_kind="frequency")
         repeated = rs.ale2(model, frame.loc[frame.index.repeat(counts)], pair, bins=EDGES)
-        one, other = rs.confband(counted, rng=0), rs.confband(repeated, rng=0)
+        one, other = (
+            rs.confband(counted, n_draws=500, rng=0),
+            rs.confband(repeated, n_draws=500, rng=0),
+        )
         np.testing.assert_allclose(one["surface_band"], other["surface_band"], atol=1e-12)
         np.testing.assert_allclose(
             one["second_effect_band"], other["second_effect_band"], atol=1e-12
@@ -493,13 +496,21 @@ def test_outputs_one_by_one(frame):
     label = "perhaps"
     one, two = surface.sel(output=label), other.sel(output=label)
     for whole, part, name in (
-        (rs.confband(surface, rng=0), rs.confband(one, rng=0), "surface_band"),
+        (
+            rs.confband(surface, n_draws=500, rng=0),
+            rs.confband(one, n_draws=500, rng=0),
+            "surface_band",
+        ),
         (rs.wald_test(surface), rs.wald_test(one), "p_value"),
-        (rs.compare(surface, other, rng=0), rs.compare(one, two, rng=0), "difference_band"),
+        (
+            rs.compare(surface, other, n_draws=500, rng=0),
+            rs.compare(one, two, n_draws=500, rng=0),
+            "difference_band",
+        ),
     ):
         assert whole["output"].values.tolist() == ["no", "perhaps", "yes"]
         np.testing.assert_array_equal(whole[name].sel(output=label), part[name])
-    assert rs.compare(surface, other, rng=0).attrs["source"] == "pairs of rows"
+    assert rs.compare(surface, other, n_draws=500, rng=0).attrs["source"] == "pairs of rows"
     np.testing.assert_array_equal(rs.std_error(surface)["obs"], surface["obs"])
     lines = rs.glance(surface)
     assert lines["output"].tolist() == ["no", "perhaps", "yes"]
