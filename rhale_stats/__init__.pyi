@@ -52,6 +52,7 @@ from .regional.effects import regional_rhale
 from .regional.interactions import interaction_matrix
 from .regional.pdp import regional_pdp
 from .regional.regions import all_regions, regions
+from .regional.search import SplitSearch
 from .regional.shap import regional_shap
 from .regional.trees import assign
 from .simulate.truth import dense_truth
@@ -72,6 +73,7 @@ __all__ = [
     "ModelError",
     "OptimalBins",
     "QuantileBins",
+    "SplitSearch",
     "__version__",
     "ale",
     "ale2",

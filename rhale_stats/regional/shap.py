@@ -18,7 +18,7 @@ from rhale_stats.models.differences import DifferenceQuotients, Differences
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.shapley import BACKGROUND, given_column, shapley_values
 from rhale_stats.regional.comparisons import Given, binned_tree, finished, rows_of_nodes
-from rhale_stats.regional.search import Settings
+from rhale_stats.regional.search import SplitSearch
 from rhale_stats.regional.work import work_of
 from rhale_stats.schema.door import checked
 
@@ -38,17 +38,9 @@ def regional_shap(
     n_bins: int = 20,
     weights: ArrayLike | None = None,
     weight_kind: str = "precision",
-    max_depth: int = 2,
-    min_obs: int | None = None,
-    min_drop: float = 0.1,
-    min_share: float = 0.05,
-    n_thresholds: int = 20,
-    thresholds: str = "quantile",
-    test: str | None = None,
-    level: float = 0.05,
-    n_permutations: int = 199,
-    honest_fraction: float = 0.5,
+    search: SplitSearch = SplitSearch(),
     rng: np.random.Generator | int | None = None,
+    **fields: Any,
 ) -> xr.Dataset:
     """Regions in which the Shapley values of a feature depend on that feature alone, or more so.
 
@@ -69,8 +61,7 @@ def regional_shap(
         Columns to split by, as in `regions`; by default all other columns of ``X``.
     n_bins : int, default 20
         Equal bins along the feature, the same in all nodes.
-    max_depth, min_obs, min_drop, min_share, n_thresholds, thresholds, test, level, \
-    n_permutations, honest_fraction, rng
+    search, rng
         As in `regions`. ``rng`` also draws the background.
 
     Returns
@@ -110,9 +101,6 @@ def regional_shap(
     2       x3 > 0    247  0.00
     """
     check_count("n_bins", n_bins, 1)
-    settings = Settings(
-        max_depth, min_drop, min_share, n_thresholds, thresholds, test, level, n_permutations
-    )
     given = Given.of(X, feature, conditioning, weights, weight_kind)
     generator, seed = source_of(rng)
     asked, how = None, "given"
@@ -124,12 +112,12 @@ def regional_shap(
         values = given_column(shap_values, given.table, given.position)
     local = given.local(Differences(values[:, None], np.zeros(1), "shapley"))
     rule = EqualWidthBins(n_bins)
-    work = work_of(local, rule, settings, "index", min_obs, honest_fraction, None, generator)
+    work = work_of(local, rule, search, "index", None, generator)
     tree, edges = binned_tree(work, given, "variance", SQUARED)
     curve, spread = _means_in_bins(tree, given, values, edges)
     middles = (edges[:-1] + edges[1:]) / 2
     out = finished(tree, "regional_shap", "Shapley values", middles, curve, spread, asked)
-    drawn = asked is not None or test is not None
+    drawn = asked is not None or search.test is not None
     return out.assign_attrs(shapley=how, **({"seed": seed} if drawn else {}))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from functools import wraps
 from inspect import signature
 from traceback import walk_tb
@@ -34,7 +34,7 @@ from rhale_stats.arguments.checks import (
     check_text,
 )
 from rhale_stats.arguments.rows import NO_DIMENSION
-from rhale_stats.arguments.words import LABELS, PACKAGE
+from rhale_stats.arguments.words import LABELS, PACKAGE, shown
 from rhale_stats.schema.checks import answer_first
 from rhale_stats.schema.variables import in_order
 
@@ -98,15 +98,56 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
 }
 
 
+@dataclass(frozen=True)
+class Options:
+    """Parameters that belong together and stand in several functions, checked by `CHECKS`.
+
+    A function that has such an object as a default takes its fields by their own names as well.
+    """
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+
+
 def checked(function: F) -> F:
     """The function behind a door at which arguments are checked by `CHECKS`.
 
-    Datasets may come with their dimensions in any order, and are returned with the answer first.
-    Of one that lost a part that the function needs, the error says so.
+    Keyword arguments that are fields of its `Options` are gathered into these. Datasets may come
+    with their dimensions in any order, and are returned with the answer first. Of one that lost a
+    part that the function needs, the error says so.
     """
     parameters = signature(function).parameters
-    names = list(parameters)
+    names = [name for name, one in parameters.items() if one.kind is not one.VAR_KEYWORD]
     checks = {name: CHECKS[name] for name in names if name in CHECKS}
+    options = {
+        name: parameters[name].default
+        for name in names
+        if isinstance(parameters[name].default, Options)
+    }
+    # Where there are options the fields are gathered from what else was named.
+    takes_any = len(names) < len(parameters) and not options
+    group_of = {field.name: name for name, default in options.items() for field in fields(default)}
+
+    def gathered(given: dict[str, Any]) -> dict[str, Any]:
+        """Keyword arguments with fields of options in the object that they belong to."""
+        own: dict[str, dict[str, Any]] = {}
+        out: dict[str, Any] = {}
+        for name, value in given.items():
+            if name in group_of:
+                own.setdefault(group_of[name], {})[name] = value
+            elif takes_any or name in names:
+                out[name] = value
+            else:
+                raise TypeError(_unknown(function.__name__, name, [*names, *group_of]))
+        for group, values in own.items():
+            if out.get(group, options[group]) is not options[group]:
+                raise TypeError(
+                    f"{function.__name__}() got {', '.join(values)} beside {group}=, which holds "
+                    f"the same; give either. To change some of an object use "
+                    f"dataclasses.replace."
+                )
+            out[group] = replace(options[group], **values)
+        return out
 
     def admitted(name: str, value: Any) -> Any:
         if isinstance(value, xr.Dataset):
@@ -121,13 +162,16 @@ def checked(function: F) -> F:
     def check(name: str, value: Any) -> Any:
         if name in checks and value is not parameters[name].default:
             checks[name](name, value)
+        if name in options and not isinstance(value, type(options[name])):
+            kind = type(options[name]).__name__
+            raise TypeError(f"{name} must be a {kind}, as in {kind}(); got {shown(value)}.")
         return admitted(name, value)
 
     @wraps(function)
     def door(*args: Any, **kwargs: Any) -> Any:
         # What is too much is left for Python to say.
         few = [check(name, value) for name, value in zip(names, args, strict=False)]
-        named = {name: check(name, value) for name, value in kwargs.items()}
+        named = {name: check(name, value) for name, value in gathered(kwargs).items()}
         try:
             found = function(*few, *args[len(few) :], **named)
         except (KeyError, ValueError) as error:
@@ -144,6 +188,15 @@ def checked(function: F) -> F:
         return answer_first(found) if isinstance(found, xr.Dataset) else found
 
     return cast(F, door)
+
+
+def _unknown(function: str, name: str, known: list[str]) -> str:
+    """What is said of a keyword argument that a function does not have."""
+    from difflib import get_close_matches
+
+    near = " or ".join(map(repr, get_close_matches(name, known)))
+    advice = f" Did you mean {near}?" if near else ""
+    return f"{function}() got an unexpected keyword argument {name!r}.{advice}"
 
 
 def _lost_part(error: KeyError | ValueError) -> str | None:
@@ -164,6 +217,14 @@ def _lost_part(error: KeyError | ValueError) -> str | None:
         error, cause = cause, cause.__cause__ or cause.__context__
     name = error.args[0] if error.args else None
     return name if isinstance(name, str) and name.isidentifier() else None
+
+
+def refuse_fields(options: Options, names: tuple[str, ...], why: str) -> None:
+    """Raise ``ValueError`` where fields that a function does not use are not the default."""
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if field.name in names and value is not field.default and value != field.default:
+            raise ValueError(f"{field.name} must be left out: {why}; got {shown(value)}.")
 
 
 def check_parameters(rule: Any) -> None:
