@@ -26,8 +26,7 @@ def from_ale(
     positions: list[int],
     pairs: list[tuple[int, int]],
     w: FloatArray,
-    rule: BinRule,
-    order: Order,
+    axes: Sequence[FeatureAxis | None],
     bar: tqdm[Any],
     *,
     frequency: bool,
@@ -35,7 +34,6 @@ def from_ale(
     """math [61], and [62] where the second differences of all pairs can be held."""
     prediction, least = predictions(quotients)
     shape, n_outputs = prediction.shape, prediction.shape[1]
-    axes = [_axis(quotients.table, position, rule, order, w) for position in positions]
     main = [
         _main_effect(quotients, position, axis, w, n_outputs)
         for position, axis in zip(positions, axes, strict=True)
@@ -86,7 +84,7 @@ def from_ale(
     )
 
 
-def _axis(
+def axis_or_none(
     table: Table, position: int, rule: BinRule, order: Order, w: FloatArray
 ) -> FeatureAxis | None:
     """Bins or levels of a feature; None of a constant one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -14,7 +14,7 @@ from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arguments.progress import PROGRESS_DELAY
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.local.labelled import Sample, labelled
+from rhale_stats.local.labelled import labelled
 from rhale_stats.local.orders import (
     Levels,
     Order,
@@ -30,7 +30,8 @@ from rhale_stats.local.orders import (
 )
 from rhale_stats.models import probes
 from rhale_stats.models.differences import DifferenceQuotients, Differences, no_differences
-from rhale_stats.models.outputs import Model, OutputLabels
+from rhale_stats.models.outputs import Model
+from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import Table
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.features import position_of
@@ -111,11 +112,10 @@ def _positions(table: Table, asked: str | int | Sequence[str | int], parameter: 
 
 def level_effects(
     sample: Sample,
-    asked: Answers,
+    model: Model,
     *,
     order: Orders = "similarity",
     target: ArrayLike | None = None,
-    missing: str = "raise",
     progress: bool = True,
 ) -> xr.Dataset:
     """Differences of the output between neighbouring levels, row by row.
@@ -125,10 +125,10 @@ def level_effects(
     of the differences of the row. Coordinates ``level`` (feature, edge), ``n_levels``,
     ``n_levels_unused`` and ``order`` (feature).
     """
-    table, positions = sample.table, sample.positions
-    unordered = [levels_of(table, position, sample.weight, missing) for position in positions]
+    positions = sample.positions
+    unordered = [levels_of(sample, position) for position in positions]
     orders = order_of(order, unordered)
-    quotients = DifferenceQuotients(asked.model, table, asked.output, asked.scale)
+    quotients = sample.asked(model)
     levels = _ordered(sample, unordered, orders, target, quotients)
     bar = tqdm(
         list(zip(positions, levels, strict=True)),
@@ -146,14 +146,6 @@ def level_effects(
     return local.assign_coords(
         order=("feature", texts, {"long_name": "how the levels were ordered"})
     )
-
-
-class Answers(NamedTuple):
-    """A model, and which of its outputs on which scale are asked for."""
-
-    model: Model
-    output: OutputLabels
-    scale: str
 
 
 def _ordered(
@@ -194,7 +186,7 @@ def _counts(sample: Sample, order: Order) -> IntArray | None:
     weight = sample.weight
     if weight is None:
         return None
-    if sample.weight_kind == "frequency":
+    if sample.frequency:
         return weight.astype(np.int64)
     if np.ptp(weight[weight > 0]) > 0:
         raise ValueError(

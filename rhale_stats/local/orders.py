@@ -15,6 +15,7 @@ from rhale_stats.arguments.words import first_rows
 from rhale_stats.arrays import categories as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.differences import DifferenceQuotients
+from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import Table
 from rhale_stats.parallel import ignoring
 from rhale_stats.schema.levels import MISSING_LEVEL, level_text
@@ -56,11 +57,12 @@ class Levels(NamedTuple):
         return self._replace(code=number[self.code], texts=texts, first=self.first[order])
 
 
-def levels_of(table: Table, position: int, weight: FloatArray | None, missing: str) -> Levels:
+def levels_of(sample: Sample, position: int) -> Levels:
     """Levels that occur, in their own order: that of an ordered column, else sorted.
 
     With ``missing="bin"`` rows without a value are a level, the last.
     """
+    table, missing = sample.table, sample.missing
     name, series = table.names[position], table.series(position)
     gone = series.isna().to_numpy()
     if gone.any() and missing == "raise":
@@ -69,7 +71,7 @@ def levels_of(table: Table, position: int, weight: FloatArray | None, missing: s
             f"in {table.n_rows} rows (first rows: {first_rows(gone)}). Make them a level of their "
             f"own, missing='bin', or leave these rows out, missing='drop'."
         )
-    weightless = np.zeros(len(gone), dtype=np.bool_) if weight is None else weight == 0
+    weightless = ~sample.present
     if (gone | weightless).all():
         raise ValueError(
             f"X must have values of feature {name!r}; all {len(gone)} are missing. Leave the "

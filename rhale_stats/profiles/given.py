@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,11 @@ from rhale_stats.arguments.rows import as_edges
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.binning import quantile_edges
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.local.local_effects import MISSING
 from rhale_stats.models import differences
 from rhale_stats.models.differences import DifferenceQuotients
-from rhale_stats.models.table import Table, Values, as_table, check_column
+from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.sample import Sample
+from rhale_stats.models.table import Table, Values, check_column
 from rhale_stats.profiles.data import NOMINAL, VARIABLES, variable
 from rhale_stats.profiles.grid import (
     GRID_KINDS,
@@ -33,9 +34,8 @@ from rhale_stats.profiles.grid import (
     named,
 )
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
-from rhale_stats.schema.identity import row_coordinate
 from rhale_stats.schema.levels import MISSING_LEVEL, level_text
-from rhale_stats.schema.variables import COUNTS, X_UNITS, software, unit_mapping
+from rhale_stats.schema.variables import COUNTS, X_UNITS
 
 # Spread about a spline is that of rows in so many parts of equal size.
 SPREAD_BINS = 20
@@ -43,42 +43,42 @@ SPREAD_BINS = 20
 
 @dataclass(frozen=True)
 class Given:
-    """Rows of positive weight, checked."""
+    """Rows of positive weight, and the columns that have a profile."""
 
-    X: Any
-    table: Table
-    present: NDArray[np.bool_]
-    positions: list[int]
-    weight: FloatArray | None
-    weight_kind: str
-    missing: str
+    sample: Sample
 
     @classmethod
     def of(
-        cls,
-        X: Any,
-        features: str | int | Sequence[str | int] | None,
-        weights: ArrayLike | None,
-        weight_kind: str,
-        missing: str,
+        cls, X: Any, features: str | int | Sequence[str | int] | None, options: ModelOptions
     ) -> Given:
         """Check the arguments and keep the rows of positive weight."""
-        check_choice("missing", missing, MISSING)
-        check_choice("weight_kind", weight_kind, ("precision", "frequency"))
-        table = as_table(X)
-        weight = table.weights(weights, weight_kind)
-        present = np.ones(table.n_rows, dtype=bool) if weight is None else weight > 0
-        positions = all_but_keys(table) if features is None else named(table, features)
-        if not present.all() and weight is not None:
-            table, weight = table.take(present), weight[present]
-        if weight is not None and weight_kind == "precision":
-            weight = weight / weight.max()  # their squares stay within range
-        return cls(X, table, present, positions, weight, weight_kind, missing)
+        whole = Sample.of(X, options)
+        positions = all_but_keys(whole.table) if features is None else named(whole.table, features)
+        sample = whole if whole.present.all() else whole.take(whole.present)
+        if sample.weight is not None and not sample.frequency:
+            # Their squares stay within range.
+            sample = replace(sample, weight=sample.weight / sample.weight.max())
+        return cls(sample.of_columns(positions))
+
+    @property
+    def table(self) -> Table:
+        """The rows."""
+        return self.sample.table
+
+    @property
+    def weight(self) -> FloatArray | None:
+        """Of the rows."""
+        return self.sample.weight
 
     @property
     def frequency(self) -> bool:
         """Whether weights count rows."""
-        return self.weight_kind == "frequency"
+        return self.sample.frequency
+
+    @property
+    def missing(self) -> str:
+        """What is to be done with missing values."""
+        return self.sample.missing
 
     def rows(self, axis: Axis) -> NDArray[np.bool_]:
         """Rows that have a curve: all, or those that have a value."""
@@ -107,10 +107,10 @@ class Given:
         """All features with their grids."""
         check_count("n_grid", n_grid, 2)
         check_choice("grid_kind", grid_kind, GRID_KINDS)
-        names = [self.table.names[position] for position in self.positions]
+        names = self.sample.names
         own = grids(grid, names)
         out = []
-        for name, position in zip(names, self.positions, strict=True):
+        for name, position in zip(names, self.sample.positions, strict=True):
             if self.table.is_numeric(position):
                 out.append(self._numbers(name, position, own.get(name), n_grid, grid_kind))
             else:
@@ -254,7 +254,6 @@ class Given:
             asked.check_size()
         n_grid = max(*(len(axis.grid) for axis in axes), 1)
         labels = [] if asked is None else asked.outputs.labels
-        attrs = getattr(self.X, "attrs", {})
         sizes = {"grid": n_grid, "grid_other": n_grid, "obs": self.table.n_rows}
         facts = FACTS | {"curve": {"estimator": ESTIMATORS[method], "centering": centering}}
         data = {}
@@ -264,17 +263,14 @@ class Given:
             data[name] = variable(name, values, dims, **facts.get(name, {}))
         out = xr.Dataset(
             data,
-            _coordinates(axes, n_grid, unit_mapping(attrs)),
+            _coordinates(axes, n_grid, self.sample.units),
             {
                 "method": method,
                 "centering": centering,
-                "weight_kind": "none" if self.weight is None else self.weight_kind,
-                "output_name": str(attrs.get("output_name", "output")),
-                "output_units": str(attrs.get("output_units", "")),
+                **self.sample.facts,
                 "n_rows": self.table.n_rows,
                 "model_calls": 0 if asked is None else asked.n_calls,
                 "model_rows": 0 if asked is None else asked.n_rows,
-                "software": software(),
             },
         )
         n_missing = self._n_missing(axes)
@@ -292,14 +288,13 @@ class Given:
 
     def with_rows(self, out: xr.Dataset, axes: Sequence[Axis]) -> xr.Dataset:
         """The result with the values and weights of the rows, and their labels."""
-        dim, labels, about_rows = row_coordinate(self.X, len(self.present))
-        out = out.assign(x=variable("x", np.stack([axis.x for axis in axes]))).assign_coords(
-            obs=(dim, labels[self.present], about_rows)
-        )
+        out = out.assign(x=variable("x", np.stack([axis.x for axis in axes])))
+        out = out.assign_coords(obs=self.sample.obs)
         if self.weight is None:
             return out
-        largest = ", the largest 1" if self.weight_kind == "precision" else ""
-        about = {"long_name": f"{self.weight_kind} weight{largest}", "units": "1"}
+        largest = "" if self.frequency else ", the largest 1"
+        kind = self.sample.options.weight_kind
+        about = {"long_name": f"{kind} weight{largest}", "units": "1"}
         return out.assign(weight=("obs", self.weight, about))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import profiles as kernel
@@ -16,8 +16,8 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.fixed import EqualWidthBins, GivenBins, QuantileBins
 from rhale_stats.bins.rule import BinRule, Column
-from rhale_stats.models.differences import DifferenceQuotients
-from rhale_stats.models.outputs import Model, OutputLabels
+from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.outputs import Model
 from rhale_stats.profiles.data import CENTERINGS, variable
 from rhale_stats.profiles.given import Given, no_rows
 from rhale_stats.profiles.grid import N_GRID
@@ -34,11 +34,8 @@ def m_plot(
     bins: BinRule | None = None,
     features: str | int | Sequence[str | int] | None = None,
     centering: str = "mean",
-    weights: ArrayLike | None = None,
-    weight_kind: str = "precision",
-    output: OutputLabels = None,
-    scale: str = "response",
-    missing: str = "raise",
+    options: ModelOptions = ModelOptions(),
+    **fields: Any,
 ) -> xr.Dataset:
     r"""M-plot: the mean output of the rows near a value of the feature.
 
@@ -47,11 +44,12 @@ def m_plot(
 
     Parameters
     ----------
-    model, X, weights, weight_kind, output, scale
+    model, X
         As in `local_effects`. Rows of weight 0 are left out.
-    missing : {"raise", "drop", "bin"}, default "raise"
-        Rows without a value are in no bin. With "bin" they are one of their own beside the axis:
-        ``missing_curve`` is their mean output. Of categories "missing" is the last level.
+    options : ModelOptions, optional
+        As in `pdp`. Rows without a value are in no bin. With ``missing="bin"`` they are one of
+        their own beside the axis: ``missing_curve`` is their mean output. Of categories "missing"
+        is the last level.
     bins : bin rule, optional
         Which rows are near each other; `QuantileBins` (40) by default. A rule that searches sees
         outputs in place of local effects. Levels of a category are bins whatever the rule.
@@ -100,8 +98,8 @@ def m_plot(
             f"bins must be QuantileBins, EqualWidthBins or GivenBins, which do not look at local "
             f"effects; got {type(rule).__name__}."
         )
-    given = Given.of(X, features, weights, weight_kind, missing)
-    asked = DifferenceQuotients(model, given.table, output, scale)
+    given = Given.of(X, features, options)
+    asked = given.sample.asked(model)
     answers = at_rows(asked)
     axes, found = [], []
     for axis in given.axes(None, N_GRID, "quantile"):

@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.words import first_rows
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.differences import DifferenceQuotients
-from rhale_stats.models.outputs import Model, OutputLabels
+from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.outputs import Model
 from rhale_stats.models.table import as_table
 from rhale_stats.profiles.data import CENTERINGS
 from rhale_stats.profiles.given import BESIDE, Given, bar_of_rows, counts_of, no_rows, with_slopes
@@ -35,12 +36,9 @@ def pdp(
     n_grid: int = N_GRID,
     grid_kind: str = "quantile",
     centering: str = "mean",
-    weights: ArrayLike | None = None,
-    weight_kind: str = "precision",
-    output: OutputLabels = None,
-    scale: str = "response",
-    missing: str = "raise",
+    options: ModelOptions = ModelOptions(),
     progress: bool = True,
+    **fields: Any,
 ) -> xr.Dataset:
     r"""Partial dependence: the mean output over the rows as one feature is moved along a grid.
 
@@ -48,7 +46,7 @@ def pdp(
 
     Parameters
     ----------
-    model, X, weights, weight_kind, output, scale, progress
+    model, X, progress
         As in `local_effects`. Rows of weight 0 are left out.
     features : name, number, or sequence of them, optional
         Columns to take; by default all but identifiers and dates, which a warning names. The grid
@@ -65,12 +63,13 @@ def pdp(
         Where the curve is zero: on average over the rows, at the first point, on average over the
         axis (math [8]); or the mean output itself. ``curve_offset`` keeps the constant, so that
         ``curve + curve_offset`` is the mean output whatever the centring.
-    missing : {"raise", "drop", "bin"}, default "raise"
-        What to do where a feature has no value. "drop": these rows are left out of its curve, and
-        of no other. "bin": they are rows like the others, whose curves count at every point of the
-        grid; only the constant of the centring, ``weight_share`` and what is made of it are over
-        the rows that have a place; and ``missing_curve`` is the mean output of all rows without
-        the value. Of categories "missing" is the last level.
+    options : ModelOptions, optional
+        Output and scale of the model, weights of the rows, and what to do where a feature has no
+        value. Its fields can be given directly, as in ``missing="bin"``: then these rows are rows
+        like the others, whose curves count at every point of the grid; only the constant of the
+        centring, ``weight_share`` and what is made of it are over the rows that have a place; and
+        ``missing_curve`` is the mean output of all rows without the value. Of categories "missing"
+        is the last level.
 
     Returns
     -------
@@ -124,9 +123,9 @@ def pdp(
     0.0
     """
     check_choice("centering", centering, CENTERINGS)
-    given = Given.of(X, features, weights, weight_kind, missing)
+    given = Given.of(X, features, options)
     axes = given.axes(grid, n_grid, grid_kind)
-    asked = DifferenceQuotients(model, given.table, output, scale)
+    asked = given.sample.asked(model)
     found = []
     for axis in bar_of_rows(axes, "partial dependence", progress=progress):
         mean = _average(given, asked, axis, centering)
@@ -146,19 +145,15 @@ def ice(
     n_grid: int = N_GRID,
     grid_kind: str = "quantile",
     centering: str | None = None,
-    weights: ArrayLike | None = None,
-    weight_kind: str = "precision",
-    output: OutputLabels = None,
-    scale: str = "response",
-    missing: str = "raise",
+    options: ModelOptions = ModelOptions(),
     progress: bool = True,
+    **fields: Any,
 ) -> xr.Dataset:
     r"""ICE: the output of every row as one feature is moved along a grid, with their mean.
 
     Parameters
     ----------
-    model, X, features, grid, n_grid, grid_kind, weights, weight_kind, output, scale, missing, \
-    progress
+    model, X, features, grid, n_grid, grid_kind, options, progress
         As in `pdp`.
     kind : {"plain", "centered", "derivative"}, default "plain"
         Curves as they are; each zero at its first point (c-ICE), or as ``centering`` says; or their
@@ -212,7 +207,7 @@ def ice(
         )
     if kind == "derivative" and features is None:
         features = with_slopes(as_table(X))
-    given = Given.of(X, features, weights, weight_kind, missing)
+    given = Given.of(X, features, options)
     axes = given.axes(grid, n_grid, grid_kind)
     if kind == "derivative":
         flat = [axis.name for axis in axes if axis.levels is not None or len(axis.grid) == 1]
@@ -221,7 +216,7 @@ def ice(
                 f"kind must not be 'derivative' for categories and grids of one point, such as "
                 f"{flat[0]!r}. Leave it out of features=, or take kind='centered'."
             )
-    asked = DifferenceQuotients(model, given.table, output, scale)
+    asked = given.sample.asked(model)
     found = []
     for axis in bar_of_rows(axes, "ICE", progress=progress):
         kept: list[FloatArray] = []

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from rhale_stats.arguments.checks import check_count
 from rhale_stats.bins.fixed import EqualWidthBins
 from rhale_stats.local.cells import difference_edges
-from rhale_stats.models.differences import DifferenceQuotients, no_differences
+from rhale_stats.models.differences import no_differences
+from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.regional.comparisons import Given, binned_tree, curves_of_regions, finished
 from rhale_stats.regional.losses import LOSSES
@@ -29,10 +30,9 @@ def regional_ale(
     *,
     conditioning: pd.DataFrame | ArrayLike | None = None,
     n_bins: int = 20,
-    weights: ArrayLike | None = None,
-    weight_kind: str = "precision",
     loss: str = "index",
     search: SplitSearch = SplitSearch(),
+    options: ModelOptions = ModelOptions(),
     rng: np.random.Generator | int | None = None,
     **fields: Any,
 ) -> xr.Dataset:
@@ -42,8 +42,8 @@ def regional_ale(
 
     Parameters
     ----------
-    model, X, weights, weight_kind
-        As in `local_effects`.
+    model, X, options
+        As in `local_effects`; the output is one, and no value is missing.
     feature : str or int
         Whose effect, by name or number.
     conditioning : DataFrame or array_like of shape (n_rows, n_columns), optional
@@ -88,14 +88,11 @@ def regional_ale(
     (1, 1000)
     """
     check_count("n_bins", n_bins, 1)
-    given = Given.of(X, feature, conditioning, weights, weight_kind)
-    quotients, bins = (
-        DifferenceQuotients(model, given.table, single=True),
-        EqualWidthBins(n_bins),
-    )
+    given = Given.of(X, feature, conditioning, options)
+    quotients, bins = given.sample.asked(model, single=True), EqualWidthBins(n_bins)
     found = no_differences("finite_difference")
     if given.varies:
-        edges = difference_edges(bins, given.name, given.x, given.weight)
+        edges = difference_edges(bins, given.name, given.x, given.sample.weight)
         found = quotients.finite(given.position, edges)
     local = given.local(found, quotients)
     work = work_of(local, bins, search, loss, None, rng)

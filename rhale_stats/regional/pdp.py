@@ -11,11 +11,12 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_count, check_finite
-from rhale_stats.models.differences import DifferenceQuotients, no_differences
+from rhale_stats.models.differences import no_differences
+from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.regional.comparisons import Curves, Given, finished, rows_of_nodes
 from rhale_stats.regional.search import SplitSearch
-from rhale_stats.regional.shap import SQUARED, mean_and_std
+from rhale_stats.regional.shap import SQUARED
 from rhale_stats.regional.trees import tree_of
 from rhale_stats.regional.work import work_of
 from rhale_stats.schema.door import checked, refuse_fields
@@ -29,9 +30,8 @@ def regional_pdp(
     *,
     conditioning: pd.DataFrame | ArrayLike | None = None,
     n_grid: int = 30,
-    weights: ArrayLike | None = None,
-    weight_kind: str = "precision",
     search: SplitSearch = SplitSearch(),
+    options: ModelOptions = ModelOptions(),
     rng: np.random.Generator | int | None = None,
     **fields: Any,
 ) -> xr.Dataset:
@@ -41,8 +41,8 @@ def regional_pdp(
 
     Parameters
     ----------
-    model, X, weights, weight_kind
-        As in `local_effects`.
+    model, X, options
+        As in `local_effects`; the output is one, and no value is missing.
     feature : str or int
         Whose effect, by name or number.
     conditioning : DataFrame or array_like of shape (n_rows, n_columns), optional
@@ -97,15 +97,15 @@ def regional_pdp(
     """
     check_count("n_grid", n_grid, 2)
     refuse_fields(search, ("min_share",), "ICE curves have no bins")
-    given = Given.of(X, feature, conditioning, weights, weight_kind)
+    given = Given.of(X, feature, conditioning, options)
     # Curves take the place of local effects, of which there are none.
     local = given.local(no_differences("none"))
     work = work_of(local, None, replace(search, min_share=0.0), "index", None, rng)
-    quotients = DifferenceQuotients(model, given.table, single=True)
+    quotients = given.sample.asked(model, single=True)
     grid = np.unique(given.x)
     if len(grid) > n_grid:
         grid = np.linspace(grid[0], grid[-1], n_grid)
-    curves, problem = np.full((given.table.n_rows, len(grid)), np.nan), None
+    curves, problem = np.full((len(given.x), len(grid)), np.nan), None
     if given.varies:
         each, rounding = quotients.curves(given.position, grid)
         curves, error = each[..., 0], float(rounding[0])
@@ -129,10 +129,7 @@ def regional_pdp(
     curve = np.empty((len(nodes), len(grid)))
     spread = np.empty_like(curve)
     for number, at in enumerate(nodes):
-        weight = None if given.weight is None else given.weight[at]
-        curve[number], spread[number] = mean_and_std(
-            curves[at], weight, frequency=weight_kind == "frequency"
-        )
+        curve[number], spread[number] = given.mean_and_std(curves[at], at)
     out = finished(tree, "regional_pdp", "centred ICE", grid, curve, spread, quotients)
     del out.attrs["min_share"]
     return out

@@ -98,7 +98,7 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Options:
     """Parameters that belong together and stand in several functions, checked by `CHECKS`.
 

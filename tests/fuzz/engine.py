@@ -635,6 +635,7 @@ OF_FUNCTION: dict[tuple[str, str], Any] = {
         "auto", "jacobian", "central_difference", "finite_difference"
     ),
     **{("interaction_matrix", name): DEFAULTS[name] for name in UNUSED},
+    **{(f"regional_{name}", "missing"): options("raise") for name in ("ale", "pdp", "shap")},
     ("regional_pdp", "min_share"): DEFAULTS["min_share"],
     ("all_regions", "features"): lambda world: world.random.sample(world.names, 1),
     ("assign", "X"): lambda world: world.one_of(world.frame(), world.X),
@@ -799,7 +800,10 @@ REFUSED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("fit", "statistic"), ("text", "fraction", "Dataset", "none", "array")),
     **dict.fromkeys(("X", "data"), ("text", "fraction", "Dataset", "none", "function", "object")),
     "model": ("text", "fraction", "Dataset", "array", "object"),
-    "search": ("text", "fraction", "Dataset", "none", "type", "mapping", "rule"),
+    **dict.fromkeys(
+        ("search", "options", "estimator", "resampling"),
+        ("text", "fraction", "Dataset", "none", "type", "mapping", "rule"),
+    ),
     "bins": ("text", "fraction", "type", "Dataset", "array", "function", "mapping"),
 }
 
@@ -908,4 +912,8 @@ OTHER_NAMES = {"X": "X|feature", "data": "data|feature", "categorical": "categor
 ACCEPTED: set[tuple[str, str, str]] = {
     # Only encoders of categories look at it.
     *((name, "target", odd) for name in ("ale", "ale_local_effects") for odd in ("array", "list")),
+    # Whether they fit, is known with the rows.
+    *(("ModelOptions", "weights", odd) for odd in ODD),
+    *(("HEstimator", "n_rows", odd) for odd in ODD),
+    *(("HEstimator", "bins", odd) for odd in ODD),
 }

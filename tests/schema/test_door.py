@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,10 +12,18 @@ import pytest
 import rhale_stats as rs
 from rhale_stats.schema.door import Options
 
+PACKAGE = Path(rs.__file__).parent
 FUNCTIONS = sorted(name for name in rs.__all__ if inspect.isfunction(getattr(rs, name)))
 EXAMPLE = rs.simulate.TwoRegimes()
 X = EXAMPLE.sample(200, rng=0)
+GAPS = X.mask(X["x1"] > 0.9)
+COUNTS = {"weights": np.arange(200) % 3}
+BINS = rs.QuantileBins(3)
 LOCAL = rs.local_effects(None, X, jacobian=EXAMPLE.jacobian)
+
+
+def two_outputs(X):
+    return np.column_stack([X["x1"], X["x1"] * X["x3"]])
 
 
 @pytest.mark.parametrize(
@@ -24,18 +34,33 @@ LOCAL = rs.local_effects(None, X, jacobian=EXAMPLE.jacobian)
         ("interaction_matrix", (LOCAL,), "search", {"thresholds": "exact", "n_permutations": 0}),
         ("regional_ale", (EXAMPLE.model, X, "x1"), "search", {"max_depth": 1}),
         ("regional_pdp", (EXAMPLE.model, X, "x1"), "search", {"test": "permutation"}),
-        ("regional_shap", (None, X, "x1"), "search", {"min_drop": 0.5}),
+        ("regional_shap", (None, X, "x1"), "search", {"min_drop": 0.99}),
+        ("regional_ale", (EXAMPLE.model, X, "x1"), "options", {"weights": np.arange(200)}),
+        ("pdp", (two_outputs, X), "options", {"output": 1, "weights": np.arange(200)}),
+        ("ice", (two_outputs, X), "options", {"output": [1]}),
+        ("m_plot", (two_outputs, X), "options", {"output": 0}),
+        ("shap_dependence", (None, X), "options", {"weights": np.arange(200)}),
+        ("ale", (two_outputs, X), "options", {"weight_kind": "frequency"} | COUNTS),
+        ("ale2", (two_outputs, X, ("x1", "x3")), "options", {"output": 0} | COUNTS),
+        ("ale_local_effects", (two_outputs, GAPS), "options", {"missing": "drop"}),
+        ("local_effects", (two_outputs, GAPS), "options", {"missing": "drop", "output": 1}),
+        ("h_statistic", (two_outputs, GAPS), "options", {"missing": "drop", "output": 1}),
+        ("h_statistic", (two_outputs, X), "estimator", {"kind": "ale", "bins": BINS}),
+        ("bootstrap", (LOCAL, rs.rhale(LOCAL)), "resampling", {"chains": 2, "rebin": True}),
     ],
 )
 def test_fields_by_themselves_are_the_object(name, arguments, group, fields):
     function = getattr(rs, name)
-    more = {"shap_values": X["x1"] * np.sign(X["x3"])} if name == "regional_shap" else {}
-    if "rng" in inspect.signature(function).parameters:
-        more["rng"] = 0
-    kind = type(inspect.signature(function).parameters[group].default)
-    by_object = function(*arguments, **{group: kind(**fields)}, **more)
+    parameters = inspect.signature(function).parameters
+    asked = {"shap_values": X * np.sign(X["x3"].to_numpy())[:, None], "rng": 0, "n_resamples": 4}
+    more = {key: value for key, value in asked.items() if key in parameters}
+    by_object = function(*arguments, **{group: type(parameters[group].default)(**fields)}, **more)
     assert by_object.identical(function(*arguments, **fields, **more))
-    assert not by_object.identical(function(*arguments, **more))
+    if "missing" in fields:
+        with pytest.raises(ValueError, match="missing='drop'"):
+            function(*arguments, **more)
+    else:
+        assert not by_object.identical(function(*arguments, **more))
 
 
 def test_fields_by_themselves_and_in_the_object_are_refused():
@@ -87,3 +112,35 @@ def test_type_checkers_accept_fields_by_themselves(name):
     options = [one for one in parameters if isinstance(one.default, Options)]
     last = list(parameters)[-1]
     assert not options or (last.kind is last.VAR_KEYWORD and last.annotation == "Any")
+
+
+@pytest.mark.parametrize("field", ["scale", "weight_kind", "missing"])
+def test_choices_of_options_are_checked_before_there_is_a_model(field):
+    with pytest.raises(ValueError, match=f"{field} must be one of .*; got 'x'"):
+        rs.ModelOptions(**{field: "x"})
+
+
+def test_options_with_weights_are_not_compared():
+    """They are arrays, which compare row by row."""
+    weights = np.ones(3)
+    assert rs.ModelOptions(weights=weights) != rs.ModelOptions(weights=weights)
+    assert rs.SplitSearch(max_depth=1) == rs.SplitSearch(max_depth=1)
+
+
+# --- how many parameters there are ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_public_functions_declare_at_most_12_parameters(name):
+    assert len(inspect.signature(getattr(rs, name)).parameters) <= 12
+
+
+def test_other_functions_declare_at_most_8():
+    many = {}
+    for path in PACKAGE.rglob("*.py"):
+        for one in ast.walk(ast.parse(path.read_text())):
+            if isinstance(one, ast.FunctionDef) and one.name not in rs.__all__:
+                named = [*one.args.posonlyargs, *one.args.args, *one.args.kwonlyargs]
+                n = sum(argument.arg not in ("self", "cls") for argument in named)
+                many |= {f"{path.name}: {one.name}": n} if n > 8 else {}
+    assert many == {}
