@@ -16,7 +16,7 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.h_statistics.from_pdp import HELD_BYTES, codes, predictions
 from rhale_stats.h_statistics.labelled import Found, centred, mean_square
 from rhale_stats.models import differences
-from rhale_stats.models.table import Table
+from rhale_stats.models.sample import Sample
 from rhale_stats.surfaces.ale2 import second_differences
 from rhale_stats.surfaces.axes import FeatureAxis, Grid, Order, axis_of, order_of
 
@@ -84,13 +84,11 @@ def from_ale(
     )
 
 
-def axis_or_none(
-    table: Table, position: int, rule: BinRule, order: Order, w: FloatArray
-) -> FeatureAxis | None:
+def axis_or_none(sample: Sample, position: int, rule: BinRule, order: Order) -> FeatureAxis | None:
     """Bins or levels of a feature; None of a constant one."""
-    if codes(table, position).max() == 0:
+    if codes(sample.table, position).max() == 0:
         return None
-    return axis_of(table, position, rule, order_of(order, table, position), w)
+    return axis_of(sample, position, rule, order_of(order, sample.table, position))
 
 
 def _can_be_held(

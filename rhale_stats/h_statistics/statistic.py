@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -17,7 +17,6 @@ from tqdm import tqdm
 from rhale_stats.arguments.checks import check_choice, check_count
 from rhale_stats.arguments.progress import PROGRESS_DELAY
 from rhale_stats.arguments.seeds import number_of
-from rhale_stats.arguments.words import first_rows
 from rhale_stats.arrays.moments import IntArray
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.fixed import QuantileBins
@@ -28,10 +27,9 @@ from rhale_stats.h_statistics.labelled import KINDS, METHOD, Found, dataset
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.sample import Sample
-from rhale_stats.models.table import Table, check_column
+from rhale_stats.models.table import Table, columns_named
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.door import Options, checked
-from rhale_stats.schema.features import position_of
 from rhale_stats.schema.stacking import stack
 from rhale_stats.surfaces.axes import Order, check_rules, order_of
 
@@ -222,8 +220,11 @@ def h_statistic(
                 quotients, positions, pairs, w, bar, keep_answers=estimator.keep_answers
             )
         else:
-            axes = [axis_or_none(quotients.table, p, rule, estimator.order, w) for p in positions]
-            squares = from_ale(quotients, positions, pairs, w, axes, bar, frequency=used.frequency)
+            weighted = replace(used, weight=w)
+            axes = [axis_or_none(weighted, one, rule, estimator.order) for one in positions]
+            squares = from_ale(
+                quotients, positions, pairs, w, axes, bar, frequency=sample.frequency
+            )
     names = sample.names
     kept = _are_kept(squares, len(names), len(rows), pairwise=pairwise)
     out = stack(
@@ -281,14 +282,10 @@ def _influence_text(squares: Found, *, kept: bool) -> str:
 
 
 def _positions(table: Table, features: Sequence[str | int] | None) -> list[int]:
-    if features is None:
-        positions = list(range(len(table.names)))
-    elif isinstance(features, str | int | np.integer):
+    if isinstance(features, str | int | np.integer):
         raise TypeError(f"features must be a sequence of two columns or more; got {features!r}.")
-    else:
-        positions = [position_of(feature, table.names) for feature in features]
-    if len(set(positions)) < len(positions):
-        raise ValueError(f"features must be distinct; got {features!r}.")
+    every = list(range(len(table.names)))
+    positions = every if features is None else columns_named(table, features)
     if len(positions) < 2:
         raise ValueError(
             f"features must be at least two, for something to interact; got {len(positions)}."
@@ -298,31 +295,19 @@ def _positions(table: Table, features: Sequence[str | int] | None) -> list[int]:
 
 def _gaps(sample: Sample, kind: str, order: Order) -> NDArray[np.bool_]:
     """Rows to leave out for want of a value; refused where that was not said."""
-    table, missing, present = sample.table, sample.missing, sample.present
+    table = sample.table
     gaps = np.zeros(table.n_rows, dtype=bool)
-    some = table.take(present)
-    for position in sample.positions:
-        name = table.names[position]
-        if table.is_numeric(position):
-            kept = "raise" if missing == "raise" else "drop"
-            without = np.isnan(check_column(some, position, missing=kept))
-        else:
-            without = some.series(position).isna().to_numpy()
-        if without.any() and missing == "raise":
-            raise ValueError(
-                f"X of feature {name!r} must have a level in every row; got {int(without.sum())} "
-                f"missing in {some.n_rows} rows (first rows: {first_rows(without)}). Drop or "
-                f"impute these rows, or leave them out: missing='drop'."
-            )
+    for position, name in zip(sample.positions, sample.names, strict=True):
+        without = sample.gaps(position, numeric=table.is_numeric(position))
         numeric = kind == "ale" and order_of(order, table, position) is None
-        if without.any() and missing == "bin" and numeric:
+        if without.any() and sample.missing == "bin" and numeric:
             raise ValueError(
                 f"missing must not be 'bin' for numeric features with kind='ale': a missing value "
-                f"has no place along {name!r}, which has {int(without.sum())} in {some.n_rows} "
-                f"rows. Use missing='drop', or kind='pdp'."
+                f"has no place along {name!r}, which has {int(without.sum())} in "
+                f"{int(sample.present.sum())} rows. Use missing='drop', or kind='pdp'."
             )
-        if missing == "drop":
-            gaps[present] |= without
+        if sample.missing == "drop":
+            gaps |= without
     return gaps
 
 

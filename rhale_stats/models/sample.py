@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rhale_stats.arguments.words import first_rows
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
-from rhale_stats.models.table import Table, as_table
+from rhale_stats.models.table import Table, as_table, check_column
 from rhale_stats.schema.identity import row_coordinate
 from rhale_stats.schema.variables import software, unit_mapping
 
@@ -34,17 +35,17 @@ class Sample:
     positions: Sequence[int] = ()
 
     @classmethod
-    def of(cls, X: Any, options: ModelOptions) -> Sample:
+    def of(cls, X: Any, options: ModelOptions) -> Self:
         """All rows, checked."""
         table = as_table(X)
         weight = table.weights(options.weights, options.weight_kind)
         return cls(X, table, np.arange(table.n_rows), weight, options)
 
-    def of_columns(self, positions: Sequence[int]) -> Sample:
+    def of_columns(self, positions: Sequence[int]) -> Self:
         """The same rows, of these columns."""
         return replace(self, positions=positions)
 
-    def take(self, rows: NDArray[np.bool_] | IntArray) -> Sample:
+    def take(self, rows: NDArray[np.bool_] | IntArray) -> Self:
         """Some of the rows, by a mask or by their numbers."""
         weight = None if self.weight is None else self.weight[rows]
         return replace(self, table=self.table.take(rows), rows=self.rows[rows], weight=weight)
@@ -59,6 +60,19 @@ class Sample:
         """Rows that count."""
         n_rows = self.table.n_rows
         return np.ones(n_rows, dtype=bool) if self.weight is None else self.weight > 0
+
+    def gaps(self, position: int, *, numeric: bool) -> NDArray[np.bool_]:
+        """Rows that count and have no value of a column; refused with ``missing="raise"``."""
+        gaps, some = np.zeros(self.table.n_rows, dtype=bool), self.table.take(self.present)
+        if numeric:
+            allowed = "raise" if self.missing == "raise" else "drop"
+            gone = np.isnan(check_column(some, position, missing=allowed))
+        else:
+            gone = some.series(position).isna().to_numpy()
+        gaps[self.present] = gone
+        if gone.any() and self.missing == "raise":
+            refuse_gaps(self.table.names[position], gaps)
+        return gaps
 
     @property
     def missing(self) -> str:
@@ -100,3 +114,12 @@ class Sample:
         """The model, to be asked at the rows; ``single`` refuses several outputs."""
         options = self.options
         return DifferenceQuotients(model, self.table, options.output, options.scale, single=single)
+
+
+def refuse_gaps(name: str, gone: NDArray[np.bool_]) -> None:
+    """Raise ``ValueError`` for rows without a level."""
+    raise ValueError(
+        f"X of feature {name!r} must have a level in every row; got {int(gone.sum())} missing "
+        f"in {len(gone)} rows (first rows: {first_rows(gone)}). Drop or impute these rows, leave "
+        f"them out, missing='drop', or make them a level of their own: missing='bin'."
+    )

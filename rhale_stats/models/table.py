@@ -257,18 +257,25 @@ def positions_of(table: Table, features: str | int | Sequence[str | int] | None)
                 f"Left out: {'; '.join(reasons)}. Name discrete columns in features= to take them."
             )
         return chosen
-    asked = [features] if isinstance(features, str | int | np.integer) else list(features)
-    if not asked:
-        raise ValueError("features must name at least one column; got none.")
-    positions = []
-    for feature in asked:
-        position = position_of(feature, table.names)
+    positions = columns_named(table, features)
+    for position in positions:
         if not table.is_numeric(position):
             raise TypeError(
                 f"features must be numeric; column {table.names[position]!r} is not. Leave it out: "
                 f"the model still receives it."
             )
-        if position in positions:
-            raise ValueError(f"features must be distinct; got {table.names[position]!r} twice.")
-        positions.append(position)
+    return positions
+
+
+def columns_named(
+    table: Table, asked: str | int | Sequence[str | int], parameter: str = "features"
+) -> list[int]:
+    """Columns by name or number, each once."""
+    several = [asked] if isinstance(asked, str | int | np.integer) else list(asked)
+    positions = [position_of(one, table.names) for one in several]
+    if not positions:
+        raise ValueError(f"{parameter} must name at least one column; got none.")
+    if len(set(positions)) < len(positions):
+        repeated = next(p for p in positions if positions.count(p) > 1)
+        raise ValueError(f"{parameter} must be distinct; got {table.names[repeated]!r} twice.")
     return positions

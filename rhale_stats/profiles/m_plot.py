@@ -98,8 +98,8 @@ def m_plot(
             f"bins must be QuantileBins, EqualWidthBins or GivenBins, which do not look at local "
             f"effects; got {type(rule).__name__}."
         )
-    given = Given.of(X, features, options)
-    asked = given.sample.asked(model)
+    given = Given.used(X, features, options)
+    asked = given.asked(model)
     answers = at_rows(asked)
     axes, found = [], []
     for axis in given.axes(None, N_GRID, "quantile"):

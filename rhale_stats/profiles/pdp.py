@@ -53,7 +53,7 @@ def pdp(
         of categories, texts and booleans is their levels.
     grid : array_like, or mapping from names to array_like, optional
         Points of the only feature, or of some features by name, taken as they are: increasing
-        numbers, or levels.
+        numbers, or all levels in another order.
     n_grid : int, default 40
         Points of other features; all distinct values where these are no more.
     grid_kind : {"quantile", "equal_width"}, default "quantile"
@@ -123,9 +123,9 @@ def pdp(
     0.0
     """
     check_choice("centering", centering, CENTERINGS)
-    given = Given.of(X, features, options)
+    given = Given.used(X, features, options)
     axes = given.axes(grid, n_grid, grid_kind)
-    asked = given.sample.asked(model)
+    asked = given.asked(model)
     found = []
     for axis in bar_of_rows(axes, "partial dependence", progress=progress):
         mean = _average(given, asked, axis, centering)
@@ -207,7 +207,7 @@ def ice(
         )
     if kind == "derivative" and features is None:
         features = with_slopes(as_table(X))
-    given = Given.of(X, features, options)
+    given = Given.used(X, features, options)
     axes = given.axes(grid, n_grid, grid_kind)
     if kind == "derivative":
         flat = [axis.name for axis in axes if axis.levels is not None or len(axis.grid) == 1]
@@ -216,7 +216,7 @@ def ice(
                 f"kind must not be 'derivative' for categories and grids of one point, such as "
                 f"{flat[0]!r}. Leave it out of features=, or take kind='centered'."
             )
-    asked = given.sample.asked(model)
+    asked = given.asked(model)
     found = []
     for axis in bar_of_rows(axes, "ICE", progress=progress):
         kept: list[FloatArray] = []
@@ -224,7 +224,7 @@ def ice(
         beside = {} if kind == "derivative" else _beside(given, asked, axis, mean, chosen)
         n_outputs = len(mean.estimates["curve"])
         each = np.full((n_outputs, len(axis.grid), given.table.n_rows), np.nan)
-        first, rows = 0, np.flatnonzero(given.rows(axis))
+        first, rows = 0, np.flatnonzero(given.with_curve(axis))
         for curves in kept:
             block = rows[first : first + curves.shape[1]]
             first += curves.shape[1]
@@ -269,7 +269,7 @@ def _average(
     The spread is that of curves centred each by itself, of derivatives as they are.
     """
     weight = given.weight_of(axis)
-    counts = counts_of(given, weight, int(given.rows(axis).sum()))
+    counts = counts_of(given, weight, int(given.with_curve(axis).sum()))
     if not len(axis.grid):
         n_outputs = max(len(asked.outputs.labels), 1)
         nothing = {"weight_share": np.zeros(0), "output_error": np.zeros(n_outputs)}

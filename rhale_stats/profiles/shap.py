@@ -112,12 +112,12 @@ def shap_dependence(
     array([-1.08, -0.09,  0.91])
     """
     check_choice("centering", centering, CENTERINGS)
-    given = Given.of(X, features, options)
+    given = Given.used(X, features, options)
     axes = given.axes(grid, n_grid, grid_kind)
     asked, how = None, "given"
     generator, seed = source_of(rng)
     if shap_values is None:
-        asked = given.sample.asked(model)
+        asked = given.asked(model)
         each, how = shapley_values(asked, background, generator, "shap_dependence")
         values = [each[:, axis.position].T for axis in axes]
     else:
@@ -129,8 +129,7 @@ def shap_dependence(
             )
         whole = as_table(X)
         values = [
-            given_column(shap_values, whole, axis.position)[None, given.sample.rows]
-            for axis in axes
+            given_column(shap_values, whole, axis.position)[None, given.rows] for axis in axes
         ]
     found = [
         _smoothed(given, axis, phi, centering) | {"shap_value": phi}

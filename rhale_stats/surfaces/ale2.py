@@ -151,22 +151,22 @@ def ale2(
     orders = [order_of(order, table, position) for position in positions]
     gaps = np.zeros(table.n_rows, dtype=bool)
     for position, levels in zip(positions, orders, strict=True):
-        gaps |= missing_in(table, position, sample.missing, used, levels=levels is not None)
+        gaps |= missing_in(sample, position, levels=levels is not None)
     there = used & ~gaps
     if not there.any():
         raise ValueError(
             f"X must have rows with values of {table.names[positions[0]]!r} and "
             f"{table.names[positions[1]]!r}, of positive weight; got none."
         )
-    quotients, counts = sample.asked(model).at(there), sample.take(there).weight
+    quotients, inside = sample.asked(model).at(there), sample.take(there)
     axes = [
-        axis_of(quotients.table, position, rule, levels, counts)
+        axis_of(inside, position, rule, levels)
         for position, rule, levels in zip(positions, rules, orders, strict=True)
     ]
     delta, error = second_differences(
         quotients, (positions[0], positions[1]), axes, progress=progress
     )
-    grid = Grid(axes[0], axes[1], counts, frequency=sample.frequency)
+    grid = Grid(axes[0], axes[1], inside.weight, frequency=sample.frequency)
     parts = [
         one_output(grid, there, sample.weight, delta[..., number], float(error[number]), centering)
         for number in range(delta.shape[-1])
