@@ -88,6 +88,12 @@ class HEstimator(Options):
             raise ValueError(
                 "bins and order are for kind='ale'; partial dependences have none. Leave them out."
             )
+        if self.bins is not None:
+            check_rules(self.bins)
+        if isinstance(self.n_rows, str):
+            check_choice("n_rows", self.n_rows, ("auto",))
+        elif self.n_rows is not None:
+            check_count("n_rows", self.n_rows, 2)
 
 
 @checked
@@ -346,10 +352,7 @@ def _rows_used(
 ) -> tuple[IntArray, int]:
     """All rows there are, or a sample of them, and the seed that it was drawn with (or -1)."""
     if isinstance(n_rows, str):
-        check_choice("n_rows", n_rows, ("auto",))
         n_rows = PDP_ROWS if kind == "pdp" else None
-    if n_rows is not None:
-        check_count("n_rows", n_rows, 2)
     used = len(present) if n_rows is None else min(n_rows, len(present))
     if kind == "pdp" and used > MOST_PDP_ROWS:
         raise ValueError(
@@ -357,9 +360,7 @@ def _rows_used(
             f"for n² rows a pair and holds as many answers; got n_rows={n_rows} of {len(present)} "
             f"rows. Use n_rows={PDP_ROWS}, or kind='ale'."
         )
-    if n_rows is None:
-        return present, -1
-    if n_rows >= len(present):
+    if n_rows is None or n_rows >= len(present):
         return present, -1
     seed = number_of(rng)
     drawn = np.random.default_rng(seed).choice(len(present), n_rows, replace=False)

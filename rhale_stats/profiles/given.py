@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -46,11 +46,15 @@ class Given(Sample):
 
     @classmethod
     def used(
-        cls, X: Any, features: str | int | Sequence[str | int] | None, options: ModelOptions
+        cls,
+        X: Any,
+        features: str | int | Sequence[str | int] | None,
+        options: ModelOptions,
+        every: Callable[[Table], list[int]] = all_but_keys,
     ) -> Self:
-        """Check the arguments and keep the rows of positive weight."""
+        """Check the arguments and keep the rows of positive weight; by default ``every`` column."""
         whole = cls.of(X, options)
-        positions = all_but_keys(whole.table) if features is None else named(whole.table, features)
+        positions = every(whole.table) if features is None else named(whole.table, features)
         used = whole if whole.present.all() else whole.take(whole.present)
         if used.weight is not None and not used.frequency:
             # Their squares stay within range.

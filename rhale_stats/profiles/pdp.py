@@ -16,10 +16,9 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
-from rhale_stats.models.table import as_table
 from rhale_stats.profiles.data import CENTERINGS
 from rhale_stats.profiles.given import BESIDE, Given, bar_of_rows, counts_of, no_rows, with_slopes
-from rhale_stats.profiles.grid import N_GRID, Axis, Grid
+from rhale_stats.profiles.grid import N_GRID, Axis, Grid, all_but_keys
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.variables import EFFECT_UNITS
 
@@ -205,9 +204,8 @@ def ice(
             f"centering must be one of {', '.join(map(repr, allowed))} with kind={kind!r}; got "
             f"{chosen!r}. Curves are centred with kind='centered'."
         )
-    if kind == "derivative" and features is None:
-        features = with_slopes(as_table(X))
-    given = Given.used(X, features, options)
+    every = with_slopes if kind == "derivative" else all_but_keys
+    given = Given.used(X, features, options, every)
     axes = given.axes(grid, n_grid, grid_kind)
     if kind == "derivative":
         flat = [axis.name for axis in axes if axis.levels is not None or len(axis.grid) == 1]

@@ -912,8 +912,6 @@ OTHER_NAMES = {"X": "X|feature", "data": "data|feature", "categorical": "categor
 ACCEPTED: set[tuple[str, str, str]] = {
     # Only encoders of categories look at it.
     *((name, "target", odd) for name in ("ale", "ale_local_effects") for odd in ("array", "list")),
-    # Whether they fit, is known with the rows.
-    *(("ModelOptions", "weights", odd) for odd in ODD),
-    *(("HEstimator", "n_rows", odd) for odd in ODD),
-    *(("HEstimator", "bins", odd) for odd in ODD),
+    # Whether they fit is known with the rows.
+    *(("ModelOptions", "weights", odd) for odd in ("array", "list")),
 }
