@@ -156,14 +156,7 @@ def as_table(X: Any, parameter: str = "X") -> Table:
         ``X`` is no table of numbers, has no rows, or has two columns of one name.
     """
     if isinstance(X, pd.DataFrame):
-        names = [str(name) for name in X.columns]
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        if repeated:
-            raise ValueError(
-                f"{parameter} must have distinct column names; got "
-                f"{', '.join(map(repr, repeated))} more than once. Rename or drop columns."
-            )
-        table = Table(X, names)
+        table = Table(X, column_names(X, parameter))
     else:
         array = as_array(X, f"{parameter} must hold")
         if array.ndim != 2:
@@ -183,6 +176,18 @@ def as_table(X: Any, parameter: str = "X") -> Table:
     if table.n_rows == 0:
         raise ValueError(f"{parameter} must have at least one row; got none.")
     return table
+
+
+def column_names(frame: pd.DataFrame, parameter: str) -> list[str]:
+    """Names of columns as text; raise ``ValueError`` unless they differ."""
+    names = [str(name) for name in frame.columns]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ValueError(
+            f"{parameter} must have distinct column names; got {', '.join(map(repr, repeated))} "
+            f"more than once. Rename or drop columns."
+        )
+    return names
 
 
 def as_array(given: Any, what: str, error: type[Exception] = TypeError) -> NDArray[Any]:
