@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from functools import wraps
 from inspect import signature
 from traceback import walk_tb
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import xarray as xr
 
@@ -109,6 +109,63 @@ class Options:
         check_parameters(self)
 
 
+class _Known(NamedTuple):
+    """What a function may be given by name: parameters, and the fields of those with options."""
+
+    function: str
+    names: list[str]
+    options: dict[str, Options]
+    takes_any: bool
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> _Known:
+        """Of its signature."""
+        parameters = signature(function).parameters
+        names = [name for name, one in parameters.items() if one.kind is not one.VAR_KEYWORD]
+        defaults = {name: parameters[name].default for name in names}
+        options = {name: one for name, one in defaults.items() if isinstance(one, Options)}
+        # Where there are options their fields are gathered from what else was named.
+        takes_any = len(names) < len(parameters) and not options
+        return cls(function.__name__, names, options, takes_any)
+
+    def gathered(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Keyword arguments, with fields of options in the object that they belong to."""
+        group_of = {one.name: name for name, of in self.options.items() for one in fields(of)}
+        own: dict[str, dict[str, Any]] = {}
+        out: dict[str, Any] = {}
+        for name, value in given.items():
+            if name in group_of:
+                own.setdefault(group_of[name], {})[name] = value
+            elif self.takes_any or name in self.names:
+                out[name] = value
+            else:
+                self._refuse(name, [*self.names, *group_of])
+        for group, values in own.items():
+            default = self.options[group]
+            if out.get(group, default) is not default:
+                raise TypeError(
+                    f"{self.function}() got {', '.join(values)} beside {group}=, which holds the "
+                    f"same options. Give all in {group}=, or none; dataclasses.replace changes an "
+                    f"object."
+                )
+            out[group] = replace(default, **values)
+        return out
+
+    def check_options(self, name: str, value: object) -> None:
+        """Raise ``TypeError`` unless options are what they should be."""
+        if name in self.options and not isinstance(value, type(self.options[name])):
+            kind = type(self.options[name]).__name__
+            raise TypeError(f"{name} must be a {kind}, as in {kind}(); got {shown(value)}.")
+
+    def _refuse(self, name: str, known: list[str]) -> None:
+        """Raise ``TypeError`` for a keyword argument that the function does not have."""
+        from difflib import get_close_matches
+
+        near = " or ".join(map(repr, get_close_matches(name, known)))
+        advice = f" Did you mean {near}?" if near else ""
+        raise TypeError(f"{self.function}() got an unexpected keyword argument {name!r}.{advice}")
+
+
 def checked(function: F) -> F:
     """The function behind a door at which arguments are checked by `CHECKS`.
 
@@ -117,37 +174,8 @@ def checked(function: F) -> F:
     part that the function needs, the error says so.
     """
     parameters = signature(function).parameters
-    names = [name for name, one in parameters.items() if one.kind is not one.VAR_KEYWORD]
-    checks = {name: CHECKS[name] for name in names if name in CHECKS}
-    options = {
-        name: parameters[name].default
-        for name in names
-        if isinstance(parameters[name].default, Options)
-    }
-    # Where there are options the fields are gathered from what else was named.
-    takes_any = len(names) < len(parameters) and not options
-    group_of = {field.name: name for name, default in options.items() for field in fields(default)}
-
-    def gathered(given: dict[str, Any]) -> dict[str, Any]:
-        """Keyword arguments with fields of options in the object that they belong to."""
-        own: dict[str, dict[str, Any]] = {}
-        out: dict[str, Any] = {}
-        for name, value in given.items():
-            if name in group_of:
-                own.setdefault(group_of[name], {})[name] = value
-            elif takes_any or name in names:
-                out[name] = value
-            else:
-                raise TypeError(_unknown(function.__name__, name, [*names, *group_of]))
-        for group, values in own.items():
-            if out.get(group, options[group]) is not options[group]:
-                raise TypeError(
-                    f"{function.__name__}() got {', '.join(values)} beside {group}=, which holds "
-                    f"the same; give either. To change some of an object use "
-                    f"dataclasses.replace."
-                )
-            out[group] = replace(options[group], **values)
-        return out
+    known = _Known.of(function)
+    checks = {name: CHECKS[name] for name in known.names if name in CHECKS}
 
     def admitted(name: str, value: Any) -> Any:
         if isinstance(value, xr.Dataset):
@@ -162,20 +190,18 @@ def checked(function: F) -> F:
     def check(name: str, value: Any) -> Any:
         if name in checks and value is not parameters[name].default:
             checks[name](name, value)
-        if name in options and not isinstance(value, type(options[name])):
-            kind = type(options[name]).__name__
-            raise TypeError(f"{name} must be a {kind}, as in {kind}(); got {shown(value)}.")
+        known.check_options(name, value)
         return admitted(name, value)
 
     @wraps(function)
     def door(*args: Any, **kwargs: Any) -> Any:
         # What is too much is left for Python to say.
-        few = [check(name, value) for name, value in zip(names, args, strict=False)]
-        named = {name: check(name, value) for name, value in gathered(kwargs).items()}
+        few = [check(name, value) for name, value in zip(known.names, args, strict=False)]
+        named = {name: check(name, value) for name, value in known.gathered(kwargs).items()}
         try:
             found = function(*few, *args[len(few) :], **named)
         except (KeyError, ValueError) as error:
-            given = {**dict(zip(names, few, strict=False)), **named}
+            given = {**dict(zip(known.names, few, strict=False)), **named}
             datasets = [name for name, value in given.items() if isinstance(value, xr.Dataset)]
             lost = _lost_part(error)
             if lost is None or not datasets:
@@ -188,15 +214,6 @@ def checked(function: F) -> F:
         return answer_first(found) if isinstance(found, xr.Dataset) else found
 
     return cast(F, door)
-
-
-def _unknown(function: str, name: str, known: list[str]) -> str:
-    """What is said of a keyword argument that a function does not have."""
-    from difflib import get_close_matches
-
-    near = " or ".join(map(repr, get_close_matches(name, known)))
-    advice = f" Did you mean {near}?" if near else ""
-    return f"{function}() got an unexpected keyword argument {name!r}.{advice}"
 
 
 def _lost_part(error: KeyError | ValueError) -> str | None:
