@@ -252,8 +252,9 @@ class Request:
             assert self.quotients is not None
             quotients = self.quotients.at(there)
             if kind == "finite_difference":
-                some = self.sample.take(there)
-                edges = difference_edges(self.bins, name, own, some.weight, counted=some.frequency)
+                weight = self.sample.weight_at(there)
+                counted = self.sample.frequency
+                edges = difference_edges(self.bins, name, own, weight, counted=counted)
                 found = quotients.finite(position, edges)
             else:
                 found = quotients.central(position)

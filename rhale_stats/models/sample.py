@@ -47,8 +47,12 @@ class Sample:
 
     def take(self, rows: NDArray[np.bool_] | IntArray) -> Self:
         """Some of the rows, by a mask or by their numbers."""
-        weight = None if self.weight is None else self.weight[rows]
-        return replace(self, table=self.table.take(rows), rows=self.rows[rows], weight=weight)
+        table, weight = self.table.take(rows), self.weight_at(rows)
+        return replace(self, table=table, rows=self.rows[rows], weight=weight)
+
+    def weight_at(self, rows: NDArray[np.bool_] | IntArray) -> FloatArray | None:
+        """Weights of some of the rows."""
+        return None if self.weight is None else self.weight[rows]
 
     @property
     def names(self) -> list[str]:

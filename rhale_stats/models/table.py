@@ -56,7 +56,9 @@ class Table:
         return None if weights is None else as_weights(weights, self.n_rows, kind, self.index)
 
     def take(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> Table:
-        """Some of the rows, by a mask or by their numbers."""
+        """Some of the rows, by a mask or by their numbers; itself by a mask of all."""
+        if rows.dtype == bool and rows.all():
+            return self
         if isinstance(self.data, pd.DataFrame):
             return Table(self.data.iloc[rows], self.names)
         return Table(self.data[rows], self.names)

@@ -67,7 +67,7 @@ class Given(Sample):
 
     def weight_of(self, axis: Axis) -> FloatArray | None:
         """Weights of these rows."""
-        return None if self.weight is None else self.weight[self.with_curve(axis)]
+        return self.weight_at(self.with_curve(axis))
 
     def gone(self, axis: Axis) -> NDArray[np.bool_]:
         """Rows without a value of the feature."""
@@ -113,7 +113,7 @@ class Given(Sample):
             if len(grid) > n_grid and grid_kind == "equal_width":
                 grid = np.linspace(grid[0], grid[-1], n_grid)
             elif len(grid) > n_grid:
-                weight = None if self.weight is None else self.weight[there]
+                weight = self.weight_at(there)
                 grid = quantile_edges(values, n_grid - 1, weight)
         return Axis(name, position, kind, x, grid, self._held(position, grid), None)
 

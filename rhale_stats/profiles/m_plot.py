@@ -103,7 +103,7 @@ def m_plot(
     answers = at_rows(asked)
     axes, found = [], []
     for axis in given.axes(None, N_GRID, "quantile"):
-        weight = None if given.weight is None else given.weight[axis.there]
+        weight = given.weight_at(axis.there)
         if axis.levels is not None:
             cell, edges = axis.x[axis.there].astype(np.intp), np.arange(len(axis.grid) + 1) - 0.5
         else:

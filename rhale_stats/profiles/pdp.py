@@ -362,7 +362,7 @@ def bin_beside(
         gone, others = (
             kernel.sample(
                 f[rows, None],
-                None if given.weight is None else given.weight[rows],
+                given.weight_at(rows),
                 frequency=given.frequency,
             )
             for rows in (~axis.there, axis.there)

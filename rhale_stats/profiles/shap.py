@@ -149,7 +149,7 @@ def _smoothed(
 ) -> dict[str, NDArray[Any]]:
     """A spline through Shapley values (output, row), with its errors and its spread."""
     there, gone = axis.there, given.gone(axis) & ~axis.there
-    weight = None if given.weight is None else given.weight[there]
+    weight = given.weight_at(there)
     counts = counts_of(given, weight, int(there.sum()))
     if not len(axis.grid):
         nan = np.full(len(values), np.nan)
@@ -189,7 +189,7 @@ def _smoothed(
                 )
                 others = kernel.sample(
                     whole[gone, None],
-                    None if given.weight is None else given.weight[gone],
+                    given.weight_at(gone),
                     frequency=given.frequency,
                 )
                 variance = kernel.mean_error(others) + kernel.mean_error(constant)

@@ -84,11 +84,11 @@ class Given:
 
     def mean_and_std(self, values: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         """Of every column of values of some rows, math [5] and [6]."""
-        some = self.sample.take(rows)
-        w = np.ones(len(rows)) if some.weight is None else some.weight
+        weight = self.sample.weight_at(rows)
+        w = np.ones(len(rows)) if weight is None else weight
         total = w.sum()
         mean = w @ values / total
-        counted = some.weight is None or some.frequency
+        counted = weight is None or self.sample.frequency
         degrees = total - (1 if counted else w @ w / total)
         squares = w @ (values - mean) ** 2
         return mean, np.sqrt(squares / degrees if degrees > 0 else np.full_like(squares, np.nan))
