@@ -70,7 +70,7 @@ def confint(
         "ci_prob": level,
         "ci_kind": "confidence",
     }
-    # Of replicates there is none between the edges of bins.
+    # Replicates have no curve between the edges of bins.
     effect = effect.drop_vars("cell_curve_ci", errors="ignore")
     found = {}
     for name, array in arrays.items():
@@ -131,7 +131,7 @@ def _normal_intervals(row: xr.Dataset, level: float) -> Estimates:
 
 
 def _missing_interval(row: xr.Dataset, level: float) -> FloatArray:
-    """Interval of what it does to be missing, from the rows that are."""
+    """Interval of the effect of a missing value, from the rows without a value."""
     degrees = np.array(float(row["n_missing"]) - 1)
     half = intervals.student(level, degrees) * row["missing_effect_se"].values
     return intervals.around(row["missing_effect"].values, half)
@@ -164,7 +164,7 @@ def _bootstrap_intervals(row: xr.Dataset, boot: xr.Dataset, level: float, method
         if name != "heterogeneity" or method in ("percentile", "bca"):
             out[f"{name}_ci"] = intervals.of_replicates(draws, estimate, level, method, **more)
             continue
-        # On the log scale, on which the error hardly depends on the size.
+        # On the log scale, where the standard error hardly depends on the size.
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.where(draws > 0, np.log(draws), np.nan)
             if method == "studentized":
@@ -176,15 +176,15 @@ def _bootstrap_intervals(row: xr.Dataset, boot: xr.Dataset, level: float, method
 
 
 def _scores(row: xr.Dataset, boot: xr.Dataset, level: float) -> dict[str, FloatArray]:
-    """Normal scores at which replicates are cut, by name; totals have that of the average effect.
+    """Normal scores of the bootstrap quantiles, by name; totals use that of the average effect.
 
-    Student's quantile, since the spread is estimated, over the root of the replicates' shortfall of
-    variance: an expanded interval (Hesterberg 2015), which for a normal mean is the t interval.
+    Student's quantile divided by the square root of the relative variance of the replicates: an
+    expanded interval (Hesterberg 2015), which for a normal mean is the t interval.
     """
     n_units, n_strata = float(boot.attrs["n_units"]), int(boot.attrs["n_strata"])
     scheme = str(boot.attrs["scheme"])
     grouped = str(boot.attrs["source"]) != SOURCE
-    # What was drawn counts, not what the standard errors took for it.
+    # The drawn units count, not the units of the standard errors.
     row = row.assign_attrs(n_groups=n_units - n_strata + 1)
     if not grouped:
         del row.attrs["n_groups"]
@@ -202,8 +202,8 @@ def _scores(row: xr.Dataset, boot: xr.Dataset, level: float) -> dict[str, FloatA
     of_rows = np.array(row_degrees(row))
     fit = fit_of(row)
     edges, cells = fit.edges, fit.cells
-    # Of the variance of a curve, and of an effect, what cells add falls short by theirs.
-    # Replicates of a cell are of its own rows, wherever its variance is from.
+    # In the variance of a curve or an effect, each cell's part is too small by its own factor.
+    # Replicates of a cell use its own rows, even if its variance is borrowed.
     of_cells = np.maximum(cells.n_effective - 1 - (cells.pieces.slope != 0), 0.0)
     if grouped:
         of_cells = np.full(len(of_cells), float(of_rows))
@@ -254,7 +254,7 @@ def _bands(
         cells = {"cell_curve_band": np.nan} if "cell_curve_se" in row else {}
         return {"curve_band": np.nan, "effect_band": np.nan, **cells}
     fit = fit_of(row)
-    # At all edges of cells, whatever the bins: between two of them the curve is straight.
+    # At all edges of cells, which do not depend on the bins: between them the curve is straight.
     z, degrees, sources = fit.pieces.edges, *_errors_of(row, fit, fit.pieces.edges)
     covariance = _cell_covariance(row, fit)
     score = intervals.largest_deviation(covariance, level, degrees, n_draws, rng, sources)
@@ -262,7 +262,7 @@ def _bands(
     half = at_edges(quantile[np.searchsorted(z, fit.edges)], fit) * row["curve_se"].values
     out: dict[str, FloatArray | float] = {"curve_band": intervals.around(row["curve"].values, half)}
     if "cell_curve_se" in row and not has_cells(row):
-        # A feature of levels beside one that has cells.
+        # A feature with levels, in a Dataset in which another feature has cells.
         out["cell_curve_band"] = np.nan
     elif "cell_curve_se" in row:
         half = at_cells(quantile, fit) * row["cell_curve_se"].values
@@ -274,7 +274,7 @@ def _bands(
         score = intervals.largest_deviation(own, level, of_bins, n_draws, rng)
         quantile = intervals.score_quantile(score, bin_degrees(row))
     else:
-        # Bins are independent: each to the root of the level, by its own degrees of freedom.
+        # Bins are independent: each has level^(1/K), with its own degrees of freedom.
         quantile = intervals.student(level ** (1 / max(int(known.sum()), 1)), bin_degrees(row))
     half = quantile * row["effect_se"].values
     return {**out, "effect_band": intervals.around(row["effect"].values, half)}
@@ -283,7 +283,7 @@ def _bands(
 def _errors_of(
     row: xr.Dataset, fit: Fit, z: FloatArray
 ) -> tuple[FloatArray | float, intervals.Sources | None]:
-    """Degrees of freedom of the curve at points, one number for groups, and their sources."""
+    """Degrees of freedom of the curve at points (one number for groups), and their sources."""
     if "n_groups" in row.attrs:
         return float(row.attrs["n_groups"]) - 1, None
     sources = fit.sources(z)

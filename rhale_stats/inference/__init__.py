@@ -1,1 +1,1 @@
-"""What all wings share: draws, tests, adjustments, and which numbers are meaningful."""
+"""Code shared by all kinds of results: draws, tests, adjustments, and reasons for blanks."""

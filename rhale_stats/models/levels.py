@@ -57,8 +57,8 @@ def levels_of(sample: Sample, position: int) -> Levels:
         if MISSING_LEVEL in names:
             raise ValueError(
                 f"Levels of feature {name!r} must not hold {MISSING_LEVEL!r} with missing='bin', "
-                f"which names rows without a value so; got a level of that name. Rename it, or use "
-                f"missing='drop'."
+                f"because rows without a value get this level; got a level of that name. Rename "
+                f"it, or use missing='drop'."
             )
         code, names = np.where(gone, len(names), code), [*names, MISSING_LEVEL]
     absent = weightless if binned else gone | weightless

@@ -1,4 +1,4 @@
-"""The curve of one feature with its intervals and bands."""
+"""Drawing of the curve of one feature with its intervals and bands."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ from rhale_stats.schema.curves import curve_of, has_cells
 from rhale_stats.schema.features import effect_at
 from rhale_stats.schema.levels import is_categorical
 
-# A curve in a linear bin is drawn as so many straight pieces.
+# Number of straight pieces by which a curve in a linear bin is drawn.
 PARABOLA_PIECES = 32
 
 
 def draw_pieces(panel: Axes, row: xr.Dataset, line: float) -> None:
-    """The effect of every bin, and plus and minus its heterogeneity."""
+    """Draw the effect of every bin, with plus and minus its heterogeneity."""
     row = row.isel(bin=row["effect"].notnull().values)
     ends = _draw_averages(panel, row, linewidth=1.8)
     known = row["heterogeneity"].notnull().values
@@ -67,7 +67,7 @@ def draw_pieces(panel: Axes, row: xr.Dataset, line: float) -> None:
 
 
 def _draw_averages(panel: Axes, row: xr.Dataset, linewidth: float) -> FloatArray:
-    """A line for the effect of every bin; its ends, (bin, end, coordinate)."""
+    """Draw a line for the effect of every bin; return its ends, (bin, end, coordinate)."""
     bins = np.arange(row.sizes["bin"])
     ends = np.stack(
         [
@@ -84,7 +84,7 @@ def _draw_averages(panel: Axes, row: xr.Dataset, linewidth: float) -> FloatArray
 
 
 class _Curve(NamedTuple):
-    """A curve along its axis, with the half-width of its heterogeneity and what is known of it.
+    """A curve along its axis, with the half-width of its heterogeneity, interval and band.
 
     Pointwise interval and simultaneous band are (end, x).
     """
@@ -120,7 +120,7 @@ def curve_drawn(row: xr.Dataset) -> _Curve:
             ]
         )
 
-    # Residuals of one spread all along a bin make the band grow linearly, sloped or not. For a
+    # With constant residual spread in a bin the band widens linearly, sloped or not. For a
     # standard error it is a stand-in: what a curve is at the edges does not tell it in between.
     spread = along(row["curve_std_sum"].values)
     interval = band = None
@@ -137,7 +137,7 @@ def ends_of(interval: xr.DataArray) -> FloatArray:
 
 
 def draw_curve(panel: Axes, row: xr.Dataset) -> None:
-    """The curve of one feature with its heterogeneity, and what is known of its errors."""
+    """Draw the curve of one feature with its heterogeneity, interval and band."""
     x, curve, spread, interval, band = curve_drawn(row)
     if is_categorical(row):
         whiskers = band_of = None
@@ -167,7 +167,7 @@ def draw_curve(panel: Axes, row: xr.Dataset) -> None:
 
 
 def missing_mark(row: xr.Dataset) -> FloatArray | None:
-    """Ends of the interval of rows without a value, their middle between them."""
+    """Lower end, estimate and upper end for the rows without a value."""
     if "missing_curve" not in row or np.isnan(row["missing_curve"]):
         return None
     half = 0.0
@@ -177,7 +177,7 @@ def missing_mark(row: xr.Dataset) -> FloatArray | None:
 
 
 def _draw_missing(panel: Axes, row: xr.Dataset) -> None:
-    """Rows without a value, beside the axis that they have no place on."""
+    """Draw the rows without a value beside the axis, on which they have no place."""
     ends = missing_mark(row)
     if ends is None:
         return
@@ -192,12 +192,12 @@ def _interval_label(of: xr.DataArray) -> str:
 
 
 def given(of: xr.DataArray | xr.Dataset) -> str:
-    """Behind an interval that is of the rows alone, that it is."""
+    """Suffix of a label for an interval that includes only the sampling of rows."""
     return "" if meaning.holds_model(str(of.attrs.get("source", "rows"))) else GIVEN
 
 
 def draw_interval(panel: Axes, x: FloatArray, ends: FloatArray, of: xr.DataArray) -> None:
-    """Pointwise: dashed. Curves that are centred differently have different ones."""
+    """Draw the pointwise interval, dashed; it depends on the centring of the curve."""
     label = _interval_label(of)
     for end, text in zip(ends, (label, None), strict=True):
         panel.plot(
@@ -212,13 +212,13 @@ def draw_interval(panel: Axes, x: FloatArray, ends: FloatArray, of: xr.DataArray
 
 
 def draw_band(panel: Axes, x: FloatArray, ends: FloatArray, of: xr.DataArray) -> None:
-    """Simultaneous: thin lines."""
+    """Draw the simultaneous band as thin lines."""
     for end, text in zip(ends, (f"{_percent(of)} {CURVE_BAND}", None), strict=True):
         panel.plot(x, end, color=UNCERTAINTY, linewidth=0.7, zorder=2, label=text)
 
 
 def _percent(of: xr.DataArray) -> str:
-    """Level of an interval."""
+    """Level of an interval in per cent, as text."""
     return f"{100 * float(of.attrs['ci_prob']):g} %" if "ci_prob" in of.attrs else "? %"
 
 
@@ -231,7 +231,7 @@ def draw_bins(panel: Axes, row: xr.Dataset) -> None:
     left, right = row["bin_left"].values, row["bin_right"].values
     mean, middle = row["effect"].values, (left + right) / 2
     panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
-    # Bars keep out of each other's way: at most this many points wide.
+    # Maximum width of bars in points, so that they do not overlap.
     gap = np.diff(middle).min() if len(middle) > 1 else span
     room = gap / span * panel.get_window_extent().width * 72 / panel.figure.dpi
     _draw_averages(panel, row, linewidth=1.6)
@@ -274,5 +274,5 @@ def draw_bins(panel: Axes, row: xr.Dataset) -> None:
 
 
 def bar(ends: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Middle and half length of error bars from end to end, which need not hold the estimate."""
+    """Middle and half length of error bars; the interval need not contain the estimate."""
     return ends.mean(axis=0), np.diff(ends, axis=0)[0] / 2

@@ -1,4 +1,4 @@
-"""A line a feature: estimates and their intervals."""
+"""Forest plot: one line per feature with estimate and interval."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def plot_forest(
     level: float = LEVEL,
     ax: Axes | None = None,
 ) -> Axes:
-    """One number a feature with its interval, the largest above.
+    """Forest plot: one number per feature with its interval, the largest at the top.
 
     Parameters
     ----------
@@ -59,10 +59,10 @@ def plot_forest(
         What `rhale`, `std_error` or `confint` returned; what `effect_sizes` returned; or what
         `bootstrap` or `bootstrap_refit` returned.
     what : str, default "average_effect"
-        A number that every feature has: ``average_effect``, ``importance``, ``aled``,
-        ``heterogeneity_output``, ...
+        Name of a variable with one number per feature: ``average_effect``, ``importance``,
+        ``aled``, ``heterogeneity_output``, ...
     level : float, default 0.95
-        Of the intervals. Those that ``effect`` has are drawn where their level is this.
+        Confidence level. Intervals that ``effect`` already has are drawn if they have this level.
     ax : Axes, optional
         By default that of a new figure.
 
@@ -73,22 +73,23 @@ def plot_forest(
     Raises
     ------
     TypeError
-        ``effect`` is no Dataset, or ``ax`` no Axes.
+        ``effect`` is not a Dataset, or ``ax`` is not an Axes.
     ValueError
-        ``what`` is not there, is no number a feature, or has no interval of this level; ``level``
-        outside (0, 1).
+        ``what`` is not in ``effect``, does not have one number per feature, or has no interval of
+        this level; ``level`` outside (0, 1).
 
     Notes
     -----
-    Intervals are those of `confint`: its own where ``effect`` has them at this level. From
-    replicates they are quantiles over all chains, around the median; faint marks below are the
-    medians of the single chains, which agree where there are enough replicates. Replicates of a
-    size that cannot be negative lie too high (see `effect_sizes`, whose intervals are corrected for
-    that).
+    Intervals are those of `confint`: those in ``effect`` if they have this level, otherwise new
+    ones. From replicates they are quantiles over all chains, and the estimate is the median; faint
+    marks below are the medians of the single chains, which agree if there are enough replicates.
+    Replicates of a size that cannot be negative are biased upwards (`effect_sizes` gives corrected
+    intervals).
 
-    Features are sorted by absolute value. Effects per unit of a feature can be compared only where
-    features have one unit; other units stand beside the names. Features without a value are below
-    all others: constant ones, and in averages those whose levels have no order of their own.
+    Features are sorted by absolute value. Effects per unit of a feature can be compared only if the
+    features have the same unit; different units are printed beside the names. Features without a
+    value are at the bottom: constant features and, for average effects, features whose levels have
+    no order of their own.
 
     Examples
     --------
@@ -118,8 +119,8 @@ def plot_forest(
 class _Forest(NamedTuple):
     """Numbers with their intervals (end, feature), and from replicates (chain, feature).
 
-    Features are sorted. ``nothing`` says why a feature has no number, where it has none, and
-    ``made`` of what the intervals are.
+    Features are sorted. ``nothing`` says why a feature has no number, and ``made`` how the
+    intervals were made.
     """
 
     names: list[str]
@@ -133,7 +134,7 @@ class _Forest(NamedTuple):
 
 
 def _forest(effect: object, what: str, level: float) -> _Forest:
-    """What is drawn of a number a feature, whoever made it."""
+    """Estimates and intervals to be drawn, from an effect, sizes or replicates."""
     if not isinstance(effect, xr.Dataset):
         raise TypeError(
             f"effect must be a Dataset that rhale, effect_sizes or bootstrap returned; got "
@@ -180,7 +181,7 @@ def _forest(effect: object, what: str, level: float) -> _Forest:
 
 
 def _per_feature(effect: xr.Dataset, what: str) -> xr.DataArray:
-    """One variable, over (feature) or (chain, draw, feature); ``ValueError`` for another."""
+    """One variable over (feature) or (chain, draw, feature); else ``ValueError``."""
     allowed = [{"feature"}, {"chain", "draw", "feature"}]
     numbers = [
         str(name)
@@ -197,15 +198,15 @@ def _per_feature(effect: xr.Dataset, what: str) -> xr.DataArray:
             "is over " + ", ".join(map(str, effect[what].dims)) if what in effect else "is not"
         )
         raise ValueError(
-            f"what must be a number a feature that effect holds; {what!r} {missing}"
-            f"{'' if what in effect else ' in it'}. With intervals it holds "
+            f"what must name a variable of effect with one number per feature; {what!r} {missing}"
+            f"{'' if what in effect else ' in it'}. Variables with intervals: "
             f"{', '.join(there) or 'none'}. Sizes are in effect_sizes(effect, boot)."
         )
     return effect[what]
 
 
 def _interval_of(effect: xr.Dataset, what: str, level: float) -> tuple[FloatArray, str]:
-    """Interval that a Dataset has, or that `confint` makes at this level, and how it was made."""
+    """The interval in a Dataset, or one by `confint` at this level, and its method."""
     other = None
     if f"{what}_ci" in effect:
         other = float(effect[f"{what}_ci"].attrs.get("ci_prob", np.nan))

@@ -35,9 +35,10 @@ def regional_pdp(
     rng: np.random.Generator | int | None = None,
     **fields: Any,
 ) -> xr.Dataset:
-    """Regions in which the ICE curves of a feature run more alike.
+    """Regions in which the ICE curves of a feature are more similar in shape.
 
-    The model is asked for every row at every point of the grid, also where no row could be.
+    The model is evaluated for every row at every grid point, also for combinations that cannot
+    occur.
 
     Parameters
     ----------
@@ -61,9 +62,9 @@ def regional_pdp(
         A tree as `regions` gives it. ``loss`` is the mean along the grid of the variance (ddof 1)
         of the ICE curves, each of which has mean 0 along the grid (math [40]). With ``curve``
         (node, grid), the mean of these curves over the rows of each node (PDP, math [41]), their
-        standard deviation ``curve_std``, and ``grid_value`` (grid). ``model_calls`` and
-        ``model_rows`` in the attributes say how often the model was asked, and for how many rows
-        in all: ``n_grid`` times those of ``X``.
+        standard deviation ``curve_std``, and ``grid_value`` (grid). The attributes ``model_calls``
+        and ``model_rows`` give the number of calls of the model and of its rows in total:
+        ``n_grid`` times the rows of ``X``.
 
     Raises
     ------
@@ -72,8 +73,8 @@ def regional_pdp(
 
     Notes
     -----
-    The curves are in memory, 8 bytes a row and point of the grid. The model gets some 10^5 rows at
-    once, or those of ``X`` if they are more.
+    The curves are held in memory: 8 bytes per row and grid point. The model receives about 10^5
+    rows at once, or the rows of ``X`` if they are more.
 
     References
     ----------
@@ -98,7 +99,7 @@ def regional_pdp(
     check_count("n_grid", n_grid, 2)
     refuse_fields(search, ("min_share",), "ICE curves have no bins")
     given = Given.of(X, feature, conditioning, options)
-    # Curves take the place of local effects, of which there are none.
+    # Curves take the place of local effects.
     local = given.local(no_differences("none"))
     work = work_of(local, None, replace(search, min_share=0.0), "index", None, rng)
     quotients = given.sample.asked(model, single=True)

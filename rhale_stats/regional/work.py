@@ -1,4 +1,4 @@
-"""What the trees of all features share: checked arguments, and the rows that choose and judge."""
+"""Inputs that the trees of all features share: checked arguments, search and judge rows."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def work_of(
     n_folds: int | None,
     rng: np.random.Generator | int | None,
 ) -> Work:
-    """Everything checked, and the rows dealt out."""
+    """Check all arguments and divide the rows."""
     local = check_local(local)
     refuse_categorical(local, "regions")
     # 0 is for an interaction matrix without p-values.
@@ -127,7 +127,7 @@ def _independent_rows(rows: Rows) -> int:
 def _honest_rows(
     present: NDArray[np.bool_], fraction: float, seed: int
 ) -> tuple[IntArray, IntArray]:
-    """Rows that choose splits, and rows that judge them."""
+    """Rows on which splits are searched, and rows on which they are tested."""
     chosen = honest_split(len(present), fraction, seed)[present]
     search, judge = np.flatnonzero(chosen), np.flatnonzero(~chosen)
     if not (len(search) and len(judge)):

@@ -1,4 +1,4 @@
-"""The door of public functions: every argument is checked before anything is computed."""
+"""Checks of public functions: every argument is checked before anything is computed."""
 
 from __future__ import annotations
 
@@ -167,11 +167,11 @@ class _Known(NamedTuple):
 
 
 def checked(function: F) -> F:
-    """The function behind a door at which arguments are checked by `CHECKS`.
+    """Decorate a function so that its arguments are checked by `CHECKS`.
 
-    Keyword arguments that are fields of its `Options` are gathered into these. Datasets may come
-    with their dimensions in any order, and are returned with the answer first. Of one that lost a
-    part that the function needs, the error says so.
+    Keyword arguments that are fields of its `Options` are gathered into these. Datasets may have
+    their dimensions in any order, and are returned with the main variables first. If a Dataset
+    lacks a part that the function needs, the error names it.
     """
     parameters = signature(function).parameters
     known = _Known.of(function)
@@ -195,7 +195,7 @@ def checked(function: F) -> F:
 
     @wraps(function)
     def door(*args: Any, **kwargs: Any) -> Any:
-        # What is too much is left for Python to say.
+        # Python reports surplus arguments itself.
         few = [check(name, value) for name, value in zip(known.names, args, strict=False)]
         named = {name: check(name, value) for name, value in known.gathered(kwargs).items()}
         try:

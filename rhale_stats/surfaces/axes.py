@@ -133,9 +133,9 @@ def check_order(order: Order, table: models.Table, positions: list[int]) -> None
         categorical = [p for p in positions if not table.is_numeric(p)]
         if len(categorical) != 1:
             raise ValueError(
-                f"order as a sequence of levels is for calls where one of the two features is "
-                f"categorical; got {len(categorical)} that are. Say which is meant, as in "
-                f"order={{{table.names[positions[0]]!r}: [...]}}."
+                f"order can be a sequence of levels only if exactly one of the two features is "
+                f"categorical; got {len(categorical)} categorical features. Name the feature, as "
+                f"in order={{{table.names[positions[0]]!r}: [...]}}."
             )
 
 
@@ -159,7 +159,7 @@ def order_of(order: Order, table: models.Table, position: int) -> list[Any] | st
 
 
 def missing_in(sample: Sample, position: int, *, levels: bool) -> NDArray[np.bool_]:
-    """Rows that have no place for want of a value; refused where they are not allowed."""
+    """Rows without a value; refused where they are not allowed."""
     gaps = sample.gaps(position, numeric=not levels)
     if sample.missing != "bin":
         return gaps
@@ -167,9 +167,9 @@ def missing_in(sample: Sample, position: int, *, levels: bool) -> NDArray[np.boo
         raise ValueError(
             f"missing='bin' needs a categorical feature where values are missing; got "
             f"{int(gaps.sum())} missing values of the numeric feature "
-            f"{sample.table.names[position]!r} (first rows: {first_rows(gaps)}), which no second "
-            f"difference reaches. Use missing='drop'; what being missing does by itself is in "
-            f"ale(..., missing='bin')."
+            f"{sample.table.names[position]!r} (first rows: {first_rows(gaps)}), for which no "
+            f"second difference is defined. Use missing='drop'. ale(..., missing='bin') gives the "
+            f"effect of missing values alone."
         )
     return np.zeros_like(gaps)
 

@@ -76,7 +76,7 @@ def wald(surface: xr.Dataset, null: str) -> dict[str, NDArray[Any]]:
         )
         found = (statistic, df, float(stats.chi2.sf(statistic, df)), "")
         if df <= 0:
-            # One row a cell: its sign says nothing.
+            # One row per cell: its sign carries no information.
             reason = meaning.NO_ROWS if (delta != 0).any() else ADDITIVE
             found = (float("nan"), 0.0, float("nan"), reason)
     return {
@@ -109,7 +109,7 @@ class Compared(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """Surface and cells' means of one, or of the difference of pairs, with what they err by."""
+    """Surface and cell means of one result, or of the difference of pairs, with their errors."""
 
     surface: FloatArray
     covariance: FloatArray
@@ -175,9 +175,9 @@ def compared(
     unshared = int((a["supported"].values != b["supported"].values).sum())
     if unshared:
         warn(
-            f"{unshared} of {a['supported'].size} cells have rows in only one of a and b: behind "
-            f"them the surface of the other takes a neighbouring cell's second difference, and a "
-            f"difference of the surfaces may come from there. Use wider bins."
+            f"{unshared} of {a['supported'].size} cells have rows in only one of a and b. In these "
+            f"cells the surface of the other uses the second difference of a neighbouring cell, "
+            f"which can cause a difference of the surfaces. Use wider bins."
         )
     less = Estimate.of(_difference(a, b)) if pairs else Estimate.of(a).less(Estimate.of(b))
     rng_edges, rng_cells = np.random.default_rng(rng).spawn(2)
@@ -295,7 +295,7 @@ def _tested(
 
 
 def _difference(a: xr.Dataset, b: xr.Dataset) -> xr.Dataset:
-    """The surface of the rows' differences: for the rows given it is linear in what they are."""
+    """The surface of paired differences; for given rows it is linear in the second differences."""
     names = ("second_difference", "second_effect", "surface")
     return a.assign({name: a[name].copy(data=a[name].values - b[name].values) for name in names})
 
@@ -358,7 +358,7 @@ def _are_pairs(a: xr.Dataset, b: xr.Dataset, paired: object) -> bool:
 
 
 def _common_rows(a: xr.Dataset, b: xr.Dataset) -> tuple[int, str]:
-    """How many rows two surfaces share, and what tells their rows apart; nothing of pairs."""
+    """Number of rows that two surfaces share, and what differs between their rows."""
     labels = [
         one["obs"].values if "obs" in one.coords else np.arange(one.sizes["obs"]) for one in (a, b)
     ]
