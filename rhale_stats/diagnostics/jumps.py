@@ -1,4 +1,4 @@
-"""Whether the output jumps between neighbouring rows."""
+"""Check whether the output of the model jumps within bins."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from rhale_stats.schema.variables import variable
 
 # Rows at either end of the axis that are left out, as a share.
 OUTER = 0.005
-# Forms of a table that local effects know well enough to make it again.
+# Forms of a table that can be made again from local effects.
 TABLES = (ARRAY, FRAME, NUMBERED_FRAME)
 
 
@@ -49,52 +49,53 @@ def jump_check(
     *,
     adjust: str = "holm",
 ) -> xr.Dataset:
-    r"""Do the derivatives see all that the model does? Compare them with differences across bins.
+    r"""Test of jumps within bins: derivatives are compared with changes of the output across bins.
 
-    For the rows of every bin, the output at the bin's right edge less that at its left edge, the
-    other features as they are, is compared with local effect times width. Where they differ by
-    more than chance, on average or in spread, the model jumps inside the bin (or bends strongly)
-    and effect, heterogeneity and curve are wrong there.
+    For each row of a bin, the model is evaluated at both edges of the bin, with the other features
+    unchanged. The difference is compared with the local effect times the width of the bin. If the
+    two differ by more than chance, on average or in spread, the model jumps inside the bin (or is
+    strongly curved there), and effect, heterogeneity and curve are wrong in this bin.
 
     Parameters
     ----------
     model : callable, object with ``predict``, or statsmodels results
-        As in `local_effects`. Called once a feature, with the rows at both edges below each other.
-        Of a classifier, or of several outputs, the scale and the output are those of ``local``.
+        As in `local_effects`. It is called once for each feature, with two versions of the rows.
+        For classifiers and several outputs, scale and output are those of ``local``.
     local, effect : Dataset
-        Local effects, and what `rhale` made of them.
+        Local effects, and the result of `rhale` for them.
     X : DataFrame or array_like of shape (n_rows, n_columns), optional
-        The table that the local effects were taken at. Not needed where ``local`` holds all of
-        its columns.
+        The table of the local effects. Not needed if ``local`` has all of its columns.
     adjust : str, default "holm"
         Adjustment of the p-values over all bins and features, as in `check_unbiased`.
 
     Returns
     -------
     Dataset
-        ``effect`` with, over (feature, bin), ``jump``: the mean change of the output across the
-        bin that local effects miss; ``jump_se``; ``jump_spread``: the standard deviation between
-        rows that they miss; ``jump_pvalue`` of nothing missed, twice the smaller of the p-values
-        for the mean and for the spread, and ``jump_pvalue_adjusted``.
+        ``effect`` with these variables over (feature, bin). ``jump`` is the mean change of the
+        output across the bin that local effects miss, and ``jump_se`` its standard error.
+        ``jump_spread`` is the standard deviation between rows of the missed change. ``jump_pvalue``
+        is the p-value of the hypothesis that nothing is missed: twice the smaller of the p-values
+        for the mean and for the spread. ``jump_pvalue_adjusted`` is adjusted over bins and
+        features.
 
     Raises
     ------
     ValueError
-        ``X`` is needed, or is another table than that of ``local``; ``local`` is not what
-        ``effect`` was made from, or does not know its scale and the model has several.
+        ``X`` is needed, or is not the table of ``local``; ``effect`` was not made from ``local``;
+        the model has several scales, and ``local`` does not say which one it is of.
     KeyError
         A feature of ``effect`` is not in ``local``.
     ModelError
-        The model raised, or returned something else than one number a row.
+        The model raised an error, or did not return one number for each row.
 
     Notes
     -----
     Means are averages along the bin, so that rows which crowd at one end of it are no jump. The
     outermost .5 % of the rows at both ends of the axis are left out.
 
-    Averages alone would miss a jump that goes up for some rows and down for others, as that of
-    Eq. 1 of the paper in x3. Without jumps the differences across a bin are averages of
-    derivatives, so that they vary less between rows than the derivatives do.
+    A jump that goes up for some rows and down for others can have mean 0, as the jump in x3 of Eq.
+    1 of the paper. Therefore the spread is tested as well. Without jumps the differences across a
+    bin are averages of derivatives, and vary less between rows than the derivatives.
 
     References
     ----------
@@ -121,7 +122,7 @@ def jump_check(
             f"X must have the rows of local; got {table.n_rows} rows for {local.sizes['obs']}."
         )
     used = is_used_row(local, effect)
-    own = own_columns(estimation_rows(local, effect), feature_names(effect))
+    columns = own_columns(estimation_rows(local, effect), feature_names(effect))
     differences = DifferenceQuotients(model, table, *_asked(local, model), single=True)
     estimates: list[Estimates] = []
     for name in feature_names(effect):
@@ -137,11 +138,12 @@ def jump_check(
                 f"X must be the table of local; column {table.names[column]!r} differs from the "
                 f"values that local has of feature {name!r}. Pass the X of local_effects."
             )
-        rows, number = own[name]
+        rows, number = columns[name]
         x, g = rows.x[number], rows.local_effect[number]
         check_same_rows(row, rows, number)
         bins, there = row["edge_value"].values, ~np.isnan(given)
-        # Rows left out of the estimate get bins as well: the model sees whole tables.
+        # Rows that are left out of the estimate get bins as well, because the model is given whole
+        # tables.
         k, here = bin_index(bins, given[there]), used[there]
         weight = np.ones(len(x)) if rows.weight is None else rows.weight
         left, right = _ends(bins, x, weight)
@@ -151,15 +153,15 @@ def jump_check(
             k[here][inside], across[here, 0][inside], x[inside], g[inside], weight[inside]
         )
         estimates.append(_jumps(row, (left, right), pairs, rows.frequency, float(rounding[0])))
-    found = effect.assign(
+    checked_effect = effect.assign(
         {
             name: variable(name, array, **JUMPS[name])
             for name, array in stacked(estimates, effect.sizes["bin"]).items()
         }
     )
-    values = adjusted(found["jump_pvalue"].values, adjust)
-    found["jump_pvalue_adjusted"] = variable("jump_pvalue_adjusted", values, adjust=adjust)
-    return found
+    values = adjusted(checked_effect["jump_pvalue"].values, adjust)
+    checked_effect["jump_pvalue_adjusted"] = variable("jump_pvalue_adjusted", values, adjust=adjust)
+    return checked_effect
 
 
 JUMPS: dict[str, dict[str, str]] = {
@@ -171,10 +173,10 @@ JUMPS: dict[str, dict[str, str]] = {
 
 
 def _asked(local: xr.Dataset, model: object) -> tuple[str | None, str]:
-    """Output and scale of the model that the local effects are of.
+    """Output and scale of the model to which the local effects belong.
 
-    A model that is no classifier has one scale. Where the local effects do not say which of a
-    classifier's they are of, as those of a Jacobian, nobody knows.
+    A model that is not a classifier has one scale. Local effects from a Jacobian do not say on
+    which scale of a classifier they are; they are refused.
     """
     facts = model_facts(local)
     scale = str(facts.get("scale", ""))
@@ -192,7 +194,7 @@ def _asked(local: xr.Dataset, model: object) -> tuple[str | None, str]:
 
 
 def _table(local: xr.Dataset) -> Any:
-    """The table of ``local``, where it holds all columns."""
+    """The table of ``local``, if that has all columns."""
     position = local["feature_column"].values
     form = local.attrs["table"]
     complete = np.array_equal(np.sort(position), np.arange(local.attrs["n_columns"]))
@@ -262,7 +264,7 @@ def _jumps(
         + 16 * float(np.finfo(np.float64).eps) * size
         + float(row["local_effect_error"]) * width
     )
-    # That of a square, whose root is of the size of the deviations.
+    # Rounding of a square, whose root has the size of the deviations.
     of_squares = 2 * rounding * size + rounding**2
     of_mean = _pvalue(np.abs(missed), missed_se, rounding, missed_degrees)
     of_spread = _pvalue(spread, spread_se, of_squares, spread_degrees)
@@ -333,6 +335,6 @@ def _means(
 def _pvalue(
     estimate: FloatArray, se: FloatArray, rounding: FloatArray, degrees: FloatArray
 ) -> FloatArray:
-    """One-sided, of Student's t; differences of the size of rounding are none."""
+    """One-sided p-value of Student's t; differences of the size of rounding count as 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(estimate <= rounding, 1.0, stdtr(degrees, -estimate / se))

@@ -285,8 +285,8 @@ def _warn_of_gaps(effect: xr.Dataset) -> None:
     if gaps:
         warn(
             f"No rows inside a bin: {', '.join(gaps)}. The curve cannot be accumulated across such "
-            f"a gap: it is reported on the stretch with the most rows and is NaN elsewhere. Where "
-            f"the model itself can be asked across the gap, use "
+            f"a gap: it is reported on the stretch with the most rows and is NaN elsewhere. "
+            f"Finite differences of the model can cross the gap: "
             f"local_effects(model, X, method='finite_difference') or ale(model, X)."
         )
 

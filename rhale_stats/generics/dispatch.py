@@ -48,5 +48,5 @@ def method(verb: str, result: object, parameter: str = "effect") -> Callable[...
     taken = f"{', '.join(makers)} or {last}" if makers else last
     raise ValueError(
         f"{parameter} must be the Dataset that {taken} returns; got {kind.name}, "
-        f"which {kind.maker} returned. It is for {', '.join(kind.verbs)}."
+        f"which {kind.maker} returned. Functions that take it: {', '.join(kind.verbs)}."
     )

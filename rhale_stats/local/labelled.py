@@ -103,7 +103,7 @@ def _of_missing(
 
 
 def _coordinates(sample: Sample, differences: Sequence[Differences]) -> dict[str, Any]:
-    """What is known of the features, and the labels of the rows."""
+    """Coordinates of the features, and labels of the rows."""
     table, positions, names = sample.table, sample.positions, sample.names
     units = sample.units
     return {
@@ -133,7 +133,7 @@ def _check_sizes(name: str, x: FloatArray, local_effect: FloatArray) -> None:
 
 
 def _form(table: Table) -> str:
-    """What the model takes, as far as its labels are known."""
+    """The form of the input of the model, as far as its labels are known."""
     if isinstance(table.data, np.ndarray):
         return ARRAY
     if all(isinstance(label, str) for label in table.data.columns):

@@ -51,7 +51,7 @@ def local_effects(
     progress: bool = True,
     **fields: Any,
 ) -> xr.Dataset:
-    r"""Local effects of a model: how its output moves with one feature, row by row.
+    r"""Local effects of a model: how its output changes with one feature, row by row.
 
     The only function that calls the model.
 
@@ -90,10 +90,10 @@ def local_effects(
     options : ModelOptions, optional
         Output and scale of the model, weights of the rows, and what to do with missing values. Its
         fields can be given directly, as in ``weights=w``. Of missing values "drop" is counted in
-        ``n_missing``. "bin" also says what being missing does in these rows: ``missing_effect``,
-        the mean of f(missing, rest) - f(reference, rest) with the median as the reference.
+        ``n_missing``. "bin" also gives the effect of a missing value there: ``missing_effect``, the
+        mean of f(missing, rest) - f(reference, rest) with the median as the reference.
     progress : bool, default True
-        Show a bar on work over two seconds.
+        Show a progress bar if it takes more than two seconds.
 
     Returns
     -------
@@ -269,12 +269,12 @@ class Request:
         return found
 
     def _kind(self, position: int, there: NDArray[np.bool_]) -> tuple[str, Probe | None]:
-        """How local effects of one feature are taken, and what the probe said."""
+        """How local effects of one feature are taken, and the result of the probe."""
         if self.quotients is None or self.kind == "finite_difference":
             return self.kind, None
         table = self.sample.table
         if self.auto and self.kind == "central_difference" and table.is_discrete(position):
-            return "finite_difference", None  # there is nothing between two levels
+            return "finite_difference", None  # the output is not defined between two levels
         name = table.names[position]
         found = probe(self.quotients, position, there & self.sample.present)
         if not found.holds:
@@ -295,7 +295,7 @@ class Request:
         if self.differing:
             refuse_jacobian(self.differing)
         if self.jumping:
-            then = f"method={self.kind!r} does not see them. Use method='auto'."
+            then = f"method={self.kind!r} does not detect them. Use method='auto'."
             if self.auto:
                 then = (
                     "slopes across cells were taken. "
@@ -322,7 +322,7 @@ def _check_request(
         check_rule(bins)
         if method not in ("auto", "finite_difference") or model is None:
             raise ValueError(
-                f"bins must be None unless a model is asked for finite differences; got "
+                f"bins must be None unless finite differences of a model are taken; got "
                 f"method={method!r} and {'no model' if model is None else 'a model'}. Pass them to "
                 f"rhale."
             )
@@ -333,13 +333,13 @@ def _check_request(
         )
     if options.missing == "bin" and kind == "jacobian":
         raise ValueError(
-            "missing='bin' asks the model what missing values do; a jacobian does not say. Use "
-            "missing='drop', or pass the model without a jacobian."
+            "missing='bin' needs the output for missing values, which a jacobian does not have. "
+            "Use missing='drop', or pass the model without a jacobian."
         )
 
 
 def _check_weight(sample: Sample, x: FloatArray) -> None:
-    """Raise ``ValueError`` where no row with a value of a feature has weight."""
+    """Raise ``ValueError`` if all rows with a value of a feature have weight 0."""
     for column, name in enumerate(sample.names):
         there = ~np.isnan(x[:, column])
         if not sample.present[there].any():
@@ -353,7 +353,7 @@ def _check_weight(sample: Sample, x: FloatArray) -> None:
 def _of_missing(
     sample: Sample, quotients: DifferenceQuotients, position: int, x: FloatArray
 ) -> dict[str, FloatArray]:
-    """What it does to be missing, in the rows that are: against the median of the others."""
+    """Effect of a missing value against the median of the others, in the rows that miss it."""
     gone, weight = np.isnan(x), sample.weight
     w = np.ones(len(x)) if weight is None else weight
     reference = np.quantile(

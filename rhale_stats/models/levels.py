@@ -99,7 +99,7 @@ def _numbered(series: pd.Series[Any], is_numeric: bool) -> tuple[str, IntArray, 
 
 
 def in_order(asked: Sequence[Any], levels: Levels, what: str = "order") -> Levels:
-    """Levels in the order of a list, which must have all of them once, but may leave missing."""
+    """Levels in the order of a list, which must have each once; "missing" may be left out."""
     texts = [level_text(one) for one in asked]
     if levels.with_missing and MISSING_LEVEL not in texts:
         texts.append(MISSING_LEVEL)
