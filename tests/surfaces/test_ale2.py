@@ -317,7 +317,7 @@ def test_zero_start(X):
         ({"bins": 20}, TypeError, "must be a rule"),
         ({"centering": "mean"}, ValueError, "'ale', 'start'; got 'mean'"),
         ({"order": "size"}, ValueError, "order must be one of 'as_is'; got 'size'"),
-        ({"order": [0, 1]}, ValueError, "one of the two features is categorical; got 0 that are"),
+        ({"order": [0, 1]}, ValueError, "one of the two features is categorical; got 0 categorical"),
         ({"order": {"y": ["a"]}}, KeyError, "columns of X; got 'y'"),
         ({"weights": np.zeros(600)}, ValueError, "not all be zero"),
         ({"missing": "keep"}, ValueError, "got 'keep'"),
@@ -338,7 +338,7 @@ def test_bad_levels_and_constants(frame):
         rs.ale2(model, frame, ("u", "text"), order=["a", "b"])
     with pytest.raises(ValueError, match="'d' is not among the levels with rows"):
         rs.ale2(model, frame, ("u", "text"), order=["a", "b", "c", "d"])
-    with pytest.raises(ValueError, match="got 2 that are.*order={'flag'"):
+    with pytest.raises(ValueError, match="got 2 categorical.*order={'flag'"):
         rs.ale2(model, frame, ("flag", "text"), order=["a", "b", "c"])
     with pytest.raises(ValueError, match="'k' must vary; all 500 rows have 2"):
         rs.ale2(model, frame.assign(k=2.0), ("u", "k"))
