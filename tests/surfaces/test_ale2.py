@@ -317,7 +317,7 @@ def test_zero_start(X):
         ({"bins": 20}, TypeError, "must be a rule"),
         ({"centering": "mean"}, ValueError, "'ale', 'start'; got 'mean'"),
         ({"order": "size"}, ValueError, "order must be one of 'as_is'; got 'size'"),
-        ({"order": [0, 1]}, ValueError, "one of the two features is categorical; got 0 categorical"),
+        ({"order": [0, 1]}, ValueError, "two features is categorical; got 0 categorical"),
         ({"order": {"y": ["a"]}}, KeyError, "columns of X; got 'y'"),
         ({"weights": np.zeros(600)}, ValueError, "not all be zero"),
         ({"missing": "keep"}, ValueError, "got 'keep'"),
