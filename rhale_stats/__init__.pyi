@@ -19,14 +19,15 @@ from .generics.datatree import to_datatree
 from .generics.errors import std_error, vcov
 from .generics.hypotheses import compare, wald_test
 from .generics.intervals import confband, confint
-from .generics.resampling import bootstrap
+from .generics.resampling import ResamplingOptions, bootstrap
 from .generics.show import show
 from .generics.tables import glance, summary, tidy
 from .generics.values import predict
-from .h_statistics.statistic import h_statistic
+from .h_statistics.statistic import HEstimator, h_statistic
 from .local.ale import ale_local_effects
 from .local.local_effects import local_effects
 from .models.jacobian import check_jacobian
+from .models.options import ModelOptions
 from .models.outputs import ModelError
 from .models.probes import JumpWarning
 from .plots.bias import plot_bias
@@ -52,6 +53,7 @@ from .regional.effects import regional_rhale
 from .regional.interactions import interaction_matrix
 from .regional.pdp import regional_pdp
 from .regional.regions import all_regions, regions
+from .regional.search import SplitSearch
 from .regional.shap import regional_shap
 from .regional.trees import assign
 from .simulate.truth import dense_truth
@@ -68,10 +70,14 @@ __all__ = [
     "EqualWidthBins",
     "GivenBins",
     "GreedyBins",
+    "HEstimator",
     "JumpWarning",
     "ModelError",
+    "ModelOptions",
     "OptimalBins",
     "QuantileBins",
+    "ResamplingOptions",
+    "SplitSearch",
     "__version__",
     "ale",
     "ale2",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,38 +77,9 @@ class RhaleAccessor:
         """See `rhale_stats.confband`."""
         return rs.confband(self._dataset, level=level, n_draws=n_draws, rng=rng)
 
-    def bootstrap(
-        self,
-        local: xr.Dataset,
-        *,
-        n_resamples: int = 1000,
-        scheme: str = "multinomial",
-        groups: ArrayLike | None = None,
-        strata: ArrayLike | None = None,
-        rebin: bool = False,
-        chains: int = 4,
-        studentize: bool = False,
-        statistic: Callable[[xr.Dataset], xr.Dataset | xr.DataArray] | None = None,
-        n_grid: int = 101,
-        rng: np.random.Generator | int | None = None,
-        progress: bool = True,
-    ) -> xr.Dataset:
+    def bootstrap(self, local: xr.Dataset, **options: Any) -> xr.Dataset:
         """See `rhale_stats.bootstrap`."""
-        return rs.bootstrap(
-            local,
-            self._dataset,
-            n_resamples=n_resamples,
-            scheme=scheme,
-            groups=groups,
-            strata=strata,
-            rebin=rebin,
-            chains=chains,
-            studentize=studentize,
-            statistic=statistic,
-            n_grid=n_grid,
-            rng=rng,
-            progress=progress,
-        )
+        return rs.bootstrap(local, self._dataset, **options)
 
     def effect_sizes(
         self, boot: xr.Dataset | None = None, *, y: ArrayLike | None = None, level: float = 0.95

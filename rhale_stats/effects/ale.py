@@ -14,10 +14,11 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.estimates import STD_ERROR_MOMENTS
 from rhale_stats.effects.levels import level_ale
 from rhale_stats.effects.rhale import CENTERINGS, rhale
-from rhale_stats.local.ale import ALE_BINS, DALE_BINS, of_differences
+from rhale_stats.local.ale import ALE_BINS, DALE_BINS, ale_local_effects
 from rhale_stats.local.levels import DIFFERENCES, LABELS
 from rhale_stats.local.orders import Orders
-from rhale_stats.models import outputs
+from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.outputs import Model
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.levels import categorical_features
@@ -26,7 +27,7 @@ from rhale_stats.schema.stacking import joined
 
 @checked
 def ale(
-    model: outputs.Model,
+    model: Model,
     X: Any,
     *,
     bins: BinRule | None = None,
@@ -35,20 +36,16 @@ def ale(
     order: Orders = "similarity",
     target: ArrayLike | None = None,
     centering: str = "mean",
-    weights: ArrayLike | None = None,
-    weight_kind: str = "precision",
-    output: outputs.OutputLabels = None,
-    scale: str = "response",
-    missing: str = "raise",
     std_error_moments: bool = True,
+    options: ModelOptions = ModelOptions(),
     progress: bool = True,
+    **fields: Any,
 ) -> xr.Dataset:
     r"""ALE curve and bin effects of each feature, by finite differences of the model's output.
 
     Parameters
     ----------
-    model, X, features, categorical, order, target, weights, weight_kind, output, scale, missing,\
-    progress
+    model, X, features, categorical, order, target, options, progress
         As in `ale_local_effects`.
     bins : bin rule, optional
         Of features with an axis: 40 quantiles by default. With a rule that joins cells, as
@@ -131,7 +128,7 @@ def ale(
     """
     check_choice("centering", centering, CENTERINGS)
     rule: BinRule = QuantileBins(ALE_BINS) if bins is None else bins
-    local = of_differences(
+    local = ale_local_effects(
         model,
         X,
         bins=rule,
@@ -139,11 +136,7 @@ def ale(
         categorical=categorical,
         order=order,
         target=target,
-        weights=weights,
-        weight_kind=weight_kind,
-        output=output,
-        scale=scale,
-        missing=missing,
+        options=options,
         progress=progress,
     )
     return ale_from_local(

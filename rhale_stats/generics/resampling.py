@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -14,9 +16,56 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import resample
 from rhale_stats.generics.dispatch import method
 from rhale_stats.inference.draws import GRID, Resampling, check_resamples, in_chains
-from rhale_stats.schema.door import checked
+from rhale_stats.schema.door import Options, checked
 from rhale_stats.schema.parts import each_part, own_rows
 from rhale_stats.schema.variables import software
+
+
+@dataclass(frozen=True)
+class ResamplingOptions(Options):
+    """How `bootstrap` draws replicates, and what it estimates in each.
+
+    Parameters
+    ----------
+    scheme : {"multinomial", "bayesian", "poisson"}
+        "multinomial": as many rows as there are, drawn with replacement (Efron 1979). "bayesian":
+        exponential weights, with which no bin is ever empty (Rubin 1981). "poisson": every row a
+        Poisson number of times.
+    chains : int, default 4
+        Independent streams, so that ArviZ can compare them: ``arviz.summary(boot)``, and with
+        ArviZ 1 ``arviz.summary(boot.reset_coords(drop=True))``.
+    rebin : bool, default False
+        Choose the edges again in every replicate, by the rule of ``effect``. Results are on a grid
+        of ``n_grid`` points. The numbers of draws enter as precision weights, because two draws of
+        one row are not independent observations; ``min_obs`` of the rule is scaled with the
+        effective number of rows.
+    n_grid : int, default 101
+        Number of grid points with ``rebin``.
+    studentize : bool, default False
+        Also compute the standard errors of every replicate, for studentised intervals. Not
+        available with ``rebin``, nor with linear bins and ``weighting="rows"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: X[:, 0] * X[:, 1], X)
+    >>> resampling = rs.ResamplingOptions(scheme="bayesian", chains=2)
+    >>> boot = rs.bootstrap(local, rs.rhale(local), n_resamples=20, resampling=resampling, rng=0)
+    >>> boot.sizes["chain"]
+    2
+    """
+
+    scheme: str = "multinomial"
+    chains: int = 4
+    rebin: bool = False
+    n_grid: int = GRID
+    studentize: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("scheme", self.scheme, resample.SCHEMES)
 
 
 @checked
@@ -28,16 +77,13 @@ def bootstrap(
     effect: xr.Dataset | None = None,
     *,
     n_resamples: int = 1000,
-    scheme: str = "multinomial",
     groups: ArrayLike | None = None,
     strata: ArrayLike | None = None,
-    rebin: bool = False,
-    chains: int = 4,
-    studentize: bool = False,
+    resampling: ResamplingOptions = ResamplingOptions(),
     statistic: Callable[[xr.Dataset], xr.Dataset | xr.DataArray] | None = None,
-    n_grid: int = GRID,
     rng: np.random.Generator | int | None = None,
     progress: bool = True,
+    **fields: Any,
 ) -> xr.Dataset:
     r"""Bootstrap replicates of all estimates, by resampling the rows with the model as given.
 
@@ -52,31 +98,17 @@ def bootstrap(
         left out.
     n_resamples : int, default 1000
         Replicates of all chains together, a multiple of ``chains``.
-    scheme : {"multinomial", "bayesian", "poisson"}
-        "multinomial": as many rows as there are, drawn with replacement (Efron 1979). "bayesian":
-        exponential weights, with which no bin is ever empty (Rubin 1981). "poisson": every row a
-        Poisson number of times.
     groups : array_like of shape (n_rows,), optional
         Group of every row; rows of one group, which may depend on each other, are drawn together. A
         Series is aligned by its labels.
     strata : array_like of shape (n_rows,), optional
         Stratum of every row. From each stratum as many rows, or groups, are drawn as it has.
-    rebin : bool, default False
-        Choose the edges again in every replicate, by the rule of ``effect``. Results are on a grid
-        of ``n_grid`` points. The numbers of draws enter as precision weights, because two draws of
-        one row are not independent observations; ``min_obs`` of the rule is scaled with the
-        effective number of rows.
-    chains : int, default 4
-        Independent streams, so that ArviZ can compare them: ``arviz.summary(boot)``, and with
-        ArviZ 1 ``arviz.summary(boot.reset_coords(drop=True))``.
-    studentize : bool, default False
-        Also compute the standard errors of every replicate, for studentised intervals. Not
-        available with ``rebin``, nor with linear bins and ``weighting="rows"``.
+    resampling : ResamplingOptions, optional
+        How replicates are drawn, and what is estimated in each. Its fields can be given directly,
+        as in ``scheme="bayesian"``.
     statistic : callable, optional
         A function of the Dataset of all replicates, called once. What it returns, over (chain,
         draw) and any other dimensions, is added to the result.
-    n_grid : int, default 101
-        Number of grid points with ``rebin``.
     rng : Generator, int or None
         Source of the weights, or its seed. Every replicate has its own random stream: results do
         not depend on the number of threads or on the available memory. Several outputs get the same
@@ -142,15 +174,23 @@ def bootstrap(
     >>> effect["effect_se"].sel(feature="x0").round(2).values
     array([0.23, 0.22, 0.19, 0.18])
     """
-    check_choice("scheme", scheme, resample.SCHEMES)
-    check_resamples(n_resamples, chains)
+    check_resamples(n_resamples, resampling.chains)
     seeds = np.random.default_rng(rng).spawn(n_resamples)
-    asked = Resampling(scheme, groups, strata, seeds, rebin, studentize, n_grid, progress)
+    asked = Resampling(
+        resampling.scheme,
+        groups,
+        strata,
+        seeds,
+        resampling.rebin,
+        resampling.studentize,
+        resampling.n_grid,
+        progress,
+    )
     result = local if effect is None else effect
     drawn = method("bootstrap", result)(local, effect, asked)
     facts = {
         "method": "bootstrap",
-        "scheme": scheme,
+        "scheme": resampling.scheme,
         "n_resamples": n_resamples,
         "n_units": drawn.units.n,
         "n_strata": len(drawn.units.strata),
@@ -159,7 +199,9 @@ def bootstrap(
         **drawn.facts,
         "software": software(),
     }
-    out = in_chains(drawn.replicates.assign_attrs({**drawn.effect.attrs, **facts}), chains)
+    out = in_chains(
+        drawn.replicates.assign_attrs({**drawn.effect.attrs, **facts}), resampling.chains
+    )
     if statistic is not None:
         out = out.merge(_named(statistic(out), out))
     return out

@@ -16,7 +16,7 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.h_statistics.from_pdp import HELD_BYTES, codes, predictions
 from rhale_stats.h_statistics.labelled import Found, centred, mean_square
 from rhale_stats.models import differences
-from rhale_stats.models.table import Table
+from rhale_stats.models.sample import Sample
 from rhale_stats.surfaces.ale2 import second_differences
 from rhale_stats.surfaces.axes import FeatureAxis, Grid, Order, axis_of, order_of
 
@@ -26,8 +26,7 @@ def from_ale(
     positions: list[int],
     pairs: list[tuple[int, int]],
     w: FloatArray,
-    rule: BinRule,
-    order: Order,
+    axes: Sequence[FeatureAxis | None],
     bar: tqdm[Any],
     *,
     frequency: bool,
@@ -35,7 +34,6 @@ def from_ale(
     """math [61], and [62] where the second differences of all pairs can be held."""
     prediction, least = predictions(quotients)
     shape, n_outputs = prediction.shape, prediction.shape[1]
-    axes = [_axis(quotients.table, position, rule, order, w) for position in positions]
     main = [
         _main_effect(quotients, position, axis, w, n_outputs)
         for position, axis in zip(positions, axes, strict=True)
@@ -86,13 +84,11 @@ def from_ale(
     )
 
 
-def _axis(
-    table: Table, position: int, rule: BinRule, order: Order, w: FloatArray
-) -> FeatureAxis | None:
+def axis_or_none(sample: Sample, position: int, rule: BinRule, order: Order) -> FeatureAxis | None:
     """Bins or levels of a feature; None of a constant one."""
-    if codes(table, position).max() == 0:
+    if codes(sample.table, position).max() == 0:
         return None
-    return axis_of(table, position, rule, order_of(order, table, position), w)
+    return axis_of(sample, position, rule, order_of(order, sample.table, position))
 
 
 def _can_be_held(

@@ -4,36 +4,33 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_choice, check_count
 from rhale_stats.arguments.progress import PROGRESS_DELAY
 from rhale_stats.arguments.seeds import number_of
-from rhale_stats.arguments.words import first_rows
 from rhale_stats.arrays.moments import IntArray
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.fixed import QuantileBins
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.h_statistics.from_ale import from_ale
+from rhale_stats.h_statistics.from_ale import axis_or_none, from_ale
 from rhale_stats.h_statistics.from_pdp import HELD_BYTES, KEPT_BYTES, from_partial_dependence
 from rhale_stats.h_statistics.labelled import KINDS, METHOD, Found, dataset
-from rhale_stats.local.local_effects import MISSING
-from rhale_stats.models.differences import DifferenceQuotients
-from rhale_stats.models.outputs import Model, OutputLabels
-from rhale_stats.models.table import Table, as_table, check_column
+from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.outputs import Model
+from rhale_stats.models.sample import Sample
+from rhale_stats.models.table import Table, columns_named
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
-from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import position_of
-from rhale_stats.schema.identity import row_coordinate
+from rhale_stats.schema.door import Options, checked
 from rhale_stats.schema.stacking import stack
-from rhale_stats.schema.variables import software
 from rhale_stats.surfaces.axes import Order, check_rules, order_of
 
 PDP_ROWS = 500
@@ -42,37 +39,12 @@ MOST_PDP_ROWS = 5000
 ALE_BINS = QuantileBins(10)
 
 
-@checked
-def h_statistic(
-    model: Model,
-    X: Any,
-    *,
-    features: Sequence[str | int] | None = None,
-    pairwise: bool = True,
-    kind: str = "pdp",
-    n_rows: int | str | None = "auto",
-    bins: BinRule | None = None,
-    order: Order = "as_is",
-    weights: ArrayLike | None = None,
-    weight_kind: str = "precision",
-    output: OutputLabels = None,
-    scale: str = "response",
-    normalize: bool = True,
-    missing: str = "raise",
-    keep_answers: bool = False,
-    rng: np.random.Generator | int | None = None,
-    progress: bool = True,
-) -> xr.Dataset:
-    r"""H-statistics: strength of the interactions, in total, per feature and per pair.
+@dataclass(frozen=True)
+class HEstimator(Options):
+    """How the joint effects of `h_statistic` are estimated, and from which rows.
 
     Parameters
     ----------
-    model, X, weights, weight_kind, output, scale
-        As in `local_effects`.
-    features : sequence of str or int, optional
-        Columns to look at, two at least; by default all, of numbers or not.
-    pairwise : bool, default True
-        Look at all pairs, too. With kind "pdp" a pair costs n² rows of the model.
     kind : {"pdp", "ale"}, default "pdp"
         From partial dependences, as Friedman and Popescu do (math [60]); or from accumulated local
         effects of first and second order (math [61]), which never leave the data, and cost a few
@@ -86,15 +58,78 @@ def h_statistic(
         For numeric features with kind "ale"; 10 quantiles by default. Not for "pdp".
     order : "as_is", sequence, or mapping
         Levels of categorical features with kind "ale", as in `ale2`.
-    normalize : bool, default True
-        Whether `plot_h_statistics` shows the shares or the sizes; both are in the result.
-    missing : {"raise", "drop", "bin"}, default "raise"
-        Rows without a value in one of ``features``: refused; left out, and counted in the attribute
-        ``n_rows_missing``; or, with "bin", used. A missing value is then a value like any other,
-        which the model must take; with kind "ale" a level, and so not of numeric features.
     keep_answers : bool, default False
         Keep the answers of the model, for `bootstrap`: 8 n² bytes a feature, a pair and an output,
         in all 110 MB for 10 features, 45 pairs and 500 rows. With kind "pdp" only.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> rs.HEstimator(kind="ale", bins=rs.QuantileBins(5)).n_rows
+    'auto'
+    """
+
+    kind: str = "pdp"
+    n_rows: int | str | None = "auto"
+    bins: BinRule | None = None
+    order: Order = "as_is"
+    keep_answers: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("kind", self.kind, KINDS)
+        if self.kind == "ale" and self.keep_answers:
+            raise ValueError(
+                "keep_answers must be False with kind='ale', which has no answers for pairs of "
+                "rows; got True. Standard errors come with the result all the same."
+            )
+        as_is = isinstance(self.order, str) and self.order == "as_is"
+        if self.kind == "pdp" and not (self.bins is None and as_is):
+            raise ValueError(
+                "bins and order are for kind='ale'; partial dependences have none. Leave them out."
+            )
+        if self.bins is not None:
+            check_rules(self.bins)
+        if isinstance(self.n_rows, str):
+            check_choice("n_rows", self.n_rows, ("auto",))
+        elif self.n_rows is not None:
+            check_count("n_rows", self.n_rows, 2)
+
+
+@checked
+def h_statistic(
+    model: Model,
+    X: Any,
+    *,
+    features: Sequence[str | int] | None = None,
+    pairwise: bool = True,
+    estimator: HEstimator = HEstimator(),
+    normalize: bool = True,
+    options: ModelOptions = ModelOptions(),
+    rng: np.random.Generator | int | None = None,
+    progress: bool = True,
+    **fields: Any,
+) -> xr.Dataset:
+    r"""H-statistics: strength of the interactions, in total, per feature and per pair.
+
+    Parameters
+    ----------
+    model, X
+        As in `local_effects`.
+    features : sequence of str or int, optional
+        Columns to look at, two at least; by default all, of numbers or not.
+    pairwise : bool, default True
+        Look at all pairs, too. With kind "pdp" a pair costs n² rows of the model.
+    estimator : HEstimator, optional
+        From partial dependences of which rows, or from accumulated local effects in which bins. Its
+        fields can be given directly, as in ``kind="ale"``.
+    normalize : bool, default True
+        Whether `plot_h_statistics` shows the shares or the sizes; both are in the result.
+    options : ModelOptions, optional
+        As in `local_effects`. Rows without a value in one of ``features`` are left out with
+        ``missing="drop"``, and counted in the attribute ``n_rows_missing``. With "bin" they are
+        used. A missing value is then a value like any other, which the model must take; with kind
+        "ale" a level, and so not of numeric features.
     rng : Generator, int or None
         Source of the rows that are drawn, or its seed; ``row_seed`` reproduces them.
     progress : bool, default True
@@ -171,19 +206,14 @@ def h_statistic(
     >>> found["h2_overall"].round(2).values
     array([0.28, 0.28, 0.  ])
     """
-    table = as_table(X)
-    check_choice("kind", kind, KINDS)
-    check_choice("weight_kind", weight_kind, ("precision", "frequency"))
-    check_choice("missing", missing, MISSING)
-    _check_for_kind(kind, bins, order, keep_answers=keep_answers)
-    positions = _positions(table, features)
-    weight = table.weights(weights, weight_kind)
-    present = np.ones(table.n_rows, dtype=bool) if weight is None else weight > 0
-    gaps = _gaps(table, positions, missing, kind, order, present)
-    rows, seed = _rows_used(n_rows, kind, _complete(present, gaps), rng)
-    w = np.ones(len(rows)) if weight is None else weight[rows]
-    frequency = weight_kind == "frequency" and weight is not None
-    quotients = DifferenceQuotients(model, table, output, scale).at(rows)
+    sample, kind = Sample.of(X, options), estimator.kind
+    sample = sample.of_columns(_positions(sample.table, features))
+    table, positions = sample.table, list(sample.positions)
+    gaps = _gaps(sample, kind, estimator.order)
+    rows, seed = _rows_used(estimator.n_rows, kind, _complete(sample.present, gaps), rng)
+    used = sample.take(rows)
+    w = np.ones(len(rows)) if used.weight is None else used.weight
+    quotients = sample.asked(model).at(rows)
     pairs = list(combinations(range(len(positions)), 2)) if pairwise or kind == "ale" else []
     bar = tqdm(
         total=len(pairs) + (len(positions) if kind == "pdp" else 0),
@@ -191,33 +221,33 @@ def h_statistic(
         disable=not progress,
         delay=PROGRESS_DELAY,
     )
-    rule = ALE_BINS if bins is None else check_rules(bins)[0]
+    rule = ALE_BINS if estimator.bins is None else check_rules(estimator.bins)[0]
     with bar:
         if kind == "pdp":
             squares = from_partial_dependence(
-                quotients, positions, pairs, w, bar, keep_answers=keep_answers
+                quotients, positions, pairs, w, bar, keep_answers=estimator.keep_answers
             )
         else:
+            weighted = replace(used, weight=w)
+            axes = [axis_or_none(weighted, one, rule, estimator.order) for one in positions]
             squares = from_ale(
-                quotients, positions, pairs, w, rule, order, bar, frequency=frequency
+                quotients, positions, pairs, w, axes, bar, frequency=sample.frequency
             )
-    names = [table.names[position] for position in positions]
+    names = sample.names
     kept = _are_kept(squares, len(names), len(rows), pairwise=pairwise)
     out = stack(
         [
-            dataset(squares, names, number, pairwise, w, frequency=frequency, kept=kept)
+            dataset(squares, names, number, pairwise, w, frequency=sample.frequency, kept=kept)
             for number in range(squares.total.shape[-1])
         ],
         OUTPUT,
     )
-    dim, labels, about = row_coordinate(X, table.n_rows)
     out = out.assign_coords(
-        obs=(dim, labels[rows], about),
+        obs=used.obs,
         row=("obs", rows, {"long_name": "number of the row", "units": "1"}),
     )
-    if weight is not None:
+    if sample.weight is not None:
         out["weight"] = ("obs", w, {"long_name": "row weight", "units": "1"})
-    attrs = getattr(X, "attrs", {})
     out.attrs |= {
         "method": METHOD,
         "h_kind": kind,
@@ -226,17 +256,14 @@ def h_statistic(
         "n_features": len(names),
         "n_rows": len(rows),
         "n_rows_total": table.n_rows,
-        "n_rows_missing": int((gaps & present).sum()),
-        "missing": missing,
+        "n_rows_missing": int((gaps & sample.present).sum()),
+        "missing": sample.missing,
         "row_seed": seed,
         "table_hash": _fingerprint(table, positions),
         "influence": _influence_text(squares, kept=kept),
-        "weight_kind": weight_kind if weight is not None else "none",
+        **sample.facts,
         "n_model_calls": quotients.n_calls,
         "n_model_rows": quotients.n_rows,
-        "output_name": str(attrs.get("output_name", "output")),
-        "output_units": str(attrs.get("output_units", "")),
-        "software": software(),
     }
     if kind == "ale":
         out.attrs |= {"bin_rule": describe(rule)[0], "bin_parameters": describe(rule)[1]}
@@ -262,28 +289,11 @@ def _influence_text(squares: Found, *, kept: bool) -> str:
 # --- arguments ------------------------------------------------------------------------------------
 
 
-def _check_for_kind(kind: str, bins: object, order: object, *, keep_answers: bool) -> None:
-    """Raise ``ValueError`` for arguments that only the other kind takes."""
-    if kind == "ale" and keep_answers:
-        raise ValueError(
-            "keep_answers must be False with kind='ale', which has no answers for pairs of rows; "
-            "got True. Standard errors come with the result all the same."
-        )
-    if kind == "pdp" and not (bins is None and isinstance(order, str) and order == "as_is"):
-        raise ValueError(
-            "bins and order are for kind='ale'; partial dependences have none. Leave them out."
-        )
-
-
 def _positions(table: Table, features: Sequence[str | int] | None) -> list[int]:
-    if features is None:
-        positions = list(range(len(table.names)))
-    elif isinstance(features, str | int | np.integer):
+    if isinstance(features, str | int | np.integer):
         raise TypeError(f"features must be a sequence of two columns or more; got {features!r}.")
-    else:
-        positions = [position_of(feature, table.names) for feature in features]
-    if len(set(positions)) < len(positions):
-        raise ValueError(f"features must be distinct; got {features!r}.")
+    every = list(range(len(table.names)))
+    positions = every if features is None else columns_named(table, features)
     if len(positions) < 2:
         raise ValueError(
             f"features must be at least two, for something to interact; got {len(positions)}."
@@ -291,39 +301,21 @@ def _positions(table: Table, features: Sequence[str | int] | None) -> list[int]:
     return positions
 
 
-def _gaps(
-    table: Table,
-    positions: list[int],
-    missing: str,
-    kind: str,
-    order: Order,
-    present: NDArray[np.bool_],
-) -> NDArray[np.bool_]:
+def _gaps(sample: Sample, kind: str, order: Order) -> NDArray[np.bool_]:
     """Rows to leave out for want of a value; refused where that was not said."""
+    table = sample.table
     gaps = np.zeros(table.n_rows, dtype=bool)
-    some = table.take(present)
-    for position in positions:
-        name = table.names[position]
-        if table.is_numeric(position):
-            kept = "raise" if missing == "raise" else "drop"
-            without = np.isnan(check_column(some, position, missing=kept))
-        else:
-            without = some.series(position).isna().to_numpy()
-        if without.any() and missing == "raise":
-            raise ValueError(
-                f"X of feature {name!r} must have a level in every row; got {int(without.sum())} "
-                f"missing in {some.n_rows} rows (first rows: {first_rows(without)}). Drop or "
-                f"impute these rows, or leave them out: missing='drop'."
-            )
+    for position, name in zip(sample.positions, sample.names, strict=True):
+        without = sample.gaps(position, numeric=table.is_numeric(position))
         numeric = kind == "ale" and order_of(order, table, position) is None
-        if without.any() and missing == "bin" and numeric:
+        if without.any() and sample.missing == "bin" and numeric:
             raise ValueError(
                 f"missing must not be 'bin' for numeric features with kind='ale': a missing value "
-                f"has no place along {name!r}, which has {int(without.sum())} in {some.n_rows} "
-                f"rows. Use missing='drop', or kind='pdp'."
+                f"has no place along {name!r}, which has {int(without.sum())} in "
+                f"{int(sample.present.sum())} rows. Use missing='drop', or kind='pdp'."
             )
-        if missing == "drop":
-            gaps[present] |= without
+        if sample.missing == "drop":
+            gaps |= without
     return gaps
 
 
@@ -362,10 +354,7 @@ def _rows_used(
 ) -> tuple[IntArray, int]:
     """All rows there are, or a sample of them, and the seed that it was drawn with (or -1)."""
     if isinstance(n_rows, str):
-        check_choice("n_rows", n_rows, ("auto",))
         n_rows = PDP_ROWS if kind == "pdp" else None
-    if n_rows is not None:
-        check_count("n_rows", n_rows, 2)
     used = len(present) if n_rows is None else min(n_rows, len(present))
     if kind == "pdp" and used > MOST_PDP_ROWS:
         raise ValueError(
@@ -373,9 +362,7 @@ def _rows_used(
             f"for n² rows a pair and holds as many answers; got n_rows={n_rows} of {len(present)} "
             f"rows. Use n_rows={PDP_ROWS}, or kind='ale'."
         )
-    if n_rows is None:
-        return present, -1
-    if n_rows >= len(present):
+    if n_rows is None or n_rows >= len(present):
         return present, -1
     seed = number_of(rng)
     drawn = np.random.default_rng(seed).choice(len(present), n_rows, replace=False)

@@ -8,15 +8,14 @@ from typing import Any
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arguments.checks import check_choice
 from rhale_stats.bins.fixed import QuantileBins
 from rhale_stats.bins.rule import BinRule, check_rule
-from rhale_stats.local.labelled import Sample
-from rhale_stats.local.levels import Answers, level_effects, split_features
-from rhale_stats.local.local_effects import MISSING, local_effects
+from rhale_stats.local.levels import level_effects, split_features
+from rhale_stats.local.local_effects import Request, axis_values
 from rhale_stats.local.orders import Orders
-from rhale_stats.models.outputs import Model, OutputLabels
-from rhale_stats.models.table import as_table
+from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.outputs import Model
+from rhale_stats.models.sample import Sample
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.stacking import joined
 
@@ -34,18 +33,15 @@ def ale_local_effects(
     categorical: str | int | Sequence[str | int] | None = None,
     order: Orders = "similarity",
     target: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
-    weight_kind: str = "precision",
-    output: OutputLabels = None,
-    scale: str = "response",
-    missing: str = "raise",
+    options: ModelOptions = ModelOptions(),
     progress: bool = True,
+    **fields: Any,
 ) -> xr.Dataset:
     r"""Local effects of ALE: finite differences across cells, or between neighbouring levels.
 
     Parameters
     ----------
-    model, X, weights, weight_kind, output, scale, progress
+    model, X, progress
         As in `local_effects`. The model is called with two rows for each of ``X`` and a feature
         with an axis, and with at most three for a feature with levels.
     bins : bin rule, optional
@@ -66,11 +62,11 @@ def ale_local_effects(
         a sequence is given.
     target : array_like of shape (n_rows,), optional
         Outcomes by which levels are encoded; by default the output of the model.
-    missing : {"raise", "drop", "bin"}, default "raise"
-        As in `local_effects`. Of features with levels "bin" makes the rows without a value a level
-        named "missing", for which the model receives the missing value of the column itself. It is
-        the last level in its own order and in lists that do not name it; other orders place it like
-        any level. ``n_missing`` counts these rows.
+    options : ModelOptions, optional
+        As in `local_effects`. Of features with levels ``missing="bin"`` makes the rows without a
+        value a level named "missing", for which the model receives the missing value of the column
+        itself. It is the last level in its own order and in lists that do not name it; other orders
+        place it like any level. ``n_missing`` counts these rows.
 
     Returns
     -------
@@ -125,41 +121,10 @@ def ale_local_effects(
     ['continuous', 'boolean']
     >>> boot = rs.bootstrap(local, effect, n_resamples=200, rng=0)
     """
-    return of_differences(
-        model,
-        X,
-        bins=QuantileBins(ALE_BINS) if bins is None else bins,
-        features=features,
-        categorical=categorical,
-        order=order,
-        target=target,
-        weights=weights,
-        weight_kind=weight_kind,
-        output=output,
-        scale=scale,
-        missing=missing,
-        progress=progress,
-    )
-
-
-def of_differences(
-    model: Model,
-    X: Any,
-    *,
-    bins: BinRule,
-    features: str | int | Sequence[str | int] | None,
-    categorical: str | int | Sequence[str | int] | None,
-    order: Orders,
-    target: ArrayLike | None,
-    missing: str,
-    **more: Any,
-) -> xr.Dataset:
-    """Local effects of both kinds of features, in the order of the columns."""
-    check_rule(bins)
-    check_choice("missing", missing, MISSING)
-    check_choice("weight_kind", more["weight_kind"], ("precision", "frequency"))
-    table = as_table(X)
-    names, numbers, levels = split_features(table, features, categorical)
+    rule: BinRule = QuantileBins(ALE_BINS) if bins is None else bins
+    check_rule(rule)
+    sample = Sample.of(X, options)
+    names, numbers, levels = split_features(sample.table, features, categorical)
     if not levels and not (isinstance(order, str) and order == "similarity"):
         raise ValueError(
             f"order is for categorical features; got {order!r}, and none among "
@@ -167,27 +132,10 @@ def of_differences(
         )
     parts = []
     if numbers:
-        parts.append(
-            local_effects(
-                model,
-                X,
-                features=numbers,
-                method="finite_difference",
-                bins=bins,
-                missing=missing,
-                **more,
-            )
-        )
+        own = sample.of_columns(numbers)
+        request = Request(own, "finite_difference", False, rule, own.asked(model))
+        parts.append(request.local(axis_values(own), progress=progress))
     if levels:
-        weight = table.weights(more["weights"], more["weight_kind"])
-        parts.append(
-            level_effects(
-                Sample(X, table, levels, weight, more["weight_kind"]),
-                Answers(model, more["output"], more["scale"]),
-                order=order,
-                target=target,
-                missing=missing,
-                progress=more["progress"],
-            )
-        )
+        own = sample.of_columns(levels)
+        parts.append(level_effects(own, model, order=order, target=target, progress=progress))
     return joined(parts, names)

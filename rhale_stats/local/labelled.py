@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -11,37 +11,13 @@ import xarray as xr
 from rhale_stats.arguments.checks import check_size
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.differences import DifferenceQuotients, Differences
+from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import Table
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
-from rhale_stats.schema.identity import row_coordinate
-from rhale_stats.schema.variables import EFFECT_UNITS, X_UNITS, software, unit_mapping, variable
+from rhale_stats.schema.variables import EFFECT_UNITS, X_UNITS, variable
 
 # Forms of a table: of arrays, of names, of numbers in place of names.
 ARRAY, FRAME, NUMBERED_FRAME = "array", "DataFrame", "DataFrame with numbered columns"
-
-
-class Sample(NamedTuple):
-    """The rows and columns that local effects are taken of.
-
-    ``X`` is the data as given, ``positions`` the numbers of the columns in the table of it.
-    """
-
-    X: Any
-    table: Table
-    positions: Sequence[int]
-    weight: FloatArray | None
-    weight_kind: str
-
-    @property
-    def names(self) -> list[str]:
-        """Of the features."""
-        return [self.table.names[position] for position in self.positions]
-
-    @property
-    def attrs(self) -> Mapping[Any, Any]:
-        """Names and units, from the attributes of the data."""
-        attrs: Mapping[Any, Any] = getattr(self.X, "attrs", {})
-        return attrs
 
 
 def labelled(
@@ -62,19 +38,16 @@ def labelled(
     data |= _of_missing(x, absent or {}, n_outputs)
     weight = sample.weight
     if weight is not None:
-        long_name = f"{sample.weight_kind} weight"
+        long_name = f"{sample.options.weight_kind} weight"
         data["weight"] = ("obs", weight, {"long_name": long_name, "units": "1"})
     facts = {
         "scale": "" if outputs is None else outputs.scale,
         "output_label": "" if outputs is None else outputs.label,
         "answer_precision": max(difference.precision for difference in differences),
-        "weight_kind": sample.weight_kind if weight is not None else "none",
-        "output_name": str(sample.attrs.get("output_name", "output")),
-        "output_units": str(sample.attrs.get("output_units", "")),
+        **sample.facts,
         "n_rows": sample.table.n_rows,
         "n_columns": len(sample.table.names),
         "table": _form(sample.table),
-        "software": software(),
     }
     local = xr.Dataset(data, _coordinates(sample, differences), facts)
     return with_outputs(local, labels, [] if outputs is None else outputs.names)
@@ -132,7 +105,7 @@ def _of_missing(
 def _coordinates(sample: Sample, differences: Sequence[Differences]) -> dict[str, Any]:
     """Coordinates of the features, and labels of the rows."""
     table, positions, names = sample.table, sample.positions, sample.names
-    units = unit_mapping(sample.attrs)
+    units = sample.units
     return {
         "feature": ("feature", np.array(names), {"long_name": "feature"}),
         "feature_kind": ("feature", np.array([table.kind(position) for position in positions])),
@@ -147,7 +120,7 @@ def _coordinates(sample: Sample, differences: Sequence[Differences]) -> dict[str
             np.array(positions),
             {"long_name": "number of the column in the table"},
         ),
-        "obs": row_coordinate(sample.X, table.n_rows),
+        "obs": sample.obs,
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -14,26 +14,24 @@ from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arguments.progress import PROGRESS_DELAY
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.local.labelled import Sample, labelled
+from rhale_stats.local.labelled import labelled
 from rhale_stats.local.orders import (
-    Levels,
     Order,
     Orders,
     by_encoding,
     by_similarity,
-    given,
     is_encoded,
-    levels_of,
     mean_of_known,
     order_of,
     target_of_order,
 )
 from rhale_stats.models import probes
 from rhale_stats.models.differences import DifferenceQuotients, Differences, no_differences
-from rhale_stats.models.outputs import Model, OutputLabels
-from rhale_stats.models.table import Table
+from rhale_stats.models.levels import Levels, in_order, levels_of
+from rhale_stats.models.outputs import Model
+from rhale_stats.models.sample import Sample
+from rhale_stats.models.table import Table, columns_named
 from rhale_stats.schema.dimensions import OUTPUT
-from rhale_stats.schema.features import position_of
 from rhale_stats.schema.variables import variable
 
 DIFFERENCES = {
@@ -60,9 +58,9 @@ def split_features(
 
     By default all columns but numeric ones that are discrete, which a warning names.
     """
-    named = _positions(table, categorical, "categorical") if categorical is not None else []
+    named = columns_named(table, categorical, "categorical") if categorical is not None else []
     if features is not None:
-        chosen = _positions(table, features, "features")
+        chosen = columns_named(table, features)
         chosen += [p for p in named if p not in chosen]
     else:
         chosen = list(range(len(table.names)))
@@ -95,27 +93,15 @@ def split_features(
     return [table.names[p] for p in chosen], axes, levels
 
 
-def _positions(table: Table, asked: str | int | Sequence[str | int], parameter: str) -> list[int]:
-    several = [asked] if isinstance(asked, str | int | np.integer) else list(asked)
-    positions = [position_of(one, table.names) for one in several]
-    if not positions:
-        raise ValueError(f"{parameter} must name at least one column; got none.")
-    if len(set(positions)) < len(positions):
-        repeated = next(p for p in positions if positions.count(p) > 1)
-        raise ValueError(f"{parameter} must be distinct; got {table.names[repeated]!r} twice.")
-    return positions
-
-
 # --- local effects -------------------------------------------------------------------------------
 
 
 def level_effects(
     sample: Sample,
-    asked: Answers,
+    model: Model,
     *,
     order: Orders = "similarity",
     target: ArrayLike | None = None,
-    missing: str = "raise",
     progress: bool = True,
 ) -> xr.Dataset:
     """Differences of the output between neighbouring levels, row by row.
@@ -125,10 +111,10 @@ def level_effects(
     of the differences of the row. Coordinates ``level`` (feature, edge), ``n_levels``,
     ``n_levels_unused`` and ``order`` (feature).
     """
-    table, positions = sample.table, sample.positions
-    unordered = [levels_of(table, position, sample.weight, missing) for position in positions]
+    positions = sample.positions
+    unordered = [levels_of(sample, position) for position in positions]
     orders = order_of(order, unordered)
-    quotients = DifferenceQuotients(asked.model, table, asked.output, asked.scale)
+    quotients = sample.asked(model)
     levels = _ordered(sample, unordered, orders, target, quotients)
     bar = tqdm(
         list(zip(positions, levels, strict=True)),
@@ -146,14 +132,6 @@ def level_effects(
     return local.assign_coords(
         order=("feature", texts, {"long_name": "how the levels were ordered"})
     )
-
-
-class Answers(NamedTuple):
-    """A model, and which of its outputs on which scale are asked for."""
-
-    model: Model
-    output: OutputLabels
-    scale: str
 
 
 def _ordered(
@@ -175,8 +153,9 @@ def _ordered(
     for position, one in zip(positions, unordered, strict=True):
         asked = orders[one.name]
         if not isinstance(asked, str):
-            at = given(asked, one)
-        elif len(one.texts) < 3 and not is_encoded(asked):
+            ordered.append(in_order(asked, one))
+            continue
+        if len(one.texts) < 3 and not is_encoded(asked):
             at = np.arange(len(one.texts))
         elif asked == "similarity":
             at = by_similarity(table, position, one, base)
@@ -194,7 +173,7 @@ def _counts(sample: Sample, order: Order) -> IntArray | None:
     weight = sample.weight
     if weight is None:
         return None
-    if sample.weight_kind == "frequency":
+    if sample.frequency:
         return weight.astype(np.int64)
     if np.ptp(weight[weight > 0]) > 0:
         raise ValueError(
@@ -239,7 +218,7 @@ def _differences(
 
 
 def _warn_of_unused(found: Sequence[Levels]) -> None:
-    unused = [f"{one.name!r} ({one.n_unused})" for one in found if one.n_unused]
+    unused = [f"{one.name!r} ({len(one.unused)})" for one in found if one.unused]
     if unused:
         warn(f"Levels without rows are left out: {', '.join(unused)}.")
 
@@ -299,7 +278,7 @@ def _level_coordinates(levels: Sequence[Levels]) -> dict[str, Any]:
         ),
         "n_levels_unused": (
             "feature",
-            np.array([one.n_unused for one in levels]),
+            np.array([len(one.unused) for one in levels]),
             {"long_name": "levels without rows, left out"},
         ),
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_choice, check_finite
@@ -17,11 +17,12 @@ from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.local.cells import difference_edges
-from rhale_stats.local.labelled import Sample, labelled
+from rhale_stats.local.labelled import labelled
 from rhale_stats.models import jacobian as models_jacobian
 from rhale_stats.models.differences import DifferenceQuotients, Differences, no_differences
 from rhale_stats.models.jacobian import jacobian_columns, refuse_jacobian
-from rhale_stats.models.outputs import Model, OutputLabels
+from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.outputs import Model
 from rhale_stats.models.probes import (
     JumpWarning,
     Probe,
@@ -30,10 +31,10 @@ from rhale_stats.models.probes import (
     refuse_useless,
     warning_text,
 )
-from rhale_stats.models.table import Table, as_table, check_column, positions_of
+from rhale_stats.models.sample import Sample
+from rhale_stats.models.table import check_column, positions_of
 from rhale_stats.schema.door import checked
 
-MISSING = ("raise", "drop", "bin")
 METHODS = ("auto", "jacobian", "central_difference", "finite_difference")
 
 
@@ -44,14 +45,11 @@ def local_effects(
     *,
     jacobian: Any = None,
     features: str | int | Sequence[str | int] | None = None,
-    weights: ArrayLike | None = None,
-    weight_kind: str = "precision",
     method: str = "auto",
     bins: BinRule | None = None,
-    output: OutputLabels = None,
-    scale: str = "response",
-    missing: str = "raise",
+    options: ModelOptions = ModelOptions(),
     progress: bool = True,
+    **fields: Any,
 ) -> xr.Dataset:
     r"""Local effects of a model: how its output changes with one feature, row by row.
 
@@ -78,11 +76,6 @@ def local_effects(
         Columns to take. By default all that are numeric and not discrete; a warning names the
         others. A column of numbers is discrete when it has at most 12 distinct values, two rows
         each on average. Named columns are taken as they are, if they are numeric.
-    weights : array_like of shape (n_rows,), optional
-        Row weights, math [6]. Rows of weight zero count as absent. A Series goes by the index of
-        ``X``.
-    weight_kind : {"precision", "frequency"}, default "precision"
-        Survey and precision weights, or counts of repeated rows.
     method : {"auto", "jacobian", "central_difference", "finite_difference"}, default "auto"
         "auto" takes derivatives, by ``jacobian`` where given and else by central differences, of
         every feature with which the output does not jump. Of the others, as of all features of
@@ -94,18 +87,11 @@ def local_effects(
         Binning rule that defines the cells for slopes. By default they go from each distinct value
         to the next where there are at most 41, of 5 rows or more each, and hold equal numbers of
         rows otherwise, 40 cells at most and 10 rows or more in each.
-    output : label, or sequence of labels, optional
-        Which of several outputs: of a classifier a class, else the name or number of a column. By
-        default all of them, and the second of two classes. More than one are a dimension
-        ``output``; the model is called once for all.
-    scale : {"response", "logit", "decision"}, default "response"
-        What the model answers, with classifiers the probability of a class; its log-odds; or the
-        ``decision_function``, which also replaces probabilities where there are none.
-    missing : {"raise", "drop", "bin"}, default "raise"
-        Missing values of a feature: refused, or these rows left out of the effect of this feature,
-        and counted in ``n_missing``. "bin" also gives the effect of a missing value there:
-        ``missing_effect``, the mean of f(missing, rest) - f(reference, rest) with the median as
-        the reference. In the rows of other features the model receives missing values as they are.
+    options : ModelOptions, optional
+        Output and scale of the model, weights of the rows, and what to do with missing values. Its
+        fields can be given directly, as in ``weights=w``. Of missing values "drop" is counted in
+        ``n_missing``. "bin" also gives the effect of a missing value there: ``missing_effect``, the
+        mean of f(missing, rest) - f(reference, rest) with the median as the reference.
     progress : bool, default True
         Show a progress bar if it takes more than two seconds.
 
@@ -187,70 +173,75 @@ def local_effects(
     >>> bool(np.allclose(local["local_effect"].sel(feature="x0"), 2 * X[:, 0], atol=1e-5))
     True
     """
-    table = as_table(X)
     check_choice("method", method, METHODS)
-    check_choice("missing", missing, MISSING)
-    check_choice("weight_kind", weight_kind, ("precision", "frequency"))
     derivative = "central_difference" if jacobian is None else "jacobian"
     kind = derivative if method == "auto" else method
-    _check_request(model, method, kind, jacobian, bins, output, scale, missing)
-    weight = table.weights(weights, weight_kind)
-    positions = positions_of(table, features)
-    x = np.empty((table.n_rows, len(positions)), order="F")
-    for column, position in enumerate(positions):
-        x[:, column] = check_column(table, position, missing=missing)
-    _check_weight(table, positions, x, weight)
-
-    derivatives, quotients = {}, None
+    _check_request(model, method, kind, jacobian, bins, options)
+    sample = Sample.of(X, options)
+    sample = sample.of_columns(positions_of(sample.table, features))
+    derivatives = {}
+    x = axis_values(sample)
     if kind == "jacobian":
-        derivatives = jacobian_columns(jacobian, table, positions)
+        derivatives = jacobian_columns(jacobian, sample.table, sample.positions)
+    quotients = None
     if model is not None or kind != "jacobian":
-        quotients = DifferenceQuotients(model, table, output, scale)
-        check_answers(quotients)
-    counted = weight_kind == "frequency"
-    request = _Request(table, kind, method == "auto", bins, weight, counted, quotients, derivatives)
-    bar = tqdm(
-        positions,
-        "local effects",
-        unit="feature",
-        disable=not progress or quotients is None,
-        delay=PROGRESS_DELAY,
-    )
-    found = [request.feature(position, x[:, column]) for column, position in enumerate(bar)]
-    request.conclude()
-    absent = {}
-    if quotients is not None and missing == "bin":
-        absent = {
-            column: _of_missing(quotients, position, x[:, column], weight, weight_kind)
-            for column, position in enumerate(positions)
-            if np.isnan(x[:, column]).any()
-        }
-    sample = Sample(X, table, positions, weight, weight_kind)
-    return labelled(sample, x, found, quotients, absent)
+        quotients = sample.asked(model)
+    request = Request(sample, kind, method == "auto", bins, quotients, derivatives)
+    return request.local(x, progress=progress)
+
+
+def axis_values(sample: Sample) -> FloatArray:
+    """Values of the columns, which are numbers, (row, column); checked."""
+    x = np.empty((sample.table.n_rows, len(sample.positions)), order="F")
+    for column, position in enumerate(sample.positions):
+        x[:, column] = check_column(sample.table, position, missing=sample.missing)
+    _check_weight(sample, x)
+    return x
 
 
 @dataclass(frozen=True)
-class _Request:
+class Request:
     """How local effects are to be taken, and what was found of the model meanwhile.
 
     ``kind`` is the method wanted; with ``auto`` slopes across cells stand in for derivatives that
     do not hold.
     """
 
-    table: Table
+    sample: Sample
     kind: str
     auto: bool
     bins: BinRule | None
-    weight: FloatArray | None
-    counted: bool
     quotients: DifferenceQuotients | None
-    derivatives: Mapping[int, Differences]
+    derivatives: Mapping[int, Differences] = field(default_factory=dict)
     jumping: list[tuple[str, Probe]] = field(default_factory=list)
     differing: list[tuple[str, float]] = field(default_factory=list)
 
+    def local(self, x: FloatArray, *, progress: bool) -> xr.Dataset:
+        """Local effects of all columns, whose values are known, as `local_effects` returns."""
+        sample, quotients = self.sample, self.quotients
+        if quotients is not None:
+            check_answers(quotients)
+        bar = tqdm(
+            sample.positions,
+            "local effects",
+            unit="feature",
+            disable=not progress or quotients is None,
+            delay=PROGRESS_DELAY,
+        )
+        found = [self.feature(position, x[:, column]) for column, position in enumerate(bar)]
+        self.conclude()
+        absent = {}
+        if quotients is not None and sample.missing == "bin":
+            absent = {
+                column: _of_missing(sample, quotients, position, x[:, column])
+                for column, position in enumerate(sample.positions)
+                if np.isnan(x[:, column]).any()
+            }
+        return labelled(sample, x, found, quotients, absent)
+
     def feature(self, position: int, x: FloatArray) -> Differences:
         """Local effects of one feature, at the rows that have a value."""
-        there, name = ~np.isnan(x), self.table.names[position]
+        there, name = ~np.isnan(x), self.sample.table.names[position]
         own = x[there]
         if own.min() == own.max():
             return no_differences(self.kind)  # there is no effect to estimate
@@ -261,8 +252,9 @@ class _Request:
             assert self.quotients is not None
             quotients = self.quotients.at(there)
             if kind == "finite_difference":
-                weight = None if self.weight is None else self.weight[there]
-                edges = difference_edges(self.bins, name, own, weight, counted=self.counted)
+                weight = self.sample.weight_at(there)
+                counted = self.sample.frequency
+                edges = difference_edges(self.bins, name, own, weight, counted=counted)
                 found = quotients.finite(position, edges)
             else:
                 found = quotients.central(position)
@@ -280,12 +272,11 @@ class _Request:
         """How local effects of one feature are taken, and the result of the probe."""
         if self.quotients is None or self.kind == "finite_difference":
             return self.kind, None
-        if self.auto and self.kind == "central_difference" and self.table.is_discrete(position):
+        table = self.sample.table
+        if self.auto and self.kind == "central_difference" and table.is_discrete(position):
             return "finite_difference", None  # the output is not defined between two levels
-        name, used = self.table.names[position], there
-        if self.weight is not None:
-            used = there & (self.weight > 0)
-        found = probe(self.quotients, position, used)
+        name = table.names[position]
+        found = probe(self.quotients, position, there & self.sample.present)
         if not found.holds:
             if not self.auto:
                 refuse_useless(name, found)
@@ -319,9 +310,7 @@ def _check_request(
     kind: str,
     jacobian: Any,
     bins: BinRule | None,
-    output: OutputLabels,
-    scale: str,
-    missing: str,
+    options: ModelOptions,
 ) -> None:
     """Raise ``ValueError`` for arguments that contradict each other."""
     if (kind == "jacobian") != (jacobian is not None):
@@ -337,43 +326,35 @@ def _check_request(
                 f"method={method!r} and {'no model' if model is None else 'a model'}. Pass them to "
                 f"rhale."
             )
-    if model is None and (output is not None or scale != "response"):
+    if model is None and (options.output is not None or options.scale != "response"):
         raise ValueError(
             "output and scale must be left out where there is no model: a jacobian belongs to one "
             "output already."
         )
-    if missing == "bin" and kind == "jacobian":
+    if options.missing == "bin" and kind == "jacobian":
         raise ValueError(
             "missing='bin' needs the output for missing values, which a jacobian does not have. "
             "Use missing='drop', or pass the model without a jacobian."
         )
 
 
-def _check_weight(
-    table: Table, positions: Sequence[int], x: FloatArray, weight: FloatArray | None
-) -> None:
+def _check_weight(sample: Sample, x: FloatArray) -> None:
     """Raise ``ValueError`` if all rows with a value of a feature have weight 0."""
-    if weight is None:
-        return
-    for column, position in enumerate(positions):
+    for column, name in enumerate(sample.names):
         there = ~np.isnan(x[:, column])
-        if not (weight[there] > 0).any():
+        if not sample.present[there].any():
             raise ValueError(
-                f"weights must be positive in some row with a value of feature "
-                f"{table.names[position]!r}; all {int(there.sum())} such rows have weight 0. Leave "
-                f"the feature out: features=[...]."
+                f"weights must be positive in some row with a value of feature {name!r}; all "
+                f"{int(there.sum())} such rows have weight 0. Leave the feature out: "
+                f"features=[...]."
             )
 
 
 def _of_missing(
-    quotients: DifferenceQuotients,
-    position: int,
-    x: FloatArray,
-    weight: FloatArray | None,
-    weight_kind: str,
+    sample: Sample, quotients: DifferenceQuotients, position: int, x: FloatArray
 ) -> dict[str, FloatArray]:
     """Effect of a missing value against the median of the others, in the rows that miss it."""
-    gone = np.isnan(x)
+    gone, weight = np.isnan(x), sample.weight
     w = np.ones(len(x)) if weight is None else weight
     reference = np.quantile(
         x[~gone], 0.5, method="inverted_cdf", weights=w[~gone] if weight is not None else None
@@ -381,7 +362,7 @@ def _of_missing(
     there = np.full(gone.sum(), reference)
     change, _ = quotients.at(gone).between(position, *quotients.table.held(position, gone, there))
     w = w[gone]
-    total, squares = w.sum(), (w if weight_kind == "frequency" else w**2).sum()
+    total, squares = w.sum(), (w if sample.frequency else w**2).sum()
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = w @ change / total
         spread = np.sqrt(w @ (change - mean) ** 2 / (total - squares / total))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -11,13 +11,12 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arguments.rows import aligned
-from rhale_stats.arguments.words import first_rows
 from rhale_stats.arrays import categories as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.differences import DifferenceQuotients
+from rhale_stats.models.levels import Levels
 from rhale_stats.models.table import Table
 from rhale_stats.parallel import ignoring
-from rhale_stats.schema.levels import MISSING_LEVEL, level_text
 
 # Encoders of `category_encoders`, by the order that they make.
 ENCODERS = {
@@ -31,87 +30,6 @@ ORDERS = ("as_is", "similarity", *ENCODERS)
 # An order by name, levels in order, or one of these for each feature.
 Order: TypeAlias = str | Sequence[Any]
 Orders: TypeAlias = Order | Mapping[str, Order]
-
-
-class Levels(NamedTuple):
-    """One column as numbers of its levels, -1 where a value is missing or its row has no weight.
-
-    ``first`` is a row of each level: the model gets levels as the column itself holds them.
-    ``with_missing`` says whether one of them is of the rows without a value.
-    """
-
-    name: str
-    kind: str
-    code: IntArray
-    texts: list[str]
-    first: IntArray
-    n_unused: int
-    with_missing: bool
-
-    def ordered(self, order: IntArray) -> Levels:
-        """The same with levels in another order."""
-        number = np.empty(len(order) + 1, dtype=np.int64)
-        number[order], number[-1] = np.arange(len(order)), -1
-        texts = [self.texts[at] for at in order]
-        return self._replace(code=number[self.code], texts=texts, first=self.first[order])
-
-
-def levels_of(table: Table, position: int, weight: FloatArray | None, missing: str) -> Levels:
-    """Levels that occur, in their own order: that of an ordered column, else sorted.
-
-    With ``missing="bin"`` rows without a value are a level, the last.
-    """
-    name, series = table.names[position], table.series(position)
-    gone = series.isna().to_numpy()
-    if gone.any() and missing == "raise":
-        raise ValueError(
-            f"X of feature {name!r} must have a level in every row; got {int(gone.sum())} missing "
-            f"in {table.n_rows} rows (first rows: {first_rows(gone)}). Make them a level of their "
-            f"own, missing='bin', or leave these rows out, missing='drop'."
-        )
-    weightless = np.zeros(len(gone), dtype=np.bool_) if weight is None else weight == 0
-    if (gone | weightless).all():
-        raise ValueError(
-            f"X must have values of feature {name!r}; all {len(gone)} are missing. Leave the "
-            f"feature out: features=[...]."
-        )
-    kind, n_unused = "nominal", 0
-    if isinstance(series.dtype, pd.CategoricalDtype):
-        code, values = series.cat.codes.to_numpy(dtype=np.int64), series.cat.categories
-        n_unused = len(values) - len(np.unique(code[~(gone | weightless)]))
-        kind = "ordinal" if series.cat.ordered else kind
-    else:
-        code, values = pd.factorize(series, sort=True)
-        if pd.api.types.is_bool_dtype(series.dtype) or set(values) <= {True, False}:
-            kind = "ordinal" if table.is_numeric(position) else "boolean"
-        elif table.is_numeric(position):
-            kind = "ordinal"
-    names = [level_text(value) for value in values]
-    binned = missing == "bin" and bool(gone.any())
-    if binned:
-        if MISSING_LEVEL in names:
-            raise ValueError(
-                f"Levels of feature {name!r} must not hold {MISSING_LEVEL!r} with missing='bin', "
-                f"which names rows without a value so; got a level of that name. Rename it, or use "
-                f"missing='drop'."
-            )
-        code, names = np.where(gone, len(values), code), [*names, MISSING_LEVEL]
-    absent = weightless if binned else gone | weightless
-    occurs, first, own = np.unique(code[~absent], return_index=True, return_inverse=True)
-    out = np.full(len(code), -1)
-    out[~absent] = own
-    texts = [names[at] for at in occurs]
-    if len(set(texts)) < len(texts):
-        twice = next(text for text in texts if texts.count(text) > 1)
-        raise ValueError(
-            f"Levels of feature {name!r} must differ as text; two of them read {twice!r}. Convert "
-            f"the column to text."
-        )
-    at_first = np.flatnonzero(~absent)[first]
-    return Levels(name, kind, out, texts, at_first, n_unused, binned and texts[-1] == MISSING_LEVEL)
-
-
-# --- orders --------------------------------------------------------------------------------------
 
 
 def order_of(order: Orders, levels: Sequence[Levels]) -> dict[str, Order]:
@@ -146,28 +64,6 @@ def order_of(order: Orders, levels: Sequence[Levels]) -> dict[str, Order]:
         one.name: asked.get(one.name, "similarity" if one.kind == "nominal" else "as_is")
         for one in levels
     }
-
-
-def given(asked: Sequence[Any], levels: Levels) -> IntArray:
-    """Levels in the order of a list, which must have each once; "missing" may be left out."""
-    texts = [level_text(one) for one in asked]
-    if levels.with_missing and MISSING_LEVEL not in texts:
-        texts.append(MISSING_LEVEL)
-    unknown = [text for text in texts if text not in levels.texts]
-    absent = [text for text in levels.texts if text not in texts]
-    twice = [text for text in dict.fromkeys(texts) if texts.count(text) > 1]
-    for found, what in (
-        (unknown, "not among the levels with rows"),
-        (absent, "left out"),
-        (twice, "named twice"),
-    ):
-        if found:
-            raise ValueError(
-                f"order of feature {levels.name!r} must hold each of its levels once, "
-                f"{', '.join(map(repr, levels.texts))}; {', '.join(map(repr, found))} "
-                f"{'is' if len(found) == 1 else 'are'} {what}."
-            )
-    return np.array([levels.texts.index(text) for text in texts])
 
 
 def by_similarity(table: Table, position: int, levels: Levels, weight: FloatArray) -> IntArray:

@@ -14,9 +14,11 @@ from rhale_stats.arguments.rows import aligned
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays import probes as sums
 from rhale_stats.models.differences import DifferenceQuotients, Differences
+from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model, ModelError
 from rhale_stats.models.probes import KINKS, Probe, check_answers, probe
-from rhale_stats.models.table import Table, as_array, as_table, check_column, positions_of
+from rhale_stats.models.sample import Sample
+from rhale_stats.models.table import Table, as_array, check_column, positions_of
 from rhale_stats.schema.door import checked
 
 # A Jacobian may deviate from differences by this share (root mean squares), beyond rounding.
@@ -149,10 +151,10 @@ def check_jacobian(
     >>> check["missed"].values
     array([0., 1.])
     """
-    table = as_table(X)
-    positions = positions_of(table, features)
-    quotients = DifferenceQuotients(model, table, output, scale)
-    given = jacobian_columns(jacobian, table, positions)
+    sample = Sample.of(X, ModelOptions(output, scale))
+    positions = positions_of(sample.table, features)
+    quotients = sample.asked(model)
+    given = jacobian_columns(jacobian, sample.table, positions)
     check_answers(quotients)
     return compared(quotients, positions, given)
 

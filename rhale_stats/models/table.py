@@ -56,7 +56,9 @@ class Table:
         return None if weights is None else as_weights(weights, self.n_rows, kind, self.index)
 
     def take(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> Table:
-        """Some of the rows, by a mask or by their numbers."""
+        """Some of the rows, by a mask or by their numbers; itself by a mask of all."""
+        if rows.dtype == bool and rows.all():
+            return self
         if isinstance(self.data, pd.DataFrame):
             return Table(self.data.iloc[rows], self.names)
         return Table(self.data[rows], self.names)
@@ -156,14 +158,7 @@ def as_table(X: Any, parameter: str = "X") -> Table:
         ``X`` is no table of numbers, has no rows, or has two columns of one name.
     """
     if isinstance(X, pd.DataFrame):
-        names = [str(name) for name in X.columns]
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        if repeated:
-            raise ValueError(
-                f"{parameter} must have distinct column names; got "
-                f"{', '.join(map(repr, repeated))} more than once. Rename or drop columns."
-            )
-        table = Table(X, names)
+        table = Table(X, column_names(X, parameter))
     else:
         array = as_array(X, f"{parameter} must hold")
         if array.ndim != 2:
@@ -183,6 +178,18 @@ def as_table(X: Any, parameter: str = "X") -> Table:
     if table.n_rows == 0:
         raise ValueError(f"{parameter} must have at least one row; got none.")
     return table
+
+
+def column_names(frame: pd.DataFrame, parameter: str) -> list[str]:
+    """Names of columns as text; raise ``ValueError`` unless they differ."""
+    names = [str(name) for name in frame.columns]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ValueError(
+            f"{parameter} must have distinct column names; got {', '.join(map(repr, repeated))} "
+            f"more than once. Rename or drop columns."
+        )
+    return names
 
 
 def as_array(given: Any, what: str, error: type[Exception] = TypeError) -> NDArray[Any]:
@@ -257,18 +264,25 @@ def positions_of(table: Table, features: str | int | Sequence[str | int] | None)
                 f"Left out: {'; '.join(reasons)}. Name discrete columns in features= to take them."
             )
         return chosen
-    asked = [features] if isinstance(features, str | int | np.integer) else list(features)
-    if not asked:
-        raise ValueError("features must name at least one column; got none.")
-    positions = []
-    for feature in asked:
-        position = position_of(feature, table.names)
+    positions = columns_named(table, features)
+    for position in positions:
         if not table.is_numeric(position):
             raise TypeError(
                 f"features must be numeric; column {table.names[position]!r} is not. Leave it out: "
                 f"the model still receives it."
             )
-        if position in positions:
-            raise ValueError(f"features must be distinct; got {table.names[position]!r} twice.")
-        positions.append(position)
+    return positions
+
+
+def columns_named(
+    table: Table, asked: str | int | Sequence[str | int], parameter: str = "features"
+) -> list[int]:
+    """Columns by name or number, each once."""
+    several = [asked] if isinstance(asked, str | int | np.integer) else list(asked)
+    positions = [position_of(one, table.names) for one in several]
+    if not positions:
+        raise ValueError(f"{parameter} must name at least one column; got none.")
+    if len(set(positions)) < len(positions):
+        repeated = next(p for p in positions if positions.count(p) > 1)
+        raise ValueError(f"{parameter} must be distinct; got {table.names[repeated]!r} twice.")
     return positions

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -18,75 +18,56 @@ from rhale_stats.arguments.rows import as_edges
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.binning import quantile_edges
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.local.local_effects import MISSING
 from rhale_stats.models import differences
 from rhale_stats.models.differences import DifferenceQuotients
-from rhale_stats.models.table import Table, Values, as_table, check_column
+from rhale_stats.models.levels import in_order, levels_of
+from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.sample import Sample
+from rhale_stats.models.table import Table, Values, check_column
 from rhale_stats.profiles.data import NOMINAL, VARIABLES, variable
 from rhale_stats.profiles.grid import (
     GRID_KINDS,
     Axis,
     Grid,
     all_but_keys,
-    asked_levels,
     grids,
     named,
 )
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
-from rhale_stats.schema.identity import row_coordinate
-from rhale_stats.schema.levels import MISSING_LEVEL, level_text
-from rhale_stats.schema.variables import COUNTS, X_UNITS, software, unit_mapping
+from rhale_stats.schema.variables import COUNTS, X_UNITS
 
 # Spread about a spline is that of rows in so many parts of equal size.
 SPREAD_BINS = 20
 
 
 @dataclass(frozen=True)
-class Given:
-    """Rows of positive weight, checked."""
-
-    X: Any
-    table: Table
-    present: NDArray[np.bool_]
-    positions: list[int]
-    weight: FloatArray | None
-    weight_kind: str
-    missing: str
+class Given(Sample):
+    """Rows of positive weight, and the columns that have a profile."""
 
     @classmethod
-    def of(
+    def used(
         cls,
         X: Any,
         features: str | int | Sequence[str | int] | None,
-        weights: ArrayLike | None,
-        weight_kind: str,
-        missing: str,
-    ) -> Given:
-        """Check the arguments and keep the rows of positive weight."""
-        check_choice("missing", missing, MISSING)
-        check_choice("weight_kind", weight_kind, ("precision", "frequency"))
-        table = as_table(X)
-        weight = table.weights(weights, weight_kind)
-        present = np.ones(table.n_rows, dtype=bool) if weight is None else weight > 0
-        positions = all_but_keys(table) if features is None else named(table, features)
-        if not present.all() and weight is not None:
-            table, weight = table.take(present), weight[present]
-        if weight is not None and weight_kind == "precision":
-            weight = weight / weight.max()  # their squares stay within range
-        return cls(X, table, present, positions, weight, weight_kind, missing)
+        options: ModelOptions,
+        every: Callable[[Table], list[int]] = all_but_keys,
+    ) -> Self:
+        """Check the arguments and keep the rows of positive weight; by default ``every`` column."""
+        whole = cls.of(X, options)
+        positions = every(whole.table) if features is None else named(whole.table, features)
+        used = whole if whole.present.all() else whole.take(whole.present)
+        if used.weight is not None and not used.frequency:
+            # Their squares stay within range.
+            used = replace(used, weight=used.weight / used.weight.max())
+        return used.of_columns(positions)
 
-    @property
-    def frequency(self) -> bool:
-        """Whether weights count rows."""
-        return self.weight_kind == "frequency"
-
-    def rows(self, axis: Axis) -> NDArray[np.bool_]:
+    def with_curve(self, axis: Axis) -> NDArray[np.bool_]:
         """Rows that have a curve: all, or those that have a value."""
         return axis.there | (self.missing == "bin")
 
     def weight_of(self, axis: Axis) -> FloatArray | None:
         """Weights of these rows."""
-        return None if self.weight is None else self.weight[self.rows(axis)]
+        return self.weight_at(self.with_curve(axis))
 
     def gone(self, axis: Axis) -> NDArray[np.bool_]:
         """Rows without a value of the feature."""
@@ -98,7 +79,7 @@ class Given:
 
     def places(self, axis: Axis, rows: NDArray[np.bool_] | None = None) -> kernel.Places:
         """Where rows are on the grid, by default all that have a curve."""
-        x = axis.x[self.rows(axis) if rows is None else rows]
+        x = axis.x[self.with_curve(axis) if rows is None else rows]
         if axis.levels is not None:
             return kernel.level_places(x.astype(np.intp), len(axis.levels))
         return kernel.places(axis.grid, x)
@@ -107,10 +88,9 @@ class Given:
         """All features with their grids."""
         check_count("n_grid", n_grid, 2)
         check_choice("grid_kind", grid_kind, GRID_KINDS)
-        names = [self.table.names[position] for position in self.positions]
-        own = grids(grid, names)
+        own = grids(grid, self.names)
         out = []
-        for name, position in zip(names, self.positions, strict=True):
+        for name, position in zip(self.names, self.positions, strict=True):
             if self.table.is_numeric(position):
                 out.append(self._numbers(name, position, own.get(name), n_grid, grid_kind))
             else:
@@ -133,7 +113,7 @@ class Given:
             if len(grid) > n_grid and grid_kind == "equal_width":
                 grid = np.linspace(grid[0], grid[-1], n_grid)
             elif len(grid) > n_grid:
-                weight = None if self.weight is None else self.weight[there]
+                weight = self.weight_at(there)
                 grid = quantile_edges(values, n_grid - 1, weight)
         return Axis(name, position, kind, x, grid, self._held(position, grid), None)
 
@@ -147,58 +127,12 @@ class Given:
         return grid
 
     def _levels(self, name: str, position: int, own: ArrayLike | None) -> Axis:
-        assert isinstance(self.table.data, pd.DataFrame), "arrays hold numbers"
-        column = self.table.data.iloc[:, position]
-        if column.isna().any() and self.missing == "raise":
-            raise ValueError(
-                f"X of feature {name!r} must have no missing values; got "
-                f"{int(column.isna().sum())} in {len(column)} rows. Drop or impute these "
-                f"rows, leave them out: missing='drop', or take them as a level: missing='bin'."
-            )
-        levels = column.dropna().astype(object).unique().tolist()
-        if isinstance(column.dtype, pd.CategoricalDtype):
-            order = [level for level in column.dtype.categories if level in set(levels)]
-        else:
-            order = sorted(levels, key=lambda level: (str(type(level)), level))
-        gone = column.isna().to_numpy()
-        if gone.all():
-            raise ValueError(
-                f"X must have values of feature {name!r}; all {len(gone)} are missing. Leave the "
-                f"feature out: features=[...]."
-            )
-        texts = {level: level_text(level) for level in order}
-        if len(set(texts.values())) < len(order):
-            raise ValueError(
-                f"X of feature {name!r} must have levels of different names; got "
-                f"{', '.join(map(repr, order))}. Rename some."
-            )
-        if self.missing == "bin" and gone.any():
-            if MISSING_LEVEL in texts.values():
-                raise ValueError(
-                    f"X of feature {name!r} must have no level {MISSING_LEVEL!r} with "
-                    f"missing='bin', because rows without a level get this name. Rename the level."
-                )
-            # As the column itself holds it: None, NaN or NA.
-            nothing = column[gone].astype(object).iloc[0]
-            order.append(nothing)
-            texts[nothing] = MISSING_LEVEL
+        levels = levels_of(self, position)
         if own is not None:
-            order = asked_levels(own, texts, name)
-        place = {texts[level]: float(number) for number, level in enumerate(order)}
-        rows = ~gone | (self.missing == "bin")
-        text = column.astype(object).map(level_text).mask(gone, MISSING_LEVEL)[rows]
-        left_out = ~text.isin(list(place))
-        if left_out.any():
-            raise ValueError(
-                f"grid of feature {name!r} must hold all levels of its rows; "
-                f"{int(left_out.sum())} rows have others, as {text[left_out].iloc[0]!r}. Add "
-                f"them, or select rows."
-            )
-        x = np.full(len(column), np.nan)
-        x[rows] = text.map(place).to_numpy(np.float64)
-        values: Values = pd.Series(order, dtype=column.dtype).array
-        grid = np.asarray(range(len(order)), dtype=np.float64)
-        return Axis(name, position, NOMINAL, x, grid, values, list(place))
+            levels = in_order(np.asarray(own).ravel().tolist(), levels, "grid")
+        x = np.where(levels.code < 0, np.nan, levels.code)
+        values = self.table.series(position).array[levels.first]
+        return Axis(name, position, NOMINAL, x, np.arange(float(len(values))), values, levels.texts)
 
     def curves(
         self, asked: DifferenceQuotients, axis: Axis
@@ -207,7 +141,7 @@ class Given:
 
         So a mean curve of very many rows needs the memory of one block.
         """
-        own = asked.at(self.rows(axis))
+        own = asked.at(self.with_curve(axis))
         for begin in range(0, own.table.n_rows, differences.BATCH_ROWS):
             rows = slice(begin, min(begin + differences.BATCH_ROWS, own.table.n_rows))
             some = own.at(np.arange(rows.start, rows.stop))
@@ -254,7 +188,6 @@ class Given:
             asked.check_size()
         n_grid = max(*(len(axis.grid) for axis in axes), 1)
         labels = [] if asked is None else asked.outputs.labels
-        attrs = getattr(self.X, "attrs", {})
         sizes = {"grid": n_grid, "grid_other": n_grid, "obs": self.table.n_rows}
         facts = FACTS | {"curve": {"estimator": ESTIMATORS[method], "centering": centering}}
         data = {}
@@ -264,17 +197,14 @@ class Given:
             data[name] = variable(name, values, dims, **facts.get(name, {}))
         out = xr.Dataset(
             data,
-            _coordinates(axes, n_grid, unit_mapping(attrs)),
+            _coordinates(axes, n_grid, self.units),
             {
                 "method": method,
                 "centering": centering,
-                "weight_kind": "none" if self.weight is None else self.weight_kind,
-                "output_name": str(attrs.get("output_name", "output")),
-                "output_units": str(attrs.get("output_units", "")),
+                **self.facts,
                 "n_rows": self.table.n_rows,
                 "model_calls": 0 if asked is None else asked.n_calls,
                 "model_rows": 0 if asked is None else asked.n_rows,
-                "software": software(),
             },
         )
         n_missing = self._n_missing(axes)
@@ -292,14 +222,13 @@ class Given:
 
     def with_rows(self, out: xr.Dataset, axes: Sequence[Axis]) -> xr.Dataset:
         """The result with the values and weights of the rows, and their labels."""
-        dim, labels, about_rows = row_coordinate(self.X, len(self.present))
-        out = out.assign(x=variable("x", np.stack([axis.x for axis in axes]))).assign_coords(
-            obs=(dim, labels[self.present], about_rows)
-        )
+        out = out.assign(x=variable("x", np.stack([axis.x for axis in axes])))
+        out = out.assign_coords(obs=self.obs)
         if self.weight is None:
             return out
-        largest = ", the largest 1" if self.weight_kind == "precision" else ""
-        about = {"long_name": f"{self.weight_kind} weight{largest}", "units": "1"}
+        largest = "" if self.frequency else ", the largest 1"
+        kind = self.options.weight_kind
+        about = {"long_name": f"{kind} weight{largest}", "units": "1"}
         return out.assign(weight=("obs", self.weight, about))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models import table as models
-from rhale_stats.schema.features import position_of
-from rhale_stats.schema.levels import level_text
 
 GRID_KINDS = ("quantile", "equal_width")
 N_GRID = 40
@@ -79,21 +77,14 @@ def _has_levels(table: models.Table, position: int) -> bool:
 
 def named(table: models.Table, features: str | int | Sequence[str | int]) -> list[int]:
     """Columns by name or number: numbers, categories, texts and booleans."""
-    asked = [features] if isinstance(features, str | int | np.integer) else list(features)
-    if not asked:
-        raise ValueError("features must name at least one column; got none.")
-    positions: list[int] = []
-    for feature in asked:
-        position = position_of(feature, table.names)
-        if position in positions:
-            raise ValueError(f"features must be distinct; got {table.names[position]!r} twice.")
+    positions = models.columns_named(table, features)
+    for position in positions:
         if not table.is_numeric(position) and not _has_levels(table, position):
             raise TypeError(
                 f"features must be numbers, categories, texts or booleans; column "
                 f"{table.names[position]!r} holds {table.series(position).dtype}. Leave it "
                 f"out: the model still receives it."
             )
-        positions.append(position)
     return positions
 
 
@@ -115,16 +106,3 @@ def grids(grid: Grid, names: Sequence[str]) -> dict[str, ArrayLike]:
             f"{', '.join(map(repr, names))}. Pass grid={{{names[0]!r}: [...]}}."
         )
     return {names[0]: grid}
-
-
-def asked_levels(own: ArrayLike, texts: Mapping[Any, str], name: str) -> list[Any]:
-    """Levels of a user's own grid, as the column has them."""
-    known = {text: level for level, text in texts.items()}
-    asked = [level_text(level) for level in np.asarray(own).ravel().tolist()]
-    unknown = [level for level in asked if level not in known]
-    if unknown or len(set(asked)) < len(asked):
-        raise ValueError(
-            f"grid of feature {name!r} must be distinct levels among {', '.join(known)}; got "
-            f"{', '.join(asked)}."
-        )
-    return [known[level] for level in asked]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import profiles as kernel
@@ -16,8 +16,8 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.fixed import EqualWidthBins, GivenBins, QuantileBins
 from rhale_stats.bins.rule import BinRule, Column
-from rhale_stats.models.differences import DifferenceQuotients
-from rhale_stats.models.outputs import Model, OutputLabels
+from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.outputs import Model
 from rhale_stats.profiles.data import CENTERINGS, variable
 from rhale_stats.profiles.given import Given, no_rows
 from rhale_stats.profiles.grid import N_GRID
@@ -34,11 +34,8 @@ def m_plot(
     bins: BinRule | None = None,
     features: str | int | Sequence[str | int] | None = None,
     centering: str = "mean",
-    weights: ArrayLike | None = None,
-    weight_kind: str = "precision",
-    output: OutputLabels = None,
-    scale: str = "response",
-    missing: str = "raise",
+    options: ModelOptions = ModelOptions(),
+    **fields: Any,
 ) -> xr.Dataset:
     r"""M-plot: the mean prediction of the rows with values of the feature near a given value.
 
@@ -47,11 +44,12 @@ def m_plot(
 
     Parameters
     ----------
-    model, X, weights, weight_kind, output, scale
+    model, X
         As in `local_effects`. Rows of weight 0 are left out.
-    missing : {"raise", "drop", "bin"}, default "raise"
-        Rows without a value are in no bin. With "bin" they form a separate group beside the axis:
-        ``missing_curve`` is their mean output. For categories "missing" is the last level.
+    options : ModelOptions, optional
+        As in `pdp`. Rows without a value are in no bin. With ``missing="bin"`` they form a
+        separate group beside the axis: ``missing_curve`` is their mean output. For categories
+        "missing" is the last level.
     bins : bin rule, optional
         Bins of the rows; `QuantileBins` (40) by default. Rules that choose bins by local effects
         are refused. The levels of a category are always bins.
@@ -101,12 +99,12 @@ def m_plot(
             f"bins must be QuantileBins, EqualWidthBins or GivenBins, which do not look at local "
             f"effects; got {type(rule).__name__}."
         )
-    given = Given.of(X, features, weights, weight_kind, missing)
-    asked = DifferenceQuotients(model, given.table, output, scale)
+    given = Given.used(X, features, options)
+    asked = given.asked(model)
     answers = at_rows(asked)
     axes, found = [], []
     for axis in given.axes(None, N_GRID, "quantile"):
-        weight = None if given.weight is None else given.weight[axis.there]
+        weight = given.weight_at(axis.there)
         if axis.levels is not None:
             cell, edges = axis.x[axis.there].astype(np.intp), np.arange(len(axis.grid) + 1) - 0.5
         else:

@@ -7,18 +7,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.words import first_rows
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.differences import DifferenceQuotients
-from rhale_stats.models.outputs import Model, OutputLabels
-from rhale_stats.models.table import as_table
+from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.outputs import Model
 from rhale_stats.profiles.data import CENTERINGS
 from rhale_stats.profiles.given import BESIDE, Given, bar_of_rows, counts_of, no_rows, with_slopes
-from rhale_stats.profiles.grid import N_GRID, Axis, Grid
+from rhale_stats.profiles.grid import N_GRID, Axis, Grid, all_but_keys
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.variables import EFFECT_UNITS
 
@@ -35,12 +35,9 @@ def pdp(
     n_grid: int = N_GRID,
     grid_kind: str = "quantile",
     centering: str = "mean",
-    weights: ArrayLike | None = None,
-    weight_kind: str = "precision",
-    output: OutputLabels = None,
-    scale: str = "response",
-    missing: str = "raise",
+    options: ModelOptions = ModelOptions(),
     progress: bool = True,
+    **fields: Any,
 ) -> xr.Dataset:
     r"""Partial dependence: the mean prediction over all rows, as a function of one feature.
 
@@ -49,14 +46,14 @@ def pdp(
 
     Parameters
     ----------
-    model, X, weights, weight_kind, output, scale, progress
+    model, X, progress
         As in `local_effects`. Rows of weight 0 are left out.
     features : name, number, or sequence of them, optional
         Columns to take; by default all but identifiers and dates, which a warning names. The grid
         of categories, texts and booleans is their levels.
     grid : array_like, or mapping from names to array_like, optional
         Points of the only feature, or of some features by name, taken as they are: increasing
-        numbers, or levels.
+        numbers, or all levels in another order.
     n_grid : int, default 40
         Points of other features; all distinct values where these are no more.
     grid_kind : {"quantile", "equal_width"}, default "quantile"
@@ -66,12 +63,13 @@ def pdp(
         Where the curve is zero: on average over the rows, at the first point, on average over the
         axis (math [8]); or the mean output itself. ``curve_offset`` keeps the constant, so that
         ``curve + curve_offset`` is the mean output whatever the centring.
-    missing : {"raise", "drop", "bin"}, default "raise"
-        What to do where a feature has no value. "drop": these rows are left out of its curve, and
-        of no other. "bin": they are rows like the others, whose curves count at every point of the
-        grid; only the constant of the centring, ``weight_share`` and what is made of it are over
-        the rows that have a place; and ``missing_curve`` is the mean output of all rows without
-        the value. Of categories "missing" is the last level.
+    options : ModelOptions, optional
+        Output and scale of the model, weights of the rows, and what to do where a feature has no
+        value. Its fields can be given directly, as in ``missing="bin"``: then these rows are rows
+        like the others, whose curves count at every point of the grid; only the constant of the
+        centring, ``weight_share`` and what is made of it are over the rows that have a place; and
+        ``missing_curve`` is the mean output of all rows without the value. Of categories "missing"
+        is the last level.
 
     Returns
     -------
@@ -124,9 +122,9 @@ def pdp(
     0.0
     """
     check_choice("centering", centering, CENTERINGS)
-    given = Given.of(X, features, weights, weight_kind, missing)
+    given = Given.used(X, features, options)
     axes = given.axes(grid, n_grid, grid_kind)
-    asked = DifferenceQuotients(model, given.table, output, scale)
+    asked = given.asked(model)
     found = []
     for axis in bar_of_rows(axes, "partial dependence", progress=progress):
         mean = _average(given, asked, axis, centering)
@@ -146,19 +144,15 @@ def ice(
     n_grid: int = N_GRID,
     grid_kind: str = "quantile",
     centering: str | None = None,
-    weights: ArrayLike | None = None,
-    weight_kind: str = "precision",
-    output: OutputLabels = None,
-    scale: str = "response",
-    missing: str = "raise",
+    options: ModelOptions = ModelOptions(),
     progress: bool = True,
+    **fields: Any,
 ) -> xr.Dataset:
     r"""ICE curves: the prediction for every row as a function of one feature, and their mean.
 
     Parameters
     ----------
-    model, X, features, grid, n_grid, grid_kind, weights, weight_kind, output, scale, missing, \
-    progress
+    model, X, features, grid, n_grid, grid_kind, options, progress
         As in `pdp`.
     kind : {"plain", "centered", "derivative"}, default "plain"
         Curves as they are; each zero at its first point (c-ICE), or as ``centering`` says; or their
@@ -210,9 +204,8 @@ def ice(
             f"centering must be {' or '.join(map(repr, allowed))} with kind={kind!r}; got "
             f"{chosen!r}. For centred curves use kind='centered'."
         )
-    if kind == "derivative" and features is None:
-        features = with_slopes(as_table(X))
-    given = Given.of(X, features, weights, weight_kind, missing)
+    every = with_slopes if kind == "derivative" else all_but_keys
+    given = Given.used(X, features, options, every)
     axes = given.axes(grid, n_grid, grid_kind)
     if kind == "derivative":
         flat = [axis.name for axis in axes if axis.levels is not None or len(axis.grid) == 1]
@@ -221,7 +214,7 @@ def ice(
                 f"kind must not be 'derivative' for categories and grids of one point, such as "
                 f"{flat[0]!r}. Leave it out of features=, or take kind='centered'."
             )
-    asked = DifferenceQuotients(model, given.table, output, scale)
+    asked = given.asked(model)
     found = []
     for axis in bar_of_rows(axes, "ICE", progress=progress):
         kept: list[FloatArray] = []
@@ -229,7 +222,7 @@ def ice(
         beside = {} if kind == "derivative" else _beside(given, asked, axis, mean, chosen)
         n_outputs = len(mean.estimates["curve"])
         each = np.full((n_outputs, len(axis.grid), given.table.n_rows), np.nan)
-        first, rows = 0, np.flatnonzero(given.rows(axis))
+        first, rows = 0, np.flatnonzero(given.with_curve(axis))
         for curves in kept:
             block = rows[first : first + curves.shape[1]]
             first += curves.shape[1]
@@ -274,7 +267,7 @@ def _average(
     The spread is that of curves centred each by itself, of derivatives as they are.
     """
     weight = given.weight_of(axis)
-    counts = counts_of(given, weight, int(given.rows(axis).sum()))
+    counts = counts_of(given, weight, int(given.with_curve(axis).sum()))
     if not len(axis.grid):
         n_outputs = max(len(asked.outputs.labels), 1)
         nothing = {"weight_share": np.zeros(0), "output_error": np.zeros(n_outputs)}
@@ -369,7 +362,7 @@ def bin_beside(
         gone, others = (
             kernel.sample(
                 f[rows, None],
-                None if given.weight is None else given.weight[rows],
+                given.weight_at(rows),
                 frequency=given.frequency,
             )
             for rows in (~axis.there, axis.there)

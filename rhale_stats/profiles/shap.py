@@ -17,8 +17,8 @@ from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays import splines
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.fixed import QuantileBins
-from rhale_stats.models.differences import DifferenceQuotients
-from rhale_stats.models.outputs import Model, OutputLabels
+from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.outputs import Model
 from rhale_stats.models.shapley import BACKGROUND, given_column, shapley_values
 from rhale_stats.models.table import as_table
 from rhale_stats.profiles.data import CENTERINGS
@@ -40,18 +40,15 @@ def shap_dependence(
     n_grid: int = N_GRID,
     grid_kind: str = "quantile",
     centering: str = "mean",
-    weights: ArrayLike | None = None,
-    weight_kind: str = "precision",
-    output: OutputLabels = None,
-    scale: str = "response",
-    missing: str = "raise",
+    options: ModelOptions = ModelOptions(),
     rng: np.random.Generator | int | None = None,
+    **fields: Any,
 ) -> xr.Dataset:
     r"""SHAP dependence: Shapley values of a feature against its value, with a smoothing spline.
 
     Parameters
     ----------
-    model, X, weights, weight_kind, output, scale
+    model, X
         As in `local_effects`; ``model`` may be None when ``shap_values`` are given. Rows of weight
         0 are left out.
     features, grid, n_grid, grid_kind, centering
@@ -64,8 +61,8 @@ def shap_dependence(
         for each row some 2^(number of columns) times the number of background rows.
     background : int, DataFrame or array_like, default 100
         Rows over which columns that are left out are averaged, or how many rows of ``X`` to draw.
-    missing : {"raise", "drop", "bin"}, default "raise"
-        As in `pdp`: no curve takes rows without a value of its feature. With "bin"
+    options : ModelOptions, optional
+        As in `pdp`, but no curve takes rows without a value of its feature. With ``missing="bin"``
         ``missing_curve`` is their mean Shapley value, and in categories they have a level.
     rng : Generator, int or None
         Draws the background, and permutations. None draws anew; ``seed`` in the attributes of the
@@ -116,12 +113,12 @@ def shap_dependence(
     array([-1.08, -0.09,  0.91])
     """
     check_choice("centering", centering, CENTERINGS)
-    given = Given.of(X, features, weights, weight_kind, missing)
+    given = Given.used(X, features, options)
     axes = given.axes(grid, n_grid, grid_kind)
     asked, how = None, "given"
     generator, seed = source_of(rng)
     if shap_values is None:
-        asked = DifferenceQuotients(model, given.table, output, scale)
+        asked = given.asked(model)
         each, how = shapley_values(asked, background, generator, "shap_dependence")
         values = [each[:, axis.position].T for axis in axes]
     else:
@@ -133,7 +130,7 @@ def shap_dependence(
             )
         whole = as_table(X)
         values = [
-            given_column(shap_values, whole, axis.position)[None, given.present] for axis in axes
+            given_column(shap_values, whole, axis.position)[None, given.rows] for axis in axes
         ]
     found = [
         _smoothed(given, axis, phi, centering) | {"shap_value": phi}
@@ -153,7 +150,7 @@ def _smoothed(
 ) -> dict[str, NDArray[Any]]:
     """A spline through Shapley values (output, row), with its errors and its spread."""
     there, gone = axis.there, given.gone(axis) & ~axis.there
-    weight = None if given.weight is None else given.weight[there]
+    weight = given.weight_at(there)
     counts = counts_of(given, weight, int(there.sum()))
     if not len(axis.grid):
         nan = np.full(len(values), np.nan)
@@ -193,7 +190,7 @@ def _smoothed(
                 )
                 others = kernel.sample(
                     whole[gone, None],
-                    None if given.weight is None else given.weight[gone],
+                    given.weight_at(gone),
                     frequency=given.frequency,
                 )
                 variance = kernel.mean_error(others) + kernel.mean_error(constant)

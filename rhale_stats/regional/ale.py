@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike
 from rhale_stats.arguments.checks import check_count
 from rhale_stats.bins.fixed import EqualWidthBins
 from rhale_stats.local.cells import difference_edges
-from rhale_stats.models.differences import DifferenceQuotients, no_differences
+from rhale_stats.models.differences import no_differences
+from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.regional.comparisons import Given, binned_tree, curves_of_regions, finished
 from rhale_stats.regional.losses import LOSSES
-from rhale_stats.regional.search import Settings
+from rhale_stats.regional.search import SplitSearch
 from rhale_stats.regional.work import work_of
 from rhale_stats.schema.door import checked
 
@@ -29,20 +30,11 @@ def regional_ale(
     *,
     conditioning: pd.DataFrame | ArrayLike | None = None,
     n_bins: int = 20,
-    weights: ArrayLike | None = None,
-    weight_kind: str = "precision",
-    max_depth: int = 2,
-    min_obs: int | None = None,
-    min_drop: float = 0.1,
-    min_share: float = 0.05,
-    n_thresholds: int = 20,
-    thresholds: str = "quantile",
     loss: str = "index",
-    test: str | None = None,
-    level: float = 0.05,
-    n_permutations: int = 199,
-    honest_fraction: float = 0.5,
+    search: SplitSearch = SplitSearch(),
+    options: ModelOptions = ModelOptions(),
     rng: np.random.Generator | int | None = None,
+    **fields: Any,
 ) -> xr.Dataset:
     """Regions in which the ALE effect of a feature is less heterogeneous.
 
@@ -50,8 +42,8 @@ def regional_ale(
 
     Parameters
     ----------
-    model, X, weights, weight_kind
-        As in `local_effects`.
+    model, X, options
+        As in `local_effects`; the output is one, and no value is missing.
     feature : str or int
         Whose effect, by name or number.
     conditioning : DataFrame or array_like of shape (n_rows, n_columns), optional
@@ -59,8 +51,7 @@ def regional_ale(
     n_bins : int, default 20
         Equal bins along the feature, the same in all nodes. Local effects are the slopes across
         them (math [2]).
-    max_depth, min_obs, min_drop, min_share, n_thresholds, thresholds, loss, test, level, \
-    n_permutations, honest_fraction, rng
+    loss, search, rng
         As in `regions`.
 
     Returns
@@ -97,20 +88,14 @@ def regional_ale(
     (1, 1000)
     """
     check_count("n_bins", n_bins, 1)
-    settings = Settings(
-        max_depth, min_drop, min_share, n_thresholds, thresholds, test, level, n_permutations
-    )
-    given = Given.of(X, feature, conditioning, weights, weight_kind)
-    quotients, bins = (
-        DifferenceQuotients(model, given.table, single=True),
-        EqualWidthBins(n_bins),
-    )
+    given = Given.of(X, feature, conditioning, options)
+    quotients, bins = given.sample.asked(model, single=True), EqualWidthBins(n_bins)
     found = no_differences("finite_difference")
     if given.varies:
-        edges = difference_edges(bins, given.name, given.x, given.weight)
+        edges = difference_edges(bins, given.name, given.x, given.sample.weight)
         found = quotients.finite(given.position, edges)
     local = given.local(found, quotients)
-    work = work_of(local, bins, settings, loss, min_obs, honest_fraction, None, rng)
+    work = work_of(local, bins, search, loss, None, rng)
     tree, edges = binned_tree(work, given, loss, LOSSES[loss])
     curve, spread = curves_of_regions(local, tree, edges)
     return finished(tree, "regional_ale", loss, edges, curve, spread, quotients)

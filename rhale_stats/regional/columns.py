@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arguments.rows import storable
 from rhale_stats.arrays.moments import FloatArray, IntArray, part
+from rhale_stats.models.table import column_names
 from rhale_stats.regional.conditions import ABOVE, UNEQUAL, UP_TO, Condition
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import row_labels
@@ -78,13 +79,7 @@ def conditioning_columns(
                 "conditioning must have the index of the rows of local, in the same order; its "
                 "index differs. Reindex it: conditioning.loc[local['obs'].values]."
             )
-    labels = [str(name) for name in rows.columns]
-    repeated = sorted({name for name in labels if labels.count(name) > 1})
-    if repeated:
-        raise ValueError(
-            f"conditioning must have distinct column names; got {', '.join(map(repr, repeated))} "
-            f"more than once."
-        )
+    labels = column_names(rows, "conditioning")
     found = [_column(name, rows.iloc[:, at]) for at, name in enumerate(labels) if name != feature]
     if not found:
         raise ValueError(

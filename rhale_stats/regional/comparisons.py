@@ -10,19 +10,21 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import regions as search
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.effects.rhale import quiet_rhale
-from rhale_stats.local.labelled import Sample, labelled
+from rhale_stats.local.labelled import labelled
 from rhale_stats.models.differences import DifferenceQuotients, Differences
-from rhale_stats.models.table import Table, as_table, check_column, positions_of
+from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.sample import Sample
+from rhale_stats.models.table import check_column, positions_of
 from rhale_stats.regional.losses import Node
 from rhale_stats.regional.trees import tree_of
 from rhale_stats.regional.work import Work
 from rhale_stats.schema.dimensions import ROWS
+from rhale_stats.schema.door import refuse_fields
 from rhale_stats.schema.features import one_feature
 from rhale_stats.schema.variables import X_UNITS, software
 
@@ -33,12 +35,8 @@ from rhale_stats.schema.variables import X_UNITS, software
 class Given:
     """One feature of a table, checked, and what its regions may be made of."""
 
-    X: Any
-    table: Table
-    position: int
+    sample: Sample
     x: FloatArray
-    weight: FloatArray | None
-    weight_kind: str
     conditioning: pd.DataFrame | ArrayLike
 
     @classmethod
@@ -47,14 +45,14 @@ class Given:
         X: Any,
         feature: str | int,
         conditioning: pd.DataFrame | ArrayLike | None,
-        weights: ArrayLike | None,
-        weight_kind: str,
+        options: ModelOptions,
     ) -> Given:
         """Check the arguments and read the columns."""
-        table = as_table(X)
-        (position,) = positions_of(table, [feature])
-        check_choice("weight_kind", weight_kind, ("precision", "frequency"))
-        weight = table.weights(weights, weight_kind)
+        refuse_fields(options, ("missing",), "regions are made of all rows")
+        sample = Sample.of(X, options)
+        table = sample.table
+        sample = sample.of_columns(positions_of(table, [feature]))
+        (position,) = sample.positions
         x = check_column(table, position)
         if conditioning is None:
             if len(table.names) == 1:
@@ -63,12 +61,17 @@ class Given:
                     f"{table.names[position]!r}. Pass a DataFrame with a row for each row of X."
                 )
             conditioning = table.data
-        return cls(X, table, position, x, weight, weight_kind, conditioning)
+        return cls(sample, x, conditioning)
+
+    @property
+    def position(self) -> int:
+        """Number of the column."""
+        return self.sample.positions[0]
 
     @property
     def name(self) -> str:
         """Of the feature."""
-        return self.table.names[self.position]
+        return self.sample.names[0]
 
     @property
     def varies(self) -> bool:
@@ -77,8 +80,18 @@ class Given:
 
     def local(self, found: Differences, quotients: DifferenceQuotients | None = None) -> xr.Dataset:
         """Numbers of all rows as local effects of the feature."""
-        sample = Sample(self.X, self.table, [self.position], self.weight, self.weight_kind)
-        return labelled(sample, self.x[:, None], [found], quotients)
+        return labelled(self.sample, self.x[:, None], [found], quotients)
+
+    def mean_and_std(self, values: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Of every column of values of some rows, math [5] and [6]."""
+        weight = self.sample.weight_at(rows)
+        w = np.ones(len(rows)) if weight is None else weight
+        total = w.sum()
+        mean = w @ values / total
+        counted = weight is None or self.sample.frequency
+        degrees = total - (1 if counted else w @ w / total)
+        squares = w @ (values - mean) ** 2
+        return mean, np.sqrt(squares / degrees if degrees > 0 else np.full_like(squares, np.nan))
 
 
 def binned_tree(work: Work, given: Given, loss: str, units: str) -> tuple[xr.Dataset, FloatArray]:

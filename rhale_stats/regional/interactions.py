@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
-from rhale_stats.arguments.checks import check_choice, check_count
+from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.progress import PROGRESS_DELAY
 from rhale_stats.arguments.seeds import source_of
 from rhale_stats.arrays.moments import FloatArray
@@ -21,13 +22,16 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
 from rhale_stats.regional.columns import conditioning_columns
 from rhale_stats.regional.losses import LOSSES, TIE, Node, Problem, node_of, split_losses
-from rhale_stats.regional.search import Settings, along, exchanged, least_of, tried_of
+from rhale_stats.regional.search import SplitSearch, along, exchanged, least_of, tried_of
 from rhale_stats.regional.splits import Candidates, sides_of
 from rhale_stats.regional.work import Work, work_of
-from rhale_stats.schema.door import checked
+from rhale_stats.schema.door import checked, refuse_fields
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.kinds import INTERACTIONS
 from rhale_stats.schema.variables import software, variable
+
+# Fields of the search that are about trees.
+UNUSED = ("max_depth", "min_drop", "min_share", "test", "level", "honest_fraction")
 
 
 @checked
@@ -35,15 +39,13 @@ def interaction_matrix(
     local: xr.Dataset,
     *,
     conditioning: pd.DataFrame | ArrayLike | None = None,
-    min_obs: int | None = None,
-    n_thresholds: int = 20,
-    thresholds: str = "quantile",
+    search: SplitSearch = SplitSearch(),
     bins: BinRule | None = None,
     loss: str = "index",
-    n_permutations: int = 199,
     adjust: str = "holm",
     rng: np.random.Generator | int | None = None,
     progress: bool = True,
+    **fields: Any,
 ) -> xr.Dataset:
     """Interaction matrix: relative drop of each effect's loss by the best split of each column.
 
@@ -51,10 +53,12 @@ def interaction_matrix(
     ----------
     local : Dataset
         What `local_effects` returned.
-    conditioning, min_obs, n_thresholds, thresholds, bins, loss, rng
-        As in `regions`. The best threshold is not refined.
-    n_permutations : int, default 199
-        For the p-values; 0 for none.
+    conditioning, bins, loss, rng
+        As in `regions`.
+    search : SplitSearch, optional
+        As in `regions`, of which ``min_obs``, ``n_thresholds``, ``thresholds`` and
+        ``n_permutations`` are used. The best threshold is not refined. With ``n_permutations=0``
+        there are no p-values.
     adjust : str, default "holm"
         How p-values are adjusted for the number of pairs, as in `wald_test`.
     progress : bool, default True
@@ -98,12 +102,12 @@ def interaction_matrix(
     x2            0.00   NaN  0.00
     x3            0.00  0.00   NaN
     """
-    if n_permutations:
-        check_count("n_permutations", n_permutations, 1)
+    refuse_fields(search, UNUSED, "an interaction matrix looks at one split of every column")
     check_choice("adjust", adjust, ADJUSTMENTS)
-    settings = Settings(1, 0.0, 0.0, n_thresholds, thresholds, None, 0.05, max(n_permutations, 1))
+    n_permutations = search.n_permutations
     generator, seed = source_of(rng)
-    work = work_of(local, bins, settings, loss, min_obs, 0.5, None, generator)
+    settings = replace(search, n_permutations=max(n_permutations, 1))
+    work = work_of(local, bins, settings, loss, None, generator)
     names = feature_names(work.local)
     columns = names
     if conditioning is not None:
@@ -133,8 +137,8 @@ def interaction_matrix(
             "method": "interaction matrix",
             "loss_kind": loss,
             "n_permutations": n_permutations,
-            "thresholds": thresholds,
-            "n_thresholds": n_thresholds,
+            "thresholds": search.thresholds,
+            "n_thresholds": search.n_thresholds,
             "min_obs": work.min_obs,
             "bin_rule": rule_name,
             "bin_parameters": parameters,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,15 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_count, check_finite
-from rhale_stats.models.differences import DifferenceQuotients, no_differences
+from rhale_stats.models.differences import no_differences
+from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.regional.comparisons import Curves, Given, finished, rows_of_nodes
-from rhale_stats.regional.search import Settings
-from rhale_stats.regional.shap import SQUARED, mean_and_std
+from rhale_stats.regional.search import SplitSearch
+from rhale_stats.regional.shap import SQUARED
 from rhale_stats.regional.trees import tree_of
 from rhale_stats.regional.work import work_of
-from rhale_stats.schema.door import checked
+from rhale_stats.schema.door import checked, refuse_fields
 
 
 @checked
@@ -28,18 +30,10 @@ def regional_pdp(
     *,
     conditioning: pd.DataFrame | ArrayLike | None = None,
     n_grid: int = 30,
-    weights: ArrayLike | None = None,
-    weight_kind: str = "precision",
-    max_depth: int = 2,
-    min_obs: int | None = None,
-    min_drop: float = 0.1,
-    n_thresholds: int = 20,
-    thresholds: str = "quantile",
-    test: str | None = None,
-    level: float = 0.05,
-    n_permutations: int = 199,
-    honest_fraction: float = 0.5,
+    search: SplitSearch = SplitSearch(),
+    options: ModelOptions = ModelOptions(),
     rng: np.random.Generator | int | None = None,
+    **fields: Any,
 ) -> xr.Dataset:
     """Regions in which the ICE curves of a feature are more similar in shape.
 
@@ -48,8 +42,8 @@ def regional_pdp(
 
     Parameters
     ----------
-    model, X, weights, weight_kind
-        As in `local_effects`.
+    model, X, options
+        As in `local_effects`; the output is one, and no value is missing.
     feature : str or int
         Whose effect, by name or number.
     conditioning : DataFrame or array_like of shape (n_rows, n_columns), optional
@@ -57,12 +51,10 @@ def regional_pdp(
     n_grid : int, default 30
         Points from the least to the largest value of the feature, at equal distances; its distinct
         values where these are no more.
-    max_depth, min_obs, min_drop, n_thresholds, thresholds, level, n_permutations, \
-    honest_fraction, rng
-        As in `regions`.
-    test : {None, "permutation", "honest"}
-        As in `regions`, but for which rows exchange their conditioning values: any, not only
-        neighbours along the feature. An ICE curve does not depend on where its row is.
+    search, rng
+        As in `regions`, without ``min_share``. With ``test="permutation"`` any rows exchange their
+        conditioning values, not only neighbours along the feature: an ICE curve does not depend on
+        where its row is.
 
     Returns
     -------
@@ -105,18 +97,16 @@ def regional_pdp(
     (1, 15000)
     """
     check_count("n_grid", n_grid, 2)
-    settings = Settings(
-        max_depth, min_drop, 0.0, n_thresholds, thresholds, test, level, n_permutations
-    )
-    given = Given.of(X, feature, conditioning, weights, weight_kind)
+    refuse_fields(search, ("min_share",), "ICE curves have no bins")
+    given = Given.of(X, feature, conditioning, options)
     # Curves take the place of local effects.
     local = given.local(no_differences("none"))
-    work = work_of(local, None, settings, "index", min_obs, honest_fraction, None, rng)
-    quotients = DifferenceQuotients(model, given.table, single=True)
+    work = work_of(local, None, replace(search, min_share=0.0), "index", None, rng)
+    quotients = given.sample.asked(model, single=True)
     grid = np.unique(given.x)
     if len(grid) > n_grid:
         grid = np.linspace(grid[0], grid[-1], n_grid)
-    curves, problem = np.full((given.table.n_rows, len(grid)), np.nan), None
+    curves, problem = np.full((len(given.x), len(grid)), np.nan), None
     if given.varies:
         each, rounding = quotients.curves(given.position, grid)
         curves, error = each[..., 0], float(rounding[0])
@@ -140,10 +130,7 @@ def regional_pdp(
     curve = np.empty((len(nodes), len(grid)))
     spread = np.empty_like(curve)
     for number, at in enumerate(nodes):
-        weight = None if given.weight is None else given.weight[at]
-        curve[number], spread[number] = mean_and_std(
-            curves[at], weight, frequency=weight_kind == "frequency"
-        )
+        curve[number], spread[number] = given.mean_and_std(curves[at], at)
     out = finished(tree, "regional_pdp", "centred ICE", grid, curve, spread, quotients)
     del out.attrs["min_share"]
     return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from rhale_stats.arrays.moments import (
 )
 from rhale_stats.regional.columns import Conditioning
 from rhale_stats.regional.losses import Problem, node_of
-from rhale_stats.regional.search import Grown, Settings, Tree, Verdict
+from rhale_stats.regional.search import Grown, SplitSearch, Tree, Verdict
 
 
 class Pruned(NamedTuple):
@@ -67,7 +68,7 @@ def weakest_links(nodes: Sequence[Grown]) -> list[tuple[float, frozenset[int]]]:
 def pruned(
     problem: Problem,
     conditioning: Sequence[Conditioning],
-    settings: Settings,
+    settings: SplitSearch,
     tree: Tree[search.Rows],
     rows: IntArray,
     n_folds: int,
@@ -79,7 +80,7 @@ def pruned(
     # Between two penalties the tree is the same: a middle one represents it in the folds.
     typical = np.append(np.sqrt(prices[:-1] * prices[1:]), np.inf)
     losses = np.empty((n_folds, len(prices)))
-    untested = settings._replace(test=None)
+    untested = replace(settings, test=None)
     for fold, held in enumerate(np.array_split(rng.permutation(rows), n_folds)):
         kept = np.setdiff1d(rows, held)
         grown = Tree(problem, conditioning, untested, rng)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from tqdm import tqdm
 from rhale_stats.arguments.progress import PROGRESS_DELAY
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.regional.effects import positions_in
-from rhale_stats.regional.search import Settings
+from rhale_stats.regional.search import SplitSearch
 from rhale_stats.regional.trees import labelled_tree
 from rhale_stats.regional.work import work_of
 from rhale_stats.schema.door import checked
@@ -28,20 +29,12 @@ def regions(
     feature: str | int,
     *,
     conditioning: pd.DataFrame | ArrayLike | None = None,
-    max_depth: int = 2,
-    min_obs: int | None = None,
-    min_drop: float = 0.1,
-    min_share: float = 0.05,
-    n_thresholds: int = 20,
-    thresholds: str = "quantile",
+    search: SplitSearch = SplitSearch(),
     bins: BinRule | None = None,
     loss: str = "index",
-    test: str | None = None,
-    level: float = 0.05,
-    n_permutations: int = 199,
-    honest_fraction: float = 0.5,
     n_folds: int | None = None,
     rng: np.random.Generator | int | None = None,
+    **fields: Any,
 ) -> xr.Dataset:
     r"""Regions in which an effect is less heterogeneous, as a tree of splits by other columns.
 
@@ -57,38 +50,15 @@ def regions(
         categories, texts, booleans and columns of two values are split into sets of levels: up
         to 12 levels every one, beyond that each level against the rest. A column named as the
         feature is left out.
-    max_depth : int, default 2
-        Splits on the way to a region, at most.
-    min_obs : int, optional
-        Smallest number of rows of a region (with precision weights: smallest effective number); by
-        default a twentieth of all rows, and at least 10. The rule for bins may ask for more.
-    min_drop : float, default 0.1
-        Relative drop of the loss that a split must bring.
-    min_share : float, default 0.05
-        Share of the variance of the local effects of a node that its bins must leave, for a split
-        to be looked for: below it, the variance is mostly the effect changing inside bins.
-    n_thresholds : int, default 20
-        Thresholds tried for a column of numbers.
-    thresholds : {"quantile", "equal_width", "exact"}, default "quantile"
-        At quantiles in the node, after which the best one is refined among all values between its
-        neighbours; at equal distances, as in the authors' library; or at every value.
+    search : SplitSearch, optional
+        How splits are searched for, and which are made. Its fields can be given directly, as in
+        ``max_depth=1``.
     bins : bin rule, optional
         Of all nodes, `OptimalBins` by default. They are chosen again for every candidate, among the
         cells of the rule for all rows (`QuantileBins` therefore stay what they are).
     loss : {"index", "output"}, default "index"
         Measure of heterogeneity: the index (math [10]), or its counterpart in units of the output;
         both with unbiased variances (ddof 1), unless the rule has its own ddof.
-    test : {None, "permutation", "honest"}
-        "permutation": a split must be better than the best one after neighbours along the feature
-        exchanged their conditioning values, all columns and thresholds searched again (math [39]).
-        "honest": splits are found on some rows, and judged, by the same test of that one split, and
-        counted on the others. None takes whatever drops the loss.
-    level : float, default 0.05
-        Of the test, for every split.
-    n_permutations : int, default 199
-        At most; fewer where the answer is known before.
-    honest_fraction : float, default 0.5
-        Share of the rows on which honest splits are found.
     n_folds : int, optional
         Minimal cost-complexity pruning with the one-standard-error rule, by cross-validation over
         so many folds. Not with honest trees.
@@ -150,10 +120,7 @@ def regions(
     1      x3 ≤ 0     253   0.00
     2      x3 > 0     247   0.00
     """
-    settings = Settings(
-        max_depth, min_drop, min_share, n_thresholds, thresholds, test, level, n_permutations
-    )
-    work = work_of(local, bins, settings, loss, min_obs, honest_fraction, n_folds, rng)
+    work = work_of(local, bins, search, loss, n_folds, rng)
     return labelled_tree(work, feature_position(work.local, feature), conditioning)
 
 
@@ -163,21 +130,13 @@ def all_regions(
     features: str | int | Sequence[str | int] | None = None,
     *,
     conditioning: pd.DataFrame | ArrayLike | None = None,
-    max_depth: int = 2,
-    min_obs: int | None = None,
-    min_drop: float = 0.1,
-    min_share: float = 0.05,
-    n_thresholds: int = 20,
-    thresholds: str = "quantile",
+    search: SplitSearch = SplitSearch(),
     bins: BinRule | None = None,
     loss: str = "index",
-    test: str | None = None,
-    level: float = 0.05,
-    n_permutations: int = 199,
-    honest_fraction: float = 0.5,
     n_folds: int | None = None,
     rng: np.random.Generator | int | None = None,
     progress: bool = True,
+    **fields: Any,
 ) -> xr.Dataset:
     """Regions of several features: one tree per feature, as by `regions`.
 
@@ -187,8 +146,7 @@ def all_regions(
         What `local_effects` returned.
     features : name, number, or sequence of them, optional
         Whose effects; by default all in ``local``.
-    conditioning, max_depth, min_obs, min_drop, min_share, n_thresholds, thresholds, bins, loss, \
-    test, level, n_permutations, honest_fraction, n_folds, rng
+    conditioning, search, bins, loss, n_folds, rng
         As in `regions`. Honest halves are the same for all features.
     progress : bool, default True
         Show a bar on work over two seconds.
@@ -208,17 +166,12 @@ def all_regions(
     --------
     >>> import rhale_stats as rs
     >>> example = rs.simulate.TwoRegimes()
-    >>> local = rs.local_effects(
-    ...     None, example.sample(500, rng=0), jacobian=example.jacobian
-    ... )
+    >>> local = rs.local_effects(None, example.sample(500, rng=0), jacobian=example.jacobian)
     >>> trees = rs.all_regions(local)
     >>> trees["n_nodes"].to_series().to_dict()
     {'x1': 3, 'x2': 1, 'x3': 1}
     """
-    settings = Settings(
-        max_depth, min_drop, min_share, n_thresholds, thresholds, test, level, n_permutations
-    )
-    work = work_of(local, bins, settings, loss, min_obs, honest_fraction, n_folds, rng)
+    work = work_of(local, bins, search, loss, n_folds, rng)
     names = feature_names(work.local)
     positions = positions_in(work.local, features)
     bar = tqdm(positions, "regions", unit="feature", disable=not progress, delay=PROGRESS_DELAY)

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Generic, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import regions as search
 from rhale_stats.arrays.moments import FloatArray, IntArray, part
 from rhale_stats.regional.columns import Conditioning
 from rhale_stats.regional.conditions import Condition
-from rhale_stats.regional.losses import BLOCK, TIE, Node, R, Searchable, split_losses
+from rhale_stats.regional.losses import BLOCK, TESTS, TIE, Node, R, Searchable, split_losses
 from rhale_stats.regional.splits import (
+    THRESHOLDS,
     Candidates,
     candidates_of,
     quantile_cuts,
     sides_of,
     thresholds_at,
 )
+from rhale_stats.schema.door import Options
 
 # Number of thresholds in one step of the refinement.
 REFINED = 64
@@ -41,17 +45,76 @@ def best_of(losses: Sequence[FloatArray], tie: float) -> tuple[int, int, float] 
 # --- the search ----------------------------------------------------------------------------------
 
 
-class Settings(NamedTuple):
-    """How trees grow; see `regions`."""
+@dataclass(frozen=True)
+class SplitSearch(Options):
+    """How splits into regions are searched for, and which of them are made.
 
-    max_depth: int
-    min_drop: float
-    min_share: float
-    n_thresholds: int
-    thresholds: str
-    test: str | None
-    level: float
-    n_permutations: int
+    Parameters
+    ----------
+    max_depth : int, default 2
+        Splits on the way to a region, at most.
+    min_obs : int, optional
+        Smallest number of rows of a region (with precision weights: smallest effective number); by
+        default a twentieth of all rows, and at least 10. The rule for bins may ask for more.
+    min_drop : float, default 0.1
+        Relative drop of the loss that a split must bring.
+    min_share : float, default 0.05
+        Share of the variance of the local effects of a node that its bins must leave, for a split
+        to be looked for: below it, the variance is mostly the effect changing inside bins.
+    n_thresholds : int, default 20
+        Thresholds tried for a column of numbers.
+    thresholds : {"quantile", "equal_width", "exact"}, default "quantile"
+        At quantiles in the node, after which the best one is refined among all values between its
+        neighbours; at equal distances, as in the authors' library; or at every value.
+    test : {None, "permutation", "honest"}
+        "permutation": a split must be better than the best one after neighbours along the feature
+        exchanged their conditioning values, all columns and thresholds searched again (math [39]).
+        "honest": splits are found on some rows, and judged, by the same test of that one split, and
+        counted on the others. None takes whatever drops the loss.
+    level : float, default 0.05
+        Of the test, for every split.
+    n_permutations : int, default 199
+        At most; fewer where the answer is known before.
+    honest_fraction : float, default 0.5
+        Share of the rows on which honest splits are found.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> example = rs.simulate.TwoRegimes()
+    >>> local = rs.local_effects(None, example.sample(500, rng=0), jacobian=example.jacobian)
+    >>> search = rs.SplitSearch(max_depth=1, min_drop=0.2)
+    >>> tree = rs.regions(local, "x1", search=search)
+    >>> tree.identical(rs.regions(local, "x1", max_depth=1, min_drop=0.2))
+    True
+    """
+
+    max_depth: int = 2
+    min_obs: int | None = None
+    min_drop: float = 0.1
+    min_share: float = 0.05
+    n_thresholds: int = 20
+    thresholds: str = "quantile"
+    test: str | None = None
+    level: float = 0.05
+    n_permutations: int = 199
+    honest_fraction: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("thresholds", self.thresholds, THRESHOLDS)
+        if self.test is not None:
+            check_choice("test", self.test, (None, *TESTS))
+        for name, value in (("min_drop", self.min_drop), ("min_share", self.min_share)):
+            if not 0 <= value < 1:
+                raise ValueError(
+                    f"{name} must lie in [0, 1): it is a share of the loss; got {value!r}."
+                )
+        if self.test is not None and self.level * (self.n_permutations + 1) < 1:
+            raise ValueError(
+                f"n_permutations must be at least 1 / level - 1 for any split to pass; got "
+                f"{self.n_permutations} at level {self.level:g}."
+            )
 
 
 class Verdict(NamedTuple):
@@ -100,7 +163,7 @@ class Tree(Generic[R]):
         self,
         problem: Searchable[R],
         conditioning: Sequence[Conditioning],
-        settings: Settings,
+        settings: SplitSearch,
         rng: np.random.Generator,
         of_root: dict[str, Candidates] | None = None,
     ) -> None:
@@ -251,7 +314,7 @@ class Tree(Generic[R]):
 def tried_of(
     conditioning: Sequence[Conditioning],
     node: Node[R],
-    settings: Settings,
+    settings: SplitSearch,
     known: dict[str, Candidates],
 ) -> list[Candidates]:
     """The splits of a node that are tried, column by column; what is not ``known`` will be."""

@@ -14,11 +14,12 @@ from rhale_stats.arguments.seeds import source_of
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.fixed import EqualWidthBins
-from rhale_stats.models.differences import DifferenceQuotients, Differences
+from rhale_stats.models.differences import Differences
+from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.shapley import BACKGROUND, given_column, shapley_values
 from rhale_stats.regional.comparisons import Given, binned_tree, finished, rows_of_nodes
-from rhale_stats.regional.search import Settings
+from rhale_stats.regional.search import SplitSearch
 from rhale_stats.regional.work import work_of
 from rhale_stats.schema.door import checked
 
@@ -36,26 +37,18 @@ def regional_shap(
     background: int | pd.DataFrame | ArrayLike = BACKGROUND,
     conditioning: pd.DataFrame | ArrayLike | None = None,
     n_bins: int = 20,
-    weights: ArrayLike | None = None,
-    weight_kind: str = "precision",
-    max_depth: int = 2,
-    min_obs: int | None = None,
-    min_drop: float = 0.1,
-    min_share: float = 0.05,
-    n_thresholds: int = 20,
-    thresholds: str = "quantile",
-    test: str | None = None,
-    level: float = 0.05,
-    n_permutations: int = 199,
-    honest_fraction: float = 0.5,
+    search: SplitSearch = SplitSearch(),
+    options: ModelOptions = ModelOptions(),
     rng: np.random.Generator | int | None = None,
+    **fields: Any,
 ) -> xr.Dataset:
     """Regions in which the Shapley values of a feature depend less on other features.
 
     Parameters
     ----------
-    model, X, weights, weight_kind
-        As in `local_effects`. The model may be None when ``shap_values`` are given.
+    model, X, options
+        As in `local_effects`; the output is one, and no value is missing. The model may be None
+        when ``shap_values`` are given.
     feature : str or int
         Whose Shapley values, by name or number.
     shap_values : array_like of shape (n_rows,) or (n_rows, n_columns), or Explanation, optional
@@ -69,8 +62,7 @@ def regional_shap(
         Columns to split by, as in `regions`; by default all other columns of ``X``.
     n_bins : int, default 20
         Equal bins along the feature, the same in all nodes.
-    max_depth, min_obs, min_drop, min_share, n_thresholds, thresholds, test, level, \
-    n_permutations, honest_fraction, rng
+    search, rng
         As in `regions`. ``rng`` also draws the background.
 
     Returns
@@ -110,26 +102,23 @@ def regional_shap(
     2       x3 > 0    247  0.00
     """
     check_count("n_bins", n_bins, 1)
-    settings = Settings(
-        max_depth, min_drop, min_share, n_thresholds, thresholds, test, level, n_permutations
-    )
-    given = Given.of(X, feature, conditioning, weights, weight_kind)
+    given = Given.of(X, feature, conditioning, options)
     generator, seed = source_of(rng)
     asked, how = None, "given"
     if shap_values is None:
-        asked = DifferenceQuotients(model, given.table, single=True)
+        asked = given.sample.asked(model, single=True)
         each, how = shapley_values(asked, background, generator, "regional_shap")
         values = np.ascontiguousarray(each[:, given.position, 0])
     else:
-        values = given_column(shap_values, given.table, given.position)
+        values = given_column(shap_values, given.sample.table, given.position)
     local = given.local(Differences(values[:, None], np.zeros(1), "shapley"))
     rule = EqualWidthBins(n_bins)
-    work = work_of(local, rule, settings, "index", min_obs, honest_fraction, None, generator)
+    work = work_of(local, rule, search, "index", None, generator)
     tree, edges = binned_tree(work, given, "variance", SQUARED)
     curve, spread = _means_in_bins(tree, given, values, edges)
     middles = (edges[:-1] + edges[1:]) / 2
     out = finished(tree, "regional_shap", "Shapley values", middles, curve, spread, asked)
-    drawn = asked is not None or test is not None
+    drawn = asked is not None or search.test is not None
     return out.assign_attrs(shapley=how, **({"seed": seed} if drawn else {}))
 
 
@@ -143,20 +132,5 @@ def _means_in_bins(
     for number, at in enumerate(nodes if given.varies else ()):
         for k in np.unique(cell[at]):
             rows = at[cell[at] == k]
-            weight = None if given.weight is None else given.weight[rows]
-            mean[number, k], spread[number, k] = mean_and_std(
-                values[rows], weight, frequency=given.weight_kind == "frequency"
-            )
+            mean[number, k], spread[number, k] = given.mean_and_std(values[rows], rows)
     return mean, spread
-
-
-def mean_and_std(
-    values: FloatArray, weight: FloatArray | None, *, frequency: bool
-) -> tuple[FloatArray, FloatArray]:
-    """Of every column, math [5] and [6]."""
-    w = np.ones(len(values)) if weight is None else weight
-    total = w.sum()
-    mean = w @ values / total
-    degrees = total - (1 if weight is None or frequency else w @ w / total)
-    squares = w @ (values - mean) ** 2
-    return mean, np.sqrt(squares / degrees if degrees > 0 else np.full_like(squares, np.nan))

@@ -16,9 +16,9 @@ from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.bins.searched import OptimalBins
 from rhale_stats.local.rows import Rows, columns, honest_split
 from rhale_stats.regional.columns import Conditioning, conditioning_columns
-from rhale_stats.regional.losses import LOSSES, TESTS, Problem, problem_of
-from rhale_stats.regional.search import Settings
-from rhale_stats.regional.splits import THRESHOLDS, Candidates
+from rhale_stats.regional.losses import LOSSES, Problem, problem_of
+from rhale_stats.regional.search import SplitSearch
+from rhale_stats.regional.splits import Candidates
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.levels import refuse_categorical
@@ -34,7 +34,7 @@ class Work(NamedTuple):
     rows: Rows
     present: NDArray[np.bool_]
     rule: BinRule
-    settings: Settings
+    settings: SplitSearch
     loss: str
     min_obs: int
     search: IntArray
@@ -67,17 +67,16 @@ class Work(NamedTuple):
 def work_of(
     local: xr.Dataset,
     bins: BinRule | None,
-    settings: Settings,
+    settings: SplitSearch,
     loss: str,
-    min_obs: int | None,
-    honest_fraction: float,
     n_folds: int | None,
     rng: np.random.Generator | int | None,
 ) -> Work:
     """Check all arguments and divide the rows."""
     local = check_local(local)
     refuse_categorical(local, "regions")
-    _check_settings(settings)
+    # 0 is for an interaction matrix without p-values.
+    check_count("n_permutations", settings.n_permutations, 1)
     check_choice("loss", loss, tuple(LOSSES))
     _check_folds(n_folds, settings.test)
     rule: BinRule = OptimalBins() if bins is None else bins
@@ -87,9 +86,7 @@ def work_of(
         raise ValueError(
             f"n_folds must not exceed the number of rows; got {n_folds} for {rows.n_rows}."
         )
-    if min_obs is not None:
-        check_count("min_obs", min_obs, 1)
-    least = max(_independent_rows(rows) // 20, 10) if min_obs is None else min_obs
+    least = settings.min_obs or max(_independent_rows(rows) // 20, 10)
     present = local["weight"].values > 0 if "weight" in local else np.ones(rows.n_rows, dtype=bool)
     generator, seed = source_of(rng)
     search, judge = np.arange(rows.n_rows), None
@@ -97,37 +94,15 @@ def work_of(
     if settings.test is not None or n_folds is not None:
         facts["seed"] = seed
     if settings.test == "honest":
-        honest_seed = seed_of(generator)
-        search, judge = _honest_rows(present, honest_fraction, honest_seed)
-        facts |= {"honest_fraction": float(honest_fraction), "honest_seed": honest_seed}
-        if min_obs is None:
+        fraction, honest_seed = settings.honest_fraction, seed_of(generator)
+        search, judge = _honest_rows(present, fraction, honest_seed)
+        facts |= {"honest_fraction": float(fraction), "honest_seed": honest_seed}
+        if settings.min_obs is None:
             least = max(least // 2, 10)
     return Work(
         local, rows, present, rule, settings, loss, least, search, judge, n_folds, generator,
         facts, {},
     )  # fmt: skip
-
-
-def _check_settings(settings: Settings) -> None:
-    """Raise unless the settings are valid and a split can pass the test."""
-    check_count("max_depth", settings.max_depth, 0)
-    check_count("n_thresholds", settings.n_thresholds, 1)
-    check_count("n_permutations", settings.n_permutations, 1)
-    check_choice("thresholds", settings.thresholds, THRESHOLDS)
-    if settings.test is not None:
-        check_choice("test", settings.test, (None, *TESTS))
-    for name, value in (("min_drop", settings.min_drop), ("min_share", settings.min_share)):
-        if not 0 <= value < 1:
-            raise ValueError(
-                f"{name} must lie in [0, 1): it is a share of the loss; got {value!r}."
-            )
-    if not 0 < settings.level < 1:
-        raise ValueError(f"level must lie strictly between 0 and 1; got {settings.level!r}.")
-    if settings.test is not None and settings.level * (settings.n_permutations + 1) < 1:
-        raise ValueError(
-            f"n_permutations must be at least 1 / level - 1 for any split to pass; got "
-            f"{settings.n_permutations} at level {settings.level:g}."
-        )
 
 
 def _check_folds(n_folds: int | None, test: str | None) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from functools import wraps
 from inspect import signature
 from traceback import walk_tb
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import xarray as xr
 
@@ -34,7 +34,7 @@ from rhale_stats.arguments.checks import (
     check_text,
 )
 from rhale_stats.arguments.rows import NO_DIMENSION
-from rhale_stats.arguments.words import LABELS, PACKAGE
+from rhale_stats.arguments.words import LABELS, PACKAGE, shown
 from rhale_stats.schema.checks import answer_first
 from rhale_stats.schema.variables import in_order
 
@@ -98,15 +98,84 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
 }
 
 
+@dataclass(frozen=True, eq=False)
+class Options:
+    """Parameters that belong together and stand in several functions, checked by `CHECKS`.
+
+    A function that has such an object as a default takes its fields by their own names as well.
+    """
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+
+
+class _Known(NamedTuple):
+    """What a function may be given by name: parameters, and the fields of those with options."""
+
+    function: str
+    names: list[str]
+    options: dict[str, Options]
+    takes_any: bool
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> _Known:
+        """Of its signature."""
+        parameters = signature(function).parameters
+        names = [name for name, one in parameters.items() if one.kind is not one.VAR_KEYWORD]
+        defaults = {name: parameters[name].default for name in names}
+        options = {name: one for name, one in defaults.items() if isinstance(one, Options)}
+        # Where there are options their fields are gathered from what else was named.
+        takes_any = len(names) < len(parameters) and not options
+        return cls(function.__name__, names, options, takes_any)
+
+    def gathered(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Keyword arguments, with fields of options in the object that they belong to."""
+        group_of = {one.name: name for name, of in self.options.items() for one in fields(of)}
+        own: dict[str, dict[str, Any]] = {}
+        out: dict[str, Any] = {}
+        for name, value in given.items():
+            if name in group_of:
+                own.setdefault(group_of[name], {})[name] = value
+            elif self.takes_any or name in self.names:
+                out[name] = value
+            else:
+                self._refuse(name, [*self.names, *group_of])
+        for group, values in own.items():
+            default = self.options[group]
+            if out.get(group, default) is not default:
+                raise TypeError(
+                    f"{self.function}() got {', '.join(values)} beside {group}=, which holds the "
+                    f"same options. Give all in {group}=, or none; dataclasses.replace changes an "
+                    f"object."
+                )
+            out[group] = replace(default, **values)
+        return out
+
+    def check_options(self, name: str, value: object) -> None:
+        """Raise ``TypeError`` unless options are what they should be."""
+        if name in self.options and not isinstance(value, type(self.options[name])):
+            kind = type(self.options[name]).__name__
+            raise TypeError(f"{name} must be a {kind}, as in {kind}(); got {shown(value)}.")
+
+    def _refuse(self, name: str, known: list[str]) -> None:
+        """Raise ``TypeError`` for a keyword argument that the function does not have."""
+        from difflib import get_close_matches
+
+        near = " or ".join(map(repr, get_close_matches(name, known)))
+        advice = f" Did you mean {near}?" if near else ""
+        raise TypeError(f"{self.function}() got an unexpected keyword argument {name!r}.{advice}")
+
+
 def checked(function: F) -> F:
     """Decorate a function so that its arguments are checked by `CHECKS`.
 
-    Datasets may have their dimensions in any order, and are returned with the main variables first.
-    If a Dataset lacks a part that the function needs, the error names it.
+    Keyword arguments that are fields of its `Options` are gathered into these. Datasets may have
+    their dimensions in any order, and are returned with the main variables first. If a Dataset
+    lacks a part that the function needs, the error names it.
     """
     parameters = signature(function).parameters
-    names = list(parameters)
-    checks = {name: CHECKS[name] for name in names if name in CHECKS}
+    known = _Known.of(function)
+    checks = {name: CHECKS[name] for name in known.names if name in CHECKS}
 
     def admitted(name: str, value: Any) -> Any:
         if isinstance(value, xr.Dataset):
@@ -121,17 +190,18 @@ def checked(function: F) -> F:
     def check(name: str, value: Any) -> Any:
         if name in checks and value is not parameters[name].default:
             checks[name](name, value)
+        known.check_options(name, value)
         return admitted(name, value)
 
     @wraps(function)
     def door(*args: Any, **kwargs: Any) -> Any:
         # Python reports surplus arguments itself.
-        few = [check(name, value) for name, value in zip(names, args, strict=False)]
-        named = {name: check(name, value) for name, value in kwargs.items()}
+        few = [check(name, value) for name, value in zip(known.names, args, strict=False)]
+        named = {name: check(name, value) for name, value in known.gathered(kwargs).items()}
         try:
             found = function(*few, *args[len(few) :], **named)
         except (KeyError, ValueError) as error:
-            given = {**dict(zip(names, few, strict=False)), **named}
+            given = {**dict(zip(known.names, few, strict=False)), **named}
             datasets = [name for name, value in given.items() if isinstance(value, xr.Dataset)]
             lost = _lost_part(error)
             if lost is None or not datasets:
@@ -164,6 +234,14 @@ def _lost_part(error: KeyError | ValueError) -> str | None:
         error, cause = cause, cause.__cause__ or cause.__context__
     name = error.args[0] if error.args else None
     return name if isinstance(name, str) and name.isidentifier() else None
+
+
+def refuse_fields(options: Options, names: tuple[str, ...], why: str) -> None:
+    """Raise ``ValueError`` where fields that a function does not use are not the default."""
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if field.name in names and value is not field.default and value != field.default:
+            raise ValueError(f"{field.name} must be left out: {why}; got {shown(value)}.")
 
 
 def check_parameters(rule: Any) -> None:

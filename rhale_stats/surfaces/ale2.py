@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
 from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_choice, check_finite
@@ -15,16 +14,14 @@ from rhale_stats.arguments.progress import PROGRESS_DELAY
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.local.local_effects import MISSING
 from rhale_stats.models import differences
 from rhale_stats.models.differences import DifferenceQuotients
-from rhale_stats.models.outputs import Model, OutputLabels
-from rhale_stats.models.table import as_table
+from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.outputs import Model
+from rhale_stats.models.sample import Sample
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.identity import row_coordinate
 from rhale_stats.schema.stacking import stack
-from rhale_stats.schema.variables import software, unit_mapping
 from rhale_stats.surfaces.axes import (
     SHARED,
     FeatureAxis,
@@ -52,19 +49,16 @@ def ale2(
     *,
     bins: Rules | None = None,
     order: Order = "as_is",
-    weights: ArrayLike | None = None,
-    weight_kind: str = "precision",
-    output: OutputLabels = None,
-    scale: str = "response",
     centering: str = "ale",
-    missing: str = "raise",
+    options: ModelOptions = ModelOptions(),
     progress: bool = True,
+    **fields: Any,
 ) -> xr.Dataset:
     r"""Second-order ALE: the interaction of two features as a surface (math [55] to [58]).
 
     Parameters
     ----------
-    model, X, weights, weight_kind, output, scale
+    model, X
         As in `local_effects`. The model is evaluated at 4 versions of every row with two numeric
         features, 6 with a numeric and a categorical one, and 9 with two categorical ones; never at
         more than 131,072 rows at once.
@@ -81,11 +75,12 @@ def ale2(
     centering : {"ale", "start"}, default "ale"
         "ale" removes both main effects and the mean from the surface, which leaves the pure
         second-order effect. With "start" the surface is 0 along the first edges.
-    missing : {"raise", "drop", "bin"}, default "raise"
-        Rows without a value of one of the two features: refused, or left out and counted in the
-        attribute ``n_rows_missing``. "bin" makes them a level "missing" of a categorical feature,
-        the last level unless ``order`` places it elsewhere; the model receives the missing value of
-        the column. A numeric feature has no such level: its missing values are refused.
+    options : ModelOptions, optional
+        As in `local_effects`. Rows without a value of one of the two features are left out with
+        ``missing="drop"``, and counted in the attribute ``n_rows_missing``. "bin" makes them
+        a level "missing" of a categorical feature, the last level unless ``order`` places it
+        elsewhere; the model receives the missing value of the column. A numeric feature has no such
+        level: its missing values are refused.
     progress : bool, default True
         Show a progress bar after two seconds.
 
@@ -150,55 +145,47 @@ def ale2(
            [ 0.01, -0.01,  0.02],
            [-0.96,  0.02,  1.05]])
     """
-    table = as_table(X)
     check_choice("centering", centering, CENTERINGS)
-    check_choice("missing", missing, MISSING)
-    check_choice("weight_kind", weight_kind, ("precision", "frequency"))
+    sample = Sample.of(X, options)
+    table, used = sample.table, sample.present
     positions = pair_of(features, table.names)
     rules = check_rules(bins)
-    weight = table.weights(weights, weight_kind)
-    used = np.ones(table.n_rows, dtype=bool) if weight is None else weight > 0
     check_order(order, table, positions)
     orders = [order_of(order, table, position) for position in positions]
     gaps = np.zeros(table.n_rows, dtype=bool)
     for position, levels in zip(positions, orders, strict=True):
-        gaps |= missing_in(table, position, missing, used, levels=levels is not None)
+        gaps |= missing_in(sample, position, levels=levels is not None)
     there = used & ~gaps
     if not there.any():
         raise ValueError(
             f"X must have rows with values of {table.names[positions[0]]!r} and "
             f"{table.names[positions[1]]!r}, of positive weight; got none."
         )
-    quotients = DifferenceQuotients(model, table, output, scale).at(there)
-    counts = None if weight is None else weight[there]
+    quotients, inside = sample.asked(model).at(there), sample.take(there)
     axes = [
-        axis_of(quotients.table, position, rule, levels, counts)
+        axis_of(inside, position, rule, levels)
         for position, rule, levels in zip(positions, rules, orders, strict=True)
     ]
     delta, error = second_differences(
         quotients, (positions[0], positions[1]), axes, progress=progress
     )
-    grid = Grid(axes[0], axes[1], counts, frequency=weight_kind == "frequency")
+    grid = Grid(axes[0], axes[1], inside.weight, frequency=sample.frequency)
     parts = [
-        one_output(grid, there, weight, delta[..., number], float(error[number]), centering)
+        one_output(grid, there, sample.weight, delta[..., number], float(error[number]), centering)
         for number in range(delta.shape[-1])
     ]
     out = stack(parts, OUTPUT)
     out = out.assign({name: parts[0][name] for name in SHARED if name in out})
-    out = out.assign_coords(obs=row_coordinate(X, table.n_rows))
-    attrs = getattr(X, "attrs", {})
+    out = out.assign_coords(obs=sample.obs)
     out.attrs |= {
         "method": METHOD,
-        **_facts_of_axes(axes, rules, unit_mapping(attrs)),
+        **_facts_of_axes(axes, rules, sample.units),
         "centering": centering,
-        "weight_kind": weight_kind if weight is not None else "none",
-        "output_name": str(attrs.get("output_name", "output")),
-        "output_units": str(attrs.get("output_units", "")),
+        **sample.facts,
         "n_rows": int(there.sum()),
         "n_rows_missing": int((gaps & used).sum()),
         "n_model_calls": quotients.n_calls,
         "n_model_rows": quotients.n_rows,
-        "software": software(),
     }
     return with_outputs(out, quotients.outputs.labels, quotients.outputs.names)
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
@@ -19,8 +18,10 @@ from rhale_stats.bins.fixed import QuantileBins
 from rhale_stats.bins.rule import BinRule, Column, check_rule
 from rhale_stats.bins.searched import BestEqualWidthBins, GreedyBins, OptimalBins
 from rhale_stats.models import table as models
+from rhale_stats.models.levels import in_order, levels_of
+from rhale_stats.models.sample import Sample
 from rhale_stats.schema.features import position_of
-from rhale_stats.schema.levels import MISSING_LEVEL
+from rhale_stats.schema.levels import MISSING_LEVEL, level_text
 
 DEFAULT_BINS = QuantileBins(20)
 SEARCHING = (AdaptiveBins, BestEqualWidthBins, GreedyBins, OptimalBins)
@@ -157,104 +158,58 @@ def order_of(order: Order, table: models.Table, position: int) -> list[Any] | st
     return list(given)
 
 
-def missing_in(
-    table: models.Table, position: int, missing: str, used: NDArray[np.bool_], *, levels: bool
-) -> NDArray[np.bool_]:
+def missing_in(sample: Sample, position: int, *, levels: bool) -> NDArray[np.bool_]:
     """Rows without a value; refused where they are not allowed."""
-    name = table.names[position]
-    gaps = np.zeros(table.n_rows, dtype=bool)
-    if not levels:
-        allowed = "drop" if missing == "bin" else missing
-        gaps[used] = np.isnan(models.check_column(table.take(used), position, missing=allowed))
-        if gaps.any() and missing == "bin":
-            raise ValueError(
-                f"missing='bin' needs a categorical feature where values are missing; got "
-                f"{int(gaps.sum())} missing values of the numeric feature {name!r} (first rows: "
-                f"{first_rows(gaps)}), for which no second difference is defined. Use "
-                f"missing='drop'. ale(..., missing='bin') gives the effect of missing values alone."
-            )
+    gaps = sample.gaps(position, numeric=not levels)
+    if sample.missing != "bin":
         return gaps
-    gaps = np.asarray(pd.isna(table.series(position))) & used
-    if missing == "bin":
-        return np.zeros(table.n_rows, dtype=bool)
-    if gaps.any() and missing == "raise":
+    if gaps.any() and not levels:
         raise ValueError(
-            f"X of feature {name!r} must have a level in every row; got {int(gaps.sum())} missing "
-            f"in {table.n_rows} rows (first rows: {first_rows(gaps)}). Drop or impute these rows, "
-            f"leave them out, missing='drop', or make them a level of their own: missing='bin'."
+            f"missing='bin' needs a categorical feature where values are missing; got "
+            f"{int(gaps.sum())} missing values of the numeric feature "
+            f"{sample.table.names[position]!r} (first rows: {first_rows(gaps)}), for which no "
+            f"second difference is defined. Use missing='drop'. ale(..., missing='bin') gives the "
+            f"effect of missing values alone."
         )
-    return gaps
+    return np.zeros_like(gaps)
 
 
 def axis_of(
-    table: models.Table,
-    position: int,
-    rule: BinRule,
-    order: list[Any] | str | None,
-    counts: FloatArray | None,
+    sample: Sample, position: int, rule: BinRule, order: list[Any] | str | None
 ) -> FeatureAxis:
     """Edges or levels of a column, the place of every row, and the versions that are asked for."""
-    name = table.names[position]
     if order is not None:
-        return _levels(name, table.series(position), order)
-    x = table.column(position)
+        return _levels(sample, position, order)
+    name, x = sample.table.names[position], sample.table.column(position)
     low, high = float(x.min()), float(x.max())
     if low == high:
-        raise ValueError(
-            f"Feature {name!r} must vary; all {len(x)} rows have {low:.6g}. A constant feature "
-            f"interacts with nothing."
-        )
-    axis = rule.cells(Column(name, x, low, high, counts))
+        _refuse_constant(name, f"{low:.6g}", len(x))
+    axis = rule.cells(Column(name, x, low, high, sample.weight))
     edges = binning.bin_edges(axis, np.arange(len(axis)), low, high)
     place = binning.bin_index(edges, x)
     return FeatureAxis(name, edges, None, x, place, [edges[place], edges[place + 1]])
 
 
-def _levels(name: str, column: pd.Series[Any], order: list[Any] | str) -> FeatureAxis:
+def _levels(sample: Sample, position: int, order: list[Any] | str) -> FeatureAxis:
     """A categorical feature; rows without a level, where there are any, are one of their own."""
-    gone = column.isna().to_numpy()
-    found = list(pd.unique(column[~gone]))
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        known = list(column.cat.categories)
-        as_is = [level for level in known if level in found]
-    else:
-        known = found
-        try:
-            as_is = sorted(found)
-        except TypeError:
-            as_is = sorted(found, key=str)
-    if gone.any():
-        if MISSING_LEVEL in map(str, found):
-            raise ValueError(
-                f"Levels of feature {name!r} must not hold {MISSING_LEVEL!r} with missing='bin', "
-                f"because rows without a value get this level; got a level of that name. Rename "
-                f"it, or use missing='drop'."
-            )
-        known, found, as_is = ([*one, MISSING_LEVEL] for one in (known, found, as_is))
-    if isinstance(order, str):
-        levels = as_is
-    else:
-        if gone.any() and MISSING_LEVEL not in order:
-            order = [*order, MISSING_LEVEL]
-        strange = [level for level in order if level not in known]
-        absent = [level for level in found if level not in order]
-        if strange or absent or len(set(order)) < len(order):
-            raise ValueError(
-                f"order must name every level of feature {name!r} once; it has "
-                f"{', '.join(map(repr, as_is))}; got {', '.join(map(repr, order))}."
-            )
-        levels = [level for level in order if level in found]
-    if len(levels) < 2:
-        raise ValueError(
-            f"Feature {name!r} must vary; all {len(column)} rows have {levels[0]!r}. A constant "
-            f"feature interacts with nothing."
-        )
-    number = {level: at for at, level in enumerate(levels)}
-    own = column.astype(object).mask(gone, MISSING_LEVEL) if gone.any() else column
-    place = np.array([number[level] for level in own], dtype=np.int64)
-    # A row that has the level: its value is one of the column's own type.
-    example = np.array([int(np.argmax(place == at)) for at in range(len(levels))])
-    last = len(levels) - 1
-    versions = [column.array.take(example[np.clip(place + step, 0, last)]) for step in (-1, 0, 1)]
-    plain = [level.item() if isinstance(level, np.generic) else level for level in levels]
-    return FeatureAxis(name, None, plain, None, place, versions)
+    levels, column = levels_of(sample, position), sample.table.series(position)
+    if not isinstance(order, str):
+        # Categories without rows may be named.
+        levels = in_order([one for one in order if level_text(one) not in levels.unused], levels)
+    held = column.iloc[levels.first].tolist()
+    if len(held) < 2:
+        _refuse_constant(levels.name, repr(held[0]), len(column))
+    if levels.with_missing:
+        held[levels.texts.index(MISSING_LEVEL)] = MISSING_LEVEL
+    last = len(held) - 1
+    versions = [
+        column.array.take(levels.first[np.clip(levels.code + step, 0, last)]) for step in (-1, 0, 1)
+    ]
+    return FeatureAxis(levels.name, None, held, None, levels.code, versions)
+
+
+def _refuse_constant(name: str, value: str, n_rows: int) -> None:
+    raise ValueError(
+        f"Feature {name!r} must vary; all {n_rows} rows have {value}. A constant feature "
+        f"interacts with nothing."
+    )

@@ -17,6 +17,7 @@ import re
 import traceback
 import warnings
 from contextlib import suppress
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -28,7 +29,9 @@ import pandas as pd
 import xarray as xr
 
 import rhale_stats as rs
+from rhale_stats.regional.interactions import UNUSED
 from rhale_stats.schema import kinds as kinds_of_results
+from rhale_stats.schema.door import Options
 
 PACKAGE = str(Path(rs.__file__).parent)
 DOCUMENTED = (ValueError, TypeError, KeyError, rs.ModelError, ImportError)
@@ -38,17 +41,26 @@ FUNCTIONS = {
 RULES = {
     name: getattr(rs, name)
     for name in rs.__all__
-    if inspect.isclass(getattr(rs, name)) and name.endswith("Bins")
+    if inspect.isclass(getattr(rs, name))
+    and (name.endswith("Bins") or issubclass(getattr(rs, name), Options))
 }
 
 
 def parameters_of(function: Any) -> dict[str, inspect.Parameter]:
-    """What a function may be given by name."""
-    return {
-        name: one
-        for name, one in inspect.signature(function).parameters.items()
-        if one.kind is not one.VAR_KEYWORD
-    }
+    """What a function may be given by name, the fields of its options among them."""
+    found = {}
+    for name, one in inspect.signature(function).parameters.items():
+        if isinstance(one.default, Options):
+            found |= inspect.signature(type(one.default)).parameters
+        elif one.kind is not one.VAR_KEYWORD:
+            found[name] = one
+    return found
+
+
+def options_of(function: Any) -> dict[str, Options]:
+    """Options of a function, by the name of the parameter."""
+    parameters = inspect.signature(function).parameters.items()
+    return {name: one.default for name, one in parameters if isinstance(one.default, Options)}
 
 
 class FuzzError(AssertionError):
@@ -286,6 +298,13 @@ class World:
             needed = parameter.default is parameter.empty or parameter.name in ALWAYS
             if needed or (not self.plain and self.chance(OFTEN.get(parameter.name, 0.25))):
                 out[parameter.name] = strategy(self)
+        for group, default in options_of(FUNCTIONS[name]).items():
+            own = [field for field in parameters_of(type(default)) if field in out]
+            if not self.plain and self.chance(0.3):
+                # In the object; what it refuses by itself is given to the function.
+                with suppress(ValueError, TypeError):
+                    out[group] = type(default)(**{field: out[field] for field in own})
+                    out = {key: value for key, value in out.items() if key not in own}
         return out
 
     def call(self, name: str, arguments: dict[str, Any] | None = None) -> Any:
@@ -600,6 +619,8 @@ OF_PARAMETER: dict[str, Any] = {
     ),
     "progress": options(False),
 }
+# Options that are not used must be left out.
+DEFAULTS = {field.name: options(field.default) for field in fields(rs.SplitSearch)}
 PLAIN_EFFECTS = kinds("effect", "effect", "effect", "regional")
 OF_FUNCTION: dict[tuple[str, str], Any] = {
     ("ale2", "features"): lambda world: tuple(
@@ -620,6 +641,9 @@ OF_FUNCTION: dict[tuple[str, str], Any] = {
     ("local_effects", "method"): options(
         "auto", "jacobian", "central_difference", "finite_difference"
     ),
+    **{("interaction_matrix", name): DEFAULTS[name] for name in UNUSED},
+    **{(f"regional_{name}", "missing"): options("raise") for name in ("ale", "pdp", "shap")},
+    ("regional_pdp", "min_share"): DEFAULTS["min_share"],
     ("all_regions", "features"): lambda world: world.random.sample(world.names, 1),
     ("assign", "X"): lambda world: world.one_of(world.frame(), world.X),
     ("bootstrap", "local"): kinds("local", "local", "local", "profile", "surface", "found"),
@@ -783,6 +807,10 @@ REFUSED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("fit", "statistic"), ("text", "fraction", "Dataset", "none", "array")),
     **dict.fromkeys(("X", "data"), ("text", "fraction", "Dataset", "none", "function", "object")),
     "model": ("text", "fraction", "Dataset", "array", "object"),
+    **dict.fromkeys(
+        ("search", "options", "estimator", "resampling"),
+        ("text", "fraction", "Dataset", "none", "type", "mapping", "rule"),
+    ),
     "bins": ("text", "fraction", "type", "Dataset", "array", "function", "mapping"),
 }
 
@@ -851,7 +879,13 @@ LEGAL: dict[str, dict[str, Any]] = {
 def illegal_cases(name: str) -> list[tuple[str, str]]:
     """Parameters of a function, or of a rule for bins, with the names of odd values."""
     owner = FUNCTIONS.get(name) or RULES[name]
-    return [(parameter, odd) for parameter in parameters_of(owner) for odd in ODD]
+    return [(parameter, odd) for parameter in _spellings(owner) for odd in ODD]
+
+
+def _spellings(owner: Any) -> dict[str, Any]:
+    """Parameters, fields of options and options by name, with their defaults."""
+    named = {name: one.default for name, one in parameters_of(owner).items()}
+    return named | options_of(owner)
 
 
 def one_illegal(name: str, parameter: str, odd: str) -> None:
@@ -861,7 +895,7 @@ def one_illegal(name: str, parameter: str, odd: str) -> None:
     value = ODD[odd]()
     call = f"{name}({parameter}={brief(value)})"
     _, error = attempt(owner, {**legal, parameter: value}, [call])
-    default = parameters_of(owner)[parameter].default
+    default = _spellings(owner)[parameter]
     if error is None:
         must = odd in REFUSED.get(parameter, ()) and (name, parameter, odd) not in ACCEPTED
         if must and value is not default:
@@ -885,4 +919,6 @@ OTHER_NAMES = {"X": "X|feature", "data": "data|feature", "categorical": "categor
 ACCEPTED: set[tuple[str, str, str]] = {
     # Only encoders of categories look at it.
     *((name, "target", odd) for name in ("ale", "ale_local_effects") for odd in ("array", "list")),
+    # Whether they fit is known with the rows.
+    *(("ModelOptions", "weights", odd) for odd in ("array", "list")),
 }

@@ -342,10 +342,17 @@ def test_options_are_those_of_regions():
             missing
             == {
                 rs.regional_ale: set(),
-                rs.regional_pdp: {"loss", "min_share"},
+                rs.regional_pdp: {"loss"},
                 rs.regional_shap: {"loss"},
             }[function]
         )
+
+
+def test_curves_have_no_share_that_bins_leave():
+    X = EXAMPLE.sample(40, rng=0)
+    for given in ({"min_share": 0.1}, {"search": rs.SplitSearch(min_share=0.1)}):
+        with pytest.raises(ValueError, match=r"min_share must be left out: ICE curves .*got 0\.1"):
+            rs.regional_pdp(EXAMPLE.model, X, "x1", **given)
 
 
 @pytest.mark.parametrize(

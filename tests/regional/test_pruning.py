@@ -14,7 +14,7 @@ from rhale_stats.local.rows import columns
 from rhale_stats.regional.columns import conditioning_columns
 from rhale_stats.regional.losses import problem_of
 from rhale_stats.regional.pruning import held_out_loss, weakest_links
-from rhale_stats.regional.search import Grown, Settings, Tree, Verdict
+from rhale_stats.regional.search import Grown, SplitSearch, Tree, Verdict
 from rhale_stats.schema.dimensions import ROWS
 
 
@@ -126,7 +126,7 @@ def test_held_out_loss_is_the_distance_from_the_effects_of_other_rows(rule, loss
     rows = columns(local)
     problem = problem_of(rows, 0, "x0", rule, error=0.0, loss=loss, min_obs=30)
     conditioning = conditioning_columns(local, None, "x0")
-    settings = Settings(2, 0.1, 0.0, 20, "quantile", None, 0.05, 99)
+    settings = SplitSearch(min_share=0.0)
     held = np.arange(0, 600, 5)
     # The ends of the axis belong to the kept rows, so that rhale has the same cells.
     ends = [local["x"].values[:, 0].argmin(), local["x"].values[:, 0].argmax()]

@@ -20,7 +20,7 @@ from rhale_stats.regional import losses as regional_losses
 from rhale_stats.regional import regions
 from rhale_stats.regional.columns import conditioning_columns
 from rhale_stats.regional.losses import node_of, problem_of, split_losses
-from rhale_stats.regional.search import Settings, Tree
+from rhale_stats.regional.search import SplitSearch, Tree
 from rhale_stats.regional.splits import candidates_of
 from rhale_stats.studies.regions import two_groups
 
@@ -636,7 +636,7 @@ def test_refined_is_the_best_threshold_between_the_neighbours(rng, kind, values,
     local = local_of(X, jacobian, weights_of(kind, rng), kind)
     problem, _, node = problem_and_node(local, rs.EqualWidthBins(6), "index")
     (column,) = conditioning_columns(local, pd.DataFrame({"c": z}), "x0")
-    settings = Settings(1, 0.0, 0.0, n_thresholds, "quantile", None, 0.05, 99)
+    settings = SplitSearch(1, min_drop=0.0, min_share=0.0, n_thresholds=n_thresholds)
     tree = Tree(problem, [column], settings, rng)
     best = tree.best(node, None)
 

@@ -1,0 +1,63 @@
+"""Which output of a model is asked for, and how the rows of its table count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from numpy.typing import ArrayLike
+
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.models.outputs import SCALES, OutputLabels
+from rhale_stats.schema.door import Options
+
+WEIGHT_KINDS = ("precision", "frequency")
+MISSING = ("raise", "drop", "bin")
+
+
+@dataclass(frozen=True, eq=False)
+class ModelOptions(Options):
+    """Which output of a model is taken, on which scale, and how the rows of ``X`` count.
+
+    Parameters
+    ----------
+    output : label, or sequence of labels, optional
+        Which of several outputs: of a classifier a class, else the name or number of a column. By
+        default all of them, and the second of two classes. More than one are a dimension
+        ``output``; the model is called once for all.
+    scale : {"response", "logit", "decision"}, default "response"
+        What the model answers, with classifiers the probability of a class; its log-odds; or the
+        ``decision_function``, which also replaces probabilities where there are none.
+    weights : array_like of shape (n_rows,), optional
+        Row weights, math [6]. Rows of weight zero count as absent. A Series goes by the index of
+        ``X``.
+    weight_kind : {"precision", "frequency"}, default "precision"
+        Survey and precision weights, or counts of repeated rows.
+    missing : {"raise", "drop", "bin"}, default "raise"
+        Missing values of a feature: refused; these rows left out of the effect of this feature, and
+        counted; or kept, to say what being missing does in them. The function describes what it
+        does with "bin". In the rows of other features the model receives missing values as they
+        are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    >>> model = lambda X: np.column_stack([X[:, 0], X[:, 0] * X[:, 1]])
+    >>> options = rs.ModelOptions(output=1, weights=X[:, 1] + 1)
+    >>> effect = rs.ale(model, X, options=options)
+    >>> effect.identical(rs.ale(model, X, output=1, weights=X[:, 1] + 1))
+    True
+    """
+
+    output: OutputLabels = None
+    scale: str = "response"
+    weights: ArrayLike | None = None
+    weight_kind: str = "precision"
+    missing: str = "raise"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("scale", self.scale, SCALES)
+        check_choice("weight_kind", self.weight_kind, WEIGHT_KINDS)
+        check_choice("missing", self.missing, MISSING)

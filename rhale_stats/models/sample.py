@@ -1,0 +1,129 @@
+"""What an estimator is given, read once: table, weights, columns, options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rhale_stats.arguments.words import first_rows
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.models.differences import DifferenceQuotients
+from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.outputs import Model
+from rhale_stats.models.table import Table, as_table, check_column
+from rhale_stats.schema.identity import row_coordinate
+from rhale_stats.schema.variables import software, unit_mapping
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The rows and columns of which effects are estimated, with weights and options.
+
+    ``X`` is the data as given, ``rows`` are the numbers in it of the rows of ``table``,
+    ``positions`` the numbers of the columns in question.
+    """
+
+    X: Any
+    table: Table
+    rows: IntArray
+    weight: FloatArray | None
+    options: ModelOptions
+    positions: Sequence[int] = ()
+
+    @classmethod
+    def of(cls, X: Any, options: ModelOptions) -> Self:
+        """All rows, checked."""
+        table = as_table(X)
+        weight = table.weights(options.weights, options.weight_kind)
+        return cls(X, table, np.arange(table.n_rows), weight, options)
+
+    def of_columns(self, positions: Sequence[int]) -> Self:
+        """The same rows, of these columns."""
+        return replace(self, positions=positions)
+
+    def take(self, rows: NDArray[np.bool_] | IntArray) -> Self:
+        """Some of the rows, by a mask or by their numbers."""
+        table, weight = self.table.take(rows), self.weight_at(rows)
+        return replace(self, table=table, rows=self.rows[rows], weight=weight)
+
+    def weight_at(self, rows: NDArray[np.bool_] | IntArray) -> FloatArray | None:
+        """Weights of some of the rows."""
+        return None if self.weight is None else self.weight[rows]
+
+    @property
+    def names(self) -> list[str]:
+        """Of the columns."""
+        return [self.table.names[position] for position in self.positions]
+
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        """Rows that count."""
+        n_rows = self.table.n_rows
+        return np.ones(n_rows, dtype=bool) if self.weight is None else self.weight > 0
+
+    def gaps(self, position: int, *, numeric: bool) -> NDArray[np.bool_]:
+        """Rows that count and have no value of a column; refused with ``missing="raise"``."""
+        gaps, some = np.zeros(self.table.n_rows, dtype=bool), self.table.take(self.present)
+        if numeric:
+            allowed = "raise" if self.missing == "raise" else "drop"
+            gone = np.isnan(check_column(some, position, missing=allowed))
+        else:
+            gone = some.series(position).isna().to_numpy()
+        gaps[self.present] = gone
+        if gone.any() and self.missing == "raise":
+            refuse_gaps(self.table.names[position], gaps)
+        return gaps
+
+    @property
+    def missing(self) -> str:
+        """What is to be done with missing values."""
+        return self.options.missing
+
+    @property
+    def frequency(self) -> bool:
+        """Whether weights count repeated rows."""
+        return self.weight is not None and self.options.weight_kind == "frequency"
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Of columns, where the data say so."""
+        return unit_mapping(self._attrs)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What every result says of its data, as attributes."""
+        return {
+            "weight_kind": "none" if self.weight is None else self.options.weight_kind,
+            "output_name": str(self._attrs.get("output_name", "output")),
+            "output_units": str(self._attrs.get("output_units", "")),
+            "software": software(),
+        }
+
+    @property
+    def obs(self) -> tuple[str, NDArray[Any], dict[str, str]]:
+        """The coordinate of the rows."""
+        dim, labels, about = row_coordinate(self.X, len(self.X))
+        return dim, labels[self.rows], about
+
+    @property
+    def _attrs(self) -> Mapping[Any, Any]:
+        attrs: Mapping[Any, Any] = getattr(self.X, "attrs", {})
+        return attrs
+
+    def asked(self, model: Model, *, single: bool = False) -> DifferenceQuotients:
+        """The model, to be asked at the rows; ``single`` refuses several outputs."""
+        options = self.options
+        return DifferenceQuotients(model, self.table, options.output, options.scale, single=single)
+
+
+def refuse_gaps(name: str, gone: NDArray[np.bool_]) -> None:
+    """Raise ``ValueError`` for rows without a level."""
+    raise ValueError(
+        f"X of feature {name!r} must have a level in every row; got {int(gone.sum())} missing "
+        f"in {len(gone)} rows (first rows: {first_rows(gone)}). Drop or impute these rows, leave "
+        f"them out, missing='drop', or make them a level of their own: missing='bin'."
+    )

@@ -1,0 +1,146 @@
+"""Options of functions: given as an object, or field by field."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rhale_stats as rs
+from rhale_stats.schema.door import Options
+
+PACKAGE = Path(rs.__file__).parent
+FUNCTIONS = sorted(name for name in rs.__all__ if inspect.isfunction(getattr(rs, name)))
+EXAMPLE = rs.simulate.TwoRegimes()
+X = EXAMPLE.sample(200, rng=0)
+GAPS = X.mask(X["x1"] > 0.9)
+COUNTS = {"weights": np.arange(200) % 3}
+BINS = rs.QuantileBins(3)
+LOCAL = rs.local_effects(None, X, jacobian=EXAMPLE.jacobian)
+
+
+def two_outputs(X):
+    return np.column_stack([X["x1"], X["x1"] * X["x3"]])
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "group", "fields"),
+    [
+        ("regions", (LOCAL, "x1"), "search", {"max_depth": 1, "min_obs": 30}),
+        ("all_regions", (LOCAL,), "search", {"test": "honest", "n_permutations": 19}),
+        ("interaction_matrix", (LOCAL,), "search", {"thresholds": "exact", "n_permutations": 0}),
+        ("regional_ale", (EXAMPLE.model, X, "x1"), "search", {"max_depth": 1}),
+        ("regional_pdp", (EXAMPLE.model, X, "x1"), "search", {"test": "permutation"}),
+        ("regional_shap", (None, X, "x1"), "search", {"min_drop": 0.99}),
+        ("regional_ale", (EXAMPLE.model, X, "x1"), "options", {"weights": np.arange(200)}),
+        ("pdp", (two_outputs, X), "options", {"output": 1, "weights": np.arange(200)}),
+        ("ice", (two_outputs, X), "options", {"output": [1]}),
+        ("m_plot", (two_outputs, X), "options", {"output": 0}),
+        ("shap_dependence", (None, X), "options", {"weights": np.arange(200)}),
+        ("ale", (two_outputs, X), "options", {"weight_kind": "frequency"} | COUNTS),
+        ("ale2", (two_outputs, X, ("x1", "x3")), "options", {"output": 0} | COUNTS),
+        ("ale_local_effects", (two_outputs, GAPS), "options", {"missing": "drop"}),
+        ("local_effects", (two_outputs, GAPS), "options", {"missing": "drop", "output": 1}),
+        ("h_statistic", (two_outputs, GAPS), "options", {"missing": "drop", "output": 1}),
+        ("h_statistic", (two_outputs, X), "estimator", {"kind": "ale", "bins": BINS}),
+        ("bootstrap", (LOCAL, rs.rhale(LOCAL)), "resampling", {"chains": 2, "rebin": True}),
+    ],
+)
+def test_fields_by_themselves_are_the_object(name, arguments, group, fields):
+    function = getattr(rs, name)
+    parameters = inspect.signature(function).parameters
+    asked = {"shap_values": X * np.sign(X["x3"].to_numpy())[:, None], "rng": 0, "n_resamples": 4}
+    more = {key: value for key, value in asked.items() if key in parameters}
+    by_object = function(*arguments, **{group: type(parameters[group].default)(**fields)}, **more)
+    assert by_object.identical(function(*arguments, **fields, **more))
+    if "missing" in fields:
+        with pytest.raises(ValueError, match="missing='drop'"):
+            function(*arguments, **more)
+    else:
+        assert not by_object.identical(function(*arguments, **more))
+
+
+def test_fields_by_themselves_and_in_the_object_are_refused():
+    with pytest.raises(TypeError, match=r"regions\(\) got max_depth beside search=, which"):
+        rs.regions(LOCAL, "x1", max_depth=1, search=rs.SplitSearch(min_obs=20))
+
+
+@pytest.mark.parametrize("value", [None, {"max_depth": 1}, rs.SplitSearch, rs.EqualWidthBins(2)])
+def test_another_object_is_refused(value):
+    with pytest.raises(TypeError, match=r"search must be a SplitSearch, as in .*; got "):
+        rs.regions(LOCAL, "x1", search=value)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            lambda: rs.regions(LOCAL, "x1", max_dept=1),
+            r"regions\(\) .*'max_dept'. Did .*'max_depth'",
+        ),
+        (lambda: rs.rhale(LOCAL, centring="mean"), r"rhale\(\) .*'centring'. Did .*'centering'"),
+        (lambda: rs.rhale(LOCAL, fields=1), r"rhale\(\) got an unexpected .* 'fields'"),
+        (lambda: rs.regions(LOCAL, "x1", fields=1), r"regions\(\) got an unexpected .* 'fields'"),
+    ],
+)
+def test_unknown_keywords_are_refused_with_names_that_are_near(call, said):
+    with pytest.raises(TypeError, match=said):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "error", "said"),
+    [
+        ("max_depth", -1, ValueError, "max_depth must be at least 0; got -1"),
+        ("thresholds", "all", ValueError, "thresholds must be one of .*; got 'all'"),
+        ("min_share", 1.0, ValueError, r"min_share must lie in \[0, 1\)"),
+        ("level", "x", TypeError, "level must be a number; got 'x'"),
+    ],
+)
+def test_an_object_checks_its_fields_as_the_function_does(field, value, error, said):
+    for call in (rs.SplitSearch, lambda **fields: rs.regions(LOCAL, "x1", **fields)):
+        with pytest.raises(error, match=said):
+            call(**{field: value})
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_type_checkers_accept_fields_by_themselves(name):
+    parameters = inspect.signature(getattr(rs, name)).parameters.values()
+    options = [one for one in parameters if isinstance(one.default, Options)]
+    last = list(parameters)[-1]
+    assert not options or (last.kind is last.VAR_KEYWORD and last.annotation == "Any")
+
+
+@pytest.mark.parametrize("field", ["scale", "weight_kind", "missing"])
+def test_choices_of_options_are_checked_before_there_is_a_model(field):
+    with pytest.raises(ValueError, match=f"{field} must be one of .*; got 'x'"):
+        rs.ModelOptions(**{field: "x"})
+
+
+def test_options_with_weights_are_not_compared():
+    """They are arrays, which compare row by row."""
+    weights = np.ones(3)
+    assert rs.ModelOptions(weights=weights) != rs.ModelOptions(weights=weights)
+    assert rs.SplitSearch(max_depth=1) == rs.SplitSearch(max_depth=1)
+
+
+# --- how many parameters there are ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_public_functions_declare_at_most_12_parameters(name):
+    assert len(inspect.signature(getattr(rs, name)).parameters) <= 12
+
+
+def test_other_functions_declare_at_most_8():
+    many = {}
+    for path in PACKAGE.rglob("*.py"):
+        for one in ast.walk(ast.parse(path.read_text())):
+            if isinstance(one, ast.FunctionDef) and one.name not in rs.__all__:
+                named = [*one.args.posonlyargs, *one.args.args, *one.args.kwonlyargs]
+                n = sum(argument.arg not in ("self", "cls") for argument in named)
+                many |= {f"{path.name}: {one.name}": n} if n > 8 else {}
+    assert many == {}
