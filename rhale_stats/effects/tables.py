@@ -11,11 +11,11 @@ import xarray as xr
 from rhale_stats.arguments.checks import check_level
 from rhale_stats.arrays.accumulate import turning_points
 from rhale_stats.arrays.binning import bin_index
-from rhale_stats.arrays.intervals import around, student
 from rhale_stats.effects.errors import std_error
 from rhale_stats.effects.fit import bin_degrees, row_degrees
 from rhale_stats.effects.same import check_same_model
 from rhale_stats.inference import meaning as inference_meaning
+from rhale_stats.inference.estimate import ends_in_table
 from rhale_stats.inference.meaning import is_alike, is_unordered, of_average, of_bins, of_effects
 from rhale_stats.printing.text import holds_model
 from rhale_stats.schema.checks import check_effect, check_local
@@ -24,7 +24,6 @@ from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import effect_at, feature_names, feature_position, one_feature
 from rhale_stats.schema.levels import categorical_features, is_categorical, level_names
 from rhale_stats.schema.parts import each_part
-from rhale_stats.schema.stacking import kept_interval
 
 # What `tidy` shows of a check, where one was made.
 CHECKED = (
@@ -238,9 +237,7 @@ def _wald_columns(
 
     check_level(level)
     estimate, se = of[name].values, of[f"{name}_se"].values
-    ends = kept_interval(of, name, level)
-    if ends is None:
-        ends = around(estimate, student(level, degrees) * se)
+    ends = ends_in_table(of, name, se, degrees, level)
     zero, alike = (np.array([one == why for one in reasons], dtype=bool) for why in _EXACT)
     estimate = np.where(zero, 0.0, estimate)
     se = np.where(zero | alike, 0.0, se)

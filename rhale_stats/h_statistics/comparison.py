@@ -9,7 +9,6 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arrays import h_statistics as kernel
-from rhale_stats.arrays import intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.h_statistics.inference import (
     METHOD,
@@ -24,6 +23,7 @@ from rhale_stats.h_statistics.inference import (
 )
 from rhale_stats.h_statistics.labelled import OTHER
 from rhale_stats.inference.adjustment import adjusted
+from rhale_stats.inference.estimate import BOUNDS, Estimate, Facts, by_errors, interval
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.kinds import H_STATISTICS
 from rhale_stats.schema.variables import software
@@ -62,7 +62,7 @@ def compare(
     data: dict[str, Any] = {}
     for name in names:
         data |= _differences(name, a, b, error[name], degrees, source, level, adjust)
-    coords: dict[str, Any] = {"ci_bound": ("ci_bound", ["lower", "upper"])}
+    coords: dict[str, Any] = dict(BOUNDS)
     coords |= {name: a[name] for name in ("feature", OTHER) if name in a.dims}
     kept = ("h_kind", "output_name", "output_units")
     facts = {
@@ -88,10 +88,12 @@ def _differences(
     adjust: str,
 ) -> dict[str, Any]:
     """The difference of one statistic with standard error, interval and p-values."""
-    dims, facts = a[name].dims, {"units": a[name].attrs["units"], "source": source}
+    dims, units = tuple(map(str, a[name].dims)), str(a[name].attrs["units"])
     text = f"difference of {a[name].attrs['long_name']}"
+    said = {"units": units, "source": source}
+    facts = Facts(dims, f"the {text}", units, text, source)
     difference = a[name].values - b[name].values
-    quantile = float(intervals.student(level, np.array(degrees)))
+    ends, method = by_errors(Estimate(difference, facts, error, degrees), level)
     from scipy import stats
 
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -99,22 +101,11 @@ def _differences(
     p_value = np.asarray(2 * stats.t.sf(statistic, degrees))
     p_value = np.where(np.abs(difference) <= _rounding(a, b, name), 1.0, p_value)
     return {
-        f"{name}_difference": (dims, difference, {"long_name": text, **facts}),
+        f"{name}_difference": (dims, difference, {"long_name": text, **said}),
         f"{name}_difference_se": (
-            dims, error, {"long_name": f"standard error of the {text}", **facts},
+            dims, error, {"long_name": f"standard error of the {text}", **said},
         ),
-        f"{name}_difference_ci": (
-            (*dims, "ci_bound"),
-            intervals.around(difference, quantile * error),
-            {
-                "long_name": f"confidence interval of the {text}",
-                "method": "standard errors, Student's t",
-                "kind": "pointwise",
-                "ci_prob": level,
-                "ci_kind": "confidence",
-                **facts,
-            },
-        ),
+        f"{name}_difference_ci": interval(facts, ends, level, method),
         f"{name}_p_value": (dims, p_value, {"long_name": f"P of no {text}", "units": "1"}),
         f"{name}_p_value_adjusted": (
             dims,

@@ -1,1 +1,1 @@
-"""What all wings share: draws, tests, adjustments, and which numbers are meaningful."""
+"""What all wings share: intervals, draws, tests, adjustments, and which numbers are meaningful."""

@@ -11,6 +11,17 @@ import xarray as xr
 from rhale_stats.arrays import intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.adjustment import adjusted
+from rhale_stats.inference.estimate import (
+    BOUNDS,
+    BY_ERRORS,
+    Facts,
+    Joint,
+    Variable,
+    against_zero,
+    band,
+    interval,
+)
+from rhale_stats.schema.stacking import padded
 from rhale_stats.schema.variables import OUTPUT_UNITS, software
 
 EXACT = "the local effects of both vary by numerical error only, so there is no sampling error"
@@ -95,51 +106,35 @@ def labelled_differences(
         test="compare, largest standardised difference",
         centering=str(a.attrs["centering"]),
     )
-    grid_value = ("feature", "grid"), _padded(found, "grid_value"), {"long_name": GRID_POINT}
+    points = padded([one.grid_value for one in found])
     return (
         _with_regions(tested, a, b)
         .assign(_difference_variables(found, source, level))
         .assign_coords(
-            grid_value=grid_value,
-            ci_bound=("ci_bound", ["lower", "upper"]),
+            grid_value=(("feature", "grid"), points, {"long_name": GRID_POINT}),
             feature_units=("feature", a.sel(feature=names)["feature_units"].values),
         )
+        .assign_coords(BOUNDS)
     )
-
-
-def _padded(found: Sequence[Difference], name: str) -> FloatArray:
-    """One field of all differences, (feature, grid, ...), NaN beyond the grid of a feature."""
-    n_grid = max(len(difference.grid_value) for difference in found)
-    parts = [getattr(difference, name) for difference in found]
-    out = np.full((len(found), n_grid, *parts[0].shape[1:]), np.nan)
-    for number, part in enumerate(parts):
-        out[number, : len(part)] = part
-    return out
 
 
 def _difference_variables(
     found: Sequence[Difference], source: str, level: float
-) -> dict[str, tuple[tuple[str, ...], FloatArray, dict[str, str | float]]]:
+) -> dict[str, Variable]:
     """The differences at the points of the grid, with their errors, intervals and bands."""
-    facts: dict[str, str | float] = {"units": OUTPUT_UNITS, "target": "difference of the curves"}
-    interval = {**facts, "source": source, "ci_prob": level, "ci_kind": "confidence"}
-    attrs: dict[str, dict[str, str | float]] = {
-        "difference": {"long_name": "a less b", **facts},
-        "difference_se": {"long_name": "standard error of a less b", **facts},
-        "difference_ci": {
-            "long_name": "confidence interval of a less b",
-            "kind": "pointwise",
-            **interval,
-        },
-        "difference_band": {
-            "long_name": "band of a less b",
-            "kind": "simultaneous over the axis",
-            **interval,
-        },
+    values, se, ends, bands = (
+        padded([getattr(one, name) for one in found])
+        for name in ("difference", "difference_se", "difference_ci", "difference_band")
+    )
+    dims, target = ("feature", "grid"), "difference of the curves"
+    facts = Facts(dims, "a less b", OUTPUT_UNITS, target, source)
+    said = {"units": OUTPUT_UNITS, "target": target}
+    return {
+        "difference": (dims, values, {"long_name": "a less b", **said}),
+        "difference_se": (dims, se, {"long_name": "standard error of a less b", **said}),
+        "difference_ci": interval(facts, ends, level, BY_ERRORS),
+        "difference_band": band(facts, bands, level),
     }
-    dims = ("feature", "grid", "ci_bound")
-    arrays = {name: _padded(found, name) for name in attrs}
-    return {name: (dims[: array.ndim], array, attrs[name]) for name, array in arrays.items()}
 
 
 def _with_regions(tested: xr.Dataset, a: xr.Dataset, b: xr.Dataset) -> xr.Dataset:
@@ -175,7 +170,6 @@ def difference_of(
     difference = values[0] - values[1]
     se = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     own = np.broadcast_to(degrees, se.shape)
-    score = intervals.largest_deviation(covariance, level, degrees, n_draws, rng)
     # Where nothing is estimated, as at the start, no difference is no deviation.
     least = max(least, 1e-12 * float(np.abs(np.array(values)).max(initial=0.0)))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -186,13 +180,6 @@ def difference_of(
         reason = NO_ERROR
     elif statistic > 0 and (se <= least).all():
         statistic, reason, largest = float("nan"), EXACT, float("nan")
-    return Difference(
-        z,
-        difference,
-        se,
-        intervals.around(difference, intervals.student(level, own) * se),
-        intervals.around(difference, intervals.score_quantile(score, own) * se),
-        statistic,
-        intervals.largest_deviation_pvalue(covariance, largest, degrees, n_draws, rng),
-        reason,
-    )
+    joint = Joint(covariance, degrees)
+    zero = against_zero(difference, se, own, joint, largest, level, n_draws, rng)
+    return Difference(z, difference, se, zero.interval, zero.band, statistic, zero.p_value, reason)

@@ -56,7 +56,7 @@ def compared(
             f"a: grid={{{name!r}: a['grid_value'].sel(feature={name!r}).dropna('grid')}}."
         )
     values = rows[0]["curve"].values, rows[1]["curve"].values
-    if pairs is None:
+    if pairs is None or not len(grids[0]):  # a constant feature has no curve
         found = rows[0]["curve_cov"].values + rows[1]["curve_cov"].values
         return Compared(grids[0], values, found, _welch(rows))
     behind = rows_behind if a.attrs["method"] in KEPT else curves_of

@@ -1133,9 +1133,6 @@ def test_what_cannot_be_asked(X, found, curves):
         rs.bootstrap(curves, found, rebin=True)
     with pytest.raises(ValueError, match="groups must be None for profiles"):
         rs.std_error(found, curves, groups=np.arange(200))
-    boot = rs.bootstrap(curves, found, n_resamples=4, rng=0)
-    with pytest.raises(ValueError, match="boot must be of this profile"):
-        rs.confint(rs.pdp(f, X, features=["a", "k"], n_grid=5), boot)
     with pytest.raises(ValueError, match="x must be levels of feature 'k', w, u, v; got q"):
         rs.predict(found, ["q"], "k")
     with pytest.raises(ValueError, match="comparison must be what compare_methods returned"):
