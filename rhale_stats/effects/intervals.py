@@ -9,13 +9,13 @@ import xarray as xr
 
 from rhale_stats.arrays import influence, intervals, resample
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.errors import vcov, with_std_error
+from rhale_stats.effects.errors import opened
 from rhale_stats.effects.fit import (
+    Feature,
     Fit,
     at_cells,
     at_edges,
     bin_degrees,
-    fit_of,
     has_covariance,
     row_degrees,
     spread_degrees,
@@ -34,13 +34,13 @@ from rhale_stats.inference.estimate import (
     with_bands,
     with_intervals,
 )
-from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import cell_sizes, has_cells
-from rhale_stats.schema.features import feature_names, is_grouped, one_feature, own_facts
+from rhale_stats.schema.features import is_grouped, own_facts
 from rhale_stats.schema.stacking import Estimates, stacked
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 
 MAKER = "bootstrap(local, effect)"
+VARYING = ("slope", "heterogeneity", "effect", "curve", "average_effect")
 WITH_ERRORS = ("effect", "slope", "heterogeneity", "curve", "cell_curve", "average_effect")
 
 
@@ -51,22 +51,22 @@ def confint(
     method: str | None = None,
 ) -> xr.Dataset:
     """`confint` of effects in bins and of their curve, pointwise."""
-    effect = with_std_error(check_effect(effect))
+    effect, features = opened(effect)
     chosen = chosen_method(method, boot, ("normal", *intervals.METHODS))
     if chosen == "normal":
-        found = estimates(effect)
+        found = estimates(effect, features)
     else:
-        found = replicated(effect, check_boot(effect, boot, ["effect"], MAKER, chosen), chosen)
+        boot = check_boot(effect, boot, ["effect"], MAKER, chosen)
+        found = replicated(effect, features, boot, chosen)
     # Of replicates there is none between the edges of bins.
     effect = effect.drop_vars("cell_curve_ci", errors="ignore")
     return with_intervals(effect, found | _of_missing(effect), level, chosen)
 
 
-def estimates(effect: xr.Dataset) -> dict[str, Estimate]:
+def estimates(effect: xr.Dataset, features: Sequence[Feature]) -> dict[str, Estimate]:
     """All that has a standard error, with its degrees of freedom."""
     found = _with_errors(effect, [name for name in WITH_ERRORS if f"{name}_se" in effect])
-    rows = [_degrees(one_feature(effect, name)) for name in feature_names(effect)]
-    rows = [{name: row[name] for name in found} for row in rows]
+    rows = [{name: one[name] for name in found} for one in (_degrees(*one) for one in features)]
     degrees = stacked(rows, effect.sizes["bin"], **cell_sizes(effect))
     out = {name: one._replace(degrees=degrees[name]) for name, one in found.items()}
     spread = out["heterogeneity"]._replace(log=True)
@@ -100,29 +100,30 @@ def _of_missing(effect: xr.Dataset) -> dict[str, Estimate]:
     }
 
 
-def _degrees(row: xr.Dataset) -> Estimates:
+def _degrees(row: xr.Dataset, fit: Fit | None) -> Estimates:
     """Degrees of freedom of all standard errors of one feature, by name."""
-    if not row.sizes["bin"]:
+    if fit is None:
         return dict.fromkeys(WITH_ERRORS, np.nan)
-    grouped, of_effect, of_rows = "n_groups" in row.attrs, bin_degrees(row), row_degrees(row)
+    grouped, of_rows = "n_groups" in row.attrs, row_degrees(row)
+    of_effect = bin_degrees(row, fit.cells)
     in_bins = of_effect if grouped else spread_degrees(row)
-    fit = fit_of(row)
 
     def of_curve(z: FloatArray) -> FloatArray:
         return np.full(len(z), of_rows) if grouped else fit.curve_degrees(z)
 
-    cells = has_cells(row) and "cell_curve_se" in row
     return {
         "effect": of_effect,
         "slope": in_bins,
         "heterogeneity": in_bins,
         "curve": at_edges(of_curve(fit.edges), fit),
-        "cell_curve": at_cells(of_curve(fit.pieces.edges), fit) if cells else np.nan,
+        "cell_curve": at_cells(of_curve(fit.pieces.edges), fit) if has_cells(row) else np.nan,
         "average_effect": of_rows,
     }
 
 
-def replicated(effect: xr.Dataset, boot: xr.Dataset, method: str) -> dict[str, Estimate]:
+def replicated(
+    effect: xr.Dataset, features: Sequence[Feature], boot: xr.Dataset, method: str
+) -> dict[str, Estimate]:
     """All that has replicates, and with "studentized" standard errors of these."""
     names = [str(name) for name in boot.data_vars if f"{name}_ci" in EFFECT_VARIABLES]
     names = [name for name in names if name in effect]
@@ -130,8 +131,7 @@ def replicated(effect: xr.Dataset, boot: xr.Dataset, method: str) -> dict[str, E
     if studentized:
         names = [name for name in names if f"{name}_se" in boot]
     rows = [
-        _varying(one_feature(effect, number), own_facts(boot.isel(feature=number)))
-        for number in range(effect.sizes["feature"])
+        _varying(*one, own_facts(boot.isel(feature=number))) for number, one in enumerate(features)
     ]
     degrees, shortfall = (stacked(each, effect.sizes["bin"]) for each in zip(*rows, strict=True))
     out = {}
@@ -149,7 +149,7 @@ def replicated(effect: xr.Dataset, boot: xr.Dataset, method: str) -> dict[str, E
     return out
 
 
-def _varying(row: xr.Dataset, boot: xr.Dataset) -> tuple[Estimates, Estimates]:
+def _varying(row: xr.Dataset, fit: Fit | None, boot: xr.Dataset) -> tuple[Estimates, Estimates]:
     """Degrees of freedom of the replicates of one feature, and their shortfall of variance.
 
     Student's quantile, since the spread is estimated, over the root of the shortfall makes an
@@ -158,9 +158,9 @@ def _varying(row: xr.Dataset, boot: xr.Dataset) -> tuple[Estimates, Estimates]:
     n_units, n_strata = float(boot.attrs["n_units"]), int(boot.attrs["n_strata"])
     scheme = str(boot.attrs["scheme"])
     grouped = str(boot.attrs["source"]) != SOURCE
-    if not row.sizes["bin"]:
-        nothing = dict.fromkeys(("slope", "heterogeneity", "effect", "curve"), np.nan)
-        return nothing | {"average_effect": np.nan}, nothing | {"average_effect": np.nan}
+    if fit is None:
+        nothing = dict.fromkeys(VARYING, np.nan)
+        return nothing, nothing
     # What was drawn counts, not what the standard errors took for it.
     row = row.assign_attrs(n_groups=n_units - n_strata + 1)
     if not grouped:
@@ -170,10 +170,10 @@ def _varying(row: xr.Dataset, boot: xr.Dataset) -> tuple[Estimates, Estimates]:
         n = np.full(np.shape(n), n_units) if grouped else n
         return resample.shortfall(scheme, n, degrees, n_units, n_strata)
 
-    of_bins = bin_degrees(row) if grouped else spread_degrees(row)
+    of_effect = bin_degrees(row, fit.cells)
+    of_bins = of_effect if grouped else spread_degrees(row)
     in_bins = short(row["n_effective"].values, of_bins)
     of_rows = np.array(row_degrees(row))
-    fit = fit_of(row)
     edges, cells = fit.edges, fit.cells
     # Of the variance of a curve, and of an effect, what cells add falls short by theirs.
     # Replicates of a cell are of its own rows, wherever its variance is from.
@@ -192,7 +192,7 @@ def _varying(row: xr.Dataset, boot: xr.Dataset) -> tuple[Estimates, Estimates]:
     on_curve = np.full(len(edges), float(of_rows)) if grouped else fit.curve_degrees(edges)
     return {
         **dict.fromkeys(("slope", "heterogeneity"), of_bins),
-        "effect": bin_degrees(row),
+        "effect": of_effect,
         "curve": at_edges(on_curve, fit),
         "average_effect": of_rows,
     }, {
@@ -205,12 +205,16 @@ def _varying(row: xr.Dataset, boot: xr.Dataset) -> tuple[Estimates, Estimates]:
 
 def confband(effect: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.Dataset:
     """`confband` of effects in bins and of their curve."""
-    effect = with_std_error(check_effect(effect))
+    effect, features = opened(effect)
     streams = np.random.default_rng(rng).spawn(effect.sizes["feature"])  # type: ignore[arg-type]
-    rows = [
-        _quantiles(effect, number, level, n_draws, stream) for number, stream in enumerate(streams)
-    ]
     found = _with_errors(effect, ("curve", "effect", *_cells(effect)))
+    effect_se = found["effect"].se
+    assert effect_se is not None
+    rows = [
+        _quantiles(*one, effect_se[number], level, n_draws, stream)
+        for number, (one, stream) in enumerate(zip(features, streams, strict=True))
+    ]
+    rows = [{name: one[name] for name in found} for one in rows]
     quantiles = stacked(rows, effect.sizes["bin"], **cell_sizes(effect))
     return with_bands(effect, found, quantiles, level)
 
@@ -220,34 +224,36 @@ def _cells(effect: xr.Dataset) -> tuple[str, ...]:
 
 
 def _quantiles(
-    effect: xr.Dataset, number: int, level: float, n_draws: int, rng: np.random.Generator
+    row: xr.Dataset,
+    fit: Fit | None,
+    effect_se: FloatArray,
+    level: float,
+    n_draws: int,
+    rng: np.random.Generator,
 ) -> Estimates:
     """Of one feature, the quantiles that hold its curve and its effects at once."""
-    row = one_feature(effect, number)
-    if not row.sizes["bin"]:
-        return dict.fromkeys(("curve", *_cells(effect), "effect"), np.nan)
-    fit = fit_of(row)
+    if fit is None:
+        return dict.fromkeys(("curve", "cell_curve", "effect"), np.nan)
     # At all edges of cells, whatever the bins: between two of them the curve is straight.
-    z = fit.pieces.edges
-    joint = _of_curve(row, fit, z)
+    z, joint = fit.pieces.edges, _of_curve(row, fit)
     quantile = joint_quantiles(joint, np.broadcast_to(joint.degrees, z.shape), level, n_draws, rng)
     out: dict[str, FloatArray | float] = {
-        "curve": at_edges(quantile[np.searchsorted(z, fit.edges)], fit)
-    }
-    if "cell_curve_se" in row:
+        "curve": at_edges(quantile[np.searchsorted(z, fit.edges)], fit),
         # A feature of levels beside one that has cells has none.
-        out["cell_curve"] = at_cells(quantile, fit) if has_cells(row) else np.nan
-    degrees = bin_degrees(row)
+        "cell_curve": at_cells(quantile, fit) if has_cells(row) else np.nan,
+    }
+    degrees, effect_se = bin_degrees(row, fit.cells), effect_se[: row.sizes["bin"]]
     if not has_covariance(row):
-        return {**out, "effect": independent_quantiles(row["effect_se"].values, degrees, level)}
-    known = row["effect_se"].notnull().values
-    own = vcov(effect, number, of="effect").values[np.ix_(known, known)]
+        return {**out, "effect": independent_quantiles(effect_se, degrees, level)}
+    known = np.isfinite(effect_se)
+    own = row["effect_cov"].values[np.ix_(known, known)]
     of_bins = Joint(own, joint.degrees if "n_groups" in row.attrs else degrees[known])
     return {**out, "effect": joint_quantiles(of_bins, degrees, level, n_draws, rng)}
 
 
-def _of_curve(row: xr.Dataset, fit: Fit, z: FloatArray) -> Joint:
+def _of_curve(row: xr.Dataset, fit: Fit) -> Joint:
     """Errors of the curve at the edges of its cells; one estimate of scale for groups."""
+    z = fit.pieces.edges
     if not has_covariance(row):
         covariance = fit.covariance(z)
     else:

@@ -13,7 +13,7 @@ from rhale_stats.arguments.rows import as_numbers
 from rhale_stats.arrays import accumulate, categories
 from rhale_stats.arrays.accumulate import Sizes
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.fit import fit_of
+from rhale_stats.effects.fit import Fit, fit_of
 from rhale_stats.effects.intervals import MAKER
 from rhale_stats.inference.draws import check_boot, draws_of
 from rhale_stats.inference.estimate import (
@@ -27,7 +27,7 @@ from rhale_stats.inference.estimate import (
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import pieces_of
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import one_feature, slopes
+from rhale_stats.schema.features import feature_names, one_feature, slopes
 from rhale_stats.schema.levels import CATEGORICAL, is_categorical
 from rhale_stats.schema.parts import each_part
 from rhale_stats.schema.stacking import stacked
@@ -41,15 +41,14 @@ PLACES = 32
 POSITIVE = ("importance", "aled", "naled", "heterogeneity_index", "heterogeneity_output")
 
 
-def sizes_of(row: xr.Dataset) -> dict[str, float]:
+def _sizes_of(row: xr.Dataset, fit: Fit | None) -> dict[str, float]:
     """Sizes of the curve of one feature, by name; NaN where there is none."""
     curve = row["curve"].values
     if not len(curve) or np.isnan(curve).all():
         return dict.fromkeys(SIZES, np.nan)
-    if is_categorical(row):
+    if fit is None:
         values = categories.sizes(curve, row["level_share"].values)
         return {name: float(value) for name, value in zip(SIZES, values, strict=True)}
-    fit = fit_of(row)
     pieces, line = fit.pieces, fit.cells.line[fit.cells.here]
     found = accumulate.sizes(
         fit.curve,
@@ -87,6 +86,18 @@ def importances(effect: xr.Dataset) -> FloatArray:
             moments = row["line_moments"][:n, :2] if "line_moments" in row else np.zeros((n, 2))
             out[at] = _importance(_of_bins(row, n), row["curve"], moments)
     return out
+
+
+def largest(result: xr.Dataset, most: int) -> list[str]:
+    """Features whose curves vary most over the rows; without moments, over their edges."""
+    if "importance" in result:
+        size = result["importance"].values
+    elif "x_variance" in result:
+        size = importances(result)
+    else:
+        size = result["curve"].std("edge").values
+    order = np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")
+    return [feature_names(result)[position] for position in order[:most]]
 
 
 def _of_cells(row: Mapping[str, FloatArray], n: int) -> accumulate.Pieces:
@@ -137,12 +148,10 @@ def _importance(pieces: accumulate.Pieces, curve: FloatArray, moments: FloatArra
     return float(found)
 
 
-def _centre(row: xr.Dataset) -> float:
+def _centre(row: xr.Dataset, fit: Fit | None) -> float:
     """Mean of the curve of one feature over the rows."""
-    curve = row["curve"].values
-    if is_categorical(row):
-        return float(np.sum(row["level_share"].values * curve))
-    fit = fit_of(row)
+    if fit is None:
+        return float(np.sum(row["level_share"].values * row["curve"].values))
     return accumulate.mean_of_curve(fit.curve, fit.pieces)
 
 
@@ -301,7 +310,9 @@ def _of_feature(
     row: xr.Dataset, boot: xr.Dataset | None, scale: _Scale | None
 ) -> tuple[dict[str, float], dict[str, FloatArray]]:
     """Sizes of one feature, and replicates of them where there are any."""
-    found: dict[str, float] = dict(sizes_of(row))
+    # Levels have their shares in place of pieces.
+    fit = fit_of(row) if row.sizes["bin"] and not is_categorical(row) else None
+    found = _sizes_of(row, fit)
     for name in ("heterogeneity_index", "heterogeneity_output"):
         found[name] = float(row[name])
     curve = row["curve"].values
@@ -309,7 +320,7 @@ def _of_feature(
     if scale is not None:
         found |= dict.fromkeys(NORMALISED, np.nan)
         if known:
-            centre = _centre(row)
+            centre = _centre(row, fit)
             own = _normalised(scale, curve, np.array(centre), row, slopes(row))
             found |= {name: float(value) for name, value in own.items()}
     if boot is None:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_count
-from rhale_stats.effects.sizes import sizes_of
+from rhale_stats.effects.sizes import largest
 from rhale_stats.plots.canvas import as_array, given_axes, output_label, style
 from rhale_stats.plots.curve import draw_curve
 from rhale_stats.plots.legend import draw_legend, grid_of_panels, say_constant
@@ -95,7 +95,7 @@ def plot_effects(
     effect = check_profile(effect) if profile else check_effect(effect)
     limited = features is None and axes is None and effect.sizes["feature"] > max_features
     if limited:
-        features = _largest(effect, max_features)
+        features = largest(effect, max_features)
     if profile:
         drawn = plot_profiles(effect, features, n_columns=n_columns, axes=axes)
         if limited:
@@ -137,22 +137,6 @@ def plot_effects(
             _say_limited(panels, effect)
         draw_legend(panels)
     return as_array(panels)
-
-
-def _largest(effect: xr.Dataset, most: int) -> list[str]:
-    """Features whose curves vary most over the rows; without moments, over their edges."""
-    if "importance" in effect:
-        size = effect["importance"].values
-    else:
-        rows = [one_feature(effect, number) for number in range(effect.sizes["feature"])]
-        size = np.array(
-            [
-                sizes_of(row)["importance"] if "x_variance" in row else float(row["curve"].std())
-                for row in rows
-            ]
-        )
-    order = np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")
-    return [feature_names(effect)[position] for position in order[:most]]
 
 
 def _say_limited(panels: Sequence[Axes] | NDArray[np.object_], effect: xr.Dataset) -> None:
