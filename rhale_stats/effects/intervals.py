@@ -63,6 +63,11 @@ def confint(
     return with_intervals(effect, found | _of_missing(effect), level, chosen)
 
 
+def with_own_intervals(effect: xr.Dataset) -> xr.Dataset:
+    """The effect with the intervals it has, or those of `confint` where it has the moments."""
+    return effect if "curve_ci" in effect or "fourth_moment" not in effect else confint(effect)
+
+
 def estimates(effect: xr.Dataset, features: Sequence[Feature]) -> dict[str, Estimate]:
     """All that has a standard error, with its degrees of freedom."""
     found = _with_errors(effect, [name for name in WITH_ERRORS if f"{name}_se" in effect])

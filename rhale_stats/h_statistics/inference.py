@@ -15,13 +15,13 @@ from rhale_stats.arrays import h_statistics as kernel
 from rhale_stats.arrays import resample
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.h_statistics.labelled import OTHER, SOURCE, STATISTICS, se_variable
-from rhale_stats.inference.draws import Drawn, Resampling, check_boot, draws_of
+from rhale_stats.inference.draws import Drawn, Resampling, check_boot
 from rhale_stats.inference.estimate import (
     Estimate,
     Facts,
-    Replicates,
     chosen_method,
     with_intervals,
+    with_replicates,
 )
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, row_labels
@@ -135,11 +135,7 @@ def confint(found: xr.Dataset, boot: object, level: float, method: str | None) -
     estimates = {name: _estimate(found, name) for name in statistics_of(found)}
     if chosen != "normal":
         boot = check_boot(found, boot, list(estimates), "bootstrap(found)", chosen)
-        source = str(boot.attrs["source"])
-        estimates = {
-            name: one._replace(replicates=Replicates(draws_of(boot, name, one.facts.dims), source))
-            for name, one in estimates.items()
-        }
+        estimates = with_replicates(estimates, boot)
     return with_intervals(found, estimates, level, chosen)
 
 

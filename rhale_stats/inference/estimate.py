@@ -15,6 +15,7 @@ import xarray as xr
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import intervals
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.inference.draws import draws_of
 
 BY_ERRORS = "standard errors, Student's t"
 ON_LOG_SCALE = f"{BY_ERRORS} on the log scale"
@@ -139,6 +140,15 @@ def by_replicates(estimate: Estimate, level: float, method: str) -> tuple[FloatA
             return np.where(values[..., None] == 0, 0.0, np.exp(ends)), how
     ends = intervals.of_replicates(draws, values, level, method, **more)
     return np.maximum(ends, 0.0) if estimate.log else ends, how
+
+
+def with_replicates(estimates: Mapping[str, Estimate], boot: xr.Dataset) -> dict[str, Estimate]:
+    """Estimates with their replicates, whose intervals are not expanded."""
+    source = str(boot.attrs["source"])
+    return {
+        name: one._replace(replicates=Replicates(draws_of(boot, name, one.facts.dims), source))
+        for name, one in estimates.items()
+    }
 
 
 def independent_quantiles(known: FloatArray, degrees: FloatArray, level: float) -> FloatArray:

@@ -10,13 +10,13 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_count
+from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.sizes import largest
 from rhale_stats.plots.canvas import as_array, given_axes, output_label, style
 from rhale_stats.plots.curve import draw_curve
 from rhale_stats.plots.legend import draw_legend, grid_of_panels, say_constant
 from rhale_stats.plots.limits import common_limits
 from rhale_stats.plots.profile import plot_profiles
-from rhale_stats.plots.rows import with_intervals
 from rhale_stats.profiles.data import check_profile
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.door import checked
@@ -108,7 +108,7 @@ def plot_effects(
     positions = [feature_position(effect, feature) for feature in features]
     if not positions:
         raise ValueError("features must name at least one feature; got none.")
-    shown = with_intervals(effect.isel(feature=positions))
+    shown = with_own_intervals(effect.isel(feature=positions))
     rows = [one_feature(shown, number) for number in range(len(positions))]
     panels = None
     if axes is not None:

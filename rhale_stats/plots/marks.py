@@ -29,8 +29,7 @@ POINTS, WEIGHED, DENSITY = (
 EDGES = "edges of bins"
 LOSS, CHOSEN = "loss", "chosen:"
 POINTS_DRAWN = 3000
-# Numbers a feature that depend on the order of its levels, and what stands in their place.
-OF_THE_ORDER = ("average_effect", "heterogeneity_index", "heterogeneity_output")
+# In place of a number that a feature does not have.
 NO_VALUE, UNORDERED = "no value", "levels without an order"
 # Those of the pictures of sizes and of differences.
 ESTIMATE, REPLICATES, CHAIN = "estimate", "median of the replicates", "median of a chain"

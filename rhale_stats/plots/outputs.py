@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_count
+from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.plots.canvas import as_array, given_axes, output_label, style
 from rhale_stats.plots.curve import draw_curve
 from rhale_stats.plots.legend import draw_legend, grid_of_panels, say_constant
 from rhale_stats.plots.limits import common_limits
 from rhale_stats.plots.profile import plot_profile_outputs
-from rhale_stats.plots.rows import with_intervals
 from rhale_stats.profiles.data import check_profile
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.dimensions import OUTPUT
@@ -92,7 +92,7 @@ def plot_outputs(
     if PROFILE.holds(effect):
         return plot_profile_outputs(effect, feature, n_columns=n_columns, axes=axes)
     parts = [
-        with_intervals(check_effect(effect.isel({OUTPUT: number})))
+        with_own_intervals(check_effect(effect.isel({OUTPUT: number})))
         for number in range(effect.sizes[OUTPUT])
     ]
     rows = [one_feature(part, feature) for part in parts]

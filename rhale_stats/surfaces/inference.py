@@ -9,17 +9,17 @@ import xarray as xr
 
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.inference.draws import check_boot, draws_of
+from rhale_stats.inference.draws import check_boot
 from rhale_stats.inference.estimate import (
     Estimate,
     Facts,
     Joint,
-    Replicates,
     chosen_method,
     independent_quantiles,
     joint_quantiles,
     with_bands,
     with_intervals,
+    with_replicates,
 )
 from rhale_stats.schema.dimensions import OUTPUT, of_part
 from rhale_stats.schema.variables import OUTPUT_UNITS
@@ -189,11 +189,7 @@ def confint(
         found = {name: one._replace(degrees=degrees[name]) for name, one in found.items()}
     else:
         boot = check_boot(surface, boot, ["second_effect"], "bootstrap(surface)", chosen)
-        source = str(boot.attrs["source"])
-        found = {
-            name: one._replace(replicates=Replicates(draws_of(boot, name, one.facts.dims), source))
-            for name, one in found.items()
-        }
+        found = with_replicates(found, boot)
     return with_intervals(surface, found, level, chosen)
 
 
