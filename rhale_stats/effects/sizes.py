@@ -50,15 +50,7 @@ def _sizes_of(row: xr.Dataset, fit: Fit | None) -> dict[str, float]:
         values = categories.sizes(curve, row["level_share"].values)
         return {name: float(value) for name, value in zip(SIZES, values, strict=True)}
     pieces, line = fit.pieces, fit.cells.line[fit.cells.here]
-    found = accumulate.sizes(
-        fit.curve,
-        pieces.mean,
-        pieces.slope,
-        pieces.edges,
-        pieces.x_mean,
-        (pieces.x_variance, line[:, 0], line[:, 1]),
-        pieces.share,
-    )
+    found = accumulate.sizes(fit.curve, pieces, line[:, 0], line[:, 1])
     return {name: float(value) for name, value in found._asdict().items()}
 
 
@@ -136,15 +128,8 @@ def _importance(pieces: accumulate.Pieces, curve: FloatArray, moments: FloatArra
     full = bool((pieces.share > 0).all())
     here = slice(0, len(pieces.share)) if full else accumulate.known_stretch(pieces.share)
     of = pieces.stretch(here)
-    found, _ = accumulate.spread(
-        curve[here.start : here.stop + 1],
-        of.mean,
-        of.slope,
-        of.edges,
-        of.x_mean,
-        (of.x_variance, moments[here, 0], moments[here, 1]),
-        of.share,
-    )
+    at_edges = curve[here.start : here.stop + 1]
+    found, _ = accumulate.spread(at_edges, of, moments[here, 0], moments[here, 1])
     return float(found)
 
 

@@ -45,9 +45,8 @@ def std_error(
     cells = rows.cells
     with np.errstate(invalid="ignore", divide="ignore"):
         effect_se = cells.spread() / np.sqrt(cells.n_effective())
-    variance, n_borrowed = kernel.surface_variance(
-        rows.influence(surface), *rows.arrays(), frequency=rows.frequency
-    )
+    influence = rows.influence(surface)
+    variance, n_borrowed = kernel.surface_variance(influence, rows.noise_factors(influence))
     surface_se = np.where(surface["surface"].notnull(), np.sqrt(variance), np.nan)
     facts = {"units": OUTPUT_UNITS, "source": SOURCE, "kind": "central limit theorem"}
     return surface.assign(
@@ -90,7 +89,7 @@ def noise_of(surface: xr.Dataset, rows: Rows) -> Noise:
             f"has {size}. Use fewer bins; std_error, confint and bootstrap take it as it is."
         )
     influence = rows.influence(surface)
-    covariance = kernel.surface_covariance(influence, *rows.arrays(), frequency=rows.frequency)
+    covariance = kernel.surface_covariance(influence, rows.noise_factors(influence))
     variance = np.diagonal(covariance).reshape(surface["surface"].shape)
     return Noise(covariance, kernel.surface_degrees(influence, variance))
 
