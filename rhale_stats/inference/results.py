@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from rhale_stats.arrays import intervals
 from rhale_stats.arrays.moments import FloatArray
@@ -28,6 +29,17 @@ EXACT = "the local effects of both vary by numerical error only, so there is no 
 CONSTANT = "the feature is constant"
 GRID_POINT = "point of the grid"
 NO_ERROR = "the difference has no standard error at some points"
+
+
+class Asked(NamedTuple):
+    """What a user asked of `compare`, by the names of its parameters."""
+
+    paired: Any
+    groups: ArrayLike | None
+    level: float
+    n_draws: int
+    rng: Any
+    adjust: str
 
 
 def labelled_test(
@@ -89,8 +101,7 @@ def labelled_differences(
     b: xr.Dataset,
     names: list[str],
     source: str,
-    level: float,
-    adjust: str,
+    asked: Asked,
 ) -> xr.Dataset:
     """Differences of all features, with the tests."""
     tested = labelled_test(
@@ -100,7 +111,7 @@ def labelled_differences(
             "p_value": np.array([difference.p_value for difference in found]),
             "reason": np.array([difference.reason for difference in found]),
         },
-        adjust,
+        asked.adjust,
         null="no difference between the curves",
         source=source,
         test="compare, largest standardised difference",
@@ -109,7 +120,7 @@ def labelled_differences(
     points = padded([one.grid_value for one in found])
     return (
         _with_regions(tested, a, b)
-        .assign(_difference_variables(found, source, level))
+        .assign(_difference_variables(found, source, asked.level))
         .assign_coords(
             grid_value=(("feature", "grid"), points, {"long_name": GRID_POINT}),
             feature_units=("feature", a.sel(feature=names)["feature_units"].values),
@@ -157,8 +168,7 @@ def difference_of(
     values: tuple[FloatArray, FloatArray],
     covariance: FloatArray,
     degrees: FloatArray | float,
-    level: float,
-    n_draws: int,
+    asked: Asked,
     rng: np.random.Generator,
     least: float = 0.0,
 ) -> Difference:
@@ -181,5 +191,5 @@ def difference_of(
     elif statistic > 0 and (se <= least).all():
         statistic, reason, largest = float("nan"), EXACT, float("nan")
     joint = Joint(covariance, degrees)
-    zero = against_zero(difference, se, own, joint, largest, level, n_draws, rng)
+    zero = against_zero(difference, se, own, joint, largest, asked.level, asked.n_draws, rng)
     return Difference(z, difference, se, zero.interval, zero.band, statistic, zero.p_value, reason)

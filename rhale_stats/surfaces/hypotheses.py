@@ -25,7 +25,7 @@ from rhale_stats.inference.estimate import (
     band,
     interval,
 )
-from rhale_stats.inference.results import labelled_test
+from rhale_stats.inference.results import Asked, labelled_test
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.features import resolution
 from rhale_stats.schema.kinds import SURFACE
@@ -146,24 +146,16 @@ def errors_of(surface: xr.Dataset) -> list[Errors]:
     ]
 
 
-def compared(
-    a: xr.Dataset,
-    b: xr.Dataset,
-    paired: object,
-    groups: object,
-    level: float,
-    n_draws: int,
-    rng: Any,
-) -> Compared:
+def compared(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> Compared:
     """`compare` of two surfaces."""
-    if groups is not None:
+    if asked.groups is not None:
         raise ValueError(
             "groups must be None for surfaces, whose rows are independent. For groups of rows "
             "compare replicates: bootstrap(surface, groups=...)."
         )
     a, b = of_part(a), of_part(b)
     _check_cells(a, b)
-    pairs = _are_pairs(a, b, paired)
+    pairs = _are_pairs(a, b, asked.paired)
     unshared = int((a["supported"].values != b["supported"].values).sum())
     if unshared:
         warn(
@@ -178,11 +170,11 @@ def compared(
         both = [one.less(other) for one, other in zip(errors_of(a), errors_of(b), strict=True)]
     least = float(a["second_difference_error"]) + float(b["second_difference_error"])
     edges, cells = (
-        _tested(*one, error, level, n_draws, stream)
+        _tested(*one, error, asked, stream)
         for one, error, stream in zip(
             both,
             (rounding(a) + rounding(b), least),
-            np.random.default_rng(rng).spawn(2),
+            np.random.default_rng(asked.rng).spawn(2),
             strict=True,
         )
     )
@@ -200,8 +192,8 @@ def compared(
     return Compared(
         {name: np.array([value]) for name, value in tests.items()},
         {
-            **_variables("difference", AT_EDGES, a, edges, source, level),
-            **_variables("second_effect_difference", IN_CELLS, a, cells, source, level),
+            **_variables("difference", AT_EDGES, a, edges, source, asked.level),
+            **_variables("second_effect_difference", IN_CELLS, a, cells, source, asked.level),
             "second_difference_error": (
                 (),
                 least,
@@ -252,8 +244,7 @@ def _tested(
     covariance: FloatArray,
     degrees: FloatArray,
     least: float,
-    level: float,
-    n_draws: int,
+    asked: Asked,
     rng: np.random.Generator,
 ) -> _Tested:
     """The largest of normal scores, compared with that of as many normal errors (math [27])."""
@@ -265,7 +256,7 @@ def _tested(
         score = scores(value[known], se[known], degrees[known], least)
         statistic = float(np.abs(score).max())
     joint = Joint(covariance[np.ix_(known, known)], np.inf)
-    zero = against_zero(value, se, degrees, joint, statistic, level, n_draws, rng)
+    zero = against_zero(value, se, degrees, joint, statistic, asked.level, asked.n_draws, rng)
     return _Tested(value, se, zero, statistic)
 
 
@@ -388,22 +379,13 @@ def wald_test(surface: xr.Dataset, null: str, adjust: str, local: xr.Dataset | N
     )
 
 
-def compare(
-    a: xr.Dataset,
-    b: xr.Dataset,
-    paired: object,
-    groups: object,
-    level: float,
-    n_draws: int,
-    rng: Any,
-    adjust: str,
-) -> xr.Dataset:
+def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
     """`compare` of two surfaces of the same two features."""
-    pair = compared(a, b, paired, groups, level, n_draws, rng)
+    pair = compared(a, b, asked)
     tested = labelled_test(
         of_pair(a),
         pair.values,
-        adjust,
+        asked.adjust,
         null="no difference between the surfaces",
         source=pair.source,
         test="compare, largest standardised difference",
