@@ -1243,7 +1243,9 @@ def test_replicates_of_a_constant_feature(rng):
 
 def test_paired_profiles_with_a_constant_feature():
     """Its pairs had no grid to be compared on."""
-    X = np.random.default_rng(0).uniform(-1, 1, (40, 2)) * [1, 0]
-    a, b = (rs.ice(lambda X, c=c: c * X[:, 0], X, n_grid=4, progress=False) for c in (1, 2))
+    X = np.random.default_rng(0).uniform(-1, 1, (40, 3)) * [1, 1, 0]
+    a, b = (
+        rs.ice(lambda X, c=c: c * X[:, 0] * X[:, 1], X, n_grid=4, progress=False) for c in (1, 2)
+    )
     found = rs.compare(a, b, paired=(a, b), rng=0)
-    assert found["reason"].values.tolist() == ["", "the feature is constant"]
+    assert found["reason"].values.tolist() == ["", "", "the feature is constant"]
