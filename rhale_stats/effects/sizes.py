@@ -70,6 +70,8 @@ def importances(effect: xr.Dataset) -> FloatArray:
             levels = slice(0, n_bins[at] + 1)
             out[at] = categories.sizes(row["curve"][levels], row["level_share"][levels])[0]
         elif "cell_value" in row and np.isfinite(row["cell_value"]).any():
+            if "cell_x_mean" not in row:
+                continue  # made without the moments of standard errors
             n_cells = int(np.isfinite(row["cell_value"]).sum()) - 1
             moments = np.zeros((n_cells, 2))
             out[at] = _importance(_of_cells(row, n_cells), row["cell_curve"], moments)

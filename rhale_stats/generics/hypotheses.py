@@ -219,10 +219,11 @@ def compare(
     check_choice("adjust", adjust, ADJUSTMENTS)
     # What only one of the two is says what a comparison of them needs.
     leading = next((one for one in (a, b) if H_STATISTICS.holds(one)), a)
-    kinds = [kind for kind in map(kind_of, (a, b)) if kind is not None]
-    if len(set(kinds)) > 1 and H_STATISTICS not in kinds:
+    kinds = [kind_of(one) for one in (a, b)]
+    if kinds[0] is not kinds[1] and H_STATISTICS not in kinds:
+        names = [kind.name if kind else "a Dataset of no known kind" for kind in kinds]
         raise ValueError(
-            f"a and b must be of one kind; got {' and '.join(kind.name for kind in kinds)}. "
+            f"a and b must be of one kind; got {' and '.join(names)}. "
             f"compare_methods puts effects and profiles side by side."
         )
     asked = Asked(paired, groups, level, n_draws, rng, adjust)

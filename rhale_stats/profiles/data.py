@@ -91,6 +91,12 @@ def check_profile(
             f"this one holds {', '.join(str(name) for name in dataset.data_vars)}."
         )
     check_one_part(dataset, parameter)
+    odd = [str(dim) for dim in dataset["curve"].dims if dim not in ("feature", "grid")]
+    if odd:
+        raise ValueError(
+            f"{parameter} must have a curve over feature and grid; this one also has the dimension "
+            f"{odd[0]!r}. Select one: {parameter}.isel({odd[0]}=0)."
+        )
     absent = [name for name in needs if name not in dataset]
     if absent:
         raise ValueError(

@@ -21,10 +21,13 @@ from rhale_stats.printing.text import (
 from rhale_stats.regional.tables import (
     ABOVE_LEVEL,
     BELOW_DROP,
+    LEFT,
     LOSS_NAMES,
+    LOSSES_LEFT,
     PRUNED,
     UNCONFIRMED,
     drop_text,
+    loss_places,
     loss_text,
     loss_units,
     outcome,
@@ -58,14 +61,16 @@ def trees_summary(trees: xr.Dataset, feature: str | int | None, _level: float) -
     attrs = trees.attrs
     notes = [
         *_region_test_notes(attrs),
-        "loss: heterogeneity left in the bins of the node. drop: the part of it that the split "
-        "removes, over both sides.",
+        f"loss: {LOSSES_LEFT.get(attrs['loss_kind'], LEFT)}. drop: the part of it that the split "
+        f"removes, over both sides.",
     ]
     if any((tree["best"] == "").any() for tree in every):
+        within = ""
+        if "min_share" in attrs:
+            within = f"less than {setting(attrs['min_share'])} of the variance left within bins, "
         notes.append(
             f"Empty best split: no split was tried (maximum depth of {attrs['max_depth']}, "
-            f"less than {setting(attrs['min_share'])} of the variance left within bins, or "
-            f"fewer than {attrs['min_obs']} rows on one side)."
+            f"{within}or fewer than {attrs['min_obs']} rows on one side)."
         )
     if attrs.get("n_folds", 0):
         notes.append(
@@ -74,10 +79,11 @@ def trees_summary(trees: xr.Dataset, feature: str | int | None, _level: float) -
         )
         if alone:
             tables.append(_pruning_table(every[0]))
-    notes += [
-        "best split: the rule of its left side.",
-        f"Bins, chosen again in every node: {attrs['bin_rule']}({attrs['bin_parameters']}).",
-    ]
+    notes.append("best split: the rule of its left side.")
+    if "bin_rule" in attrs:
+        notes.append(
+            f"Bins, chosen again in every node: {attrs['bin_rule']}({attrs['bin_parameters']})."
+        )
     words = (_no_regions(every[0]), "") if alone and every[0].sizes["node"] == 1 else ()
     return with_notes(tables, notes, words)
 
@@ -156,7 +162,7 @@ def _region_facts(trees: list[xr.Dataset]) -> list[list[str]]:
     return [
         ["Rows:", str(attrs["n_rows"]), "Loss:", LOSS_NAMES[attrs["loss_kind"]]],
         [
-            *("Bins:", attrs["bin_rule"]),
+            *loss_places(trees[0]),
             *("Its units:", loss_units(trees[0], units.pop() if len(units) == 1 else "")),
         ],
         ["Test:", test, "Splits above a region:", f"at most {attrs['max_depth']}"],

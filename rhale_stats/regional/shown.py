@@ -8,7 +8,13 @@ import xarray as xr
 from rhale_stats.printing.pages import Page, largest_first, output, table_of
 from rhale_stats.printing.text import pvalue_text
 from rhale_stats.regional.printed import node_lines
-from rhale_stats.regional.tables import glance_trees, loss_text, tidy_interactions, trees_of
+from rhale_stats.regional.tables import (
+    glance_trees,
+    loss_places,
+    loss_text,
+    tidy_interactions,
+    trees_of,
+)
 
 
 def trees_page(trees: xr.Dataset, most: int) -> Page:
@@ -16,7 +22,8 @@ def trees_page(trees: xr.Dataset, most: int) -> Page:
     every, attrs = trees_of(trees), trees.attrs
     test = str(attrs["test"])
     test = "none: splits are found in noise as well" if test == "none" else test
-    facts = (f"{attrs['n_rows']} rows; bins: {attrs['bin_rule']}", f"Test of splits: {test}")
+    head, places = loss_places(every[0])
+    facts = (f"{attrs['n_rows']} rows; {head.lower()} {places}", f"Test of splits: {test}")
     if len(every) == 1:
         stubs, lines = node_lines(every)
         heads = ["", "rows", "loss", "best split", "drop", "P", ""]

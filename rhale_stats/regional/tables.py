@@ -15,7 +15,18 @@ from rhale_stats.regional.trees import check_tree
 # What `_kind` calls trees of regions, and the drops of all pairs of columns.
 REGIONS, INTERACTIONS = "regions", "interaction matrix"
 # Losses of trees in words.
-LOSS_NAMES = {"index": "heterogeneity index", "output": "heterogeneity of the output"}
+LEFT = "heterogeneity left in the bins of the node"
+LOSS_NAMES = {
+    "index": "heterogeneity index",
+    "output": "heterogeneity of the output",
+    "centred ICE": "spread of centred ICE curves",
+    "Shapley values": "spread of Shapley values",
+}
+# What a loss of a node is; of the losses of bins, `LEFT`.
+LOSSES_LEFT = {
+    "centred ICE": "mean along the grid of the variance of the node's centred ICE curves",
+    "Shapley values": "variance of the node's Shapley values about their means in bins",
+}
 # Why a split was not made: too small a drop, no better than chance, not so on other rows, or taken
 # back by cross-validation.
 BELOW_DROP, ABOVE_LEVEL, UNCONFIRMED, PRUNED = "drop", "level", "unconfirmed", "pruned"
@@ -29,6 +40,13 @@ def trees_of(results: xr.Dataset) -> list[xr.Dataset]:
     if "feature" not in results.dims:
         return [check_tree(results)]
     return [check_tree(results.isel(feature=at)) for at in range(results.sizes["feature"])]
+
+
+def loss_places(trees: xr.Dataset) -> tuple[str, str]:
+    """Where the loss is summed: bins of a rule, or points of a grid."""
+    if "bin_rule" in trees.attrs:
+        return "Bins:", str(trees.attrs["bin_rule"])
+    return "Grid:", f"{trees.sizes['grid']} points"
 
 
 def tidy_trees(trees: xr.Dataset, _level: float) -> pd.DataFrame:
@@ -79,7 +97,7 @@ def _glance_tree(tree: xr.Dataset) -> dict[str, object]:
         "loss_drop": 1 - left / loss if loss > 0 else loss,
         "first_split": str(tree["best"].values[0]) if leaves.sizes["node"] > 1 else "",
         "p_value": float(tree["pvalue"][0]),
-        **{name: tree.attrs[name] for name in settings},
+        **{name: tree.attrs.get(name, "") for name in settings},
     }
 
 

@@ -145,6 +145,11 @@ def fine_of(row: xr.Dataset) -> Fine:
             accumulate.known_stretch(pieces.share),
             shared=False,
         )
+    if "cell_x_mean" not in row:
+        raise ValueError(
+            "effect must hold the moments of its cells; this one was made by "
+            "rhale(..., std_error_moments=False). Make it again without that argument."
+        )
     cells = slice(0, cell_count(row))
 
     def of(name: str) -> FloatArray:

@@ -96,7 +96,7 @@ TREE = Kind(
     "trees of regions",
     "regions(local, feature)",
     (*TABLES, "assign", "regional_rhale", "plot_tree", "plot_regions", "to_datatree"),
-    methods=frozenset({"regions"}),
+    methods=frozenset({"regions", "regional_pdp", "regional_ale", "regional_shap"}),
 )
 INTERACTIONS = Kind(
     "drops of all pairs of columns",

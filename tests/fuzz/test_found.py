@@ -218,3 +218,24 @@ def test_bootstrap_of_effects_in_bins_with_curves_in_the_place_of_local_effects(
         rs.bootstrap(ice, EFFECT, n_resamples=8, rng=0, progress=False)
     with pytest.raises(ValueError, match="^effect must be .*got local effects"):
         rs.bootstrap(LOCAL, LOCAL, n_resamples=8, rng=0, progress=False)
+
+
+def test_a_profile_with_a_dimension_of_another_name():
+    profile = rs.pdp(lambda X: np.column_stack([X[:, 0]] * 3), np.eye(5), progress=False)
+    with pytest.raises(ValueError, match="^effect must have a curve over .* dimension 'other'"):
+        rs.confint(profile.rename(output="other"))
+
+
+def test_effects_without_moments_are_shown_and_not_resampled():
+    effect = rs.rhale(LOCAL, std_error_moments=False)
+    assert "average_effect" in str(rs.show(effect))
+    with pytest.raises(ValueError, match="std_error_moments=False"):
+        rs.bootstrap(LOCAL, effect, n_resamples=8, rng=0, progress=False)
+
+
+def test_levels_without_moments_are_shown():
+    X = pd.DataFrame({"a": np.arange(12) % 3, "b": np.linspace(0, 1, 12)})
+    effect = rs.ale(
+        lambda X: X["a"] * X["b"], X, categorical="a", std_error_moments=False, progress=False
+    )
+    assert "ALE: effects on output" in str(rs.show(effect))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 
 import numpy as np
@@ -18,6 +19,7 @@ from rhale_stats.regional.columns import Conditioning
 from rhale_stats.regional.comparisons import Curves
 from rhale_stats.regional.losses import split_losses
 from rhale_stats.regional.splits import candidates_of
+from rhale_stats.schema.kinds import TREE, kind_of
 from tests.helpers import Counting
 
 EXAMPLE = rs.simulate.TwoRegimes()
@@ -344,6 +346,30 @@ def test_options_are_those_of_regions():
                 rs.regional_shap: {"loss"},
             }[function]
         )
+
+
+@pytest.mark.parametrize(
+    ("makes", "facts"),
+    [
+        (rs.regional_ale, ("Bins: *EqualWidthBins", "heterogeneity index", "left in the bins")),
+        (rs.regional_pdp, ("Grid: *5 points", "centred ICE curves", "variance of the node's")),
+        (rs.regional_shap, ("Bins: *EqualWidthBins", "Shapley values", "about their means in")),
+    ],
+)
+def test_tables_of_these_trees_say_what_was_lost(makes, facts, table):
+    options = {"n_grid": 5} if makes is rs.regional_pdp else {}
+    if makes is rs.regional_shap:
+        options = {"shap_values": table[:, 0] * table[:, 1]}
+    tree = makes(mixed, table, 0, max_depth=1, rng=0, **options)
+    assert kind_of(tree) is TREE
+    text = rs.summary(tree).as_text()
+    for fact in facts:
+        assert re.search(fact, text)
+    assert len(rs.tidy(tree)) == tree.sizes["node"]
+    glance = rs.glance(tree).iloc[0]
+    assert glance["n_regions"] == (tree["region"] >= 0).sum()
+    assert f"{len(table)} rows" in str(rs.show(tree))
+    rs.plot_tree(tree)
 
 
 def test_trees_are_trees_as_any_other(tmp_path):
