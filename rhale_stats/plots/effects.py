@@ -13,9 +13,8 @@ from rhale_stats.arguments.checks import check_count
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.sizes import largest
 from rhale_stats.plots.canvas import as_array, given_axes, output_label, style
-from rhale_stats.plots.curve import draw_curve
-from rhale_stats.plots.legend import draw_legend, grid_of_panels, say_constant
-from rhale_stats.plots.limits import common_limits
+from rhale_stats.plots.legend import draw_legend, grid_of_panels
+from rhale_stats.plots.limits import draw_curves
 from rhale_stats.plots.profile import plot_profiles
 from rhale_stats.profiles.data import check_profile
 from rhale_stats.schema.checks import check_effect
@@ -117,22 +116,13 @@ def plot_effects(
     with style(own=own):
         if panels is None:
             panels = grid_of_panels(len(rows), min(n_columns, len(rows)))
-        limits = common_limits(rows)
         for panel, row, position in zip(panels, rows, positions, strict=True):
             panel.set_title(str(row["feature"].values), parse_math=False)
             units = units_of(effect, position)
             panel.set_xlabel(f"[{units}]" if units else "", parse_math=False)
             if not own:
                 panel.set_ylabel(output_label(effect), parse_math=False)
-            if row.sizes["bin"]:
-                draw_curve(panel, row)
-            else:
-                say_constant(panel)
-            if limits is not None:
-                panel.set_ylim(*limits)
-        if own:
-            size = panels[0].yaxis.label.get_fontsize()
-            panels[0].figure.supylabel(output_label(effect), fontsize=size, parse_math=False)
+        draw_curves(panels, rows, output_label(effect) if own else "")
         if limited:
             _say_limited(panels, effect)
         draw_legend(panels)
