@@ -1,4 +1,4 @@
-"""``effect.rhale.summary()`` and its like: every method is the function of the same name."""
+"""Methods such as ``effect.rhale.summary()``: each calls the function of the same name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class RhaleAccessor:
     """Functions of `rhale_stats` as methods of a Dataset of effects.
 
-    By itself, ``effect.rhale`` shows the answer, as `rhale_stats.show` does.
+    ``effect.rhale`` alone displays the main numbers, as `rhale_stats.show` does.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Files are written completely or not at all: beside their place, then moved into it."""
+"""Files are written completely or not at all: under another name first, and then renamed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from xarray.backends import H5NetCDFStore
 LOCKS = sys.platform != "win32"
 if LOCKS:
     import fcntl
-# Files of this process that are not yet in their place, and its locks.
+# Unfinished files of this process, and its locks.
 _unfinished: set[Path] = set()
 
 
@@ -103,7 +103,7 @@ def locked(path: Path) -> Iterator[None]:
                     left.unlink(missing_ok=True)
             yield
         finally:
-            # Removed while it is still locked; `_opened` notices that it is gone.
+            # Removed while it is still locked; `_opened` notices the removal.
             with suppress(OSError):
                 lock.unlink(missing_ok=True)
             _unfinished.discard(lock)
@@ -125,7 +125,7 @@ def _opened(lock: Path, path: Path) -> IO[str]:
 
 
 def _take(file: IO[str], path: Path) -> None:
-    """Lock an open file where that can be done; raise `LockedError` if another process has it."""
+    """Lock an open file if possible; raise `LockedError` if another process has the lock."""
     if not LOCKS:
         return
     try:

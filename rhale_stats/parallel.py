@@ -1,7 +1,7 @@
-"""Work on several threads or processes, and what it changes of the whole process meanwhile.
+"""Work on several threads or processes, and the settings of the process that this changes.
 
-All that runs in parallel goes through `in_threads` or `in_processes`, but for the studies, which
-have processes of their own for the reasons given in `rhale_stats.studies.runner`.
+All parallel work uses `in_threads` or `in_processes`. The studies are the exception: they have
+their own processes, for the reasons given in `rhale_stats.studies.runner`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ import numpy as np
 
 S = TypeVar("S")
 T = TypeVar("T")
-# A warning as other processes send it: text, category, file, line.
+# A warning from another process: text, category, file, line.
 Warned: TypeAlias = tuple[str, type[Warning], str, int]
 
-# Numbers of threads that libraries read when a process starts.
+# Environment variables for numbers of threads, which libraries read when a process starts.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-# Items go to processes in portions, at least so many for each, for the bar to move.
+# Items are sent to processes in portions. Each process gets at least so many portions, so that the
+# progress bar moves.
 CHUNKS_PER_PROCESS = 8
 # Windows has one way to end a process.
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
@@ -36,7 +37,7 @@ PARENT_SECONDS = 0.5
 
 def cpus() -> int:
     """CPUs that this process may use, by its affinity and by the limits of its container."""
-    # Imported late: it takes a tenth of a second.
+    # Imported late, because the import takes a tenth of a second.
     from joblib import cpu_count
 
     return int(cpu_count())
@@ -50,7 +51,7 @@ def n_processes(n_jobs: int | None, most: int) -> int:
 
 
 def _nothing(_: Any) -> None:
-    """What is done with a result unless told otherwise."""
+    """The default action for a result: none."""
 
 
 def in_threads(
@@ -59,7 +60,7 @@ def in_threads(
     threads: int,
     done: Callable[[T], object] = _nothing,
 ) -> list[T]:
-    """``function`` of every item, in order; ``done`` gets every result in the calling thread.
+    """Results of ``function`` for all items, in order; ``done`` gets each in the calling thread.
 
     After an error, or Ctrl-C, no further item is begun.
     """
@@ -83,7 +84,7 @@ def in_processes(
     processes: int,
     done: Callable[[T], object] = _nothing,
 ) -> list[T]:
-    """``function`` of every item, in order; ``done`` gets every result in this process.
+    """Results of ``function`` for all items, in order; ``done`` gets each in this process.
 
     The function may be a lambda or a closure. It is sent once to each process, with all that it
     refers to. With one process, nothing is sent. Warnings are filtered as in this process and
@@ -112,8 +113,8 @@ def in_processes(
             ]
         for portion in portions:
             results, warned = portion.result()
-            for one in warned:
-                _warn_again(one, registries)
+            for warning in warned:
+                _warn_again(warning, registries)
             out += [_told(result, done) for result in results]
     except BaseException:
         # Without the executor's kill_workers, which fails in its own thread if work is waiting.
@@ -130,7 +131,7 @@ def in_processes(
 
 
 class _Task(NamedTuple):
-    """What a worker process gets when it starts."""
+    """The data that a worker process gets when it starts."""
 
     function: Callable[[Any], Any]
     filters: list[Any]
@@ -151,7 +152,7 @@ def _start(task: _Task) -> None:
 
 
 def _end_with_parent(parent: int) -> None:
-    """End this process after its parent, also where that was killed."""
+    """End this process after its parent, also if the parent was killed."""
     while os.getppid() == parent:
         time.sleep(PARENT_SECONDS)
     os._exit(1)
@@ -162,7 +163,10 @@ def _run(items: Sequence[Any]) -> tuple[list[Any], list[Warned]]:
     assert _TASK is not None, "a worker starts with its task"
     with warnings.catch_warnings(record=True) as caught:
         results = [_TASK.function(item) for item in items]
-    warned = [(str(one.message), one.category, one.filename, one.lineno) for one in caught]
+    warned = [
+        (str(warning.message), warning.category, warning.filename, warning.lineno)
+        for warning in caught
+    ]
     return results, list(dict.fromkeys(warned))
 
 
@@ -171,7 +175,7 @@ def _warn_again(warned: Warned, registries: dict[str, dict[Any, Any]]) -> None:
     text, category, filename, line = warned
     try:
         warning = category(text)
-    except TypeError:  # a category that wants other arguments
+    except TypeError:  # a category that needs other arguments
         warning = UserWarning(f"{category.__name__}: {text}")
     registry = registries.setdefault(filename, {})
     warnings.warn_explicit(warning, type(warning), filename, line, registry=registry)
@@ -197,7 +201,7 @@ def interruptions_wait() -> Iterator[None]:
 
 
 class _OneBlasThread:
-    """BLAS on one thread while anyone is inside: the first limits it, the last restores it."""
+    """BLAS uses one thread while any caller is inside: the first sets this, the last resets it."""
 
     def __init__(self) -> None:
         self._lock, self._inside, self._limits = Lock(), 0, ExitStack()
@@ -223,7 +227,7 @@ _filters, _generator = RLock(), RLock()
 
 @contextmanager
 def ignoring(category: type[Warning], message: str = "") -> Iterator[None]:
-    """Without these warnings of other libraries; one thread at a time, so keep it short."""
+    """Suppress these warnings of other libraries. One thread at a time: keep the block short."""
     with _filters, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message, category)
         yield
@@ -231,7 +235,7 @@ def ignoring(category: type[Warning], message: str = "") -> Iterator[None]:
 
 @contextmanager
 def numpy_state_kept() -> Iterator[None]:
-    """For libraries that draw from NumPy's global generator; one thread at a time."""
+    """Keep the state of NumPy's global generator, which libraries use. One thread at a time."""
     with _generator:
         state = np.random.get_state()  # noqa: NPY002
         try:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.words import first_rows, shown
 
-# Fourth powers of such sizes, and of what is 1e-15 of them, are numbers that are not 0.
+# Fourth powers of such sizes, and of 1e-15 times these, neither overflow nor underflow.
 LEAST_SIZE, MOST_SIZE = 1e-60, 1e60
 
 
@@ -38,7 +38,7 @@ def check_size(size: float, what: str, advice: str) -> None:
         )
 
 
-def check_choice(parameter: str, value: object, allowed: Sequence[str]) -> None:
+def check_choice(parameter: str, value: object, allowed: Sequence[str | None]) -> None:
     """Raise ``ValueError`` unless ``value`` is one of ``allowed``."""
     # Arrays and Datasets compare element by element.
     if not (isinstance(value, str) and value in allowed):
@@ -67,7 +67,7 @@ def check_n_jobs(parameter: str, value: object) -> None:
 
 
 def is_number(value: object) -> bool:
-    """Whether this is a real number; True and False are none, and neither is an array of one."""
+    """Whether this is a real number; booleans and arrays of one number are not."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
@@ -85,7 +85,8 @@ def check_share(parameter: str, value: Any) -> None:
     """Raise unless ``value`` is a number strictly between 0 and 1."""
     check_number(parameter, value)
     if not 0 < value < 1:
-        raise ValueError(f"{parameter} must lie strictly between 0 and 1; got {value!r}.")
+        percent = f" For {value:g} % pass {value / 100:g}." if 1 < value < 100 else ""
+        raise ValueError(f"{parameter} must lie strictly between 0 and 1; got {value!r}.{percent}")
 
 
 def check_level(level: float) -> None:
@@ -154,7 +155,7 @@ def check_features(parameter: str, value: object) -> None:
 def check_column(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` may hold one entry a row.
 
-    Whether the entries fit, and how many they are, says the function itself.
+    The function itself checks the entries and their number.
     """
     _check_listed(parameter, value, "an array with one entry a row")
 
@@ -237,7 +238,7 @@ def is_listed(value: object) -> bool:
 def check_result(parameter: str, value: object) -> None:
     """Raise ``ValueError`` where a result lost its dimension ``feature``.
 
-    That it is a Dataset, and of which kind, says the function itself.
+    The function itself checks that it is a Dataset of the right kind.
     """
     if not isinstance(value, xr.Dataset):
         return
@@ -253,7 +254,10 @@ def check_result(parameter: str, value: object) -> None:
 def check_results(parameter: str, value: object) -> None:
     """Check each of several results."""
     if not is_listed(value):
-        raise TypeError(f"{parameter} must be a sequence of Datasets; got {shown(value)}.")
+        raise TypeError(
+            f"{parameter} must be a sequence of Datasets; got {shown(value)}. Put them into a "
+            f"list or tuple."
+        )
     for one in cast(Sequence[object], value):
         if not isinstance(one, xr.Dataset):
             raise TypeError(

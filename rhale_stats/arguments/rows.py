@@ -41,8 +41,9 @@ def as_edges(edges: ArrayLike, what: str) -> NDArray[np.float64]:
     if (steps <= 0).any():
         at = int(np.argmax(steps <= 0))
         raise ValueError(
-            f"{what} must increase strictly; got {array[at]!r} followed by {array[at + 1]!r} "
-            f"at positions {at} and {at + 1}. Sort the edges and drop repeated ones."
+            f"{what} must increase strictly; got {float(array[at])!r} followed by "
+            f"{float(array[at + 1])!r} "
+            f"at positions {at} and {at + 1}. Sort the numbers and drop repeated ones."
         )
     return array
 

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-# So many offending rows are named in a message.
+# Number of offending rows that a message names.
 ROWS_NAMED = 5
 # A value of more characters than this is named by its type in a message.
 LONGEST_SHOWN = 80

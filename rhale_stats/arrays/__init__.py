@@ -1,6 +1,6 @@
 """The formulas: arrays in, arrays out.
 
-One file a concept, each formula a few lines citing its number ``math [n]`` in
-``docs/math.md``. Nothing here knows labels, and nothing here has defaults: the labelled modules
-beside this folder validate, choose and name.
+There is one file for each concept. Formulas cite their number ``math [n]`` in ``docs/math.md``.
+Functions here have neither labels nor defaults: the labelled modules of the other folders check
+arguments, choose defaults and name results.
 """

@@ -1,8 +1,8 @@
 """From bins to the curve: accumulation, spread, centring, noise of bins. Last axis: bins.
 
-Functions take the bins of one feature and return values at its edges, one more than bins. Nothing
-steps across a bin without rows (math [11]): the curve lives on one stretch of occupied bins
-(`known_stretch`), and `at_edges` puts what is computed there back on the whole axis.
+Functions take the bins of one feature and return values at its edges, one more than bins. The curve
+is not accumulated across a bin without rows (math [11]): it is computed on one stretch of bins with
+rows (`known_stretch`), and `at_edges` puts the values back on the whole axis.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from scipy.special import betainc, betaincinv
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
 
-# Below this a number is none.
+# Smaller numbers count as 0.
 TINY = 1e-12
 
 
 class Pieces(NamedTuple):
-    """Bins of one feature without gaps: in each a line through (x_mean, mean), of slope 0 mostly.
+    """Bins of one feature without gaps: in each a line through (x_mean, mean), usually of slope 0.
 
-    ``x_variance`` is that of the rows in the bin, needed where there is a slope; ``share`` the
-    share of the weight.
+    ``x_variance`` is the variance of x in the bin, which is needed if there is a slope. ``share``
+    is the share of the weight.
     """
 
     edges: FloatArray
@@ -65,7 +65,7 @@ class Noise(NamedTuple):
 
 
 def known_stretch(weight: FloatArray) -> slice:
-    """Neighbouring bins with rows, among all such runs the one with the largest weight."""
+    """The run of neighbouring bins with rows that has the largest weight."""
     occupied = np.concatenate([[False], weight > 0, [False]])
     begins = np.flatnonzero(~occupied[:-1] & occupied[1:])
     ends = np.flatnonzero(occupied[:-1] & ~occupied[1:])
@@ -87,12 +87,12 @@ def accumulate(effect: FloatArray, width: FloatArray) -> FloatArray:
 
 
 def curve_std(heterogeneity: FloatArray, width: FloatArray) -> FloatArray:
-    """math [9], Eq. 16 of the paper: sqrt(sum width^2 sigma^2). It depends on the partition."""
+    """math [9], Eq. 16 of the paper: sqrt(sum width^2 sigma^2). It depends on the bins."""
     return np.sqrt(_running_sum((heterogeneity * width) ** 2))
 
 
 def curve_std_sum(heterogeneity: FloatArray, width: FloatArray) -> FloatArray:
-    """math [9], as the paper's figures draw it: sum width sigma, the same for any partition."""
+    """math [9], as in the paper's figures: sum width sigma. It does not depend on the bins."""
     return _running_sum(heterogeneity * width)
 
 
@@ -167,9 +167,10 @@ def spread(
 def mean_distance(left: FloatArray, pieces: Pieces) -> FloatArray:
     """Mean absolute value over the rows of a bin of a curve that is ``left`` at its left edge.
 
-    Rows are taken to have a beta distribution between the edges with their own mean and variance:
-    exact where the curve keeps its sign, where rows are even, and where all lie on the edges. In a
-    linear bin they are two halves, a standard deviation apart on either side of their mean.
+    Rows are assumed to have a beta distribution between the edges with their own mean and variance.
+    This is exact if the curve does not change its sign in the bin, if rows are uniform, and if all
+    rows lie on the edges. In a linear bin the mean is over two points, one standard deviation to
+    either side of the mean of x.
     """
     edges, mean, slope, x_mean, x_variance, _ = pieces
     width = np.diff(edges)
@@ -197,9 +198,9 @@ def mean_distance(left: FloatArray, pieces: Pieces) -> FloatArray:
 
 
 def places(pieces: Pieces, n: int) -> FloatArray:
-    """Where rows lie in their bin, from 0 to 1 between its edges: ``n`` of even shares, (bin, n).
+    """Positions of rows in their bin, from 0 to 1 between its edges: ``n`` quantiles, (bin, n).
 
-    By the beta distribution with their mean and variance.
+    Quantiles of the beta distribution with the mean and the variance of the rows.
     """
     width = np.diff(pieces.edges)
     share = (np.arange(n) + 0.5) / n

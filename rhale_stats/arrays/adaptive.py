@@ -17,17 +17,18 @@ from rhale_stats.arrays.moments import Comoments, FloatArray, IntArray, Moments,
 
 # Cells of the fine grid in a cell of the coarse one, on which the programme runs.
 FINE = 10
-# The programme takes so many last cells at a time: 64 x 1000 bins are half a megabyte an array.
+# Number of last cells that the dynamic programme handles at a time: 64 x 1000 bins are half a
+# megabyte for each array.
 BLOCK_CELLS = 64
 
 
 class Risk(NamedTuple):
-    """What bins cost besides the variance of their residuals, in variances of a mean.
+    """Penalties besides the variance of the residuals, in variances of a mean.
 
     ``edge`` is the lambda of math [22], ``slope`` the same for the second parameter of a line
-    (None: no lines). ``pooled``: a bin's noise counts at least as that of all bins together.
-    Neighbours stay apart where one fit to both is worse by ``split`` noises a parameter.
-    ``refine``: edges move on the fine grid.
+    (None: no lines). ``pooled``: the noise variance of a bin is at least that of all bins together.
+    Neighbours are not joined if one fit to both is worse by ``split`` noise variances for each
+    parameter that is saved. ``refine``: edges move on the fine grid.
     """
 
     edge: float
@@ -91,12 +92,13 @@ def adaptive_partition(
     grid : Grid
     risk : Risk
     min_obs, resolution : float
-        Smallest effective number of rows of a bin; local effects that differ by less are equal.
+        Smallest effective number of rows of a bin; difference below which local effects are equal.
     """
     search = _Search(cells, comoments, grid, risk, min_obs, resolution)
     noise = search.noise_of_neighbours()
     chosen = search.partition(noise)
-    # Neighbours on a steep stretch differ by more than noise: look again with that of the fit.
+    # Where the effect is steep, neighbours differ by more than noise. Search again with the noise
+    # of the fit.
     of_fit = search.noise_of_fit(chosen, noise)
     if of_fit < noise:
         noise = of_fit
@@ -105,7 +107,7 @@ def adaptive_partition(
 
 
 class _Search:
-    """Running sums of one feature, and what they say of bins between edges of its fine cells."""
+    """Running sums of one feature, which give the sums of any bin between edges of fine cells."""
 
     def __init__(
         self,
@@ -209,7 +211,7 @@ class _Search:
         return max(float(residual / (fits.rows - 1 - linear).sum()), self.floor)
 
     def partition(self, noise: float) -> IntArray:
-        """Edges of the bins, this being the noise of all together."""
+        """Edges of the bins, given the noise variance of all bins together."""
         edges = self.coarse(noise)
         if self.risk.refine:
             edges = self.refined(edges, noise)
@@ -238,7 +240,7 @@ class _Search:
         """Sums of all bins from ``begins`` to ``ends`` on the coarse grid, (end, begin)."""
         if not self.weighted:
             return self.between(self.fine * begins[None, :], self.fine * ends[:, None])
-        # Again by themselves, all bins with one end at once.
+        # Sums without differences of running sums, for all bins with the same end at once.
         inside = begins < ends[:, None]
         sums = []
         for part in self.cells:
@@ -248,7 +250,7 @@ class _Search:
         return Sums(*sums)
 
     def refined(self, edges: IntArray, noise: float) -> IntArray:
-        """The exact optimum with every edge less than a coarse cell away from where it was."""
+        """The exact optimum if every edge may move by less than a coarse cell."""
         if len(edges) == 2:
             return edges
         shift = np.arange(1 - self.fine, self.fine)
@@ -274,7 +276,7 @@ class _Search:
         return np.array(moved[::-1])
 
     def pruned(self, edges: IntArray, noise: float) -> IntArray:
-        """Without the edges that a test of one fit against two does not keep, the weakest first."""
+        """Edges that a test of one fit against two fits keeps; the weakest are removed first."""
         while len(edges) > 2:
             sums = np.array(self.between(edges[:-1], edges[1:]))
             gain = self._gain(sums, np.diff(self.place[edges]), noise)
@@ -285,14 +287,14 @@ class _Search:
         return edges
 
     def _gain(self, sums: FloatArray, width: FloatArray, noise: float) -> FloatArray:
-        """For neighbouring bins, how much worse one fit to both is: in noise, a parameter."""
+        """How much worse one fit to two neighbouring bins is, in noise variances per parameter."""
         fits = self.fits(Sums(*sums))
         linear = self.costs(fits, width, noise)[1]
         residual = np.where(linear, fits.line, fits.constant)
         own = np.maximum(residual / (fits.rows - 1 - linear), noise)
         union = Sums(*(sums[:, 1:] + sums[:, :-1]))
         together = self.fits(union)
-        # Residuals of both, counted in rows of the union.
+        # Residuals of both, in units of rows of the union.
         raw = residual * sums[1] / sums[0]
         apart = (raw[1:] + raw[:-1]) * union.weight / union.weight_sq
         known = 1 / fits.rows

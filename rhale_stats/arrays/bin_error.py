@@ -2,7 +2,7 @@
 
 Rows are in order of bin, then of x; sums are per bin, ``(rows,) -> (bins,)``. Within a bin, the
 difference of neighbours depends on the spread of the local effects and hardly on their mean, which
-moves little from one row to the next.
+changes little from one row to the next.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betainc
+from scipy.special import betainc, stdtr
 
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -26,7 +26,7 @@ class OrderedRows(NamedTuple):
 
 
 class Differences(NamedTuple):
-    """math [13] per bin: the variance seen by neighbours, and what its standard errors need.
+    """math [13] per bin: the variance from neighbours, and moments for its standard errors.
 
     ``variance`` is half the mean squared difference. ``fourth`` estimates E sigma^4(z), ``square``
     half the mean fourth power of differences, ``rho_fourth`` the mean of rho^4(z), the last three
@@ -74,7 +74,7 @@ def differences(rows: OrderedRows, mean: FloatArray) -> Differences:
     product = residual[1:] * residual[:-1]
     inside = _inside(rows, 1)
     pair_weight = inside if rows.weight is None else inside * rows.weight[1:] * rows.weight[:-1]
-    # Two differences with a row of its own each at both ends: independent given x.
+    # Two differences without a common row: independent given x.
     apart = _inside(rows, 3)
     with np.errstate(invalid="ignore", divide="ignore"):
         n_apart = _total(k[3:], apart, len(mean))
@@ -91,15 +91,16 @@ def differences(rows: OrderedRows, mean: FloatArray) -> Differences:
 def neighbour_products(g: FloatArray, least: float) -> FloatArray:
     """Products of the two differences within triples of neighbours, of local effects in order of x.
 
-    Their mean is minus the variance at a value of x. A smooth effect adds a square of its slope,
-    and a jump next to nothing: neither makes it negative. Differences up to ``least`` are none.
+    Their mean is minus the variance at a value of x. A smooth effect adds the square of its slope,
+    and a jump adds almost nothing, so that neither makes the mean negative. Differences up to
+    ``least`` count as 0.
     """
     steps = np.diff(g[: len(g) // 3 * 3].reshape(-1, 3), axis=1)
     return np.asarray(np.prod(np.where(np.abs(steps) <= least, 0.0, steps), axis=1))
 
 
 class PairWeights(NamedTuple):
-    """Sums per bin of squared weights: 1 / n, 1 / n, 1 / n and 0 about, where rows weigh alike.
+    """Sums per bin of squared weights: about 1 / n, 1 / n, 1 / n and 0 with equal weights.
 
     The differences weigh a pair by w_i w_(i+1) / Omega: ``pairs`` is the sum of the squares of
     these. A row's own square counts half of its two pairs there: ``rows``. In the variance it
@@ -113,7 +114,7 @@ class PairWeights(NamedTuple):
 
 
 def pair_weights(rows: OrderedRows, n_bins: int) -> PairWeights:
-    """How unequal the weights of pairs and of rows are."""
+    """Sums of squared weights of pairs and of rows, which measure how unequal the weights are."""
     k, w = rows.bin, rows.weight
     if w is None:
         n = _total(k, np.ones(len(k)), n_bins)
@@ -141,9 +142,10 @@ def pair_weights(rows: OrderedRows, n_bins: int) -> PairWeights:
 def bin_error_se(found: Differences, bin_error: FloatArray, weights: PairWeights) -> FloatArray:
     """Standard error of sigma^2_k - sigma^2_diff,k, for rows at random places of the bin.
 
-    To first order that difference is a mean of r_i r_(i+1), residuals of neighbours. With
-    r = rho + noise its variance is [E sigma^4 + 4 sigma^2 E rho^2 + var rho^2] / n: noise times
-    noise counts by pairs, the rest by rows. Unequal weights add sum c_i^2 var(noise^2).
+    To first order that difference is a mean of r_i r_(i+1), residuals of neighbours. With r = rho +
+    noise its variance is [E sigma^4 + 4 sigma^2 E rho^2 + var rho^2] / n: products of noise have
+    the weights of pairs, and the other terms those of rows. Unequal weights add sum c_i^2
+    var(noise^2).
     """
     known = np.maximum(bin_error, 0.0)
     rho = np.maximum(found.rho_fourth - known**2, 0.0)
@@ -188,8 +190,8 @@ def permutation_variance(s2: FloatArray, s4: FloatArray, n: FloatArray) -> Float
 def ratio_pvalue(ratio: FloatArray, null_variance: FloatArray) -> FloatArray:
     """P(RVN <= ratio) for a ratio on [0, 4] with mean 2: a beta distribution of that variance.
 
-    The normal distribution of math [14] is as good at 5 % but not in the tails, where adjusted
-    p-values are decided.
+    The normal distribution is as accurate at 5 %, but not in the tails, which adjusted p-values
+    need.
     """
     shape = (4 / null_variance - 1) / 2
     return np.asarray(betainc(shape, shape, np.clip(ratio / 4, 0.0, 1.0)))
@@ -210,15 +212,51 @@ def von_neumann(
         ratio = 2 * within / variance
         null = permutation_variance(s2, s4, n)
         if rows.weight is not None:
-            # As much larger as the variance of bin error is than with equal weights.
+            # Multiplied by the factor by which the weights increase the variance of the bin error.
             spread = n * s4 / s2**2 - 1
             equal = 1 / (n - 1) + spread / (2 * (n - 1) ** 2)
             null = null * (weights.pairs + spread * weights.excess) / equal
         return ratio, ratio_pvalue(ratio, null)
 
 
+def product_pvalue(rows: OrderedRows, mean: FloatArray) -> FloatArray:
+    """One-sided p-value of the mean product of neighbouring residuals, per bin, math [14].
+
+    Without bin error these products have mean 0, whatever the spread does along x, and neighbouring
+    ones are uncorrelated: their mean over its standard error is about Student's t.
+    """
+    residual = rows.g - mean[rows.bin]
+    pair = _inside(rows, 1)
+    if rows.weight is not None:
+        pair = pair * rows.weight[1:] * rows.weight[:-1]
+    product = pair * residual[1:] * residual[:-1]
+    n = _total(rows.bin[1:], _inside(rows, 1), len(mean))
+    total = _total(rows.bin[1:], product, len(mean))
+    squares = _total(rows.bin[1:], product**2, len(mean))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variance = np.maximum(squares - total**2 / n, 0.0) * n / (n - 1)
+        return np.asarray(stdtr(n - 1, -total / np.sqrt(variance)))
+
+
+def tested(
+    rows: OrderedRows,
+    mean: FloatArray,
+    variance: FloatArray,
+    within: FloatArray,
+    weights: PairWeights,
+) -> tuple[FloatArray, FloatArray]:
+    """math [14]: the ratio RVN and the larger of the p-values of both tests, per bin.
+
+    RVN alone finds bin error where only the spread changes; products alone are too sure in small
+    bins of skewed effects.
+    """
+    ratio, pvalue = von_neumann(rows, mean, variance, within, weights)
+    # Products that are all 0 say nothing.
+    return ratio, np.fmax(pvalue, product_pvalue(rows, mean))
+
+
 def rank_von_neumann(rows: OrderedRows, n_bins: int) -> tuple[FloatArray, FloatArray]:
-    """Bartels (1982): the ratio of the ranks within each bin, and its one-sided p-value."""
+    """Bartels (1982): the ratio of the ranks within each bin, and its p-value as in `tested`."""
     bounds = np.searchsorted(rows.bin, np.arange(n_bins + 1))
     ranked = rows._replace(g=_ranks(rows, bounds), weight=None)
     rank, n = ranked.g, np.diff(bounds).astype(np.float64)
@@ -226,13 +264,13 @@ def rank_von_neumann(rows: OrderedRows, n_bins: int) -> tuple[FloatArray, FloatA
         mean = (n + 1) / 2
         variance = _total(rows.bin, (rank - mean[rows.bin]) ** 2, n_bins) / (n - 1)
     within = differences(ranked, mean).variance
-    return von_neumann(ranked, mean, variance, within, pair_weights(ranked, n_bins))
+    return tested(ranked, mean, variance, within, pair_weights(ranked, n_bins))
 
 
 def _ranks(rows: OrderedRows, bounds: IntArray) -> FloatArray:
     """Rank of g within its bin, from 1; equal values share the mean of theirs."""
     by_value = np.argsort(rows.g)
-    # Numbers of bins are small, and sorting small integers takes no comparisons.
+    # Numbers of bins are small integers, which are sorted without comparisons.
     small = rows.bin[by_value].astype(np.min_scalar_type(len(bounds)))
     order = by_value[np.argsort(small, kind="stable")]
     k, g = rows.bin[order], rows.g[order]
@@ -248,7 +286,7 @@ def _ranks(rows: OrderedRows, bounds: IntArray) -> FloatArray:
 def slope_se(
     rows: OrderedRows, mean: FloatArray, x_mean: FloatArray, slope: FloatArray
 ) -> FloatArray:
-    """Standard error of the slope of g on x in each bin, whatever the spread does along x (HC1)."""
+    """Standard error of the slope of g on x in each bin; the spread may change along x (HC1)."""
     k = rows.bin
     weight = np.ones(len(k)) if rows.weight is None else rows.weight
     distance = rows.x - x_mean[k]
@@ -257,7 +295,7 @@ def slope_se(
     with np.errstate(invalid="ignore", divide="ignore"):
         meat = _total(k, (weight * distance * residual) ** 2, len(mean))
         bread = _total(k, weight * distance**2, len(mean))
-        # A line through two rows leaves rounding only.
+        # The residuals of a line through two rows are rounding errors.
         return np.asarray(np.where(n > 2, np.sqrt(meat * n / (n - 2)) / bread, np.nan))
 
 

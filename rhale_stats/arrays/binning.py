@@ -1,4 +1,4 @@
-"""Where to cut an axis: the cells of a fine grid, and the best partition made of them."""
+"""Cells of a fine grid along an axis, and the best partition into unions of cells."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from rhale_stats.arrays.moments import (
     variance,
 )
 
-# A second partition must cost less by this share of the one-bin cost to be preferred to one with
-# fewer bins (math [21]).
+# A partition with more bins is preferred only if its cost is smaller by this share of the cost of
+# one bin (math [21]).
 TIE = 1e-9
 
-# Points at which a search for an edge looks at once.
+# Number of points that a search for an edge evaluates at a time.
 SECTION = np.linspace(0.0, 1.0, 33)
-# The programme takes so many last cells at a time: 64 x 1000 bins are half a megabyte an array.
+# Number of last cells that the dynamic programme handles at a time: 64 x 1000 bins are half a
+# megabyte for each array.
 BLOCK_CELLS = 64
-# From so many problems on they go along memory.
+# With so many problems or more, the problems are the last axis in memory.
 MANY = 32
 
 
@@ -62,10 +63,10 @@ def variable_axis(edges: FloatArray) -> bh.axis.Variable:
 
 
 def bin_edges(axis: Axis, starts: IntArray, low: float, high: float) -> FloatArray:
-    """Edges of the bins that begin at cells ``starts``, such that a recount by them is exact.
+    """Edges of the bins that begin at cells ``starts``. Counting rows by them is exact.
 
-    Given edges are what they are. On a regular grid the outer edges are ``low`` and ``high``, and
-    an interior edge is the smallest float that the axis puts in the cell on its right, found by
+    Given edges are not changed. On a regular grid the outer edges are ``low`` and ``high``, and an
+    interior edge is the smallest float that the axis puts in the cell on its right, found by
     repeated section on the axis's own arithmetic. Counting rows by the reported edges therefore
     gives the number of rows exactly (math [4]).
     """
@@ -105,9 +106,9 @@ def optimal_starts(
     T(j) = min_l T(l) + B(l, j). The number of bins is free, so the table T(i, j) of the paper
     needs one index only: O(rows + cells^2) for everything.
 
-    Every bin costs ``TIE`` of the one-bin cost extra, and the variance that rounding alone makes
-    (``resolution`` squared): partitions that differ by less are ties, and ties go to fewer bins,
-    then to the widest last bin.
+    Every bin has the additional cost ``TIE`` times the cost of one bin, plus the variance that
+    rounding alone causes (``resolution`` squared). If partitions differ by less, the one with fewer
+    bins is taken, then the one with the widest last bin.
 
     Parameters
     ----------
@@ -160,7 +161,8 @@ def _of_few(problems: _Problems) -> tuple[IntArray, FloatArray]:
     """
     cells, tie = problems.cells, problems.tie
     n_problems, n_cells = cells.weight.shape
-    # Cost of the best partition of the first j cells, with one tie added for the bin that follows.
+    # Cost of the best partition of the first j cells, with the additional cost of the bin that
+    # follows.
     best = np.full((n_problems, n_cells + 1), np.inf)
     best[:, 0] = tie
     previous = np.zeros((n_cells + 1, n_problems), dtype=np.int64)
@@ -180,7 +182,7 @@ def _of_few(problems: _Problems) -> tuple[IntArray, FloatArray]:
 
 
 def _of_many(problems: _Problems) -> tuple[IntArray, FloatArray]:
-    """The same for many problems of few cells, several times as fast: problems go along memory.
+    """The same for many problems of few cells, several times as fast: problems are the last axis.
 
     Sums over the bins that end at cell j are those that end at the cell before, and that cell.
     """
@@ -195,8 +197,8 @@ def _of_many(problems: _Problems) -> tuple[IntArray, FloatArray]:
     of_cell += [cells.m2 + cells.weight * deviation**2, *([cells.weight_sq] if weighted else [])]
     of_cell = [np.ascontiguousarray(part.T) for part in of_cell]
     of_bins = [np.zeros_like(part) for part in of_cell]
-    # No bin ends where no problem has rows enough before and behind. Kish's number of precision
-    # weights may be larger in a part.
+    # No bin ends where no problem has enough rows on both sides. With precision weights, Kish's
+    # number of a part may exceed that of the whole.
     before = np.cumsum(of_cell[1], axis=0)
     ends = weighted | ((before >= needed) & (before[-1] - before >= needed)).any(axis=1)
     ends[-1] = True
@@ -286,7 +288,7 @@ def _bin_costs(problems: _Problems, ends: IntArray) -> FloatArray:
 
 
 def backtrack(previous: IntArray) -> IntArray:
-    """First cells of the bins, from the last bin to the first."""
+    """First cells of the bins, traced back from the last bin to the first."""
     starts = [int(previous[-1])]
     while starts[-1] > 0:
         starts.append(int(previous[starts[-1]]))

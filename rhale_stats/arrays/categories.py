@@ -1,4 +1,4 @@
-"""Levels of a category: their order on a line, steps between them, covariance of what these make.
+"""Levels of a category: their order on a line, steps between them, covariance of curves.
 
 Levels are numbered 0..L-1 along their order; step j goes from level j to level j + 1. A row at
 level j takes part in step j - 1 and in step j, so that neighbouring steps share rows.
@@ -15,7 +15,8 @@ from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays.influence import Loadings, RowSums
 from rhale_stats.arrays.moments import FloatArray, IntArray, Moments
 
-# Distribution functions are compared at all distinct values, or at so many quantiles.
+# Number of quantiles at which distribution functions are compared if there are more distinct
+# values.
 GRID = 1000
 # Eigenvalues, and places on the line, that differ by this share of the largest are equal.
 EQUAL = 1e-9
@@ -60,9 +61,9 @@ def _table(
 def line_order(distance: FloatArray) -> IntArray:
     """Levels in their order on the line of classical scaling: the first eigenvector (Torgerson).
 
-    Where the largest eigenvalue is multiple the line is the direction among its eigenvectors that
-    is nearest to the numbers of the levels. The first level that is not in the middle lies left
-    of it. Levels at one place stand by number.
+    If the largest eigenvalue is multiple, the line is the direction among its eigenvectors that is
+    nearest to the numbers of the levels. The first level that is not in the middle lies to the left
+    of it. Levels at one place are ordered by number.
     """
     n = len(distance)
     centre = np.eye(n) - 1 / n
@@ -86,7 +87,7 @@ def line_order(distance: FloatArray) -> IntArray:
 
 
 class Steps(NamedTuple):
-    """Rows as often as they take part in a step: row, step, and the difference across it."""
+    """All pairs of a row and one of its steps: row, step, and the difference across the step."""
 
     row: IntArray
     step: IntArray
@@ -94,7 +95,7 @@ class Steps(NamedTuple):
 
 
 def steps(code: IntArray, up: FloatArray, down: FloatArray, n_levels: int) -> Steps:
-    """All of them: rows not at the last level go up, those not at the first came from below."""
+    """All pairs: a row has the step above its level and the step below it, if these exist."""
     rising, risen = np.flatnonzero(code < n_levels - 1), np.flatnonzero(code > 0)
     return Steps(
         np.concatenate([rising, risen]),
@@ -133,7 +134,7 @@ def step_moments(
 def loadings(share: FloatArray, z: FloatArray, centering: str) -> Loadings:
     """Derivatives of the centred curve by the steps' effects, at points between the levels.
 
-    Centred over rows, levels count by their shares; "integral" gives all the same.
+    With "mean", levels are weighted by their shares of rows; with "integral", equally.
     """
     n_levels = len(share)
     level = np.clip(z[:, None] - np.arange(n_levels - 1), 0.0, 1.0)
@@ -169,7 +170,7 @@ def row_sums(
 ) -> RowSums:
     """Influences of all rows on steps, on the mean of the curve and on that of all differences.
 
-    They are added up by group; a row is in two steps, and takes the errors of both along.
+    They are summed by group. A row is in two steps, and its influence includes both.
     """
     n_steps, n_rows = len(at_levels) - 1, len(code)
     w = np.ones(n_rows) if weight is None else weight
@@ -198,7 +199,7 @@ def _added(group: IntArray, values: FloatArray, n_groups: int) -> FloatArray:
 
 
 class Covariances(NamedTuple):
-    """Of the steps' effects, and of the centred curve at the levels."""
+    """Covariances of the effects of steps, and of the centred curve at the levels."""
 
     effect: FloatArray
     curve: FloatArray
@@ -209,12 +210,12 @@ def covariances(
 ) -> Covariances:
     """Sums of products of the rows' influences, each row standing for ``size`` rows.
 
-    Residuals of a step are stretched by sqrt(n / (n - 1)), so that its variance is that of math
-    [24]; both are sums of squares all the same, and so no variance is negative.
+    Residuals of a step are multiplied by sqrt(n / (n - 1)), so that its variance is that of math
+    [24]. Both are sums of squares, so that no variance is negative.
     """
     one = sparse.diags_array(1 / size)
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Of a step with one row there is no variance: infinity times 0.
+        # A step with one row has no variance: infinity times 0.
         stretch = np.sqrt(n_effective / (n_effective - 1))
         effect = (moved.mean.T @ one @ moved.mean).toarray() * np.outer(stretch, stretch)
         total = at.level @ effect @ at.level.T

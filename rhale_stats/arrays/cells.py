@@ -1,9 +1,9 @@
-"""Fine cells of one axis, from which the curve is accumulated whatever bins stand above them.
+"""Fine cells of one axis, from which the curve is accumulated, whatever the bins are.
 
-The curve is the integral of the average effect mu(z) along the axis. The mean of the rows of a wide
-bin is not the average of mu(z) over it where rows crowd at one end; over cells of a few rows each
-the two agree. F at any edge is the sum of (mean of a cell) x (width of the cell), math [7], and the
-effect of a bin is that sum over its own cells, divided by its width, math [12].
+The curve is the integral of the average effect mu(z) along the axis. In a wide bin with most rows
+at one end, the mean over the rows is not the average of mu(z) along the axis; in cells of a few
+rows each the two agree. F at any edge is the sum of (mean of a cell) x (width of the cell), math
+[7], and the effect of a bin is that sum over its own cells, divided by its width, math [12].
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from rhale_stats.arrays.moments import CellArray, FloatArray, IntArray, Moments
 
 # Rows of a cell, and the largest number of cells of one axis; chosen by the study ``weighting``.
 CELL_ROWS, MOST_CELLS = 15, 400
-# Where rows are so sparse that a cell is wider than this share of the inner range, it has fewer.
+# A cell that is wider than this share of the inner range is divided, and has fewer rows.
 WIDEST, LEAST_ROWS = 0.05, 3
-# Cells of fewer rows take their variance together with their neighbours, to so many degrees of
-# freedom; of a squared difference of two neighbouring cells 2/3 count.
+# The variance of a small cell is estimated together with its neighbours, from so many degrees of
+# freedom. A squared difference of two neighbouring cells counts as 2/3 of one.
 FEW_ROWS, TOGETHER, OF_DIFFERENCE = 8, 12.0, 2 / 3
-# No rows between two neighbours this many times as far apart as those around them are, and by this
-# share of the inner range, is a gap. Beyond it are at least this share of the rows: tails thin out
-# by themselves, and fewer rows are apart only where they are so many inner ranges away, as coded
-# values are.
+# Two neighbours are the ends of a gap if they are this many times as far apart as the rows around
+# them, and by more than this share of the inner range. Beyond a gap there is at least this share of
+# the rows, because tails are sparse anyway. Fewer rows suffice if they are so many inner ranges
+# away, as coded values are.
 GAP_SPACINGS, GAP_SHARE, GAP_ROWS, FAR_AWAY = 30.0, 0.1, 0.02, 10.0
-# Neighbours on each side from which the usual distance is taken.
+# Number of neighbours on each side that give the usual distance.
 AROUND = 10
 
 
@@ -37,8 +37,8 @@ class Cells(NamedTuple):
     """Cells of one axis, each within one bin, and their moments; last axis: cells.
 
     ``bin`` is the bin of every cell. A cell without rows is a gap: its mean is NaN. ``degrees`` are
-    those of freedom of ``variance``. ``of_row`` is the cell of every row, one too many at the upper
-    end.
+    the degrees of freedom of ``variance``. ``of_row`` is the cell of every row; at the upper end it
+    is too large by one.
     """
 
     edges: FloatArray
@@ -72,7 +72,7 @@ class Cells(NamedTuple):
 
 
 def along_axis(width: FloatArray, occupied: FloatArray, bin_of: IntArray) -> FloatArray:
-    """Weight of every cell in the average along its bin: its share of the bin's width with rows."""
+    """Weight of every cell in the average along its bin: its share of the width that has rows."""
     width = np.where(occupied > 0, width, 0.0)
     total = np.bincount(bin_of, width)[bin_of]
     return np.divide(width, total, out=np.zeros(len(width)), where=total > 0)
@@ -160,7 +160,7 @@ class _Running(NamedTuple):
 
 
 def _halved(x: FloatArray, running: _Running, edges: FloatArray, widest: float) -> FloatArray:
-    """Edges of cells as narrow as ``widest``, or with as few rows as may be; ``x`` ascends."""
+    """Edges of cells no wider than ``widest``, unless they have too few rows; ``x`` ascends."""
     while True:
         first = np.searchsorted(x, edges)
         first[-1] = len(x)
@@ -195,7 +195,7 @@ def gap_edges(x: FloatArray, running: FloatArray | None = None) -> FloatArray:
         places, apart = x[first], apart[first[1:] - 1]
     if len(places) < AROUND:
         return np.zeros(0)
-    # Of places, not of rows: repeated rows leave them alone.
+    # Distances of distinct values, so that repeated rows do not change them.
     inner = places[int(0.99 * (len(places) - 1))] - places[int(np.ceil(0.01 * (len(places) - 1)))]
     wide = np.flatnonzero(apart > GAP_SHARE * inner) if inner > 0 else np.zeros(0, dtype=np.int64)
     found = []
@@ -255,8 +255,9 @@ def moments_in(
 def _with_neighbours(cells: Moments) -> tuple[FloatArray, FloatArray]:
     """Variances of the cells, math [6], and their degrees of freedom.
 
-    Cells of few rows take theirs together with their neighbours: from the spread within cells, and
-    from the differences between neighbouring means, which contain what the effect moves.
+    The variance of a cell of few rows is estimated together with its neighbours, from the spread
+    within cells and from the differences between neighbouring means. These include the change of
+    the effect.
     """
     variance, n = sums.variance(cells, 1), sums.n_effective(cells)
     occupied = np.flatnonzero(cells.weight > 0)
@@ -276,7 +277,7 @@ def _with_neighbours(cells: Moments) -> tuple[FloatArray, FloatArray]:
 
 
 def _stretches(rows: FloatArray) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-    """Occupied cells of few rows, first and last cell that each is taken with, and the degrees."""
+    """Small cells with rows, the cells that each is pooled with, and the degrees of freedom."""
     few = np.flatnonzero(rows < FEW_ROWS)
     first, last, total = few.copy(), few.copy(), np.zeros(len(few))
     df = np.concatenate([[0.0], np.cumsum(np.maximum(rows - 1, 0.0))])
@@ -292,7 +293,7 @@ def _stretches(rows: FloatArray) -> tuple[IntArray, IntArray, IntArray, FloatArr
 
 
 def variance_sources(n_effective: FloatArray) -> tuple[sparse.csr_array, FloatArray]:
-    """What the variances of the cells are estimated from: weights (cell, source), degrees (source).
+    """Sources of the variances of the cells: weights (cell, source) and degrees (source).
 
     Sources are independent: the spread within a cell, and the differences of neighbouring means.
     Every row of weights adds up to 1, but for cells whose variance is not known.

@@ -1,13 +1,13 @@
-"""What one row does to the H-statistics, math [60] to [62].
+"""Influence of each row on the H-statistics, math [60] to [62].
 
 Their numerators and denominators are means of squares, sum_i p_i e_i², of a centred combination e
-of effects at the rows; p are shares of weight. A row acts as one of these points, and as one of
-those that the effects average over. The influence of row l is the derivative of a statistic as
-weight moves to l from all rows in proportion,
+of effects at the rows; p are shares of weight. A row is one of the points of this mean, and one of
+the rows over which the effects are averaged. The influence of row l is the derivative of a
+statistic when weight is moved to l from all rows in proportion,
 
     psi_l = e_l² + 2 sum_i p_i e_i d v_i / d p_l , less its mean over the rows,
 
-v the effects in e: their centring does not count, since e is centred.
+where v is the combination of effects before centring. Centring does not enter, since e is centred.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from rhale_stats.arrays.second_order import Axis, Influence, Main
 
 
 def centred(values: FloatArray, share: FloatArray) -> FloatArray:
-    """Without the mean over the rows, the first axis."""
+    """Values less their mean over the rows, the first axis."""
     return np.asarray(values - np.sum(share * values, axis=0))
 
 
 def mean_square(values: FloatArray, share: FloatArray) -> FloatArray:
-    """Over the rows, the first axis."""
+    """Mean square over the rows, the first axis."""
     return np.asarray(np.sum(share * values**2, axis=0))
 
 
@@ -40,7 +40,7 @@ def of_mean_square(e: FloatArray, moved: FloatArray, share: FloatArray) -> Float
 class Squares(NamedTuple):
     """Numerators and denominators: ``total``, ``variance`` (...), ``overall`` (feature, ...).
 
-    ``pair`` and ``joint`` are (pair, ...). Of estimates, of their influences, or of replicates.
+    ``pair`` and ``joint`` are (pair, ...). They hold estimates, influences, or replicates.
     """
 
     total: FloatArray
@@ -115,7 +115,7 @@ def pdp_influences(
     overall = []
     for f, of in zip(own, features, strict=True):
         e = whole - f - centred(of.rest(share), share)
-        # The answers average to both: over their rows, and over their columns.
+        # Means of the answers over rows and over columns give both effects.
         overall.append(of_mean_square(e, -of.rest(share * e) - of.own(share * e), share))
     return total, np.array(overall), of_mean_square(whole, np.zeros(len(whole)), share)
 
@@ -162,7 +162,7 @@ class Curve(NamedTuple):
 
     def moved(self, by: FloatArray) -> FloatArray:
         """Derivative of sum_i by_i curve_i in the weight of every row, (row,)."""
-        # A step lifts all edges beyond it.
+        # A step increases the curve at all edges beyond it.
         beyond = _beyond(self.at.T @ by)
         lift = np.divide(beyond, self.mass, out=np.zeros(len(beyond)), where=self.mass > 0)
         out = np.zeros(len(self.place))
@@ -215,9 +215,9 @@ def _beyond(values: FloatArray) -> FloatArray:
 
 
 def _by_means(influence: Influence, gradient: FloatArray) -> FloatArray:
-    """(bin_a, bin_b): what a unit of each cell mean adds to <gradient, surface>, math [56]-[58]."""
+    """(bin_a, bin_b): derivative of <gradient, surface> by each cell mean, math [56]-[58]."""
     a, b, table, found = influence.a, influence.b, influence.table, influence.found
-    # The mean over the rows is taken out last, and so first here.
+    # The mean over the rows is subtracted last, and therefore first in the adjoint.
     at_rows = a.values().T @ table @ b.values()
     gradient = gradient - gradient.sum() / table.sum() * at_rows
     of_start = gradient.copy()
@@ -228,14 +228,14 @@ def _by_means(influence: Influence, gradient: FloatArray) -> FloatArray:
 
 
 def _by_main(other: Axis, main: Main, along: FloatArray, table: FloatArray) -> FloatArray:
-    """(edge, other edge): what the start adds to <along, main effect in it>."""
+    """(edge, other edge): derivative of <along, main effect> by the zero-start surface."""
     shares = main.over @ table / main.total[:, None]
     steps = _beyond(along)[:, None] * (shares @ other.values())
     return np.pad(steps, ((1, 0), (0, 0))) - np.pad(steps, ((0, 1), (0, 0)))
 
 
 def _by_places(influence: Influence, gradient: FloatArray) -> FloatArray:
-    """(place_a, place_b): what a unit of weight there adds to <gradient, surface>, math [59]."""
+    """(place_a, place_b): derivative of <gradient, surface> by the weight there, math [59]."""
     found, table = influence.found, influence.table
     by_a = _main_by_places(influence.a, found.main_a, gradient.sum(axis=1), table)
     by_b = _main_by_places(influence.b, found.main_b, gradient.sum(axis=0), table.T)
@@ -255,7 +255,7 @@ def _main_by_places(a: Axis, main: Main, along: FloatArray, table: FloatArray) -
 def ratio_and_root(
     upper: FloatArray, lower: FloatArray, of_upper: FloatArray, of_lower: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Influences (..., row) on upper / lower and on the root of upper, from those on the two.
+    """Influences (..., row) on upper / lower and on the root of upper, from those on both.
 
     0 where ``upper`` (...) is 0, and a share of 0 is 0.
     """
@@ -269,10 +269,11 @@ def ratio_and_root(
 
 
 def moved_by_rows(influence: FloatArray, weight: FloatArray, *, frequency: bool) -> FloatArray:
-    """(..., row): what the rows add to the error, such that the sum of squares is the variance.
+    """(..., row): contributions of rows to the error; the sum of their squares is the variance.
 
-    A row of weight w moves a statistic by w / W times its influence; one that counts as w rows,
-    by w^(1/2) / W as far as the variance is concerned. With the factor n / (n - 1), n effective.
+    The contribution of a row of weight w is w / W times its influence. For a frequency weight, that
+    is, w rows, the factor is w^(1/2) / W. The variance has the factor n / (n - 1), with n
+    effective.
     """
     total = weight.sum()
     n = total if frequency else total**2 / np.sum(weight**2)

@@ -1,8 +1,8 @@
 """How a curve depends on the means and slopes of its bins and on its rows: covariances.
 
-A curve is linear in the parameters of its bins. Its value at z, centred, is
-sum_k (level_k(z) mean_k + tilt_k(z) slope_k) less, for a population mean, what the rows' own places
-add; `loadings` are level and tilt, (points, bins). Everything about the curve's error follows.
+A curve is linear in the parameters of its bins. Its centred value at z is sum_k (level_k(z) mean_k
++ tilt_k(z) slope_k) less, for a population mean, what the rows' own places add; `loadings` are
+level and tilt, (points, bins). All errors of the curve follow from these.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rhale_stats.arrays import accumulate
 from rhale_stats.arrays.accumulate import Noise, Pieces
 from rhale_stats.arrays.moments import FloatArray, IntArray
 
-# Influences of so many rows on a curve are held at once.
+# Number of rows whose influences on a curve are in memory at once.
 BLOCK_ROWS = 1 << 14
 
 
@@ -38,7 +38,7 @@ def loadings(pieces: Pieces, z: FloatArray, centering: str) -> Loadings:
         span = width.sum()
         right = span - np.cumsum(width)
         mean_level = (right * width + width**2 / 2) / span
-        # Of the slope: over the bins to the right all of it, over its own bin its mean.
+        # For the slope: its full contribution in the bins to the right, its mean in its own bin.
         from_left = left - pieces.x_mean
         own = from_left * width**2 / 2 + width**3 / 6
         mean_tilt = (right * _area(width, pieces) + own) / span
@@ -51,13 +51,13 @@ def loadings(pieces: Pieces, z: FloatArray, centering: str) -> Loadings:
 
 
 def _area(behind: FloatArray, pieces: Pieces) -> FloatArray:
-    """Integral of t - x_mean over the first ``behind`` of every bin."""
+    """Integral of t - x_mean over the first part, of width ``behind``, of every bin."""
     from_left = pieces.edges[:-1] - pieces.x_mean
     return np.asarray(behind * from_left + behind**2 / 2)
 
 
 class OwnPlaces(NamedTuple):
-    """What the rows' places add to the covariance of a curve centred at its population mean.
+    """Covariance that the sampling of x adds to a curve centred at its population mean.
 
     ``alone`` is the variance of the mean of the curve over the rows; ``with_mean`` and
     ``with_slope`` its covariances with the bins' parameters.
@@ -98,7 +98,7 @@ def own_places(
 def covariance(at: Loadings, noise: Noise, places: OwnPlaces | None) -> FloatArray:
     """Covariance of the curve between points, (point, point)."""
     level, tilt = at
-    # What a curve does not reach need not be known: 0 times NaN is 0 here.
+    # Bins on which a curve does not depend may be unknown: 0 times NaN is 0 here.
     unknown = np.isnan(noise.mean)
     known = Noise(*(np.where(unknown, 0.0, part) for part in noise))
     mixed = (level * known.covariance) @ tilt.T
@@ -112,13 +112,13 @@ def covariance(at: Loadings, noise: Noise, places: OwnPlaces | None) -> FloatArr
 
 
 def parts(at: Loadings, noise: Noise) -> FloatArray:
-    """What the bins' noise adds to the variance of the curve, (point, bin)."""
+    """Part of every bin's noise in the variance of the curve, (point, bin)."""
     reached = (at.level != 0) | (at.tilt != 0)
     return np.where(reached, noise.of(at.level, at.tilt), 0.0)
 
 
 def variance(at: Loadings, noise: Noise, places: OwnPlaces | None) -> FloatArray:
-    """Its diagonal, (point,). Rounding may leave it below 0 where nothing varies."""
+    """Variance of the curve, (point,): the diagonal of the covariance, not below 0."""
     total = np.sum(parts(at, noise), axis=1)
     if places is not None:
         total = total + places.alone
@@ -150,7 +150,7 @@ class RowSums(NamedTuple):
         return np.asarray(total - self.places[rows, None] if population else total)
 
     def corrected(self, n_groups: float, n_rows: float, n_parameters: int) -> RowSums:
-        """With the factor of as many means and slopes; the mean over the rows is one of its own."""
+        """Influences with the factors for numbers of means and slopes; the average has its own."""
         cells, one = (group_factor(n_groups, n_rows, p) ** 0.5 for p in (n_parameters, 1))
         return self._replace(
             mean=self.mean * cells, slope=self.slope * cells, places=self.places * one

@@ -1,4 +1,4 @@
-"""Intervals and bands from standard errors and from replicates; the last axis: lower, upper."""
+"""Intervals and bands from standard errors and from replicates; last axis: lower, upper."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from rhale_stats.arrays.moments import FloatArray
 
 # Methods that need replicates.
 METHODS = ("percentile", "basic", "bca", "studentized")
-# Means at which `of_deviation` looks.
+# Number of means at which `of_deviation` evaluates the test.
 OFFSETS = 401
-# The least share of the variance of squares that the mean leaves, in squared variances.
+# Lower limit of the variance of squares given the mean, in squared variances.
 LEAST_SPREAD = 0.02
-# Log of a tail that floating point still holds; beyond it scores are approximated.
+# Log of the smallest tail that floating point can represent; scores of smaller ones are
+# approximated.
 LEAST_TAIL = -700.0
-# Draws of the largest deviation are made so many at a time.
+# Number of draws of the largest deviation that are made at a time.
 CHUNK = 4096
-# Sources that add less to half the variance of an estimated variance are not drawn: hundreds of
-# these are as much as several thousand degrees of freedom leave.
+# Sources that add less than this to half the relative variance of an estimated variance are not
+# drawn: hundreds of them vary as much as a variance with several thousand degrees of freedom.
 LEAST_SOURCE = 1e-6
-# With as many degrees of freedom, estimated variances hardly tie errors at points together.
+# With more degrees of freedom, the errors of estimated variances are negligible.
 MANY_DEGREES = 200.0
 
 
@@ -62,7 +63,7 @@ def welch(
     with np.errstate(invalid="ignore", divide="ignore"):
         squares = variance_a**2 / degrees_a + variance_b**2 / degrees_b
         found = (variance_a + variance_b) ** 2 / squares
-    # Where nothing varies there is nothing to be unsure of.
+    # Without variance the degrees of freedom are infinite.
     return np.asarray(np.where(np.isnan(found), np.inf, found))
 
 
@@ -72,7 +73,7 @@ def around(estimate: FloatArray, half: FloatArray) -> FloatArray:
 
 
 def log_scale(estimate: FloatArray, half: FloatArray) -> FloatArray:
-    """The same on the log scale, for what is positive; 0 is known exactly."""
+    """The same on the log scale, for positive quantities; 0 has the interval [0, 0]."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         factor = np.where(estimate == 0, 1.0, np.exp(half / estimate))
     return np.stack([estimate / factor, estimate * factor], axis=-1)
@@ -89,10 +90,10 @@ def of_deviation(
     """math [24]: interval of a standard deviation by inversion of a test, from central moments.
 
     Let u be the unknown distance of the sample's mean from the true one. Given u, the mean square
-    about the truth is a = m2 + u^2; it deviates from the variance s0 by what its regression on u
-    explains, and by noise c. The pair is plausible if u^2/v + ((a/s0 - 1) a - b u/v)^2/c is below
-    the quantile of t^2 over n. The interval is all s0 that are plausible with some u: for every u
-    they are an interval, and these overlap.
+    about the truth is a = m2 + u^2; its deviation from the variance s0 is the regression on u plus
+    noise of variance c. The test does not reject the pair (u, s0) if u^2/v + ((a/s0 - 1) a - b
+    u/v)^2/c is below the quantile of t^2 over n. The interval is the set of all s0 that are not
+    rejected for some u: for every u they are an interval, and these overlap.
     """
     quantile = student(level, degrees)
     with np.errstate(invalid="ignore"):
@@ -113,7 +114,7 @@ def of_deviation(
         left = np.sqrt(c * np.maximum(within - u**2 / m2, 0.0))
         explained = b / m2 * u
         ratios = 1 + np.stack([explained - left, explained + left]) / a
-        # Where both are negative no variance is plausible with this mean.
+        # If both are negative, every variance is rejected with this mean.
         some = ratios[1] > 0
         if not some.any():
             continue
@@ -126,10 +127,11 @@ def of_deviation(
 
 
 class Sources(NamedTuple):
-    """Independent sources that variances at points are estimated from.
+    """Independent sources from which the variances at points are estimated.
 
     ``parts`` (point, source) is what each of them adds to the variance at a point, ``degrees``
-    (source,) are their degrees of freedom. What a variance has beyond its parts counts as known.
+    (source,) are their degrees of freedom. The rest of a variance, beyond its parts, counts as
+    known.
     """
 
     parts: FloatArray
@@ -149,7 +151,7 @@ class Sources(NamedTuple):
     def ratios(self, variance: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
         """Draws of estimated over true variance, (draw, point), for normal rows."""
         shares = np.maximum(np.nan_to_num(self.parts), 0.0) / variance[:, None]
-        # Parts may exceed their sum, to which other covariances add.
+        # Parts may exceed the variance, because other covariances are added to it.
         shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1.0)
         with np.errstate(invalid="ignore", divide="ignore"):
             used = ((shares**2).max(axis=0, initial=0.0) / self.degrees) > LEAST_SOURCE
@@ -182,9 +184,9 @@ def largest_deviation(
 ) -> float:
     """math [27]: the normal score whose tail, by Student's t at every point, makes a band.
 
-    Errors are normal with this covariance, over standard errors that are estimated: from
-    ``sources``; without these, from one estimate for all points where ``degrees`` is a number, and
-    from one of its own for every point where it is an array.
+    Errors are normal with this covariance, divided by standard errors that are estimated from
+    ``sources``. Without sources there is one estimate for all points if ``degrees`` is a number,
+    and a separate one for every point if it is an array.
     """
     from scipy import stats
 
@@ -198,7 +200,8 @@ def largest_deviation(
 
     if np.isinf(own).all():
         return float(np.quantile(drawn.max(axis=1), level))
-    # Between that at one point and Bonferroni's, but for draws and Satterthwaite's approximation.
+    # The quantile lies between that of one point and Bonferroni's, apart from errors of the draws
+    # and of Satterthwaite's approximation.
     low = stats.norm.isf((1 - level) / 2) / 2
     high = 2 * stats.norm.isf((1 - level) / (2 * len(own))) + 1
     if excess(low) <= 0 or excess(high) >= 0:
@@ -214,7 +217,7 @@ def largest_deviation_pvalue(
     rng: np.random.Generator,
     sources: Sources | None = None,
 ) -> float:
-    """Share of draws with a normal score of this size or more, which counts as one of them."""
+    """Share of draws with at least this normal score; the observed one counts as a draw."""
     if np.isnan(score):
         return float("nan")
     drawn, own = _drawn(covariance, degrees, n_draws, rng, sources)
@@ -242,7 +245,8 @@ def _drawn(
     if sources is None and np.ndim(degrees) == 0:
         sources = Sources.one(variance, float(degrees))
     if sources is None or own.min() >= MANY_DEGREES:
-        # Scores are normal at every point, and their joint distribution is taken as normal.
+        # Scores are normal at every point; their joint distribution is approximated by a normal
+        # one.
         sources, own = None, np.full(len(own), np.inf)
     correlation = covariance[np.ix_(there, there)] / np.outer(se[there], se[there])
     values, vectors = np.linalg.eigh(correlation)
@@ -281,10 +285,10 @@ def of_replicates(
     if method == "studentized":
         with np.errstate(invalid="ignore", divide="ignore"):
             pivot = (draws - estimate) / draws_se
-        # A replicate without spread where the estimate has some says nothing of the scale.
+        # A replicate without spread, where the estimate has some, gives no pivot.
         low, high = (quantiles(pivot, np.full(draws.shape[1:], tail)) for tail in tails)
         ends = [estimate - high * estimate_se, estimate - low * estimate_se]
-        # What is known exactly has no pivot.
+        # An estimate without error has no pivot.
         return np.stack([np.where(estimate_se == 0, estimate, end) for end in ends], axis=-1)
     upper = np.broadcast_to(stats.norm.ppf(tails[1]) if score is None else score, draws.shape[1:])
     scores = [-upper, upper]
@@ -308,10 +312,10 @@ def _shifted(score: FloatArray, acceleration: FloatArray | float) -> FloatArray:
 
 
 def quantiles(draws: FloatArray, share: FloatArray) -> FloatArray:
-    """A quantile of its own for every column of replicates, at (B + 1) share of B that are known.
+    """Quantiles of replicates, each column with its own share, at rank (B + 1) share of B known.
 
     So each of B replicates leaves 1 / (B + 1) beyond it (Weibull 1939; Davison and Hinkley 1997,
-    2.3). Beyond the extremes it is these.
+    2.3). Beyond the extremes it is the smallest or the largest.
     """
     ordered = np.sort(np.where(np.isfinite(draws), draws, np.nan), axis=0)
     known = np.isfinite(ordered).sum(axis=0)

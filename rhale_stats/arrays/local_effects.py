@@ -9,17 +9,18 @@ from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray
 
-# Errors of single rows are summarised by what all but one row in a hundred stay below.
+# Errors of rows are summarised by their 99 % quantile.
 ERROR_QUANTILE = 0.99
-# Numbers are held in a coarser type where all of them fit and this share uses its last digit.
+# The precision is that of a coarser type if all numbers fit into it and this share uses its last
+# digit.
 LAST_DIGIT_SHARE = 0.1
 
 
 def robust_scale(x: FloatArray) -> float:
     """Scale of most values: the interquartile range over 1.349, that of a normal distribution.
 
-    Where half of the values are the same it is the median distance of the others from these. A
-    few coded values (999999) move neither.
+    If half of the values are equal, it is the median distance of the other values from them. A few
+    coded values (999999) change neither.
     """
     low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
     if high > low:
@@ -53,8 +54,8 @@ def central_arguments(
 ) -> tuple[FloatArray, FloatArray]:
     """Upper and lower arguments x + h and x - h, kept within the observed range.
 
-    Spline bases refuse values beyond their outermost knots, and no model has been seen there; at
-    the two ends the difference is one-sided, with an error of order h instead of h^2.
+    Spline bases refuse values beyond their outermost knots, and there are no data outside. At the
+    two ends the difference is one-sided, with an error of order h instead of h^2.
     """
     return np.minimum(x + step, high), np.maximum(x - step, low)
 
@@ -67,9 +68,9 @@ def difference_quotient(f_upper: FloatArray, f_lower: FloatArray, step: FloatArr
 def rounding_error(
     f_upper: FloatArray, f_lower: FloatArray, step: float, precision: float
 ) -> FloatArray:
-    """What rounding in the model alone may change a difference quotient by: 8 eps max|f| / h.
+    """Error of a difference quotient from rounding in the model: 8 eps max|f| / h.
 
-    Of every output: (row, output) -> (output,).
+    For every output: (row, output) -> (output,).
     """
     largest = np.maximum(np.abs(f_upper).max(axis=0), np.abs(f_lower).max(axis=0))
     return np.asarray(8 * precision * largest / step)
@@ -80,7 +81,7 @@ def quotient_error(
 ) -> FloatArray:
     """`rounding_error` row by row, as most rows have it: (row, output), steps (row,) -> (output,).
 
-    Coded values have an output and a step of their own, which are not those of the others.
+    Coded values have other outputs and steps than the other rows.
     """
     moved = step > 0
     if not moved.any():
@@ -90,22 +91,22 @@ def quotient_error(
 
 
 def typical_error(errors: FloatArray) -> FloatArray:
-    """What the errors (row, output) of all but one row in a hundred stay below: (output,)."""
+    """99 % quantile over the rows of the errors (row, output): (output,)."""
     return np.asarray(np.quantile(errors, ERROR_QUANTILE, axis=0, method="inverted_cdf"))
 
 
 def precision_held(values: NDArray[Any]) -> float:
     """Unit of rounding of the coarsest type that holds all numbers: half, single, or their own.
 
-    Models that compute in single precision often answer in double precision. Few whole numbers fit
-    anywhere: the last digit of the coarser type must be in use.
+    Models that compute in single precision often answer in double precision. A few whole numbers
+    fit into any type: the last digit of the coarser type must be in use.
     """
     if not np.issubdtype(values.dtype, np.floating):
         return float(np.finfo(np.float64).eps)
     for coarse, bits in ((np.float16, np.uint16), (np.float32, np.uint32)):
         if np.dtype(coarse).itemsize >= values.dtype.itemsize:
             break
-        # A look at some of the values saves one at all of them.
+        # Some of the values are checked first, which is faster.
         some = values.ravel()[:: max(1, values.size // 256)]
         for these in (some, values):
             with np.errstate(over="ignore"):

@@ -1,4 +1,4 @@
-"""Moments of local effects in the cells of one axis, in one compiled pass, and how they add up.
+"""Moments of local effects in the cells of one axis, in one compiled pass, and their sums.
 
 The compiled pass is boost-histogram's Welford accumulator: it centres before it squares, so that
 an offset of 1e8 in the local effects costs no digits, and it releases the interpreter lock, so
@@ -19,20 +19,22 @@ IntArray: TypeAlias = NDArray[np.int64]
 CellArray: TypeAlias = NDArray[np.int32]
 Axis: TypeAlias = bh.axis.Regular | bh.axis.Variable
 
-# Rows are handled in blocks of this many where a pass needs temporary columns: 2 MB a column.
+# Rows of a block where a pass needs temporary columns: 2 MB for each column.
 BLOCK_ROWS = 1 << 18
-# Of so many a pass keeps its temporary columns in the cache.
+# With so many rows the temporary columns of a pass stay in the cache.
 CACHED_ROWS = 1 << 15
-# A centre for arithmetic, nothing else, is the median of about so many rows.
+# A centre that is needed for precision only is the median of about so many rows.
 CENTRE_ROWS = 1000
 # Exponents of d and r in the moments of `ResidualMoments`, and in those that lines need besides.
 RESIDUAL_POWERS = ((0, 3), (0, 4), (2, 0), (1, 1))
 LINE_POWERS = ((3, 0), (4, 0), (2, 1), (3, 1), (1, 2), (2, 2))
-# Values this many ranges away from 0 are summed as offsets, so that they keep their digits.
+# Values that are more than so many ranges away from 0 are summed as offsets, to keep their digits.
 FAR = 16.0
-# Cells of a table that finds places between edges, and the number of values from which it pays.
+# Number of cells of a table that finds places between edges, and the number of values from which it
+# is faster.
 TABLE_CELLS, TABLE_FROM = 1 << 13, 1 << 10
-# It covers all edges, or all but these shares at either end: the first that leaves few together.
+# It covers all edges, or all but one of these shares at either end: the first with which few cells
+# have several edges.
 TABLE_TRIMS, FEW_TOGETHER = (0.0, 0.01, 0.05), 0.02
 
 
@@ -53,14 +55,14 @@ class Moments(NamedTuple):
 
 
 class Comoments(NamedTuple):
-    """Sums of w (x - x_mean)^2 and of w (x - x_mean)(g - mean) per cell: what a line needs."""
+    """Sums of w (x - x_mean)^2 and of w (x - x_mean)(g - mean) per cell, for lines."""
 
     x_m2: FloatArray
     xg: FloatArray
 
 
 class ResidualMoments(NamedTuple):
-    """Second pass, about the bins' means or lines: what standard errors need beyond the variance.
+    """Second pass, about the means or lines of bins: moments for standard errors.
 
     Means over the rows of a bin of powers of d, the distance of x from its mean, and of r, the
     residual. ``line`` holds those of `LINE_POWERS`, (bins, powers), where there are lines.
@@ -123,7 +125,7 @@ def cell_moments(
 
 
 def _origin(axis: Axis) -> float:
-    """Where sums of x start: 0, unless x is a small range far from it, as time stamps are."""
+    """Origin of sums of x: 0, unless x has a small range far from 0, as time stamps have."""
     low, high = float(axis.edges[0]), float(axis.edges[-1])
     return 0.0 if max(abs(low), abs(high)) < FAR * (high - low) else low
 
@@ -140,7 +142,7 @@ class _Filling(NamedTuple):
 
     @classmethod
     def of(cls, axis: Axis, x: FloatArray, of_row: CellArray | None) -> _Filling:
-        """Of the values themselves, or of their cells where finding these would be the work."""
+        """Filled with the values, or with their cells if these are known."""
         if of_row is None and isinstance(axis, bh.axis.Variable) and len(x) >= TABLE_FROM:
             of_row = row_cells(axis, x)
         if of_row is None:
@@ -166,7 +168,7 @@ class _Filling(NamedTuple):
         return self._cells(histogram)
 
     def counts(self) -> FloatArray:
-        """Rows, whatever their weight."""
+        """Number of rows, whatever their weight."""
         histogram = bh.Histogram(self.axis, storage=bh.storage.Int64())
         histogram.fill(self.place)
         return self._cells(histogram).astype(np.float64)
@@ -209,7 +211,7 @@ def row_cells(axis: Axis, x: FloatArray) -> CellArray:
 
 
 def cell_finder(axis: Axis, n_rows: int) -> Callable[[FloatArray], IntArray]:
-    """What finds the cells of so many values, not all of them at once perhaps."""
+    """A function that finds the cells of values, for so many values in all."""
     if isinstance(axis, bh.axis.Variable):
         between = edge_finder(np.asarray(axis.edges), n_rows)
         return lambda x: between(x) - 1
@@ -218,7 +220,7 @@ def cell_finder(axis: Axis, n_rows: int) -> Callable[[FloatArray], IntArray]:
 
 
 def edge_finder(edges: FloatArray, n_rows: int) -> Callable[[FloatArray], IntArray]:
-    """What counts the edges at or below each of so many values, none NaN: ``searchsorted``."""
+    """A function that counts the edges at or below values (none NaN), as ``searchsorted``."""
     if n_rows >= TABLE_FROM and len(edges):
         for trim in TABLE_TRIMS:
             table = _EdgeTable.of(edges, trim)
@@ -233,9 +235,9 @@ class _EdgeTable(NamedTuple):
     """Equal cells along an axis: how many edges lie below each cell, and the next edge.
 
     Where a cell has one edge at most, a value in it is compared with that edge alone, thirty times
-    as fast as a search among hundreds. Exact: the number of a cell never falls as a value rises,
-    so that edges of cells below are below, and edges of cells above are above.
-    ``together`` is the share of the edges that are not alone in their cell.
+    as fast as a search among hundreds. The result is exact, because the number of the cell is a
+    monotone function of the value. ``together`` is the share of the edges that share a cell with
+    another edge.
     """
 
     edges: FloatArray
@@ -248,7 +250,7 @@ class _EdgeTable(NamedTuple):
 
     @classmethod
     def of(cls, edges: FloatArray, trim: float) -> _EdgeTable | None:
-        """Over the edges without a share at either end; None where the range has no cells."""
+        """Table of the edges without a share at either end; None if the range has no cells."""
         left_out = int(trim * len(edges))
         low, high = float(edges[left_out]), float(edges[-1 - left_out])
         with np.errstate(over="ignore", divide="ignore"):
@@ -339,14 +341,14 @@ def n_effective(moments: Moments) -> FloatArray:
 
 
 def variance(moments: Moments, ddof: int | IntArray) -> FloatArray:
-    """math [6]; NaN where there are too few rows to tell.
+    """math [6]; NaN if there are too few rows.
 
     ddof 1: sum w (g - mean)^2 / (sum w - sum w^2 / sum w); ddof 0: the same over sum w. 2, of
     squares about a line, is exact where all weights are equal, and where they do not depend on x.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         denominator = moments.weight - ddof * moments.weight_sq / moments.weight
-        # A little above: weights that make two rows may round to more.
+        # A little above, because sums of weights may round up.
         enough = n_effective(moments) > ddof * (1 + 1e-12)
         return np.where(enough, moments.m2 / denominator, np.nan)
 
@@ -368,7 +370,7 @@ def comoments(
 def merge_comoments(
     cells: Moments, within: Comoments, starts: IntArray, bins: Moments
 ) -> Comoments:
-    """Those of unions of neighbouring cells, as `merge` makes their moments."""
+    """Comoments of unions of neighbouring cells, as `merge` for moments."""
     length = np.diff(np.append(starts, len(cells.weight)))
     away = _or_zero(cells.x_mean - np.repeat(bins.x_mean, length))
     above = _or_zero(cells.mean - np.repeat(bins.mean, length))
@@ -389,9 +391,9 @@ def residual_moments(
 ) -> ResidualMoments:
     """Moments of x and of the residuals of g, per bin; with ``slope`` those of lines as well.
 
-    A second pass about the means of the first, so that nothing cancels. All are averages
-    (weighted, over sum w): the fourth moment is the m4 of math [24], the others enter the
-    variance of the centred curve, math [26].
+    A second pass about the means of the first, so that no digits cancel. All are averages
+    (weighted, over sum w): the fourth moment is the m4 of math [24], the others enter the variance
+    of the centred curve, math [26].
     """
     powers = RESIDUAL_POWERS if slope is None else (*RESIDUAL_POWERS, (0, 2), *LINE_POWERS)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -427,7 +429,7 @@ def _central_sums(
     mean, x_mean = np.repeat(bins.mean, length), np.repeat(bins.x_mean, length)
     slope = None if slope is None else np.repeat(slope, length)
     sums = np.zeros((len(powers), n_cells))
-    # Fresh columns in every block would cost more than the arithmetic on them.
+    # New columns in every block would take longer than the arithmetic on them.
     columns = np.empty((5, min(len(x), BLOCK_ROWS)))
     find = cell_finder(axis, len(x))
     for begin in range(0, len(x), BLOCK_ROWS):

@@ -1,4 +1,4 @@
-"""Functions along an axis that are constant in cells, compared with others on other cells."""
+"""Comparison of functions along an axis that are constant in different cells."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from rhale_stats.arrays.moments import FloatArray
 class Cells(NamedTuple):
     """A truth that is constant in narrow cells.
 
-    ``noise`` is the variance of ``mean``, 0 where that is exact; ``share`` the share of the rows.
+    ``noise`` is the variance of ``mean``, 0 if the mean is exact; ``share`` is the share of the
+    rows.
     """
 
     edges: FloatArray
@@ -26,10 +27,10 @@ class Cells(NamedTuple):
 def over_bins(
     cells: Cells, edges: FloatArray, linear: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """math [33]: mean, variance and bin error of the bins, cells counting by their overlap.
+    """math [33]: mean, variance and bin error of the bins, with cells weighted by their overlap.
 
-    In ``linear`` bins the bin error is that of the best line. Noise in the cells' means adds its
-    own variance to the bin error; that is subtracted.
+    In ``linear`` bins the bin error is about the best line. Noise in the means of cells increases
+    the bin error; its variance is subtracted.
     """
     lower = np.maximum(cells.edges[:-1], edges[:-1, None])
     upper = np.minimum(cells.edges[1:], edges[1:, None])
@@ -59,8 +60,8 @@ def step_distance(
 ) -> float:
     """math [35]: mean along the second axis of |a - b|, both constant in cells of their own.
 
-    With slopes b is linear in its cells, the values being those in the middle; of it counts the
-    mean between neighbouring edges, as of a function that a is the means of.
+    With slopes, b is linear in its cells, with the given values in the middle. Its means between
+    neighbouring edges are compared, because a has means, too.
     """
     grid = union_grid(edges_a, edges_b)
     middle = (grid[:-1] + grid[1:]) / 2
@@ -86,7 +87,7 @@ def curve_distance(
 
 
 def union_grid(cells: FloatArray, edges: FloatArray) -> FloatArray:
-    """Edges of both within the range of the second."""
+    """Edges of both functions within the range of the second."""
     inside = cells[(cells > edges[0]) & (cells < edges[-1])]
     return np.union1d(inside, edges)
 

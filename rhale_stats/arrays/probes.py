@@ -1,4 +1,4 @@
-"""Is the output differentiable along a feature? Where to look, and what is to be seen there.
+"""Tests of whether the output is differentiable along a feature: windows and their statistics.
 
 Every row has a window, from some of its neighbours below it to as many above it. A jump inside a
 window remains however finely the window is cut; the change of a continuous function, steep or with
@@ -17,23 +17,22 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 
 # A window reaches over this share of the rows to either side.
 REACH = 0.005
-# Windows apart from this share of the rows at each end are judged by themselves, too: coded
-# values and heavy tails would outweigh them.
+# Windows without this share of the rows at each end are tested separately as well, because coded
+# values and heavy tails could dominate.
 OUTER = 0.01
-# A gap between rows is at least this share of the range of the inner ones. It has at least the
-# other share of the rows on either side, those of a cell: the tails of distributions are no gaps.
+# A gap between rows is at least this share of the range of the inner ones. On either side there is
+# at least the other share of the rows, as in a cell, because tails of distributions are no gaps.
 GAP, BESIDE = 0.1, 0.025
-# Pieces that a window is cut into, again and again.
+# Number of pieces into which a window is cut in each step.
 PIECES, CUTS = 16, 3
-# Swings over the range of the curve that count.
+# Largest total variation that counts, in ranges of the curve.
 SWINGS = 10.0
-# Noise of second differences is a multiple of their median distance from zero: what is larger than
-# this multiple is none.
+# Second differences larger than this multiple of their median size are not noise.
 NOISE = 10.0
 
 
 def spread_rows(x: FloatArray, most: int) -> IntArray:
-    """Numbers of at most ``most`` rows, evenly over the ranks of x, both ends among them."""
+    """Numbers of at most ``most`` rows, evenly spaced in the ranks of x, including both ends."""
     if len(x) <= most:
         return np.asarray(np.argsort(x, kind="stable"))
     # A stable sort takes ten times as long. Rows of one value are put in order afterwards where one
@@ -49,7 +48,7 @@ def spread_rows(x: FloatArray, most: int) -> IntArray:
 
 
 def windows(x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Ends of the window of every row; x ascends. At least to the next values on both sides."""
+    """Ends of the window of every row, at least the next values on both sides; x ascends."""
     n = len(x)
     reach = max(1, round(REACH * n))
     at = np.arange(n)
@@ -61,7 +60,7 @@ def windows(x: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def inner(n: int, share: float) -> NDArray[np.bool_]:
-    """Which of the windows are apart from this share of them, at least one, at each end."""
+    """Windows without this share of them at each end (at least one)."""
     at, outer = np.arange(n), max(1, round(share * n))
     return np.asarray((at >= outer) & (at < n - outer))
 
@@ -72,7 +71,7 @@ def strata(n: int) -> list[NDArray[np.bool_]]:
 
 
 def across_gaps(x: FloatArray, left: FloatArray, right: FloatArray) -> NDArray[np.bool_]:
-    """Which windows are mostly one gap between rows, and no narrow one; x ascends."""
+    """Windows that consist mostly of one wide gap between rows; x ascends."""
     gaps = np.append(np.diff(x), 0.0)
     ends = np.column_stack([np.searchsorted(x, left, side="right") - 1, np.searchsorted(x, right)])
     widest = np.maximum.reduceat(gaps, ends.ravel())[::2]
@@ -91,11 +90,11 @@ def has_gap(x: FloatArray) -> bool:
 def unexplained(
     x: FloatArray, derivative: FloatArray, left: FloatArray, right: FloatArray, change: FloatArray
 ) -> FloatArray:
-    """How much of the change across windows derivatives miss, (row, output); x ascends.
+    """Change across windows that derivatives miss, (row, output); x ascends.
 
-    By the derivative of the row or by those of all rows in the window, whichever says it better:
-    the first is right where the derivative hardly moves within a window, the second where it is
-    that of other rows there too.
+    The change is predicted by the derivative of the row, and by the derivatives of all rows in the
+    window; the smaller error counts. The first is right if the derivative hardly changes within a
+    window, the second if it is the same function of x for all rows.
     """
     own = np.abs(change - derivative * (right - left)[:, None])
     steps = np.diff(x)[:, None] * (derivative[1:] + derivative[:-1]) / 2
@@ -109,10 +108,10 @@ def unexplained(
 def whole_change(
     x: FloatArray, left: FloatArray, right: FloatArray, change: FloatArray
 ) -> FloatArray:
-    """What the change across windows amounts to, for every output: what jumps are a share of.
+    """Total change across windows, for every output: the denominator of the share of jumps.
 
-    The sum of its size; of an output that swings to and fro, what `SWINGS` times the range of its
-    average curve make in the same windows.
+    The sum of absolute changes, limited for outputs that oscillate: to the change that `SWINGS`
+    times the range of the average curve makes in the same windows.
     """
     width = right - left
     slope = change / width[:, None]
@@ -139,18 +138,18 @@ def sampled(size: FloatArray, n: int) -> IntArray:
 
 
 def jump_of(increments: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Of (row, piece) changes of the output: the piece that stands out, and by how much.
+    """The piece whose change deviates most, and by how much; changes are (row, piece).
 
-    What a piece is expected to change by is the median of the five around it, which a jump in one
-    of them does not move. Noise stands out by a few times its median only, and a kink by the
-    difference of the slopes on its two sides: both are subtracted.
+    The expected change of a piece is the median of the five around it, which a jump in one of them
+    does not affect. Noise deviates by a few times its median only, and a kink by the difference of
+    the slopes on its two sides: both are subtracted.
     """
     n = increments.shape[1]
     around = np.clip(np.arange(n) - 2, 0, n - 5)[:, None] + np.arange(5)
     surprise = np.abs(increments - np.median(increments[:, around], axis=2))
     piece = np.argmax(surprise, axis=1)
     at = np.arange(len(piece))
-    # At an end the two next ones stand for the two sides, at half the distance.
+    # At an end the two next pieces replace the two sides, at half the distance.
     left, right = np.where(piece == 0, 2, piece - 1), np.where(piece == n - 1, n - 3, piece + 1)
     kink = np.abs(increments[at, right] - increments[at, left])
     kink[(piece == 0) | (piece == n - 1)] *= 2
@@ -161,7 +160,7 @@ def jump_of(increments: FloatArray) -> tuple[IntArray, FloatArray]:
 def third_difference(
     outer: tuple[FloatArray, FloatArray], inner: tuple[FloatArray, FloatArray]
 ) -> FloatArray:
-    """Of f at x ± h and x ± h/2: h^3 f'''/4 of a smooth f, else noise."""
+    """Third difference from f at x ± h and x ± h/2: h^3 f'''/4 for a smooth f, otherwise noise."""
     return np.asarray((outer[0] - outer[1]) - 2 * (inner[0] - inner[1]))
 
 
@@ -170,9 +169,9 @@ NOISE_SD = 1 / (0.6745 * np.sqrt(10.0))
 
 
 def relative_noise(third: FloatArray, size: FloatArray) -> float:
-    """Standard deviation of noise in an output, relative to its own size; the largest of outputs.
+    """Standard deviation of noise relative to the size of the output; the largest over outputs.
 
-    (row, output). Zeros, where nothing moves, count as they are.
+    (row, output). Differences of exactly 0 are included.
     """
     noise = NOISE_SD * np.median(np.abs(third), axis=0)
     typical = np.median(np.abs(size), axis=0)
@@ -189,13 +188,13 @@ def rms(values: FloatArray) -> FloatArray:
 
 
 def share(part: FloatArray, whole: FloatArray) -> FloatArray:
-    """Quotient where the whole is not 0; else 0 where there is no part, 1 where there is."""
+    """Part over whole; if the whole is 0, it is 0 for a part of 0 and 1 otherwise."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(whole > 0, part / whole, (part > 0) * 1.0))
 
 
 def differing(a: NDArray[Any], b: NDArray[Any], tolerance: float) -> NDArray[np.bool_]:
-    """Which rows (row, output) differ by more than a share of the largest number."""
+    """Rows whose outputs differ by more than a share of the largest number."""
     with np.errstate(invalid="ignore"):
         size = np.max(np.abs(a), initial=0.0, where=np.isfinite(a))
         same = (np.abs(a - b) <= tolerance * size) | (a == b) | (np.isnan(a) & np.isnan(b))

@@ -1,7 +1,7 @@
 """Curves along a grid: partial dependence from ICE curves, their spread and covariance.
 
-math [41], [42]. A row stands at its place between two points of the grid, where curves are
-straight; beyond the grid they stay at its ends. A level of a category is a point.
+math [41], [42]. A row has a place between two points of the grid, between which curves are linear.
+Beyond the grid a curve has its value at the end. A level of a category is a point of the grid.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from scipy import sparse
 
 from rhale_stats.arrays.moments import FloatArray, IntArray
 
-# Of so many products, or values, BLAS makes no threads.
+# Numbers of products and of values for which BLAS does not start threads.
 BLOCK_PRODUCTS, BLOCK_VALUES = 1 << 17, 1 << 13
 
 
 class Places(NamedTuple):
-    """Where the rows are on a grid: the point to their left, and the part of the way beyond it.
+    """Places of rows on a grid: the point to the left, and the fraction of the way to the next.
 
-    Rows that are not ``known``, without a value of the feature, have no place and no share.
+    Rows without a value of the feature are not ``known``: they have no place and no share.
     """
 
     left: IntArray
@@ -30,16 +30,16 @@ class Places(NamedTuple):
     known: NDArray[np.bool_]
 
     def of_rows(self, rows: slice) -> Places:
-        """Those of some rows."""
+        """Places of some of the rows."""
         return Places(self.left[rows], self.part[rows], self.n_grid, self.known[rows])
 
     @property
     def right(self) -> IntArray:
-        """The point to their right."""
+        """The point to the right of each row."""
         return np.minimum(self.left + 1, self.n_grid - 1)
 
     def hats(self) -> sparse.csr_array:
-        """Shares of the points in every row, (row, grid)."""
+        """Weights of the points in every row, (row, grid), for linear interpolation."""
         row = np.arange(len(self.left))
         return sparse.csr_array(
             (
@@ -50,20 +50,20 @@ class Places(NamedTuple):
         )
 
     def share(self, weight: FloatArray | None) -> FloatArray:
-        """Share of the rows at every point: what makes means of curves over the rows."""
+        """Share of the rows at every point, with which curves are averaged over the rows."""
         w = np.where(self.known, 1.0 if weight is None else weight, 0.0)
         total = np.bincount(self.left, w * (1 - self.part), self.n_grid)
         total += np.bincount(self.right, w * self.part, self.n_grid)
         return np.asarray(total / w.sum())
 
     def at_rows(self, curve: FloatArray, weight: FloatArray | None) -> FloatArray:
-        """A curve at every row; over all rows its mean is that over the rows with a place."""
+        """A curve at every row; the mean over all rows is that over the rows with a value."""
         values = curve[self.left] * (1 - self.part) + curve[self.right] * self.part
         return np.where(self.known, values / np.average(self.known, weights=weight), 0.0)
 
 
 def places(grid: FloatArray, x: FloatArray) -> Places:
-    """Rows between the points of a grid."""
+    """Places of rows between the points of a grid."""
     known = ~np.isnan(x)
     last = max(len(grid) - 2, 0)
     left = np.clip(np.searchsorted(grid, x, "right") - 1, 0, last)
@@ -74,12 +74,12 @@ def places(grid: FloatArray, x: FloatArray) -> Places:
 
 
 def level_places(level: IntArray, n_levels: int) -> Places:
-    """Rows at their levels."""
+    """Places of rows at their levels."""
     return Places(level, np.zeros(len(level)), n_levels, np.ones(len(level), dtype=bool))
 
 
 def centre_of(centering: str, grid: FloatArray, share: FloatArray) -> FloatArray:
-    """Weights of the grid in the constant that centring takes off, math [8]."""
+    """Weights of the points of the grid in the constant that centring subtracts, math [8]."""
     if centering == "mean":
         return share
     weight = np.zeros(len(grid))
@@ -104,10 +104,10 @@ class Sample(NamedTuple):
 
 
 def _blocks(values: FloatArray, n_grid: int) -> list[FloatArray]:
-    """(row, grid) as (block, row, grid), and the rows that are left, as a block of their own.
+    """(row, grid) as (block, row, grid), with the remaining rows as a separate block.
 
-    So small that BLAS starts no threads: these would wait for each other on a busy machine, and a
-    curve has far more rows than points.
+    Blocks are so small that BLAS starts no threads, which would wait for each other on a busy
+    machine.
     """
     n_rows, width = values.shape
     size = max(min(BLOCK_PRODUCTS // max(n_grid, 1) ** 2, BLOCK_VALUES // max(n_grid, 1)), 1)
@@ -124,13 +124,13 @@ class Scatter(NamedTuple):
 
 
 def scatter(values: FloatArray, weight: FloatArray | None) -> Scatter:
-    """Of (row, grid)."""
+    """Scatter of values, (row, grid)."""
     w = np.ones(len(values)) if weight is None else weight
     total = float(w.sum())
     n_grid = values.shape[1]
     parts = list(zip(_blocks(values, n_grid), _blocks(w[:, None], n_grid), strict=True))
     mean = np.sum([(v.transpose(0, 2, 1) @ u).sum(axis=0)[:, 0] for v, u in parts], axis=0) / total
-    # Twice, so that a large offset leaves no rounding behind.
+    # Twice, so that a large offset causes no rounding error.
     apart = [((v - mean).transpose(0, 2, 1) @ u).sum(axis=0)[:, 0] for v, u in parts]
     mean = mean + np.sum(apart, axis=0) / total
     squares = np.zeros((n_grid, n_grid))
@@ -150,7 +150,7 @@ def sample(values: FloatArray, weight: FloatArray | None, *, frequency: bool) ->
 
 
 def _as_sample(of: Scatter, w: FloatArray, *, counts: bool) -> Sample:
-    """math [6]: of all rows together, whose weights are ``w``."""
+    """math [6]: mean and covariance of all rows together, with weights ``w``."""
     total = float(w.sum())
     n = total if counts else total**2 / float(w @ w)
     return Sample(of.mean, of.squares / _degrees(w, counts=counts), n)
@@ -160,7 +160,7 @@ def _degrees(w: FloatArray, *, counts: bool) -> float:
     """Divisor of a variance, math [6]; NaN of a single row."""
     total = float(w.sum())
     degrees = total - 1.0 if counts else total - float(w @ w) / total
-    # Weights of one row leave rounding.
+    # With one row the difference is only rounding.
     return degrees if degrees > 1e-12 * total else np.nan
 
 
@@ -170,7 +170,7 @@ def mean_error(sample: Sample) -> float:
 
 
 class Profile(NamedTuple):
-    """A mean curve as it is centred, with the spread of what it is the mean of, and its errors."""
+    """A centred mean curve, with the spread of the curves that are averaged, and its errors."""
 
     curve: FloatArray
     offset: float
@@ -186,10 +186,11 @@ def influences(
     weight: FloatArray | None,
     centering: str,
 ) -> FloatArray:
-    """What every row adds to the centred mean curve, (row, grid), up to a constant of the grid.
+    """Influence of every row on the centred mean curve, (row, grid), up to constants of points.
 
-    Its own curve, centred in the same way. A mean over the population is also one over places: a
-    row at a place where the curve is high lifts the constant that is taken off, as in math [26].
+    It is the row's own curve, centred in the same way. With "mean" the subtracted constant is also
+    a mean over the places of the rows: a row at a place where the curve is high increases it, as in
+    math [26].
     """
     if centering == "none":
         return curves
@@ -204,11 +205,12 @@ def influences(
 
 
 class Moments(NamedTuple):
-    """What a profile needs of ICE curves, of some rows or of all: blocks of rows add up.
+    """Moments of ICE curves that a profile needs, for some rows or all; blocks can be merged.
 
-    ``apart`` is of curves less each its own constant, whose mean is ``constant``; ``whole`` of the
-    curves as they are. ``hats`` are mean shares of the points of the grid, and ``cross`` the sums
-    of products of shares and ``apart`` about their means.
+    ``apart`` is the scatter of curves after the constant of each has been subtracted; the mean of
+    these constants is ``constant``. ``whole`` is the scatter of the curves without centring.
+    ``hats`` are the mean weights of the points of the grid, and ``cross`` the sums of products of
+    these weights with the centred curves about their means.
     """
 
     apart: Scatter
@@ -226,9 +228,9 @@ def moments(
     *,
     levels: bool,
 ) -> Moments:
-    """Of ICE curves (row, grid) and the constants that each is centred at by itself.
+    """Moments of ICE curves (row, grid), given the constant at which each curve is centred.
 
-    A large offset must be off already. ``whole`` is taken only where ``levels`` of curves count.
+    A large offset must have been subtracted. ``whole`` is computed only if ``levels`` is set.
     """
     apart = curves - constant[:, None]
     found = scatter(apart, weight)
@@ -245,7 +247,7 @@ def moments(
 
 
 def merged(a: Moments, b: Moments) -> Moments:
-    """Of the rows of both, those of ``a`` first (Chan, Golub and LeVeque 1983)."""
+    """Moments of the rows of both, those of ``a`` first (Chan, Golub and LeVeque 1983)."""
 
     def joint(one: Scatter, other: Scatter) -> Scatter:
         total, apart = one.total + other.total, other.mean - one.mean
@@ -277,8 +279,8 @@ def profile(
 ) -> Profile:
     """math [41]: mean of ICE curves, with their spread and the covariance of the mean.
 
-    The spread is that of curves centred each by itself. The covariance is that of `influences`,
-    multiplied out.
+    The spread is that of curves of which each is centred by itself. The covariance is that of
+    `influences`, multiplied out.
     """
     w = np.ones(len(at.left)) if weight is None else weight
     counts = weight is None or frequency
@@ -291,7 +293,7 @@ def profile(
         offset = float(centre @ mean)
         mean = mean - offset
     if centering == "mean":
-        # What every row has along the curve, math [26], comes off all its points.
+        # The value of the curve at the place of each row is subtracted, math [26].
         along_curve = at.at_rows(own.mean, weight)[:, None]
         itself = scatter(along_curve, weight).squares
         with_apart = own.mean @ of.cross / np.average(at.known, weights=w)
@@ -309,7 +311,7 @@ def profile(
 
 
 class Beside(NamedTuple):
-    """One number that stands beside a curve, and its standard error."""
+    """A value beside a curve, such as that of missing values, and its standard error."""
 
     value: float
     error: float
@@ -325,10 +327,10 @@ def beside(
     *,
     frequency: bool,
 ) -> Beside:
-    """math [41]: mean answer of the rows, less the constant that the centring takes off the curve.
+    """math [41]: mean output of the rows, less the constant that centring subtracts.
 
-    ``constant`` (row,) is that of every row's curve, and ``mean`` the mean curve less its own. The
-    constant is a mean over the same rows, so that errors go together, as in `influences`.
+    ``constant`` (row,) is the constant of every row's curve, and ``mean`` the centred mean curve.
+    The constant is a mean over the same rows, so that errors are correlated, as in `influences`.
     """
     own = answers if centering == "none" else answers - constant
     value = float(np.average(own, weights=weight))
@@ -344,9 +346,9 @@ def along(curves: FloatArray, grid: FloatArray) -> FloatArray:
 
 
 def root_mean_square(spread: FloatArray, share: FloatArray) -> FloatArray:
-    """Of a spread along the last axis, over the rows.
+    """Root mean square over the rows of a spread along the last axis.
 
-    Where one row is all there is a spread is not known: it is left out, as in math [10].
+    Points with a single row have no spread and are left out, as in math [10].
     """
     known = (share > 0) & ~np.isnan(spread)
     weight = np.where(known, share, 0.0)
@@ -363,7 +365,7 @@ def importance(curve: FloatArray, share: FloatArray) -> float:
 
 
 class Replicates(NamedTuple):
-    """Curves and spreads of replicates, (draw, grid), and what they come to over the rows."""
+    """Curves and spreads of replicates, (draw, grid), and their sizes over the rows."""
 
     curve: FloatArray
     spread: FloatArray
@@ -383,7 +385,7 @@ def replicates(
 ) -> Replicates:
     """math [29]: the same statistics with weights (row, draw); variances times ``correction``.
 
-    The spread is that of the curves ``themselves``, or of curves centred each by itself.
+    The spread is that of the curves ``themselves``, or of curves of which each is centred.
     """
     total = weight.sum(axis=0)[:, None]
     origin = curves.mean(axis=0)
@@ -394,7 +396,7 @@ def replicates(
     fixed = centre_of(centering, grid, share[0])
     centre = share if centering in ("mean", "none") else np.tile(fixed, (len(share), 1))
     own = np.zeros_like(centre) if themselves else centre
-    # Of each curve less its constant, which differs a little between replicates.
+    # Each curve less its constant, which differs a little between replicates.
     apart = moved - (moved @ own.mean(axis=0))[:, None]
     apart -= apart.mean(axis=0)
     constant = apart @ own.T
@@ -420,7 +422,7 @@ def replicates(
 
 
 class BinMeans(NamedTuple):
-    """Mean and variance (ddof 1) of the rows of every bin, their number and share; NaN of none."""
+    """Mean and variance (ddof 1) in every bin, number and share of rows; NaN without rows."""
 
     mean: FloatArray
     variance: FloatArray
@@ -461,9 +463,9 @@ def bin_means(
 def bin_covariance(
     variance: FloatArray, n: FloatArray, share: FloatArray, mean: FloatArray
 ) -> FloatArray:
-    """Covariance of means of bins less the mean over all rows, which is not fixed either.
+    """Covariance of means of bins less the mean over all rows, which is an estimate, too.
 
-    ``n`` is effective numbers of rows. A bin goes with the whole by its share.
+    ``n`` are effective numbers of rows. A bin has covariance with the whole by its share.
     """
     own = variance / n
     with_whole = share * own
@@ -474,20 +476,20 @@ def bin_covariance(
 
 
 def contrast(covariance: FloatArray, centre: FloatArray) -> FloatArray:
-    """Covariance of values less a fixed mean of them."""
+    """Covariance of values less a mean of them with fixed weights."""
     less = np.eye(len(centre)) - centre
     return np.asarray(less @ covariance @ less.T)
 
 
 class BinCurve(NamedTuple):
-    """The constant that centring takes off means of bins, and their covariance without it."""
+    """The constant that centring subtracts from means of bins, and their covariance after it."""
 
     offset: float
     covariance: FloatArray
 
 
 def bin_curve(of: BinMeans, x: FloatArray, centering: str) -> BinCurve:
-    """math [42]: bins without rows are NaN, and no part of the constant."""
+    """math [42]: bins without rows are NaN, and not included in the constant."""
     there = of.share > 0
     share, mean, variance = of.share[there], of.mean[there], of.variance[there]
     centre = centre_of(centering, x[there], share)
@@ -504,7 +506,7 @@ def bin_curve(of: BinMeans, x: FloatArray, centering: str) -> BinCurve:
 def bin_influences(
     values: FloatArray, cell: IntArray, of: BinMeans, x: FloatArray, centering: str
 ) -> FloatArray:
-    """What every row adds to the centred mean of every bin, (row, bin); 0 in bins without rows."""
+    """Influence of every row on the centred mean of every bin, (row, bin); 0 without rows."""
     there = of.share > 0
     mean = np.where(there, of.mean, 0.0)
     own = np.zeros((len(values), len(x)))
@@ -526,10 +528,11 @@ def bin_replicates(
     base: FloatArray | None,
     drawn: FloatArray,
 ) -> Replicates:
-    """math [29]: the means of bins with rows drawn as often as ``drawn`` (row, draw) says.
+    """math [29]: means of bins in replicates; ``drawn`` (row, draw) says how often a row is drawn.
 
-    ``base`` holds precision weights: of counts it is None, and they are part of ``drawn``. A bin
-    that a replicate leaves empty is NaN; so is the whole curve if a constant needs this bin.
+    ``base`` are precision weights; it is None for frequency weights, which are included in
+    ``drawn``. A bin without rows in a replicate is NaN, and so is the whole curve if the constant
+    needs this bin.
     """
     in_bins = sparse.csr_array(
         (np.ones(len(cell)), (cell, np.arange(len(cell)))), shape=(len(x), len(cell))

@@ -1,8 +1,8 @@
-"""Regional search, math [37] to [39]: what every split of a node leaves, from one table a column.
+"""Regional search, math [37] to [39]: losses of all splits of a node, from one table per column.
 
 Rows enter once: a table over (cell of the conditioning column, cell of the feature) of sums of the
-local effects. Running sums along the first give both children of every candidate split, and the
-rule for bins then sees all of them as problems of one size.
+local effects. Running sums along the first give both children of every candidate split. The rule
+for bins then handles all of them as problems of one size.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from rhale_stats.arrays.moments import (
     variance,
 )
 
-# Cells of a conditioning column that are in memory at once, where there are more of them.
+# Largest number of cells of a conditioning column that are in memory at once.
 BLOCK_CODES = 256
 
 
 class Tabled(Protocol):
-    """Rows of a node, of which sums by code are all that a split needs: (sum, code, cell)."""
+    """Rows of a node. Splits need only their sums by code: (sum, code, cell)."""
 
     @property
     def counts(self) -> FloatArray | None:
@@ -51,7 +51,7 @@ class Tabled(Protocol):
 
 
 class Rows(NamedTuple):
-    """Rows of a node: their cell of the feature, and how far they are from its centre.
+    """Rows of a node: their cell of the feature, and their distance from its centre.
 
     ``effect`` is the local effect less ``centre[cell]``; ``place`` the feature's value less
     ``x_centre[cell]``, only for rules that make lines. Weights as in `moments.Moments`.
@@ -81,7 +81,7 @@ class Rows(NamedTuple):
 
     @property
     def counted(self) -> bool:
-        """Whether a sum of weights is a number of rows."""
+        """Whether a sum of weights is a number of rows (no precision weights)."""
         return self.weight is None or self.frequency
 
     def table(self, codes: NDArray[np.integer], n_codes: int) -> FloatArray:
@@ -100,7 +100,7 @@ class Rows(NamedTuple):
 def means(
     cell: NDArray[np.integer], values: FloatArray, weight: FloatArray | None, n_cells: int
 ) -> FloatArray:
-    """Mean of the values in every cell, 0 in empty ones; a centre for arithmetic."""
+    """Mean of the values in every cell, 0 in empty cells; a centre for precision."""
     total, first = np.zeros((2, n_cells))
     for begin in range(0, len(values), BLOCK_ROWS):
         block = slice(begin, begin + BLOCK_ROWS)
@@ -122,7 +122,8 @@ def away(values: FloatArray, centre: FloatArray, cell: NDArray[np.integer]) -> F
 def table(codes: NDArray[np.integer], n_codes: int, rows: Rows) -> FloatArray:
     """Sums over the rows of every (code, cell), about the centres: (sum, code, cell).
 
-    Of w, w g, w g^2; with precision weights of 1 and w^2; for lines of w x, w x^2, w x g.
+    The sums are of w, w g, w g^2; with precision weights also of 1 and w^2; for lines also of w x,
+    w x^2, w x g.
     """
     n_cells = len(rows.centre)
     n_sums = 3 + 2 * (not rows.counted) + 3 * (rows.place is not None)
@@ -159,7 +160,7 @@ class Curves(NamedTuple):
 
     @property
     def counts(self) -> FloatArray | None:
-        """The weights, unless they are precision weights."""
+        """The weights if they are frequency weights."""
         return None if (self.columns[:, 1] != 1).any() else self.weight
 
     def take(self, at: IntArray) -> Curves:
@@ -216,8 +217,8 @@ def threshold_children(
 ) -> Iterator[Children]:
     """Both sides of every threshold: split k has the codes up to k on its left.
 
-    Right sides are sums of their own, not differences, which would round. Many codes come in
-    blocks, so that memory does not grow with them.
+    Right sides are summed separately, because differences would lose digits. Many codes are handled
+    in blocks, to limit memory.
     """
     if n_codes <= BLOCK_CODES:
         here = rows.table(codes, n_codes)
@@ -240,7 +241,7 @@ def threshold_children(
         right[:, :-1] = _from_the_right(here)[:, 1:]
         if number + 1 < n_blocks:
             right += after[:, number + 1, None]
-        # The last code of all is no threshold.
+        # The last code is not a threshold.
         n_splits = min(n_here, n_codes - 1 - first)
         yield Children(first, left[:, :n_splits], right[:, :n_splits])
 
@@ -259,16 +260,16 @@ def subset_children(
 
 
 def one_against_rest(n_levels: int) -> NDArray[np.bool_]:
-    """Each level by itself; of two levels one will do."""
+    """Each level against all others; for two levels, one of them is enough."""
     return np.eye(n_levels, dtype=bool)[: n_levels if n_levels > 2 else 1]
 
 
 def all_subsets(n_levels: int) -> NDArray[np.bool_]:
-    """Every way to part the levels in two, the fewest levels first: 2^(n - 1) - 1 of them."""
+    """All 2^(n - 1) - 1 divisions of the levels into two sets, those of few levels first."""
     found = []
     for size in range(1, n_levels // 2 + 1):
         for members in combinations(range(n_levels), size):
-            if 2 * size < n_levels or 0 in members:  # of two halves that with the first level
+            if 2 * size < n_levels or 0 in members:  # of two halves, the one with the first level
                 inside = np.zeros(n_levels, dtype=bool)
                 inside[list(members)] = True
                 found.append(inside)
@@ -315,9 +316,10 @@ def loss(
 ) -> FloatArray:
     """Heterogeneity left in the bins of every problem, math [10] with unbiased variances.
 
-    "index": sum of width * variance. "output": root of the mean variance over the rows; times the
-    spread of the feature it is in units of the output. "variance": that mean itself. Bins of too
-    few rows to have a variance count as the others do on average. NaN where no bin has one.
+    "index": sum of width * variance. "output": root of the mean variance over the rows (times the
+    standard deviation of the feature it is in units of the output). "variance": the mean variance
+    itself. Bins with too few rows for a variance count as the average of the others. NaN if no bin
+    has a variance.
 
     Parameters
     ----------

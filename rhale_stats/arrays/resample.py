@@ -1,7 +1,7 @@
-"""Bootstrap of rows with bins fixed, math [29]: weights of rows, and what replicates make of them.
+"""Bootstrap of rows with fixed bins, math [29]: weights of rows, and estimates of replicates.
 
-A replicate is a weight for every row. All it changes are weighted moments of the bins, so that one
-product of matrices a bin serves many replicates at once, and no row is looked at twice.
+A replicate is a weight for every row. It changes only weighted moments of the bins. One matrix
+product for each bin therefore gives many replicates at once.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 # Draws are multiplied by a multiple of so many at a time, so that rounding is the same whatever
 # comes with them, and by at most so many: more gain nothing.
 BLOCK, WIDEST = 8, 32
-# Of the squared distances from the estimate's mean place, so much of spread is none.
+# A spread below this share of the squared distances from the mean of x counts as 0.
 ONE_PLACE = 1e-12
 SCHEMES = ("multinomial", "bayesian", "poisson")
 
 
 class Units(NamedTuple):
-    """What is drawn: units (rows, or groups of them), each within its stratum.
+    """Units that are drawn (rows, or groups of rows), each within its stratum.
 
     ``unit`` is the unit of every row, ``strata`` the units of every stratum, ``size`` how many
     rows a unit counts as, if not one (frequency weights).
@@ -35,7 +35,7 @@ class Units(NamedTuple):
 
     @property
     def n(self) -> float:
-        """How many are drawn."""
+        """Number of units that are drawn."""
         if self.size is not None:
             return float(self.size.sum())
         return float(sum(len(members) for members in self.strata))
@@ -46,7 +46,7 @@ def draw_weights(scheme: str, units: Units, rng: np.random.Generator) -> FloatAr
 
     "multinomial": units with replacement, as many as there are. "poisson": each unit a Poisson
     number of times. "bayesian": exponential weights, uniform on the simplex (Rubin 1981). A unit
-    that counts as several rows is drawn as so many.
+    that represents several rows is drawn as so many units.
     """
     if len(units.strata) == 1:
         weight = _drawn(scheme, len(units.strata[0]), units.size, rng)
@@ -65,7 +65,7 @@ def weights_of(
     drawn = np.empty((len(streams), n_rows))
     for number, stream in enumerate(streams):
         drawn[number] = draw_weights(scheme, units, stream)
-    # Once, not column by column: a column is spread over all of the memory.
+    # All at once, because columns are not contiguous in memory.
     return np.ascontiguousarray(drawn.T)
 
 
@@ -75,8 +75,8 @@ def shortfall(
     """Variance of the replicates of a bin's mean, over the unbiased estimate of that variance.
 
     A replicate that draws n* of the n rows has variance m_2 / n*, m_2 with divisor n. With
-    "poisson" the mean of 1 / n* is 1 / n + 1 / n^2, about, which makes up for the divisor. Numbers
-    that are kept in strata vary less: "multinomial" lacks H / N for N units in H strata. With
+    "poisson" the mean of 1 / n* is 1 / n + 1 / n^2, about, which compensates for the divisor. With
+    strata the numbers of rows vary less: "multinomial" lacks H / N for N units in H strata. With
     "bayesian" shares within the bin are uniform on the simplex: it is m_2 / (n + 1).
     """
     if scheme == "bayesian":
@@ -100,7 +100,7 @@ def _drawn(scheme: str, n: int, size: FloatArray | None, rng: np.random.Generato
 
 
 class Terms(NamedTuple):
-    """Rows of one feature in order of bins, with the products that replicates sum up.
+    """Rows of one feature in order of bins, with the products that replicates sum.
 
     Lines of ``products``: w, w^2, r, r^2, d, d^2, d r, then d^3, d^4 where there are lines or
     r^3, r^4 for standard errors, all but the second times w; r is the residual from the estimate,
@@ -187,7 +187,7 @@ class Replicates(NamedTuple):
             reach = self.x_mean - left
             beyond = np.cumsum(self.share[:, ::-1], axis=1)[:, ::-1] - self.share
             mean_level = beyond * width + self.share * reach
-            # What the rows' own places add.
+            # Part due to the sampling of x.
             per_row = self.share / self.n_effective
             within = self.curve[:, :-1] + self.mean * reach
             within -= np.sum(self.share * within, axis=1, keepdims=True)
@@ -216,7 +216,7 @@ class Replicates(NamedTuple):
 def _root_of_noise(
     level: FloatArray, noise: FloatArray, more: FloatArray | float = 0.0
 ) -> FloatArray:
-    """Root of sum_k level^2 noise + more; what a curve does not reach need not be known."""
+    """Root of sum_k level^2 noise + more; bins on which a curve does not depend may be unknown."""
     parts = np.where(level == 0, 0.0, level**2 * noise[:, None])
     return np.asarray(np.sqrt(np.maximum(np.sum(parts, axis=2) + more, 0.0)))
 
@@ -229,11 +229,11 @@ def replicates(
     *,
     places: bool = True,
 ) -> Replicates:
-    """What `rhale` would estimate from rows with these weights, in the same bins.
+    """Estimates of `rhale` from rows with these weights, in the same bins.
 
-    In bins without any rows drawn nothing is known; fine cells, where ``keep`` are the variances
-    that were estimated, keep their means and variances then. ``places`` says that the last two sums
-    of linear bins are those of places, d^3 and d^4, not of residuals (`terms`).
+    A bin without drawn rows is NaN. A fine cell without drawn rows keeps its mean, and its variance
+    of ``keep``. If ``places`` is set, the last two sums of linear bins are d^3 and d^4, not powers
+    of residuals (`terms`).
     """
     w, w2, r1, r2, d1, d2, dr = np.moveaxis(sums[..., :7], -1, 0)
     linear = pieces.slope != 0
@@ -241,7 +241,7 @@ def replicates(
         r_mean, d_mean = r1 / w, d1 / w
         rr, dd = np.maximum(r2 - r1 * r_mean, 0.0), np.maximum(d2 - d1 * d_mean, 0.0)
         together = dr - d1 * r_mean
-        # Rows at one place have no line: what is left of their spread is rounding.
+        # Rows with one value of x have no line: the rest of their spread is rounding.
         line = np.where(dd > ONE_PLACE * d2, together / dd, np.nan)
         bend = np.where(linear, line, 0.0)
         residual = np.where(linear, np.maximum(rr - bend * together, 0.0), rr)
@@ -257,7 +257,7 @@ def replicates(
         slope = pieces.slope + bend
         x_mean = pieces.x_mean + d_mean
         middle = (pieces.edges[:-1] + pieces.edges[1:]) / 2
-        # An empty bin has no effect, and leaves no curve.
+        # With an empty bin there is no effect and no curve.
         effect = mean + slope * np.where(linear, middle - x_mean, 0.0)
         share = w / w.sum(axis=1, keepdims=True)
         x_variance = np.where(w > 0, dd / w, 0.0 if keep is not None else np.nan)

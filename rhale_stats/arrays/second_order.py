@@ -1,9 +1,9 @@
 """Second-order effects on a grid of cells, math [55]-[59]: means, sums, centring, influence.
 
-Along each of two features there are edges. Of numbers they are edges of bins, and a row lies
-between two of them. Of levels every level is an edge, and a row stands on one; its differences to
-the level below and to the one above count in both steps. Arrays over the two features have them as
-last two axes.
+Along each of two features there are edges. For numbers they are edges of bins, and a row lies
+between two of them. For categories every level is an edge, and a row is at one edge; its
+differences to the level below and to the level above count in both steps. Arrays over the two
+features have them as last two axes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scipy import sparse
 
 from rhale_stats.arrays.moments import FloatArray, IntArray
 
-# Numbers that a block of influences holds.
+# Largest number of values in a block of influences.
 BLOCK = 1 << 22
 
 
@@ -29,21 +29,21 @@ class Axis(NamedTuple):
 
     @property
     def n_bins(self) -> int:
-        """Steps between edges."""
+        """Number of steps between edges."""
         return self.n_edges - 1
 
     @property
     def n_places(self) -> int:
-        """Where a row may be: in a bin, or on a level."""
+        """Number of places where a row can be: bins or levels."""
         return self.n_edges if self.levels else self.n_bins
 
     @property
     def sides(self) -> tuple[int, ...]:
-        """Steps that a row has a difference in, from its place."""
+        """Steps in which a row has a difference, relative to its place."""
         return (-1, 0) if self.levels else (0,)
 
     def values(self) -> FloatArray:
-        """(place, edge): the value of a row, half way between its edges or that at its level."""
+        """(place, edge): weights of edges in the value at a row: half each, or 1 at its level."""
         at_edges = np.eye(self.n_edges)
         return at_edges if self.levels else (at_edges[:-1] + at_edges[1:]) / 2
 
@@ -57,7 +57,7 @@ class Axis(NamedTuple):
     def means_over(self, weight: FloatArray) -> FloatArray:
         """(..., bin, place): the rows that the main effect of a step is a mean over.
 
-        Those of the step; where it has none, all.
+        These are the rows of the step, or all rows if it has none.
         """
         rows = self.rows()
         occupied = (rows @ weight[..., None]) > 0
@@ -116,7 +116,7 @@ def cells(
     mass = total(w)
     centre = float(d[0]) if len(d) else 0.0
     mean = centre + _ratio(total(w * (d - centre)), mass)
-    # Rounding of the first mean is taken out by a second one.
+    # A second mean removes the rounding error of the first.
     mean += _ratio(total(w * (d - mean[number])), mass)
     parts = (
         total(w) if frequency else total(np.ones(len(w))),
@@ -136,10 +136,10 @@ def table(a: Axis, b: Axis, place_a: IntArray, place_b: IntArray, w: FloatArray)
 
 
 def filling(supported: NDArray[np.bool_]) -> sparse.csr_array:
-    """math [56]: (cell, cell) what every cell takes from those with rows.
+    """math [56]: weights (cell, cell) with which cells with rows enter every cell.
 
-    A cell with rows takes its own; an empty one the mean of those nearest to it, distances being
-    counted in cells.
+    A cell with rows keeps its mean. An empty cell gets the mean of the nearest cells with rows;
+    distances are numbers of cells.
     """
     n_a, n_b = supported.shape
     full, empty = np.flatnonzero(supported.ravel()), np.flatnonzero(~supported.ravel())
@@ -158,7 +158,7 @@ def filling(supported: NDArray[np.bool_]) -> sparse.csr_array:
 
 
 def filled(fill: sparse.csr_array, mean: FloatArray) -> FloatArray:
-    """Means (..., bin, bin) with those of empty cells in place."""
+    """Means (..., bin, bin) with empty cells filled."""
     flat = mean.reshape(-1, fill.shape[0])
     return np.asarray((fill @ flat.T).T).reshape(mean.shape)
 
@@ -179,10 +179,10 @@ def accumulated(mean: FloatArray) -> FloatArray:
 
 
 class Main(NamedTuple):
-    """The accumulated main effect of one feature that is in a zero-start surface.
+    """The main effect of one feature in a zero-start surface.
 
-    ``steps`` (..., bin), ``at_rows`` (..., bin, place of the other feature) what they are means of,
-    ``over`` (..., bin, place) and ``total`` (..., bin) the rows of a step and their weight.
+    ``steps`` (..., bin) are means of ``at_rows`` (..., bin, place of the other feature). ``over``
+    (..., bin, place) says which rows belong to a step, and ``total`` (..., bin) is their weight.
     """
 
     steps: FloatArray
@@ -210,7 +210,7 @@ def main_effect(a: Axis, b: Axis, start: FloatArray, weight: FloatArray) -> Main
 
 
 class Surface(NamedTuple):
-    """Zero-start surface, both main effects in it, and what is left about its mean."""
+    """Zero-start surface, both main effects in it, and the centred rest."""
 
     start: FloatArray
     main_a: Main
@@ -276,10 +276,10 @@ def _moved_by_rows(a: Axis, main: Main, weight: FloatArray) -> FloatArray:
 
 
 class Influence(NamedTuple):
-    """math [59]: what a row does to the surface, in three parts.
+    """math [59]: influence of a row on the surface, in three parts.
 
-    A row of weight w at a place moves the surface by w times [its residuals, each times
-    ``of_cell`` of its cell, plus what ``of_place`` says of its place].
+    A row of weight w changes the surface by w times the sum of its residuals, each times `of_cells`
+    of its cell, plus `of_places` of its place.
     """
 
     a: Axis
@@ -326,10 +326,10 @@ def noise_factors(
 ) -> Iterator[FloatArray]:
     """math [59]: blocks (factor, edges of both) whose products add up to the surface's covariance.
 
-    Rows of one place move the surface by their residuals, one a side, and by being there: the
-    second moments of these, as a product of roots, stand for all of them. Residuals of a cell of n
-    rows count (n / (n - 1))^(1/2) times; a cell of one row has the variance of all the others
-    together.
+    The rows of a place influence the surface by their residuals, one for each side, and by their
+    weight at this place. The second moments of these, as a product of roots, represent all rows of
+    the place. Residuals of a cell of n rows are multiplied by (n / (n - 1))^(1/2). A cell of one
+    row has the pooled variance of all others.
     """
     of, a, b = influence.cells, influence.a, influence.b
     n, spread = of.n_effective().ravel(), of.spread().ravel()
@@ -374,7 +374,7 @@ def noise_factors(
 def _roots(moments: FloatArray) -> FloatArray:
     """Roots (..., part, factor) of matrices, which multiplied by their transposes give these.
 
-    Parts may be of very different sizes, as rounding and counts are: they are scaled before.
+    Parts may have very different sizes, so they are scaled first.
     """
     size = np.sqrt(np.diagonal(moments, axis1=-2, axis2=-1))
     lower = size[..., :, None] * size[..., None, :]
@@ -417,9 +417,10 @@ def surface_covariance(influence: Influence, factors: Iterable[FloatArray]) -> F
 
 
 def surface_degrees(influence: Influence, variance: FloatArray) -> FloatArray:
-    """Satterthwaite's degrees of freedom of ``variance`` (edge, edge), cells as if independent.
+    """Satterthwaite's degrees of freedom of ``variance``, as if cells were independent.
 
-    A cell of n rows has n - 1, what rows do by their places has all rows but one.
+    A cell of n rows has n - 1. The part due to the places of rows has the number of all rows less
+    one.
     """
     of = influence.cells
     n, noise = of.n_effective().ravel(), (of.spread() ** 2).ravel()
@@ -439,7 +440,7 @@ def surface_degrees(influence: Influence, variance: FloatArray) -> FloatArray:
         squares += (part**2 / degrees[here, None]).sum(axis=0)
     rows = max(float(of.weight.sum() ** 2 / of.weight_sq.sum()) - 1, 1.0)
     squares += np.maximum(total - by_cells, 0.0) ** 2 / rows
-    # Where nothing varies there is nothing to be unsure of.
+    # Without variance the degrees of freedom are infinite.
     out = np.full(len(total), np.inf)
     np.divide(total**2, squares, out=out, where=squares > 0)
     return out.reshape(variance.shape)
@@ -448,7 +449,7 @@ def surface_degrees(influence: Influence, variance: FloatArray) -> FloatArray:
 def cell_covariance(
     cells: Cells, cell: IntArray, delta: FloatArray, weight: FloatArray, *, frequency: bool
 ) -> FloatArray:
-    """Covariance of the cells' means, (cell, cell), NaN of those without a variance, math [59].
+    """Covariance of the means of cells, (cell, cell), NaN without a variance, math [59].
 
     Cells of numbers share no rows, neighbouring steps between levels do. The diagonal is the
     variance of a cell's second differences over its effective number of rows.
@@ -470,18 +471,18 @@ def cell_covariance(
 def sign_test(
     n_cells: int, cell: IntArray, delta: FloatArray, weight: FloatArray, *, frequency: bool
 ) -> tuple[float, float]:
-    """math [59]: how far the means of cells are from 0, a chi-square; its degrees of freedom.
+    """math [59]: test statistic of means 0 in all cells (chi-squared), and its degrees of freedom.
 
     The sum over cells of (sum_i d_i)^2 / W, d = w delta, a_ic = d_ic / W_c^(1/2). If rows change
     their signs at random, each with all its differences, its mean is the sum of a_ic^2, and its
     variance 2 [sum_cc' (sum_i a_ic a_ic')^2 - sum_i (sum_c a_ic^2)^2].
     """
-    # A row counted w times is w rows, which change their signs by themselves.
+    # A row of frequency weight w represents w rows, which change their signs independently.
     times = weight if frequency else np.ones(len(weight))
     line, *side = np.nonzero(cell >= 0)
     number, d = cell[(line, *side)], delta[(line, *side)]
     mass = np.bincount(number, weight[line], n_cells)
-    # A single row gives the same with either sign.
+    # The square of a single row is the same with either sign.
     several = np.bincount(number, times[line] * (d != 0), n_cells) >= 2
     kept = several[number]
     line, number, d = line[kept], number[kept], d[kept]

@@ -1,7 +1,7 @@
 """Curves that are linear in what they smooth: natural cubic splines, straight lines, means.
 
-math [45]. Given the smoothing parameter a curve is a fixed matrix times the values of the rows, so
-that its errors and its replicates are those of a weighted sum.
+math [45]. Given the smoothing parameter, a curve is a fixed matrix times the values of the rows.
+Its errors and replicates are therefore those of weighted sums.
 """
 
 from __future__ import annotations
@@ -17,26 +17,28 @@ from scipy.optimize import minimize_scalar
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.profiles import places
 
-# A spline does not tell values apart that differ by less than this part of the axis.
+# Values that differ by less than 1 / CELLS of the axis count as one place.
 CELLS = 1024
 # With fewer places there is nothing to smooth.
 LEAST_PLACES = 5
-# What rounding leaves of a straight line, in parts of the largest value.
+# Rounding errors of a straight line, relative to the largest value; digits that are kept.
 ROUNDING, DIGITS = 1e-13, 12
-# A straight line, and so little smoothing, over the number of places to the fourth, as none.
+# Smoothing parameters with which the spline is a straight line and (over the fourth power of the
+# number of places) an interpolation.
 STRAIGHT, NONE = 1.0, 1e-6
 # Smoothing parameters tried before the best is refined.
 TRIED = 12
-# A row that makes its part of the curve alone leaves no residual to learn its error from.
+# Below this, a row determines its part of the curve alone, and its residual has no information on
+# the error.
 ALONE = 1e-9
 
 
 class Basis(NamedTuple):
-    """Functions whose sums are the curve: at the places of rows, at rows, on the grid.
+    """Basis functions of the curve: at the places of rows, at rows, on the grid.
 
     ``roughness`` is the integral of products of their second derivatives over an axis from 0 to 1;
-    None where there is nothing to smooth and each place has a function of its own. ``place`` and
-    ``row_place``, ``grid_place`` are on that axis.
+    It is None if nothing is smoothed and each place has its own function. ``place``, ``row_place``
+    and ``grid_place`` are on that axis.
     """
 
     cell: IntArray
@@ -52,13 +54,13 @@ class Basis(NamedTuple):
 def spline_basis(x: FloatArray, weight: FloatArray | None, grid: FloatArray) -> Basis:
     """Natural cubic splines with a knot at every place; straight lines of fewer than five places.
 
-    Values of x that are the same, or as good as, are one place, their weighted mean.
+    Values of x that are equal, or nearly equal, are one place: their weighted mean.
     """
     low, span = float(x.min()), float(np.ptp(x)) or 1.0
     row, at = (x - low) / span, (grid - low) / span
     _, cell = np.unique(np.rint(row * CELLS), return_inverse=True)
     w = np.ones(len(x)) if weight is None else weight
-    # Rounding in sums over repeated rows must not move the search for the penalty.
+    # Rounding in sums over repeated rows must not change the search for the penalty.
     z = np.round(np.bincount(cell, w * row) / np.bincount(cell, w), DIGITS)
     if len(z) < LEAST_PLACES:
         own = sparse.csr_array(sparse.eye_array(len(z)))
@@ -158,18 +160,18 @@ def _solved(basis: Basis, share: FloatArray, smoothing: float, right: FloatArray
 def _influence_of_cells(
     basis: Basis, share: FloatArray, smoothing: float, at: sparse.csr_array
 ) -> FloatArray:
-    """What a unit of residual at a place makes of the curve at others, (cell, other)."""
+    """Effect of a unit residual at a place on the curve at other places, (cell, other)."""
     return np.asarray(basis.at_cells @ _solved(basis, share, smoothing, at.T.toarray()))
 
 
 def _leverage(basis: Basis, share: FloatArray, smoothing: float) -> FloatArray:
-    """b_c' A^-1 b_c of every place: times the share of a row what it makes of its own fit."""
+    """b_c' A^-1 b_c of every place; times the share of a row, this is its leverage."""
     own = basis.at_cells.T.toarray()
     return np.asarray(np.sum(own * _solved(basis, share, smoothing, own), axis=0))
 
 
 def _chosen(basis: Basis, share: FloatArray, height: FloatArray) -> float:
-    """Smoothing parameter of least generalised cross-validation over the places, math [45]."""
+    """Smoothing parameter with the smallest generalised cross-validation criterion, math [45]."""
     n = len(share)
 
     def criterion(log: float) -> float:
@@ -211,7 +213,7 @@ def smooth(
     if basis.roughness is None:
         curve = mean + basis.at_grid @ height
         return Smooth(curve, y - mean - basis.at_rows @ height, float("nan"))
-    # No penalty is on a straight line: it is taken off first, so that it comes back exactly.
+    # A straight line has no penalty. It is subtracted first, so that it is reproduced exactly.
     z = basis.place
     middle = float(share @ z)
     slope = float(share * (z - middle) @ height / (share @ (z - middle) ** 2))
@@ -236,11 +238,10 @@ def influences(
     *,
     frequency: bool,
 ) -> FloatArray:
-    """math [45]: what every row adds to the curve, (row, grid), up to a constant of the grid.
+    """math [45]: influence of every row on the curve, (row, grid), up to a constant for each point.
 
-    Residuals are over the root of one less the part of its own fit that a row makes, as those of
-    least squares are smaller than errors (MacKinnon and White 1985, HC2). NaN where the curve
-    depends on one row alone.
+    Residuals are divided by the root of one minus the leverage, because they are smaller than
+    errors (MacKinnon and White 1985, HC2). NaN where the curve depends on one row alone.
     """
     w = np.ones(len(residual)) if weight is None else weight
     share = _shares(basis, w)
@@ -257,7 +258,7 @@ def replicate_curves(
 ) -> tuple[FloatArray, FloatArray]:
     """Curves and residuals with weights (row, draw): (grid, draw), (row, draw).
 
-    Places and smoothing parameter are held. NaN at levels, or between places, without rows.
+    Places and smoothing parameter are fixed. NaN at levels, or between places, without rows.
     """
     n_cells = basis.at_cells.shape[0]
     of_cells = sparse.csr_array(
@@ -278,7 +279,7 @@ def replicate_curves(
 
 
 class Near(NamedTuple):
-    """Rows near each other, by their bin, and how the grid stands between the bins."""
+    """Bins of neighbouring rows, and weights of the bins at the points of the grid."""
 
     bin: IntArray
     to_grid: sparse.csr_array
@@ -289,7 +290,7 @@ class Near(NamedTuple):
             (np.ones(len(self.bin)), (self.bin, np.arange(len(self.bin)))),
             shape=(self.to_grid.shape[1], len(self.bin)),
         )
-        # A row without weight may be where the curve is not known.
+        # A row of weight 0 may lie where the curve is not known.
         squares = np.where(weight > 0, weight * residual**2, 0.0)
         with np.errstate(invalid="ignore"):
             means = np.asarray(of_bins @ squares) / np.asarray(of_bins @ weight)
@@ -297,10 +298,10 @@ class Near(NamedTuple):
 
 
 def near_bins(bin_of_row: IntArray, x_mean: FloatArray, grid: FloatArray) -> Near:
-    """Straight between the means of x in the bins."""
+    """Linear interpolation between the means of x in the bins."""
     return Near(bin_of_row, _hats(x_mean, grid))
 
 
 def near_levels(level: IntArray, n_levels: int) -> Near:
-    """Levels by themselves."""
+    """Each level is its own bin."""
     return Near(level, sparse.csr_array(sparse.eye_array(n_levels)))

@@ -1,1 +1,1 @@
-"""Where to cut each axis: one small class a rule."""
+"""Rules that choose the edges of bins, one class for each rule."""

@@ -1,4 +1,4 @@
-"""The default rule: edges by an unbiased estimate of the risk."""
+"""The default rule: edges that minimise a penalised estimate of the risk."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from rhale_stats.schema.door import check_parameters
 
 @dataclass(frozen=True)
 class AdaptiveBins:
-    """As few bins as the data allow, constant or linear (math [22], with the remedies below).
+    """Bins that follow the effect: as few as the data allow, each constant or linear (math [22]).
 
-    Bins minimise an estimate of the risk, sum over bins of width * (s^2 + penalty * p * v / n):
-    s^2 is the unbiased variance of the residuals in a bin of n rows, p is 1 where the effect is
-    constant in the bin and more where it is a line, and v is s^2, or the noise of all bins together
-    where that is larger. Found exactly on a grid of ``max_bins`` equal cells; then, exactly again,
-    with every edge moved by less than a cell of that grid, on one ten times finer. Last,
-    neighbours are joined, the most alike first, while one fit to both is worse by less than
-    (penalty + 2) times their noise, a parameter.
+    Bins minimise an estimate of the risk, the sum over bins of width * (s^2 + penalty * v / n).
+    Here s^2 is the unbiased variance of the residuals in a bin of n rows, and v is the larger of
+    s^2 and the noise variance of all bins together. If the effect is a line in the bin, 4 is added
+    to the penalty. The search has three steps. It finds the exact minimum on a grid of ``max_bins``
+    equal cells. It then moves every edge by less than a cell on a grid ten times finer, and finds
+    the exact minimum again. Last, it joins neighbouring bins, the most similar first, while one fit
+    to both is worse by less than (penalty + 2) noise variances for each parameter that is saved.
 
     A linear bin has a ``slope``, and its ``heterogeneity`` is the spread of the residuals. With
     ``weighting="rows"`` its ``effect`` is that of the line at the middle of the bin, and the curve
@@ -42,28 +42,29 @@ class AdaptiveBins:
     Parameters
     ----------
     max_bins : int, default 100
-        Number of cells of the grid. 1000 take a third of a second a feature.
+        Number of cells of the grid. With 1000 cells the search takes a third of a second for each
+        feature.
     degree : {1, 0}, default 1
         1: each bin is constant or linear, whichever has the smaller risk. 0: constant bins only.
     penalty : float, optional
-        How much smaller the risk of more bins must be, in variances of a mean. By default
-        2 ln ``max_bins``: it grows with the number of places where an edge may be. The second
-        parameter of a line costs 4: a slope is taken from two standard errors on.
+        By how much one more bin must lower the risk, in variances of a mean. The default, 2 ln
+        ``max_bins``, grows with the number of places where an edge may be. The second parameter of
+        a line costs 4: a line is used if its slope exceeds two standard errors.
     min_obs : int, default 10
-        Smallest number of rows of a bin (with precision weights: smallest effective number). At
-        least 2 whatever is given.
+        Smallest number of rows of a bin (with precision weights: smallest effective number).
+        Smaller values than 2 count as 2.
     refine : bool, default True
-        Move edges on the finer grid. Never done where local effects are slopes across cells of
-        ``max_bins``: inside a cell there is nothing to be seen.
+        Move edges on the finer grid. This has no effect on local effects that are slopes across
+        cells, because nothing is known inside such a cell.
 
     Notes
     -----
-    The noise of all bins together is at first that of neighbouring cells, then that of the fit.
-    Without it a bin of few rows that happen to be alike would cost nothing, and a row far away
-    would be cut out; with it, noise whose spread changes along x is joined rather than cut.
-    Bins follow the effect, not the heterogeneity: a spread that changes where the effect does not
-    is averaged over. The study ``bins`` compares this rule with the others, the study ``penalty``
-    what the default was chosen from.
+    The noise variance of all bins together is estimated first from neighbouring cells, then from
+    the residuals of the fit. Without it a bin of few rows with equal local effects would have no
+    penalty, and a distant row would get a bin of its own. Bins follow the effect and not the
+    heterogeneity: where the spread changes and the effect does not, the spread is averaged. The
+    study ``bins`` compares this rule with the others. The study ``penalty`` compares the penalties
+    from which the default was chosen.
 
     Examples
     --------
@@ -105,11 +106,11 @@ class AdaptiveBins:
         return equal_cells(column, self._fine * self.max_bins, "max_bins")
 
     def choose(self, candidates: Sequence[Candidates]) -> list[Partition]:
-        """The bins of smallest risk, for every feature."""
+        """The bins with the smallest risk, for every feature."""
         chosen = []
         for candidate in candidates:
             check_enough_rows(candidate, self.min_obs)
-            # Slopes across cells show nothing inside a cell.
+            # Nothing is known inside a cell that a slope was taken across.
             fine = self._fine if candidate.edges is None else 1
             starts, linear = adaptive.adaptive_partition(
                 candidate.moments,

@@ -1,4 +1,4 @@
-"""Rules by name and parameters, as results store them, and edges among the cells."""
+"""Rules as text, as results store them, and the edges that a rule may use."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def cells_of(rule: BinRule, column: Column) -> Axis:
     """The finest cells of one feature: those of the rule, or of the slopes (math [2]).
 
     No edge of a bin lies inside a cell that a slope was taken across. Rules that search join such
-    cells; of others every edge is moved to the nearest one of a cell, and `GivenBins`, whose edges
-    are to be kept, are refused where they are not among them.
+    cells. Edges of other rules move to the nearest edge of a cell. `GivenBins` are refused unless
+    their edges are edges of cells.
 
     Raises
     ------
     ValueError
-        Given edges that are none of the cells.
+        Given edges that are not edges of the cells.
     """
     if column.cells is None:
         return rule.cells(column)
@@ -42,7 +42,7 @@ def cells_of(rule: BinRule, column: Column) -> Axis:
 
 
 def _given_among(edges: FloatArray, column: Column) -> FloatArray:
-    """Given edges as those of the cells that they are, up to rounding."""
+    """The edges of cells that agree with the given edges up to rounding."""
     assert column.cells is not None
     cells = column.cells
     inner = edges[(edges > cells[0]) & (edges < cells[-1])]
@@ -72,7 +72,7 @@ def starts_of(
     resolution: float,
     edges: FloatArray | None = None,
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
-    """Bins of many problems on one axis: which cells, (problem, cell), begin one, and a linear one.
+    """Bins of many problems on one axis: which cells begin a bin, and which a linear bin.
 
     The search of regions asks for hundreds at once.
     """
@@ -86,13 +86,13 @@ def starts_of(
     starts, linear = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
     candidates = []
     for number in range(len(starts)):
-        own = Moments(*(part[number] for part in cells))
+        moments = Moments(*(part[number] for part in cells))
         products = None if comoments is None else Comoments(*(part[number] for part in comoments))
-        candidates.append(Candidates(name, own, low, high, resolution, products, edges))
-    for number, found in enumerate(rule.choose(candidates)):
-        starts[number, found.starts] = True
-        if found.linear is not None:
-            linear[number, found.starts] = found.linear
+        candidates.append(Candidates(name, moments, low, high, resolution, products, edges))
+    for number, partition in enumerate(rule.choose(candidates)):
+        starts[number, partition.starts] = True
+        if partition.linear is not None:
+            linear[number, partition.starts] = partition.linear
     return starts, linear if make_lines(rule) else None
 
 
@@ -107,7 +107,7 @@ def describe(rule: BinRule) -> tuple[str, str]:
 
 
 def rule_of(name: str, parameters: str) -> BinRule:
-    """The rule that `describe` described; ``ValueError`` where the text does not say it all."""
+    """The rule that `describe` described; ``ValueError`` if the text is incomplete."""
     kinds = (
         AdaptiveBins,
         BestEqualWidthBins,
@@ -131,7 +131,7 @@ def rule_of(name: str, parameters: str) -> BinRule:
 
 
 def for_share_of_rows(rule: BinRule, share: float) -> BinRule:
-    """The same rule for the same rows where each counts for a ``share`` of a row."""
+    """The same rule if each row counts for a ``share`` of a row."""
     min_obs = getattr(rule, "min_obs", None)
     if min_obs is None:
         return rule
@@ -147,7 +147,7 @@ def _as_text(value: object) -> str:
     return str(value)
 
 
-# Rules that join cells, and so can join any.
+# Rules that join cells, and can therefore join cells of any width.
 SEARCHING = (AdaptiveBins, BestEqualWidthBins, GreedyBins, OptimalBins)
-# The default of `rhale`, by the study ``weighting``; the paper's is OptimalBins().
+# The default of `rhale`, chosen by the study ``weighting``. The paper uses OptimalBins().
 DEFAULT_BINS: BinRule = AdaptiveBins()

@@ -26,12 +26,12 @@ from rhale_stats.schema.door import check_parameters
 
 @dataclass(frozen=True)
 class EqualWidthBins:
-    """Bins of one width (math [17]), as in ALE and DALE.
+    """Bins of equal width (math [17]), as in DALE.
 
     Parameters
     ----------
     n_bins : int
-        Number of bins, from 1 to a million. Bins without rows keep NaN estimates.
+        Number of bins, from 1 to a million. Estimates of bins without rows are NaN.
 
     Examples
     --------
@@ -59,8 +59,9 @@ class EqualWidthBins:
 class QuantileBins:
     """Bins with equal numbers of rows (math [18]); quantiles that coincide are merged.
 
-    Quantiles are values that occur in the data (R's type 1), so that weights and repeated rows
-    give the same edges. With point masses there are fewer bins than asked for, never empty ones.
+    Quantiles are values that occur in the data (R's type 1), so that weights and repeated rows give
+    the same edges. If many rows have one value, there are fewer bins than ``n_bins``, and no empty
+    ones.
 
     Parameters
     ----------
@@ -92,13 +93,13 @@ class QuantileBins:
 
 @dataclass(frozen=True, init=False)
 class GivenBins:
-    """Bins with given edges.
+    """Bins with the edges that you give.
 
     Parameters
     ----------
     edges : array_like, or mapping from feature name to array_like
-        Strictly increasing edges; they must reach over all rows of the feature. Bins without
-        rows keep NaN estimates.
+        Strictly increasing edges. All rows of the feature must lie between the first and the last
+        edge. Estimates of bins without rows are NaN.
 
     Examples
     --------
@@ -107,7 +108,8 @@ class GivenBins:
     GivenBins(edges=(0.0, 0.25, 0.5, 1.0))
     """
 
-    # Tuples, so that equal rules are equal, and a rule may be the key of a mapping.
+    # Tuples, so that two rules with the same edges are equal, and a rule may be the key of a
+    # mapping.
     edges: tuple[float, ...] | dict[str, tuple[float, ...]]
 
     def __init__(self, edges: ArrayLike | Mapping[str, ArrayLike]) -> None:
@@ -126,7 +128,7 @@ class GivenBins:
         return hash(self.edges)
 
     def edges_of(self, name: str) -> FloatArray:
-        """Edges of one feature; ``KeyError`` where there are none for it."""
+        """Edges of one feature; ``KeyError`` if none are given for it."""
         if not isinstance(self.edges, dict):
             return np.array(self.edges)
         if name not in self.edges:

@@ -1,4 +1,4 @@
-"""What a bin rule is given and what it returns, and what all rules share."""
+"""The input and the output of a bin rule, and checks that all rules share."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from rhale_stats.arrays.moments import (
     n_effective,
 )
 
-# Bins of one rule, and cells of a search, whose time and memory grow with their square.
+# Largest number of bins of a rule, and of cells of a search, whose time and memory grow with the
+# square of their number.
 MOST_BINS, MOST_CELLS = 1_000_000, 10_000
 
 
 def check_most(parameter: str, value: int, most: int) -> None:
-    """Raise ``ValueError`` where bins would need more memory than there is."""
+    """Raise ``ValueError`` if there would be too many bins for the memory."""
     if value > most:
         raise ValueError(
             f"{parameter} must be at most {most:,}; got {value:,}. More would take too much "
@@ -36,11 +37,12 @@ def check_most(parameter: str, value: int, most: int) -> None:
 
 @dataclass(frozen=True)
 class Column:
-    """One feature as a rule sees it: its values, its range, its weights if rows count double.
+    """One feature, as rules get it: values, range, and weights if the rows have any.
 
-    ``low`` and ``high`` are the ends of the axis; with honest bins, values near them may be among
-    the rows that the rule does not see. ``cells`` are the edges of the cells that local effects are
-    slopes across (math [2]): bins are unions of them. None where local effects are derivatives.
+    ``low`` and ``high`` are the ends of the axis. With honest bins the rule gets a part of the rows
+    only, and its values need not reach these ends. ``cells`` are the edges of the cells if the
+    local effects are slopes across cells (math [2]), of which bins are unions; None if they are
+    derivatives.
     """
 
     name: str
@@ -55,8 +57,8 @@ class Column:
 class Candidates:
     """The moments of one feature's cells, from which a rule chooses edges.
 
-    ``comoments`` are there for rules that `make_lines`; ``edges`` are those of the cells where
-    these are not the rule's own, but those that local effects are slopes across.
+    ``comoments`` are given to rules that `make_lines`. ``edges`` are the edges of the cells if the
+    local effects are slopes across cells, and None if the cells are the rule's own.
     """
 
     name: str
@@ -69,7 +71,7 @@ class Candidates:
 
     @property
     def width(self) -> FloatArray:
-        """Widths of the cells: equal ones, unless they were given."""
+        """Widths of the cells, equal unless edges were given."""
         if self.edges is not None:
             return np.diff(self.edges)
         n_cells = len(self.moments.weight)
@@ -77,9 +79,9 @@ class Candidates:
 
 
 class Partition(NamedTuple):
-    """What a rule chose for one feature: the first cells of the bins.
+    """The bins that a rule chose for one feature, by their first cells.
 
-    ``linear`` says which bins are linear; ``losses`` are those of 1, 2, ... bins, infinite where
+    ``linear`` says which bins are linear. ``losses`` are the losses of 1, 2, ... bins, infinite if
     not allowed, from a rule that compares numbers of bins.
     """
 
@@ -90,7 +92,7 @@ class Partition(NamedTuple):
 
 @runtime_checkable
 class BinRule(Protocol):
-    """What `rhale` asks of a rule for bins."""
+    """The methods that `rhale` needs of a rule for bins."""
 
     def cells(self, column: Column) -> Axis:
         """The finest cells that this rule considers for one feature."""
@@ -109,12 +111,12 @@ def check_rule(rule: object) -> None:
 
 
 def make_lines(rule: BinRule) -> bool:
-    """Whether a rule may choose linear bins: it has a ``degree``, and that is not 0."""
+    """Whether a rule may choose linear bins, that is, has a ``degree`` other than 0."""
     return int(getattr(rule, "degree", 0)) > 0
 
 
 def nearest_to(edges: FloatArray, wanted: FloatArray) -> IntArray:
-    """Numbers of the edges that lie nearest."""
+    """Numbers of the edges that are nearest to the given places."""
     middle = (edges[:-1] + edges[1:]) / 2
     return np.searchsorted(middle, wanted)
 

@@ -37,25 +37,26 @@ from rhale_stats.schema.door import check_parameters
 
 @dataclass(frozen=True)
 class OptimalBins:
-    """The paper's bins: the exact optimum of its criterion (math [21]; RHALE, Eq. 13 and 14).
+    """The paper's bins: the partition that minimises its criterion (math [21]; Eq. 13 and 14).
 
     Minimises the sum over bins of (1 - discount * n_k / N) * variance_k * width_k, over all
-    partitions with at least ``min_obs`` rows a bin and edges on a grid of ``max_bins`` equal
-    cells. Partitions whose costs differ by less than 1e-9 of the cost of one bin are ties, and
-    ties go to fewer bins, so that a constant derivative gives one bin.
+    partitions with at least ``min_obs`` rows a bin and edges on a grid of ``max_bins`` equal cells.
+    If the costs of two partitions differ by less than 1e-9 of the cost of one bin, the partition
+    with fewer bins is taken, so that a constant derivative gives one bin.
 
     Parameters
     ----------
     max_bins : int, default 100
         Number of cells of the grid.
     min_obs : int, optional
-        Smallest number of rows of a bin (with precision weights: smallest effective number); by
-        default a twentieth of all rows. At least 2 whatever is given, since one row has no
+        Smallest number of rows of a bin (with precision weights: smallest effective number). The
+        default is a twentieth of all rows. Smaller values than 2 count as 2, since one row has no
         variance.
     discount : float, default 0.2
-        The paper's alpha, in [0, 1): how much cheaper a bin with all rows is.
+        The paper's alpha, in [0, 1): the share by which the cost of a bin with all rows is reduced.
     ddof : {1, 0}, default 1
-        Of the variance in the criterion. 0 is there to compare with the authors' code only.
+        Divisor n - ddof of the variance in the criterion. Use 0 only to compare with the authors'
+        code.
 
     Examples
     --------
@@ -81,7 +82,7 @@ class OptimalBins:
 
     def choose(self, candidates: Sequence[Candidates]) -> list[Partition]:
         """The best partition of every feature."""
-        # Features with as many cells are one stack of problems.
+        # Features with the same number of cells are solved together.
         lengths = [len(candidate.moments.weight) for candidate in candidates]
         chosen: dict[int, Partition] = {}
         for length in dict.fromkeys(lengths):
@@ -121,34 +122,35 @@ class OptimalBins:
 
 @dataclass(frozen=True)
 class GreedyBins:
-    """Bins grown from left to right, each until one cell more makes it worse (math [20]).
+    """Bins that grow from left to right, each until one more cell makes it worse (math [20]).
 
-    From the left end on, a bin takes cell after cell of a grid of ``max_bins`` equal cells. It is
-    closed where the next cell would multiply (1 - discount * n_k / N) * variance_k by more than
-    ``factor``, once it has ``min_obs`` rows. A last bin with fewer joins its neighbour. Costs
-    that differ by less than 1e-9 of that of one bin are equal, so that a constant derivative gives
-    one bin.
+    Beginning at the left end, a bin takes one cell after the other of a grid of ``max_bins`` equal
+    cells. It is closed where the next cell would multiply (1 - discount * n_k / N) * variance_k by
+    more than ``factor``, once it has ``min_obs`` rows. A last bin with fewer joins its neighbour.
+    Costs that differ by less than 1e-9 of that of one bin are equal, so that a constant derivative
+    gives one bin.
 
     Parameters
     ----------
     max_bins : int, default 100
         Number of cells of the grid.
     min_obs : int, default 10
-        Smallest number of rows of a bin (with precision weights: smallest effective number). At
-        least 2 whatever is given. The default is that of the authors' code.
+        Smallest number of rows of a bin (with precision weights: smallest effective number).
+        Smaller values than 2 count as 2. The default is that of the authors' code.
     discount : float, default 0.2
-        In [0, 1): how much cheaper a bin with all rows is. 0 in the authors' code.
+        In [0, 1): the share by which the cost of a bin with all rows is reduced. It is 0 in the
+        authors' code.
     factor : float, default 1.05
-        At least 1: growth of the cost, from one cell to the next, above which a bin is closed.
+        At least 1. A bin is closed if the next cell would multiply its cost by more than this.
     ddof : {1, 0}, default 1
-        Of the variance in the cost. 0 is there to compare with the authors' code only.
+        Divisor n - ddof of the variance in the cost. Use 0 only to compare with the authors' code.
 
     Notes
     -----
-    The search goes one way: turning the axis round gives other bins, not the mirrored ones. It
-    looks one cell ahead and takes nothing back, so that `OptimalBins` is never worse by the paper's
-    criterion where both allow the same bins. With few rows a cell, chance alone moves a variance by
-    more than 5 %, and noise is cut into bins.
+    The search goes from left to right only: on the reversed axis the bins are not the mirrored
+    ones. It looks one cell ahead and never revises an edge. `OptimalBins` is therefore at least as
+    good by the paper's criterion if both allow the same bins. If cells have few rows, chance alone
+    changes a variance by more than 5 %, and noise is cut into several bins.
 
     Examples
     --------
@@ -197,21 +199,22 @@ class GreedyBins:
 
 @dataclass(frozen=True)
 class BestEqualWidthBins:
-    """Bins of one width, as many as give the smallest accumulated spread (math [19]).
+    """Bins of equal width, in the number that has the smallest accumulated spread (math [19]).
 
-    Among the K from 1 to ``max_bins`` for which every bin has ``min_obs`` rows, the one with the
-    smallest width * sum of heterogeneity_k (1 - discount * n_k / N). The result keeps the loss of
-    every K as ``bin_loss``, infinite where a bin has too few rows. Equal losses go to fewer bins.
+    K is chosen from 1 to ``max_bins``, among the numbers for which every bin has ``min_obs`` rows.
+    It minimises the width of a bin times the sum of heterogeneity_k (1 - discount * n_k / N). If
+    losses are equal, the smallest K is taken. The result has the loss of every K as ``bin_loss``,
+    infinite where a bin has too few rows.
 
     Parameters
     ----------
     max_bins : int, default 100
         Largest number of bins.
     min_obs : int, default 10
-        Smallest number of rows of a bin (with precision weights: smallest effective number). At
-        least 2 whatever is given.
+        Smallest number of rows of a bin (with precision weights: smallest effective number).
+        Smaller values than 2 count as 2.
     discount : float, default 0.2
-        In [0, 1): how much cheaper a bin with all rows is.
+        In [0, 1): the share by which the cost of a bin with all rows is reduced.
 
     References
     ----------
@@ -234,8 +237,8 @@ class BestEqualWidthBins:
         check_discount(self.discount)
 
     def cells(self, column: Column) -> Axis:
-        """Cells between all edges of all numbers of bins, so that one pass serves every one."""
-        # Edges of K and of K - 1 bins are this close.
+        """Cells between the edges of all K, so that one pass over the rows serves every K."""
+        # Smallest distance between the edges for K and those for K - 1 bins.
         equal_cells(column, max(self.max_bins * (self.max_bins - 1), 1), "max_bins")
         fractions = equal_fractions(self.max_bins)
         return binning.variable_axis(binning.equal_edges(column.low, column.high, fractions))
@@ -270,5 +273,5 @@ class BestEqualWidthBins:
             return np.searchsorted(equal_fractions(self.max_bins), np.arange(n_bins) / n_bins)
         wanted = candidate.low + np.arange(n_bins) / n_bins * (candidate.high - candidate.low)
         nearest = nearest_to(candidate.edges, wanted)
-        nearest[0] = 0  # cells may begin far below the rows
+        nearest[0] = 0  # cells may begin far below the smallest value
         return np.unique(np.minimum(nearest, len(candidate.edges) - 2))

@@ -1,4 +1,4 @@
-"""A model formula of the command line, read without running what is not allowed."""
+"""The model formula of the command line: its columns, checks and messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from rhale_stats.cli.interruption import UsageError
 from rhale_stats.models.table import as_table
 
 Check: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
-# Outcomes of families for which not every number is one, in words and as a check.
+# Families that do not accept every number as an outcome: the allowed outcomes in words, and a
+# check.
 RANGES: dict[str, tuple[str, Check]] = {
     "binomial": ("numbers from 0 to 1", lambda y: (y >= 0) & (y <= 1)),
     "poisson": ("numbers from 0 upwards", lambda y: y >= 0),
@@ -27,13 +28,13 @@ RANGES: dict[str, tuple[str, Check]] = {
     "inverse-gaussian": ("numbers above 0", lambda y: y > 0),
 }
 LIKE = "--formula must look like 'y ~ x1 + x2'"
-# So many columns are named in a message.
+# Largest number of columns that a message names.
 COLUMNS_LISTED = 20
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A model formula, and what patsy makes of it."""
+    """A model formula, parsed by patsy."""
 
     text: str
     description: patsy.ModelDesc
@@ -45,7 +46,7 @@ class Formula:
         Raises
         ------
         UsageError
-            It is none, or has no outcome.
+            The text is not a formula, or has no outcome.
         """
         try:
             description = patsy.ModelDesc.from_formula(text)
@@ -57,7 +58,7 @@ class Formula:
 
     @property
     def outcome(self) -> str:
-        """What stands before the ``~``."""
+        """The left-hand side, before the ``~``."""
         return self.text.partition("~")[0].strip()
 
     def regressors(self, data: pd.DataFrame) -> list[str]:
@@ -70,7 +71,7 @@ class Formula:
         Raises
         ------
         UsageError
-            One of the sides names none.
+            One of the sides names no column.
         """
         outcome = _named(_factors(self.description.lhs_termlist), data)
         regressors = self.regressors(data)
@@ -83,7 +84,7 @@ class Formula:
         return [name for name in data.columns if name in {*outcome, *regressors}]
 
     def checked(self, data: pd.DataFrame, family: str) -> set[str]:
-        """Columns that the right-hand side takes as categorical.
+        """Columns that the right-hand side uses as categorical.
 
         Raises
         ------
@@ -91,7 +92,7 @@ class Formula:
             The formula cannot be evaluated, or its outcome is not one of the family's.
         """
         try:
-            # What is not finite is counted below.
+            # Values that are not finite are counted below.
             with np.errstate(all="ignore"):
                 (left, right), sides = self._evaluated(data)
         except Exception as error:
@@ -118,7 +119,7 @@ class Formula:
         return set(_named(levels, data))
 
     def _evaluated(self, data: pd.DataFrame) -> tuple[Any, list[NDArray[np.float64]]]:
-        """What patsy knows of both sides, and their matrices, without rows that are NaN."""
+        """Information of patsy on both sides, and their matrices, without rows with NaN."""
         environment = patsy.EvalEnvironment([{"np": np}])
         designs = patsy.incr_dbuilders(self.description, lambda: iter([data]), environment)
         matrices = patsy.build_design_matrices(designs, data, NA_action="drop")
@@ -133,7 +134,7 @@ class Formula:
                 f"'np.where({texts[0].code} == value, 1, 0) ~ ...' with --family binomial."
             )
         what, fits = RANGES.get(family, ("numbers", np.isfinite))
-        # Two columns are the successes and the failures of binomial outcomes.
+        # Two columns are the numbers of successes and of failures of a binomial outcome.
         if outcome.shape[1] == 1 and not fits(outcome).all():
             raise UsageError(
                 f"--family {family} needs an outcome of {what}; {self.outcome} has values from "
@@ -161,12 +162,12 @@ def _named(factors: Sequence[Any], data: pd.DataFrame) -> list[str]:
 def features_of(
     regressors: list[str], categorical: set[str], data: pd.DataFrame, asked: list[str] | None
 ) -> list[str]:
-    """Features to show; prints which regressors are left out, and why.
+    """Features to show. Prints which regressors are left out, and why.
 
     Raises
     ------
     UsageError
-        One that was asked for is no numeric regressor, or there is no continuous one.
+        A requested feature is not a numeric regressor, or there is no continuous regressor.
     """
     table = as_table(data)
     unfit, discrete = {}, {}
@@ -197,11 +198,11 @@ def features_of(
 
 
 def plain(column: pd.Series[Any]) -> pd.Series[Any]:
-    """A column without missing values in a type that patsy knows, as nullable ones are not."""
+    """A column without missing values, in a type that patsy knows (not a nullable one)."""
     if isinstance(column.dtype, np.dtype | pd.CategoricalDtype):
         return column
     values = column.to_numpy()
-    # With the type given, for pandas would make its own texts of texts.
+    # The type is given, because pandas would use its own type for text.
     return pd.Series(values, index=column.index, dtype=values.dtype)
 
 
@@ -213,6 +214,6 @@ def listed_names(data: pd.DataFrame) -> str:
 
 
 def said(error: Exception) -> str:
-    """Message of an error; patsy's without the picture of the place."""
+    """Message of an error; for errors of patsy, without the lines that mark the place."""
     text = str(error.message) if isinstance(error, patsy.PatsyError) else one_line(error)
     return text.rstrip(". ")

@@ -23,11 +23,11 @@ GRACE_SECONDS = 1.5
 
 
 class UsageError(Exception):
-    """What the user typed cannot be done; the message says why and what to do."""
+    """The command cannot be carried out as it was typed. The message says why and what to do."""
 
 
 class FailureError(Exception):
-    """What the user typed was tried, and failed; the message says why."""
+    """The command was tried, and failed. The message says why."""
 
 
 def ended(status: int, message: str) -> int:

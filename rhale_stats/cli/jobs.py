@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
-import numpy as np  # noqa: F401  # formulas may say np.log: this module is what they see
+import numpy as np  # noqa: F401  # formulas may use np.log: they are evaluated in this module
 import pandas as pd
 import seaborn as sns
 import statsmodels.api as sm
@@ -45,12 +45,12 @@ RAND_FEATURES = ["disea", "lpi", "fmde"]
 RAND_UNITS = {"disea": "disease", "lpi": "log $", "fmde": "log $"}
 NETCDF_NAME = "rhale-effects.nc"
 PICTURE_NAME = "rhale-effects.png"
-# Up to so many features are drawn with their bins below the curve.
+# Largest number of features that are drawn with their bins below the curve.
 DETAILED_FEATURES = 4
 
 
 def rand_job(arguments: argparse.Namespace) -> None:
-    """The RAND Health Insurance data, fitted and shown."""
+    """Fit a model to the RAND Health Insurance data, and show its effects."""
     data = sm.datasets.randhie.load_pandas().data
     data.attrs["units"] = RAND_UNITS
     data.attrs["output_name"] = "visits"
@@ -63,7 +63,7 @@ def rand_job(arguments: argparse.Namespace) -> None:
 
 
 def fit_job(arguments: argparse.Namespace) -> None:
-    """The user's table, fitted and shown."""
+    """Fit a model to the user's table, and show its effects."""
     formula = Formula.parsed(arguments.formula)
     data = _read(arguments.data)
     used = formula.columns(data)
@@ -113,7 +113,7 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 def study_job(arguments: argparse.Namespace) -> None:
-    """A simulation study, run and reported."""
+    """Run a simulation study and report it."""
     names = studies.names()
     if arguments.list:
         for name in names:
@@ -146,7 +146,7 @@ def study_job(arguments: argparse.Namespace) -> None:
     except ValueError as error:
         raise UsageError(str(error)) from error
     except KeyboardInterrupt:
-        raise KeyboardInterrupt("The same command again goes on where this one stopped.") from None
+        raise KeyboardInterrupt("The same command continues the study where it stopped.") from None
     text, picture = report.save(study, results, out, stem)
     print(report.render(study, results))
     print(f"{out / f'{stem}.nc'}: the results, as xarray.open_dataset reads them.")
@@ -155,7 +155,7 @@ def study_job(arguments: argparse.Namespace) -> None:
 
 
 def _stem(arguments: argparse.Namespace) -> str:
-    """Name of the files of a study, one for every variant, without what is no part of a name."""
+    """Name of the files of a study and its variant, without characters that names cannot have."""
     stem = str(arguments.name)
     if arguments.settings is not None:
         stem += "-" + re.sub(r"[^\w.=-]+", "-", arguments.settings)
@@ -163,7 +163,7 @@ def _stem(arguments: argparse.Namespace) -> str:
 
 
 def _folder(arguments: argparse.Namespace, names: Sequence[str]) -> Path:
-    """The folder for the files, made if need be, where they can be written."""
+    """The folder for the files. It is made if necessary, and it can be written to."""
     out: Path = getattr(arguments, "out", Path())
     try:
         check_folder(out, names)
@@ -227,7 +227,7 @@ def _fit_glm(data: pd.DataFrame, formula: str, family: str) -> Any:
 
 
 def _save(effect: xr.Dataset, figure: Figure, out: Path) -> None:
-    """Write both files, or none of them."""
+    """Write both files, or neither."""
     try:
         with whole(out / PICTURE_NAME) as unfinished:
             figure.savefig(unfinished, dpi=200)
@@ -242,7 +242,7 @@ def _save(effect: xr.Dataset, figure: Figure, out: Path) -> None:
 
 
 def _draw(effect: xr.Dataset, local: xr.Dataset) -> Figure:
-    """Curves above bins, side by side; curves only where features are many."""
+    """Curves above bins, side by side; only the curves if there are many features."""
     n_features = effect.sizes["feature"]
     if n_features > DETAILED_FEATURES:
         curves: Figure = plot_effects(effect)[0].figure

@@ -25,7 +25,7 @@ from rhale_stats.cli.interruption import (
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, as all others are."""
+    """A parser whose errors are one line, like all other errors."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{PROGRAM}: {message}. `{self.prog} --help` says what is expected.\n")
@@ -37,14 +37,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        What is typed after ``rhale-stats``. Without, it is that of this process, which Ctrl-C then
-        ends in time, whatever it is doing.
+        The words after ``rhale-stats``. By default they are those of this process, and Ctrl-C then
+        ends the process soon, whatever it is computing.
 
     Returns
     -------
     int
-        0 if all went well, 1 for failures, 2 for what cannot be done as it was typed, 130 after
-        Ctrl-C.
+        0 for success, 1 for failures, 2 for commands that cannot be carried out as they were typed,
+        130 after Ctrl-C.
     """
     if argv is not None:
         return _main(argv)

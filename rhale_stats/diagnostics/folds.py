@@ -41,32 +41,34 @@ def folds(
     rng: np.random.Generator | int | None = None,
     progress: bool = True,
 ) -> xr.Dataset:
-    r"""Estimates on folds of the rows, and the standard error that their spread gives (math [28]).
+    r"""Estimates in folds of the rows, with standard errors from their spread (math [28]).
 
     Parameters
     ----------
     local : Dataset
         What `local_effects` returned.
     bins, centering, weighting
-        As in `rhale`; bins are chosen in every fold by itself.
+        As in `rhale`. Bins are chosen anew in every fold.
     n_folds : int, default 5
-        Folds, at least 2, of about equal numbers of rows.
+        Number of folds, at least 2, with about equal numbers of rows.
     n_repeats : int, default 1
-        Times that the rows are dealt out again.
+        Number of random partitions of the rows into folds.
     n_grid : int, default 101
-        Points of the grid on which the folds are compared, over the range of all rows.
+        Number of grid points at which the folds are compared, over the range of all rows.
     rng : Generator, int or None
         Source of the folds, or its seed, as in `bootstrap`.
     progress : bool, default True
-        Show a bar where it takes long.
+        Show a progress bar if it takes long.
 
     Returns
     -------
     Dataset
         ``effect``, ``heterogeneity`` and ``curve`` over (repeat, fold, feature, grid) at
-        ``grid_value``; their means over repeats and folds ``effect_mean`` and so on, and ``_se``
-        over (feature, grid): standard deviation over folds, divided by the root of their number,
-        averaged over repeats. Beyond the range of a fold's rows it is NaN, and so is the result.
+        ``grid_value``; their means over repeats and folds, ``effect_mean`` and so on, and their
+        standard errors, ``effect_se`` and so on, both over (feature, grid). A standard error is the
+        standard deviation over folds, divided by the root of their number, and averaged over
+        repeats. At points outside the range of a fold its estimates are NaN, and so are means and
+        standard errors.
 
     Raises
     ------
@@ -76,13 +78,13 @@ def folds(
     Warns
     -----
     UserWarning
-        Some folds have bins without rows; once, with their number.
+        Some folds have bins without rows. There is one warning, with the number of such folds.
 
     Notes
     -----
-    The folds' estimates have J times the variance of that of all rows; their mean has the bias
-    of a J-th of the rows. With few folds the standard error is itself uncertain, by about
-    1 / sqrt(2 (J - 1)) of itself.
+    With J folds, the estimate of a fold has about J times the variance of the estimate from all
+    rows. The mean of the folds has the bias of an estimate from N / J rows. With few folds the
+    standard error is uncertain: its relative error is about 1 / sqrt(2 (J - 1)).
 
     References
     ----------

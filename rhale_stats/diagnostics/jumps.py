@@ -1,28 +1,30 @@
-"""Whether the output jumps between neighbouring rows."""
+"""Check whether the output of the model jumps within bins."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from numpy.typing import NDArray
+from scipy.special import stdtr
 
 from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arrays import cells
 from rhale_stats.arrays.binning import bin_index
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.diagnostics.unbiased import NO_PVALUE
 from rhale_stats.effects.bias import TESTED_ROWS
 from rhale_stats.effects.same import check_same_rows
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
 from rhale_stats.local.labelled import ARRAY, FRAME, NUMBERED_FRAME
-from rhale_stats.local.rows import Rows, estimation_rows, is_used_row, own_columns
+from rhale_stats.local.rows import estimation_rows, is_used_row, own_columns
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.outputs import Model, is_classifier
 from rhale_stats.models.table import as_table
 from rhale_stats.schema.checks import check_effect, check_local
+from rhale_stats.schema.curves import cell_count, has_cells
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, feature_position, one_feature, slopes
 from rhale_stats.schema.identity import check_same_output, model_facts
@@ -31,7 +33,9 @@ from rhale_stats.schema.parts import each_part
 from rhale_stats.schema.stacking import Estimates, stacked
 from rhale_stats.schema.variables import variable
 
-# Forms of a table that local effects know well enough to make it again.
+# Rows at either end of the axis that are left out, as a share.
+OUTER = 0.005
+# Forms of a table that can be made again from local effects.
 TABLES = (ARRAY, FRAME, NUMBERED_FRAME)
 
 
@@ -45,49 +49,53 @@ def jump_check(
     *,
     adjust: str = "holm",
 ) -> xr.Dataset:
-    r"""Do the derivatives see all that the model does? Compare them with differences across bins.
+    r"""Test of jumps within bins: derivatives are compared with changes of the output across bins.
 
-    For the rows of every bin, the output at the bin's right edge less that at its left edge, the
-    other features as they are, is compared with local effect times width. Where they differ by
-    more than chance, on average or in spread, the model jumps inside the bin (or bends strongly)
-    and effect, heterogeneity and curve are wrong there.
+    For each row of a bin, the model is evaluated at both edges of the bin, with the other features
+    unchanged. The difference is compared with the local effect times the width of the bin. If the
+    two differ by more than chance, on average or in spread, the model jumps inside the bin (or is
+    strongly curved there), and effect, heterogeneity and curve are wrong in this bin.
 
     Parameters
     ----------
     model : callable, object with ``predict``, or statsmodels results
-        As in `local_effects`. Called once a feature, with the rows at both edges below each other.
-        Of a classifier, or of several outputs, the scale and the output are those of ``local``.
+        As in `local_effects`. It is called once for each feature, with two versions of the rows.
+        For classifiers and several outputs, scale and output are those of ``local``.
     local, effect : Dataset
-        Local effects, and what `rhale` made of them.
+        Local effects, and the result of `rhale` for them.
     X : DataFrame or array_like of shape (n_rows, n_columns), optional
-        The table that the local effects were taken at. Not needed where ``local`` holds all of
-        its columns.
+        The table of the local effects. Not needed if ``local`` has all of its columns.
     adjust : str, default "holm"
         Adjustment of the p-values over all bins and features, as in `check_unbiased`.
 
     Returns
     -------
     Dataset
-        ``effect`` with, over (feature, bin), ``jump``: the mean change of the output across the
-        bin that local effects miss; ``jump_se``; ``jump_spread``: the standard deviation between
-        rows that they miss; ``jump_pvalue`` of nothing missed, twice the smaller of the p-values
-        for the mean and for the spread, and ``jump_pvalue_adjusted``.
+        ``effect`` with these variables over (feature, bin). ``jump`` is the mean change of the
+        output across the bin that local effects miss, and ``jump_se`` its standard error.
+        ``jump_spread`` is the standard deviation between rows of the missed change. ``jump_pvalue``
+        is the p-value of the hypothesis that nothing is missed: twice the smaller of the p-values
+        for the mean and for the spread. ``jump_pvalue_adjusted`` is adjusted over bins and
+        features.
 
     Raises
     ------
     ValueError
-        ``X`` is needed, or is another table than that of ``local``; ``local`` is not what
-        ``effect`` was made from, or does not know its scale and the model has several.
+        ``X`` is needed, or is not the table of ``local``; ``effect`` was not made from ``local``;
+        the model has several scales, and ``local`` does not say which one it is of.
     KeyError
         A feature of ``effect`` is not in ``local``.
     ModelError
-        The model raised, or returned something else than one number a row.
+        The model raised an error, or did not return one number for each row.
 
     Notes
     -----
-    Averages alone would miss a jump that goes up for some rows and down for others, as that of
-    Eq. 1 of the paper in x3. Without jumps the differences across a bin are averages of
-    derivatives, so that they vary less between rows than the derivatives do.
+    Means are averages along the bin, so that rows which crowd at one end of it are no jump. The
+    outermost .5 % of the rows at both ends of the axis are left out.
+
+    A jump that goes up for some rows and down for others can have mean 0, as the jump in x3 of Eq.
+    1 of the paper. Therefore the spread is tested as well. Without jumps the differences across a
+    bin are averages of derivatives, and vary less between rows than the derivatives.
 
     References
     ----------
@@ -114,7 +122,7 @@ def jump_check(
             f"X must have the rows of local; got {table.n_rows} rows for {local.sizes['obs']}."
         )
     used = is_used_row(local, effect)
-    own = own_columns(estimation_rows(local, effect), feature_names(effect))
+    columns = own_columns(estimation_rows(local, effect), feature_names(effect))
     differences = DifferenceQuotients(model, table, *_asked(local, model), single=True)
     estimates: list[Estimates] = []
     for name in feature_names(effect):
@@ -130,23 +138,30 @@ def jump_check(
                 f"X must be the table of local; column {table.names[column]!r} differs from the "
                 f"values that local has of feature {name!r}. Pass the X of local_effects."
             )
-        rows, number = own[name]
+        rows, number = columns[name]
         x, g = rows.x[number], rows.local_effect[number]
         check_same_rows(row, rows, number)
-        edges, there = row["edge_value"].values, ~np.isnan(given)
-        # Rows left out of the estimate get bins as well: the model sees whole tables.
-        k, here = bin_index(edges, given[there]), used[there]
-        across, rounding = differences.at(there).between(column, edges[k], edges[k + 1])
-        estimates.append(_jumps(row, k[here], across[here, 0], x, g, rows, float(rounding[0])))
-    found = effect.assign(
+        bins, there = row["edge_value"].values, ~np.isnan(given)
+        # Rows that are left out of the estimate get bins as well, because the model is given whole
+        # tables.
+        k, here = bin_index(bins, given[there]), used[there]
+        weight = np.ones(len(x)) if rows.weight is None else rows.weight
+        left, right = _ends(bins, x, weight)
+        across, rounding = differences.at(there).between(column, left[k], right[k])
+        inside = (x >= left[k[here]]) & (x <= right[k[here]]) & (weight > 0)
+        pairs = Pairs(
+            k[here][inside], across[here, 0][inside], x[inside], g[inside], weight[inside]
+        )
+        estimates.append(_jumps(row, (left, right), pairs, rows.frequency, float(rounding[0])))
+    checked_effect = effect.assign(
         {
             name: variable(name, array, **JUMPS[name])
             for name, array in stacked(estimates, effect.sizes["bin"]).items()
         }
     )
-    values = adjusted(found["jump_pvalue"].values, adjust)
-    found["jump_pvalue_adjusted"] = variable("jump_pvalue_adjusted", values, adjust=adjust)
-    return found
+    values = adjusted(checked_effect["jump_pvalue"].values, adjust)
+    checked_effect["jump_pvalue_adjusted"] = variable("jump_pvalue_adjusted", values, adjust=adjust)
+    return checked_effect
 
 
 JUMPS: dict[str, dict[str, str]] = {
@@ -158,10 +173,10 @@ JUMPS: dict[str, dict[str, str]] = {
 
 
 def _asked(local: xr.Dataset, model: object) -> tuple[str | None, str]:
-    """Output and scale of the model that the local effects are of.
+    """Output and scale of the model to which the local effects belong.
 
-    A model that is no classifier has one scale. Where the local effects do not say which of a
-    classifier's they are of, as those of a Jacobian, nobody knows.
+    A model that is not a classifier has one scale. Local effects from a Jacobian do not say on
+    which scale of a classifier they are; they are refused.
     """
     facts = model_facts(local)
     scale = str(facts.get("scale", ""))
@@ -179,7 +194,7 @@ def _asked(local: xr.Dataset, model: object) -> tuple[str | None, str]:
 
 
 def _table(local: xr.Dataset) -> Any:
-    """The table of ``local``, where it holds all columns."""
+    """The table of ``local``, if that has all columns."""
     position = local["feature_column"].values
     form = local.attrs["table"]
     complete = np.array_equal(np.sort(position), np.arange(local.attrs["n_columns"]))
@@ -199,52 +214,60 @@ def _table(local: xr.Dataset) -> Any:
     return pd.DataFrame(values, columns=labels, index=local["obs"].values)
 
 
+class Pairs(NamedTuple):
+    """Rows between the ends of their bins: bin, change across it, value, local effect, weight."""
+
+    bin: IntArray
+    across: FloatArray
+    x: FloatArray
+    g: FloatArray
+    weight: FloatArray
+
+
+def _ends(bins: FloatArray, x: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Left and right ends of the bins, without the outermost rows of the axis.
+
+    A few rows of a long tail would stand for most of the axis, and decide alone.
+    """
+    left, right = bins[:-1].copy(), bins[1:].copy()
+    order = np.argsort(x)
+    sums = np.cumsum(weight[order])
+    low, high = x[order][np.searchsorted(sums, sums[-1] * np.array([OUTER, 1 - OUTER]))]
+    first, last = bin_index(bins, np.array([low, high]))
+    if low < high:
+        left[first], right[last] = low, high
+    return left, right
+
+
 def _jumps(
     row: xr.Dataset,
-    k: NDArray[np.int64],
-    across: FloatArray,
-    x: FloatArray,
-    g: FloatArray,
-    rows: Rows,
+    ends: tuple[FloatArray, FloatArray],
+    pairs: Pairs,
+    frequency: bool,
     rounding_of_output: float,
 ) -> Estimates:
     """math [3] for one feature."""
-    from scipy.stats import norm
-
-    edges = row["edge_value"].values
-    n_bins = len(edges) - 1
-    width = np.diff(edges)
+    k, across = pairs.bin, pairs.across
+    width, middle = ends[1] - ends[0], (ends[0] + ends[1]) / 2
     # In a linear bin the change across it is that of the effect in the middle.
-    middle = (edges[:-1] + edges[1:]) / 2
-    derivative = (g + slopes(row)[k] * (middle[k] - x)) * width[k]
-    weight = np.ones(len(k)) if rows.weight is None else rows.weight
-    n = row["n_effective"].values
-
-    def mean(values: FloatArray) -> FloatArray:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(
-                np.bincount(k, weight * values, n_bins) / np.bincount(k, weight, n_bins)
-            )
-
-    def standard_error(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        centre = mean(values)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return centre, np.sqrt(mean((values - centre[k]) ** 2) / (n - 1))
-
-    missed, missed_se = standard_error(across - derivative)
+    derivative = (pairs.g + slopes(row)[k] * (middle[k] - pairs.x)) * width[k]
+    share = _along_axis(row, ends, pairs, frequency=frequency)
+    count = pairs.weight if frequency else np.ones(len(k))
+    n, mean, standard_error = _means(k, share, count, len(width))
+    missed, missed_se, missed_degrees = standard_error(across - derivative)
     # Squares about the means, row by row: the difference accounts for both being of the same rows.
     squares = (across - mean(across)[k]) ** 2 - (derivative - mean(derivative)[k]) ** 2
-    spread, spread_se = standard_error(squares)
+    spread, spread_se, spread_degrees = standard_error(squares)
     size = max(float(np.abs(across).max()), float(np.abs(derivative).max()))
     rounding = (
         rounding_of_output
         + 16 * float(np.finfo(np.float64).eps) * size
         + float(row["local_effect_error"]) * width
     )
-    # That of a square, whose root is of the size of the deviations.
+    # Rounding of a square, whose root has the size of the deviations.
     of_squares = 2 * rounding * size + rounding**2
-    of_mean = _pvalue(np.abs(missed), missed_se, rounding, norm.sf)
-    of_spread = _pvalue(spread, spread_se, of_squares, norm.sf)
+    of_mean = _pvalue(np.abs(missed), missed_se, rounding, missed_degrees)
+    of_spread = _pvalue(spread, spread_se, of_squares, spread_degrees)
     pvalue = np.minimum(1.0, 2 * np.minimum(np.minimum(1.0, 2 * of_mean), of_spread))
     with np.errstate(invalid="ignore", divide="ignore"):
         excess = np.sqrt(np.maximum(spread, 0.0) * n / (n - 1))
@@ -252,16 +275,66 @@ def _jumps(
         "jump": np.where(np.abs(missed) <= rounding, 0.0, missed),
         "jump_se": missed_se,
         "jump_spread": np.where(spread <= of_squares, 0.0, excess),
-        "jump_pvalue": np.where(n >= TESTED_ROWS, pvalue, np.nan),
+        "jump_pvalue": np.where(row["n_effective"].values >= TESTED_ROWS, pvalue, np.nan),
     }
 
 
-def _pvalue(
-    estimate: FloatArray,
-    se: FloatArray,
-    rounding: FloatArray,
-    tail: Callable[[FloatArray], FloatArray],
+def _along_axis(
+    row: xr.Dataset, ends: tuple[FloatArray, FloatArray], pairs: Pairs, *, frequency: bool
 ) -> FloatArray:
-    """One-sided; differences of the size of rounding are none."""
+    """Weights of rows that add up to 1 in every bin, in proportion to the width of their cell.
+
+    A change across a bin is an average along the axis times the width of the bin. Where rows crowd
+    at one end of it, their plain mean is another number although nothing jumps.
+    """
+    k, x, weight = pairs.bin, pairs.x, pairs.weight
+    bins = row["edge_value"].values
+    if has_cells(row):
+        edges = row["cell_value"].values[: cell_count(row) + 1]
+    else:
+        n = float(row["n_effective"].values.sum())
+        asked = min(max(n / cells.CELL_ROWS, 1.0), cells.MOST_CELLS)
+        edges = cells.nested_edges(x, weight, bins, asked, frequency=frequency)
+    cell = bin_index(edges, x)
+    bin_of = bin_index(bins, (edges[:-1] + edges[1:]) / 2)
+    width = np.minimum(edges[1:], ends[1][bin_of]) - np.maximum(edges[:-1], ends[0][bin_of])
+    total = np.bincount(cell, weight, len(width))
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(estimate <= rounding, 1.0, tail(estimate / se))
+        share = weight * (np.maximum(width, 0.0) / total)[cell]
+        return np.asarray(share / np.bincount(k, share, len(bins) - 1)[k])
+
+
+def _means(
+    k: IntArray, share: FloatArray, count: FloatArray, n_bins: int
+) -> tuple[FloatArray, Callable[..., FloatArray], Callable[..., tuple[FloatArray, ...]]]:
+    """Rows of equal weight that a mean is worth, and functions that give means of all bins.
+
+    The second function also gives standard errors and their degrees of freedom. ``count``: how
+    often a row is repeated.
+    """
+    each = share / count
+    with np.errstate(divide="ignore"):
+        n = 1 / np.bincount(k, count * each**2, n_bins)
+
+    def mean(values: FloatArray) -> FloatArray:
+        out = np.bincount(k, share * values, n_bins)
+        return np.where(np.isfinite(n), out, np.nan)
+
+    def standard_error(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        centre = mean(values)
+        squares = (each * (values - centre[k])) ** 2
+        with np.errstate(invalid="ignore", divide="ignore"):
+            square, fourth = (np.bincount(k, count * squares**p, n_bins) for p in (1, 2))
+            # Satterthwaite: fewer where a few rows decide, n for normal values of equal weight.
+            degrees = 2 * square**2 / (fourth - square**2 / n)
+            return centre, np.sqrt(square * n / (n - 1)), np.clip(degrees, 1.0, n - 1)
+
+    return n, mean, standard_error
+
+
+def _pvalue(
+    estimate: FloatArray, se: FloatArray, rounding: FloatArray, degrees: FloatArray
+) -> FloatArray:
+    """One-sided p-value of Student's t; differences of the size of rounding count as 0."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(estimate <= rounding, 1.0, stdtr(degrees, -estimate / se))

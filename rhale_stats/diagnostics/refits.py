@@ -41,32 +41,33 @@ def bootstrap_refit(
     progress: bool = True,
     jobs: int | None = None,
 ) -> xr.Dataset:
-    r"""Bootstrap with the model fitted again to every replicate of the rows (math [30]).
+    r"""Bootstrap of rows in which the model is fitted again to every sample (math [30]).
 
     Parameters
     ----------
     fit : callable
-        Takes a table of rows like ``data`` and returns an effect: it fits the model, takes local
-        effects and makes `rhale` of them. With several processes it is sent to them, by the
-        means of joblib: it may be a lambda or a closure.
+        Function of a table like ``data`` that returns an effect: it fits the model, computes local
+        effects and calls `rhale`. It may be a lambda or a closure (joblib sends it to the
+        processes).
     data : DataFrame, or array_like of shape (n_rows, n_columns)
-        All that ``fit`` needs, outcomes included.
+        All columns that ``fit`` needs, including the outcomes.
     n_resamples : int, default 100
-        Replicates of all chains together, a multiple of ``chains``.
+        Number of replicates in all chains together, a multiple of ``chains``.
     chains : int, default 4
-        Independent streams.
+        Number of independent streams of random numbers.
     groups : array_like of shape (n_rows,), optional
         Rows of one group are drawn together.
     n_grid : int, default 101
-        Points of the grid on which the curves are compared, over the range of the estimate.
+        Number of grid points at which the curves are compared, over the range of the estimate.
     n_jobs : int or None, default -1
         Processes, as joblib counts them: -1 for as many as there are CPUs, -2 for one fewer; 1 or
         None for this process alone. The results are the same, up to the rounding of linear algebra
         if ``fit`` does it on several threads: the processes share the CPUs.
     rng : Generator, int or None
-        Source of the rows, or its seed, as in `bootstrap`. Every replicate has a stream of its own.
+        Source of random numbers, or its seed, as in `bootstrap`. Every replicate has its own
+        stream.
     progress : bool, default True
-        Show a bar where it takes long.
+        Show a progress bar if it takes long.
     jobs : int, optional
         Deprecated name of ``n_jobs``.
 
@@ -76,16 +77,16 @@ def bootstrap_refit(
         As `bootstrap` with ``rebin=True``: ``effect``, ``heterogeneity`` and ``curve`` over (chain,
         draw, feature, grid), ``average_effect`` over (chain, draw, feature), and the estimate from
         all rows, ``effect_estimate``, ``heterogeneity_estimate``, ``curve_estimate`` over (feature,
-        grid). ``source`` is "refit". A replicate whose fit raised is NaN, ``failed`` (chain, draw)
-        is 1 and the first reason is in the attributes.
+        grid). ``source`` is "refit". If the fit of a replicate raises an error, its values are NaN
+        and ``failed`` (chain, draw) is 1. The first error is in the attributes.
 
     Raises
     ------
     ValueError
-        ``n_resamples`` is no multiple of ``chains``; every fit failed; ``fit`` returned effects of
-        other features.
+        ``n_resamples`` is not a multiple of ``chains``; all fits failed; ``fit`` returned effects
+        of other features.
     TypeError
-        ``fit`` returned something else than an effect.
+        ``fit`` did not return an effect.
 
     Examples
     --------
@@ -118,15 +119,19 @@ def bootstrap_refit(
     grid = common_grid(whole, n_grid)
     refit = _Refit(fit, table, group, grid, tuple(names))
     streams = np.random.default_rng(rng).spawn(n_resamples)
-    # More processes than replicates would only be started and ended.
+    # More processes than replicates would have nothing to do.
     processes = n_processes(n_jobs, most=n_resamples)
     with progress_bar(n_resamples, progress=progress) as bar:
-        found: list[_Replicate] = in_processes(refit, streams, processes, lambda _: bar.update(1))
-    reasons = [one for one in found if isinstance(one, str)]
-    if len(reasons) == len(found):
-        raise ValueError(f"fit must work on resampled rows; all {len(found)} failed: {reasons[0]}")
+        replicates: list[_Replicate] = in_processes(
+            refit, streams, processes, lambda _: bar.update(1)
+        )
+    reasons = [result for result in replicates if isinstance(result, str)]
+    if len(reasons) == len(replicates):
+        raise ValueError(
+            f"fit must work on resampled rows; all {len(replicates)} failed: {reasons[0]}"
+        )
     out = xr.Dataset(
-        _replicates(found, evaluated(whole, grid), len(names)),
+        _replicates(replicates, evaluated(whole, grid), len(names)),
         {
             "feature": whole["feature"].variable,
             "feature_kind": whole["feature_kind"].variable,
@@ -148,7 +153,7 @@ def bootstrap_refit(
     return in_chains(out, chains)
 
 
-# Values on the grid by name, or why there are none.
+# Values on the grid by name, or the error of the fit.
 _Replicate: TypeAlias = dict[str, NDArray[Any]] | str
 
 
@@ -157,7 +162,7 @@ def _replicates(
     estimate: Mapping[str, NDArray[Any]],
     n_features: int,
 ) -> dict[str, Any]:
-    """Variables of all replicates, NaN where the fit raised, beside the estimates of all rows."""
+    """Variables of all replicates (NaN if the fit failed), and the estimates from all rows."""
     on_grid = ("effect", "heterogeneity", "curve")
     variables: dict[str, Any] = {}
     for name in (*on_grid, "average_effect"):
@@ -182,7 +187,7 @@ def _replicates(
 
 @dataclass(frozen=True)
 class _Refit:
-    """All that a replicate of a fit needs but for its stream."""
+    """Everything that a replicate of a fit needs, except its stream of random numbers."""
 
     fit: Callable[[Any], xr.Dataset]
     table: Any
@@ -191,7 +196,7 @@ class _Refit:
     names: tuple[str, ...]
 
     def __call__(self, stream: np.random.Generator) -> _Replicate:
-        """Values on the grid, or why there are none."""
+        """Values on the grid, or the error of the fit."""
         n_rows = len(self.table)
         if self.group is None:
             rows = stream.integers(n_rows, size=n_rows)

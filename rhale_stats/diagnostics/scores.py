@@ -1,4 +1,4 @@
-"""How far an estimate is from a truth: the paper's scores, and scores no partition can flatter."""
+"""Distance of an estimate from a truth: the paper's scores, and scores along the axis."""
 
 from __future__ import annotations
 
@@ -34,41 +34,45 @@ SCORES = {
 @checked
 @each_part
 def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
-    r"""Mean absolute errors of an effect against a truth.
+    r"""Errors of an effect against a known truth: the paper's scores, and scores along the axis.
 
     Parameters
     ----------
     effect : Dataset
-        What `rhale` returned. A further dimension ``replicate`` is scored one by one.
+        Result of `rhale`. With a further dimension ``replicate``, each replicate is scored.
     truth : Dataset
-        ``simulator.truth(effect)``, or what `dense_truth` returned: an effect on bins so narrow
-        that it passes for the truth. With ``replicate`` where the truth differs between them.
+        ``simulator.truth(effect)``, or the result of `dense_truth`: effects in bins that are so
+        narrow that they can replace the truth. It has the dimension ``replicate`` if the truth
+        differs between replicates.
 
     Returns
     -------
     Dataset
-        Over (feature), and ``replicate`` where ``effect`` has it. On the effect's own bins, math
-        [34]: ``L_mu``, ``L_sigma`` (paper, Eq. 18 and 19) and ``L_rho``, how far the truth is from
-        constant in the bins, or from a line where these are linear. Along the axis, math [35]:
-        ``ISE_mu`` and ``ISE_sigma``, the integrals of the absolute errors over the length of the
-        axis, ``curve_max_error`` and ``curve_mean_error``. ``n_missing`` counts bins without an
-        estimate of effect or heterogeneity; what they enter is NaN. A constant feature has NaN
-        everywhere.
+        Scores over (feature), and over ``replicate`` if ``effect`` has it. On the bins of the
+        effect, math [34]: ``L_mu`` and ``L_sigma`` (paper, Eq. 18 and 19), the mean absolute errors
+        of effect and heterogeneity, and ``L_rho``, the mean root of the true bin error, that is, of
+        the variation of the true effect within bins (in linear bins, about the best line). Along
+        the axis, math [35]: ``ISE_mu`` and ``ISE_sigma``, mean absolute errors of effect and
+        heterogeneity (not squared errors, in spite of the names), and ``curve_max_error`` and
+        ``curve_mean_error``. ``n_missing`` counts bins without an estimate of effect or
+        heterogeneity; scores that need such a bin are NaN. All scores of a constant feature are
+        NaN.
 
     Raises
     ------
     KeyError
         A feature of ``effect`` is not in ``truth``.
     ValueError
-        The truth does not reach over the bins of ``effect``.
+        The truth does not cover the bins of ``effect``.
     TypeError
-        ``effect`` or ``truth`` is no Dataset.
+        ``effect`` or ``truth`` is not a Dataset.
 
     Notes
     -----
-    A dense truth is averaged over each bin, its cells by their overlap (math [33]); the
-    heterogeneity as a variance. Where the dense truth is itself estimated, what its own noise adds
-    to the bin error is subtracted: drop ``effect_se`` from it to keep that in, as the authors do.
+    A dense truth is averaged over each bin, with cells weighted by their overlap (math [33]); the
+    heterogeneity is averaged as a variance. A dense truth has Monte-Carlo noise, which increases
+    the bin error. This part is subtracted. Drop ``effect_se`` from the truth to keep it in, as the
+    authors do.
 
     References
     ----------
@@ -136,13 +140,13 @@ def mcse(samples: T, dim: str = "replicate") -> T:
     Returns
     -------
     Dataset or DataArray
-        Without ``dim``, and without variables that do not have it. NaN where a replicate is NaN:
-        the mean over those that remain is another quantity.
+        Standard errors without ``dim``, and without variables that do not have it. They are NaN if
+        a replicate is NaN, because the mean over the other replicates is another quantity.
 
     Raises
     ------
     ValueError
-        There is no such dimension, or fewer than two replicates along it.
+        ``samples`` does not have this dimension, or has fewer than two replicates.
 
     Examples
     --------
@@ -185,7 +189,7 @@ def _scores(row: xr.Dataset, truth: xr.Dataset) -> dict[str, float]:
         mean, variance, error = overlap.over_bins(cells, edges, slope != 0)
         sigma = np.sqrt(variance)
     effect, spread = row["effect"].values, row["heterogeneity"].values
-    # The curve bends at its own cells, and may be known on a few of them only.
+    # The curve has kinks at the edges of its own cells, and may be known on some of them only.
     bends = curve_of(row).edges
     bends = bends[(bends > edges[0]) & (bends < edges[-1])]
     grid = overlap.union_grid(cells.edges, np.union1d(edges, bends))
@@ -207,52 +211,52 @@ def _scores(row: xr.Dataset, truth: xr.Dataset) -> dict[str, float]:
 
 
 def _cells(truth: xr.Dataset, edges: FloatArray) -> overlap.Cells:
-    """The truth along the axis: its cells, or the bins of an effect, which are narrow."""
+    """The truth along the axis: its cells, or the narrow bins of a dense truth."""
     name = str(truth["feature"].values)
     if _is_exact(truth):
-        own = truth["cell_value"].values
+        places = truth["cell_value"].values
         mean, sigma = (truth[what].values for what in ("cell_effect", "cell_heterogeneity"))
         noise, share = np.zeros((2, len(mean)))
     else:
         if slopes(truth).any():
             raise ValueError(
                 f"truth must be constant in its bins; for feature {name!r} it has linear ones. "
-                f"Make it with many bins of one width, as dense_truth does."
+                f"Make it with many equal-width bins, as dense_truth does."
             )
-        own, share = truth["edge_value"].values, truth["weight_share"].values
+        places, share = truth["edge_value"].values, truth["weight_share"].values
         mean, sigma = (truth[what].values for what in ("effect", "heterogeneity"))
         noise = np.zeros(len(mean))
         if "effect_se" in truth:
             noise = truth["effect_se"].values ** 2
-    if not len(own):
+    if not len(places):
         raise ValueError(f"truth must vary in feature {name!r}; there it is constant.")
-    # Rows of a sample may lie a little outside those that made a dense truth.
-    margin = float(np.diff(own).max())
-    if edges[0] < own[0] - margin or edges[-1] > own[-1] + margin:
+    # Rows of a sample may lie a little outside the range of the rows of a dense truth.
+    margin = float(np.diff(places).max())
+    if edges[0] < places[0] - margin or edges[-1] > places[-1] + margin:
         raise ValueError(
             f"truth must reach over the bins of effect; for feature {name!r} it covers "
-            f"[{own[0]:.6g}, {own[-1]:.6g}] and they [{edges[0]:.6g}, {edges[-1]:.6g}]. Make the "
-            f"truth from rows with a wider range."
+            f"[{places[0]:.6g}, {places[-1]:.6g}] and they [{edges[0]:.6g}, {edges[-1]:.6g}]. Make "
+            f"the truth from rows with a wider range."
         )
-    # Cells without rows beyond the bins, as in the tails, are not asked for.
+    # Cells without rows outside the bins, as in the tails, are not needed.
     asked = slice(
-        max(int(np.searchsorted(own, edges[0], side="right")) - 1, 0),
-        min(int(np.searchsorted(own, edges[-1], side="left")), len(mean)),
+        max(int(np.searchsorted(places, edges[0], side="right")) - 1, 0),
+        min(int(np.searchsorted(places, edges[-1], side="left")), len(mean)),
     )
-    reach = own[asked.start : asked.stop + 1].copy()
+    reach = places[asked.start : asked.stop + 1].copy()
     reach[0], reach[-1] = min(reach[0], edges[0]), max(reach[-1], edges[-1])
     return overlap.Cells(reach, mean[asked], sigma[asked] ** 2, noise[asked], share[asked])
 
 
 def _is_exact(truth: xr.Dataset) -> bool:
-    """Whether a truth is known at any place, by its cells; else it is an effect of many rows."""
+    """Whether a truth is exact (has cells); otherwise it is an effect of many rows."""
     return "cell_effect" in truth and "cell_share" not in truth
 
 
 def _true_curve(
     row: xr.Dataset, truth: xr.Dataset, cells: overlap.Cells, grid: FloatArray
 ) -> FloatArray:
-    """The true curve at grid points, centred as that of the effect is."""
+    """The true curve at grid points, with the centring of the effect."""
     curve = overlap.accumulated_at(cells, grid)
     edges = row["edge_value"].values
     own_curve = curve_of(row)
@@ -260,9 +264,9 @@ def _true_curve(
     start, end = known[0], known[-1]
     centering = str(row.attrs["centering"])
     if _is_exact(truth):
-        own = truth["edge_value"].values
-        whole = (own[0], own[-1]) == (edges[0], edges[-1]) == (start, end)
-        same = whole or np.array_equal(own, edges)
+        bin_edges = truth["edge_value"].values
+        whole = (bin_edges[0], bin_edges[-1]) == (edges[0], edges[-1]) == (start, end)
+        same = whole or np.array_equal(bin_edges, edges)
         if same and truth.attrs["centering"] == centering:
             return np.asarray(curve + float(truth["curve"].values[0]))
     inside = (grid >= start) & (grid <= end)
@@ -277,7 +281,7 @@ def _true_curve(
                 f"simulator.truth(effect)."
             )
         weight = overlap.mass_between(cells.edges, cells.share, grid[inside])
-        if not weight.sum() > 0:  # the truth has no rows where the curve is known: no mean either
+        if not weight.sum() > 0:  # no rows of the truth where the curve is known
             return np.full(len(grid), np.nan)
     middle = (curve[inside][1:] + curve[inside][:-1]) / 2
     return np.asarray(curve - np.sum(weight * middle) / weight.sum())

@@ -27,7 +27,7 @@ def accelerations(
 ) -> dict[str, Any]:
     """Accelerations of all features: sum psi^3 / (6 (sum psi^2)^(3/2)) over the units."""
     unit = np.arange(rows.n_rows) if units.unit is None else units.unit
-    # A unit that counts as several rows has the influence of as many, each with its share.
+    # A unit with frequency k stands for k rows, each with 1/k of its influence.
     size = np.ones(int(unit.max()) + 1) if units.size is None else units.size
     estimates: list[Estimates] = []
     for number, name in enumerate(feature_names(effect)):
@@ -45,7 +45,7 @@ def accelerations(
 def _of_levels(
     row: xr.Dataset, rows: Rows, position: int, unit: IntArray, size: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Those of the effect, the heterogeneity and the curve of a feature with levels."""
+    """Accelerations of the effect, the heterogeneity and the curve of a feature with levels."""
     n_units = int(unit.max()) + 1
     sums = level_sums(row, rows, position, unit, n_units)
     at = fit_of(row).loadings(row["edge_value"].values)
@@ -61,7 +61,7 @@ def _of_levels(
 def _of_axis(
     row: xr.Dataset, rows: Rows, position: int, unit: IntArray, size: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Those of the effect, the heterogeneity and the curve of a feature with an axis."""
+    """Accelerations of the effect, the heterogeneity and the curve of a feature with an axis."""
     x, g, n_units = rows.x[position], rows.local_effect[position], int(unit.max()) + 1
     fit, weight = fit_of(row), rows.weight
     every, curve = fit.cells.pieces, curve_of(row).at(fit.cells.pieces.edges)
@@ -76,7 +76,7 @@ def _of_axis(
         ).variance
     here = fit.cells.here
     if len(every.share) != here.stop - here.start:
-        # The curve is known on a stretch only: of the rows there.
+        # The curve is known only on a stretch of the axis: use the rows there.
         inside = (k >= here.start) & (k < here.stop)
         k, x, g = k[inside] - here.start, x[inside], g[inside]
         weight = None if weight is None else weight[inside]
@@ -89,7 +89,7 @@ def _of_axis(
 
 
 def _of_curve(fit: Fit, sums: influence.RowSums, size: FloatArray) -> FloatArray:
-    """Those of the curve at the edges of the bins, a block of units at a time."""
+    """Accelerations of the curve at the edges of the bins, a block of units at a time."""
     at = fit.loadings(fit.edges)
     second, third = np.zeros((2, len(fit.edges)))
     for begin in range(0, len(size), influence.BLOCK_ROWS):

@@ -43,7 +43,7 @@ def ale(
     std_error_moments: bool = True,
     progress: bool = True,
 ) -> xr.Dataset:
-    r"""ALE: the effect of a feature by finite differences, which also see jumps.
+    r"""ALE curve and bin effects of each feature, by finite differences of the model's output.
 
     Parameters
     ----------
@@ -62,18 +62,20 @@ def ale(
     Returns
     -------
     Dataset
-        As `rhale` returns it. It is what `rhale` makes of the local effects by
-        ``method="finite_difference"`` with these ``bins``. To have both, for `bootstrap` and
-        whatever else asks for local effects, take the two steps by themselves, as in the example.
+        As `rhale` returns it. The result is that of `rhale` for local effects with
+        ``method="finite_difference"`` and these ``bins``. Finite differences include jumps of the
+        output. For functions that also need the local effects, such as `bootstrap`, take the two
+        steps separately, as in the example.
 
-        Of a categorical feature, whose ``feature_kind`` is "nominal", "ordinal" or "boolean", an
-        edge is a level and a bin the step from one to the next, of width 1: ``effect`` is the mean
+        For a categorical feature (``feature_kind`` "nominal", "ordinal" or "boolean") an edge is a
+        level and a bin is the step from one level to the next, of width 1: ``effect`` is the mean
         difference of the output over the rows of both levels, ``curve`` the accumulated effect at
-        every level. It has, beside that, over (feature, edge): coordinate ``level``, and
+        every level. It also has, over (feature, edge): the coordinate ``level``, and
         ``level_share``, ``n_level``, ``n_level_effective``; ``effect_cov`` (feature, bin,
         bin_other) and ``curve_cov`` (feature, edge, edge_other), since neighbouring steps share
         rows, and ``average_effect_se``; over (feature) the coordinates ``order``, ``n_levels`` and
-        ``n_levels_unused``. ``weight_share`` of steps adds up to more than 1.
+        ``n_levels_unused``. The ``weight_share`` of the steps adds up to more than 1, because
+        neighbouring steps share rows.
 
     Raises
     ------
@@ -82,14 +84,14 @@ def ale(
 
     Notes
     -----
-    A bin holds its left edge, and the last one both (math [4]); the R package ALEPlot and PyALE
-    put a row on an edge to the left.
+    A row on an edge belongs to the bin on its right, except at the last edge (math [4]). The R
+    package ALEPlot and PyALE assign it to the bin on its left.
 
     The effect of a bin that joins cells is the average of their slopes along the axis, math [5]:
-    the curve at its edges does not depend on which cells were joined.
+    the curve at the edges does not depend on which cells were joined.
 
-    The curve of a nominal feature depends on the order of its levels, where the output depends on
-    the feature together with others. The order is taken as given in standard errors.
+    The curve of a nominal feature depends on the order of its levels if the feature interacts with
+    others. Standard errors treat the order as given.
 
     References
     ----------
@@ -157,14 +159,14 @@ def ale_from_local(
     centering: str = "mean",
     std_error_moments: bool = True,
 ) -> xr.Dataset:
-    """ALE from local effects that are there already.
+    """ALE from local effects that were computed before.
 
     Parameters
     ----------
     local : Dataset
         What `ale_local_effects` returned.
     bins : bin rule, optional
-        The one that ``local`` was made with; 40 quantiles by default.
+        The rule with which ``local`` was made; 40 quantiles by default.
     centering, std_error_moments
         As in `ale`.
 
@@ -216,21 +218,21 @@ def dale(
     centering: str = "mean",
     std_error_moments: bool = True,
 ) -> xr.Dataset:
-    """DALE: the effect from derivatives, in bins of one width.
+    """DALE: effects from derivatives of the model, in bins of equal width.
 
     Parameters
     ----------
     local : Dataset
         What `local_effects` returned.
     n_bins : int, default 20
-        Bins of each feature.
+        Number of bins of each feature.
     centering, std_error_moments
         As in `rhale`.
 
     Returns
     -------
     Dataset
-        As `rhale` returns it, with bins of one width.
+        As `rhale` returns it, with bins of equal width.
 
     Raises
     ------

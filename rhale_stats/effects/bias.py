@@ -1,4 +1,4 @@
-"""Bin error: how much of the spread in a bin the shape of the effect makes."""
+"""Bin error: the part of the spread in a bin that is due to the shape of the effect."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from rhale_stats.arrays import bin_error
 from rhale_stats.inference.adjustment import adjusted
 from rhale_stats.schema.features import bin_means, feature_names, one_feature, resolution
 
-# Fewer rows than this have no p-value: nothing could be told from them.
+# With fewer rows there is no p-value: the test would have no power.
 TESTED_ROWS = 10
 FINE, BIASED, LARGE = "fine", "biased upwards", "bias larger than standard error"
 TOO_FEW = "too few rows"
 
 
 def linear_bin_error(effect: xr.Dataset, *, significance: float) -> xr.DataArray:
-    """Bins whose heterogeneity is biased by more than its standard error, as far as a line tells.
+    """Bins whose heterogeneity is biased by more than its standard error, by a linear fit.
 
-    From the moments in ``effect`` alone: the part of the bin error that is linear in x, where an
-    F test finds one (Holm over all bins). What moves up and down within a bin is not seen.
+    Uses only the moments in ``effect``: the part of the bin error that is linear in x, if an F test
+    is significant (Holm over all bins). A change up and down within a bin is not detected.
 
     Parameters
     ----------

@@ -15,9 +15,9 @@ from rhale_stats.schema.features import feature_names, one_feature
 if TYPE_CHECKING:
     from statsmodels.iolib.table import SimpleTable
 
-# At which a bin is called biased where `check_unbiased` did not say, and a jump a jump.
+# Significance level of jumps, and of bin error if `check_unbiased` stored none.
 SIGNIFICANCE = 0.05
-# What a bias of the heterogeneity does to the curve, and what removes that of the curve.
+# How bin error affects the curve, and what removes a bias of the curve.
 UNBIASED_CURVE = (
     "Effects are averages along the axis: bin error biases the heterogeneity, not the curve."
 )
@@ -36,13 +36,13 @@ def _table(lines: list[list[str]], heads: list[str], stubs: list[str], title: st
 
 
 def bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTable, list[str]]:
-    """What `check_unbiased` found: a line a feature, or a line a bin."""
+    """Results of `check_unbiased`: one line per feature, or per bin."""
     adjust = effect["bin_error_pvalue_adjusted"].attrs["adjust"]
     notes = [
         "bin error: variance of the mean effect within the bin, a part of the variance of local "
         "effects. within: their standard deviation without it.",
-        f"P: von Neumann test of no bin error, from differences of neighbouring rows, adjusted "
-        f"({adjust}).",
+        f"P: no bin error, the larger p-value of two tests of neighbouring rows (math [14]), "
+        f"adjusted ({adjust}).",
     ]
     if feature is None:
         table, own_notes = _bias_of_features(effect), _notes_of_features(effect)
@@ -65,7 +65,7 @@ def _bias_of_features(effect: xr.Dataset) -> SimpleTable:
 
 
 def _bias_of_feature(row: xr.Dataset) -> list[str]:
-    """Counts of the biased bins of one feature, and the size of their bias."""
+    """Number of biased bins of one feature, and the size of their bias."""
     verdict, share = row["verdict"].values, row["weight_share"].values
     biased = ~np.isin(verdict, [FINE, TOO_FEW])
     within = np.where(meaning.is_alike(row), 0.0, row["heterogeneity_within"].values)
@@ -94,7 +94,7 @@ def _notes_of_features(effect: xr.Dataset) -> list[str]:
         UNBIASED_CURVE if along_axis(effect) else curve_bias,
         f"biased: bins with P below {significance:g}. > std err: bins where the bias also "
         "exceeds the standard error of the heterogeneity.",
-        "share: of the variance along the axis that is bin error.",
+        "share: part of the variance along the axis that is bin error.",
     ]
 
 
@@ -136,12 +136,12 @@ def _notes_of_bins(effect: xr.Dataset) -> list[str]:
 
 
 def along_axis(effect: xr.Dataset) -> bool:
-    """Whether effects are averages along their bin, which do not depend on where the rows are."""
+    """Whether effects are averages along the axis, which do not depend on the density of rows."""
     return str(effect.attrs.get("weighting", "rows")) == "axis"
 
 
 def _curve_bias(row: xr.Dataset) -> float:
-    """The largest bias of the zero-start curve of one feature, from denser sides of its bins."""
+    """The largest density bias of the zero-start curve of one feature."""
     of_bins = np.where(meaning.is_alike(row), 0.0, row["density_bias"].values)
     steps = of_bins * np.diff(row["edge_value"].values)
     known = np.isfinite(steps)
@@ -149,7 +149,7 @@ def _curve_bias(row: xr.Dataset) -> float:
 
 
 def jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTable, list[str]]:
-    """What `jump_check` found: a line a feature, or a line a bin."""
+    """Results of `jump_check`: one line per feature, or per bin."""
     adjust = effect["jump_pvalue_adjusted"].attrs["adjust"]
     notes = [
         "jump: mean change of the output across a bin that the local effects miss. spread: its "
@@ -159,7 +159,10 @@ def jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTab
     ]
     if feature is not None:
         return _jumps_of_bins(one_feature(effect, feature)), notes
-    notes.append("The line of a feature shows its bin with the smallest P.")
+    notes.append(
+        f"The line of a feature shows its bin with the smallest P. missed: number of bins with P "
+        f"below {SIGNIFICANCE:g}."
+    )
     lines = [_largest_jump(one_feature(effect, name)) for name in feature_names(effect)]
     heads = ["bins", "missed", *JUMP_HEADS]
     return (
@@ -181,7 +184,7 @@ def _jumps_of_bins(row: xr.Dataset) -> SimpleTable:
 
 
 def _largest_jump(row: xr.Dataset) -> list[str]:
-    """Number of bins of one feature, how many miss a jump, and the one with the smallest P."""
+    """Number of bins of one feature, number with a missed jump, and the bin with the smallest P."""
     pvalue = row["jump_pvalue_adjusted"].values
     if not np.isfinite(pvalue).any():
         return [str(len(pvalue)), "", *[""] * len(JUMP_HEADS)]

@@ -23,7 +23,7 @@ from rhale_stats.schema.identity import check_same_output, row_labels
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.stacking import Estimates
 
-# Groups that residuals by groups are centred over.
+# Minimum number of groups over which residuals are centred.
 GROUPS_OF_BLOCK = 10
 
 
@@ -37,13 +37,13 @@ class Clusters(NamedTuple):
 
     @classmethod
     def of(cls, local: xr.Dataset, effect: xr.Dataset, groups: ArrayLike) -> Clusters:
-        """Raise ``ValueError`` unless there is a group for every row, and two at least."""
+        """Raise ``ValueError`` unless every row has a group and there are at least two groups."""
         check_same_output(local, effect, ("local", "effect"))
         used = is_used_row(local, effect)
         group = row_codes(groups, row_labels(local), used, "groups")
         n_groups = int(group.max(initial=-1)) + 1
         if n_groups < 2:
-            raise ValueError(f"groups must be at least two; got {n_groups}.")
+            raise ValueError(f"groups must hold at least two different groups; got {n_groups}.")
         return cls(columns(local.isel(obs=used)), local, group, n_groups)
 
     def position(self, row: xr.Dataset) -> int:
@@ -56,7 +56,7 @@ class Clusters(NamedTuple):
         return self.rows.x[position], self.rows.local_effect[position]
 
     def influences(self, row: xr.Dataset, cells: Fine) -> tuple[influence.RowSums, int]:
-        """Influences of the groups on all cells of one feature, and how many means were fitted."""
+        """Influences of the groups on all cells of one feature, and the number of fitted means."""
         x, g = self.columns(row)
         k = bin_index(cells.pieces.edges, x)
         block = self.blocks(cells, k)
@@ -79,7 +79,7 @@ class Clusters(NamedTuple):
         return influence.row_sums(pieces, curve, k, x, g, weight, self.group, self.n_groups)
 
     def centres(self, cells: Fine, block: IntArray, k: IntArray, g: FloatArray) -> FloatArray:
-        """What residuals in every cell are taken from: the mean of its block."""
+        """Centre of the residuals in every cell: the mean of its block."""
         weight = np.ones(len(g)) if self.rows.weight is None else self.rows.weight
         with np.errstate(invalid="ignore", divide="ignore"):
             total = np.bincount(block[k], weight * g, len(block)).astype(np.float64)
@@ -90,7 +90,8 @@ class Clusters(NamedTuple):
     def blocks(self, cells: Fine, k: IntArray) -> IntArray:
         """Number of the block of every cell: neighbours within a bin, with enough groups together.
 
-        The residuals of a cell's only group add up to 0, and would say that its mean is known.
+        If a cell has one group only, its residuals sum to 0, and its mean would appear to have no
+        error.
         """
         if len(cells.bin) == cells.n_bins():
             return np.arange(len(cells.bin))
@@ -102,7 +103,7 @@ class Clusters(NamedTuple):
             new_bin = cells.bin[cell] != cells.bin[cell - 1]
             block[cell] = block[cell - 1] + (new_bin or len(seen) >= GROUPS_OF_BLOCK)
             if block[cell] != block[cell - 1]:
-                # What a bin's last block lacks, the one before it has.
+                # If the last block of a bin has too few groups, it is joined to the one before.
                 if (
                     new_bin
                     and len(seen) < GROUPS_OF_BLOCK
@@ -149,7 +150,7 @@ def of_groups(row: xr.Dataset, fit: Fit | None, clusters: Clusters) -> Estimates
     of_bins = influence.group_factor(n_groups, n_rows, n_bins + int(linear.sum()))
     of_effect = on_effects(sums, fit.cells)
     effect_cov = (of_effect.T @ of_effect).toarray()
-    # At all edges of cells: between two edges of bins the curve is not straight.
+    # At all edges of cells, because the curve is not straight within a bin.
     everywhere = fit.pieces.edges
     of_curve = sums.of_curve(fit.loadings(everywhere), population=fit.centering == "mean")
     fine_cov = of_curve.T @ of_curve
@@ -181,7 +182,7 @@ def of_groups(row: xr.Dataset, fit: Fit | None, clusters: Clusters) -> Estimates
 
 
 def _of_constant(row: xr.Dataset) -> Estimates:
-    """NaN for all that a feature with bins would have."""
+    """NaN for all estimates of a feature without bins."""
     absent = [
         part for part, name in (("slope", "slope"), ("cell", "cell_value")) if name not in row
     ]
@@ -191,9 +192,9 @@ def _of_constant(row: xr.Dataset) -> Estimates:
 
 
 def _check_enough_groups(own: influence.RowSums, linear: NDArray[np.bool_], name: str) -> None:
-    """Raise ``ValueError`` where groups do not outnumber what is fitted to a bin.
+    """Raise ``ValueError`` unless every bin has more groups than fitted parameters.
 
-    The influences of the only group of a bin add up to 0.
+    If a bin has one group only, its influences sum to 0.
     """
     few = own.n_groups() <= 1 + linear
     if few.any():

@@ -99,7 +99,7 @@ def _independent(a: xr.Dataset, b: xr.Dataset) -> str:
 
 
 def points_of(fits: tuple[Fit, Fit]) -> FloatArray:
-    """Edges of both curves within the range of both, and quarters where one is bent; or nothing."""
+    """Edges of both curves in their common range, and quarters where one is bent; or nothing."""
     edges = [fit.edges for fit in fits]
     if not all(map(len, edges)):
         return np.full(0, np.nan)
@@ -140,7 +140,7 @@ def _difference(
     if pairs is None:
         degrees = intervals.welch(np.diagonal(parts[0]), np.diagonal(parts[1]), *own)
     elif None not in of_groups:
-        # Groups are one estimate of scale for all points.
+        # With groups there is one estimate of scale for all points.
         degrees = float(np.min(own))
     least = sum(meaning.least_effect(row) for row in rows) * float(np.ptp(z))
     return difference_of(z, (values[0], values[1]), covariance, degrees, asked, rng, least)

@@ -21,14 +21,14 @@ from rhale_stats.schema.parts import each_part
 @checked
 @each_part
 def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") -> xr.Dataset:
-    r"""Test that the effect is smaller than ``delta`` everywhere: two one-sided tests in every bin.
+    r"""Equivalence test: whether the effect is smaller than ``delta`` in absolute value everywhere.
 
     Parameters
     ----------
     effect : Dataset
         What `rhale` or `std_error` returned.
     delta : float
-        What counts as small, in units of the effect; positive.
+        Equivalence margin, in units of the effect; positive.
     adjust : str, default "holm"
         Adjustment of the p-values over features.
 
@@ -36,8 +36,9 @@ def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") 
     -------
     Dataset
         Over (feature): ``statistic``, the smallest distance of an effect from -delta or delta in
-        standard errors, ``df`` (of the bin that decides), ``p_value`` of some effect being delta or
-        more, ``p_value_adjusted``. A small p-value says that all effects are smaller.
+        standard errors; ``df``, the degrees of freedom of that bin; ``p_value`` of the null
+        hypothesis that some effect is at least delta in absolute value; ``p_value_adjusted``. A
+        small p-value is evidence that all effects are smaller.
 
     Raises
     ------
@@ -46,8 +47,8 @@ def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") 
 
     Notes
     -----
-    Schuirmann's (1987) two one-sided tests; every bin must pass, so that no adjustment over bins is
-    needed. In a linear bin the effect is tested at both ends.
+    Two one-sided tests (Schuirmann 1987) in every bin. Every bin must pass, so no adjustment over
+    bins is needed. In a linear bin the effect is tested at both ends.
 
     Examples
     --------
@@ -79,7 +80,7 @@ def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") 
 
 
 def _small(row: xr.Dataset, delta: float) -> Wald:
-    """The bin that is least surely small decides."""
+    """Statistic, degrees of freedom and p-value of the bin with the largest p-value."""
     from scipy import stats
 
     slope, half = slopes(row), np.diff(row["edge_value"].values) / 2
@@ -99,7 +100,7 @@ def _small(row: xr.Dataset, delta: float) -> Wald:
     pvalue = np.asarray(stats.t.sf(distance, np.broadcast_to(degrees, distance.shape)))
     if np.isnan(pvalue).all():
         return Wald(reason=meaning.NO_ROWS)
-    # A bin without a standard error may hold anything.
+    # In a bin without a standard error nothing can be concluded.
     if np.isnan(pvalue).any():
         return Wald(p_value=1.0)
     place, k = np.unravel_index(int(np.argmax(pvalue)), pvalue.shape)

@@ -1,4 +1,4 @@
-"""The estimate of one feature, unpacked once for errors, intervals, tests and sizes."""
+"""The estimate of one feature, prepared for standard errors, intervals, tests and sizes."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from rhale_stats.schema.levels import is_categorical
 
 
 def has_covariance(row: xr.Dataset) -> bool:
-    """Whether the covariances of one feature are stored, and do not follow from its bins."""
+    """Whether the covariances of one feature are stored (they do not follow from its bins)."""
     return "n_groups" in row.attrs or is_categorical(row)
 
 
 class Fit(NamedTuple):
-    """One feature as standard errors see it: the cells that have a curve, and their noise.
+    """Inputs of standard errors for one feature: the cells with a curve, and their noise.
 
-    ``cells`` are all of them, ``pieces`` those on the stretch that has a curve; ``edges`` are those
-    of the bins there, ``there`` their numbers.
+    ``cells`` are all cells, ``pieces`` the cells on the stretch with a curve; ``edges`` are the
+    edges of the bins there, ``there`` their numbers.
     """
 
     cells: Fine
@@ -35,12 +35,12 @@ class Fit(NamedTuple):
     there: slice
     n_bins: int
     centering: str
-    # Of features with levels: their shares, and the covariance of the curve at them.
+    # For features with levels: their shares, and the covariance of the curve at the levels.
     level_share: FloatArray | None = None
     of_levels: FloatArray | None = None
 
     def loadings(self, z: FloatArray) -> influence.Loadings:
-        """Those of the curve at points within the stretch."""
+        """Loadings of the curve at points within the stretch."""
         if self.level_share is not None:
             return categories.loadings(self.level_share, z, self.centering)
         return influence.loadings(self.pieces, z, self.centering)
@@ -63,7 +63,7 @@ class Fit(NamedTuple):
         return influence.covariance(self.loadings(z), self.noise, self.places)
 
     def sources(self, z: FloatArray) -> intervals.Sources:
-        """What the variances of the curve at points are estimated from."""
+        """Sources from which the variances of the curve at points are estimated."""
         parts = np.zeros((len(z), len(self.cells.bin)))
         parts[:, self.cells.here] = influence.parts(self.loadings(z), self.noise)
         return self.cells.sources(parts)
@@ -79,7 +79,7 @@ def interpolation(edges: FloatArray, z: FloatArray) -> FloatArray:
 
 
 def fit_of(row: xr.Dataset) -> Fit:
-    """What the error of a curve depends on, for one feature that has bins."""
+    """The inputs of standard errors for one feature that has bins."""
     centering, levels = str(row.attrs["centering"]), is_categorical(row)
     cells = fine_of(row)
     here, noise, n = cells.here, cells.noise, cells.n_effective
@@ -123,19 +123,19 @@ def features_of(effect: xr.Dataset) -> list[Feature]:
 
 
 def at_edges(values: FloatArray, fit: Fit) -> FloatArray:
-    """Values at the edges that have a curve as values at all edges of the bins, NaN elsewhere."""
+    """Values at the edges with a curve, extended to all edges of the bins by NaN."""
     out = np.full(fit.n_bins + 1, np.nan)
     out[fit.there] = values
     return out
 
 
 def at_cells(values: FloatArray, fit: Fit) -> FloatArray:
-    """Values at the edges of the cells that have a curve as values at all of them."""
+    """Values at the cell edges with a curve, extended to all cell edges by NaN."""
     return accumulate.at_edges(values, fit.cells.here, len(fit.cells.bin))
 
 
 def rows_of_feature(row: xr.Dataset) -> float:
-    """Rows that one feature was estimated on; one at a level may be in two steps."""
+    """Number of rows used for one feature; a row at a level can be in two steps."""
     return float(row["n_level" if is_categorical(row) else "n_obs"].sum())
 
 

@@ -1,4 +1,4 @@
-"""Wald tests of effects: of none, of a constant one, of a homogeneous one (math [31])."""
+"""Tests of zero, constant and homogeneous effects (math [31])."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ FIXED_RULES = ("EqualWidthBins", "QuantileBins", "GivenBins")
 APART = "no value of the feature is in the range of both"
 FEW_GROUPS = "too few groups for that many effects: no degree of freedom is left"
 BIN_ERROR = (
-    "a change of the effect within a bin spreads its local effects as well; pass the rows: "
+    "local effects also differ because the effect changes within a bin; pass the rows: "
     "wald_test(effect, 'homogeneous', local=local)"
 )
-# Points of a comparison between two edges where a curve is bent.
+# Shares of a bin at which curves are compared between two edges where one is bent.
 QUARTERS = np.array([0.25, 0.5, 0.75])
 
 
@@ -70,7 +70,7 @@ def wald_test(effect: xr.Dataset, null: str, adjust: str, local: xr.Dataset | No
 
 
 class Wald(NamedTuple):
-    """A test of one feature, or why there is none."""
+    """Result of a test of one feature, or the reason why there is none."""
 
     statistic: float = float("nan")
     df: float = float("nan")
@@ -84,7 +84,7 @@ def by_name(rows: Sequence[Wald]) -> dict[str, Any]:
 
 
 def _equal(row: xr.Dataset, null: str) -> Wald:
-    """All effects of one feature are 0, or equal."""
+    """Test that all effects of one feature are 0, or equal."""
     if not row.sizes["bin"]:
         return Wald(reason=CONSTANT)
     if null == "constant":
@@ -100,7 +100,7 @@ def _equal(row: xr.Dataset, null: str) -> Wald:
 
 
 def _sum_of_squares(row: xr.Dataset, null: str) -> Wald:
-    """Independent bins: sums of squares of normal scores."""
+    """Test with independent bins: sum of squared normal scores."""
     from scipy import stats
 
     cells, linear = fine_of(row), slopes(row) != 0
@@ -110,14 +110,14 @@ def _sum_of_squares(row: xr.Dataset, null: str) -> Wald:
     if not known.any():
         return Wald(reason=meaning.NO_ROWS)
     least = resolution(cells.pieces.mean, float(row["local_effect_error"]))
-    # A few rows may happen to be alike: where others have a spread, theirs counts.
+    # A few rows may be equal by chance: such a bin takes the spread of the others.
     pooled = np.average(variance[known], weights=degrees[known])
     cells = cells._replace(variance=np.where(variance <= least**2, pooled, variance))
     variance, degrees, effect = cells.effect_variance(), of_bins, row["effect"].values
     known = (degrees > 0) & (variance >= 0)
     if not known.any():  # a variance of cells may be that of no bin: each of its bins has one row
         return Wald(reason=meaning.NO_ROWS)
-    # A mean that is known exactly differs from 0 by more than rounding, or does not.
+    # A mean without sampling error is compared with rounding only.
     mean, se = effect[known], np.maximum(np.sqrt(variance[known]), least)
     centre, df = 0.0, float(known.sum())
     if null == "constant":
@@ -125,7 +125,7 @@ def _sum_of_squares(row: xr.Dataset, null: str) -> Wald:
     total = float(np.sum(intervals.normal_score((mean - centre) / se, degrees[known]) ** 2))
     sloped = known & linear
     if sloped.any():
-        # The slope without what it shares with the mean.
+        # The part of the slope that is uncorrelated with the mean.
         noise = noise_in_the_middle(row)
         shared = noise.covariance[sloped] / noise.mean[sloped]
         slope = slopes(row)[sloped] - shared * (effect[sloped] - centre)
@@ -150,7 +150,7 @@ def _contrasted(row: xr.Dataset, null: str) -> tuple[FloatArray, FloatArray, Flo
 
 
 def _correlated(row: xr.Dataset, null: str) -> Wald:
-    """Steps between levels, which share rows: normal scores with their correlation."""
+    """Test of steps between levels, which share rows: normal scores with their correlation."""
     from scipy import stats
 
     value, covariance, contrast, least = _contrasted(row, null)
@@ -166,20 +166,20 @@ def _correlated(row: xr.Dataset, null: str) -> Wald:
 
 
 def _grouped(row: xr.Dataset, null: str) -> Wald:
-    """Groups of rows: Wald statistic over its degrees of freedom, compared with F."""
+    """Test with groups of rows: the Wald statistic over its degrees of freedom, against F."""
     from scipy import stats
 
     value, covariance, contrast, least = _contrasted(row, null)
     linear = slopes(row) != 0
     if linear.any():
-        # What a slope adds from end to end of its bin has the units of effects.
+        # A slope times the width of its bin has the units of effects.
         width = np.diff(row["edge_value"].values)[linear]
         value = np.concatenate([value, slopes(row)[linear] * width])
         mixed = row["effect_slope_cov"].values[:, linear] * width
         own = row["slope_cov"].values[np.ix_(linear, linear)] * np.outer(width, width)
         covariance = np.block([[covariance, mixed], [mixed.T, own]])
         contrast = linalg.block_diag(contrast, np.eye(len(width)))
-    # What is known exactly differs from 0 by more than rounding, or does not.
+    # An estimate without sampling error is compared with rounding only.
     covariance = covariance + least**2 * np.eye(len(value))
     value, covariance = contrast @ value, contrast @ covariance @ contrast.T
     df = float(len(value))
@@ -193,7 +193,7 @@ def _grouped(row: xr.Dataset, null: str) -> Wald:
 
 
 def _homogeneous(row: xr.Dataset, own: tuple[Rows, int] | None) -> Wald:
-    """Whether rows at a value of the feature differ; ``own``: their columns, and which is it."""
+    """Test of equal effects of rows at a value of the feature; ``own``: the rows and position."""
     from scipy import stats
 
     if not row.sizes["bin"]:
@@ -201,7 +201,7 @@ def _homogeneous(row: xr.Dataset, own: tuple[Rows, int] | None) -> Wald:
     least = meaning.least_effect(row)
     largest = float(np.nanmax(row["heterogeneity"].values, initial=0.0)) / least
     if largest <= 1 or is_categorical(row) or _bins_are_cells(row):
-        # Nothing but rows makes a spread here.
+        # Here only differences between rows cause a spread.
         return Wald(largest, float(row.sizes["bin"]), 1.0 if largest <= 1 else 0.0)
     if own is None:
         return Wald(reason=BIN_ERROR)
@@ -222,12 +222,12 @@ def _homogeneous(row: xr.Dataset, own: tuple[Rows, int] | None) -> Wald:
 
 
 def _bins_are_cells(row: xr.Dataset) -> bool:
-    """Whether the bins of one feature are those that finite differences were taken across."""
+    """Whether the bins of one feature are the cells of its finite differences."""
     of_ale = row.attrs.get("method") == "ale" and row.attrs.get("bin_rule") in FIXED_RULES
     if "cell_value" not in row:
         return of_ale
     if methods_of(row) != ["finite_difference"]:
-        # Cells of derivatives are there for the curve alone.
+        # For derivatives, cells are used only for the curve.
         return False
     cells = row["cell_value"].values
     return np.array_equal(cells[np.isfinite(cells)], row["edge_value"].values)

@@ -58,13 +58,13 @@ def confint(
     else:
         boot = check_boot(effect, boot, ["effect"], MAKER, chosen)
         found = replicated(effect, features, boot, chosen)
-    # Of replicates there is none between the edges of bins.
+    # Replicates have no curve between the edges of bins.
     effect = effect.drop_vars("cell_curve_ci", errors="ignore")
     return with_intervals(effect, found | _of_missing(effect), level, chosen)
 
 
 def with_own_intervals(effect: xr.Dataset) -> xr.Dataset:
-    """The effect with the intervals it has, or those of `confint` where it has the moments."""
+    """The effect with its intervals; missing ones are added by `confint` if possible."""
     return effect if "curve_ci" in effect or "fourth_moment" not in effect else confint(effect)
 
 
@@ -97,7 +97,7 @@ def _with_errors(effect: xr.Dataset, names: Sequence[str]) -> dict[str, Estimate
 
 
 def _of_missing(effect: xr.Dataset) -> dict[str, Estimate]:
-    """What it does to be missing, from the rows that are."""
+    """The effect of a missing value, from the rows without a value."""
     names = [name for name in ("missing_effect",) if f"{name}_se" in effect]
     return {
         name: one._replace(degrees=effect["n_missing"].values - 1.0)
@@ -166,7 +166,7 @@ def _varying(row: xr.Dataset, fit: Fit | None, boot: xr.Dataset) -> tuple[Estima
     if fit is None:
         nothing = dict.fromkeys(VARYING, np.nan)
         return nothing, nothing
-    # What was drawn counts, not what the standard errors took for it.
+    # The drawn units count, not the units of the standard errors.
     row = row.assign_attrs(n_groups=n_units - n_strata + 1)
     if not grouped:
         del row.attrs["n_groups"]
@@ -180,8 +180,8 @@ def _varying(row: xr.Dataset, fit: Fit | None, boot: xr.Dataset) -> tuple[Estima
     in_bins = short(row["n_effective"].values, of_bins)
     of_rows = np.array(row_degrees(row))
     edges, cells = fit.edges, fit.cells
-    # Of the variance of a curve, and of an effect, what cells add falls short by theirs.
-    # Replicates of a cell are of its own rows, wherever its variance is from.
+    # In the variance of a curve or an effect, each cell's part is too small by its own factor.
+    # Replicates of a cell use its own rows, even if its variance is borrowed.
     of_cells = np.maximum(cells.n_effective - 1 - (cells.pieces.slope != 0), 0.0)
     if grouped:
         of_cells = np.full(len(of_cells), float(of_rows))

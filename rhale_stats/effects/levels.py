@@ -26,7 +26,7 @@ from rhale_stats.schema.stacking import Estimates
 def level_ale(local: xr.Dataset, *, centering: str = "mean") -> xr.Dataset:
     """Effects of the steps between levels, their curve, and the covariance of both.
 
-    As `rhale` returns it: ``bin`` is a step, ``edge`` a level. Beside that ``level_share``,
+    As `rhale` returns it: ``bin`` is a step, ``edge`` a level. Also ``level_share``,
     ``n_level`` and ``n_level_effective`` (feature, edge), ``effect_cov`` (feature, bin, bin_other)
     and ``curve_cov`` (feature, edge, edge_other), ``average_effect_se`` (feature).
     """
@@ -113,7 +113,7 @@ def _estimates(local: xr.Dataset, centering: str) -> Estimates:
         ),
         "third_moment": third,
         "fourth_moment": fourth,
-        # Levels have no places between them.
+        # Between levels there are no values.
         "x_variance": np.full(n_steps, np.nan),
         "x_covariance": np.full(n_steps, np.nan),
         "average_effect_se": kernel.average_se(moved, size, everything),
@@ -121,6 +121,6 @@ def _estimates(local: xr.Dataset, centering: str) -> Estimates:
         "curve_cov": covariances.curve,
         "level_share": share,
         "n_level": n_level,
-        # Nothing of a level without rows, which a selection may leave behind.
+        # A level without rows, as after a selection, gets no estimate.
         "n_level_effective": total**2 / np.where(squares > 0, squares, 1.0),
     }

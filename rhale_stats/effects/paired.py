@@ -22,14 +22,14 @@ from rhale_stats.schema.features import feature_names, feature_position, is_grou
 from rhale_stats.schema.identity import check_same_output, row_labels
 from rhale_stats.schema.levels import is_categorical
 
-# Local effects of pairs, and the effects that were made from them, by parameter.
+# Parameters of `compare` that hold local effects of pairs, and the effects made from them.
 PAIRED = (("paired[0]", "a"), ("paired[1]", "b"))
 
 
 class Pairs(NamedTuple):
     """The rows of both effects in common units: pairs, or groups of them.
 
-    ``repeats``: how many independent pairs a unit counts as.
+    ``repeats``: the number of independent pairs that a unit represents.
     """
 
     sides: tuple[Clusters, Clusters]
@@ -67,8 +67,8 @@ def pairs_of(
         code = row_codes(groups, row_labels(paired[0]), either, "groups", "pairs")
         n_groups = int(code.max(initial=-1)) + 1
         if n_groups < 2:
-            raise ValueError(f"groups must be at least two; got {n_groups}.")
-        # Rows that neither effect uses are of no group that counts.
+            raise ValueError(f"groups must hold at least two different groups; got {n_groups}.")
+        # Rows that neither effect uses do not count in any group.
         unit = np.zeros(sizes[0], dtype=np.int64)
         unit[either] = code
         repeats = np.ones(n_groups)
@@ -98,7 +98,7 @@ def _local_pair(paired: object) -> tuple[xr.Dataset, xr.Dataset]:
 
 
 def _check_rows_of_pairs(paired: tuple[xr.Dataset, xr.Dataset]) -> None:
-    """Raise ``ValueError`` where rows are named otherwise, or have other values of every feature.
+    """Raise ``ValueError`` if rows have different labels, or different values of all features.
 
     Some features may have changed between two measurements of the same rows.
     """
@@ -119,7 +119,7 @@ def _check_rows_of_pairs(paired: tuple[xr.Dataset, xr.Dataset]) -> None:
 
 
 def _multiplicity(paired: tuple[xr.Dataset, xr.Dataset]) -> FloatArray:
-    """How many pairs every pair of rows is: more than one where weights are frequencies."""
+    """Number of pairs that every pair of rows represents: its frequency weight, or 1."""
     ones = np.ones(paired[0].sizes["obs"])
     first, second = (
         np.asarray(local["weight"].values, dtype=np.float64)
@@ -139,7 +139,7 @@ def _multiplicity(paired: tuple[xr.Dataset, xr.Dataset]) -> FloatArray:
 def paired_covariance(
     pairs: Pairs, rows: tuple[xr.Dataset, xr.Dataset], fits: tuple[Fit, Fit], z: FloatArray
 ) -> tuple[FloatArray, list[float | None]]:
-    """Covariance of the difference from the influences of units, and their groups if there are."""
+    """Covariance of the difference from the influences of units, or of their groups."""
     influences: list[tuple[influence.RowSums, influence.Loadings, bool]] = []
     of_groups: list[float | None] = []
     unknown = np.zeros(len(z), dtype=bool)
@@ -153,14 +153,14 @@ def paired_covariance(
         at = fit.loadings(z)
         influences.append((sums, at, fit.centering == "mean"))
         of_groups.append(n_units if pairs.grouped else None)
-        # Without a residual to spare, or a group, there is no noise to see.
+        # Without a residual degree of freedom, or with one group, the noise is not estimable.
         blind = np.isnan(fit.noise.mean)
         if pairs.grouped:
             few = _groups_of_bins(sums, fit) <= 1 + (fit.pieces.slope != 0)
             blind |= few
         unknown |= (at.level[:, blind] != 0).any(axis=1)
     covariance = np.zeros((len(z), len(z)))
-    # A unit that counts as several pairs has the influence of as many, each with its share.
+    # A unit with frequency k stands for k pairs, each with 1/k of its influence.
     share = 1 / np.sqrt(np.where(pairs.repeats > 0, pairs.repeats, 1.0))
     for begin in range(0, len(share), influence.BLOCK_ROWS):
         here = slice(begin, begin + influence.BLOCK_ROWS)
@@ -175,7 +175,7 @@ def paired_covariance(
 
 
 def _groups_of_bins(sums: influence.RowSums, fit: Fit) -> IntArray:
-    """Groups that have rows in the bin of every cell."""
+    """Number of groups with rows in the bin of every cell."""
     if fit.of_levels is not None:
         return sums.n_groups()
     bin_of = fit.cells.bin[fit.cells.here]
@@ -214,13 +214,13 @@ def _influences(
 
 
 def _on_curve(x: FloatArray, fit: Fit) -> NDArray[np.bool_]:
-    """Rows that have a part in the curve: none beyond a gap."""
+    """Rows that contribute to the curve; rows beyond a gap do not."""
     k = bin_index(fit.cells.pieces.edges, x)
     return np.asarray((k >= fit.cells.here.start) & (k < fit.cells.here.stop))
 
 
 def _rows_of_curve(side: Clusters, row: xr.Dataset, fit: Fit) -> float:
-    """How many these are; frequencies count."""
+    """Number of these rows, with their frequency weights."""
     position = feature_position(side.local, str(row["feature"].values))
     there, rows = _on_curve(side.rows.x[position], fit), side.rows
     if rows.frequency and rows.weight is not None:

@@ -39,14 +39,15 @@ class Request(NamedTuple):
 
     @property
     def needs_rows_again(self) -> bool:
-        """Whether the second pass looks at the rows, and not at the moments of the first alone."""
+        """Whether the second pass needs the rows, and not only the moments of the first pass."""
         return self.std_error_moments or make_lines(self.rule) or self.weighting == "axis"
 
 
 class RowSplit(NamedTuple):
     """Rows on which edges are chosen, and rows on which effects are estimated.
 
-    They are the same unless bins are honest; ``attrs`` are the attributes that reproduce the split.
+    They are the same rows unless bins are honest; ``attrs`` are the attributes that reproduce the
+    split.
     """
 
     for_edges: Rows
@@ -59,7 +60,7 @@ class RowSplit(NamedTuple):
         return self.for_edges is not self.for_estimates
 
     def ends(self, position: int, name: str) -> tuple[float, float]:
-        """Ends of the axis of one feature, those of all rows, refused where they are not finite."""
+        """Ends of the axis of one feature over all rows; raise if they are not finite."""
         halves = (self.for_edges, self.for_estimates) if self.is_honest else (self.for_estimates,)
         ends = np.array([(half.x[position].min(), half.x[position].max()) for half in halves])
         if not np.isfinite(ends).all():
@@ -140,7 +141,7 @@ def chosen_bins(
 def second_pass(
     request: Request, rows: Rows, position: int, cells: Cells, partition: Partition | None
 ) -> Estimates:
-    """Estimates of one feature in its bins; none of a constant one.
+    """Estimates of one feature in its bins; none for a constant feature.
 
     ``cells`` hold the moments of ``rows``, the rows that effects are estimated on.
     """

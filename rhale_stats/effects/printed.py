@@ -52,7 +52,7 @@ ORDERS = {"given": "as given", "as_is": "of the categories or the alphabet"}
 
 
 def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summary:
-    """`summary` of effects in bins: a line a feature, or a line a bin of one."""
+    """`summary` of effects in bins: one line per feature, or per bin of one feature."""
     effect = complete(effect)
     tail = (1 - level) / 2
     bounds = [f"[{tail:.3g}", f"{1 - tail:.3g}]"]
@@ -76,6 +76,9 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
             "both. A row can enter two effects; standard errors account for it.",
             f"Level order: {order_text(row)}. Standard errors do not include the choice of order.",
         ]
+    # Levels are not bins chosen by a rule, and a constant feature has no bins.
+    one = effect if feature is None else one_feature(effect, feature)
+    has_bins = feature is None or (one.sizes["bin"] > 0 and not is_categorical(one))
     checks = []
     for check, table in (("verdict", bias_table), ("jump", jump_table)):
         if check in effect:
@@ -86,11 +89,11 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
     notes = [
         *bias_warnings(effect, feature),
         *reasons,
-        *_edge_notes(effect),
+        *(_edge_notes(effect) if has_bins else []),
         *checks,
         _error_note(effect, of_error, level),
         *meanings,
-        bins_note(effect.attrs),
+        *([bins_note(effect.attrs)] if has_bins else []),
         *interval_notes(effect),
     ]
     return with_notes(tables, notes)
@@ -104,7 +107,7 @@ def _method(effect: xr.Dataset) -> str:
 def _feature_table(
     effect: xr.Dataset, bounds: list[str], level: float
 ) -> tuple[Body, list[str], list[str]]:
-    """A line a feature; what its columns mean, and why some are blank or 0."""
+    """One line per feature, notes on the columns, and reasons for blanks and zeros."""
     table = glance(effect, level)
     wald = _wald_heads(table, "avg effect", bounds)
     heads = ["bins", *wald.values(), "heterog.", "H", "curve range"]
@@ -135,16 +138,18 @@ def _feature_table(
 def _bin_table(
     effect: xr.Dataset, name: str, bounds: list[str], level: float
 ) -> tuple[Body, list[str], list[str]]:
-    """A line a bin; what its columns mean, and why some are 0."""
+    """One line per bin, notes on the columns, and reasons for zeros."""
     row = one_feature(effect, name)
     table = tidy(effect.sel(feature=[name]), level)
     wald = _wald_heads(table, "effect", bounds)
     heads = ["rows", *wald.values(), "heterog.", "std err"]
     numbers = ["heterogeneity", "heterogeneity_se"]
     average = "average of the local effects along the bin"
-    if is_categorical(row) or not along_axis(row):
+    if not along_axis(row):
         average = "mean of the local effects of the rows in the bin"
     meanings = [f"effect: {average}. heterog.: standard deviation of the local effects in the bin."]
+    if is_categorical(row):
+        meanings = ["heterog.: standard deviation of the differences between two levels."]
     if "slope" in table and table["slope"].any():
         heads += ["slope", "std err"]
         numbers += ["slope", "slope_se"]
@@ -197,19 +202,19 @@ def _level_table(row: xr.Dataset, level: float) -> SimpleTable:
 
 
 def _edge_notes(effect: xr.Dataset) -> list[str]:
-    """On which rows bin edges were chosen, where a rule looked at the local effects."""
+    """Note on the rows on which bin edges were chosen, for rules that use the local effects."""
     if "honest_seed" in effect.attrs:
         return [f"Bin edges were chosen on {effect.attrs['n_rows_edges']} other rows."]
     return [CHOSEN_BINS] if effect.attrs["bin_rule"] in SEARCHED else []
 
 
 def _error_note(effect: xr.Dataset, name: str, level: float) -> str:
-    """What standard errors treat as fixed, and how intervals are made of them."""
+    """Note on what standard errors treat as fixed, and on the method of the intervals."""
     return f"{FIXED} Intervals: pointwise, {how_made(effect, name, level)}."
 
 
 def bias_warnings(effect: xr.Dataset, feature: str | int | None) -> list[str]:
-    """What a reader must not miss: heterogeneity biased by more than its standard error."""
+    """Warnings of heterogeneity that is biased by more than its standard error."""
     if "debiased" in effect.attrs:
         return ["heterog. is free of bin error: it comes from differences of neighbouring rows."]
     if "verdict" in effect:
@@ -233,6 +238,6 @@ def bias_warnings(effect: xr.Dataset, feature: str | int | None) -> list[str]:
 
 
 def _wald_heads(table: pd.DataFrame, name: str, bounds: list[str]) -> dict[str, str]:
-    """Columns of an estimate with its error, and how they are called in print."""
+    """Columns of an estimate with its standard error, and their printed heads."""
     heads = dict(zip(WALD, (name, "std err", "t", "P>|t|", *bounds), strict=True))
     return {column: head for column, head in heads.items() if column in table}

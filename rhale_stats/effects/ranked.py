@@ -71,7 +71,7 @@ def ranked(result: object, what: str, level: float) -> Ranked:
 
 
 def _per_feature(effect: xr.Dataset, what: str) -> xr.DataArray:
-    """One variable, over (feature) or (chain, draw, feature); ``ValueError`` for another."""
+    """One variable over (feature) or (chain, draw, feature); else ``ValueError``."""
     allowed = [{"feature"}, {"chain", "draw", "feature"}]
     numbers = [
         str(name)
@@ -88,8 +88,8 @@ def _per_feature(effect: xr.Dataset, what: str) -> xr.DataArray:
             "is over " + ", ".join(map(str, effect[what].dims)) if what in effect else "is not"
         )
         raise ValueError(
-            f"what must be a number a feature that effect holds; {what!r} {missing}"
-            f"{'' if what in effect else ' in it'}. With intervals it holds "
+            f"what must name a variable of effect with one number per feature; {what!r} {missing}"
+            f"{'' if what in effect else ' in it'}. Variables with intervals: "
             f"{', '.join(there) or 'none'}. Sizes are in effect_sizes(effect, boot)."
         )
     return effect[what]

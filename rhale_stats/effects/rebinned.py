@@ -87,7 +87,7 @@ def with_chosen_bins(
 
 
 def _n_effective(weight: FloatArray) -> float:
-    """Kish's number of rows: with rows drawn again about half of them."""
+    """Kish's effective number of rows; about half of all rows in a bootstrap sample."""
     return float(weight.sum() ** 2 / np.sum(weight**2))
 
 
@@ -121,7 +121,7 @@ def common_grid(effect: xr.Dataset, n_grid: int) -> FloatArray:
 def evaluated(effect: xr.Dataset, grid: FloatArray) -> dict[str, FloatArray]:
     """Effect, heterogeneity and curve at points of (feature, grid); NaN outside the bins."""
     out = {name: np.full(grid.shape, np.nan) for name in ("effect", "heterogeneity", "curve")}
-    # Selecting a feature takes its time with every variable that there is.
+    # Selection of a feature is slow with many variables, so only these are kept.
     needed = (*out, "slope", "cell_effect", "cell_curve", "cell_value")
     effect = effect[[name for name in needed if name in effect]]
     for number in np.flatnonzero(effect["n_bins"].values):

@@ -56,37 +56,38 @@ def rhale(
     honest_fraction: float = 0.5,
     rng: np.random.Generator | int | None = None,
 ) -> xr.Dataset:
-    r"""RHALE: average effect and heterogeneity in bins, and the curve that they accumulate to.
+    r"""Average effect and heterogeneity of each feature in bins, and the accumulated curve.
 
     Parameters
     ----------
     local : Dataset
         What `local_effects` returned.
     bins : bin rule, optional
-        `AdaptiveBins` (the default: as few as the data allow, constant or linear), `OptimalBins`
-        (the paper's), `GreedyBins`, `EqualWidthBins`, `BestEqualWidthBins`, `QuantileBins`,
+        `AdaptiveBins` (the default: as few bins as the data allow, constant or linear),
+        `OptimalBins` (the paper's), `GreedyBins`, `EqualWidthBins`, `BestEqualWidthBins`,
+        `QuantileBins`,
         `GivenBins`.
     centering : {"mean", "start", "integral"}, default "mean"
-        Where the curve is zero: on average over the rows (the convention of ALE), at the left
-        end, or on average over the axis (math [8]). ``curve_offset`` keeps the constant.
+        Zero of the curve: its mean over the rows (the convention of ALE), its left end, or its mean
+        over the axis (math [8]). ``curve_offset`` is the constant that was subtracted.
     weighting : {"axis", "rows"}, default "axis"
-        What the effect of a bin is. "axis": the average of mu(z) along the axis (math [12]), by
-        fine cells; the curve is accumulated from these and does not depend on the bins. "rows":
-        the mean over the rows of the bin, which the paper writes (math [5]). The two differ where
-        rows are denser at one end of a bin in which the effect changes; the curve by rows is then
-        biased.
+        Definition of the effect of a bin. "axis": the average of mu(z) along the axis (math [12]),
+        computed in fine cells; the curve is accumulated from these cells and does not depend on the
+        bins. "rows": the mean over the rows of the bin, as in the paper (math [5]). The two differ
+        if the effect changes within a bin and the rows are denser at one end of it; the curve with
+        "rows" is then biased.
     std_error_moments : bool, default True
-        Take the moments of higher order that `std_error` needs for the heterogeneity and for a
-        curve centred at its mean. They need a second pass over the rows.
+        Compute the moments of higher order that `std_error` needs for the heterogeneity and for a
+        curve centred at its mean. This takes a second pass over the rows.
     honest : bool, default False
-        Choose edges on some rows, drawn at random, and estimate on the others: bins that were
-        chosen where the spread happens to be small make it, and the standard errors, too small
-        (math [16]). The ends of the axis are those of all rows.
+        Choose the edges on some rows, drawn at random, and estimate on the other rows. If both use
+        the same rows, bins are chosen where the spread is small by chance, and the spread and the
+        standard errors are too small (math [16]). The ends of the axis are those of all rows.
     honest_fraction : float, default 0.5
         Share of the rows on which edges are chosen.
     rng : Generator, int or None
-        Source of the random halves, or its seed. None draws anew; ``seed`` in the attributes of the
-        result reproduces them (-1 with a Generator).
+        Source of the random halves, or its seed. None draws a new seed; ``seed`` in the attributes
+        of the result reproduces them (-1 with a Generator).
 
     Returns
     -------
@@ -113,25 +114,26 @@ def rhale(
     Raises
     ------
     ValueError
-        Missing or infinite values, fewer rows than the rule needs, unsuitable edges,
+        Missing or infinite values; fewer rows than the rule needs; invalid edges; an
         ``honest_fraction`` that leaves one side without rows.
     TypeError
-        ``local`` or ``bins`` is something else.
+        ``local`` is not a Dataset of local effects, or ``bins`` is not a bin rule.
 
     Warns
     -----
     UserWarning
-        A bin without rows, or a gap inside a bin: a stretch without rows more than a tenth as wide
-        as the middle 98 % of them and 30 times as wide as the distances around it; or, where local
-        effects are slopes across cells, a cell without rows. How far the curve moves across it is
-        not known. The curve is given, and centred, on the stretch between gaps that has most rows,
-        and is NaN elsewhere; the effect of the bin is that of its part with rows.
+        A bin without rows, or a gap inside a bin. A gap is a stretch without rows that is wider
+        than a tenth of the range of the middle 98 % of the rows and than 30 times the distances
+        around it. If local effects are slopes across cells, a cell without rows is a gap. The
+        change of the curve across a gap is not known. The curve is reported, and centred, on the
+        stretch between gaps with the most rows, and is NaN elsewhere; the effect of a bin with a
+        gap is that of its part with rows.
 
     Notes
     -----
     ``curve_std`` (Eq. 16 of the paper) depends on the partition: sigma = 5 everywhere on
-    [-1, 1] gives 10, 4.5 and 1.4 at the right end for 1, 5 and 50 bins. ``curve_std_sum`` does
-    not; it is what the paper's figures show, and what `plot_effect` draws.
+    [-1, 1] gives 10, 4.5 and 1.4 at the right end for 1, 5 and 50 bins. ``curve_std_sum`` does not;
+    the paper's figures show it, and `plot_effect` draws it.
 
     References
     ----------
@@ -208,7 +210,7 @@ def _estimated(local: xr.Dataset, request: Request, split: RowSplit) -> xr.Datas
             own_cells = on_other_rows(rule, rows, position, own_cells)
         return second_pass(request, rows, position, own_cells, partitions.get(position))
 
-    # Without rows to look at again there is nothing to share out.
+    # If no rows are needed again, threads do not help.
     threads_again = threads if request.needs_rows_again else 1
     estimates = in_threads(estimates_at, range(len(names)), threads_again)
     effect = dataset(local, rule, request.centering, estimates, rows.n_rows)
@@ -219,7 +221,7 @@ def _estimated(local: xr.Dataset, request: Request, split: RowSplit) -> xr.Datas
 
 
 def _with_missing(effect: xr.Dataset) -> xr.Dataset:
-    """Where on the scale of the curve rows without a value stand."""
+    """Add the output of rows without a value, on the scale of the curve."""
     at = [
         np.nan if np.isnan(reference) else predict(effect, [reference], name).item()
         for name, reference in zip(
@@ -246,7 +248,7 @@ def _with_losses(effect: xr.Dataset, losses: Mapping[int, FloatArray | None]) ->
 
 
 def _warn_of_gaps(effect: xr.Dataset) -> None:
-    """Name the features whose curve cannot be accumulated all along their axis, and why."""
+    """Warn of features whose curve cannot be accumulated along their whole axis, and why."""
     # Variables without their coordinates: alignment would take longer than the estimates.
     variables = effect.variables
     n_bins = variables["n_bins"]
@@ -265,7 +267,7 @@ def _warn_of_gaps(effect: xr.Dataset) -> None:
     for name, own_empty, own_bins, own_unknown in zip(
         feature_names(effect), *map(by_feature, (n_empty, n_bins, unknown)), strict=True
     ):
-        # Of all outputs the one with most.
+        # Of all outputs, the one with the most.
         most, of = max(zip(own_empty, own_bins, strict=True))
         if most:
             bins.append(f"{name!r} ({most} of {of})")
@@ -283,8 +285,8 @@ def _warn_of_gaps(effect: xr.Dataset) -> None:
     if gaps:
         warn(
             f"No rows inside a bin: {', '.join(gaps)}. The curve cannot be accumulated across such "
-            f"a gap: it is reported on the stretch with the most rows and is NaN elsewhere. Where "
-            f"the model itself can be asked across the gap, use "
+            f"a gap: it is reported on the stretch with the most rows and is NaN elsewhere. "
+            f"Finite differences of the model can cross the gap: "
             f"local_effects(model, X, method='finite_difference') or ale(model, X)."
         )
 

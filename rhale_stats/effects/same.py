@@ -1,4 +1,4 @@
-"""Checks that effects and local effects are of the same rows and model."""
+"""Checks that effects and local effects belong to the same rows and model."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def check_no_other_model(row: xr.Dataset, rows: Rows, position: int) -> None:
 
 
 def _check_counts(row: xr.Dataset, rows: Rows, position: int, parameter: str, maker: str) -> None:
-    """Raise ``ValueError`` unless the bins count and weigh these rows as the effect says."""
+    """Raise ``ValueError`` unless these rows have the numbers and weights in ``effect``."""
     x, edges, name = rows.x[position], row["edge_value"].values, str(row["feature"].values)
     if is_categorical(row):
         code = x.astype(np.int64)

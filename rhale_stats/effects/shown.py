@@ -1,4 +1,4 @@
-"""What is shown of effects in bins."""
+"""The page of `show` for effects in bins."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rhale_stats.schema.curves import Curve
 from rhale_stats.schema.features import feature_names, method_text, one_feature
 
 ENDS = ("lowest", "highest")
-# A curve that varies by less than so many numerical errors may be 0.
+# A curve with a smaller range than this many numerical errors may be 0.
 SUSPECT = 1e4
 
 
@@ -53,7 +53,7 @@ def effect_page(effect: xr.Dataset, most: int) -> Page:
         *(bias_warnings(effect, None) if "verdict" in effect else ()),
     )
     meant = (
-        "heterog.: standard deviation of the local effects times that of the feature. "
+        "H: heterogeneity in the bins times the standard deviation of the feature. "
         "lowest, highest: of the curve."
     )
     if "importance" in columns:
@@ -70,7 +70,7 @@ def effect_page(effect: xr.Dataset, most: int) -> Page:
 def _columns(
     effect: xr.Dataset, size: NDArray[np.float64]
 ) -> tuple[dict[str, NDArray[np.float64]], str]:
-    """Sizes and average effects of all features by head, and what standard errors are of."""
+    """Sizes and average effects of all features by head, and the source of standard errors."""
     ordered = ~is_unordered(effect)
 
     def of(name: str, bound: int | None = None) -> NDArray[np.float64]:
@@ -78,7 +78,7 @@ def _columns(
         return np.where(ordered, values, np.nan)
 
     columns = {"importance": size} if np.isfinite(size).any() else {}
-    columns |= {"heterog.": of("heterogeneity_output")}
+    columns |= {"H": of("heterogeneity_output")}
     if "average_effect" in effect:
         columns |= {"avg effect": of("average_effect")}
     if "average_effect_se" in effect and np.isfinite(of("average_effect_se")).any():

@@ -1,4 +1,4 @@
-"""How large an effect is: one number a feature, with an interval (math [32])."""
+"""Sizes of effects: one number per feature, with an interval (math [32])."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from rhale_stats.schema.variables import EFFECT_VARIABLES, variable
 
 SIZES = Sizes._fields
 NORMALISED = ("naled", "naler_min", "naler_max")
-# Places in a bin at which a curve is put on the scale of outcomes.
+# Number of points in a bin at which a curve is transformed to the scale of outcomes.
 PLACES = 32
-# What cannot be negative: a correction for bias stops at 0.
+# Sizes that cannot be negative: the bias correction stops at 0.
 POSITIVE = ("importance", "aled", "naled", "heterogeneity_index", "heterogeneity_output")
 
 
@@ -57,7 +57,7 @@ def _sizes_of(row: xr.Dataset, fit: Fit | None) -> dict[str, float]:
 def importances(effect: xr.Dataset) -> FloatArray:
     """``importance`` of `effect_sizes`, (feature); NaN where the moments for it are not there.
 
-    Fast: it selects no feature of the Dataset, which costs a millisecond each.
+    Works on all features at once, because selection of a feature takes a millisecond.
     """
     values = {str(name): one.values for name, one in effect.variables.items() if one.ndim > 1}
     n_bins, kinds = effect["n_bins"].values, effect["feature_kind"].values.astype(str)
@@ -83,7 +83,7 @@ def importances(effect: xr.Dataset) -> FloatArray:
 
 
 def largest(result: xr.Dataset, most: int) -> list[str]:
-    """Features whose curves vary most over the rows; without moments, over their edges."""
+    """Features whose curves vary most over the rows (without moments, over their edges)."""
     if "importance" in result:
         size = result["importance"].values
     elif "x_variance" in result:
@@ -151,16 +151,17 @@ def effect_sizes(
     y: ArrayLike | None = None,
     level: float = 0.95,
 ) -> xr.Dataset:
-    r"""Sizes of the effects, one number a feature, with bias-corrected bootstrap intervals.
+    r"""Sizes of the effects, one number per feature, with bias-corrected bootstrap intervals.
 
     Parameters
     ----------
     effect : Dataset
         What `rhale` or `std_error` returned.
     boot : Dataset, optional
-        What `bootstrap` made of it, with fixed bins; without it there are no intervals.
+        Replicates of ``effect`` that `bootstrap` returned, with fixed bins. Without them there are
+        no intervals.
     y : array_like of shape (n,), optional
-        Outcomes, for sizes in per cent of them.
+        Outcomes, for sizes in per cent of the outcomes.
     level : float, default 0.95
         Of the intervals.
 
@@ -171,31 +172,32 @@ def effect_sizes(
         its mean absolute value over the rows (see Notes), ``aler_min`` and ``aler_max``, its
         extremes at edges (all of the curve centred at its mean over the rows);
         ``heterogeneity_index`` and ``heterogeneity_output`` (math [10]). With ``y`` ``naled``,
-        ``naler_min``, ``naler_max``: the same on a scale on which +50 is above all outcomes, -50
-        below all and 0 their median. With ``boot`` for each ``_corrected``, without its bias, and
-        ``_ci`` (feature, ci_bound).
+        ``naler_min``, ``naler_max``: the same on a scale on which +50 is above all outcomes, -50 is
+        below all outcomes and 0 is their median. With ``boot``, for each size also its
+        bias-corrected value (``..._corrected``) and its interval (``..._ci``, (feature, ci_bound)).
 
     Raises
     ------
     ValueError
-        ``effect`` without the moments of standard errors, ``boot`` of other bins, ``y`` empty or
-        not finite, ``level`` outside (0, 1).
+        ``effect`` without the moments of standard errors; ``boot`` with other bins; ``y`` empty or
+        not finite; ``level`` outside (0, 1).
 
     Notes
     -----
-    ``aled`` comes from the moments of the rows in every bin: they are taken to have a beta
-    distribution between its edges with their own mean and variance. This is exact for a feature of
-    two values, for rows that are evenly distributed in their bin, and wherever the curve keeps its
-    sign in a bin. (Okoli takes the curve in the middle of the bins, where that of a two-valued
-    feature is near 0.)
+    ``aled`` is computed from the moments of the rows in every bin: the rows are assumed to have a
+    beta distribution between the edges, with their mean and variance. This is exact for a feature
+    of two values, for rows that are evenly distributed in their bin, and in every bin in which the
+    curve does not change its sign. (Okoli uses the curve at the middle of the bins, where the curve
+    of a two-valued feature is near 0.)
 
-    ``heterogeneity_output`` is the standard deviation of local effects times that of the feature.
-    It is in units of the output, but not a part of the spread of the output, and can be larger.
+    ``heterogeneity_output`` is the standard deviation of the local effects within bins (root mean
+    square over the rows), times the standard deviation of the feature. It is in units of the
+    output, but it is not a part of the spread of the output, and can be larger.
 
-    Noise makes every size positive: where there is no effect at all, E aled > 0. ``_corrected`` is
-    the estimate less the mean error of the replicates, not below 0 where a size cannot be negative;
-    intervals are bias-corrected percentiles (Efron 1987, without acceleration). Near no effect they
-    do not reach 0: `wald_test` tests whether there is an effect.
+    Sampling noise makes every size positive: even without any effect, E aled > 0. ``_corrected`` is
+    the estimate minus its bias as estimated by the replicates, and at least 0 if a size cannot be
+    negative. Intervals are bias-corrected percentiles (Efron 1987, without acceleration). If there
+    is no effect, they do not reach 0: `wald_test` tests whether there is an effect.
 
     References
     ----------
@@ -245,7 +247,7 @@ def effect_sizes(
 
 
 class _Scale:
-    """Distances from the median of the outcomes, in per cent of those on that side of it."""
+    """Distances from the median of the outcomes, in per cent of the outcomes on that side."""
 
     def __init__(self, y: ArrayLike) -> None:
         values = as_numbers(y, "y")

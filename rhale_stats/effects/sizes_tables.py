@@ -49,8 +49,8 @@ def sizes_summary(sizes: xr.Dataset, _feature: object, level: float) -> Summary:
     notes = [
         "importance: standard deviation of the curve over the rows. aled: mean distance of the "
         "curve from its mean.",
-        "aler: lowest and highest value of the curve. heterogeneity_output: standard deviation of "
-        "the local effects times that of the feature.",
+        "aler: lowest and highest value of the curve. heterogeneity_output: heterogeneity in the "
+        "bins (root mean square) times the standard deviation of the feature.",
         bins_note(attrs),
     ]
     intervals = [str(name) for name in sizes.data_vars if str(name).endswith("_ci")]

@@ -1,4 +1,4 @@
-"""Effects as pandas frames: a line a bin, a feature, a row."""
+"""Effects as data frames: one line per bin, per feature, or per row."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def tidy(effect: xr.Dataset, level: float) -> pd.DataFrame:
 
 
 def _spoken(table: pd.DataFrame) -> pd.DataFrame:
-    """Without columns that have nothing to say in any line."""
+    """Drop columns that are empty in all lines."""
     silent = [
         name
         for name, nothing in (
@@ -132,7 +132,7 @@ def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
 
 
 def curve_extent(row: xr.Dataset) -> tuple[float, float]:
-    """Smallest and largest value of the curve of one feature, wherever on the axis it has them."""
+    """Smallest and largest value of the curve of one feature along the axis."""
     curve = curve_of(row)
     if np.isnan(curve.values).all():
         return np.nan, np.nan
@@ -148,30 +148,30 @@ def curve_extent(row: xr.Dataset) -> tuple[float, float]:
 @checked
 @each_part
 def augment(local: xr.Dataset, effect: xr.Dataset) -> pd.DataFrame:
-    """The rows with what was estimated for them, one row an observation.
+    """The rows with their estimates, one line per observation.
 
     Parameters
     ----------
     local, effect : Dataset
-        Local effects, and what `rhale` made of them (or of other rows: where a value lies outside
-        the bins, columns are NaN and the bin is missing).
+        Local effects, and what `rhale` made from them or from other rows. If a value lies outside
+        the bins, columns are NaN and the bin is missing.
 
     Returns
     -------
     DataFrame
         Indexed by ``obs``. For every feature ``f`` of ``effect``: ``f`` (its value),
-        ``f.local_effect``, ``f.bin``, ``f.effect`` (of the bin; at the value where that is
-        linear), ``f.residual`` (local effect minus effect) and ``f.curve`` at the value;
-        ``weight`` where there is one. Of a categorical feature ``f`` is the level and
-        ``f.local_effect`` the mean of the differences to its neighbours; a row belongs to no single
-        step, so that bin, effect and residual are missing.
+        ``f.local_effect``, ``f.bin``, ``f.effect`` (of the bin; in a linear bin, at the value),
+        ``f.residual`` (local effect minus effect) and ``f.curve`` at the value;
+        ``weight`` if there are weights. For a categorical feature ``f`` is the level and
+        ``f.local_effect`` the mean difference to the neighbouring levels. A row can belong to two
+        steps, so bin, effect and residual are missing.
 
     Raises
     ------
     KeyError
         A feature of ``effect`` is not in ``local``.
     ValueError
-        ``local`` has the rows of ``effect``, but the local effects of another model, output or
+        ``local`` has the same rows as ``effect``, but local effects of another model, output or
         scale.
 
     Examples
@@ -232,7 +232,7 @@ WALD = ("estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high"
 def _wald_columns(
     of: xr.Dataset, name: str, level: float, degrees: np.ndarray, reasons: list[str]
 ) -> dict[str, Any]:
-    """An estimate with its error; t and P where that holds the model, and there is one to test."""
+    """Columns of an estimate with its standard error; t and P only if it includes the model."""
     from scipy import stats
 
     check_level(level)
@@ -260,12 +260,12 @@ _EXACT = (inference_meaning.ZERO, inference_meaning.ALIKE)
 
 
 def source_text(of: xr.Dataset, name: str) -> str:
-    """What a standard error is of."""
+    """The source of the standard errors, in words."""
     return str(of[f"{name}_se"].attrs.get("source", "rows"))
 
 
 def complete(effect: xr.Dataset) -> xr.Dataset:
-    """The effect with its standard errors, which are added where it has none."""
+    """The effect with standard errors, added if it has none."""
     effect = check_effect(effect)
     done = "average_effect_se" in effect and "effect_se" in effect
     return effect if done else std_error(effect)

@@ -1,4 +1,4 @@
-"""What each standard error is a standard error of."""
+"""The target of each standard error, in words."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Functions for any kind of result; the wing of that kind does the work."""
+"""Functions that take any kind of result and call the package of that kind."""

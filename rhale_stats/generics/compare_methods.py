@@ -32,7 +32,7 @@ SPREADS = {
     "shap_dependence": "root mean square of the Shapley values about the spline",
     "effect": "heterogeneity, accumulated (comonotone)",
 }
-# Points of a grid that no profile gives.
+# Number of grid points where no result is a profile.
 N_POINTS = 101
 LOCAL_EFFECTS = {"finite_difference": "ALE", "ale": "ALE"}
 
@@ -50,41 +50,45 @@ def compare_methods(
     ----------
     results : sequence of Datasets
         What `rhale`, `ale`, `pdp`, `ice`, `m_plot` and `shap_dependence` returned, of one output
-        each, in any order. The first profile among them gives the grid and the rows' places;
-        without one these are all edges of the bins, and points between them. Levels of a category
-        are found by their names and stand in the order of the first result, those that only later
-        ones have at the end.
+        each, in any order. The grid and the share of rows at each point are those of the first
+        profile. Without a profile the grid is all bin edges and points between them. Levels of a
+        category are matched by name. They keep the order of the first result; levels that only
+        later results have come last.
     feature : str or int
         Name or number.
     names : sequence of str, optional
-        Of the methods. By default "Partial dependence", "ICE", "M-plot", "SHAP dependence", "ALE"
+        Names of the methods. By default "Partial dependence", "ICE", "M-plot", "SHAP dependence",
+        "ALE"
         of finite differences across bins, and "RHALE" of other local effects.
 
     Returns
     -------
     Dataset
-        Over (effect_method, grid), in units of the output: ``curve``, its ``curve_se`` where it is
-        known, and ``spread``, which is what each method has for it: ``spread_kind``
-        (effect_method) says what. Coordinates ``effect_method``, ``grid_value`` and
-        ``weight_share`` (grid), and of categories ``level`` (grid). NaN where a method says
-        nothing: beyond its bins, its grid, or of a level that it does not have. Between the points
-        of a grid curves, standard errors and spreads are straight.
+        Over (effect_method, grid), in units of the output: ``curve``, its standard error
+        ``curve_se`` where it is known, and ``spread``. The methods define their spread differently:
+        ``spread_kind`` (effect_method) gives the definition. Coordinates ``effect_method``,
+        ``grid_value`` and
+        ``weight_share`` (grid), and for categories ``level`` (grid). Values are NaN where a method
+        has no estimate: beyond its bins or its grid, or at a level that it does not have. Between
+        grid points, curves, standard errors and spreads are interpolated linearly.
 
     Raises
     ------
     TypeError, ValueError
-        Nothing, or something else, among the results; another output or unit; derivatives; levels
-        in some and numbers in others; names of another number, or the same twice.
+        No result, or one of another kind; results of different outputs or units; curves of
+        derivatives; a feature with levels in some results and numbers in others; ``names`` of
+        another length or with duplicates.
     KeyError
         Unknown feature.
 
     Notes
     -----
-    The dimension is not called "method", which ``sel`` takes for one of its own arguments.
+    The dimension is not called "method", because ``sel`` has an argument of that name.
 
-    Every curve has mean 0 over the rows' places along the grid where it is known. ``curve_se`` is
-    that of the curve as it came: take ``centering="mean"`` in all of them, or it is left out. The
-    spread of an ALE curve over levels is accumulated in the order of that curve.
+    Every curve has mean 0 over the rows on the part of the grid where it is known. ``curve_se`` is
+    the standard error of the curve as given: it is left out unless all results have
+    ``centering="mean"``. The spread of an ALE curve over levels is accumulated in the level order
+    of that result.
 
     Examples
     --------
@@ -129,7 +133,7 @@ def compare_methods(
 
 
 class _Grid(NamedTuple):
-    """Points that all curves are given at, the share of the rows at each, and levels if any."""
+    """Grid points common to all curves, the share of the rows at each, and levels if any."""
 
     z: FloatArray
     share: FloatArray
@@ -147,7 +151,7 @@ class _Curve(NamedTuple):
 def _grid(
     results: Sequence[xr.Dataset], reference: xr.Dataset, row: xr.Dataset, name: str
 ) -> _Grid:
-    """The grid of the reference if it is a profile; else that of all levels, or of all edges."""
+    """The grid of the reference if it is a profile; otherwise all levels, or all edges."""
     own_levels = _own_levels(reference, name)
     is_profile = PROFILE.holds(reference)
     levels: list[str] = []
@@ -192,7 +196,7 @@ def _labels(results: Sequence[xr.Dataset], name: str, names: Sequence[str] | Non
 
 
 def _centred(curve: FloatArray, share: FloatArray) -> FloatArray:
-    """Curves of mean 0 over the rows' places where they are known, (method, point)."""
+    """Curves with mean 0 over the rows where they are known, (method, point)."""
     weight = np.where(np.isnan(curve), 0.0, share)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.nansum(weight * np.nan_to_num(curve), axis=1) / weight.sum(axis=1)
@@ -245,7 +249,7 @@ def _label(result: xr.Dataset, name: str) -> str:
 
 
 def _own_levels(result: xr.Dataset, name: str) -> list[str]:
-    """Levels of one feature as one result has them in order; none of numbers."""
+    """Levels of one feature in the order of one result; none for numbers."""
     if PROFILE.holds(result):
         row = one_profile(check_profile(result, "results"), name)
         return [str(one) for one in row["level"].values] if is_nominal(row) else []
@@ -254,21 +258,21 @@ def _own_levels(result: xr.Dataset, name: str) -> list[str]:
 
 
 def _all_levels(results: Sequence[xr.Dataset], name: str) -> list[str]:
-    """Levels in the order of the first result, those that only later ones have behind them."""
+    """Levels in the order of the first result; levels that only later results have come last."""
     each = [_own_levels(result, name) for result in results]
     return list(dict.fromkeys(level for own in each for level in own))
 
 
 def _at_levels(own: Sequence[str], values: FloatArray, levels: Sequence[str]) -> FloatArray:
-    """Values at levels in another order; NaN of those that are not there."""
+    """Values at levels in another order; NaN at levels that are not there."""
     known = dict(zip(own, values.tolist(), strict=True))
     return np.array([known.get(level, np.nan) for level in levels])
 
 
 def _places(effects: Sequence[xr.Dataset], name: str) -> tuple[FloatArray, FloatArray]:
-    """Points along the axis of effects in bins, and the share of the rows that is nearest to each.
+    """Points along the axis of effects in bins, and the share of the rows nearest to each.
 
-    Rows are taken to be spread evenly within each bin of the effect that has most of them.
+    Rows are assumed to be evenly spread within each bin of the effect that has the most bins.
     """
     rows = [one_feature(check_effect(one, "results"), name) for one in effects]
     rows = [row for row in rows if row.sizes["bin"]]

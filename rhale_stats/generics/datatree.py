@@ -14,15 +14,15 @@ from rhale_stats.schema.variables import software
 def to_datatree(
     local: xr.Dataset | None = None, effect: xr.Dataset | None = None, **results: xr.Dataset
 ) -> xr.DataTree:
-    """Collect local effects, effects and what was made of them in one tree.
+    """Collect local effects, effects and results made from them in one tree.
 
     Parameters
     ----------
     local, effect : Dataset, optional
-        What `local_effects` and `rhale` returned, or in their place the rows and the result of
-        another method; groups "local" and "effect" of the tree.
+        What `local_effects` and `rhale` returned, or the rows and the result of another method.
+        They become the groups "local" and "effect" of the tree.
     **results : Dataset
-        Anything else, a bootstrap, a test, sizes, a comparison, a truth, under its own name.
+        Any other results, each under its own name: replicates, tests, sizes, comparisons, truths.
 
     Returns
     -------
@@ -33,7 +33,7 @@ def to_datatree(
     Raises
     ------
     TypeError
-        Something that is no Dataset.
+        An argument is not a Dataset.
     ValueError
         Nothing to collect.
 

@@ -1,4 +1,4 @@
-"""Which function of which wing is behind a generic one."""
+"""Find the function that does the work of a generic function for one kind of result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rhale_stats.regional import methods as regional_methods
 from rhale_stats.schema.kinds import EFFECT, LOCAL, REPLICATES, Methods, kind_of
 from rhale_stats.surfaces import methods as surfaces_methods
 
-# Kind of a result -> name of a generic function -> the function of the wing.
+# Kind of result -> name of a generic function -> the function of the package for that kind.
 METHODS: Methods = {
     **effects_methods.METHODS,
     **profiles_methods.METHODS,
@@ -29,14 +29,14 @@ METHODS: Methods = {
 
 
 def method(verb: str, result: object, parameter: str = "effect") -> Callable[..., Any]:
-    """The wing's function for this kind of result.
+    """The function of the package for this kind of result.
 
     Raises
     ------
     ValueError
         The generic function does not take results of this kind; the message lists what does.
     TypeError
-        Not a Dataset, by the wing of effects in bins, which says what was expected.
+        Not a Dataset. The function for effects in bins raises it and says what was expected.
     """
     kind = kind_of(result) or EFFECT
     methods = METHODS.get(kind, {})
@@ -48,5 +48,5 @@ def method(verb: str, result: object, parameter: str = "effect") -> Callable[...
     taken = f"{', '.join(makers)} or {last}" if makers else last
     raise ValueError(
         f"{parameter} must be the Dataset that {taken} returns; got {kind.name}, "
-        f"which {kind.maker} returned. It is for {', '.join(kind.verbs)}."
+        f"which {kind.maker} returned. Functions that take it: {', '.join(kind.verbs)}."
     )

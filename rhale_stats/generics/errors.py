@@ -17,26 +17,28 @@ from rhale_stats.schema.parts import each_part, own_rows
 def std_error(
     effect: xr.Dataset, local: xr.Dataset | None = None, *, groups: ArrayLike | None = None
 ) -> xr.Dataset:
-    r"""Standard errors by the central limit theorem, bins taken as fixed.
+    r"""Standard errors of a result by the central limit theorem, with the bins taken as fixed.
 
-    The source of variance is the sampling of rows: the model is taken as it is. Bins that were
-    chosen on the same rows make these standard errors too small; edges chosen elsewhere
+    The source of variance is the sampling of rows: the model is taken as given. Bins that were
+    chosen on the same rows make these standard errors too small; edges chosen on other data
     (`GivenBins`) do not.
 
     Parameters
     ----------
     effect : Dataset
-        What `rhale` returned; or `ale2`, which gets ``effect_se`` of its cells and ``surface_se``
-        (math [59]). Profiles such as `pdp` and H-statistics (math [62]) have standard errors
-        already, and come back as they are; H-statistics with ``groups`` get those of groups,
-        ``h2_se`` and so on, without ``local``.
+        What `rhale` returned; or what `ale2` returned, which gets ``effect_se`` for its cells and
+        ``surface_se`` (math [59]). Profiles such as `pdp` and H-statistics (math [62]) already have
+        standard errors and are returned unchanged. With ``groups``, the standard errors of
+        H-statistics (``h2_se`` and so on) are replaced by cluster-robust ones; this needs no
+        ``local``.
     local : Dataset, optional
-        What ``effect`` was made from; needed with ``groups`` only.
+        The local effects that ``effect`` was made from; needed only with ``groups``.
     groups : array_like of shape (n_rows,), optional
-        Group of every row; a Series goes by its labels. Rows of one group depend on each other:
-        standard errors are robust against that, by the influences of whole groups (Liang and Zeger
-        1986; factor G / (G - 1) (N - 1) / (N - p) for G groups and p means and slopes, of the bins
-        or of the blocks of cells, with 10 groups or more each, that residuals are taken from).
+        Group (cluster) of every row; a Series is aligned by its labels. Rows of one group may
+        depend on each other. Standard errors are then cluster-robust, from the summed influences of
+        each group (Liang and Zeger 1986; factor G / (G - 1) (N - 1) / (N - p) for G groups and p
+        means and slopes, of the bins, or of blocks of cells with at least 10 groups each, from
+        which residuals are taken).
 
     Returns
     -------
@@ -44,37 +46,39 @@ def std_error(
         ``effect`` with, over (feature, bin), ``effect_se``, from the variances within the cells
         (with ``weighting="rows"`` sigma_k / sqrt(n_k)), and ``heterogeneity_se``, from the fourth
         moment (both math [24]), and from linear bins ``slope_se``; over (feature, edge),
-        ``curve_se`` of the curve as it is centred (math [26] for ``centering="mean"``) and
+        ``curve_se`` of the curve with its centring (math [26] for ``centering="mean"``) and
         ``curve_se_start`` of the zero-start curve (math [25]); over (feature),
-        ``average_effect_se``. With weights n_k is the effective number of rows, math [6]. A bin
-        of one row has no standard error: NaN. With ``weighting="rows"`` it is NaN in the zero-start
-        curve beyond it and in all of a curve centred otherwise, too; a cell of one row takes the
-        variance of its neighbours. With ``groups`` also ``effect_cov`` (feature, bin,
-        bin_other) and ``curve_cov`` (feature, edge, edge_other), which otherwise follow from the
-        bins (`vcov`), and from linear bins ``slope_cov`` and ``effect_slope_cov`` (feature, bin,
-        bin_other) and ``curve_slope_cov`` (feature, edge, bin_other): the slopes are those of
-        ``bin_other``. With cells ``cell_curve_cov`` (feature, cell_edge, cell_edge_other) is the
+        ``average_effect_se``. With weights n_k is the effective number of rows, math [6]. The
+        standard error of a bin with one row is NaN. With ``weighting="rows"``, ``curve_se_start``
+        is then NaN beyond that bin, and ``curve_se`` is NaN everywhere unless the curve starts at
+        zero. A cell with one row takes the variance of its neighbours. With ``groups`` also
+        ``effect_cov`` (feature, bin,
+        bin_other) and ``curve_cov`` (feature, edge, edge_other), which can otherwise be computed
+        from the bins (`vcov`). For linear bins also ``slope_cov`` and ``effect_slope_cov``
+        (feature, bin,
+        bin_other) and ``curve_slope_cov`` (feature, edge, bin_other); ``bin_other`` indexes the
+        slopes. With cells ``cell_curve_cov`` (feature, cell_edge, cell_edge_other) is the
         covariance of the curve at their edges.
 
     Raises
     ------
     ValueError
-        ``effect`` was made with ``std_error_moments=False``, or is no effect; ``groups`` without
-        ``local``, of another length, missing in some row, fewer than two, or no more than a mean,
-        or a mean and a slope, in some bin; ``local`` of another model, of other rows, or of
-        another output or scale.
+        ``effect`` was made with ``std_error_moments=False``, or is not an effect; ``groups``
+        without ``local``, of another length, missing in some row, or fewer than two; a bin with no
+        more groups than parameters (a mean, or a mean and a slope); ``local`` of another model, of
+        other rows, or of another output or scale.
     TypeError
-        ``effect`` or ``local`` is no Dataset.
+        ``effect`` or ``local`` is not a Dataset.
 
     Notes
     -----
     In a linear bin the standard error of the slope is heteroscedasticity-consistent (White 1980):
-    the spread may change along the bin. With ``weighting="rows"`` the effect is that of the line in
-    the middle of the bin, and so is its standard error. ``heterogeneity_se`` takes the line as
-    known.
+    the spread may change along the bin. With ``weighting="rows"`` the effect and its standard error
+    are those of the line at the middle of the bin. ``heterogeneity_se`` treats the line as known.
 
-    ``curve_se`` is not ``curve_std``: the one says how well the average curve is known and
-    shrinks with the number of rows, the other how much the rows differ and does not. Do not use
+    ``curve_se`` is not ``curve_std``. ``curve_se`` is the uncertainty of the average curve and
+    decreases with the number of rows. ``curve_std`` is the spread between rows and does not
+    decrease. Do not use
     ``curve_se_start`` for a centred curve: it is 0 at the left edge by construction, and too small
     or too large elsewhere.
 
@@ -102,26 +106,28 @@ def std_error(
 def vcov(
     effect: xr.Dataset, feature: str | int | None = None, *, of: str = "curve"
 ) -> xr.DataArray:
-    """Covariance of the estimates of one feature, over edges or over bins.
+    """Covariance matrix of the estimates of one feature, over edges or over bins.
 
     Parameters
     ----------
     effect : Dataset
-        What `rhale` or `std_error` returned; where `std_error` was given groups, theirs is it. Or
-        `ale2`.
+        What `rhale`, `std_error` or `ale2` returned. If `std_error` was given groups, the
+        covariance is cluster-robust.
     feature : str or int
-        Name or number; left out for a surface.
+        Name or number; leave it out for a surface.
     of : {"curve", "effect"}
-        The curve as it is centred (math [26]), or the effects of the bins, which are independent
-        but for groups, and for the steps between levels, which share rows (math [46]). Of `ale2`
-        the surface, at most 2500 corners, or the second differences of the cells (math [59]).
+        "curve": the curve with its centring (math [26]). "effect": the effects of the bins. These
+        are independent, except with groups and for the steps between levels, which share rows (math
+        [46]). For `ale2`, "curve" is the surface, with at most 2500 corners, and "effect" the
+        second differences of the cells (math [59]).
 
     Returns
     -------
     DataArray
         Over (edge, edge_other) or (bin, bin_other), without the padding of other features; its
-        diagonal is the square of ``curve_se`` or ``effect_se``. NaN where there is no curve. Of a
-        surface over (edge_a, edge_b, edge_a_other, edge_b_other), or so of its cells.
+        diagonal is the square of ``curve_se`` or ``effect_se``. NaN where there is no curve. For a
+        surface over (edge_a, edge_b, edge_a_other, edge_b_other), or over (bin_a, bin_b,
+        bin_a_other, bin_b_other).
 
     Raises
     ------
@@ -131,7 +137,7 @@ def vcov(
         Unknown ``of``; an effect without the moments of standard errors; a surface of too many
         corners, or of several outputs.
     TypeError
-        No feature, of something else than a surface.
+        No ``feature`` given for a result that is not a surface.
 
     Examples
     --------
@@ -150,7 +156,7 @@ def vcov(
 
 
 def _check_local_given(local: object) -> None:
-    """Raise ``TypeError`` where groups came in the place of the local effects."""
+    """Raise ``TypeError`` where groups were passed in the position of ``local``."""
     if local is not None and not isinstance(local, xr.Dataset):
         raise TypeError(
             f"local must be the Dataset that local_effects(model, X) returns; got "

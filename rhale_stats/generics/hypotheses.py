@@ -1,4 +1,4 @@
-"""Tests of any result that has them, and comparisons of two."""
+"""Hypothesis tests of results, and comparisons of two results."""
 
 from __future__ import annotations
 
@@ -25,68 +25,75 @@ def wald_test(
     adjust: str = "holm",
     local: xr.Dataset | None = None,
 ) -> xr.Dataset:
-    r"""Test of the effects of every feature.
+    r"""Test whether the effect of each feature is zero, constant, or the same for all rows.
 
     Parameters
     ----------
     effect : Dataset
-        What `rhale` or `std_error` returned; where that was given groups, they are respected. Or
-        `ale2`.
+        What `rhale`, `std_error` or `ale2` returned. If `std_error` was given groups, the test
+        allows for them.
     null : {"zero", "constant", "homogeneous"}
         "zero": the effects of all bins, and slopes in them, are 0. "constant": all effects are
-        equal and without slopes, a straight line. "homogeneous": all rows have the same effect at a
-        given value of the feature, as in an additive model. Of a surface "zero" is no interaction
-        on average (all second differences are 0) and "homogeneous" none that depends on other
-        features; "constant" is for effects.
+        equal and have no slope, so the curve is a straight line. "homogeneous": all rows have the
+        same effect at a
+        given value of the feature, as in an additive model. For a surface, "zero" means no
+        interaction on average (all mean second differences are 0), and "homogeneous" means that the
+        interaction does not depend on other features; "constant" is not defined.
     adjust : str, default "holm"
         Adjustment of the p-values over features, as in `check_unbiased`.
     local : Dataset, optional
-        What ``effect`` was made from, for "homogeneous": within a bin, local effects also differ
-        because the effect itself changes along the bin, and only the rows can tell the two apart.
+        The local effects that ``effect`` was made from, for "homogeneous". Within a bin, local
+        effects also differ because the effect changes along the bin; only the rows can separate the
+        two causes.
 
     Returns
     -------
     Dataset
         Over (feature): ``statistic``, ``df``, ``p_value``, ``p_value_adjusted`` and ``reason``,
         which says why a p-value is NaN and is empty otherwise; the null and the source of
-        uncertainty are in the attributes. `tidy` and `summary` take it. Of a surface one feature,
-        "a:b".
+        uncertainty are in the attributes. `tidy` and `summary` accept the result. For a surface
+        there is one feature, "a:b".
 
     Raises
     ------
     ValueError
         Unknown ``null`` or ``adjust``; an effect without the moments of standard errors; ``local``
-        with another null, or one that ``effect`` was not made from.
+        given with another null; ``local`` that ``effect`` was not made from.
 
     Notes
     -----
-    A p-value is about the sampling of rows: the model is taken as given. It is NaN, with a reason,
-    where no degree of freedom is left (a single bin cannot be unequal), where local effects differ
-    by their numerical error only, and of "constant" where levels have no order of their own.
+    A p-value refers to the sampling of rows: the model is taken as given. It is NaN, with a reason,
+    where no degree of freedom is left (such as "constant" with a single bin), where local effects
+    differ only by their numerical error, and for "constant" where levels have no order of their
+    own.
 
-    "zero": each effect over its standard error is brought from Student's t to the normal
-    distribution with the same p-value; the sum of squares is chi-squared with as many degrees of
-    freedom as there are bins, and slopes. The plain Wald statistic is too large in small bins: with
-    20 bins of 25 rows it rejects 8 % at 5 %. A bin without any spread takes that of the other bins.
-    "constant": the same of deviations from the weighted mean (Alexander and Govern 1994), with one
+    "zero": the t statistic of each effect is transformed to the normal score with the same p-value.
+    The sum of squared scores is chi-squared; its degrees of freedom are the number of bins and
+    slopes. The plain Wald statistic is too large in small bins: with
+    20 bins of 25 rows it rejects 8 % at 5 %. A bin without any spread takes the spread of the other
+    bins.
+    "constant": the same for deviations from the weighted mean (Alexander and Govern 1994), with one
     degree of freedom less. With groups the Wald statistic of effects and slopes is compared with F,
     with one degree of freedom less than groups; with 200 rows in 40 groups and two linear bins of
     four it rejects 8 % at 5 %, with 1000 rows in 100 groups 5 %.
 
-    "homogeneous": where no bin has a spread beyond numerical error the p-value is 1. Steps between
-    levels, and slopes across cells that are the bins, have no spread but that of the rows: any
-    refutes the null, and the p-value is 0. Elsewhere rows are put in order of the feature, in
-    triples of neighbours. The two differences within a triple have a mean product of minus the
-    variance of local effects at a value of the feature; an effect that changes smoothly along the
-    feature, or jumps, does not make it negative. ``statistic`` is Student's t of that mean,
+    "homogeneous": where no bin has a spread beyond numerical error, the p-value is 1. For steps
+    between levels, and for slopes across cells that are also the bins, only differences between
+    rows cause a spread. Any spread then contradicts the null, and the p-value is 0. Elsewhere rows
+    are sorted by the feature and divided into triples of neighbours. The expected product of the
+    two differences within a triple is minus the variance of local effects at a value of the
+    feature. An effect that changes smoothly along the feature, or jumps, does not make it negative.
+    ``statistic`` is Student's t of that mean,
     ``p_value`` its upper tail and ``df`` the number of triples less one.
 
-    Of a surface "zero" is about the means of second differences in the cells: the sum of their
-    squares, times the weight of their rows, is compared with its distribution when rows change
-    their signs at random, by a chi-square with the same mean and variance (Brunner, Dette and Munk
-    1997); ``df`` need not be a whole number. Normal scores would reject far too often in cells of a
-    few rows, which surfaces have. Cells of one row are left out. Rejection at 5 % by simulation is
-    in math [59]. Second differences that are 0 up to rounding in all rows, as in an additive model,
+    For a surface, "zero" tests the mean second differences of the cells. The statistic is the sum
+    of their squares, weighted by the rows of each cell. Its distribution under random sign changes
+    of the rows is approximated by a scaled chi-square with the same mean and variance (Brunner,
+    Dette and Munk
+    1997); ``df`` need not be a whole number. Normal scores would reject far too often, because many
+    cells of a surface have few rows. Cells of one row are left out. Simulated rejection rates at 5
+    % are in math [59]. Second differences that are 0 up to rounding in all rows, as in an additive
+    model,
     are not tested.
 
     References
@@ -125,27 +132,27 @@ def compare(
 ) -> xr.Dataset:
     r"""Difference of two curves with its band, and a test of no difference anywhere.
 
-    Two models, two groups of rows, train against test: effects of the same features, perhaps in
-    other bins.
+    Examples are two models, two groups of rows, or training and test data. The effects are of the
+    same features; their bins may differ.
 
     Parameters
     ----------
     a, b : Dataset
-        What `rhale` or `std_error` returned, with one centring; features that both have are
-        compared. Or two profiles of one kind on one grid; of `m_plot` in the same bins. Or two
-        surfaces of `ale2` in the same cells, which ``bins=GivenBins(...)`` makes; theirs are pairs
-        of rows where both have the same ones, by their labels, values, places and weights. Or two
+        What `rhale` or `std_error` returned, with one centring; the features that both have are
+        compared. Or two profiles of one kind on one grid; results of `m_plot` need the same bins.
+        Or two surfaces of `ale2` in the same cells, as made with ``bins=GivenBins(...)``; they are
+        compared as pairs if their rows have the same labels, values, places and weights. Or two
         results of `h_statistic` of one kind for the same features.
     paired : tuple of two Datasets, optional
-        The local effects, or of partial dependence what `ice` returned, or M-plots and SHAP
-        dependence themselves, (a, b): the rows of ``a`` and of ``b`` where these
-        are of the same rows in the same order (two models on one table): their errors go together.
-        Without it the rows are independent. H-statistics know the rows of their table: of the
-        same table they are paired, whether the same rows were drawn or not; ``paired=(a, b)`` says
-        so where features of the table differ.
+        The rows behind ``a`` and ``b``, if both were made from the same rows in the same order (two
+        models on one table), so that their errors are correlated: two results of `local_effects`;
+        for partial dependence two results of `ice`; M-plots and SHAP dependence themselves. Without
+        ``paired`` the rows are taken as independent. H-statistics of the same table are paired
+        automatically, whether the same rows were drawn or not; pass ``paired=(a, b)`` if features
+        of the table differ.
     groups : array_like of shape (n_rows,), optional
-        With ``paired``: pairs of one group depend on each other. Without it, groups that
-        `std_error` was given for ``a`` or ``b`` are respected.
+        With ``paired``: the group of every pair; pairs of one group may depend on each other.
+        Without ``paired``, groups that `std_error` was given for ``a`` or ``b`` are used.
     level : float, default 0.95
         Of intervals and band.
     n_draws, rng
@@ -156,51 +163,55 @@ def compare(
     Returns
     -------
     Dataset
-        Over (feature, grid), the edges of both within the range of both and, where one of them
-        has a linear bin, the quarters between: ``difference`` (a less b), ``difference_se``,
+        Over (feature, grid): the edges of both within their common range and, where one of them has
+        a linear bin, three points between two edges: ``difference`` (a less b), ``difference_se``,
         ``difference_ci`` and ``difference_band`` (with ci_bound) at ``grid_value``. Over (feature):
-        ``statistic``, the largest |difference| over its standard error, ``p_value`` of no
-        difference at any point, by Student's t at every one of them as the band, and
-        ``p_value_adjusted``. NaN, with a warning, for a feature without a range that
-        both have. Of H-statistics, for each of ``h2``, ``h2_overall``, ``h2_pairwise``, ``h`` and
+        ``statistic``, the largest |difference| over its standard error, ``p_value`` of the null
+        hypothesis of no difference at any point (with Student's t at every point, as for the band),
+        and ``p_value_adjusted``. NaN, with a warning, for a feature without a common range. For
+        H-statistics, for each of ``h2``, ``h2_overall``, ``h2_pairwise``, ``h`` and
         so on: ``h2_difference``, ``h2_difference_se``, ``h2_difference_ci``, ``h2_p_value`` and
         ``h2_p_value_adjusted`` (over features, or over pairs), math [62].
 
-        Of surfaces ``difference`` and what belongs to it are over (edge_a, edge_b), and in cells
-        there are ``second_effect_difference``, its standard error and interval. ``statistic`` is
-        the largest normal score over the corners, and ``cell_statistic`` and ``cell_p_value`` are
-        of the cells. `plot_surface` draws it.
+        For surfaces ``difference`` with its standard error, interval and band is over (edge_a,
+        edge_b); ``second_effect_difference`` with its standard error and interval is over the
+        cells. ``statistic`` is the largest normal score over the corners; ``cell_statistic`` and
+        ``cell_p_value`` are those of the cells. `plot_surface` draws the result.
 
     Raises
     ------
     ValueError
-        No common feature, other centrings, no common range of any feature, pairs of other rows,
-        effects by groups in pairs without ``groups``, ``groups`` without pairs. Surfaces in
-        other cells, of other features, or of the same rows with other weights.
+        No common feature; different centrings; no feature with a common range; pairs of different
+        rows; paired effects with standard errors by groups, but no ``groups``; ``groups`` without
+        ``paired``. Surfaces with different cells or features, or of the same rows with different
+        weights.
 
     Notes
     -----
-    A centred surface depends on the joint distribution of the two features, so two samples can
-    differ for that reason alone. Second differences of cells do not, provided the other features
+    A centred surface depends on the joint distribution of the two features, so the surfaces of two
+    samples can differ for that reason alone. The second differences of the cells do not differ,
+    provided the other features
     have the same conditional distribution given the two.
 
-    Math [27] and [31]: the statistic is compared with the largest of as many normal errors with the
-    covariance of the difference. Models and bins are taken as given: a small p-value says that
-    these two models differ on average over the rows, not that refitted models would. It is NaN,
-    with a ``reason``, where the difference has no standard error.
+    Math [27] and [31]: the statistic is compared with the maximum of correlated normal errors with
+    the covariance of the difference. Models and bins are taken as given: a small p-value is
+    evidence that these two models differ on average over the rows, not that refitted models would
+    differ. The p-value is NaN, with a ``reason``, where the difference has no standard error.
 
-    The evaluation points are the edges of the bins of both curves, and three quarters between two
-    edges where either curve bends between them (linear bins, or several cells). A straight line
-    between quarters misses a sixteenth of the bulge of a parabola. The points depend on the edges
+    The evaluation points are the edges of the bins of both curves, and three equally spaced points
+    between two edges where either curve bends between them (linear bins, or several cells). Between
+    these points the curve is taken as straight: for a parabola the error is one sixteenth of its
+    deviation from the chord of the bin. The points depend on the edges
     only: data-driven points, such as the extremum of the estimated difference, would inflate the
     type I error (math [31]).
 
-    Degrees of freedom are those of Welch and Satterthwaite at every point; of pairs the smaller of
-    the two curves'. Band and test take the smallest of all points.
+    Degrees of freedom follow Welch and Satterthwaite at every point; for pairs they are the smaller
+    value of the two curves. Band and test use the smallest degrees of freedom over all points.
 
-    Pairs may have weights. Precision weights may differ between the two; frequencies count pairs
-    and are the same in both, unless pairs are in groups. The influences of a pair, or the sums of a
-    group, are multiplied by the root of the factor of `std_error` for groups.
+    Pairs may have weights. Precision weights may differ between ``a`` and ``b``. Frequency weights
+    count pairs and must be equal in both, unless pairs are in groups. The influences of a pair, or
+    the sums of a
+    group, are multiplied by the square root of the factor of `std_error` for groups.
 
     Examples
     --------
@@ -217,7 +228,7 @@ def compare(
     check_level(level)
     check_count("n_draws", n_draws, 1)
     check_choice("adjust", adjust, ADJUSTMENTS)
-    # What only one of the two is says what a comparison of them needs.
+    # With H-statistics on either side their own function is called: it reports what is needed.
     leading = next((one for one in (a, b) if H_STATISTICS.holds(one)), a)
     kinds = [kind_of(one) for one in (a, b)]
     if kinds[0] is not kinds[1] and H_STATISTICS not in kinds:

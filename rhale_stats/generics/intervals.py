@@ -1,4 +1,4 @@
-"""Confidence intervals and bands of any result that has them."""
+"""Confidence intervals and bands of results."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ def confint(
     level: float = 0.95,
     method: str | None = None,
 ) -> xr.Dataset:
-    r"""Pointwise confidence intervals of everything that has a standard error or replicates.
+    r"""Pointwise confidence intervals of all estimates with a standard error or replicates.
 
     Parameters
     ----------
     effect : Dataset
         What `rhale`, `std_error` or `ale2` returned; or `pdp` or another profile, whose curve gets
-        its interval. Of a surface there are ``second_effect_ci`` and ``surface_ci``, by "normal",
-        "percentile" and "basic", the last two not expanded; of H-statistics ``h2_ci``,
-        ``h2_overall_ci`` and so on, by the same, "normal" on the log scale (math [62]).
+        an interval. A surface gets ``second_effect_ci`` and ``surface_ci``, by "normal",
+        "percentile" or "basic", the last two not expanded. H-statistics get ``h2_ci``,
+        ``h2_overall_ci`` and so on by the same methods, "normal" on the log scale (math [62]).
     boot : Dataset, optional
-        What `bootstrap` made of it, with fixed bins.
+        Replicates of ``effect`` that `bootstrap` returned, with fixed bins.
     level : float, default 0.95
-        Share of samples in which an interval holds its target.
+        Confidence level: the share of samples in which an interval contains its target.
     method : {"normal", "percentile", "basic", "bca", "studentized"}, optional
         "normal" (the default without ``boot``): by standard errors, with Student's quantiles for
-        the degrees of freedom of the bins (Satterthwaite's for the curve); for the heterogeneity
-        by inversion of a test, see Notes. The others need ``boot``, "percentile" being the default
-        with it; "studentized" one with ``studentize=True``.
+        the degrees of freedom of the bins (Satterthwaite's for the curve); for the heterogeneity by
+        inversion of a test, see Notes. The other methods need ``boot``; "percentile" is the default
+        with ``boot``. "studentized" needs replicates made with ``studentize=True``.
 
     Returns
     -------
@@ -46,16 +46,16 @@ def confint(
         ``effect`` with ``effect_ci``, ``heterogeneity_ci`` (and ``slope_ci``) over (feature, bin,
         ci_bound), ``curve_ci`` over (feature, edge, ci_bound), ``average_effect_ci`` over
         (feature, ci_bound), ``missing_effect_ci`` with ``missing="bin"`` (by standard errors,
-        whatever the method), and with ``boot`` those of ``heterogeneity_index`` and
-        ``heterogeneity_output``, but for "studentized": these two have no standard error.
-        ``ci_bound`` is "lower" and "upper". Each says its target, source, method, level and that it
-        is pointwise.
+        whatever the method). With ``boot`` there are also intervals of ``heterogeneity_index`` and
+        ``heterogeneity_output``, except for "studentized": these two have no standard error.
+        ``ci_bound`` is "lower" and "upper". The attributes of each interval give its target,
+        source, method and level, and that it is pointwise.
 
     Raises
     ------
     ValueError
-        Unknown ``method``, one that needs ``boot``, ``boot`` of other bins, of other rows or of
-        another model, ``level`` outside (0, 1).
+        Unknown ``method``; a method that needs ``boot`` without it; ``boot`` of other bins, other
+        rows or another model; ``level`` outside (0, 1).
 
     Notes
     -----
@@ -63,21 +63,22 @@ def confint(
     often (Eq. 1 of the paper) the first-order error of the standard deviation vanishes, and
     :math:`\hat\sigma \pm 1.96\,\mathrm{se}` covers 77 to 89 %. The interval used here
     is the set of values of sigma that a joint test of mean and variance does not reject, for some
-    mean, from moments to the fourth (math [24]); it covers 94 to 97 % there, and 94.5 % of normal
+    mean, from moments to the fourth (math [24]); it covers 94 to 97 % there, and 94.5 % in normal
     samples of 50.
 
     Percentile intervals are too narrow in small samples: they ignore that the variance is
-    estimated, and with some schemes replicates vary less than the estimate does. "percentile",
-    "basic" and "bca" are therefore expanded (Hesterberg 2015): replicates are cut at
-    :math:`\Phi(\mp t / \sqrt s)`, "bca" before it corrects
-    for bias and acceleration. t is the quantile that "normal" has there (with groups, that of their
-    number less one), s the part of the unbiased variance of a mean that replicates have: 1 - H / N
+    estimated, and in some schemes the replicates vary less than the estimate. "percentile", "basic"
+    and "bca" are therefore expanded (Hesterberg 2015): the quantiles are taken at
+    :math:`\Phi(\mp t / \sqrt s)`, for "bca" before the correction for bias and acceleration. t is
+    the Student quantile of method "normal" (with groups, on their number less one degrees of
+    freedom). s is the variance of the replicates of a mean over its unbiased variance: 1 - H / N
     for "multinomial" of N rows, or groups, in H strata; (n - 1) / (n + 1) for "bayesian" in a bin
-    of n rows; 1 for "poisson". Of normal rows this makes the t interval.
+    of n rows; 1 for "poisson". For normal rows this gives the t interval.
 
-    Quantiles are those at p (B + 1) of B replicates, and beyond these the extreme ones. That is so
-    in bins of four rows or fewer with 1,000 replicates (t is large): such an interval is shorter
-    than its level says. A bin of one row has none. Replicates in which a bin was empty are left
+    The quantile at p is taken at rank p (B + 1) of B replicates, or at the extreme one where this
+    rank is outside 1 to B. The extremes are used in bins of four rows or fewer with 1,000
+    replicates (t is large there): such intervals are too short for their level. A bin of one row
+    has no interval. Replicates in which a bin was empty are left
     out: ``n_empty`` counts them.
 
     References
@@ -111,49 +112,52 @@ def confband(
     n_draws: int = 20_000,
     rng: np.random.Generator | int | None = None,
 ) -> xr.Dataset:
-    r"""Simultaneous bands: they hold the whole curve, and all effects of a feature, at once.
+    r"""Simultaneous confidence bands of the whole curve, and of all bin effects, of each feature.
 
     Parameters
     ----------
     effect : Dataset
-        What `rhale` or `std_error` returned; or `pdp` or another profile, whose curve gets its
-        band; or `ale2`.
+        What `rhale` or `std_error` returned; or `pdp` or another profile, whose curve gets a band;
+        or `ale2`.
     level : float, default 0.95
-        Share of samples in which a band holds its target at all edges of cells, or in all bins.
+        Confidence level: the share of samples in which a band contains its target at all edges of
+        cells, or in all bins.
     n_draws : int, default 20000
-        Draws from the distribution of the errors: the quantile has a Monte-Carlo error of about
+        Draws from the distribution of the errors: the Monte-Carlo error of the quantile is about
         0.3 %.
     rng : Generator, int or None
-        Source of the draws, or its seed. None draws anew; ``seed`` in the attributes of the result
-        reproduces it (-1 with a Generator).
+        Source of the draws, or its seed. None draws a new seed; ``seed`` in the attributes of the
+        result reproduces it (-1 with a Generator).
 
     Returns
     -------
     Dataset
         ``effect`` with ``curve_band`` (feature, edge, ci_bound), at the edges of the cells
         ``cell_curve_band`` (feature, cell_edge, ci_bound), and ``effect_band`` (feature, bin,
-        ci_bound). Each says its target, source, method, level and that it is simultaneous. Of a
-        surface ``surface_band`` (edge_a, edge_b, ci_bound), of all its corners, and
-        ``second_effect_band`` (bin_a, bin_b, ci_bound), of all cells of two rows and more.
+        ci_bound). The attributes of each band give its target, source, method and level, and that
+        it is simultaneous. For a surface ``surface_band`` (edge_a, edge_b, ci_bound), over all its
+        corners, and ``second_effect_band`` (bin_a, bin_b, ci_bound), over all cells with at least
+        two rows.
 
     Raises
     ------
     ValueError
-        ``level`` outside (0, 1), an effect without the moments of standard errors.
+        ``level`` outside (0, 1); an effect without the moments of standard errors.
 
     Notes
     -----
-    math [27]: the curve plus and minus Student's quantile times its standard error, at every edge
-    with its own degrees of freedom and everywhere at the same level. That level is such that all
-    edges are held at once: it comes from draws of the errors, which are normal with the correlation
-    of `vcov`, over standard errors estimated from the same cells. The edges are those of the cells,
-    and so do not depend on the bins; with ``weighting="rows"`` those of the bins. With groups all
-    edges have one estimate of scale, with the degrees of freedom of the groups. Effects of bins are
-    independent, but for groups: each has Student's quantile at level^(1/K), exactly. Features are
-    not adjusted for their number.
+    Math [27]: the band is the curve plus and minus Student's quantile times its standard error.
+    Every edge has its own degrees of freedom; the level of the quantile is the same everywhere. It
+    is chosen so that the band contains the curve at all edges at once. It is found by simulation of
+    the errors, which are normal with the correlation of `vcov`, divided by standard errors
+    estimated from the same cells. The edges are those of the cells, and so do not depend on the
+    bins; with ``weighting="rows"`` they are those of the bins. With groups all edges share one
+    estimate of scale, with the degrees of freedom of the groups. Effects of bins are independent,
+    except with groups: each has Student's quantile at level^(1/K), exactly. There is no adjustment
+    for the number of features.
 
-    The rows are taken as a sample, the model as it is. Coverage of the true curve by default
-    settings is in the study ``weighting``.
+    The rows are taken as a sample, the model as given. The study ``weighting`` reports the coverage
+    of the true curve with default settings.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Bootstrap of the rows of any result that has them."""
+"""Bootstrap of results whose rows are known."""
 
 from __future__ import annotations
 
@@ -39,87 +39,91 @@ def bootstrap(
     rng: np.random.Generator | int | None = None,
     progress: bool = True,
 ) -> xr.Dataset:
-    r"""Bootstrap of the rows, the model as it is: replicates of everything that `rhale` estimates.
+    r"""Bootstrap replicates of all estimates, by resampling the rows with the model as given.
 
     Parameters
     ----------
     local, effect : Dataset
-        Local effects, and what `rhale` or `std_error` made of them; or what `ice` returned, and
-        `pdp` of the same rows on the same grid. Results that keep their rows need no second one:
-        `ice`, `m_plot`, `shap_dependence`, a surface of `ale2`, and H-statistics that were made
-        with ``keep_answers=True``. With honest bins the rows that chose the edges are left out.
+        Local effects and the effect that `rhale` or `std_error` made from them; or what `ice`
+        returned, and `pdp` of the same rows on the same grid. Results that keep their rows are
+        passed alone: `ice`, `m_plot`, `shap_dependence`, a surface of `ale2`, and H-statistics that
+        were made
+        with ``keep_answers=True``. With honest bins the rows on which the edges were chosen are
+        left out.
     n_resamples : int, default 1000
         Replicates of all chains together, a multiple of ``chains``.
     scheme : {"multinomial", "bayesian", "poisson"}
-        Rows with replacement, as many as there are (Efron 1979); exponential weights, with which no
-        bin is ever empty (Rubin 1981); every row a Poisson number of times.
+        "multinomial": as many rows as there are, drawn with replacement (Efron 1979). "bayesian":
+        exponential weights, with which no bin is ever empty (Rubin 1981). "poisson": every row a
+        Poisson number of times.
     groups : array_like of shape (n_rows,), optional
-        Rows of one group are drawn together: rows that depend on each other. A Series goes by its
-        labels.
+        Group of every row; rows of one group, which may depend on each other, are drawn together. A
+        Series is aligned by its labels.
     strata : array_like of shape (n_rows,), optional
-        As many rows, or groups, are drawn of every stratum as there are.
+        Stratum of every row. From each stratum as many rows, or groups, are drawn as it has.
     rebin : bool, default False
         Choose the edges again in every replicate, by the rule of ``effect``. Results are on a grid
-        of ``n_grid`` points. Counts enter as precision weights, since a row that is drawn twice is
-        not independent evidence of a small variance; ``min_obs`` of the rule is scaled with the
+        of ``n_grid`` points. The numbers of draws enter as precision weights, because two draws of
+        one row are not independent observations; ``min_obs`` of the rule is scaled with the
         effective number of rows.
     chains : int, default 4
         Independent streams, so that ArviZ can compare them: ``arviz.summary(boot)``, and with
         ArviZ 1 ``arviz.summary(boot.reset_coords(drop=True))``.
     studentize : bool, default False
-        Standard errors of every replicate as well, for studentised intervals. Not with ``rebin``,
-        nor with linear bins and ``weighting="rows"``.
+        Also compute the standard errors of every replicate, for studentised intervals. Not
+        available with ``rebin``, nor with linear bins and ``weighting="rows"``.
     statistic : callable, optional
-        Called once with the Dataset of all replicates; what it returns, over (chain, draw) and
-        whatever else, is added to the result.
+        A function of the Dataset of all replicates, called once. What it returns, over (chain,
+        draw) and any other dimensions, is added to the result.
     n_grid : int, default 101
-        Points of the grid with ``rebin``.
+        Number of grid points with ``rebin``.
     rng : Generator, int or None
-        Source of the weights, or its seed. Every replicate has a stream of its own: results depend
-        neither on the number of threads nor on the memory at hand. Several outputs have the same
-        weights. None draws anew; ``seed`` in the attributes of the result reproduces it (-1 with a
-        Generator).
+        Source of the weights, or its seed. Every replicate has its own random stream: results do
+        not depend on the number of threads or on the available memory. Several outputs get the same
+        weights. None draws a new seed; ``seed`` in the attributes of the result reproduces it (-1
+        with a Generator).
     progress : bool, default True
-        Show a bar where it takes long.
+        Show a progress bar if the computation takes long.
 
     Returns
     -------
     Dataset
-        Over (chain, draw, feature, bin): ``effect``, ``heterogeneity``, perhaps ``slope``; over
-        (chain, draw, feature, edge): ``curve``; over (chain, draw, feature): ``average_effect``,
+        Over (chain, draw, feature, bin): ``effect``, ``heterogeneity`` and, with linear bins,
+        ``slope``; over (chain, draw, feature, edge): ``curve``; over (chain, draw, feature):
+        ``average_effect``,
         ``heterogeneity_index``, ``heterogeneity_output``, ``importance``, ``aled``, ``aler_min``,
-        ``aler_max`` (see `effect_sizes`) and ``n_empty``: bins that a replicate left without rows,
-        or linear ones with rows at one place only, whose estimates are NaN, and with
-        ``weighting="rows"`` the curve, too; a cell of the curve keeps its estimate where none of
-        its rows is drawn. With ``studentize`` also standard errors, ``effect_se``,
+        ``aler_max`` (see `effect_sizes`) and ``n_empty``, the number of bins without rows in a
+        replicate, or of linear bins with rows at a single value. Their estimates are NaN and, with
+        ``weighting="rows"``, the curve is NaN, too. A cell of the curve keeps its original estimate
+        if none of its rows is drawn. With ``studentize`` also the standard errors ``effect_se``,
         ``heterogeneity_se``, ``curve_se`` and ``average_effect_se``. Coordinates as in ``effect``.
         With ``rebin``: ``effect``, ``heterogeneity`` and ``curve`` over (chain, draw, feature,
         grid) at ``grid_value``, ``n_bins`` of every replicate, and ``edge_frequency`` (feature,
-        grid_cell): the share of replicates with an edge in the cell between two points of the
-        grid. Of a surface: ``second_effect`` (chain, draw, bin_a, bin_b), NaN in cells that a
-        replicate left without rows, ``n_filled`` (chain, draw), their number, and ``surface``
-        (chain, draw, edge_a, edge_b), these cells filled as `ale2` fills them. Of H-statistics:
+        grid_cell): the share of replicates with an edge between two neighbouring grid points. For a
+        surface: ``second_effect`` (chain, draw, bin_a, bin_b), NaN in cells without rows in the
+        replicate; ``n_filled`` (chain, draw), the number of these cells; and ``surface`` (chain,
+        draw, edge_a, edge_b), in which these cells are filled as by `ale2`. For H-statistics:
         ``h2``, ``h``, ``h2_overall`` and the others over (chain, draw, ...).
 
-        Of profiles: ``curve`` and ``curve_std`` over (chain, draw, feature, grid), centred anew in
+        For profiles: ``curve`` and ``curve_std`` over (chain, draw, feature, grid), centred anew in
         every replicate, ``heterogeneity_output`` and ``importance`` over (chain, draw, feature);
-        of M-plots and SHAP dependence also ``n_empty``, points of the grid that a replicate left
-        without a curve. Bins, and the smoothing parameter and knots of splines, are held.
+        for M-plots and SHAP dependence also ``n_empty``, the number of grid points without a curve
+        in a replicate. Bins, and the smoothing parameter and knots of splines, are held fixed.
 
     Raises
     ------
     ValueError
-        ``n_resamples`` is no multiple of ``chains``; ``local`` is not what ``effect`` was made
-        from; groups or strata of another length or missing in some row, a group in two strata;
-        ``studentize`` where there is no standard error to take; ``rebin`` with frequency weights.
+        ``n_resamples`` is not a multiple of ``chains``; ``local`` is not what ``effect`` was made
+        from; groups or strata have another length or are missing in some row; a group is in two
+        strata; ``studentize`` where there are no standard errors; ``rebin`` with frequency weights.
     TypeError
-        ``local`` or ``effect`` is no Dataset.
+        ``local`` or ``effect`` is not a Dataset.
 
     Notes
     -----
-    The source of variance is the sampling of rows. An additive model has no heterogeneity: the
-    bootstrap of its effects has width 0, and that is right: it says nothing of how well the model
-    itself is known, for which see `bootstrap_refit`.
+    The source of variance is the sampling of rows. An additive model has no heterogeneity, and the
+    bootstrap intervals of its bin effects correctly have width 0. They do not include the
+    uncertainty of the model itself: see `bootstrap_refit`.
 
     References
     ----------
@@ -162,7 +166,7 @@ def bootstrap(
 
 
 def _named(found: xr.Dataset | xr.DataArray, replicates: xr.Dataset) -> xr.Dataset:
-    """What a user's statistic returned; an array keeps the name of what it was made from."""
+    """What a user's ``statistic`` returned, as a Dataset; an array keeps its name."""
     if not isinstance(found, xr.Dataset | xr.DataArray):
         raise TypeError(
             f"statistic must return a Dataset or a DataArray of the replicates it is given; got "

@@ -1,4 +1,4 @@
-"""The answer of any result: text in a terminal, HTML in a notebook."""
+"""A short display of any result: text in a terminal, HTML in a notebook."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from rhale_stats.schema.variables import in_order
 
 # Columns of a table of sizes or errors.
 MOST_COLUMNS = 6
-# What every effect has, a truth as well.
+# Variables that every effect has, and a true effect as well.
 EFFECT_NEEDS = {"effect", "heterogeneity", "curve", "heterogeneity_output", "edge_value", "n_bins"}
 
 
 @checked
 def show(result: xr.Dataset, *, max_features: int = MOST_LINES) -> Answer:
-    """Show the answer of any result: its features by importance, and its uncertainty.
+    """Show the main numbers of any result: its features by importance, and its uncertainty.
 
     A terminal shows it as text, a notebook as HTML with the Dataset below it; in a script, print
-    it. ``effect.rhale`` shows the same. `summary` has all lines and notes.
+    it. ``effect.rhale`` shows the same. `summary` gives all lines and notes.
 
     Parameters
     ----------
@@ -48,18 +48,18 @@ def show(result: xr.Dataset, *, max_features: int = MOST_LINES) -> Answer:
         What any function of this package returned: effects, profiles, a surface, H-statistics,
         regions, a test, sizes, replicates, or local effects.
     max_features : int, default 10
-        So many lines of a table, the most important first. Several outputs or regions share
-        tables of four each.
+        Maximum number of lines of a table, the most important first. Of several outputs or regions
+        the first four are shown, a table each.
 
     Returns
     -------
     Answer
-        ``str()`` of it is the text; ``dataset`` is the result.
+        ``str(answer)`` is the text; ``answer.dataset`` is the result.
 
     Raises
     ------
     TypeError, ValueError
-        ``result`` is not a whole result of this package.
+        ``result`` is not a complete result of this package.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def show(result: xr.Dataset, *, max_features: int = MOST_LINES) -> Answer:
 
 
 def text_of(result: xr.Dataset) -> str:
-    """`show` as text; of what is no result, the Dataset's own text."""
+    """`show` as text; for other Datasets, xarray's own text."""
     try:
         return repr(show(result))
     except (TypeError, ValueError, KeyError, IndexError):
@@ -91,7 +91,7 @@ def text_of(result: xr.Dataset) -> str:
 
 
 def html_of(result: xr.Dataset) -> str:
-    """`show` as HTML; of what is no result, the Dataset's own HTML."""
+    """`show` as HTML; for other Datasets, xarray's own HTML."""
     try:
         return show(result)._repr_html_()
     except (TypeError, ValueError, KeyError, IndexError):
@@ -99,7 +99,7 @@ def html_of(result: xr.Dataset) -> str:
 
 
 def _is_ours(result: xr.Dataset) -> bool:
-    """Whether a function of this package made it, and it is still labelled so."""
+    """Whether a function of this package made the Dataset, by its attributes."""
     return str(result.attrs.get("software", "")).startswith("rhale_stats")
 
 
@@ -128,7 +128,7 @@ def unload_ipython_extension(ipython: Any) -> None:
 
 
 def _page(result: xr.Dataset, most: int) -> Page:
-    """What is shown of a result, its outputs and regions one after the other."""
+    """The page of a result, with its outputs and regions one after the other."""
     if not isinstance(result, xr.Dataset):
         raise TypeError(
             f"result must be a Dataset that a function of this package returned; got "
@@ -139,7 +139,7 @@ def _page(result: xr.Dataset, most: int) -> Page:
             return _of_parts(result, dim, most)
     found = in_order(of_part(result))
     kind = kind_of(found)
-    # A truth, and the estimates of folds, are not whole effects.
+    # A true effect and the estimates of folds lack some variables of an effect.
     if kind is EFFECT and ("fold" in found.dims or not set(found.variables) >= EFFECT_NEEDS):
         kind = None
     if kind is not None and "show" in METHODS.get(kind, {}):
@@ -162,7 +162,7 @@ def _of_parts(result: xr.Dataset, dim: str, most: int) -> Page:
     for one, page in zip(each, pages, strict=True):
         for table in page.tables:
             caption = "; ".join(filter(None, (_part_name(one, dim, page), table.caption)))
-            # What the columns mean is the same for all of them.
+            # The explanation of the columns is the same for all parts; it is printed once.
             notes = (
                 table.notes
                 if one is each[-1]
@@ -190,7 +190,7 @@ def _part_name(part: xr.Dataset, dim: str, page: Page) -> str:
 
 
 def _of_features(found: xr.Dataset, most: int) -> Page:
-    """A result of one number a feature and variable: sizes, errors."""
+    """The page of a result with one number per feature and variable, such as sizes or errors."""
     columns = [
         str(name)
         for name, one in found.data_vars.items()

@@ -21,48 +21,50 @@ if TYPE_CHECKING:
 @checked
 @each_part
 def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
-    """Bin effects as a table, one row a feature and bin.
+    """Any result as a data frame; effects with one row per feature and bin.
 
     Parameters
     ----------
     effect : Dataset
         What `rhale` or `std_error` returned; standard errors are added where they are missing. Or
-        what `compare`, another test, `effect_sizes`, `regions`, `all_regions`,
-        `interaction_matrix`, `ale2` or `h_statistic` returned.
+        what `pdp` or another profile, `compare` or another test, `effect_sizes`, `regions`,
+        `all_regions`, `interaction_matrix`, `ale2` or `h_statistic` returned.
     level : float, default 0.95
-        Of the intervals: those that `confint` gave the effect, by whatever method, where they are
-        of this level; otherwise estimate ± t std_error (pointwise, central limit theorem, math
-        [24]; Student's t with the degrees of freedom of the bin).
+        Confidence level. Intervals that `confint` added at this level are used, whatever their
+        method; otherwise intervals are estimate ± t std_error (pointwise, central limit theorem,
+        math [24]; Student's t with the degrees of freedom of the bin).
 
     Returns
     -------
     DataFrame
         Columns ``term``, ``bin``, ``bin_left``, ``bin_right``, ``n_obs``, ``estimate``,
         ``std_error``, ``conf_low``, ``conf_high``, ``heterogeneity``, ``heterogeneity_se``;
-        ``slope`` and ``slope_se`` from a rule that makes linear bins, and what `check_unbiased` and
-        `jump_check` found. With categorical features ``level_from`` and ``level_to`` of a step,
-        empty for others. A constant feature has no bins and so no rows. Of a comparison: its
-        points, with ``conf_low``, ``conf_high`` and the band; of another test the columns of
-        `glance`; of sizes a line a size.
+        ``slope`` and ``slope_se`` with a rule that makes linear bins, and the results of
+        `check_unbiased` and `jump_check`. With categorical features ``level_from`` and ``level_to``
+        of a step, empty for other features. A constant feature has no bins and so no rows. For a
+        comparison: one line per point, with ``conf_low``, ``conf_high`` and the band; for another
+        test the columns of `glance`; for sizes one line per size.
 
-        Of regions a line a node: ``term``, ``node``, ``parent``, ``depth``, ``rule``, ``n_obs``,
-        ``weight_share``, ``loss``, ``loss_drop`` (by the split that was made), ``best_split`` and
-        ``best_drop`` (made or not), ``p_value``, ``region``; the root has no parent, and a node
-        that was split no region. Of interactions a line a pair: ``term``, ``conditioning``,
-        ``loss``, ``loss_drop``, ``best_split``, ``p_value``, ``p_value_adjusted``. Of a surface a
-        line a cell with rows: its bins or levels, and the mean second difference as an effect. Of
-        H-statistics a line a feature and a pair: ``term``, ``kind``, ``h2``, ``h`` and of each
-        ``h2_std_error``, ``h2_conf_low``, ``h2_conf_high``; of comparisons a line a difference.
+        For regions one line per node: ``term``, ``node``, ``parent``, ``depth``, ``rule``,
+        ``n_obs``, ``weight_share``, ``loss``, ``loss_drop`` (by the split that was made),
+        ``best_split`` and
+        ``best_drop`` (whether or not the split was made), ``p_value``, ``region``; the root has no
+        parent, and a node that was split has no region. For interactions one line per pair:
+        ``term``, ``conditioning``, ``loss``, ``loss_drop``, ``best_split``, ``p_value``,
+        ``p_value_adjusted``. For a surface one line per cell with rows: its bins or levels, and the
+        mean second difference as the estimate. For H-statistics one line per feature and per pair:
+        ``term``, ``kind``, ``h2``, ``h``, and for each ``h2_std_error``, ``h2_conf_low``,
+        ``h2_conf_high`` (or ``h_...``); for their comparisons one line per difference.
 
-        Of profiles such as `pdp` a line a point of the grid: ``term``, ``x`` and, of categories,
+        For profiles such as `pdp` one line per grid point: ``term``, ``x`` and, for categories,
         ``level``, ``weight_share``, ``estimate`` (the curve), ``std_error``, ``conf_low``,
         ``conf_high`` and ``spread``.
 
-        Two columns are there only where they have something to say. ``statistic`` and ``p_value``
-        (of no effect in the bin, two-sided) come with standard errors that hold the model: those
-        of the rows alone say nothing of how well the model is known. ``reason`` says why a value
-        is 0 or missing, where some value is: what is smaller than the numerical error of the local
-        effects is 0, and the share of a pair of H-statistics above 1 is missing.
+        Some columns are present only when needed. ``statistic`` and ``p_value`` (two-sided, null
+        hypothesis: no effect in the bin) require standard errors that include the uncertainty of
+        the model; standard errors from the rows alone do not include it. ``reason`` explains values
+        that are 0 or missing: a value smaller than the numerical error of the local effects is 0,
+        and an H-statistic above 1 as a share is missing.
 
     Raises
     ------
@@ -92,15 +94,16 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
 @checked
 @each_part
 def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
-    """One row a feature: average effect with its interval, heterogeneity, extent of the curve.
+    """One row per feature: average effect with its interval, heterogeneity, range of the curve.
 
     Parameters
     ----------
     effect : Dataset
         What `rhale` or `std_error` returned; standard errors are added where they are missing. Or
-        what a test, `ale2`, `regions`, `all_regions` or `h_statistic` returned.
+        what `pdp` or another profile, a test, `ale2`, `regions`, `all_regions` or `h_statistic`
+        returned.
     level : float, default 0.95
-        Of the intervals for the average effect, as in `tidy`.
+        Confidence level of the intervals, as in `tidy`.
 
     Returns
     -------
@@ -109,28 +112,29 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         over the rows), ``std_error``, ``conf_low``, ``conf_high``, ``heterogeneity`` (root mean
         square over rows of the bins' standard deviations), ``heterogeneity_output`` and
         ``heterogeneity_index`` (math [10]), ``curve_min``, ``curve_max``; ``statistic``,
-        ``p_value`` and ``reason`` where they have something to say, as in `tidy`. NaN for a
-        constant feature. Of a nominal feature, whose levels have no order of their own, what
-        depends on their order is NaN: average, its error, ``heterogeneity_output`` and
-        ``heterogeneity_index``. Of a test: ``term``, ``statistic``, perhaps ``df``, ``p_value``,
-        ``p_value_adjusted``, and ``reason`` where some p-value is missing.
+        ``p_value`` and ``reason`` only when needed, as in `tidy`. NaN for a constant feature. The
+        levels of a nominal feature have no order of their own, so everything that depends on their
+        order is NaN: the average effect, its standard error, ``heterogeneity_output`` and
+        ``heterogeneity_index``. For a test: ``term``, ``statistic``, ``df`` if there is one,
+        ``p_value``, ``p_value_adjusted``, and ``reason`` if some p-value is missing.
 
-        Of regions: ``term``, ``n_regions``, ``n_obs``, ``loss`` of all rows, ``loss_left`` (mean
-        over the regions, by their weight), ``loss_drop`` from one to the other, ``first_split``,
-        empty where there is none, ``p_value`` of the best first split, made or not; and the
-        settings ``loss_kind``, ``test``, ``level``, ``max_depth``, ``min_obs``, ``min_drop``,
-        ``bin_rule``.
+        For regions: ``term``, ``n_regions``, ``n_obs``, ``loss`` of all rows, ``loss_left`` (mean
+        over the regions, by their weight), ``loss_drop``, the relative difference of the two,
+        ``first_split``, empty where there is none, ``p_value`` of the best first split, whether or
+        not it was made; and the settings ``loss_kind``, ``test``, ``level``, ``max_depth``,
+        ``min_obs``, ``min_drop``, ``bin_rule``.
 
-        Of profiles such as `pdp`: ``term``, ``kind``, ``n_grid``, ``n_obs``, ``importance``,
+        For profiles such as `pdp`: ``term``, ``kind``, ``n_grid``, ``n_obs``, ``importance``,
         ``heterogeneity_output``, ``curve_min``, ``curve_max``.
 
-        Of a surface of `ale2`: ``term``, ``feature_a``, ``feature_b``, ``n_obs``, ``n_cells``,
+        For a surface of `ale2`: ``term``, ``feature_a``, ``feature_b``, ``n_obs``, ``n_cells``,
         ``n_empty`` (cells without rows), ``size`` (the standard deviation of the surface over the
-        rows), ``surface_max`` (its largest absolute value) and ``z_max``, the largest one in
-        standard errors.
+        rows), ``surface_max`` (its largest absolute value) and ``z_max`` (the largest absolute
+        value divided by its standard error).
 
-        Of H-statistics one line: ``h2`` and ``h`` of all interactions with their standard errors
-        and intervals, ``kind``, ``n_features``, ``n_rows``, ``n_rows_total``, ``n_model_calls``,
+        For H-statistics one line: ``h2`` and ``h`` of all interactions together with their standard
+        errors and intervals, ``kind``, ``n_features``, ``n_rows``, ``n_rows_total``,
+        ``n_model_calls``,
         ``n_model_rows``.
 
     Raises
@@ -160,38 +164,39 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
 def summary(
     effect: xr.Dataset, feature: str | int | None = None, *, level: float = 0.95
 ) -> Summary:
-    """Printed table: a line a feature, or a line a bin of one feature; of regions the tree.
+    """Printed table: one line per feature, or per bin of one feature; for regions the tree.
 
-    The head says which uncertainty the standard errors hold. t and P are printed only where that
-    includes the model; tests such as `wald_test` treat the model as given and print their P. At
-    most five notes follow, what makes a number invalid first.
+    The header names the uncertainty that the standard errors include. t and P are printed only if
+    it includes the model; tests such as `wald_test` treat the model as given and print their P. At
+    most five notes follow; warnings come first.
 
-    What `check_unbiased` and `jump_check` found is shown below the table, where they were run. A
-    warning names the features whose heterogeneity is biased in some bin by more than its standard
-    error; without a check only the part of the bias that is linear in the feature is known.
+    The results of `check_unbiased` and `jump_check`, if they were run, are printed below the table.
+    A warning names the features whose heterogeneity is biased in some bin by more than its standard
+    error; without a check only the part of the bias that is linear in the feature is detected.
 
-    Of regions there is a line a node, indented below the one that it is part of: rows, loss, the
-    best split with the relative drop of the loss that it brings and its p-value, and what became
-    of it, a split or a region of that number. Of interactions there is a line a feature, with the
-    drop by the best split of every other column. Of H-statistics there are lines of features and of
-    pairs, the largest first.
+    For regions there is one line per node, indented below its parent: rows, loss, the best split
+    with its relative drop of the loss and its p-value, and the outcome (a split, or a region with
+    its number). For interactions there is one line per feature, with the drop by the best split of
+    every other column. For H-statistics there is one line per feature and per pair, the largest
+    first.
 
     Parameters
     ----------
     effect : Dataset
         What `rhale` or `std_error` returned; standard errors are added where they are missing. Or
-        what a test, `effect_sizes`, `regions`, `all_regions`, `interaction_matrix`, `ale2` or
-        `h_statistic` returned.
+        what `pdp` or another profile, a test, `effect_sizes`, `regions`, `all_regions`,
+        `interaction_matrix`, `ale2` or `h_statistic` returned.
     feature : str or int, optional
-        Show the bins of this feature; its regions, interactions or pairs only.
+        Show the bins of this feature, or only its regions, interactions or pairs.
     level : float, default 0.95
         Of the intervals.
 
     Returns
     -------
     statsmodels.iolib.summary.Summary
-        Prints as text; ``as_html()``, ``as_latex()``, ``as_csv()`` and notebooks work. Its
-        ``notes`` are all notes, also those that are not printed.
+        Prints as text; ``as_html()``, ``as_latex()`` and ``as_csv()`` give other formats, and
+        notebooks show HTML. The attribute ``notes`` holds all notes, also those that are not
+        printed.
 
     Raises
     ------
@@ -225,5 +230,5 @@ def summary(
 
 
 def _turned(results: Any) -> Any:
-    """Results with their dimensions in order, of one output or region with its own attributes."""
+    """The result with its dimensions in order; a part gets its own attributes."""
     return of_part(in_order(results)) if isinstance(results, xr.Dataset) else results

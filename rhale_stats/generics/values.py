@@ -1,4 +1,4 @@
-"""Values of a curve, a profile or a surface between the points that it is given at."""
+"""Values of a curve, a profile or a surface between its grid points."""
 
 from __future__ import annotations
 
@@ -14,39 +14,40 @@ from rhale_stats.schema.parts import each_part
 @checked
 @each_part
 def predict(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> xr.DataArray:
-    """Evaluate the curve of one feature, NaN outside the range of the rows; or a surface of two.
+    """Values of the curve of one feature, or of a surface of two, at given points.
 
-    The curve is linear between the edges of the cells that it is accumulated from, math [7]. With
-    ``weighting="rows"`` these are the bins, and the curve is a parabola where the effect has a
-    slope. A surface is bilinear within a cell of numbers, and taken by level.
+    Values outside the range of the rows are NaN. The curve is linear between the edges of the cells
+    from which it is accumulated, math [7]. With ``weighting="rows"`` these cells are the bins, and
+    the curve is a parabola in bins where the effect has a slope. A surface is bilinear in the cells
+    of numeric features; a categorical feature takes the value of the level.
 
     Parameters
     ----------
     effect : Dataset
         What `rhale`, `pdp` or another profile returned, or `ale2`.
     x : array_like or DataArray
-        Values of the feature, in its own units; of a categorical feature levels. Of a surface
-        those of both: a tuple of two, whose DataArrays go together by their dims, an array of two
-        columns, or a DataFrame with both features.
+        Values of the feature, in its own units; for a categorical feature its levels. For a
+        surface, values of both features: a tuple of two (DataArrays are combined by their dims), an
+        array of two columns, or a DataFrame with both features.
     feature : str or int
-        Name or number; left out for a surface.
+        Name or number; leave it out for a surface.
 
     Returns
     -------
     DataArray
         The curve at ``x``, in units of the output, centred as ``effect`` is. One-dimensional
         ``x`` gets the dimension "grid" with coordinate ``x``; a DataArray keeps its dimensions.
-        Of a surface coordinates have the names of the features, and values in cells without rows
-        are NaN.
+        For a surface, the coordinates have the names of the features, and values in cells without
+        rows are NaN.
 
     Raises
     ------
     KeyError
-        Unknown feature; a DataFrame without one of two.
+        Unknown feature; a DataFrame without one of the two features.
     TypeError
-        No feature, of something else than a surface.
+        No ``feature`` given for a result that is not a surface.
     ValueError
-        Unknown level; values of one feature, or a feature, for a surface.
+        Unknown level; for a surface, ``feature`` given or values of only one feature.
 
     Examples
     --------

@@ -90,7 +90,9 @@ def group_codes(groups: ArrayLike, *used: xr.Dataset) -> IntArray:
     there = np.any([used_rows(one) for one in used], axis=0)
     code = row_codes(by_row(groups, "groups", *used), None, there, "groups", "rows of X")
     if code.max() < 1:
-        raise ValueError("groups must be at least two among the rows used; got 1.")
+        raise ValueError(
+            "groups must hold at least two different groups among the rows used; got 1."
+        )
     return code
 
 

@@ -63,7 +63,7 @@ def h_statistic(
     rng: np.random.Generator | int | None = None,
     progress: bool = True,
 ) -> xr.Dataset:
-    r"""H-statistics: how much of the output is interaction, in all, by feature and by pair.
+    r"""H-statistics: strength of the interactions, in total, per feature and per pair.
 
     Parameters
     ----------
@@ -103,56 +103,58 @@ def h_statistic(
     Returns
     -------
     Dataset
-        ``h2``: share of the variance of the output that the main effects of ``features`` leave.
-        ``h2_overall`` (feature): share that the feature and all others by themselves leave.
-        ``h2_pairwise`` (feature, feature_other): share of the variance of the joint effect that
-        both main effects leave, symmetric, NaN in the diagonal. ``h``, ``h_overall`` and
-        ``h_pairwise`` are the square roots of the numerators, in units of the output: they compare
-        between pairs, as shares do not. What is no more than rounding is 0; a share of a variance
-        of 0 is 0. Attributes ``n_model_calls`` and ``n_model_rows`` say what it cost. With
-        several outputs there is ``output`` in front.
+        ``h2``: share of the variance of the output that the main effects of ``features`` do not
+        explain. ``h2_overall`` (feature): share that the effect of the feature plus the joint
+        effect of all other features does not explain. ``h2_pairwise`` (feature, feature_other):
+        share of the variance of the joint effect that both main effects do not explain; symmetric,
+        NaN on the diagonal. ``h``, ``h_overall`` and ``h_pairwise`` are the square roots of the
+        numerators, in units of the output; unlike shares, they can be compared between pairs.
+        Values within rounding error are 0; a share of a variance of 0 is 0. Attributes
+        ``n_model_calls`` and ``n_model_rows`` give the cost. With several outputs the first
+        dimension is ``output``.
 
-        Of each of these a standard error, ``h2_se``, ``h2_overall_se`` and so on, over the rows as
-        drawn from a population, and over (..., obs) the influence of every row, ``h2_influence``
-        and so on, from which `std_error` with ``groups`` and `compare` work. Influences above
-        64 MiB in all are not kept, and where more than 1 GiB of answers (or of second differences)
-        would have to be held for them, there are no standard errors; the attribute ``influence``
-        says so. ``row`` (obs) is the number of the row in ``X``, ``weight`` (obs) its weight where
-        given. With ``keep_answers`` also ``answers`` (feature, obs, obs_background), the output
+        Each has a standard error for the sampling of rows, ``h2_se``, ``h2_overall_se`` and so on,
+        and the influence of every row over (..., obs), ``h2_influence`` and so on, which
+        `std_error` with ``groups`` and `compare` use. Influences of more than 64 MiB in total are
+        not kept. If more than 1 GiB of predictions (or second differences) were needed in memory,
+        there are no standard errors. The attribute ``influence`` reports both. ``row`` (obs) is the
+        number of the row in ``X``, ``weight`` (obs) its weight where given. With ``keep_answers``
+        also the predictions ``answers`` (feature, obs, obs_background), the output
         with the feature of row obs and all else of row obs_background, and ``answers_pair`` (pair,
         obs, obs_background) with the names ``pair_feature`` and ``pair_other``.
 
     Raises
     ------
     ValueError
-        Fewer than two features, or one twice, missing values in them, unusable weights, output
-        that is not finite, ``bins`` with "pdp", ``keep_answers`` with "ale".
+        Fewer than two features, or one twice; missing values in them; invalid weights; output that
+        is not finite; ``bins`` with "pdp"; ``keep_answers`` with "ale".
     KeyError
         Unknown feature or output.
     ModelError
-        The model raised, or returned something else than numbers for every row.
+        The model raised an error, or did not return one number per row.
 
     Notes
     -----
-    Partial dependences combine values that may never occur together; where features go together,
-    H² then tells of the model where there are no data. It is also large for a pair with next to no
-    main effects: look at ``h_pairwise``. Sampling makes shares from "ale" too large where cells
-    have few rows: the noise of their means counts as interaction.
+    Partial dependences combine values that may never occur together. With dependent features, H²
+    therefore depends on predictions where there are no data. H² is also large for a pair with
+    almost no main effects: look at ``h_pairwise``. Shares from "ale" are biased upwards if cells
+    have few rows, because the noise of the cell means counts as interaction.
 
-    Standard errors are those of the infinitesimal jackknife (math [62]), the model and the bins of
-    "ale" being taken as they are. Intervals of `confint` are on the log scale. In simulations with
-    closed forms 95 % intervals from "pdp" held the value of the population in 87 to 97 % of samples
-    of 200 rows, and in 90 to 96 % of samples of 500; the lower figures are of products of normal
+    Standard errors are those of the infinitesimal jackknife (math [62]), with the model and the
+    bins of "ale" taken as given. Intervals of `confint` are on the log scale. In simulations with
+    closed forms 95 % intervals from "pdp" contained the population value in 87 to 97 % of samples
+    of 200 rows, and in 90 to 96 % of samples of 500; the lower figures are for products of normal
     features, whose squares have heavy tails. Intervals say how large an interaction is, not whether
-    there is one: where H² is 0 in the population and sampling makes it positive, as in a pair that
-    only interacts through a third feature, its bias is upwards, of order 1/n, and no interval holds
-    0. A statistic that is 0 by rounding has standard error 0: no rows make an additive model
-    interact. From "ale" it was 91 to 96 % with 500 rows and more, but about 80 % where two features
-    have correlation 0.7: which cells have rows, and how the others are filled, is not in it.
+    there is one: if H² is 0 in the population but positive in the sample, as for a pair that
+    interacts only through a third feature, its bias is upwards, of order 1/n, and no interval
+    contains 0. A statistic that is 0 up to rounding has standard error 0, because no sample of rows
+    makes an additive model interact. With "ale" the coverage was 91 to 96 % with 500 rows and more,
+    but about 80 % for two features with correlation 0.7: the standard error ignores which cells
+    have rows, and how the others are filled.
 
     "pdp" is what R's hstats computes: a partial dependence is the mean over the rows used, and is
-    taken at these rows. Its ``h2_overall`` needs one pass of n² rows a feature, since the same
-    answers average to the feature's partial dependence and to that of all others.
+    taken at these rows. ``h2_overall`` needs one pass of n² rows per feature, because the same
+    predictions give the partial dependence of the feature and that of all other features.
 
     References
     ----------

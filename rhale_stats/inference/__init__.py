@@ -1,1 +1,1 @@
-"""What all wings share: intervals, draws, tests, adjustments, and which numbers are meaningful."""
+"""Code shared by all kinds of results: intervals, draws, tests, adjustments, reasons for blanks."""

@@ -1,4 +1,4 @@
-"""What every bootstrap shares: what is drawn, in which chains, and of which estimates it is."""
+"""Code shared by all bootstraps: drawn units, chains, and checks of replicates."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tqdm import tqdm
 from rhale_stats.arguments.checks import check_count
 from rhale_stats.arguments.progress import PROGRESS_DELAY
 from rhale_stats.arguments.rows import row_codes
+from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import resample
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.dimensions import of_part
@@ -30,7 +31,7 @@ from rhale_stats.schema.identity import (
 GRID = 101
 # Weights of this many bytes are held at once, by all threads together.
 CHUNK_BYTES = 1 << 28
-# So many replicates at once: more gain nothing, unless rows are few, up to so many weights.
+# Replicates at once; with few rows more, up to this number of weights.
 CHUNK_DRAWS = 32
 CHUNK_WEIGHTS = 1 << 17
 # What replicates have in common with their result, and how messages call it.
@@ -43,7 +44,7 @@ PLACES = {
 
 
 class Resampling(NamedTuple):
-    """What a user asked of `bootstrap`, with a stream of random numbers for every replicate."""
+    """Arguments of `bootstrap`, with a random stream for every replicate."""
 
     scheme: str
     groups: ArrayLike | None
@@ -55,7 +56,7 @@ class Resampling(NamedTuple):
     progress: bool
 
     def refuse_choices_of_bins(self) -> None:
-        """Raise ``ValueError`` for what results without bins that could be chosen do not have."""
+        """Raise ``ValueError`` for arguments that need bins, which these results do not have."""
         if self.rebin or self.studentize:
             raise ValueError(
                 "rebin and studentize must be False for profiles, surfaces and H-statistics: they "
@@ -69,7 +70,7 @@ class Resampling(NamedTuple):
         used: NDArray[np.bool_],
         labels: NDArray[Any] | None,
     ) -> resample.Units:
-        """What is drawn of so many rows, each of which counts so often.
+        """The units to be drawn, for this number of rows with these frequencies.
 
         ``groups`` and ``strata`` are of all rows, which have these labels; ``used`` are those that
         the estimates were made from.
@@ -114,9 +115,9 @@ def check_resamples(n_resamples: int, chains: int) -> None:
 
 
 def in_chains(draws: xr.Dataset, chains: int) -> xr.Dataset:
-    """Replicates along ``draw`` as (chain, draw); what has no replicates becomes a coordinate.
+    """Replicates along ``draw`` as (chain, draw); variables without draws become coordinates.
 
-    ArviZ takes every variable for draws.
+    ArviZ treats every variable as draws.
     """
     draws = draws.set_coords([name for name in draws.data_vars if "draw" not in draws[name].dims])
     per_chain = draws.sizes["draw"] // chains
@@ -140,7 +141,8 @@ def check_boot(
     if boot is None:
         raise ValueError(f"boot must be given for method {method!r}: {maker}.")
     if not isinstance(boot, xr.Dataset) or not {"chain", "draw"} <= set(boot.dims):
-        raise TypeError(f"boot must be what {maker} returned; got {type(boot).__name__}.")
+        came = "a Dataset without replicates" if isinstance(boot, xr.Dataset) else shown(boot)
+        raise TypeError(f"boot must be what {maker} returned; got {came}.")
     if "grid" in boot.dims and "grid" not in result.dims:
         refit = str(boot.attrs.get("source", "")).startswith("refit")
         made = "comes from bootstrap_refit" if refit else "chose them again (rebin=True)"

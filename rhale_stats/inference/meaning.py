@@ -1,4 +1,4 @@
-"""Which numbers are meaningful in a table, and the reason printed in place of others."""
+"""Which numbers of a table are meaningful, and the reasons printed for the others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_unordered(dataset: xr.Dataset) -> NDArray[np.bool_]:
 
 
 def least_effect(row: xr.Dataset) -> float:
-    """Effects of one feature below this are 0, and local effects that differ by less are equal."""
+    """Numerical limit of one feature: smaller effects are 0, smaller differences are none."""
     values = row["effect"].values
     error = float(np.nan_to_num(row["local_effect_error"])) if "local_effect_error" in row else 0.0
     return resolution(values, error) if np.isfinite(values).any() else error
@@ -58,10 +58,10 @@ def of_effects(row: xr.Dataset) -> str:
 
 
 def of_average(row: xr.Dataset) -> str:
-    """Why the average effect of one feature is not in a table, or 0; empty where it stands."""
+    """Why the average effect of one feature is blank or has no error; empty otherwise."""
     if is_unordered(row):
         return ORDER
     reason, values = of_effects(row), row["effect"].dropna("bin").values
-    # Where effects of bins differ, so does the average of other rows.
+    # If bins have different effects, the average varies between samples of rows.
     same = reason and np.ptp(values) <= 2 * least_effect(row) and not slopes(row).any()
     return reason if same else ""

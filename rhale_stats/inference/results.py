@@ -90,7 +90,7 @@ class Difference(NamedTuple):
 
 
 def no_difference(reason: str) -> Difference:
-    """Of a feature that has no difference, for this reason."""
+    """Empty difference of a feature, with the reason."""
     none, bounds = np.full(0, np.nan), np.full((0, 2), np.nan)
     return Difference(none, none, none, bounds, bounds, np.nan, np.nan, reason)
 
@@ -156,7 +156,7 @@ def _with_regions(tested: xr.Dataset, a: xr.Dataset, b: xr.Dataset) -> xr.Datase
         if "region_rule" in effect.coords
     }
     if len(set(rules.values())) > 1:
-        # Of neither region: what says so would be wrong.
+        # The difference belongs to neither region, so their labels are dropped.
         tested = tested.drop_vars(
             [name for name in tested.coords if str(name).startswith("region")]
         )
@@ -180,7 +180,7 @@ def difference_of(
     difference = values[0] - values[1]
     se = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     own = np.broadcast_to(degrees, se.shape)
-    # Where nothing is estimated, as at the start, no difference is no deviation.
+    # Without sampling error, as at the start of a curve, a zero difference has statistic 0.
     least = max(least, 1e-12 * float(np.abs(np.array(values)).max(initial=0.0)))
     with np.errstate(invalid="ignore", divide="ignore"):
         scaled = np.where(np.abs(difference) <= least, 0.0, np.abs(difference) / se)

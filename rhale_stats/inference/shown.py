@@ -1,4 +1,4 @@
-"""What is shown of tests and of replicates."""
+"""Pages of `show` for tests and replicates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rhale_stats.schema.dimensions import PARTS
 from rhale_stats.schema.features import feature_names
 
 QUANTILES = (0.025, 0.5, 0.975)
-# Sizes of which replicates have quantiles, the first of them that are there.
+# Variables whose quantiles are shown for replicates; the first that exists is taken.
 REPLICATED = ("importance", "average_effect", "h2_overall", "h_overall", "n_bins", "h2", "h")
 
 

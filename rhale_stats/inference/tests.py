@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -68,7 +69,7 @@ def summary(test: xr.Dataset, _feature: object, level: float) -> Summary:
     heads = {name: head for name, head in heads.items() if name in table}
     lines = [[cell(line, name) for name in heads] for _, line in table.iterrows()]
     cells = [
-        ["Rows:", f"{attrs['n_rows']}", "Bins:", str(attrs["bin_rule"])],
+        ["Rows:", f"{attrs['n_rows']}", "Bins:", re.sub(r"\([^)]*\)", "", str(attrs["bin_rule"]))],
         ["Uncertainty:", text.uncertainty(str(attrs["source"])), "", ""],
     ]
     intervals = [

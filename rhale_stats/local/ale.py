@@ -41,7 +41,7 @@ def ale_local_effects(
     missing: str = "raise",
     progress: bool = True,
 ) -> xr.Dataset:
-    r"""Local effects of ALE: slopes across cells, and differences between neighbouring levels.
+    r"""Local effects of ALE: finite differences across cells, or between neighbouring levels.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def ale_local_effects(
         ordered category, numbers and booleans keep their order, unless a mapping names them, or
         a sequence is given.
     target : array_like of shape (n_rows,), optional
-        What levels are encoded by: outcomes; by default the model's own output.
+        Outcomes by which levels are encoded; by default the output of the model.
     missing : {"raise", "drop", "bin"}, default "raise"
         As in `local_effects`. Of features with levels "bin" makes the rows without a value a level
         named "missing", for which the model receives the missing value of the column itself. It is

@@ -1,4 +1,4 @@
-"""The cells that differences are taken across."""
+"""The cells across which finite differences are taken."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def difference_edges(
         return np.array([low])
     if rule is None or isinstance(rule, SEARCHING):
         most = MOST_CELLS if rule is None else rule.max_bins
-        # Rows that are counted stand for as many alike.
+        # A row of frequency weight w represents w equal rows.
         repeats = np.ones(len(own)) if weight is None or not counted else weight[weight > 0]
         values, of_row = np.unique(own, return_inverse=True)
         if len(values) <= most + 1 and np.bincount(of_row, repeats).min() >= ROWS_OF_A_VALUE:
@@ -50,7 +50,7 @@ def difference_edges(
 
 
 def cell_edges(local: xr.Dataset) -> list[FloatArray | None]:
-    """Edges of the cells that slopes were taken across, by feature; None of derivatives."""
+    """Edges of the cells of finite differences, by feature; None if derivatives were taken."""
     if "cell_value" not in local:
         return [None] * local.sizes["feature"]
     table = local["cell_value"].transpose("feature", "cell_edge").values

@@ -39,7 +39,7 @@ class Sample(NamedTuple):
 
     @property
     def attrs(self) -> Mapping[Any, Any]:
-        """What the data say of themselves: names and units."""
+        """Names and units, from the attributes of the data."""
         attrs: Mapping[Any, Any] = getattr(self.X, "attrs", {})
         return attrs
 
@@ -130,7 +130,7 @@ def _of_missing(
 
 
 def _coordinates(sample: Sample, differences: Sequence[Differences]) -> dict[str, Any]:
-    """What is known of the features, and the labels of the rows."""
+    """Coordinates of the features, and labels of the rows."""
     table, positions, names = sample.table, sample.positions, sample.names
     units = unit_mapping(sample.attrs)
     return {
@@ -160,7 +160,7 @@ def _check_sizes(name: str, x: FloatArray, local_effect: FloatArray) -> None:
 
 
 def _form(table: Table) -> str:
-    """What the model takes, as far as its labels are known."""
+    """The form of the input of the model, as far as its labels are known."""
     if isinstance(table.data, np.ndarray):
         return ARRAY
     if all(isinstance(label, str) for label in table.data.columns):

@@ -77,13 +77,13 @@ def split_features(
             chosen = [p for p in chosen if p not in discrete]
     levels = [p for p in chosen if p in named or not table.is_numeric(p)]
     if features is None:
-        # An identifier has as many levels as rows; that is no category.
+        # A column with as many levels as rows is an identifier and not a category.
         keys = [p for p in levels if p not in named and table.is_key(p)]
         if keys:
             columns = ", ".join(repr(table.names[p]) for p in keys)
             warn(
                 f"Left out: {columns} (more than one level for every two rows). Name them in "
-                f"features= to take them all the same."
+                f"features= to use them nevertheless."
             )
             chosen, levels = ([p for p in one if p not in keys] for one in (chosen, levels))
     if not chosen:
@@ -198,8 +198,8 @@ def _counts(sample: Sample, order: Order) -> IntArray | None:
         return weight.astype(np.int64)
     if np.ptp(weight[weight > 0]) > 0:
         raise ValueError(
-            f"order={order!r} takes no precision weights: the encoders of "
-            f"category_encoders know of none. Use order='similarity', or a list of levels."
+            f"order={order!r} does not accept precision weights: the encoders of "
+            f"category_encoders have none. Use order='similarity', or a list of levels."
         )
     return None
 
@@ -262,7 +262,7 @@ def _labelled(
     local = labelled(sample, x, effects, quotients)
     n_missing = np.array([int(table.series(position).isna().sum()) for position in positions])
     if "n_missing" in local:
-        # Rows without weight are not missing; they do not count at all.
+        # Rows of weight 0 are left out; they do not count as missing.
         local = local.drop_vars("n_missing")
     if n_missing.any():
         local = local.assign(n_missing=variable("n_missing", n_missing))

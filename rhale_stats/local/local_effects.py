@@ -53,7 +53,7 @@ def local_effects(
     missing: str = "raise",
     progress: bool = True,
 ) -> xr.Dataset:
-    r"""Local effects of a model: how its output moves with one feature, row by row.
+    r"""Local effects of a model: how its output changes with one feature, row by row.
 
     The only function that calls the model.
 
@@ -100,14 +100,14 @@ def local_effects(
         ``output``; the model is called once for all.
     scale : {"response", "logit", "decision"}, default "response"
         What the model answers, with classifiers the probability of a class; its log-odds; or the
-        ``decision_function``, which also stands in for probabilities where there are none.
+        ``decision_function``, which also replaces probabilities where there are none.
     missing : {"raise", "drop", "bin"}, default "raise"
         Missing values of a feature: refused, or these rows left out of the effect of this feature,
-        and counted in ``n_missing``. "bin" also says what being missing does in them:
+        and counted in ``n_missing``. "bin" also gives the effect of a missing value there:
         ``missing_effect``, the mean of f(missing, rest) - f(reference, rest) with the median as
         the reference. In the rows of other features the model receives missing values as they are.
     progress : bool, default True
-        Show a bar on work over two seconds.
+        Show a progress bar if it takes more than two seconds.
 
     Returns
     -------
@@ -277,11 +277,11 @@ class _Request:
         return found
 
     def _kind(self, position: int, there: NDArray[np.bool_]) -> tuple[str, Probe | None]:
-        """How local effects of one feature are taken, and what the probe said."""
+        """How local effects of one feature are taken, and the result of the probe."""
         if self.quotients is None or self.kind == "finite_difference":
             return self.kind, None
         if self.auto and self.kind == "central_difference" and self.table.is_discrete(position):
-            return "finite_difference", None  # there is nothing between two levels
+            return "finite_difference", None  # the output is not defined between two levels
         name, used = self.table.names[position], there
         if self.weight is not None:
             used = there & (self.weight > 0)
@@ -304,7 +304,7 @@ class _Request:
         if self.differing:
             refuse_jacobian(self.differing)
         if self.jumping:
-            then = f"method={self.kind!r} does not see them. Use method='auto'."
+            then = f"method={self.kind!r} does not detect them. Use method='auto'."
             if self.auto:
                 then = (
                     "slopes across cells were taken. "
@@ -333,7 +333,7 @@ def _check_request(
         check_rule(bins)
         if method not in ("auto", "finite_difference") or model is None:
             raise ValueError(
-                f"bins must be None unless a model is asked for finite differences; got "
+                f"bins must be None unless finite differences of a model are taken; got "
                 f"method={method!r} and {'no model' if model is None else 'a model'}. Pass them to "
                 f"rhale."
             )
@@ -344,15 +344,15 @@ def _check_request(
         )
     if missing == "bin" and kind == "jacobian":
         raise ValueError(
-            "missing='bin' asks the model what missing values do; a jacobian does not say. Use "
-            "missing='drop', or pass the model without a jacobian."
+            "missing='bin' needs the output for missing values, which a jacobian does not have. "
+            "Use missing='drop', or pass the model without a jacobian."
         )
 
 
 def _check_weight(
     table: Table, positions: Sequence[int], x: FloatArray, weight: FloatArray | None
 ) -> None:
-    """Raise ``ValueError`` where no row with a value of a feature has weight."""
+    """Raise ``ValueError`` if all rows with a value of a feature have weight 0."""
     if weight is None:
         return
     for column, position in enumerate(positions):
@@ -372,7 +372,7 @@ def _of_missing(
     weight: FloatArray | None,
     weight_kind: str,
 ) -> dict[str, FloatArray]:
-    """What it does to be missing, in the rows that are: against the median of the others."""
+    """Effect of a missing value against the median of the others, in the rows that miss it."""
     gone = np.isnan(x)
     w = np.ones(len(x)) if weight is None else weight
     reference = np.quantile(

@@ -1,4 +1,4 @@
-"""What generic functions do with local effects."""
+"""Methods of the generic functions for local effects."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def levels_of(table: Table, position: int, weight: FloatArray | None, missing: s
 
 
 def order_of(order: Orders, levels: Sequence[Levels]) -> dict[str, Order]:
-    """The order that every feature is to have, checked as far as it can be without data."""
+    """The order that was asked for each feature, checked as far as possible without data."""
     names = [one.name for one in levels]
     asked: dict[str, Order]
     if isinstance(order, Mapping):
@@ -127,7 +127,7 @@ def order_of(order: Orders, levels: Sequence[Levels]) -> dict[str, Order]:
             )
         asked = {str(name): one for name, one in order.items()}
     elif isinstance(order, str):
-        # Levels that have an order of their own keep it; a name that is no order is refused below.
+        # Levels with an order of their own keep it; an unknown name of an order is refused below.
         asked = {one.name: order for one in levels if one.kind == "nominal" or order not in ORDERS}
     elif len(names) == 1:
         asked = {names[0]: order}
@@ -149,7 +149,7 @@ def order_of(order: Orders, levels: Sequence[Levels]) -> dict[str, Order]:
 
 
 def given(asked: Sequence[Any], levels: Levels) -> IntArray:
-    """Levels in the order of a list, which must have all of them once, but may leave missing."""
+    """Levels in the order of a list, which must have each once; "missing" may be left out."""
     texts = [level_text(one) for one in asked]
     if levels.with_missing and MISSING_LEVEL not in texts:
         texts.append(MISSING_LEVEL)
@@ -188,7 +188,7 @@ def by_similarity(table: Table, position: int, levels: Levels, weight: FloatArra
 
 
 def by_encoding(order: str, levels: Levels, y: FloatArray, counts: IntArray | None) -> IntArray:
-    """Levels by what an encoder makes of them; ties stay as they are."""
+    """Levels sorted by the values of an encoder; ties keep their order."""
     try:
         import category_encoders
     except ImportError as error:
@@ -208,10 +208,10 @@ def by_encoding(order: str, levels: Levels, y: FloatArray, counts: IntArray | No
         y = (y == values[1]).astype(np.float64)
     if counts is not None:
         code, y = np.repeat(code, counts[there]), np.repeat(y, counts[there])
-    # Text that is not a number, so that no encoder takes it for one.
+    # Text that no encoder reads as a number.
     frame = pd.DataFrame({"level": pd.Series([f"level {one}" for one in code], dtype=object)})
     encoder = getattr(category_encoders, ENCODERS[order])(cols=["level"])
-    # Its own, about an option of pandas that it sets.
+    # Ignored: its own warning about an option of pandas that it sets.
     with ignoring(Warning, ".*no_silent_downcasting"):
         encoder.fit(frame, pd.Series(y, name="target"))
         encoded = encoder.transform(frame)["level"].to_numpy(dtype=np.float64)
@@ -222,7 +222,7 @@ def by_encoding(order: str, levels: Levels, y: FloatArray, counts: IntArray | No
             f"order={order!r} of feature {levels.name!r} must give numbers; the encoder made "
             f"{found.tolist()}. Use another order."
         )
-    # What differs by rounding is a tie.
+    # Values that differ by rounding only are ties.
     scale = max(float(np.ptp(found)), float(np.abs(found).max()))
     place = np.round(found / scale, 12) if scale > 0 else found
     return np.asarray(np.argsort(place, kind="stable"))
@@ -261,6 +261,6 @@ def target_of_order(
 
 
 def mean_of_known(up: FloatArray, down: FloatArray) -> FloatArray:
-    """Mean of both differences, or the one that there is at the first and the last level."""
+    """Mean of both differences; at the first and the last level, the only difference."""
     both = np.where(np.isnan(up), down, up) + np.where(np.isnan(down), up, down)
     return np.asarray(both / 2)

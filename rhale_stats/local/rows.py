@@ -18,12 +18,12 @@ from rhale_stats.schema.identity import as_attribute, fingerprint
 from rhale_stats.schema.parts import features_by_rows, has_gaps
 
 SELECT_ROWS = "Select the rows first: local.isel(obs=...)."
-# Below this many values threads cost more than they save.
+# With fewer values than this, threads cost more time than they save.
 THREADS_FROM = 200_000
 
 
 def honest_split(n_obs: int, honest_fraction: float, honest_seed: int) -> NDArray[np.bool_]:
-    """Which rows choose the edges; the others estimate. Shape (n_obs,)."""
+    """Rows that choose the edges, (n_obs,); the estimates use the other rows."""
     n_chosen = round(honest_fraction * n_obs)
     if not 0 < n_chosen < n_obs:
         raise ValueError(
@@ -59,7 +59,7 @@ def is_estimation_row(local: xr.Dataset, effect: xr.Dataset) -> NDArray[np.bool_
 
 
 def is_used_row(local: xr.Dataset, effect: xr.Dataset) -> NDArray[np.bool_]:
-    """Which of these have a weight, too. Shape (n_obs,)."""
+    """Which of these rows have positive weight, (n_obs,)."""
     used = is_estimation_row(local, effect)
     return used & (local["weight"].values > 0) if "weight" in local else used
 
@@ -83,9 +83,9 @@ class Rows(NamedTuple):
         return self.n_rows * len(self.x)
 
     def fingerprint(self, position: int) -> str:
-        """What tells the rows and the local effects of one feature from others."""
+        """Checksum of the rows and of the local effects of one feature."""
         sides = () if self.sides is None else self.sides[position]
-        # Beside features with levels, those with an axis have no sides.
+        # Features with an axis have no differences up and down.
         known = [side for side in sides if not np.isnan(side).all()]
         return fingerprint(self.x[position], self.weight, self.local_effect[position], *known)
 

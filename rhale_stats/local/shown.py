@@ -1,4 +1,4 @@
-"""What is shown of local effects."""
+"""The page that shows local effects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rhale_stats.schema.levels import CATEGORICAL
 
 
 def local_page(local: xr.Dataset, most: int) -> Page:
-    """The page that shows local effects: their facts, and a table with a line a feature."""
+    """The page that shows local effects: facts, and a table with one line for each feature."""
     names = feature_names(local)
     kind = local["feature_kind"].values.astype(str)
     values, x = (local[name].transpose("feature", "obs").values for name in ("local_effect", "x"))
@@ -39,7 +39,7 @@ def local_page(local: xr.Dataset, most: int) -> Page:
                 len(names),
                 "features",
                 "strength: root mean square of the local effects times the standard deviation of "
-                "the feature (of levels: of the differences alone).",
+                "the feature; for levels, root mean square of the differences.",
             ),
         ),
         "rhale(local)",
@@ -47,7 +47,7 @@ def local_page(local: xr.Dataset, most: int) -> Page:
 
 
 def _spread(x: NDArray[np.float64], kind: NDArray[np.str_]) -> NDArray[np.float64]:
-    """Standard deviation of every feature; 1 of levels, which differ by one step."""
+    """Standard deviation of every feature; 1 for levels, which are one step apart."""
     known = np.isfinite(x)
     n = np.maximum(known.sum(axis=1), 1)
     mean = np.where(known, x, 0.0).sum(axis=1) / n

@@ -1,4 +1,4 @@
-"""Finite differences and predictions in batches: the model is asked here."""
+"""Finite differences and predictions in batches: here the model is called."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.outputs import Model, ModelError, OutputLabels, Outputs, UnknownOutputError
 from rhale_stats.models.table import Table, Values, as_column
 
-# Rows that a model is asked for at once where it is asked for many versions of each: some tens of
+# Rows in one call of the model where many versions of each row are needed: some tens of
 # megabytes.
 BATCH_ROWS = 1 << 17
 
@@ -74,16 +74,16 @@ class DifferenceQuotients:
 
     @property
     def n_rows(self) -> int:
-        """For how many rows the model was asked in all."""
+        """Number of rows in all calls of the model."""
         return self.outputs.n_rows
 
     @property
     def precision(self) -> float:
-        """In which the model answers, as far as is known."""
+        """Precision of the outputs of the model, as far as it is known."""
         return self.outputs.precision
 
     def at(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> DifferenceQuotients:
-        """The same at some rows, by a mask or by their numbers; itself at all."""
+        """The same at some rows, by a mask or by their numbers; unchanged for all rows."""
         n = self.table.n_rows
         if len(rows) == n and (rows.all() if rows.dtype == bool else (rows == np.arange(n)).all()):
             return self
@@ -133,7 +133,7 @@ class DifferenceQuotients:
         return self.quotient(outputs, held, "central_difference")
 
     def finite(self, position: int, edges: FloatArray) -> Differences:
-        """math [2]: slopes across cells, which see jumps as derivatives do not."""
+        """math [2]: slopes across cells, which include jumps, unlike derivatives."""
         lower, upper = kernel.cell_ends(edges, self.table.column(position))
         outputs, held = self.evaluate(position, [upper, lower])
         return self.quotient(outputs, held, "finite_difference", edges)
@@ -243,7 +243,7 @@ class DifferenceQuotients:
     def _answer(
         self, rows: Any, whose: str, called: str, held: Sequence[Values] = ()
     ) -> FloatArray:
-        """The model's answer; what it raises says for whose sake it was called, and how."""
+        """The output of the model; errors say for which feature and how it was called."""
         try:
             return self.ask(rows)
         except ModelError as error:

@@ -19,7 +19,7 @@ from rhale_stats.models.probes import KINKS, Probe, check_answers, probe
 from rhale_stats.models.table import Table, as_array, as_table, check_column, positions_of
 from rhale_stats.schema.door import checked
 
-# A Jacobian may differ from differences by this share (root mean squares), beyond rounding.
+# A Jacobian may deviate from differences by this share (root mean squares), beyond rounding.
 JACOBIAN_SHARE = 0.01
 
 
@@ -97,7 +97,7 @@ def check_jacobian(
     output: Any = None,
     scale: str = "response",
 ) -> xr.Dataset:
-    """Whether derivatives agree with what the model does, feature by feature.
+    """Comparison of given derivatives with central differences of the model, by feature.
 
     Parameters
     ----------

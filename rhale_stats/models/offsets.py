@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 # Name of the column that carries the offset of every row beside the user's own columns.
 COLUMN = "offset of the row (rhale_stats)"
-# What an offset is made from a column by, up to a constant and a factor.
+# Functions by which an offset is made from a column, up to a constant and a factor.
 MADE_BY: tuple[Callable[[FloatArray], FloatArray], ...] = (lambda x: x, np.log)
 UNKNOWN = (
     "model was fitted with an offset or exposure, which predict leaves out for new rows; {why}. "
@@ -132,7 +132,7 @@ def _with_column(results: Any, data: Any, total: FloatArray) -> tuple[Callable[[
 
 
 def _is_training(results: Any, data: Any) -> bool:
-    """Whether these are the rows of the fit, in their order: the model answers the same."""
+    """Whether these are the rows of the fit, in their order: the predictions are equal."""
     model = results.model
     if len(data) != len(model.exog):
         return False

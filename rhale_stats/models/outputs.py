@@ -17,12 +17,12 @@ from rhale_stats.models.table import Table, as_array
 
 Model: TypeAlias = Any
 OutputLabels: TypeAlias = Any  # one label, a sequence of them, or None
-# What is taken of a classifier: its probabilities, their log-odds, its decision function.
+# Outputs of a classifier: its probabilities, their log-odds, its decision function.
 SCALES = ("response", "logit", "decision")
 
 
 class ModelError(RuntimeError):
-    """The model raised, or did not return numbers for every row. The cause is chained."""
+    """The model raised an error, or did not return numbers for every row; see the cause."""
 
 
 class UnknownOutputError(KeyError):
@@ -83,7 +83,7 @@ class Outputs:
 
     @property
     def label(self) -> str:
-        """Of the one output that was chosen among several; else empty."""
+        """Label of the output that was chosen among several; otherwise empty."""
         return str(self.labels[0]) if len(self.labels) == 1 and self.names != [""] else ""
 
     def __call__(self, rows: Any) -> FloatArray:
@@ -114,7 +114,7 @@ class Outputs:
                 f"model must return as many outputs each time; got {values.shape[1]} after "
                 f"{max(self._chosen or [0]) + 1} or more."
             )
-        # A copy: some models answer with what they will write to again.
+        # A copy, because some models return an array that they write to again.
         whole = self._chosen == list(range(values.shape[1]))
         values = values.copy() if whole else values[:, self._chosen]
         self.precision = max(self.precision, kernel.precision_held(values))
@@ -165,7 +165,7 @@ def is_classifier(model: object) -> bool:
 
 
 def _method_of(model: Model, scale: str) -> tuple[str, Callable[[Any], Any]]:
-    """What of the model is called, by name."""
+    """Name of the method of the model that is called."""
     if scale == "decision":
         if not hasattr(model, "decision_function"):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Whether the output is differentiable along a feature, from a look at some rows."""
+"""Whether the output is differentiable along a feature, tested at some rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rhale_stats.models.outputs import ModelError
 
 # Rows of a feature that are looked at, and rows that the model answers twice.
 ROWS, TWICE = 1000, 500
-# Windows that are cut into pieces.
+# Number of windows that are cut into pieces.
 CUT = 40
 # The output jumps where jumps make more than this share of its change with the feature ...
 JUMP_SHARE = 1e-3
@@ -41,7 +41,7 @@ NOISE_ROWS, BESIDE = 200, 0.0382
 
 
 class JumpWarning(UserWarning):
-    """Derivatives are not the effect of a feature.
+    """The derivatives of the output do not give the effect of a feature.
 
     The output jumps with it, or moves in gaps between rows.
     """
@@ -49,7 +49,7 @@ class JumpWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Probe:
-    """What a look at some rows says of one feature, for every output.
+    """Result of the probe of one feature at some rows, for every output.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Probe:
 
     @property
     def holds(self) -> bool:
-        """Whether derivatives are the effect, of every output."""
+        """Whether derivatives give the effect, for every output."""
         return not (self.jumps | self.gaps).any()
 
 
@@ -128,7 +128,7 @@ def probe(quotients: DifferenceQuotients, position: int, used: NDArray[np.bool_]
     some = quotients.at(numbers)
     looked = _look(some, position)
     if _noise(some, position, looked):
-        # It answers less precisely than its numbers look: longer steps.
+        # The output is less precise than its type: longer steps.
         looked = _look(some, position)
     share = _jump_share(some, position, looked)
     step = _step_share(looked)
@@ -141,7 +141,7 @@ def probe(quotients: DifferenceQuotients, position: int, used: NDArray[np.bool_]
     # Rounding makes differences as well, where the output hardly moves.
     moves = size[inner].sum(axis=0) > 8 * looked.rounding * inner.sum()
     gaps = sums.share(missed[across].sum(axis=0), size[inner].sum(axis=0)) > GAP_SHARE
-    # No curve is accumulated across a gap from derivatives: the model itself can be asked.
+    # Derivatives give no curve across a gap; finite differences of the model do.
     gaps = gaps | sums.has_gap(looked.x)
     return Probe(
         jumps,
@@ -171,17 +171,17 @@ class _Look:
 
     @property
     def change(self) -> FloatArray:
-        """Of the output across the window of each row."""
+        """Change of the output across the window of each row."""
         return np.asarray(self.at_right - self.at_left)
 
     @property
     def rounding(self) -> FloatArray:
-        """What rounding may make of a change, of every output."""
+        """Largest change that rounding can cause, for every output."""
         return np.asarray(self.derivative.precision * np.abs(self.at_left).max(axis=0))
 
     @property
     def missed(self) -> FloatArray:
-        """What of it derivatives do not say."""
+        """Part of the change that derivatives miss."""
         g = self.derivative.local_effect
         return sums.unexplained(self.x, g, self.left, self.right, self.change)
 
@@ -327,7 +327,7 @@ def _jumps(
     return np.asarray(np.maximum(jump - rounding, 0.0))
 
 
-# --- what is said of it --------------------------------------------------------------------------
+# --- messages ------------------------------------------------------------------------------------
 
 
 def refuse_useless(name: str, found: Probe) -> None:
@@ -343,7 +343,7 @@ def refuse_useless(name: str, found: Probe) -> None:
 
 
 def warning_text(found: Sequence[tuple[str, Probe]], then: str) -> str:
-    """All features whose effect derivatives are not, why, and what was done about it."""
+    """Text of the warning: features that derivatives do not describe, why, and the remedy."""
     jump = [one for one in found if one[1].jumps.any()]
     move = [one for one in found if not one[1].jumps.any()]
     said = [

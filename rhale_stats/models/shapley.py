@@ -18,7 +18,7 @@ from rhale_stats.parallel import ignoring, numpy_state_kept
 
 # Rows that stand for all others where Shapley values leave a feature out.
 BACKGROUND = 100
-# How they came about, by the class of shap that made them.
+# How the values were computed, by the class of shap.
 ALGORITHMS = {
     "ExactExplainer": "shap, exact: all subsets of columns",
     "PermutationExplainer": "shap, sampled permutations of columns",
@@ -88,14 +88,14 @@ def shapley_values(
             )
         return answer if answer.shape[1] > 1 else answer[:, 0]
 
-    # It seeds NumPy's global generator, and draws from it.
+    # The library seeds NumPy's global generator, and draws from it.
     with numpy_state_kept():
         masker = shap.maskers.Independent(codes.others, max_samples=others.n_rows)
         # The library takes values within 1e-5 of each other for the same.
         masker.invariants = codes.same
         explainer = shap.Explainer(output, masker, seed=int(rng.integers(2**31)))
         name = type(explainer).__name__
-        # A row like all of the background, which has no effect, it cannot explain.
+        # The library fails for a row that equals the whole background; its values are 0.
         rows = np.array([not codes.same(row).all() for row in codes.rows])
         if rows.any():
             found = np.asarray(explainer(codes.rows[rows], silent=True).values, dtype=np.float64)

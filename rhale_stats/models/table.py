@@ -62,7 +62,7 @@ class Table:
         return Table(self.data[rows], self.names)
 
     def copied(self) -> pd.DataFrame | NDArray[np.floating[Any]]:
-        """The rows for a model to do with as it likes, numbered from 0."""
+        """A copy of the rows, numbered from 0, which the model may change."""
         if isinstance(self.data, np.ndarray):
             return self.data.copy()
         return self.data.copy(deep=not COPY_ON_WRITE).reset_index(drop=True)
@@ -83,7 +83,7 @@ class Table:
         return self.data.iloc[:, position].to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
 
     def series(self, position: int) -> pd.Series[Any]:
-        """One column as it is held."""
+        """One column in the type in which the table has it."""
         if isinstance(self.data, pd.DataFrame):
             return self.data.iloc[:, position]
         return pd.Series(self.data[:, position])
@@ -107,7 +107,7 @@ class Table:
         return "continuous" if axis else "discrete"
 
     def like(self, values: FloatArray) -> pd.DataFrame | NDArray[np.floating[Any]]:
-        """Numbers (rows, columns) in the form of this table."""
+        """Numbers (rows, columns) as a table of this form."""
         if isinstance(self.data, np.ndarray):
             return values.astype(self.data.dtype, copy=False)
         return pd.DataFrame(values, columns=self.data.columns).astype(dict(self.data.dtypes))
@@ -250,7 +250,7 @@ def positions_of(table: Table, features: str | int | Sequence[str | int] | None)
         if not chosen:
             raise TypeError(
                 f"X must have at least one continuous numeric column; got {'; '.join(reasons)}. "
-                f"Name discrete columns in features= to take them all the same."
+                f"Name discrete columns in features= to use them nevertheless."
             )
         if reasons:
             warn(

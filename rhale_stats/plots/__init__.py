@@ -1,1 +1,1 @@
-"""Pictures: a Dataset and Axes in, Axes out."""
+"""Plots: each function takes a Dataset and Axes, and returns the Axes."""

@@ -1,4 +1,4 @@
-"""The spread within bins and the bin error."""
+"""Plots of the heterogeneity within bins and of the bin error."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from rhale_stats.schema.features import one_feature, units_of, with_units
 
 @checked
 def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> Axes:
-    """What the variance of the local effects is made of, bin by bin: heterogeneity and bin error.
+    """Variance of the local effects in every bin, split into heterogeneity and bin error.
 
-    The filled part of a bin is the squared heterogeneity within, the hatched part above it the
-    bin error, the line their sum, sigma2_star: the variance about the effect in the bin, in a
-    linear bin about its line. A whisker is the sum plus and minus the standard error of the bin
-    error. A star marks bins that the test calls biased, two stars those whose bias exceeds the
-    standard error of the heterogeneity, a cross those with too few rows to test.
+    The filled part of a bar is the squared heterogeneity within the bin, and the hatched part above
+    it is the bin error. The line is their sum, sigma2_star: the variance about the effect in the
+    bin (in a linear bin, about its line). A whisker is the sum plus and minus the standard error of
+    the bin error. One star marks bins with significant bin error. Two stars mark those whose bias
+    also exceeds the standard error of the heterogeneity. A cross marks bins with too few rows to
+    test.
 
     Parameters
     ----------
@@ -48,13 +49,13 @@ def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> 
     KeyError
         Unknown feature.
     TypeError
-        ``check`` is no Dataset, or ``ax`` no Axes.
+        ``check`` is not a Dataset, or ``ax`` is not an Axes.
     ValueError
-        ``check`` holds no check.
+        ``check`` is not a result of `check_unbiased`.
 
     Notes
     -----
-    Where chance makes the estimated bin error negative, the line lies inside the filled part.
+    The estimated bin error can be negative by chance. The line then lies inside the filled part.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The bins of one feature over its local effects, and the loss that chose them."""
+"""Plots of the bins of one feature over its local effects, and of the loss of the bins."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ def plot_bins(
     feature: str | int,
     ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
 ) -> NDArray[np.object_]:
-    """Local effects of the rows against the feature, with its bins and what they estimate.
+    """Local effects of the rows against the feature, with the bins and their estimates.
 
-    Vertical lines are the edges. The other lines are the effect of every bin, sloped where it is
-    linear, with a band of plus and minus its heterogeneity. Where bins fit well, points lie on both
-    sides of their line all along it. Where numbers of bins were compared, a second panel shows the
-    loss of each, with the chosen one.
+    Vertical lines are the edges. The other lines are the effects of the bins (sloped in linear
+    bins), with a band of plus and minus the heterogeneity. If the bins fit well, points lie on both
+    sides of each line over its whole length. If the rule compared numbers of bins, a second panel
+    shows the loss for each number and marks the chosen one.
 
     Parameters
     ----------
     effect : Dataset
         What `rhale` returned.
     local : Dataset
-        The local effects that ``effect`` was made from. With honest bins the rows of the estimate
-        are drawn, not those that chose the edges.
+        The local effects that ``effect`` was made from. With honest bins the rows used for
+        estimation are drawn, not those on which the edges were chosen.
     feature : str or int
         Name or number of the feature.
     ax : Axes or pair of Axes, optional
-        One; or two, for bins and loss, where ``effect`` has a ``bin_loss``. By default those of a
-        new figure.
+        One Axes, or two (bins and loss) if ``effect`` has a ``bin_loss``. By default those of a new
+        figure.
 
     Returns
     -------
@@ -58,21 +58,22 @@ def plot_bins(
     Raises
     ------
     KeyError
-        Unknown feature, or one that ``local`` does not have.
+        Unknown feature, or a feature that ``local`` does not have.
     TypeError
-        ``effect`` or ``local`` is something else, or ``ax`` are no Axes.
+        ``effect`` or ``local`` is another kind of object, or ``ax`` is not Axes.
     ValueError
-        Another number of Axes, or rows of ``local`` that lie in no bin.
+        Wrong number of Axes, or rows of ``local`` that lie in no bin.
 
     Notes
     -----
-    Every row is drawn. Up to 3000 are points, whose area is the weight where rows have weights;
-    more are hexagonal cells, darker where they hold more rows or weight. Where long tails would
-    hide the bins, the panel shows the central 99 % of the local effects, and a note says how many
-    are off the scale. A bin without rows has edges only, one of a single row no band.
+    Every row is drawn. Up to 3000 rows are drawn as points, with area proportional to their weights
+    if there are any. More rows are drawn as hexagonal cells, darker where they hold more rows or
+    weight. If long tails would hide the bins, the panel shows the central 99 % of the local
+    effects, and a note gives the share off the scale. A bin without rows has only its edges; a bin
+    with one row has no band.
 
-    Numbers of bins that were not allowed, because a bin had too few rows, have no loss; a note says
-    how many there are.
+    Numbers of bins that leave too few rows in some bin have no loss; a note says how many there
+    are.
 
     References
     ----------
@@ -120,7 +121,7 @@ def plot_bins(
 
 
 def column(heights: list[float]) -> list[Axes]:
-    """Panels of these heights in inches, one below the other."""
+    """A figure with panels of these heights in inches, one below the other."""
     figure, panels = plt.subplots(
         len(heights),
         figsize=(7.0, sum(heights)),
@@ -133,7 +134,7 @@ def column(heights: list[float]) -> list[Axes]:
 
 
 def _draw_loss(panel: Axes, row: xr.Dataset) -> None:
-    """The loss of every number of bins that was allowed, and the chosen one."""
+    """Draw the loss of every allowed number of bins, and mark the chosen one."""
     tried, loss = row["n_bins_tried"].values, row["bin_loss"].values
     allowed = np.isfinite(loss)
     panel.plot(

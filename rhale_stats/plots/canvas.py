@@ -1,4 +1,4 @@
-"""What all pictures share: colours, labels, style, and the Axes that a user passes."""
+"""Parts that all plots share: colours, labels, style, and checks of Axes that a user passes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HETEROGENEITY = "#0173b2"
 HETEROGENEITY_FILL = "#c3ddec"
 UNCERTAINTY = "#d55e00"
 REFERENCE = "0.6"
-# Longer labels of a y axis are broken, before their unit first of all.
+# Longer labels of a y axis are broken into lines, if possible before the unit.
 LABEL_LENGTH = 30
 
 
@@ -49,7 +49,7 @@ def given_axes(
 
 
 def _flat(given: Sequence[Any] | NDArray[np.object_]) -> list[Any]:
-    """What sequences hold, in order; NumPy would turn whatever they hold into arrays."""
+    """The items of nested sequences, in order (NumPy would convert them to arrays)."""
     found = []
     # A masked array would hold itself.
     parts = np.asarray(given).ravel() if isinstance(given, np.ndarray) else given
@@ -66,7 +66,7 @@ def as_array(panels: Sequence[Axes] | NDArray[np.object_]) -> NDArray[np.object_
 
 
 def style(*, own: bool) -> AbstractContextManager[object]:
-    """Style of our own figures, which ends with the drawing; Axes of the user's keep the user's."""
+    """Context with the style of our own figures; Axes passed by the user keep their style."""
     stack = ExitStack()
     if own:
         stack.enter_context(sns.axes_style("ticks"))
@@ -89,7 +89,7 @@ def one_panel(ax: Any, size: tuple[float, float], *, despined: bool = True) -> I
 
 
 def upright(text: str, units: str) -> str:
-    """Label of a y axis, which has less room than an x axis."""
+    """Label of a y axis, broken into lines if it is long."""
     if len(text) + len(units) <= LABEL_LENGTH:
         return with_units(text, units)
     lines = [text, f"[{units}]"] if units else [text]
@@ -112,7 +112,7 @@ def draw_ends(panel: Axes, x: FloatArray, ends: FloatArray, label: str, **how: A
 
 
 def draw_missing(panel: Axes, last: float, value: float, half_width: float, label: str) -> None:
-    """A mark with an interval beside the axis, for what has no place on it."""
+    """Draw a mark with an interval beside the axis, for rows without a value."""
     ends = value + half_width * np.array([-1.0, 0.0, 1.0])
     # The limits of the panel know of them only by what lies on its own axis.
     panel.update_datalim(np.column_stack([np.full(3, last), ends]))

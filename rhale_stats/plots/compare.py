@@ -1,4 +1,4 @@
-"""Two curves and their difference."""
+"""Plot of the difference of two curves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rhale_stats.schema.features import feature_position, units_of, with_units
 
 @checked
 def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = None) -> Axes:
-    """Difference of two curves with its pointwise interval, its band, and the test of none.
+    """Difference of two curves with its pointwise interval, its band and its p-value.
 
     Parameters
     ----------
@@ -37,15 +37,15 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
     KeyError
         Unknown feature.
     TypeError
-        ``comparison`` is no Dataset, or ``ax`` no Axes.
+        ``comparison`` is not a Dataset, or ``ax`` is not an Axes.
     ValueError
-        ``comparison`` holds no difference of curves.
+        ``comparison`` is not a difference of curves.
 
     Notes
     -----
-    Dashed lines are pointwise intervals, thin lines a simultaneous band: where zero is outside the
-    band the curves differ. Between the points of the comparison lines are straight; in linear bins
-    they miss a sixteenth of the bulge of the difference.
+    Dashed lines are pointwise intervals, thin lines a simultaneous band. Where zero is outside the
+    band, the curves differ. Between the points of the comparison the lines are straight; in linear
+    bins the error is one sixteenth of the deviation of the difference from the chord of the bin.
 
     Examples
     --------

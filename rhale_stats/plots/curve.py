@@ -1,4 +1,4 @@
-"""The curve of one feature with its intervals and bands."""
+"""Drawing of the curve of one feature with its intervals and bands."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from rhale_stats.schema.curves import curve_of, has_cells
 from rhale_stats.schema.features import effect_at
 from rhale_stats.schema.levels import is_categorical
 
-# A curve in a linear bin is drawn as so many straight pieces.
+# Number of straight pieces by which a curve in a linear bin is drawn.
 PARABOLA_PIECES = 32
 
 
 def draw_pieces(panel: Axes, row: xr.Dataset, line: float) -> None:
-    """The effect of every bin, and plus and minus its heterogeneity."""
+    """Draw the effect of every bin, with plus and minus its heterogeneity."""
     row = row.isel(bin=row["effect"].notnull().values)
     ends = _draw_averages(panel, row, linewidth=1.8)
     known = row["heterogeneity"].notnull().values
@@ -68,7 +68,7 @@ def draw_pieces(panel: Axes, row: xr.Dataset, line: float) -> None:
 
 
 def _draw_averages(panel: Axes, row: xr.Dataset, linewidth: float) -> FloatArray:
-    """A line for the effect of every bin; its ends, (bin, end, coordinate)."""
+    """Draw a line for the effect of every bin; return its ends, (bin, end, coordinate)."""
     bins = np.arange(row.sizes["bin"])
     ends = np.stack(
         [
@@ -85,7 +85,7 @@ def _draw_averages(panel: Axes, row: xr.Dataset, linewidth: float) -> FloatArray
 
 
 class _Curve(NamedTuple):
-    """A curve along its axis, with the half-width of its heterogeneity and what is known of it.
+    """A curve along its axis, with the half-width of its heterogeneity, interval and band.
 
     Pointwise interval and simultaneous band are (end, x).
     """
@@ -121,7 +121,7 @@ def curve_drawn(row: xr.Dataset) -> _Curve:
             ]
         )
 
-    # Residuals of one spread all along a bin make the band grow linearly, sloped or not. For a
+    # With constant residual spread in a bin the band widens linearly, sloped or not. For a
     # standard error it is a stand-in: what a curve is at the edges does not tell it in between.
     spread = along(row["curve_std_sum"].values)
     interval = band = None
@@ -138,7 +138,7 @@ def ends_of(interval: xr.DataArray) -> FloatArray:
 
 
 def draw_curve(panel: Axes, row: xr.Dataset) -> None:
-    """The curve of one feature with its heterogeneity, and what is known of its errors."""
+    """Draw the curve of one feature with its heterogeneity, interval and band."""
     x, curve, spread, interval, band = curve_drawn(row)
     if is_categorical(row):
         whiskers = band_of = None
@@ -160,7 +160,7 @@ def draw_curve(panel: Axes, row: xr.Dataset) -> None:
 
 
 def missing_mark(row: xr.Dataset) -> FloatArray | None:
-    """Ends of the interval of rows without a value, their middle between them."""
+    """Lower end, estimate and upper end for the rows without a value."""
     if "missing_curve" not in row or np.isnan(row["missing_curve"]):
         return None
     half = 0.0
@@ -170,7 +170,7 @@ def missing_mark(row: xr.Dataset) -> FloatArray | None:
 
 
 def _draw_missing(panel: Axes, row: xr.Dataset) -> None:
-    """Rows without a value, beside the axis that they have no place on."""
+    """Draw the rows without a value beside the axis, on which they have no place."""
     ends = missing_mark(row)
     if ends is None:
         return
@@ -185,22 +185,22 @@ def _interval_label(of: xr.DataArray) -> str:
 
 
 def given(source: str) -> str:
-    """Behind an interval that is of the rows alone, that it is."""
+    """Suffix of a label for an interval that includes only the sampling of rows."""
     return "" if meaning.holds_model(source) else GIVEN
 
 
 def draw_interval(panel: Axes, x: FloatArray, ends: FloatArray, of: xr.DataArray) -> None:
-    """Pointwise: dashed. Curves that are centred differently have different ones."""
+    """Draw the pointwise interval, dashed; it depends on the centring of the curve."""
     draw_ends(panel, x, ends, _interval_label(of), linewidth=1.0, linestyle=(0, (4, 2)))
 
 
 def draw_band(panel: Axes, x: FloatArray, ends: FloatArray, of: xr.DataArray) -> None:
-    """Simultaneous: thin lines."""
+    """Draw the simultaneous band as thin lines."""
     draw_ends(panel, x, ends, f"{_percent(of)} {CURVE_BAND}", linewidth=0.7)
 
 
 def _percent(of: xr.DataArray) -> str:
-    """Level of an interval."""
+    """Level of an interval in per cent, as text."""
     return f"{100 * float(of.attrs['ci_prob']):g} %" if "ci_prob" in of.attrs else "? %"
 
 
@@ -213,7 +213,7 @@ def draw_bins(panel: Axes, row: xr.Dataset) -> None:
     left, right = row["bin_left"].values, row["bin_right"].values
     mean, middle = row["effect"].values, (left + right) / 2
     panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
-    # Bars keep out of each other's way: at most this many points wide.
+    # Maximum width of bars in points, so that they do not overlap.
     gap = np.diff(middle).min() if len(middle) > 1 else span
     room = gap / span * panel.get_window_extent().width * 72 / panel.figure.dpi
     _draw_averages(panel, row, linewidth=1.6)
@@ -256,5 +256,5 @@ def draw_bins(panel: Axes, row: xr.Dataset) -> None:
 
 
 def bar(ends: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Middle and half length of error bars from end to end, which need not hold the estimate."""
+    """Middle and half length of error bars; the interval need not contain the estimate."""
     return ends.mean(axis=0), np.diff(ends, axis=0)[0] / 2

@@ -1,4 +1,4 @@
-"""Where replicates put their edges."""
+"""Plot of the bin edges in bootstrap replicates."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def plot_edges(
     feature: str | int,
     ax: Sequence[Axes] | NDArray[np.object_] | None = None,
 ) -> NDArray[np.object_]:
-    """How well the edges of one feature are known: where replicates put them, and how many.
+    """Positions and number of the bin edges of one feature in bootstrap replicates.
 
-    The first panel shows, for every cell of the grid, the share of replicates with an edge in it;
-    the second how many replicates have so many bins. Edges that the data determine well are narrow
-    peaks near 1.
+    The first panel shows, for every cell of the grid, the share of replicates with an edge in it.
+    The second shows the distribution of the number of bins over the replicates. Edges that the data
+    determine well are narrow peaks near 1.
 
     Parameters
     ----------
@@ -53,14 +53,14 @@ def plot_edges(
     KeyError
         Unknown feature.
     TypeError
-        ``boot`` is no Dataset, or ``ax`` is no pair of Axes.
+        ``boot`` is not a Dataset, or ``ax`` is not a pair of Axes.
     ValueError
-        ``boot`` has fixed bins, or another number of Axes than two.
+        ``boot`` has fixed bins, or the number of Axes is not two.
 
     Notes
     -----
-    The ends of the axis do not count as edges here. Finer grids have lower bars, since each cell
-    holds an edge of fewer replicates.
+    The ends of the axis do not count as edges here. Finer grids have lower bars, because fewer
+    replicates have an edge in each cell.
 
     Examples
     --------

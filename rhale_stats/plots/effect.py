@@ -1,4 +1,4 @@
-"""One feature: its curve, its bins and their spread (the paper's Figure 3b)."""
+"""Plot of one feature: its curve, its bins and their spread (the paper's Figure 3b)."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ def plot_effect(
     pointwise 95 % interval. The lower panel shows the effect of every bin with plus and minus its
     heterogeneity and, as a thicker bar, a 95 % interval; with ``local`` also a violin of the local
     effects in every bin, and a rug of the feature's values. In a linear bin the effect is a sloped
-    line, with its bars in the middle. What `confint` or `confband` added is
-    drawn as they made it: other intervals in place of these, and simultaneous bands, as thin lines
-    along the curve and thin ends of the bars.
+    line, with its bars in the middle. If `confint` was called, its intervals replace these. If
+    `confband` was called, simultaneous bands are drawn as thin lines along the curve and as thin
+    extensions of the bars.
 
     Parameters
     ----------
     effect : Dataset
         What `rhale`, `std_error`, `confint` or `confband` returned, or a profile such as `pdp`,
-        which `plot_profile` draws. `confint` adds its intervals where they are missing; where
-        it cannot there are none.
+        which `plot_profile` draws. Intervals are added by `confint` if they are missing and can be
+        computed.
     feature : str or int
         Name or number of the feature.
     local : Dataset, optional
-        The local effects that ``effect`` was made from. All rows of the estimate are drawn, by
-        their weights where they have any.
+        The local effects that ``effect`` was made from. All rows used for estimation are drawn,
+        with their weights if there are any.
     ax : pair of Axes, optional
         The upper and the lower panel. By default those of a new figure.
 
@@ -66,35 +66,37 @@ def plot_effect(
     Raises
     ------
     KeyError
-        Unknown feature, or one that ``local`` does not have.
+        Unknown feature, or a feature that ``local`` does not have.
     TypeError
-        ``effect`` or ``local`` is something else, or ``ax`` is no pair of Axes.
+        ``effect`` or ``local`` is another kind of object, or ``ax`` is not a pair of Axes.
     ValueError
-        Another number of Axes than two, or rows of ``local`` that lie in no bin.
+        The number of Axes is not two, or rows of ``local`` lie in no bin.
 
     Notes
     -----
-    The band is ``curve_std_sum``, the spread of the output when every row keeps its place in all
-    bins (comonotone). It says how much the rows differ and does not shrink with their number; the
-    intervals and bands of the average do. Of these a pointwise one holds the curve at a given point
-    in 95 % of samples, a simultaneous one all of the curve at once.
+    The filled band is ``curve_std_sum``, the spread of the output if every row keeps its rank in
+    all bins (comonotone). It measures how much the rows differ and does not shrink with their
+    number. The intervals and confidence bands of the average do shrink. A pointwise interval
+    contains the curve at a given point in 95 % of samples; a simultaneous band contains the whole
+    curve in 95 % of samples.
 
-    Between edges half-widths are straight lines. For the heterogeneity this is exact. Where the bin
-    is constant, intervals of standard errors are never too narrow between the edges, because a
-    standard error is convex where the curve is linear. In a linear bin they may be, by t
-    ``slope_se`` width^2 / 8 at most, where t is the quantile of `confint`.
+    Between edges the half-widths are interpolated linearly. For the heterogeneity this is exact. In
+    a constant bin, intervals from standard errors are never too narrow between the edges, because
+    the standard error is a convex function where the curve is linear. In a linear bin they can be
+    too narrow, by at most t ``slope_se`` width^2 / 8, where t is the quantile of `confint`.
 
     A violin is a kernel density estimate from the smallest to the largest local effect of its
-    bin, with Silverman's bandwidth, scaled to the bin's width: its area means nothing. Where long
+    bin, with Silverman's bandwidth, scaled to the bin's width: its area has no meaning. If long
     tails would hide the bins, the panel shows the central 99 % of the local effects, and a note
-    says how many are off the scale. The rug is darker where there are more rows, and becomes a
-    strip where its ticks would merge.
+    gives the share off the scale. The rug is darker where there are more rows, and becomes a strip
+    if its ticks would merge.
 
-    In a linear bin the violin is that of the residuals, whose spread is the heterogeneity, and
-    follows the line: every local effect is moved along the slope to the middle of the bin.
+    In a linear bin the violin shows the residuals about the line, whose spread is the
+    heterogeneity: every local effect is moved along the slope to the middle of the bin.
 
-    Of a categorical feature the upper panel has a bar for every level, with the interval and band
-    as whiskers, and the lower one the share of its rows, with their number; ``local`` adds nothing.
+    For a categorical feature the upper panel has a bar for every level, with the interval and band
+    as whiskers. The lower panel shows the share and number of rows at every level; ``local`` is not
+    used.
 
     With ``missing="bin"`` a mark beside the axis shows the rows without a value: the curve at the
     median plus the effect of a missing value, with the interval of that effect.

@@ -1,4 +1,4 @@
-"""All features, a panel each."""
+"""Plot of all features, one panel each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, feature_position, one_feature, units_of
 from rhale_stats.schema.kinds import PROFILE
 
-# So many features are drawn together, the largest.
+# Maximum number of features drawn together.
 MOST_FEATURES = 24
 
 
@@ -35,43 +35,43 @@ def plot_effects(
     max_features: int = MOST_FEATURES,
     axes: Sequence[Axes] | NDArray[np.object_] | None = None,
 ) -> NDArray[np.object_]:
-    """Curves of all features on a grid, with one y scale.
+    """Curves of all features, one panel each, with one y scale.
 
-    Every panel shows the curve with a band of plus and minus its heterogeneity, dashed a pointwise
-    95 % interval and, thin, the simultaneous band of `confband`, as the upper panel of
-    `plot_effect`, whose notes say what they mean.
+    Every panel shows the curve with a band of plus and minus its heterogeneity, a pointwise 95 %
+    interval (dashed) and the simultaneous band of `confband` (thin), as in the upper panel of
+    `plot_effect`, whose notes explain them.
 
     Parameters
     ----------
     effect : Dataset
         What `rhale`, `std_error`, `confint` or `confband` returned, or a profile such as `pdp`,
-        which `plot_profile` draws. `confint` adds its intervals where they are missing; where
-        it cannot there are none.
+        which `plot_profile` draws. Intervals are added by `confint` if they are missing and can be
+        computed.
     features : name, number, or sequence of them, optional
         Features to draw, in this order. By default all, or the ``max_features`` largest.
     n_columns : int, default 3
-        Panels a line of a new figure.
+        Number of panels per line of a new figure.
     max_features : int, default 24
-        Where ``features`` are not named and there are more of them, those with the largest
-        importance are drawn, the largest first: the standard deviation of the curve over the rows.
-        A note on the figure says so.
+        If ``features`` is not given and there are more features, those with the largest importance
+        (the standard deviation of the curve over the rows) are drawn, the largest first. A note on
+        the figure says so.
     axes : sequence of Axes, optional
-        One a feature. By default those of a new figure.
+        One Axes per feature. By default those of a new figure.
 
     Returns
     -------
     ndarray of shape (n_features,)
-        The Axes, one a feature.
+        The Axes, one per feature.
 
     Raises
     ------
     KeyError
         Unknown feature.
     TypeError
-        ``effect`` is something else, or ``axes`` are no Axes.
+        ``effect`` is another kind of object, or ``axes`` are not Axes.
     ValueError
-        Another number of Axes than of features, no feature, ``n_columns`` or ``max_features`` below
-        1.
+        The number of Axes is not that of the features; no feature; ``n_columns`` or
+        ``max_features`` below 1.
 
     References
     ----------
@@ -130,7 +130,7 @@ def plot_effects(
 
 
 def _say_limited(panels: Sequence[Axes] | NDArray[np.object_], effect: xr.Dataset) -> None:
-    """Below a figure, that not all features are drawn."""
+    """Write below a figure that not all features are drawn."""
     panels[0].figure.supxlabel(
         f"the {len(panels)} most important of {effect.sizes['feature']} features (max_features)",
         fontsize="small",

@@ -1,4 +1,4 @@
-"""A line a feature: estimates and their intervals."""
+"""Forest plot: one line per feature with estimate and interval."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def plot_forest(
     level: float = LEVEL,
     ax: Axes | None = None,
 ) -> Axes:
-    """One number a feature with its interval, the largest above.
+    """Forest plot: one number per feature with its interval, the largest at the top.
 
     Parameters
     ----------
@@ -44,10 +44,10 @@ def plot_forest(
         What `rhale`, `std_error` or `confint` returned; what `effect_sizes` returned; or what
         `bootstrap` or `bootstrap_refit` returned.
     what : str, default "average_effect"
-        A number that every feature has: ``average_effect``, ``importance``, ``aled``,
-        ``heterogeneity_output``, ...
+        Name of a variable with one number per feature: ``average_effect``, ``importance``,
+        ``aled``, ``heterogeneity_output``, ...
     level : float, default 0.95
-        Of the intervals. Those that ``effect`` has are drawn where their level is this.
+        Confidence level. Intervals that ``effect`` already has are drawn if they have this level.
     ax : Axes, optional
         By default that of a new figure.
 
@@ -58,22 +58,23 @@ def plot_forest(
     Raises
     ------
     TypeError
-        ``effect`` is no Dataset, or ``ax`` no Axes.
+        ``effect`` is not a Dataset, or ``ax`` is not an Axes.
     ValueError
-        ``what`` is not there, is no number a feature, or has no interval of this level; ``level``
-        outside (0, 1).
+        ``what`` is not in ``effect``, does not have one number per feature, or has no interval of
+        this level; ``level`` outside (0, 1).
 
     Notes
     -----
-    Intervals are those of `confint`: its own where ``effect`` has them at this level. From
-    replicates they are quantiles over all chains, around the median; faint marks below are the
-    medians of the single chains, which agree where there are enough replicates. Replicates of a
-    size that cannot be negative lie too high (see `effect_sizes`, whose intervals are corrected for
-    that).
+    Intervals are those of `confint`: those in ``effect`` if they have this level, otherwise new
+    ones. From replicates they are quantiles over all chains, and the estimate is the median; faint
+    marks below are the medians of the single chains, which agree if there are enough replicates.
+    Replicates of a size that cannot be negative are biased upwards (`effect_sizes` gives corrected
+    intervals).
 
-    Features are sorted by absolute value. Effects per unit of a feature can be compared only where
-    features have one unit; other units stand beside the names. Features without a value are below
-    all others: constant ones, and in averages those whose levels have no order of their own.
+    Features are sorted by absolute value. Effects per unit of a feature can be compared only if the
+    features have the same unit; different units are printed beside the names. Features without a
+    value are at the bottom: constant features and, for average effects, features whose levels have
+    no order of their own.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""H-statistics as bars and a table of pairs."""
+"""Plot of H-statistics: bars of features and a heat map of pairs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import with_units
 
-# In place of a share of more than the whole, and its colour.
+# Text for a share above 100 %, and its colour.
 OVER, DARK = "> 100 %", "#01324f"
 ALL = "rows in all fields"
 
@@ -29,19 +29,21 @@ def plot_h_statistics(
 ) -> NDArray[np.object_]:
     """H-statistics: bars of the features, and a heat map of the pairs.
 
-    Shown are shares of variances, or with ``h_statistic(..., normalize=False)`` sizes in units of
-    the output. Features are in the order of their bars. Shares of pairs are of different variances,
-    so that a large one can be a share of little; sizes can be compared. Where the joint effect of a
-    pair varies less than its interaction, because main effects offset this, there is no share: the
-    field says "> 100 %" and is dark, beyond the end of the scale. A bar ends in an arrow at 100 %.
+    The plot shows shares of variances or, after ``h_statistic(..., normalize=False)``, sizes in
+    units of the output. Features are ordered by the length of their bars. Shares of different pairs
+    refer to different variances, so that a large share can be small in absolute terms; sizes can be
+    compared. If the joint effect of a pair varies less than its interaction, because main effects
+    offset the interaction, the share is not defined: the cell shows "> 100 %" and is dark, beyond
+    the end of the scale. A bar ends in an arrow at 100 %.
 
     Parameters
     ----------
     found : Dataset
         What `h_statistic`, `std_error` or `confint` returned, of one output. Lines on the bars are
-        the intervals of `confint`, or where it was not called standard errors.
+        the intervals of `confint`; if it was not called, plus and minus one standard error.
     axes : sequence of Axes, optional
-        Two, of the bars and of the pairs; without pairs one. By default those of a new figure.
+        Two Axes, for the bars and for the pairs; one if there are no pairs. By default those of a
+        new figure.
 
     Returns
     -------
@@ -51,9 +53,9 @@ def plot_h_statistics(
     Raises
     ------
     TypeError
-        ``found`` is no Dataset, or ``axes`` are no Axes.
+        ``found`` is not a Dataset, or ``axes`` are not Axes.
     ValueError
-        ``found`` is something else, or of several outputs, or another number of Axes.
+        ``found`` is another kind of result or has several outputs, or the number of Axes is wrong.
 
     Examples
     --------
@@ -87,7 +89,7 @@ def plot_h_statistics(
         panels = given_axes("axes", axes, 1 + pairs, "bars, then pairs" if pairs else "bars")
     shares = bool(found.attrs["normalize"])
     stem = "h2" if shares else "h"
-    # Two that interact with each other only differ by rounding.
+    # Two features that interact only with each other differ only by rounding.
     sizes = found[f"{stem}_overall"].values
     order = np.argsort(-np.round(sizes / (sizes.max() or 1.0), 9), kind="stable")
     found = found.isel(feature=order)
@@ -200,5 +202,5 @@ def _draw_pairs(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool) -> N
 
 
 def _share(value: float) -> str:
-    """A share of a variance; of more than the whole there is none."""
+    """A share of a variance as text; a share above 100 % is not a number."""
     return OVER if value > WHOLE else f"{100 * value:.3g} %"

@@ -1,4 +1,4 @@
-"""Which columns condition which effects."""
+"""Plot of the columns that condition each effect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rhale_stats.plots.canvas import HETEROGENEITY, one_panel
 from rhale_stats.regional.tables import loss_text
 from rhale_stats.schema.door import checked
 
-# Where no split of a pair is allowed; the pair of a feature with itself stays empty.
+# Mark of pairs without an allowed split; the pair of a feature with itself stays empty.
 NOT_ALLOWED = "–"
 
 
@@ -23,20 +23,21 @@ NOT_ALLOWED = "–"
 
 @checked
 def plot_interactions(found: xr.Dataset, ax: Axes | None = None, *, level: float = 0.05) -> Axes:
-    """Heat map of the share of the loss of every feature that the best split of a column removes.
+    """Heat map of interactions: how much of each feature's loss the best split by a column removes.
 
-    A line is a feature, with its loss beside the name; of a loss near 0 even a large share is
-    little. A star marks drops whose adjusted p-value is at most ``level``. The field of a feature
-    with itself is empty; a dash marks pairs without a split that leaves enough rows on both sides.
+    Each line is a feature, with its loss beside the name; if the loss is near 0, even a large share
+    is unimportant. A star marks drops whose adjusted p-value is at most ``level``. The cell of a
+    feature with itself is empty; a dash marks pairs without a split that leaves enough rows on both
+    sides.
 
     Parameters
     ----------
     found : Dataset
         What `interaction_matrix` returned.
     ax : Axes, optional
-        By default that of a new figure. The scale of colours takes a part of it.
+        By default that of a new figure. The colour bar takes a part of it.
     level : float, default 0.05
-        Of the stars.
+        Significance level of the stars.
 
     Returns
     -------
@@ -45,9 +46,9 @@ def plot_interactions(found: xr.Dataset, ax: Axes | None = None, *, level: float
     Raises
     ------
     TypeError
-        ``found`` is no Dataset, or ``ax`` no Axes.
+        ``found`` is not a Dataset, or ``ax`` is not an Axes.
     ValueError
-        ``found`` holds no interactions; ``level`` outside (0, 1).
+        ``found`` is not an interaction matrix; ``level`` outside (0, 1).
 
     Examples
     --------

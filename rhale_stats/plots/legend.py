@@ -1,4 +1,4 @@
-"""Legends, labels, limits and notes of pictures."""
+"""Legends, labels and notes of plots."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rhale_stats.schema.features import units_of, with_units
 
 
 def grid_of_panels(n_panels: int, n_columns: int) -> list[Axes]:
-    """Panels of a new figure, line by line."""
+    """Panels of a new figure, row by row."""
     n_lines = -(-n_panels // n_columns)
     figure, grid = plt.subplots(
         n_lines,
@@ -58,26 +58,26 @@ def say(panel: Axes, text: str) -> None:
 
 
 def say_constant(panel: Axes, text: str = CONSTANT) -> None:
-    """In place of a curve, that there is none."""
+    """Write in a panel that the feature is constant."""
     say(panel, text)
     # By their looks only: the ticks themselves may be those of other panels too.
     panel.tick_params(bottom=False, labelbottom=False)
 
 
 def note(panel: Axes, text: str) -> None:
-    """A remark above the right end of a panel."""
+    """Write a remark above the right end of a panel."""
     panel.text(1, 1.01, text, transform=panel.transAxes, ha="right", va="bottom", fontsize="small")
 
 
 def error_text(row: xr.Dataset) -> float:
-    """Numerical error of a local effect: 0 where nothing is known about it."""
+    """Numerical error of a local effect; 0 if it is not known."""
     if "local_effect_error" not in row:
         return 0.0
     return float(np.nan_to_num(row["local_effect_error"].values))
 
 
 def draw_legend(panels: list[Axes]) -> None:
-    """One legend above all panels of a figure, where no data are, whoever made the figure."""
+    """Draw one legend above all panels of a figure, outside the data."""
     for figure in {panel.figure: None for panel in panels}:
         handles = {
             label: handle
@@ -89,7 +89,7 @@ def draw_legend(panels: list[Axes]) -> None:
             continue
         for earlier in [legend for legend in figure.legends if legend.get_gid() == OURS]:
             earlier.remove()
-        # What is in the curve stands above its counterpart in the bins.
+        # Entries of the curve are above the corresponding entries of the bins.
         labels = sorted(handles, key=order_note)
         # Only a constrained layout makes room outside the panels.
         constrained = isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine)
@@ -111,7 +111,7 @@ def draw_legend(panels: list[Axes]) -> None:
 
 
 def order_note(label: str) -> int:
-    """Place in the legend: that of the first entry of `LEGEND` that it begins with."""
+    """Place in the legend: that of the first entry of `LEGEND` with which the label begins."""
     label = re.sub(r"^[\d.]+ % ", "", label)
     places = [place for place, begin in enumerate(LEGEND) if label.startswith(begin)]
     return places[0] if places else len(LEGEND)

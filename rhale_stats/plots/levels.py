@@ -1,4 +1,4 @@
-"""Pictures of categorical features: a bar for every level, and how many rows it has."""
+"""Plots of categorical features: a bar for every level, and its number of rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rhale_stats.schema.levels import level_names
 
 BAR_WIDTH = 0.7
 LEVEL_FILL, SHARE_FILL = "#d9d9d9", "#c3ddec"
-# Names of levels longer than their room are broken, and turned where they are still too long.
+# Names of levels that are too long are broken into lines, and rotated if still too long.
 NAME_LENGTH, TURNED = 14, 30
 
 
@@ -36,13 +36,13 @@ def draw_levels(
     uncertainty: str,
     mark: str,
 ) -> None:
-    """The curve over levels as bars from 0, with whiskers; ``mark`` is the gid of what is ours."""
+    """Draw the curve over levels as bars with whiskers; ``mark`` is the gid of these artists."""
     number, curve = row["edge_value"].values, row["curve"].values
     panel.axhline(0, color=line, linewidth=0.8, zorder=2, gid=mark)
     panel.bar(
         number, curve, BAR_WIDTH, color=LEVEL_FILL, edgecolor=line, linewidth=0.8, label=label
     )
-    # The wider of two is the thinner one, so that both are seen.
+    # The wider of two intervals is thinner, so that both are visible.
     for ends, width, cap in ((band, 0.8, 5.0), (interval, 2.0, 0.0)):
         if ends is not None:
             panel.errorbar(
@@ -60,7 +60,7 @@ def draw_levels(
 
 
 def draw_shares(panel: Axes, row: xr.Dataset) -> None:
-    """Share of the rows at every level, with their number."""
+    """Draw the share of the rows at every level, with their number."""
     number, share = row["edge_value"].values, row["level_share"].values
     panel.bar(number, 100 * share, BAR_WIDTH, color=SHARE_FILL, linewidth=0)
     for at, height, n in zip(number, share, row["n_level"].values, strict=True):
@@ -80,7 +80,7 @@ def draw_shares(panel: Axes, row: xr.Dataset) -> None:
 
 
 def name_levels(panel: Axes, row: xr.Dataset) -> None:
-    """Levels by their names along the x axis."""
+    """Write the names of the levels along the x axis."""
     names = level_names(row)
     panel.set_xlim(-0.6, len(names) - 0.4)
     total = sum(min(len(name), NAME_LENGTH) + 2 for name in names)

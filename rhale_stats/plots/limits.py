@@ -1,4 +1,4 @@
-"""Limits of axes, and curves in panels that have them in common."""
+"""Common axis limits of panels, and curves in such panels."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from rhale_stats.plots.legend import error_text, say_constant
 from rhale_stats.plots.marks import ERRORS_SHOWN
 from rhale_stats.schema.levels import is_categorical
 
-# The axis of shares of replicates shows at least so much, so that rare edges look rare.
+# Minimum range of the axis of shares of replicates, so that rare edges look rare.
 EDGE_SHARE = 0.2
 
 
 def keep_noise_small(upper: Axes, lower: Axes, row: xr.Dataset) -> None:
-    """A scale on which rounding in the local effects does not look like an effect."""
+    """Enlarge the y scale so that rounding in the local effects does not look like an effect."""
     slope = ERRORS_SHOWN * error_text(row)
     enlarge(upper, slope * np.ptp(row["edge_value"].values))
     enlarge(lower, slope)
 
 
 def enlarge(panel: Axes, least: float) -> None:
-    """A y scale of at least this length."""
+    """Enlarge the y scale to at least this length."""
     bottom, top = panel.get_ylim()
     if top - bottom < least:
         middle = (bottom + top) / 2
@@ -48,7 +48,7 @@ def draw_curves(panels: Sequence[Axes], rows: list[xr.Dataset], label: str = "")
 
 
 def common_limits(rows: list[xr.Dataset]) -> tuple[float, float] | None:
-    """Limits that hold every curve with all that is drawn about it; None without any curve."""
+    """Limits that contain every curve with its bands and intervals; None without any curve."""
     ends = [0.0]
     for row in rows:
         if not row.sizes["bin"]:

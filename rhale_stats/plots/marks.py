@@ -1,26 +1,26 @@
-"""What every mark of a picture means, and its colour."""
+"""Legend texts and colours of the marks in plots."""
 
 from __future__ import annotations
 
 from rhale_stats.effects.bias import BIASED, LARGE, TOO_FEW
 
-# Level of the intervals of `confint` where an effect comes without.
+# Level of the intervals that plots compute if an effect has none.
 LEVEL = 0.95
-# Entries of the legend, down its columns, all of two lines so that its rows are level.
+# Entries of the legend, column by column, all with two lines so that its rows are aligned.
 CURVE, BIN = "average effect,\naccumulated", "average effect\nin the bin"
 MISSING = "rows without a value,\nwith their interval"
 BAND, BIN_SPREAD = "± heterogeneity\n(comonotone)", "± heterogeneity\nin the bin"
 AT_LEVEL = "average effect\nat the level"
-# Behind what is of the rows alone.
+# Suffix of intervals that include only the sampling of rows.
 GIVEN = ", model as given"
-# Behind their level.
+# Texts after the level of an interval.
 CURVE_INTERVAL, BIN_INTERVAL = "interval, pointwise", "interval of the\naverage in the bin"
 CURVE_BAND, BIN_BAND = (
     "band of the same,\nsimultaneous over the axis",
     "band of the bins,\nall at once",
 )
 VIOLIN = "local effects\nin the bin"
-# Those of the picture of bins. With more rows than this points would merge; cells show them.
+# Entries of `plot_bins`. More rows than this are drawn as cells, because points would merge.
 POINTS, WEIGHED, DENSITY = (
     "local effects",
     "local effects,\nthe larger the more weight",
@@ -31,11 +31,11 @@ LOSS, CHOSEN = "loss", "chosen:"
 POINTS_DRAWN = 3000
 # In place of a number that a feature does not have.
 NO_VALUE, UNORDERED = "no value", "levels without an order"
-# Those of the pictures of sizes and of differences.
+# Entries of `plot_forest` and `plot_compare`.
 ESTIMATE, REPLICATES, CHAIN = "estimate", "median of the replicates", "median of a chain"
 EACH = "interval of each feature:"
 DIFFERENCE = "a less b"
-# Those of the picture of bias, and its marks.
+# Entries of `plot_bias`, and its marks.
 WITHIN, BIN_ERROR = "heterogeneity within,\nsquared", "bin error"
 TOTAL, BIN_ERROR_SE = "their sum, the variance\nabout the effect", "± its standard error"
 MARKS = {BIASED: "*", LARGE: "**", TOO_FEW: "×"}
@@ -48,9 +48,9 @@ LEGEND = (
     *(ESTIMATE, REPLICATES, EACH, CHAIN),
 )
 LEGEND_WIDTH = 40
-# Marks what is ours in a figure that others may draw in too.
+# The gid of artists drawn by this package, in a figure that may hold others.
 OURS = "rhale_stats"
-# A panel shows at least so many times the numerical error, so that it never enlarges noise.
+# Minimum height of a panel in numerical errors, so that it does not magnify rounding.
 ERRORS_SHOWN = 20
 CONSTANT = "constant feature:\nno effect to show"
 NO_RANGE = "no range that both curves have:\nno difference to show"

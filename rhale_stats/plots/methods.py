@@ -1,4 +1,4 @@
-"""Several methods in one picture."""
+"""Plot of the curves of several methods."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ LINES = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1, 1, 1
 
 @checked
 def plot_methods(comparison: xr.Dataset, ax: Axes | None = None) -> Axes:
-    """Curves of one feature by several methods in one picture.
+    """Curves of one feature by several methods, in one panel.
 
-    Every method has a colour and dashes of its own, with plus and minus its standard error, where
-    that is known, as a light band. Levels of a category are groups of bars, with plus and minus
+    Every method has its own colour and line style. A light band is plus and minus one standard
+    error, where it is known. Levels of a category are groups of bars, with plus and minus
     the standard error as whiskers, and the share of their rows below their names.
 
     Parameters
@@ -28,17 +28,17 @@ def plot_methods(comparison: xr.Dataset, ax: Axes | None = None) -> Axes:
     comparison : Dataset
         What `compare_methods` returned.
     ax : Axes, optional
-        By default those of a new figure.
+        By default that of a new figure.
 
     Returns
     -------
     Axes
-        With the curves.
+        The Axes with the curves.
 
     Raises
     ------
     TypeError, ValueError
-        ``comparison`` is something else.
+        ``comparison`` is not a result of `compare_methods`.
 
     Examples
     --------

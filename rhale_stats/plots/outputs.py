@@ -1,4 +1,4 @@
-"""Pictures of several outputs of one model: classes, targets."""
+"""Plots of several outputs of one model, such as classes or targets."""
 
 from __future__ import annotations
 
@@ -37,38 +37,38 @@ def plot_outputs(
     n_columns: int = 3,
     axes: Sequence[Axes] | NDArray[np.object_] | None = None,
 ) -> NDArray[np.object_]:
-    """Effect of one feature on every output of a model, on one scale: a panel an output.
+    """Effect of one feature on every output of a model: one panel per output, with one y scale.
 
     Parameters
     ----------
     effect : Dataset
-        What `rhale`, `ale`, `pdp`, `ice`, `m_plot` or `shap_dependence` returned, or `std_error`,
-        `confint` or `confband` made of it, with the dimension ``output``.
+        What `rhale`, `ale`, `pdp`, `ice`, `m_plot` or `shap_dependence` returned, or what
+        `std_error`, `confint` or `confband` made from it, with the dimension ``output``.
     feature : str or int
         Name or number of the feature.
     n_columns : int, default 3
-        Panels a line of a new figure.
+        Number of panels per line of a new figure.
     axes : sequence of Axes, optional
-        One an output. By default those of a new figure.
+        One Axes per output. By default those of a new figure.
 
     Returns
     -------
     ndarray of shape (n_outputs,)
-        The Axes, one an output.
+        The Axes, one per output.
 
     Raises
     ------
     KeyError
         Unknown feature.
     TypeError
-        ``effect`` is something else, or ``axes`` are no Axes.
+        ``effect`` is another kind of object, or ``axes`` are not Axes.
     ValueError
-        ``effect`` is of one output, another number of Axes, ``n_columns`` below 1.
+        ``effect`` has one output only; wrong number of Axes; ``n_columns`` below 1.
 
     Notes
     -----
-    Every panel is drawn as the upper one of `plot_effect`, or as `plot_profile` does, whose notes
-    say what it shows.
+    Every panel is drawn like the upper panel of `plot_effect`, or like `plot_profile`; the notes
+    there explain it.
 
     Examples
     --------

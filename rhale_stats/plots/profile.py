@@ -1,4 +1,4 @@
-"""Partial dependence with its ICE curves, M-plots, SHAP dependence."""
+"""Plots of profiles: partial dependence with its ICE curves, M-plots, SHAP dependence."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, feature_position, units_of, with_units
 
-# More curves or points than these would merge.
+# Maximum numbers of ICE curves and of points drawn; more would merge.
 CURVES_DRAWN, POINTS_DRAWN = 200, 3000
 ROWS = "0.55"
 CURVE = {
@@ -48,7 +48,7 @@ SPREAD = "± spread"
 NO_VALUE = "without a value"
 STANDARD_ERROR = "± standard error"
 CONSTANT = "constant feature:\nno effect to show"
-# A panel shows at least so many times what rounding can do to the output.
+# Minimum height of a panel, in multiples of the rounding error of the output.
 ERRORS_SHOWN = 20
 
 
@@ -58,11 +58,11 @@ def plot_profile(
     feature: str | int,
     ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
 ) -> NDArray[np.object_]:
-    """One feature of a profile: the curve with its spread and its errors, and the rows behind it.
+    """Curve of one feature of a profile, with spread, standard errors and the rows.
 
-    Partial dependence has its ICE curves behind it where `ice` kept them, SHAP dependence the
+    For a result of `ice` the ICE curves are drawn behind the mean curve; for SHAP dependence the
     Shapley values. Ticks along the axis show where the rows are, darker where there are more.
-    Categories are bars with the share of their rows.
+    Categories are drawn as bars with the share of their rows.
 
     Parameters
     ----------
@@ -84,15 +84,16 @@ def plot_profile(
     KeyError
         Unknown feature.
     TypeError, ValueError
-        ``profile`` is something else, or of several outputs.
+        ``profile`` is not a profile, or has several outputs.
 
     Notes
     -----
-    The filled band is plus and minus ``curve_std``, how much rows differ. Dashed lines are plus and
-    minus one standard error, or the interval of `confint`; thin lines are the band of `confband`.
-    All of these treat the model as given. With ``missing="bin"`` the mark beside the axis is
-    ``missing_curve``, with its standard error. At most 200 ICE curves are drawn, of rows at equal
-    distances in the table, and at most 3000 points; the legend says so.
+    The filled band is plus and minus ``curve_std``, the spread between rows. Dashed lines are plus
+    and minus one standard error, or the interval of `confint`; thin lines are the band of
+    `confband`. Standard errors, intervals and bands treat the model as given. With
+    ``missing="bin"`` the mark beside the axis is ``missing_curve``, with its standard error. At
+    most 200 ICE curves (of rows evenly spaced in the table) and at most 3000 points are drawn; the
+    legend says so.
 
     Examples
     --------
@@ -121,7 +122,7 @@ def plot_profiles(
     n_columns: int = 3,
     axes: Sequence[Axes] | NDArray[np.object_] | None = None,
 ) -> NDArray[np.object_]:
-    """Several features of a profile, as `plot_profile` draws each, with one y scale."""
+    """Several features of a profile, each drawn as by `plot_profile`, with one y scale."""
     profile = check_profile(profile)
     asked = feature_names(profile) if features is None else features
     asked = [asked] if isinstance(asked, str | int | np.integer) else list(asked)
@@ -138,7 +139,7 @@ def plot_profile_outputs(
     n_columns: int = 3,
     axes: Sequence[Axes] | NDArray[np.object_] | None = None,
 ) -> NDArray[np.object_]:
-    """One feature of a profile of several outputs: a panel an output, with one y scale."""
+    """One feature of a profile of several outputs: one panel per output, with one y scale."""
     parts = [
         check_profile(profile.isel({OUTPUT: number})) for number in range(profile.sizes[OUTPUT])
     ]
@@ -157,7 +158,7 @@ def _panels(
     axes: Sequence[Axes] | NDArray[np.object_] | None,
     what: str,
 ) -> NDArray[np.object_]:
-    """Rows of profiles, each in a panel: those of a new figure with one y scale and one legend."""
+    """Draw profiles, each in a panel; a new figure gets one y scale and one legend."""
     check_count("n_columns", n_columns, 1)
     panels = None if axes is None else given_axes("axes", axes, len(shown), what)
     with style(own=axes is None):
@@ -238,7 +239,7 @@ def _draw(panel: Axes, profile: xr.Dataset, row: xr.Dataset) -> None:
 
 
 def legend(panel: Axes) -> None:
-    """Above the panel, where no data are."""
+    """Draw the legend above the panel, outside the data."""
     panel.legend(
         frameon=False, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2
     )
@@ -294,13 +295,13 @@ def _draw_curve(panel: Axes, row: xr.Dataset) -> None:
 
 
 def _name(row: xr.Dataset) -> str:
-    """Of the curve; that of one output has the attributes of the whole."""
+    """Name of the curve; one output has the attributes of the whole result."""
     text = CURVE[str(row.attrs["method"])]
     return "mean derivative" if row.attrs.get("ice_kind") == "derivative" else text
 
 
 def _errors(row: xr.Dataset) -> list[tuple[FloatArray, str, object]]:
-    """What is known of the curve's errors: (end, grid), what it is, and how it is drawn."""
+    """Ends of the curve's interval or band, (end, grid), with label and line style."""
     out: list[tuple[FloatArray, str, object]] = []
     if "curve_ci" in row:
         level = 100 * float(row["curve_ci"].attrs["ci_prob"])
@@ -317,7 +318,7 @@ def _errors(row: xr.Dataset) -> list[tuple[FloatArray, str, object]]:
 
 
 def draw_shares(panel: Axes, x: FloatArray, share: FloatArray) -> None:
-    """Where the rows are: a tick a point of the grid, the darker the more rows."""
+    """Draw where the rows are: a tick per grid point, darker for more rows."""
     shade = 0.9 - 0.7 * np.sqrt(share / share.max())
     panel.vlines(
         x,
@@ -331,7 +332,7 @@ def draw_shares(panel: Axes, x: FloatArray, share: FloatArray) -> None:
 
 
 def _draw_levels(panel: Axes, row: xr.Dataset) -> None:
-    """Bars of the levels, with the share of their rows below their names."""
+    """Draw bars of the levels, with the share of their rows below their names."""
     x, curve = row["grid_value"].values, row["curve"].values
     panel.bar(x, curve, width=0.7, color=HETEROGENEITY_FILL, zorder=1, label=_name(row))
     panel.errorbar(

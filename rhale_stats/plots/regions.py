@@ -1,4 +1,4 @@
-"""Regional effects, a panel a region."""
+"""Plot of regional effects, one panel per region."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, one_feature, units_of, with_units
 
-# Longer rules are broken, in titles of panels and in boxes of a tree.
+# Maximum length of a line of a rule, in titles of panels and in boxes of a tree.
 TITLE_LENGTH, BOX_LENGTH = 28, 24
 UNBROKEN = "\N{NO-BREAK SPACE}"
 
@@ -43,53 +43,53 @@ def plot_regions(
     local: xr.Dataset | None = None,
     axes: Sequence[Axes] | NDArray[np.object_] | None = None,
 ) -> NDArray[np.object_]:
-    """Effect of a feature in every region, on the scales of all: a panel a leaf of the tree.
+    """Effect of a feature in every region of a tree: one panel per region, with common scales.
 
-    Every panel shows the curve with a band of plus and minus its heterogeneity, dashed a pointwise
-    95 % interval and, thin, the simultaneous band of `confband`, as the upper panel of
-    `plot_effect`, whose notes say what they mean. Its title is the rule of the region, with the
-    number of rows and the loss. With ``global_effect`` there is a panel of all rows before them.
+    Every panel shows the curve with a band of plus and minus its heterogeneity, a pointwise 95 %
+    interval (dashed) and the simultaneous band of `confband` (thin), as in the upper panel of
+    `plot_effect`, whose notes explain them. The title is the rule of the region, with the number of
+    rows and the loss. With ``global_effect`` the first panel shows all rows.
 
     Parameters
     ----------
     tree : Dataset
         What `regions` returned, of one feature.
     effect : Dataset
-        What `regional_rhale` made of the tree, or what `std_error`, `confint` or `confband` made
-        of that. `confint` adds its intervals where they are missing; where it cannot there are
-        none.
+        What `regional_rhale` made from the tree, or what `std_error`, `confint` or `confband` made
+        from that. Intervals are added by `confint` if they are missing and can be computed.
     global_effect : Dataset, optional
-        What `rhale` and the others returned, for the effect in all rows.
+        What `rhale`, `std_error`, `confint` or `confband` returned, for the effect in all rows.
     local : Dataset, optional
         The local effects that the tree was made from, for a rug of the values of the feature in
         every region.
     axes : sequence of Axes, optional
-        One a region, before them one for ``global_effect`` if it is given. By default those of a
-        new figure.
+        One Axes per region, preceded by one for ``global_effect`` if it is given. By default those
+        of a new figure.
 
     Returns
     -------
     ndarray of shape (n_panels,)
-        The Axes: all rows first, where they are drawn, then the regions by their numbers.
+        The Axes: first that of all rows if it is drawn, then the regions by their numbers.
 
     Raises
     ------
     KeyError
         ``global_effect`` or ``local`` does not have the feature of the tree.
     TypeError
-        An argument is something else, or ``axes`` are no Axes.
+        An argument is another kind of object, or ``axes`` are not Axes.
     ValueError
-        ``effect`` has no regions or those of another tree, ``global_effect`` has regions, ``tree``
-        has several features, ``local`` has other rows, or another number of Axes.
+        ``effect`` has no regions or those of another tree; ``global_effect`` has regions; ``tree``
+        has several features; ``local`` has other rows; wrong number of Axes.
 
     Notes
     -----
     Every curve is centred as ``effect`` says, by default at its mean over the rows of its region:
-    panels compare shapes and spreads, not levels. A curve ends where the rows of its region end.
+    compare the shapes and spreads of the panels, not their levels. A curve ends where the rows of
+    its region end.
 
-    The number of rows and the loss of the panel of all rows are those of the root of the tree; of
-    an honest tree these are the rows that tested its splits. A ``global_effect`` of another number
-    of rows shows its own number, and no loss.
+    The number of rows and the loss in the panel of all rows are those of the root of the tree; for
+    an honest tree they refer to the rows that tested its splits. If ``global_effect`` has another
+    number of rows, its own number is shown, without a loss.
 
     References
     ----------
@@ -138,7 +138,7 @@ def plot_regions(
 
 
 class _Drawn(NamedTuple):
-    """What one panel shows: an effect of one feature, its title, and the rows of its rug."""
+    """Content of one panel: an effect of one feature, its title, and the rows of its rug."""
 
     row: xr.Dataset
     title: str
@@ -171,7 +171,7 @@ def _one_region(tree: xr.Dataset, leaf: xr.Dataset, effect: xr.Dataset, local: o
 
 
 def _regional(effect: object, name: str, leaves: xr.Dataset) -> xr.Dataset:
-    """The effects in the regions of a tree; raise for those of another one."""
+    """The effects in the regions of a tree; raise if they are of another tree."""
     if not isinstance(effect, xr.Dataset):
         raise TypeError(
             f"effect must be the Dataset that regional_rhale(local, tree) returns; got "
@@ -223,7 +223,7 @@ def known(n_obs: int, loss: float) -> str:
 
 
 def wrapped(rule: str, length: int) -> str:
-    """A rule in lines, which break between its conditions where they can."""
+    """A rule in lines, broken between its conditions if possible."""
     lines: list[str] = []
     for condition in rule.split(" and "):
         if lines and len(lines[-1]) + len(condition) + 5 <= length:
@@ -232,13 +232,13 @@ def wrapped(rule: str, length: int) -> str:
         if lines:
             lines[-1] += " and"
         lines.append(condition)
-    # A sign stays with the value behind it.
+    # A sign stays with its value.
     kept = [re.sub(r"([≤≥<>=≠]) ", rf"\1{UNBROKEN}", line) for line in lines]
     return "\n".join(textwrap.fill(line, length) for line in kept).replace(UNBROKEN, " ")
 
 
 def _panels(n_regions: int, *, everywhere: bool) -> list[Axes]:
-    """A grid of regions, the panel of all rows on its left: sides of a split are neighbours."""
+    """A grid of regions with all rows on the left; the sides of a split are neighbours."""
     n_columns = 2 if n_regions == 4 or (everywhere and n_regions < 4) else 3
     n_columns = min(n_columns, n_regions)
     n_lines = -(-n_regions // n_columns)

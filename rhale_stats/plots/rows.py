@@ -1,4 +1,4 @@
-"""The rows behind a picture: rugs and violins."""
+"""Drawing of the rows: rugs, points and density."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from rhale_stats.plots.violins import RowsInBins, say_off_scale, shorten_tails
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.parts import has_gaps
 
-# The rug's grid: finer than print shows. With more ticks than this they would merge.
+# The rug's grid is finer than print resolution. More ticks than this would merge.
 RUG_POSITIONS = 2000
 RUG_TICKS = 400
 RUG_CELLS = 200
 RUG_HEIGHT = 0.03  # of the panel: less than the margin below the data
 DENSITY_CELLS = 80  # along the axis
-# Area of a point, in points squared: of the usual one, and of the one with most weight at most.
+# Area of a point in points squared: the usual one, and the largest one with weights.
 POINT_AREA, LARGEST_POINT = (2.5, 14.0), 100.0
 
 
 def draw_rows(panel: Axes, rows: RowsInBins, row: xr.Dataset) -> None:
-    """Rows as points or density, edges, and the piecewise mean with its band."""
+    """Draw rows as points or density, edges, and the bin effects with their band."""
     edges = row["edge_value"].values
     span = np.ptp(edges)
     room = np.diff(edges).min() / span * panel.get_window_extent().width * 72 / panel.figure.dpi
@@ -96,7 +96,7 @@ def _draw_points(panel: Axes, rows: RowsInBins) -> None:
 
 
 def _draw_density(panel: Axes, rows: RowsInBins) -> None:
-    """Rows in hexagonal cells over the panel; the square root keeps thin tails visible."""
+    """Draw rows in hexagonal cells; square-root shading keeps thin tails visible."""
     box = panel.get_window_extent()
     low, high = rows.x.min(), rows.x.max()
     n_high = max(int(DENSITY_CELLS * box.height / box.width / np.sqrt(3)), 2)
@@ -118,7 +118,7 @@ def _draw_density(panel: Axes, rows: RowsInBins) -> None:
 
 
 def rows_of(local: xr.Dataset, row: xr.Dataset) -> RowsInBins | None:
-    """Rows of ``local`` as the bins of ``row`` divide them; None for a constant feature."""
+    """Rows of ``local`` in the bins of ``row``; None for a constant feature."""
     name = str(row["feature"].values)
     if name not in feature_names(local):
         raise KeyError(
@@ -165,7 +165,7 @@ def pair() -> list[Axes]:
 
 
 def draw_rug(panel: Axes, rows: RowsInBins, edges: FloatArray) -> None:
-    """Where the rows are: ticks, or cells where ticks would merge, the darker the more rows."""
+    """Draw where the rows are: ticks, or cells if ticks would merge, darker for more rows."""
     low, span = edges[0], np.ptp(edges)
     place = (rows.x - low) / span
     tick = np.rint(place * RUG_POSITIONS).astype(np.intp)
@@ -196,6 +196,6 @@ def draw_rug(panel: Axes, rows: RowsInBins, edges: FloatArray) -> None:
 
 
 def _shades(weight: NDArray[Any]) -> list[str]:
-    """Greys of what is occupied; the square root keeps thin tails visible beside a peak."""
+    """Greys of occupied cells; the square root keeps thin tails visible beside a peak."""
     share = weight[weight > 0] / weight.max()
     return [str(0.9 - 0.7 * root) for root in np.sqrt(share)]

@@ -1,4 +1,4 @@
-"""A surface as a heat map."""
+"""Plot of a surface as a heat map."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import with_units
 from rhale_stats.schema.kinds import SURFACE
 
-# Less than the sum of both main effects, as much, more.
+# Colours of the output below, at and above the sum of both main effects.
 DIVERGING = LinearSegmentedColormap.from_list(
     "second order", [HETEROGENEITY, HETEROGENEITY_FILL, "white", "#f6cfb3", UNCERTAINTY]
 )
-# Over cells without rows, and where nothing is known.
+# Hatching of cells without rows, and colour where the surface is unknown.
 HATCH, UNKNOWN = "////", "0.92"
 # Rows of the rug along each axis at most.
 RUG_ROWS = 400
@@ -41,23 +41,23 @@ FINE = 301
 
 @checked
 def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool = False) -> Axes:
-    """Heat map of a second-order effect, hatched where there are no rows.
+    """Heat map of the interaction of two features, hatched where there are no rows.
 
-    Colours have the same limits above and below 0. Between edges of numeric features the surface
-    is interpolated; levels are stripes. Cells without rows are hatched: the surface there was
-    filled, or comes from neighbouring levels. Ticks along the axes are values of rows, at most 400
-    of them at equal steps of the table. Corners of no cell with rows are grey. Of two surfaces that
-    were compared the picture is their difference, hatched where not both have rows, with dots on
-    corners where 0 is outside its simultaneous band.
+    The colour scale is symmetric about 0. Between edges of numeric features the surface is
+    interpolated; levels are drawn as stripes. Cells without rows are hatched: the surface there was
+    filled, or comes from neighbouring levels. Ticks along the axes are values of rows (at most 400,
+    evenly spaced in the table). Corners without an adjacent cell with rows are grey. For a
+    comparison of two surfaces the plot shows their difference. It is hatched where not both have
+    rows, with dots on corners where 0 is outside the simultaneous band.
 
     Parameters
     ----------
     surface : Dataset
         What `ale2`, `std_error`, `confint`, or `compare` of two of them, returned, of one output.
     ax : Axes, optional
-        By default that of a new figure. The scale of colours takes a part of it.
+        By default that of a new figure. The colour bar takes a part of it.
     contour : bool, default False
-        Draw lines of equal height, labelled; of two numeric features only.
+        Draw labelled lines of equal height; for two numeric features only.
 
     Returns
     -------
@@ -66,9 +66,10 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
     Raises
     ------
     TypeError
-        ``surface`` is no Dataset, or ``ax`` no Axes.
+        ``surface`` is not a Dataset, or ``ax`` is not an Axes.
     ValueError
-        ``surface`` is not of `ale2`, or of several outputs; ``contour`` with categories.
+        ``surface`` is not a result of `ale2`, or has several outputs; ``contour`` with a
+        categorical feature.
 
     References
     ----------
@@ -121,7 +122,7 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
 
 
 def _draw_surface(panel: Axes, surface: xr.Dataset, *, contour: bool) -> NDArray[np.bool_]:
-    """The map; returns where it is hatched."""
+    """Draw the map; return where it is hatched."""
     name = "surface" if "surface" in surface else "difference"
     values = surface[name].values
     least = ERRORS_SHOWN * float(surface["second_difference_error"])
@@ -129,7 +130,7 @@ def _draw_surface(panel: Axes, surface: xr.Dataset, *, contour: bool) -> NDArray
     bounds, centres = zip(*(_bounds(surface, side) for side in "ab"), strict=True)
     panel.set_facecolor(UNKNOWN)
     numeric = [f"level_{side}" not in surface.coords for side in "ab"]
-    # A fine grid shows what lies between edges of numbers; levels are stripes.
+    # A fine grid between the edges of numeric features; levels are stripes.
     along = [
         np.union1d(np.linspace(centre[0], centre[-1], FINE), centre)
         if smooth
@@ -140,7 +141,7 @@ def _draw_surface(panel: Axes, surface: xr.Dataset, *, contour: bool) -> NDArray
         np.array([np.interp(points, centre, unit) for unit in np.eye(len(centre))])
         for centre, points in zip(centres, along, strict=True)
     ]
-    # Corners that are not known make unknown what lies beside them.
+    # Cells beside an unknown corner are unknown.
     known = np.where(np.isnan(values), 0.0, 1.0)
     fine = at[0].T @ np.nan_to_num(values) @ at[1]
     fine[at[0].T @ known @ at[1] < 1 - 1e-9] = np.nan
@@ -188,7 +189,7 @@ def _bounds(surface: xr.Dataset, side: str) -> tuple[NDArray[np.float64], NDArra
 
 
 def _hatch(panel: Axes, empty: NDArray[np.bool_], bounds: Sequence[NDArray[np.float64]]) -> None:
-    """Marks on places without rows."""
+    """Hatch places without rows."""
     for k, m in zip(*np.nonzero(empty), strict=True):
         corner = (bounds[0][k], bounds[1][m])
         width, height = bounds[0][k + 1] - corner[0], bounds[1][m + 1] - corner[1]
@@ -198,7 +199,7 @@ def _hatch(panel: Axes, empty: NDArray[np.bool_], bounds: Sequence[NDArray[np.fl
 
 
 def _empty(surface: xr.Dataset, bounds: Sequence[NDArray[np.float64]]) -> NDArray[np.bool_]:
-    """Where no rows are, by the bins and levels that they have themselves."""
+    """Cells without rows, by the bins and levels of the rows themselves."""
     used = surface["cell_a"].values >= 0
     there = np.zeros([len(bound) - 1 for bound in bounds], dtype=bool)
     there[surface["cell_a"].values[used], surface["cell_b"].values[used]] = True
@@ -217,7 +218,7 @@ def _unshared(comparison: xr.Dataset) -> NDArray[np.bool_]:
 
 
 def _draw_dots(panel: Axes, comparison: xr.Dataset, centres: Sequence[NDArray[np.float64]]) -> None:
-    """On corners where 0 is outside the band."""
+    """Draw dots on corners where 0 is outside the band."""
     band = comparison["difference_band"].values
     with np.errstate(invalid="ignore"):
         outside = np.nonzero((band[..., 0] > 0) | (band[..., 1] < 0))
@@ -227,7 +228,7 @@ def _draw_dots(panel: Axes, comparison: xr.Dataset, centres: Sequence[NDArray[np
 
 
 def _draw_rug(panel: Axes, surface: xr.Dataset) -> None:
-    """Values of rows along the axes of numeric features."""
+    """Draw values of rows along the axes of numeric features."""
     used = np.flatnonzero(surface["cell_a"].values >= 0)
     used = used[:: len(used) // RUG_ROWS + 1]
     for side, axis in zip("ab", "xy", strict=True):

@@ -1,4 +1,4 @@
-"""The tree of splits."""
+"""Plot of a tree of splits."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ BOX_SIZE = (1.8, 1.2)
 
 @checked
 def plot_tree(tree: xr.Dataset, ax: Axes | None = None) -> Axes:
-    """The splits of a tree as boxes, all rows above and the regions below.
+    """Tree of splits as boxes, with all rows at the top and the regions at the bottom.
 
     A box shows the condition that its rows meet, their number and the loss. A node that was split
     also shows the relative drop of the loss by the split and its p-value; a region shows its number
-    and the best split that was not made. A darker box holds more of the loss of all rows.
+    and the best split that was not made. A darker box has a larger share of the loss of all rows.
 
     Parameters
     ----------
     tree : Dataset
         What `regions` returned, of one feature.
     ax : Axes, optional
-        By default that of a new figure. About two inches a region are readable.
+        By default that of a new figure. About two inches per region are readable.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def plot_tree(tree: xr.Dataset, ax: Axes | None = None) -> Axes:
     Raises
     ------
     TypeError
-        ``tree`` is something else, or ``ax`` no Axes.
+        ``tree`` is not a tree of regions, or ``ax`` is not an Axes.
     ValueError
         ``tree`` has several features.
 

@@ -16,10 +16,10 @@ from rhale_stats.plots.legend import error_text, note
 from rhale_stats.plots.marks import VIOLIN
 from rhale_stats.schema.features import slopes
 
-# A violin is drawn through so many points, and takes this share of its bin's width.
+# Number of points of a violin, and the share of its bin's width that it takes.
 VIOLIN_POINTS = 512
 VIOLIN_WIDTH = 0.9
-# Tails that stretch a panel by so much are left outside it, except for the central part.
+# Tails that would stretch a panel by this factor are cut off, down to the central part.
 LONG_TAILS = 2.0
 CENTRAL_PART = 0.99
 
@@ -39,7 +39,7 @@ def draw_violins(panel: Axes, rows: RowsInBins, row: xr.Dataset) -> None:
     edges, slope = row["edge_value"].values, slopes(row)
     width = np.diff(edges)
     middle = edges[:-1] + width / 2
-    # With the slope in it a violin would be long where rows differ in x only.
+    # Without removing the slope a violin would be long where rows differ only in x.
     away = rows.x - middle[rows.bin]
     moved = rows._replace(local_effect=rows.local_effect - slope[rows.bin] * away)
     violins = _violins(moved, len(width), error_text(row))
@@ -84,10 +84,10 @@ def say_off_scale(panel: Axes, share: float) -> None:
 
 
 def shorten_tails(panel: Axes, rows: RowsInBins, bins: tuple[float, float]) -> float:
-    """Leave long tails of local effects outside the panel; the share of rows that this hides.
+    """Cut long tails of local effects off the panel; return the share of rows that is hidden.
 
-    A few rows a hundred times as far from the mean as the rest would leave nothing to see of the
-    bins. The panel always holds the bins and the central part of the local effects.
+    A few rows at a hundred times the usual distance from the mean would make the bins invisible.
+    The panel always contains the bins and the central part of the local effects.
     """
     g, weight = rows.local_effect, rows.weight
     tail = (1 - CENTRAL_PART) / 2
@@ -113,8 +113,8 @@ class _Violins(NamedTuple):
 def _violins(rows: RowsInBins, n_bins: int, error: float) -> _Violins:
     """Gaussian kernel density of the local effects of every bin, on a grid from min to max.
 
-    Rows go to the nearest point of the grid and the kernel over the points: one pass over the
-    rows, whatever their number.
+    Rows are moved to the nearest grid point, and the kernel is applied to the grid: one pass over
+    the rows, whatever their number.
     """
     g, weight, bin_ = rows.local_effect, rows.weight, rows.bin
     low, high = np.full(n_bins, np.inf), np.full(n_bins, -np.inf)
@@ -154,6 +154,6 @@ def _silverman(share: FloatArray, n_effective: float) -> float:
     spread = float(np.sqrt(np.sum(share * (at - np.sum(share * at)) ** 2)))
     lower, upper = np.searchsorted(np.cumsum(share), [0.25, 0.75])
     robust = float(upper - lower) / 1.34
-    if robust > 0:  # else half the rows have one value
+    if robust > 0:  # otherwise half of the rows share one value
         spread = min(spread, robust)
     return max(float(0.9 * spread * n_effective**-0.2), 1.0)

@@ -1,4 +1,4 @@
-"""What is shown of a result: title, facts and tables, as text and as HTML."""
+"""Pages that show a result: title, facts and tables, as text and as HTML."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from rhale_stats.printing.text import number_text
 from rhale_stats.schema.features import with_units
 
-# So many lines of a table, and so many outputs or regions.
+# Largest number of lines of a table, and of outputs or regions.
 MOST_LINES, MOST_PARTS = 10, 4
-# Characters of a line in a terminal, and of a name before it is cut.
+# Largest number of characters of a line in a terminal, and of a name.
 WIDTH, LONGEST_NAME = 100, 28
-# Bytes of HTML in a notebook.
+# Largest number of bytes of HTML in a notebook.
 MOST_HTML = 60_000
 GAP = "  "
 CUT = "…"
@@ -41,18 +41,18 @@ Line: TypeAlias = list[str]
 
 @dataclass(frozen=True)
 class Table:
-    """Lines with their heads; the first column names a line."""
+    """A table: heads of columns, and lines. The first column has the names of the lines."""
 
     heads: Line
     lines: list[Line]
     caption: str = ""
-    # Said below it: how many lines there are besides, and what its columns mean.
+    # Below the table: how many lines are left out, and what the columns mean.
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Page:
-    """What is shown of a result."""
+    """The parts of a page that shows a result."""
 
     title: str
     facts: tuple[str, ...]
@@ -67,7 +67,7 @@ class Answer:
     Parameters
     ----------
     page : Page
-        Title, facts, tables, and what to call next.
+        Title, facts, tables, and the functions to call next.
     dataset : Dataset
         The result itself, unchanged.
     """
@@ -86,13 +86,13 @@ class Answer:
 
 
 def _clean(text: str, longest: int = LONGEST_NAME) -> str:
-    """A label on one line, without characters that move the cursor, cut where it is too long."""
+    """A label on one line, without characters that move the cursor, cut if it is too long."""
     text = "".join(one if one.isprintable() else " " for one in text)
     return text if len(text) <= longest else text[: longest - 1] + CUT
 
 
 def _widths(table: Table) -> list[int]:
-    """Widths of columns that fit a terminal: the widest, which are words, give way."""
+    """Widths of columns that fit a terminal: the widest columns, which hold words, are cut."""
     columns = list(zip(table.heads, *table.lines, strict=True))
     widths = [max(len(_clean(cell, WIDTH)) for cell in column) for column in columns]
     widths[0] = min(widths[0], LONGEST_NAME)
@@ -164,7 +164,7 @@ def table_of(
 
 
 def largest_first(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Places of the values, the largest first, what is not known last."""
+    """Positions of the values, the largest first, unknown values last."""
     return np.argsort(-np.where(np.isnan(values), -np.inf, values), kind="stable")
 
 

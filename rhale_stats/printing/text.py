@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 MOST_DIGITS = 17
 COLUMN_SEPARATOR = "   "
-# In place of a share of more than the whole.
+# Printed in place of a share above 100 %.
 ABOVE_ONE = "> 1"
-# Before a node in print, once for every split above it.
+# Printed before a node, once for every split above it.
 INDENT = "|  "
-# Lines of a table, the heads of its columns, and what stands before each line.
+# Lines of a table, the heads of its columns, and the names of its lines.
 Body: TypeAlias = tuple[list[list[str]], list[str], list[str]]
 # R's marks of p-values.
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
-# Words in the source of a standard error that say that it holds the model, not the rows alone.
+# Sources of a standard error that includes the uncertainty of the model.
 MODEL_WORDS = ("parameters", "refit", "refits", "draws")
 
 
@@ -41,7 +41,7 @@ def count_text(number: int, noun: str) -> str:
 
 
 def share_text(value: float) -> str:
-    """A share of a variance in print."""
+    """A share of a variance as text."""
     return ABOVE_ONE if np.isnan(value) else f"{value:.4g}"
 
 
@@ -54,7 +54,7 @@ def stars(pvalue: float) -> str:
 
 
 def head_of(effect: xr.Dataset, title: str, source: str) -> tuple[list[list[str]], str]:
-    """Facts above the table, and its title."""
+    """The facts above a table, and its title."""
     attrs = effect.attrs
     if "region_rule" in effect.coords:
         title = f"{title}, where {effect['region_rule'].values}"
@@ -91,7 +91,7 @@ def with_facts(
 
 
 def facts_of(cells: list[list[str]], title: str, body: SimpleTable) -> SimpleTable:
-    """Two columns of names and values, together as wide as the table below them."""
+    """Two columns of names and values, together as wide as the table below."""
     from statsmodels.iolib.table import SimpleTable
     from statsmodels.iolib.tableformatting import fmt_2cols
 
@@ -111,7 +111,7 @@ def facts_of(cells: list[list[str]], title: str, body: SimpleTable) -> SimpleTab
 
 
 def bin_labels(row: xr.Dataset) -> list[str]:
-    """Stubs of the lines of bins, as in the table above them."""
+    """Names of the lines of bins, as in the table above them."""
     if is_categorical(row):
         names = level_names(row)
         return [f"{one} → {other}" for one, other in pairwise(names)]
@@ -124,12 +124,12 @@ def percent(share: float) -> str:
 
 
 def pvalue_text(value: float) -> str:
-    """Three decimals; nothing for what is not known."""
+    """A p-value with three decimals; empty if it is not known."""
     return "" if np.isnan(value) else f"{value:.3f}"
 
 
 def interval_labels(edges: np.ndarray) -> list[str]:
-    """Bins as text: three digits of the narrowest bin's width, and four of every edge."""
+    """Bins as text, with three digits of the narrowest width and four of every edge."""
     if not len(edges):
         return []
     needed = 2 - int(np.floor(np.log10(np.diff(edges).min())))
@@ -158,7 +158,7 @@ def cell(line: pd.Series, column: str) -> str:
 
 
 def number_text(value: float) -> str:
-    """Four significant digits; nothing for what is not known."""
+    """A number with four significant digits; empty if it is not known."""
     return "" if np.isnan(value) else f"{value:.4g}"
 
 
@@ -174,10 +174,10 @@ def output_text(effect: xr.Dataset) -> str:
 
 
 def holds_model(source: str) -> bool:
-    """Whether a standard error of this source says how well the model is known.
+    """Whether a standard error of this source includes the uncertainty of the model.
 
-    Only then do t and P answer a question about the model. A standard error of the rows alone says
-    how well this sample of rows determines an average of the model as it is given.
+    Only then t and P are about the feature. A standard error of the rows alone measures how well
+    this sample of rows determines an average of the given model.
     """
     return not set(MODEL_WORDS).isdisjoint(re.findall(r"\w+", source))
 

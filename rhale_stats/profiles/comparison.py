@@ -28,7 +28,7 @@ from rhale_stats.schema.features import feature_names
 
 
 class Compared(NamedTuple):
-    """Values of two profiles at their common grid, with the covariance of the difference."""
+    """Values of two profiles on their common grid, with the covariance of the difference."""
 
     grid: FloatArray
     values: tuple[FloatArray, FloatArray]
@@ -45,7 +45,7 @@ def _welch(rows: tuple[xr.Dataset, xr.Dataset]) -> FloatArray:
 def compared(
     a: xr.Dataset, b: xr.Dataset, name: str, pairs: tuple[xr.Dataset, xr.Dataset] | None
 ) -> Compared:
-    """One feature of both; paired by the rows that both are made of."""
+    """One feature of both profiles, paired if both are made from the same rows."""
     rows = one_profile(a, name), one_profile(b, name)
     if a.attrs["method"] == "m_plot":
         return _compared_bins(rows, name, pairs)
@@ -71,9 +71,9 @@ def compared(
 def _compared_bins(
     rows: tuple[xr.Dataset, xr.Dataset], name: str, pairs: tuple[xr.Dataset, xr.Dataset] | None
 ) -> Compared:
-    """M-plots in the same bins, those that both have rows in; at the middle of their mean places.
+    """M-plots in the bins where both have rows, at the midpoint of their mean places.
 
-    Of pairs the difference is the M-plot of the difference of the outputs, math [42].
+    For pairs the difference is the M-plot of the difference of the outputs, math [42].
     """
     edges = [np.append(row["bin_left"].values, row["bin_right"].values[-1:]) for row in rows]
     levels = [row["level"].values.tolist() if is_nominal(row) else [] for row in rows]
@@ -130,7 +130,7 @@ def check_pairs(
 
 
 def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
-    """`compare` of two profiles on one grid, which may be paired by their ICE curves."""
+    """`compare` of two profiles on one grid, optionally paired by their ICE curves."""
     a, b = inference.with_errors(a, "a"), inference.with_errors(b, "b")
     for name in ("centering", "method"):
         kinds = [str(one.attrs[name]).replace("ice", "pdp") for one in (a, b)]

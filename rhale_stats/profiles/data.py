@@ -13,7 +13,7 @@ from rhale_stats.schema.features import feature_position, own_facts
 from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.variables import OUTPUT_UNITS, X_UNITS
 
-# In print.
+# Printed names of the methods.
 METHOD_NAMES = {
     "pdp": "Partial dependence",
     "ice": "ICE",

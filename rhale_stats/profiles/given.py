@@ -177,7 +177,7 @@ class Given:
             if MISSING_LEVEL in texts.values():
                 raise ValueError(
                     f"X of feature {name!r} must have no level {MISSING_LEVEL!r} with "
-                    f"missing='bin', which calls rows without a level so. Rename the level."
+                    f"missing='bin', because rows without a level get this name. Rename the level."
                 )
             # As the column itself holds it: None, NaN or NA.
             nothing = column[gone].astype(object).iloc[0]

@@ -49,7 +49,7 @@ class Axis(NamedTuple):
 
 
 def all_but_keys(table: models.Table) -> list[int]:
-    """Columns that have a grid: all but identifiers and dates, which a warning names."""
+    """Columns that get a grid: all except identifiers and dates, which a warning names."""
     left_out, chosen = [], []
     for position, name in enumerate(table.names):
         text = not table.is_numeric(position)
@@ -65,7 +65,7 @@ def all_but_keys(table: models.Table) -> list[int]:
     if left_out:
         warn(
             f"Left out: {', '.join(left_out)} (more than one level for every two rows, or dates). "
-            f"Name columns of levels in features= to take them all the same."
+            f"To include columns of levels, name them in features=."
         )
     return chosen
 

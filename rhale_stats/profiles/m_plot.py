@@ -40,45 +40,46 @@ def m_plot(
     scale: str = "response",
     missing: str = "raise",
 ) -> xr.Dataset:
-    r"""M-plot: the mean output of the rows near a value of the feature.
+    r"""M-plot: the mean prediction of the rows with values of the feature near a given value.
 
-    Correlated features move along with it: this is what the model predicts there, not what the
-    feature does. The model is asked once, at the rows.
+    Correlated features change together with it: the curve shows the predictions at a value of the
+    feature, not its effect alone. The model is evaluated once, at the rows.
 
     Parameters
     ----------
     model, X, weights, weight_kind, output, scale
         As in `local_effects`. Rows of weight 0 are left out.
     missing : {"raise", "drop", "bin"}, default "raise"
-        Rows without a value are in no bin. With "bin" they are one of their own beside the axis:
-        ``missing_curve`` is their mean output. Of categories "missing" is the last level.
+        Rows without a value are in no bin. With "bin" they form a separate group beside the axis:
+        ``missing_curve`` is their mean output. For categories "missing" is the last level.
     bins : bin rule, optional
-        Which rows are near each other; `QuantileBins` (40) by default. A rule that searches sees
-        outputs in place of local effects. Levels of a category are bins whatever the rule.
+        Bins of the rows; `QuantileBins` (40) by default. Rules that choose bins by local effects
+        are refused. The levels of a category are always bins.
     features, centering
         As in `pdp`.
 
     Returns
     -------
     Dataset
-        As `pdp`, with a bin for a point of the grid, which stands at the mean of the feature over
-        its rows: ``curve`` is the mean output of these rows (math [42]), ``curve_std`` its standard
-        deviation (ddof 1), and ``n_obs`` (feature, grid) their number. With ``output_value``
+        As `pdp`, with a bin in place of each grid point; the grid value is the mean of the feature
+        over the rows of the bin: ``curve`` is the mean output of these rows (math [42]),
+        ``curve_std`` its standard deviation (ddof 1), and ``n_obs`` (feature, grid) their number.
+        With ``output_value``
         (obs), the output of the rows, their ``x`` (feature, obs), and ``weight`` (obs) where
-        given: the rows that `bootstrap` and paired `compare` need. ``bin_left`` and
-        ``bin_right`` (feature, grid) are the ends of the bin. A bin without rows is NaN. The error
-        of ``missing_curve`` is that of a mean of these rows and, independent of it, of the
-        constant.
+        given: `bootstrap` and paired `compare` need these rows. ``bin_left`` and
+        ``bin_right`` (feature, grid) are the ends of the bin. A bin without rows is NaN. The
+        standard error of ``missing_curve`` combines that of the mean of these rows and, independent
+        of it, that of the constant.
 
     Raises
     ------
     ValueError, KeyError, TypeError, ModelError
-        As `local_effects`; a rule that makes linear bins.
+        As `local_effects`; a rule that chooses bins by local effects.
 
     Notes
     -----
     Bins are taken as fixed, and are independent of each other. With ``centering="mean"`` the
-    constant is the mean output of all rows, and its error is in the standard error.
+    constant is the mean output of all rows, and the standard error includes its sampling error.
 
     References
     ----------

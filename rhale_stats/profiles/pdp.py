@@ -42,9 +42,10 @@ def pdp(
     missing: str = "raise",
     progress: bool = True,
 ) -> xr.Dataset:
-    r"""Partial dependence: the mean output over the rows as one feature is moved along a grid.
+    r"""Partial dependence: the mean prediction over all rows, as a function of one feature.
 
-    The model is asked for every row at every point of the grid, also where no row could be.
+    The model is evaluated for every row at every grid point, also for combinations that cannot
+    occur.
 
     Parameters
     ----------
@@ -76,20 +77,20 @@ def pdp(
     -------
     Dataset
         In units of the output, over (feature, grid): ``curve`` (math [41]), ``curve_std``, the
-        standard deviation (ddof 1) of the ICE curves, each centred as the curve is (on average
-        over the rows with "none"), ``curve_se``, and ``weight_share``, the share of the rows at
-        each point: a row between two points counts for both, by its nearness. ``curve_cov``
-        (feature, grid, grid_other) is the covariance of the curve. Over (feature):
+        standard deviation (ddof 1) of the ICE curves, each centred like the curve (with "none", at
+        its mean over the rows), ``curve_se``, and ``weight_share``, the share of the rows at
+        each point: a row between two points is divided between them, by its distances.
+        ``curve_cov`` (feature, grid, grid_other) is the covariance of the curve. Over (feature):
         ``heterogeneity_output``, the root mean square of ``curve_std`` over the rows,
         ``importance``, the standard deviation of the curve over the rows, ``curve_offset``,
         ``n_obs``, ``n_effective``, ``output_error``, the change of the output that rounding can
-        make, ``n_missing`` where values are, and with "bin" ``missing_curve``, on the scale of the
-        curve, and ``missing_curve_se``, NaN of features that are never missing or else constant,
-        and of categories. Coordinates ``feature``, ``feature_kind``
-        ("nominal" of categories), ``feature_units``, ``n_grid`` (feature), ``grid_value`` and,
+        cause, ``n_missing`` if values are missing, and with "bin" ``missing_curve``, on the scale
+        of the curve, and ``missing_curve_se``. Both are NaN for categories and for features that
+        have no missing values or are otherwise constant. Coordinates ``feature``, ``feature_kind``
+        ("nominal" for categories), ``feature_units``, ``n_grid`` (feature), ``grid_value`` and,
         where there are categories, ``level`` (feature, grid): their grid values are 0, 1, ...
         Beyond a feature's ``n_grid`` values are NaN; a constant feature has ``n_grid`` 0. With
-        several outputs, what depends on them has ``output`` in front.
+        several outputs, variables that depend on the output have ``output`` as first dimension.
 
     Raises
     ------
@@ -98,13 +99,12 @@ def pdp(
 
     Notes
     -----
-    The standard error is that of a mean of curves which all rows share, over the sampling of rows:
-    the standard deviation of the centred ICE curves over :math:`\sqrt n`. With
-    ``centering="mean"`` the constant is a mean over places of rows, too, and its error is in, as in
-    math [26].
+    The standard error refers to the sampling of rows: it is the standard deviation of the centred
+    ICE curves divided by :math:`\sqrt n`. With ``centering="mean"`` the constant is also a mean
+    over the places of the rows, and its sampling error is included, as in math [26].
 
-    The curves of one feature are in memory, 8 bytes a row, point of the grid and output. The model
-    gets some 10^5 rows at once, or those of ``X`` if they are more.
+    The curves of one feature are held in memory: 8 bytes per row, grid point and output. The model
+    receives about 10^5 rows at once, or the rows of ``X`` if they are more.
 
     References
     ----------
@@ -153,7 +153,7 @@ def ice(
     missing: str = "raise",
     progress: bool = True,
 ) -> xr.Dataset:
-    r"""ICE: the output of every row as one feature is moved along a grid, with their mean.
+    r"""ICE curves: the prediction for every row as a function of one feature, and their mean.
 
     Parameters
     ----------
@@ -170,22 +170,22 @@ def ice(
     -------
     Dataset
         As `pdp` with the same centring: ``curve`` is the mean of the curves, ``curve_std`` their
-        spread. With ``ice`` (feature, grid, obs), NaN for rows that are left out, ``x`` (feature,
-        obs), NaN for rows that have no value of the feature, and ``weight`` (obs) where given. Of
+        spread. Also ``ice`` (feature, grid, obs), NaN for rows that are left out, ``x`` (feature,
+        obs), NaN for rows without a value of the feature, and ``weight`` (obs) if given. For
         "derivative" all are in units of the output per unit of the feature, ``importance`` is the
         spread of the mean derivative, and there is no ``missing_curve``.
 
     Raises
     ------
     ValueError, KeyError, TypeError, ModelError
-        As `pdp`; a centring that the kind does not have, derivatives along levels of a category.
+        As `pdp`; a centring that the kind does not have; derivatives along levels of a category.
 
     Notes
     -----
-    All curves are in memory and in the result, 8 bytes a row, feature, point of the grid and
-    output: 320 megabytes for 10^5 rows, 10 features and 40 points, and twice that for a while.
-    Choose rows before the call where that is too much; the curve of `pdp` needs no more than one
-    feature's curves.
+    All curves are held in memory and in the result: 8 bytes per row, feature, grid point and
+    output, which is 320 megabytes for 10^5 rows, 10 features and 40 points, and temporarily twice
+    that. If this is too much, select rows before the call. `pdp` holds the curves of one feature
+    only.
 
     References
     ----------
@@ -207,8 +207,8 @@ def ice(
     allowed = CENTERINGS[:-1] if kind == "centered" else ("none",)
     if chosen not in allowed:
         raise ValueError(
-            f"centering must be one of {', '.join(map(repr, allowed))} with kind={kind!r}; got "
-            f"{chosen!r}. Curves are centred with kind='centered'."
+            f"centering must be {' or '.join(map(repr, allowed))} with kind={kind!r}; got "
+            f"{chosen!r}. For centred curves use kind='centered'."
         )
     if kind == "derivative" and features is None:
         features = with_slopes(as_table(X))

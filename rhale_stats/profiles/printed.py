@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Summary:
-    """A profile, a line a feature; of one feature a line a point of the grid."""
+    """`summary` of a profile: one line per feature, or per grid point of one feature."""
     profile = check_profile(profile)
     attrs = profile.attrs
     title = METHOD_NAMES[str(attrs["method"])]
@@ -63,7 +63,7 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
         at = table["level"] if "level" in table else table["x"].map(number_text)
         stubs = at.tolist() or [name]
         meanings += [
-            "share: of the rows, at the point. A row between two points counts in part for both."
+            "share: share of the rows at the point. Rows between two points count in part for both."
         ]
         if known:
             errors += [

@@ -47,7 +47,7 @@ def shap_dependence(
     missing: str = "raise",
     rng: np.random.Generator | int | None = None,
 ) -> xr.Dataset:
-    r"""SHAP dependence: Shapley values of a feature against its value, and a spline through them.
+    r"""SHAP dependence: Shapley values of a feature against its value, with a smoothing spline.
 
     Parameters
     ----------
@@ -75,29 +75,30 @@ def shap_dependence(
     -------
     Dataset
         As `pdp`: ``curve`` is a cubic smoothing spline through the Shapley values (math [45]),
-        ``curve_std`` the root mean square of the residuals about it. With ``shap_value`` and ``x``
-        (feature, obs), ``weight`` (obs) where given, and ``smoothing`` (feature), the smoothing
-        parameter, NaN where there is no spline.
+        ``curve_std`` the root mean square of the residuals about it. Also ``shap_value`` and ``x``
+        (feature, obs), ``weight`` (obs) if given, and ``smoothing`` (feature), the smoothing
+        parameter, NaN if there is no spline.
 
     Raises
     ------
     ImportError
-        The library shap is needed, and is not there.
+        The library shap is needed and not installed.
     ValueError, KeyError, TypeError, ModelError
         As `local_effects`; Shapley values of another shape.
 
     Notes
     -----
-    The penalty of the spline is chosen by generalised cross-validation, on mean values of rows of
-    the same place (closer than 1/1024 of the axis) with their weights together. With fewer than
-    five places, and at levels of a category, it is their means instead. ``curve_std`` is that of
-    rows in 20 quantile bins, straight between their middles, and not corrected for the degrees of
-    freedom that the spline takes.
+    The penalty of the spline is chosen by generalised cross-validation, on the means of rows at the
+    same place (closer than 1/1024 of the axis), with the sum of their weights. With fewer than five
+    places, and for the levels of a category, the curve is these means. ``curve_std`` is computed in
+    20 quantile bins and interpolated linearly between their middles. It is not corrected for the
+    degrees of freedom of the spline.
 
-    Standard errors are over the sampling of rows. They take the smoothing parameter as given, and
-    the Shapley values: that these share the background, and often a sample of permutations, is not
-    in them. Their target is the smooth of the population, by the same parameter: where the curve
-    bends, a spline is biased, and intervals hold the average Shapley value itself less often.
+    Standard errors refer to the sampling of rows. They take the smoothing parameter and the Shapley
+    values as given: they ignore that these values share the background rows, and often a sample of
+    permutations. Their target is the smoothed curve of the population with the same parameter.
+    Where the curve bends, a spline is biased, and intervals contain the average Shapley value less
+    often than their level.
 
     References
     ----------

@@ -1,1 +1,1 @@
-"""Regional effects: where an effect is less heterogeneous (math [37] to [39])."""
+"""Regional effects: regions in which an effect is less heterogeneous (math [37] to [39])."""

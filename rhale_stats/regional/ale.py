@@ -46,7 +46,7 @@ def regional_ale(
 ) -> xr.Dataset:
     """Regions in which the ALE effect of a feature is less heterogeneous.
 
-    The model is asked once, for every row at both ends of its bin.
+    The model is evaluated once, for every row at both ends of its bin.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ def regional_ale(
     Dataset
         A tree as `regions` gives it, with ``curve`` (node, grid), the ALE curve (math [43]) of the
         rows of each node at the edges of the bins, ``grid_value`` (grid); mean 0 over these rows,
-        NaN beyond a bin without rows. ``curve_std`` is the spread that adds up from bin to bin
-        (math [9]). ``model_calls`` and ``model_rows`` in the attributes say how often the model
-        was asked, and for how many rows in all.
+        NaN beyond a bin without rows. ``curve_std`` is the comonotone spread, summed from bin to
+        bin (math [9]). The attributes ``model_calls`` and ``model_rows`` give the number of calls
+        of the model and of its rows in total.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What regions by other effects than RHALE share."""
+"""Code shared by regions of ALE, partial dependence and Shapley values."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class Curves:
 
     @property
     def block(self) -> int:
-        """All rows may exchange their conditioning values."""
+        """Block size: all rows may exchange their conditioning values."""
         return len(self.x)
 
     @property

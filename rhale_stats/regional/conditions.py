@@ -1,4 +1,4 @@
-"""Conditions of splits: which rows are on which side, and how they read."""
+"""Conditions of splits: which rows are on which side, and the conditions as text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Condition(NamedTuple):
     levels: tuple[Any, ...] = ()
 
     def holds(self, values: pd.Series) -> NDArray[np.bool_]:
-        """Rows that meet it; neither side's where a value is missing or a level was never seen."""
+        """Rows that meet the condition; rows with a missing value or an unseen level meet none."""
         if self.operator in (UP_TO, ABOVE):
             try:
                 numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -68,7 +68,7 @@ def rule_text(path: Sequence[Condition]) -> str:
     for name in dict.fromkeys(condition.feature for condition in path):
         own = [condition for condition in path if condition.feature == name]
         if own[-1].operator not in (UP_TO, ABOVE):
-            texts.append(own[-1].text)  # a later side keeps some of the levels that were left
+            texts.append(own[-1].text)  # a later split keeps a part of the levels that remained
             continue
         below = min((c.threshold for c in own if c.operator == UP_TO), default=np.inf)
         above = max((c.threshold for c in own if c.operator == ABOVE), default=-np.inf)

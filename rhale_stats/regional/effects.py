@@ -42,7 +42,7 @@ def regional_rhale(
     weighting: str = "axis",
     std_error_moments: bool = True,
 ) -> xr.Dataset:
-    """RHALE in every region of a tree: effects with a ``region`` dimension.
+    """RHALE effects in every region of a tree, with a dimension ``region``.
 
     Parameters
     ----------
@@ -58,23 +58,25 @@ def regional_rhale(
     Returns
     -------
     Dataset
-        As `rhale` for the one feature, with ``region`` in front; ``region_rule`` and
-        ``region_node`` (region) say what a region is, ``region_of_row`` (obs) which rows are in it.
-        A region's axis is that of its rows. `std_error`, `confint`, `confband`, `bootstrap`,
-        `check_unbiased`, `tidy`, `summary` and the other functions of effects go through the
-        regions one by one; ``effect.isel(region=0)`` is an effect like any other, of its rows.
+        As `rhale` for the one feature, with the first dimension ``region``. ``region_rule`` and
+        ``region_node`` (region) describe each region, and ``region_of_row`` (obs) is the region of
+        each row. The axis of a region is the range of its rows. `std_error`, `confint`, `confband`,
+        `bootstrap`, `check_unbiased`, `tidy`, `summary` and the other functions of effects work
+        region by region; ``effect.isel(region=0)`` is an ordinary effect of the rows of that
+        region.
 
     Raises
     ------
     ValueError
-        ``local`` has other rows than the tree; the rule of the tree cannot be made again.
+        ``local`` has other rows than the tree; the bin rule of the tree cannot be reconstructed.
     TypeError
-        ``tree`` is something else.
+        ``tree`` is not a tree of regions.
 
     Notes
     -----
-    The rows that chose the regions estimate the effects in them, unless the tree is honest:
-    heterogeneity is then too small, and two regions differ more than they should.
+    Unless the tree is honest, the same rows choose the regions and estimate their effects. The
+    heterogeneity in the regions is then biased downwards, and the differences between regions are
+    biased upwards.
 
     Examples
     --------

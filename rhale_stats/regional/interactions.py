@@ -1,4 +1,4 @@
-"""Which columns condition which effects: the drop by one split, for all pairs (math [37])."""
+"""Drop of the heterogeneity of each effect by one split of each column (math [37])."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def interaction_matrix(
     rng: np.random.Generator | int | None = None,
     progress: bool = True,
 ) -> xr.Dataset:
-    """How much of the heterogeneity of every effect one split of every other column removes.
+    """Interaction matrix: relative drop of each effect's loss by the best split of each column.
 
     Parameters
     ----------
@@ -63,11 +63,11 @@ def interaction_matrix(
     Returns
     -------
     Dataset
-        Over (feature, conditioning): ``loss_drop``, the relative drop by the best split, 0 where
-        none lowers the loss and NaN where none is allowed; ``best``, that split in words;
-        ``pvalue``, of no better split than by chance, as in `regions`, of each column by itself;
-        ``pvalue_adjusted``. Over feature: ``loss``. A drop near 1 where ``loss`` is next to nothing
-        says little: compare losses first.
+        Over (feature, conditioning): ``loss_drop``, the relative drop of the loss by the best
+        split, 0 if no split lowers the loss and NaN if none is allowed; ``best``, that split in
+        words; ``pvalue``, the permutation p-value of the hypothesis that the column does not
+        condition the effect, for each column separately; ``pvalue_adjusted``. Over feature:
+        ``loss``. A drop near 1 is unimportant if ``loss`` is near 0: compare losses first.
 
     Raises
     ------
@@ -76,13 +76,14 @@ def interaction_matrix(
 
     Notes
     -----
-    `regions` may split no node where a pair has a small p-value here, and the other way round: they
-    test other hypotheses. Here each column is compared with permutations of its own best split, and
-    the p-values are adjusted for the number of pairs. There the best split over all columns is
-    compared with the best over all columns of the permuted rows: a column whose splits vary much by
-    chance hides a smaller effect of another. Its split must also lower the loss by ``min_drop``.
-    To find out which columns condition an effect take this matrix; to make regions of rows take
-    `regions`, with ``conditioning`` limited to the columns in question.
+    A pair can have a small p-value here although `regions` makes no split, and vice versa, because
+    the two functions test different hypotheses. Here the best split of each column is compared with
+    the best splits of the same column after permutation, and the p-values are adjusted for the
+    number of pairs. In `regions` the best split over all columns is compared with the best split
+    over all columns after permutation: a column whose splits vary much by chance can hide the
+    smaller effect of another column. In addition, the split must lower the loss by ``min_drop``.
+    Use this matrix to find the columns that condition an effect. Use `regions` to find regions of
+    rows, with ``conditioning`` limited to these columns.
 
     Examples
     --------
@@ -200,7 +201,7 @@ def _pvalues(
     n_permutations: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Of every column by itself: how often permuted rows have a split at least as good."""
+    """P-value of every column separately: how often permuted rows have a split at least as good."""
     at_least_as_good = np.zeros(len(tried))
     order = along(problem, node)
     in_order = [candidates.take(order) for candidates in tried]
@@ -220,7 +221,7 @@ def _labelled(
     if known.any():
         adjusted_pvalue[known] = adjusted(pvalue[known], adjust)
     dims = ("feature", "conditioning")
-    chance = "p-value of no better split than by chance"
+    chance = "p-value of the hypothesis that the column does not condition the effect"
     return xr.Dataset(
         {
             "loss_drop": (

@@ -35,11 +35,11 @@ TESTS = ("permutation", "honest")
 # Rows of one block exchange their conditioning values. A jump of the effect inside a block could
 # look like an effect of what moves along with the feature: of four rows no part is rarer than 1/6.
 BLOCK = 4
-# A candidate must be better by this share of the node's loss to be preferred to one before it.
+# A candidate replaces an earlier one only if it is better by this share of the node's loss.
 TIE = 1e-9
-# Problems of bins that are solved at once: some ten megabytes.
+# Number of bin problems that are solved at once: some ten megabytes.
 PROBLEMS = 2048
-# Rows as a loss wants them.
+# The form of rows that a loss takes.
 R = TypeVar("R", bound=search.Tabled)
 
 
@@ -47,7 +47,7 @@ R = TypeVar("R", bound=search.Tabled)
 
 
 class Node(NamedTuple, Generic[R]):
-    """Rows of one node, about its means in the cells, its loss, and which cells begin its bins."""
+    """Rows of one node relative to its cell means, its loss, and the cells that begin its bins."""
 
     at: IntArray
     rows: R
@@ -130,7 +130,7 @@ class Problem:
 
     @property
     def least_rows(self) -> float:
-        """Effective rows that a region must have: what the caller and the rule for bins ask."""
+        """Minimum number of effective rows of a region, from the caller and the bin rule."""
         return max(self.min_obs, 2.0, float(getattr(self.rule, "min_obs", None) or 0)) * (1 - 1e-12)
 
     def node(self, at: IntArray, min_share: float) -> Node[search.Rows]:
@@ -189,8 +189,8 @@ def problem_of(
 ) -> Problem | None:
     """One feature ready to be searched; None for a constant one.
 
-    The axis is that of all rows, in every node: a region that reaches over a part of the axis only
-    is not less heterogeneous for that.
+    In every node the axis is that of all rows, so that a region is not less heterogeneous only
+    because it covers a part of the axis.
     """
     x, g, weight = rows.x[position], rows.local_effect[position], rows.weight
     check_finite(x, "x", name, "Select the rows first: local.isel(obs=...).")
@@ -302,7 +302,7 @@ def _solve(
         [children.left for _, children in waiting] + [children.right for _, children in waiting],
         axis=1,
     )
-    # Both sides, before anything is worked out for them.
+    # Both sides of all waiting splits.
     enough = rows.effective_rows(sides) >= problem.least_rows
     enough = np.tile(enough.reshape(2, -1).all(axis=0), 2)
     losses = np.full(len(enough), np.inf)

@@ -41,9 +41,10 @@ def regional_pdp(
     honest_fraction: float = 0.5,
     rng: np.random.Generator | int | None = None,
 ) -> xr.Dataset:
-    """Regions in which the ICE curves of a feature run more alike.
+    """Regions in which the ICE curves of a feature are more similar in shape.
 
-    The model is asked for every row at every point of the grid, also where no row could be.
+    The model is evaluated for every row at every grid point, also for combinations that cannot
+    occur.
 
     Parameters
     ----------
@@ -69,9 +70,9 @@ def regional_pdp(
         A tree as `regions` gives it. ``loss`` is the mean along the grid of the variance (ddof 1)
         of the ICE curves, each of which has mean 0 along the grid (math [40]). With ``curve``
         (node, grid), the mean of these curves over the rows of each node (PDP, math [41]), their
-        standard deviation ``curve_std``, and ``grid_value`` (grid). ``model_calls`` and
-        ``model_rows`` in the attributes say how often the model was asked, and for how many rows
-        in all: ``n_grid`` times those of ``X``.
+        standard deviation ``curve_std``, and ``grid_value`` (grid). The attributes ``model_calls``
+        and ``model_rows`` give the number of calls of the model and of its rows in total:
+        ``n_grid`` times the rows of ``X``.
 
     Raises
     ------
@@ -80,8 +81,8 @@ def regional_pdp(
 
     Notes
     -----
-    The curves are in memory, 8 bytes a row and point of the grid. The model gets some 10^5 rows at
-    once, or those of ``X`` if they are more.
+    The curves are held in memory: 8 bytes per row and grid point. The model receives about 10^5
+    rows at once, or the rows of ``X`` if they are more.
 
     References
     ----------
@@ -108,7 +109,7 @@ def regional_pdp(
         max_depth, min_drop, 0.0, n_thresholds, thresholds, test, level, n_permutations
     )
     given = Given.of(X, feature, conditioning, weights, weight_kind)
-    # Curves take the place of local effects, of which there are none.
+    # Curves take the place of local effects.
     local = given.local(no_differences("none"))
     work = work_of(local, None, settings, "index", min_obs, honest_fraction, None, rng)
     quotients = DifferenceQuotients(model, given.table, single=True)

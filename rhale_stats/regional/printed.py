@@ -79,7 +79,7 @@ def trees_summary(trees: xr.Dataset, feature: str | int | None, _level: float) -
         )
         if alone:
             tables.append(_pruning_table(every[0]))
-    notes.append("best split: the rule of its left side.")
+    notes.append("best split: condition of the left side.")
     if "bin_rule" in attrs:
         notes.append(
             f"Bins, chosen again in every node: {attrs['bin_rule']}({attrs['bin_parameters']})."
@@ -127,7 +127,7 @@ def _pruning_table(tree: xr.Dataset) -> SimpleTable:
         ]
         for at in range(len(n_regions))
     ]
-    heads = ["price", "loss held out", "std err", ""]
+    heads = ["penalty", "held-out loss", "std err", ""]
     stubs = [count_text(int(number), "region") for number in n_regions]
     form = fmt_params | {"data_aligns": "rrrl"}
     return SimpleTable(lines, heads, stubs, "Pruning", txt_fmt=form)
@@ -146,7 +146,7 @@ def _no_regions(tree: xr.Dataset) -> str:
     why = {
         BELOW_DROP: f"less than the required {setting(tree.attrs['min_drop'])}.",
         ABOVE_LEVEL: f"which is not significant (P {pvalue_text(float(root['pvalue']))}).",
-        UNCONFIRMED: "but not by enough on the other half of the rows.",
+        UNCONFIRMED: "but not by enough on the other rows.",
         PRUNED: "but not by more than a standard error on held-out rows.",
     }
     return text + why[rejected(root)]
@@ -178,7 +178,7 @@ def _region_test_notes(attrs: dict[Hashable, Any]) -> list[str]:
     required = f"A split was made where its drop is at least {setting(attrs['min_drop'])}"
     if attrs["test"] == "none":
         return [
-            "There was no test, and splits are found in noise as well: see "
+            "No test was made. Without a test, splits are also found in noise: use "
             'regions(..., test="permutation").',
             f"{required}.",
         ]
@@ -190,9 +190,9 @@ def _region_test_notes(attrs: dict[Hashable, Any]) -> list[str]:
     if attrs["test"] == "honest":
         return [
             *notes,
-            f"Splits are found on {setting(attrs['honest_fraction'])} of the rows. The numbers of "
-            "splits that were made are of the other rows.",
-            "Not confirmed: on the other rows the split removes too little.",
+            f"Splits were searched on {setting(attrs['honest_fraction'])} of the rows. Rows, "
+            "losses, and the drops and P of splits that were made are those of the other rows.",
+            "Not confirmed: on the other rows the drop of the split is too small.",
         ]
     notes[-1] += " Each permutation repeats the whole search."
     return notes
@@ -232,10 +232,10 @@ def interactions_summary(found: xr.Dataset, feature: str | int | None, _level: f
         ],
     ]
     notes = [
-        "A line: the share of the loss that the best split by every column removes. The loss is "
-        "the heterogeneity in the bins of the feature.",
-        "Where the loss is near 0 even a large share is little.",
-        f"Blank: the feature itself, or no split leaves {attrs['min_obs']} rows on both sides.",
+        "Each line: share of the loss of a feature that the best split by each column removes. The "
+        "loss is the heterogeneity in the bins of the feature.",
+        "If the loss is near 0, even a large share is unimportant.",
+        f"Blank: the feature itself, or no split leaves {attrs['min_obs']} rows on each side.",
         f"Bins, chosen again on both sides: {attrs['bin_rule']}({attrs['bin_parameters']}).",
     ]
     if tested:
@@ -248,5 +248,5 @@ def interactions_summary(found: xr.Dataset, feature: str | int | None, _level: f
             "pairs.",
         )
     else:
-        notes.insert(0, "There was no test: a drop may be due to chance (see n_permutations).")
+        notes.insert(0, "No test was made: a drop may be due to chance (see n_permutations).")
     return with_notes(with_facts(cells, title, lines, heads, names.tolist()), notes)

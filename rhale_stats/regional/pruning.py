@@ -1,4 +1,4 @@
-"""Cost-complexity pruning: how large a tree is worth it, by cross-validation."""
+"""Minimal cost-complexity pruning: the size of a tree by cross-validation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rhale_stats.regional.search import Grown, Settings, Tree, Verdict
 
 
 class Pruned(NamedTuple):
-    """Trees of the sequence, the largest first: price, regions, cross-validated loss, its error.
+    """Sequence of pruned trees, the largest first: penalty, regions, loss by cross-validation.
 
     ``chosen`` is the number of the tree that is taken.
     """
@@ -36,7 +36,7 @@ class Pruned(NamedTuple):
 
 
 def weakest_links(nodes: Sequence[Grown]) -> list[tuple[float, frozenset[int]]]:
-    """Prices and, from each on, the nodes that are regions of the cheapest tree."""
+    """Penalties and, from each on, the nodes that are regions of the tree with the lowest cost."""
     cost = np.array([node.weight * node.loss for node in nodes]) / nodes[0].weight
     children: dict[int, list[int]] = {}
     for number, node in enumerate(nodes):
@@ -76,7 +76,7 @@ def pruned(
     """The smallest tree whose loss on held-out rows is within a standard error of the least."""
     sequence = weakest_links(tree.nodes)
     prices = np.array([price for price, _ in sequence])
-    # Between two prices the tree is the same: one in the middle represents it in the folds.
+    # Between two penalties the tree is the same: a middle one represents it in the folds.
     typical = np.append(np.sqrt(prices[:-1] * prices[1:]), np.inf)
     losses = np.empty((n_folds, len(prices)))
     untested = settings._replace(test=None)
@@ -91,7 +91,7 @@ def pruned(
             if at not in known:
                 known[at] = held_out_loss(problem, grown, own[at][1], kept, held)
             losses[fold, number] = known[at]
-    # A fold of few rows may have none in a bin that the others know.
+    # A small fold may have no rows in any bin of the others.
     losses = losses[np.isfinite(losses).all(axis=1)]
     if len(losses) < 2:
         raise ValueError(
@@ -189,7 +189,7 @@ def _distance(problem: Problem, kept: IntArray, held: IntArray) -> float:
     return float(mean * problem.width.sum())
 
 
-# Of a constant feature, which has no effect to lose.
+# For a constant feature, which has no effect.
 ROOT_ALONE = Pruned(
     np.zeros(1), np.ones(1, dtype=np.int64), np.full(1, np.nan), np.full(1, np.nan), 0
 )
@@ -198,7 +198,7 @@ ROOT_ALONE = Pruned(
 def as_variables(found: Pruned, units: str) -> dict[str, xr.Variable]:
     """The sequence of trees as variables over ``pruning``."""
     about = {
-        "pruning_price": ("price of a region above which the tree is the cheapest", units),
+        "pruning_price": ("smallest penalty per region at which the tree is optimal", units),
         "pruning_n_regions": ("regions of the tree", "1"),
         "pruning_loss": ("cross-validated loss of the tree", units),
         "pruning_loss_se": ("standard error of the cross-validated loss", units),

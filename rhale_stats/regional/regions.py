@@ -43,7 +43,7 @@ def regions(
     n_folds: int | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> xr.Dataset:
-    r"""Regions in which an effect is less heterogeneous: a tree of splits by other columns.
+    r"""Regions in which an effect is less heterogeneous, as a tree of splits by other columns.
 
     Parameters
     ----------
@@ -102,16 +102,17 @@ def regions(
         Over ``node``, the root first and left sides before right ones: ``parent``, ``depth``,
         ``condition`` with ``condition_feature``, ``operator``, ``threshold`` and ``levels``;
         ``rule``, all conditions in words; ``n_obs``, ``weight_share``, ``loss``; ``loss_drop``, by
-        the split that was made; ``best`` and ``best_drop``, the best split, made or not;
-        ``pvalue``; ``region``, 0, 1, ... for leaves. Over ``obs``: ``region_of_row``, -1 for rows
-        that honest splits were found on, and for rows of weight zero. A tree without splits has one
-        node. With ``n_folds`` also ``pruning_n_regions``, ``pruning_price``, ``pruning_loss`` and
+        the split that was made; ``best`` and ``best_drop``, the best split, whether or not it was
+        made; ``pvalue``; ``region``, 0, 1, ... for leaves. Over ``obs``: ``region_of_row``, -1 for
+        rows on which honest splits were searched, and for rows of weight zero. A tree without
+        splits has one node. With ``n_folds`` also ``pruning_n_regions``, ``pruning_price``,
+        ``pruning_loss`` and
         ``pruning_loss_se`` over ``pruning``, the trees compared.
 
     Raises
     ------
     ValueError
-        Missing or infinite values, conditioning with other rows, settings out of range.
+        Missing or infinite values; conditioning with other rows; settings out of range.
     KeyError
         Unknown feature.
     TypeError
@@ -119,14 +120,15 @@ def regions(
 
     Notes
     -----
-    The axis, and so the width that the index sums over, is that of all rows in every node: a region
-    that holds a part of the axis only is not less heterogeneous for that. What such a region leaves
-    empty counts as its bins reach over it.
+    In every node the axis, and so the width over which the index sums, is that of all rows. A
+    region is therefore not less heterogeneous only because it covers a part of the axis. Its empty
+    part counts with the bins that extend over it.
 
-    Without a test splits are found in noise, see the study ``regions``. With ``test="permutation"``
-    the chance that the root is split where nothing conditions the effect is ``level``; so it is in
-    every node below. It is one test of the best split over all columns; `interaction_matrix` tests
-    the columns one by one, and its notes say why the two may disagree.
+    Without a test splits are also found in noise, see the study ``regions``. With
+    ``test="permutation"`` the probability that the root is split although no column conditions the
+    effect is ``level``; the same holds in every node below. This is one test of the best split over
+    all columns. `interaction_matrix` tests the columns one by one; its notes explain why the two
+    can disagree.
 
     References
     ----------
@@ -177,7 +179,7 @@ def all_regions(
     rng: np.random.Generator | int | None = None,
     progress: bool = True,
 ) -> xr.Dataset:
-    """Regions of several features, each a tree as `regions` grows it.
+    """Regions of several features: one tree per feature, as by `regions`.
 
     Parameters
     ----------
@@ -194,8 +196,8 @@ def all_regions(
     Returns
     -------
     Dataset
-        As `regions`, with ``feature`` in front of ``node`` and of ``obs``, and ``n_nodes``
-        (feature). Select one feature to go on: ``trees.sel(feature="x1")``.
+        As `regions`, with ``feature`` before ``node`` and ``obs``, and ``n_nodes`` (feature).
+        Select one feature for further functions: ``trees.sel(feature="x1")``.
 
     Raises
     ------

@@ -21,12 +21,12 @@ from rhale_stats.regional.splits import (
     thresholds_at,
 )
 
-# Thresholds in a step of their refinement.
+# Number of thresholds in one step of the refinement.
 REFINED = 64
 
 
 def best_of(losses: Sequence[FloatArray], tie: float) -> tuple[int, int, float] | None:
-    """Column, number and loss of the best split, of equal ones the first; None without any."""
+    """Column, number and loss of the best split, the first of equal ones; None if there is none."""
     least = least_of(losses)
     if not np.isfinite(least):
         return None
@@ -55,7 +55,7 @@ class Settings(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What the search said of a node: its best split, and whether it is made."""
+    """Result of the search in a node: its best split, and whether it is made."""
 
     best: str = ""
     best_drop: float = np.nan
@@ -91,7 +91,7 @@ class _Best(NamedTuple):
 class Tree(Generic[R]):
     """A tree as it grows, from the root to the leaves, left sides first.
 
-    With honest trees ``judge`` are the rows that the search does not see. ``of_root`` are the
+    With honest trees ``judge`` are the rows that are not used in the search. ``of_root`` are the
     candidates of the root by column, which trees of other features that grow from the same rows
     know already, or will.
     """
@@ -134,7 +134,7 @@ class Tree(Generic[R]):
             self.leaves[number] = shown.at
             return
         sides = best.sides
-        del node, other, shown, best  # tables of rows, which those below have no use for
+        del node, other, shown, best  # free the tables of rows, which the nodes below do not need
         for condition in sides:
             of_judge = None if judge is None else judge[self._meets(condition, judge)]
             self.grow(at[self._meets(condition, at)], of_judge, number, (*path, condition))
@@ -160,8 +160,9 @@ class Tree(Generic[R]):
     ) -> tuple[Candidates, int, float]:
         """The best of all thresholds between the neighbours of the best quantile, step by step.
 
-        Bins are those of the node meanwhile: to choose them for every threshold would cost as much
-        as the search. What is found is taken if with bins of its own it is no worse.
+        Meanwhile the bins of the node are used, because choosing bins for every threshold would
+        cost as much as the search. The refined threshold is accepted if, with its own bins, its
+        loss is not larger.
         """
         if split.thresholds is None:
             return split, number, loss
@@ -169,7 +170,7 @@ class Tree(Generic[R]):
         low = cuts[number - 1] if number else -np.inf
         high = cuts[number + 1] if number + 1 < len(cuts) else values.max()
         cut = cuts[number]
-        # The others stay on their side, and are summed once.
+        # The other rows stay on their side; their sums are computed once.
         side = (values > low).astype(np.uint8) + (values >= high)
         others = node.rows.table(side, 3)[:, [0, 2]]
         at = np.flatnonzero(side == 1)
@@ -229,8 +230,8 @@ class Tree(Generic[R]):
     def _pvalue(self, node: Node[R], tried: Sequence[Candidates], least: float) -> float:
         """math [39]: how often the best of all splits is as good when conditioning is exchanged.
 
-        Rows that are neighbours along the feature exchange all their conditioning values at once,
-        which leaves the columns as dependent on each other, and on the feature, as they are. The
+        Neighbours along the feature exchange all their conditioning values at once, which preserves
+        the dependence of the columns on each other and on the feature. The
         search is done again each time. It stops when the answer is known (Besag and Clifford 1991).
         """
         most = self.settings.n_permutations

@@ -50,7 +50,7 @@ def regional_shap(
     honest_fraction: float = 0.5,
     rng: np.random.Generator | int | None = None,
 ) -> xr.Dataset:
-    """Regions in which the Shapley values of a feature depend on that feature alone, or more so.
+    """Regions in which the Shapley values of a feature depend less on other features.
 
     Parameters
     ----------
@@ -79,15 +79,15 @@ def regional_shap(
         A tree as `regions` gives it. ``loss`` is the mean over the rows of the variance (ddof 1)
         of the Shapley values in bins of the feature (math [45], with bins in place of a spline).
         With ``curve`` (node, grid), the mean of the Shapley values of the rows of each node in
-        each bin, their standard deviation ``curve_std``, both NaN where there are none, and
-        ``grid_value`` (grid), the middles of the bins. ``model_calls`` and ``model_rows`` in the
-        attributes say how often the model was asked, and for how many rows in all, ``shapley`` how
-        the values were computed.
+        each bin, their standard deviation ``curve_std``, both NaN in bins without rows, and
+        ``grid_value`` (grid), the middles of the bins. The attributes ``model_calls`` and
+        ``model_rows`` give the number of calls of the model and of its rows in total; ``shapley``
+        says how the values were computed.
 
     Raises
     ------
     ImportError
-        The library shap is needed, and is not there.
+        The library shap is needed and not installed.
     ValueError, KeyError, TypeError, ModelError
         As `local_effects` and `regions`.
 

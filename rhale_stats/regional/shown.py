@@ -1,4 +1,4 @@
-"""What is shown of trees of regions, and of drops of pairs of columns."""
+"""Pages of `show` for trees of regions and interaction matrices."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from rhale_stats.regional.tables import (
 
 
 def trees_page(trees: xr.Dataset, most: int) -> Page:
-    """What is printed of trees: one in full, or a line a feature."""
+    """The page of trees: one tree in full, or one line per feature."""
     every, attrs = trees_of(trees), trees.attrs
     test = str(attrs["test"])
-    test = "none: splits are found in noise as well" if test == "none" else test
+    test = "none (splits are also found in noise)" if test == "none" else test
     head, places = loss_places(every[0])
     facts = (f"{attrs['n_rows']} rows; {head.lower()} {places}", f"Test of splits: {test}")
     if len(every) == 1:
@@ -50,7 +50,7 @@ def trees_page(trees: xr.Dataset, most: int) -> Page:
         ]
         for _, line in table.iloc[order].iterrows()
     ]
-    heads = ["", "regions", "loss", "left", "drop", "P", "first split"]
+    heads = ["", "regions", "loss", "loss left", "drop", "P", "first split"]
     note = "drop: the part of the loss, the heterogeneity in bins, that the regions remove."
     return Page(
         f"Regions: effects on {output(trees)}",
@@ -61,7 +61,7 @@ def trees_page(trees: xr.Dataset, most: int) -> Page:
 
 
 def interactions_page(found: xr.Dataset, most: int) -> Page:
-    """What is printed of an interaction matrix: the largest drops of the loss first."""
+    """The page of an interaction matrix: the largest drops of the loss first."""
     table = tidy_interactions(found, 0.95)
     order = largest_first(table["loss_drop"].to_numpy())[:most]
     lines = [

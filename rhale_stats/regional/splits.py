@@ -23,9 +23,9 @@ from rhale_stats.regional.conditions import (
 )
 
 THRESHOLDS = ("quantile", "equal_width", "exact")
-# Up to so many levels every subset is tried, and not only each level against the rest.
+# Up to this number of levels every subset is tried; beyond it, each level against the rest.
 SUBSET_LEVELS = 12
-# Up to so many thresholds comparing with each is faster than searching among them.
+# Up to this number of thresholds, direct comparison is faster than a search.
 COMPARED = 64
 # Rows that stay in the cache of a processor while they are compared.
 BLOCK_COMPARED = 1 << 13
@@ -137,8 +137,8 @@ def sides_of(
 ) -> tuple[Condition, Condition]:
     """Left and right of a split of the ``rows`` of a column.
 
-    Levels that only rows of ``judge`` have go with their neighbours, and to the right where levels
-    have no order.
+    Levels that occur only in rows of ``judge`` join their neighbours; without an order they go
+    right.
     """
     left = one.goes_left(split)
     if column.kind == "numeric":
@@ -160,7 +160,7 @@ def sides_of(
 
 
 def _side(column: Conditioning, kept: NDArray[Any], rest: NDArray[Any]) -> Condition:
-    """The side that keeps these levels, said the shortest way."""
+    """The side that keeps these levels, in its shortest form."""
     levels = tuple(column.levels[level] for level in kept)
     order = column.levels if column.kind == "ordinal" else ()
     every = len(kept) + len(rest) == len(column.levels)

@@ -135,7 +135,7 @@ def setting(share: float) -> str:
 
 
 def outcome(node: xr.Dataset, *, alone: bool) -> str:
-    """What became of a node, and why its best split was not made."""
+    """Outcome of a node, and why its best split was not made."""
     number = int(node["region"])
     if number < 0:
         return "split"

@@ -9,7 +9,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arguments.words import first_rows, warn
+from rhale_stats.arguments.words import first_rows, shown, warn
 from rhale_stats.arrays.moments import IntArray
 from rhale_stats.bins.description import describe
 from rhale_stats.local.rows import columns
@@ -29,9 +29,10 @@ from rhale_stats.schema.identity import (
     fingerprint_of,
     same_rows,
 )
+from rhale_stats.schema.kinds import kind_of
 from rhale_stats.schema.variables import software
 
-# Name -> (long_name, units) of what a tree says of its nodes.
+# Name -> (long_name, units) of the variables of the nodes.
 NODE_VARIABLES = {
     "parent": ("node that this one is part of, -1 for the root", "1"),
     "depth": ("splits above the node", "1"),
@@ -47,7 +48,7 @@ NODE_VARIABLES = {
     "loss_drop": ("relative drop of the loss by the split of the node", "1"),
     "best": ("best split found", "1"),
     "best_drop": ("relative drop of the loss by the best split found", "1"),
-    "pvalue": ("p-value of no better split than by chance", "1"),
+    "pvalue": ("p-value of the hypothesis that no column conditions the effect", "1"),
     "region": ("number of the region, -1 where the node was split", "1"),
 }
 ABOUT_REGION = {"long_name": "region of the row, -1 for none"}
@@ -128,7 +129,7 @@ def _searched(
 
 
 def _of_nodes(nodes: list[Grown], leaves: dict[int, IntArray]) -> dict[str, xr.Variable]:
-    """What a tree says of its nodes, over ``node``."""
+    """Variables of the nodes, over ``node``."""
     region = np.full(len(nodes), -1)
     region[list(leaves)] = np.arange(len(leaves))
     conditions = [node.path[-1] if node.path else None for node in nodes]
@@ -198,7 +199,8 @@ def _facts(work: Work, position: int, conditioning: str) -> dict[str, Any]:
 def check_tree(tree: object) -> xr.Dataset:
     """The argument itself, of one feature and without padding."""
     if not isinstance(tree, xr.Dataset) or not {"parent", "region", ROWS} <= set(tree.data_vars):
-        got = type(tree).__name__
+        kind = kind_of(tree) if isinstance(tree, xr.Dataset) else None
+        got = kind.name if kind else shown(tree)
         raise TypeError(
             f"tree must be the Dataset that regions(local, feature) returns; got {got}."
         )
@@ -267,15 +269,15 @@ def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
     Returns
     -------
     DataArray
-        ``region`` over ``obs``, with the index of ``X``; -1 where no region says what to do with a
-        row: a missing value, or a level that the tree never saw.
+        ``region`` over ``obs``, with the index of ``X``; -1 for rows that belong to no region,
+        because a value is missing or a level did not occur in the rows of the tree.
 
     Raises
     ------
     KeyError
         A column is missing.
     TypeError
-        A column of numbers holds something else.
+        A column that the tree compares with numbers does not hold numbers.
 
     Warns
     -----
@@ -311,8 +313,8 @@ def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
     lost = regions < 0
     if lost.any():
         warn(
-            f"No region for {int(lost.sum())} of {len(regions)} rows, of missing values or levels "
-            f"that the tree never saw ({first_rows(lost)}). They are -1."
+            f"No region for {int(lost.sum())} of {len(regions)} rows ({first_rows(lost)}): a value "
+            f"is missing, or a level did not occur in the rows of the tree. Their region is -1."
         )
     index = table.index.to_numpy()
     return xr.DataArray(regions, {"obs": index}, "obs", "region", dict(ABOUT_REGION))

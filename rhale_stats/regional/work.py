@@ -1,4 +1,4 @@
-"""What the trees of all features share: checked arguments, and the rows that choose and judge."""
+"""Inputs that the trees of all features share: checked arguments, search and judge rows."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def work_of(
     n_folds: int | None,
     rng: np.random.Generator | int | None,
 ) -> Work:
-    """Everything checked, and the rows dealt out."""
+    """Check all arguments and divide the rows."""
     local = check_local(local)
     refuse_categorical(local, "regions")
     _check_settings(settings)
@@ -109,13 +109,13 @@ def work_of(
 
 
 def _check_settings(settings: Settings) -> None:
-    """Raise unless a tree can grow by these settings, and some split can pass its test."""
+    """Raise unless the settings are valid and a split can pass the test."""
     check_count("max_depth", settings.max_depth, 0)
     check_count("n_thresholds", settings.n_thresholds, 1)
     check_count("n_permutations", settings.n_permutations, 1)
     check_choice("thresholds", settings.thresholds, THRESHOLDS)
     if settings.test is not None:
-        check_choice("test", settings.test, TESTS)
+        check_choice("test", settings.test, (None, *TESTS))
     for name, value in (("min_drop", settings.min_drop), ("min_share", settings.min_share)):
         if not 0 <= value < 1:
             raise ValueError(
@@ -152,7 +152,7 @@ def _independent_rows(rows: Rows) -> int:
 def _honest_rows(
     present: NDArray[np.bool_], fraction: float, seed: int
 ) -> tuple[IntArray, IntArray]:
-    """Rows that choose splits, and rows that judge them."""
+    """Rows on which splits are searched, and rows on which they are tested."""
     chosen = honest_split(len(present), fraction, seed)[present]
     search, judge = np.flatnonzero(chosen), np.flatnonzero(~chosen)
     if not (len(search) and len(judge)):

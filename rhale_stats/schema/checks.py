@@ -13,14 +13,14 @@ from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.kinds import kind_of
 from rhale_stats.schema.variables import in_order
 
-# What takes replicates, without the bins of an effect and with them.
+# Advice for replicates passed as an effect: with chosen bins, and with fixed bins.
 REPLICATES_FOR = (
     "They have no bins in common. For intervals take quantiles, as in "
     "boot['curve'].quantile([0.025, 0.975], ('chain', 'draw')), or draw plot_forest(boot).",
     "Pass the effect that they were made from, and the replicates beside it: "
     "confint(effect, boot) or effect_sizes(effect, boot).",
 )
-# What every function of effects counts on, and every function of local effects.
+# Variables that all functions of effects need, and all functions of local effects.
 EFFECT_PARTS = (
     *("n_obs", "n_effective", "weight_share", "x_mean", "curve_std", "curve_std_sum"),
     *("average_effect", "heterogeneity_index", "local_effect_error"),
@@ -34,7 +34,7 @@ EFFECT_ATTRIBUTES = (
     "n_rows",
 )
 LOCAL_COORDINATES = ("feature", "feature_kind", "feature_units")
-# What a Dataset shows first when it is printed: the answer, its errors, then intervals.
+# Variables that come first in a printed Dataset: estimates, standard errors, intervals.
 LEADING = (
     *("surface", "surface_se", "second_effect", "effect", "effect_se", "heterogeneity"),
     *("curve", "curve_se", "average_effect", "average_effect_se", "importance"),
@@ -78,7 +78,7 @@ def check_effect(
 
 
 def check_curves(effect: object, parameter: str, maker: str) -> xr.Dataset:
-    """As `check_effect`, of effects that are no estimates from rows: a truth."""
+    """As `check_effect`, for effects that are not estimates from rows, such as a true effect."""
     found = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
     _check_parts(found, parameter, maker, (), EFFECT_COORDINATES, ("centering",))
     for name, dims in (("effect", ("feature", "bin")), ("curve", ("feature", "edge"))):
@@ -114,7 +114,7 @@ def _check_parts(
 def _lacks(parameter: str, maker: str, what: str) -> NoReturn:
     raise ValueError(
         f"{parameter} must be the Dataset that {maker} returns, as a whole; this one has no "
-        f"{what}. Pass that Dataset; in arithmetic xarray drops attributes and variables."
+        f"{what}. Pass that Dataset, without arithmetic on it: its parts belong together."
     )
 
 
@@ -161,7 +161,7 @@ def _check_kind(dataset: object, name: str, needed: tuple[str, ...], maker: str)
         if kind is not None:
             raise ValueError(
                 f"{name} must be the Dataset that {maker} returns; got {kind.name}, which "
-                f"{kind.maker} returned. It is for {', '.join(kind.verbs)}."
+                f"{kind.maker} returned. Functions that take it: {', '.join(kind.verbs)}."
             )
         raise ValueError(
             f"{name} must be the Dataset that {maker} returns; this one has no "

@@ -1,4 +1,4 @@
-"""The door of public functions: every argument is checked before anything is computed."""
+"""Checks of public functions: every argument is checked before anything is computed."""
 
 from __future__ import annotations
 
@@ -99,10 +99,10 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
 
 
 def checked(function: F) -> F:
-    """The function behind a door at which arguments are checked by `CHECKS`.
+    """Decorate a function so that its arguments are checked by `CHECKS`.
 
-    Datasets may come with their dimensions in any order, and are returned with the answer first.
-    Of one that lost a part that the function needs, the error says so.
+    Datasets may have their dimensions in any order, and are returned with the main variables first.
+    If a Dataset lacks a part that the function needs, the error names it.
     """
     parameters = signature(function).parameters
     names = list(parameters)
@@ -125,7 +125,7 @@ def checked(function: F) -> F:
 
     @wraps(function)
     def door(*args: Any, **kwargs: Any) -> Any:
-        # What is too much is left for Python to say.
+        # Python reports surplus arguments itself.
         few = [check(name, value) for name, value in zip(names, args, strict=False)]
         named = {name: check(name, value) for name, value in kwargs.items()}
         try:

@@ -1,4 +1,4 @@
-"""Kinds of results: how one is told from the others, what made it, and what takes it."""
+"""Kinds of results: how to recognise each, which function made it, and which functions take it."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ SIZES = Kind(
     ("tidy", "summary", "show", "to_datatree"),
     methods=frozenset({"effect sizes"}),
 )
-# The first that holds: what has marks of its own comes before what it was made from.
+# The first kind that matches: special kinds come before the kinds they are made from.
 KINDS = (
     *(REPLICATES, SURFACE_DIFFERENCE, TEST, SIZES, H_STATISTICS, H_DIFFERENCE, TREE, INTERACTIONS),
     *(SURFACE, PROFILE, EFFECT, LOCAL),

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
 
-# So many notes are printed below a table.
+# Number of notes that are printed below a table.
 MOST_NOTES = 5
 
 

@@ -52,8 +52,12 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     ),
     "missing_effect_se": (("feature",), "standard error of the missing effect", OUTPUT_UNITS),
     "missing_spread": (("feature",), "standard deviation of the missing effect", OUTPUT_UNITS),
-    "missing_reference": (("feature",), "value that missing is compared with", X_UNITS),
-    "missing_curve": (("feature",), "where rows without a value stand", OUTPUT_UNITS),
+    "missing_reference": (("feature",), "value with which a missing value is compared", X_UNITS),
+    "missing_curve": (
+        ("feature",),
+        "output of rows without a value, on the scale of the curve",
+        OUTPUT_UNITS,
+    ),
     "local_effect_error": (("feature",), "numerical error of a local effect", EFFECT_UNITS),
     "fourth_moment": (
         ("feature", "bin"),
@@ -183,14 +187,18 @@ EFFECT_VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
         "change of the output across the bin that derivatives miss",
         OUTPUT_UNITS,
     ),
-    "jump_se": (("feature", "bin"), "standard error of the change missed", OUTPUT_UNITS),
+    "jump_se": (("feature", "bin"), "standard error of the missed change", OUTPUT_UNITS),
     "jump_spread": (
         ("feature", "bin"),
         "spread of the change across the bin that derivatives miss",
         OUTPUT_UNITS,
     ),
-    "jump_pvalue": (("feature", "bin"), "p-value of nothing missed", "1"),
-    "jump_pvalue_adjusted": (("feature", "bin"), "adjusted p-value of nothing missed", "1"),
+    "jump_pvalue": (("feature", "bin"), "p-value of the hypothesis of no missed change", "1"),
+    "jump_pvalue_adjusted": (
+        ("feature", "bin"),
+        "adjusted p-value of the hypothesis of no missed change",
+        "1",
+    ),
     "third_moment": (
         ("feature", "bin"),
         "third central moment of local effects",
@@ -253,7 +261,7 @@ for _name in (
     EFFECT_VARIABLES |= {
         f"{_name}_ci": ((*_dims, "ci_bound"), f"confidence interval of {_long_name}", _units),
         f"{_name}_band": ((*_dims, "ci_bound"), f"simultaneous band of {_long_name}", _units),
-        f"{_name}_corrected": (_dims, f"{_long_name}, without its bias", _units),
+        f"{_name}_corrected": (_dims, f"{_long_name}, bias-corrected", _units),
         f"{_name}_acceleration": (_dims, f"acceleration of {_long_name}", "1"),
     }
 # Products that ``line_moments`` holds: of d, the distance from ``x_mean``, and of the residual r.

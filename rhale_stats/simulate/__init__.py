@@ -1,4 +1,4 @@
-"""Models whose effects are known exactly: the examples of the papers, parameters open."""
+"""Models whose effects are known exactly: the examples of the papers, with parameters to choose."""
 
 from rhale_stats.simulate.examples import (
     OppositeGroups,

@@ -15,14 +15,14 @@ from rhale_stats.simulate.truth import TURNS, FloatArray, Function, Marginal
 
 @dataclass(frozen=True)
 class Toy(Simulator):
-    """f = b0 + b1 x1 + b2 x2 + b3 x1 x2, with x2 around x1 (math [47], note of July 2021).
+    """Two correlated features: f = b0 + b1 x1 + b2 x2 + b3 x1 x2 (math [47], note of July 2021).
 
     Parameters
     ----------
     b0, b1, b2, b3 : float
         Coefficients.
     variance : float, default 0.1
-        Of x2 given x1.
+        Variance of x2 given x1.
     shape : pair of float, default (1, 1)
         x1 has a beta distribution on [0, 1] with these parameters; (1, 1) is uniform.
 
@@ -74,10 +74,10 @@ class Toy(Simulator):
 
 @dataclass(frozen=True)
 class OppositeGroups(Simulator):
-    """f = 0.2 x1 - 5 x2 + 10 x2 1{x3 > 0} on (-1, 1)^3 (math [48], Eq. 1 of the paper).
+    """Two groups with opposite effects: f = 0.2 x1 - 5 x2 + 10 x2 1{x3 > 0} (math [48], Eq. 1).
 
-    The effect of x2 is 0 on average and 5 in spread. The derivative with respect to x3 is 0,
-    although f jumps there.
+    x1, x2 and x3 are uniform on (-1, 1). The effect of x2 has mean 0 and standard deviation 5. The
+    derivative with respect to x3 is 0, although f jumps there.
 
     Examples
     --------
@@ -111,14 +111,15 @@ class OppositeGroups(Simulator):
 
 @dataclass(frozen=True)
 class RunningExample(Simulator):
-    """f = sin(2 pi x1)(1{x1 < 0} - 2 1{x3 < 0}) + x1 x2 + x2 (math [49], Eq. 5 of the paper).
+    """Eq. 5 of the paper: f = sin(2 pi x1)(1{x1 < 0} - 2 1{x3 < 0}) + x1 x2 + x2 (math [49]).
 
     Parameters
     ----------
     noise : float, default 0.01
-        Standard deviation of x3 around x1. (The paper prints mean 0; its figures need x1.)
+        Standard deviation of x3 about its mean x1. (The paper prints mean 0; its figures need x1.)
     sd : float, default 2
-        Standard deviation of x2. x1 is uniform on (-0.5, 0) in five rows of six, else on (0, 0.5).
+        Standard deviation of x2. x1 is uniform on (-0.5, 0) with probability 5/6, and on (0, 0.5)
+        otherwise.
     """
 
     noise: float = 0.01
@@ -214,19 +215,20 @@ class PiecewiseLinear(Simulator):
     Parameters
     ----------
     sd : float, default sqrt(0.5)
-        Standard deviation of x2 given x1 (the authors' code has 0.5).
+        Standard deviation of x2 given x1. It is 0.5 in the authors' code.
     slopes, breaks : tuple of float
         Slopes, and the values of x1 between them.
     high : float, default 1
         x1 lies on [0, high].
     follow : float, default 1
-        The mean of x2 given x1 is ``follow * x1``; 0 makes them independent.
+        The mean of x2 given x1 is ``follow * x1``. With 0 the two are independent.
     dense_until, dense_share : float, default 1
-        This share of the rows is uniform below ``dense_until``, the rest above it.
+        The share ``dense_share`` of the rows is uniform below ``dense_until``, and the others above
+        it.
 
     Notes
     -----
-    For x1: mu(z) = a(z) + follow z, with a the slopes, and sigma = sd. The paper's text forgets
+    For x1: mu(z) = a(z) + follow z, with a the slopes, and sigma = sd. The paper's text leaves out
     E[x2 | x1] = x1.
     """
 
@@ -255,7 +257,7 @@ class PiecewiseLinear(Simulator):
         dense_until: float = 100.0,
         dense_share: float = 1.0,
     ) -> PiecewiseLinear:
-        """Pieces on [0, 100] with an independent x2 of standard deviation 4 (math [52]).
+        """The example on [0, 100] with an independent x2 of standard deviation 4 (math [52]).
 
         Parameters
         ----------
@@ -272,7 +274,7 @@ class PiecewiseLinear(Simulator):
         return cls(4.0, slopes, breaks, 100.0, 0.0, dense_until, dense_share)
 
     def _slope(self, x1: FloatArray) -> FloatArray:
-        """Closed on the left, as bins are."""
+        """Slope at each x1; pieces are closed on the left, as bins are."""
         piece = np.searchsorted(self.breaks, x1, side="right")
         return np.array(self.slopes, dtype=np.float64)[piece]
 
@@ -341,13 +343,13 @@ class Quadratic(Simulator):
 
 @dataclass(frozen=True)
 class TwoRegimes(Simulator):
-    """y = 3 x1 1{x3 > 0} - 3 x1 1{x3 <= 0} + x3 (math [53], RegionalRHALE, section 3.2).
+    """Two regions with opposite slopes: y = 3 x1 1{x3 > 0} - 3 x1 1{x3 <= 0} + x3 (math [53]).
 
     Parameters
     ----------
     correlated : bool, default False
-        Whether x3 is x1 itself, which leaves no heterogeneity; else x1, x2, x3 are independent
-        and uniform on (-1, 1). The output does not depend on x2.
+        If True, x3 is x1, and there is no heterogeneity. If False, x1, x2, x3 are independent and
+        uniform on (-1, 1). The output does not depend on x2.
     """
 
     correlated: bool = False
@@ -377,7 +379,7 @@ class TwoRegimes(Simulator):
 
 @dataclass(frozen=True)
 class Product(Simulator):
-    """y = x1 x2 with x2 around x1, the vendor's example (math [54]).
+    """A product of two correlated features: y = x1 x2, the vendor's example (math [54]).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a simulator is: a model, a distribution of rows, and true effects."""
+"""The parts of a simulator: a model, a distribution of rows, and true effects."""
 
 from __future__ import annotations
 
@@ -62,8 +62,9 @@ class Simulator:
         n : int
             Number of rows, at least 1.
         rng : Generator, int or None
-            Source of randomness, or its seed. None draws anew; ``attrs["seed"]`` of the table
-            reproduces it (-1 with a Generator).
+            Source of random numbers, or its seed. None gives new numbers in every call; the
+            attribute ``seed`` of the table, given as ``rng``, reproduces them (-1 with a
+            Generator).
 
         Returns
         -------
@@ -88,24 +89,24 @@ class Simulator:
         Parameters
         ----------
         effect : Dataset
-            What `rhale` made of rows of this simulator.
+            Result of `rhale` for rows of this simulator.
 
         Returns
         -------
         Dataset
             Over (feature, bin): ``effect`` mu(a, b), ``heterogeneity`` sigma(a, b) and
-            ``bin_error``, math [12], for a feature that is uniform within the bin; where a rule
-            makes linear bins ``slope``, and in these the bin error is that of the best line. Over
-            (feature, edge): ``curve``, centred as that of ``effect`` is, over the stretch on
-            which that is known: at its first edge, at its mean over the population in it, or at
-            its mean over the axis. Over (feature, cell), 2000 equal cells along the axis:
-            ``cell_effect`` and ``cell_heterogeneity``, between the ``cell_value`` of (feature,
-            cell_edge), by which `mae` compares along the axis. Coordinates as in ``effect``.
+            ``bin_error`` of math [12], that is, averages along the axis. If the rule makes linear
+            bins there is also ``slope``, and the bin error of a linear bin is the distance from the
+            best line. Over (feature, edge): ``curve``, with the centring of ``effect`` (first edge,
+            mean over the population, or mean over the axis), on the stretch where the curve of
+            ``effect`` is known. Over (feature, cell), for 2000 equal cells along the axis:
+            ``cell_effect`` and ``cell_heterogeneity``, which `mae` needs. ``cell_value`` (feature,
+            cell_edge) are the edges of these cells. Coordinates are those of ``effect``.
 
         Raises
         ------
         KeyError
-            A feature whose truth has no closed form; the message lists those that have.
+            A feature whose truth has no closed form. The message lists the features that have one.
         """
         effect = check_effect(effect)
         known = self._marginals()
@@ -121,8 +122,10 @@ class Simulator:
             centering = str(effect.attrs["centering"])
             linear = slopes(row) != 0 if "slope" in row else None
             curve = curve_of(row)
-            there = curve.edges[np.isfinite(curve.values)]
-            rows.append(truth_of(known[name], row["edge_value"].values, linear, there, centering))
+            where_known = curve.edges[np.isfinite(curve.values)]
+            rows.append(
+                truth_of(known[name], row["edge_value"].values, linear, where_known, centering)
+            )
         arrays = stacked(rows, effect.sizes["bin"], cell=CELLS, cell_edge=CELLS + 1)
         cell_value = arrays.pop("cell_value")
         return xr.Dataset(

@@ -19,9 +19,9 @@ from rhale_stats.schema.variables import variable
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Function: TypeAlias = Callable[[FloatArray], FloatArray]
-# Gauss-Legendre nodes on every smooth piece: exact for polynomials of degree 63.
+# Number of Gauss-Legendre nodes on every smooth piece: exact for polynomials of degree 63.
 NODES, NODE_WEIGHTS = np.polynomial.legendre.leggauss(32)
-# The same on pieces of a narrow cell: of degree 7.
+# The same on pieces of a narrow cell: exact for degree 7.
 CELL_NODES, CELL_WEIGHTS = np.polynomial.legendre.leggauss(4)
 # Where a normal distribution function turns, in standard deviations from its middle; beyond the
 # last it is 0 or 1 in double precision.
@@ -41,7 +41,7 @@ CELLS = 2000
 
 @dataclass(frozen=True)
 class Marginal:
-    """What is known of one feature: its distribution, and its local effects given its value.
+    """The truth of one feature: its distribution, and its local effects given its value.
 
     ``mean`` and ``variance`` are mu(z) and sigma^2(z), the moments of the local effects at a value
     of the feature; ``cdf`` is the feature's distribution function. Between neighbouring
@@ -61,7 +61,7 @@ def truth_of(
     known: FloatArray,
     centering: str,
 ) -> dict[str, FloatArray | float]:
-    """Truth of one feature; ``known`` are places at which the estimate has a curve."""
+    """Truth of one feature; ``known`` are the points at which the estimate has a curve."""
     if not len(edges):
         return dict.fromkeys((*TRUE_VALUES, *(() if linear is None else ("slope",))), np.nan)
     effect, variance, bin_error, slope = _bin_truths(marginal, edges, linear)
@@ -88,14 +88,14 @@ def truth_of(
 
 
 def _cell_edges(edges: FloatArray) -> FloatArray:
-    """Edges of equal cells, narrow enough to stand for points."""
+    """Edges of equal cells that are so narrow that they represent points."""
     return np.linspace(edges[0], edges[-1], CELLS + 1)
 
 
 def _mean_of_curve(marginal: Marginal, start: float, end: float, centering: str) -> float:
     """Mean of the integral of mu from ``start``, over what the centring averages.
 
-    By parts: mu counts as often as there is something on its right.
+    Integration by parts: mu(z) is weighted by the share of what lies to the right of z.
     """
     if centering == "start":
         return 0.0
@@ -161,28 +161,29 @@ def dense_truth(
     features: str | int | Sequence[str | int] | None = None,
     centering: str = "mean",
 ) -> xr.Dataset:
-    r"""A truth for any model: effects of very many rows in very many bins of one width.
+    r"""An approximate truth for any model: effects of very many rows in very many equal bins.
 
     Parameters
     ----------
     model : callable, object with ``predict``, or statsmodels results
-        As in `local_effects`; may be None where ``jacobian`` is given.
+        As in `local_effects`; may be None if ``jacobian`` is given.
     jacobian : callable, array_like of shape (n_rows, n_columns), or None
         As in `local_effects`; None takes central differences.
     X : DataFrame or array_like of shape (n_rows, n_columns)
-        Rows, a million or so.
+        Rows: very many, such as a million.
     n_bins : int, default 1000
-        Number of bins: the narrower, the less bin error, and the more noise in each.
+        Number of bins. Narrower bins have less bin error, and more noise in each estimate.
     features : name, number, or sequence of them, optional
         As in `local_effects`.
     centering : {"mean", "start", "integral"}, default "mean"
-        As in `rhale`; `mae` centres the truth as the effect, whatever this is.
+        As in `rhale`. `mae` uses the centring of the effect for both, whatever this is.
 
     Returns
     -------
     Dataset
-        As `rhale` returns it with `EqualWidthBins`, without the moments of standard errors, and
-        with ``effect_se`` (math [24]), the noise that is left in it. `mae` takes it as a truth.
+        Effects as `rhale` returns them with `EqualWidthBins`, without the moments for standard
+        errors, and with ``effect_se`` (math [24]), the remaining Monte-Carlo error. `mae` accepts
+        it as a truth.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Simulation studies: what the documents claim of the method, computed again.
+"""Simulation studies: the claims of the documents on the method, computed again.
 
 A study is a module with a function ``study(options)`` that returns a `Study`; an entry in
 `STUDIES` makes it known. From a shell::
@@ -13,7 +13,7 @@ and from Python, where the results come as a Dataset over (scenario, replicate):
 
 from rhale_stats.studies.runner import Options, Output, Scenario, Study, load, names, run
 
-# Name -> module. Imported only when asked for: a study may be slow to import.
+# Name -> module. Modules are imported when they are needed, because a study may be slow to import.
 STUDIES: dict[str, str] = {
     "uncertainty": "rhale_stats.studies.uncertainty",
     "trust": "rhale_stats.studies.trust",

@@ -1,4 +1,4 @@
-"""How many bins of one width: the note's loss against K (note of June 2021, Figure 4)."""
+"""How many equal-width bins: the note's loss against K (note of June 2021, Figure 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RHALE against every number of bins of one width (RHALE, section 4.2, Figures 7 and 8)."""
+"""RHALE against every number of equal-width bins (RHALE, section 4.2, Figures 7 and 8)."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def study(options: Options) -> Study:
         name="bin-splitting",
         title="RHALE compared with every number of equal-width bins",
         source=f"RHALE, section 4.2, Figures 7 and 8, settings of the {settings}",
-        claim="On the piecewise linear function RHALE is better than any number of bins of one "
-        "width in L_mu and in L_sigma; on the non-linear one it is (almost) optimal in both.",
+        claim="On the piecewise linear function RHALE is better than any number of equal-width "
+        "bins in L_mu and in L_sigma; on the non-linear one it is (almost) optimal in both.",
         scenarios=tuple(
             Scenario(name, {"function": name, "settings_of": settings}) for name in names
         ),
@@ -152,7 +152,7 @@ def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:
     """One table a function: both kinds of metric, all rules."""
     every = [*SCORES, "L_sigma_ddof0", "L_rho", "L_rho_dense"]
     every.remove("n_bins")
-    out = [("RHALE against the best number of bins of one width", against_fixed(results, COMPARED))]
+    out = [("RHALE against the best number of equal-width bins", against_fixed(results, COMPARED))]
     for k, name in enumerate(results["scenario"].values):
         table = mean_table(results.isel(scenario=[k]), every, ["rule"]).drop(columns="scenario")
         table.insert(1, "n_bins", results["n_bins"].isel(scenario=k).mean("replicate").values)
@@ -185,18 +185,18 @@ def findings(results: xr.Dataset) -> list[str]:
     first = [str(rule) for rule in results["rule"].values[(missing > 0).values]]
     return [
         *words,
-        "L_mu and L_sigma compare every rule on its own bins, where bin error is invisible and "
-        "coarse bins win; ISE and the errors of the curve do not.",
+        "L_mu and L_sigma compare every rule on its own bins. They do not include the bin error, "
+        "and favour coarse bins. ISE and the errors of the curve include it.",
         "All breaks of the paper's function are multiples of 1/20, the grid of the code's RHALE: "
         "with breaks moved off the grid it loses this advantage.",
         f"Numbers of bins that leave a bin with one row or none in some run, from {first[0]} on, "
-        "count as failed: their mean over all runs does not exist, that over the others is in the "
+        "count as failed: they have no mean over all runs. The mean over the other runs is in the "
         "columns _valid."
         if first
         else "No number of bins failed.",
-        "The paper's figures divide by n in the deviation; L_sigma_ddof0 converts ours, bin by "
-        "bin, by the root of (n - 1) / n. L_rho_dense has the noise of the dense truth in it, as "
-        "in the paper; L_rho is exact.",
+        "The paper's figures use standard deviations with divisor n. L_sigma_ddof0 is computed "
+        "from ours times the root of (n - 1) / n, bin by bin. L_rho_dense includes the noise of "
+        "the dense truth, as in the paper. L_rho is exact.",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Adaptive bins against the other rules, and against the best number of bins of one width."""
+"""Adaptive bins against the other rules, and against the best number of equal-width bins."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def study(options: Options) -> Study:
         claim="Compared with OptimalBins, the paper's rule, AdaptiveBins has at most half the "
         "error along the axis with 500 rows, and a third with 5000, where the effect has pieces or "
         "waves; a third where it is a line; and at most 1.5 times the error where it is constant. "
-        f"It is never worse than {ORACLE_TARGET} times the best number of bins of one width, "
+        f"It is never worse than {ORACLE_TARGET} times the best number of equal-width bins, "
         "chosen with knowledge of the truth, except in ISE_sigma where the spread itself changes: "
         "bins adapt to the effect only. For a constant derivative without noise, every rule makes "
         "one bin.",
@@ -149,9 +149,9 @@ def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:
     others = [rule for rule in CHOOSING if rule != ADAPTIVE]
     return [
         ("AdaptiveBins over OptimalBins: ratios of means", against_optimal(noisy)),
-        ("AdaptiveBins over the best number of bins of one width", ours),
+        ("AdaptiveBins over the best number of equal-width bins", ours),
         (
-            "The other rules over the best number of bins of one width",
+            "The other rules over the best number of equal-width bins",
             against_oracle(noisy, others, JUDGED),
         ),
         *(
@@ -196,7 +196,7 @@ def findings(results: xr.Dataset) -> list[str]:
     above = table[table[ADAPTIVE] > ORACLE_TARGET]
     words.append(
         f"{holds(above.empty)}: AdaptiveBins is at most {ORACLE_TARGET} times the best number of "
-        f"bins of one width, in {len(table) - len(above)} of {len(table)} comparisons."
+        f"equal-width bins, in {len(table) - len(above)} of {len(table)} comparisons."
         + (
             " Above it: "
             + "; ".join(
@@ -230,7 +230,7 @@ def findings(results: xr.Dataset) -> list[str]:
     curve = against_oracle(noisy, [ADAPTIVE, OPTIMAL], ["curve_mean_error"])
     worst = curve.iloc[int(curve[ADAPTIVE].argmax())]
     words.append(
-        "The curve is a sum in which errors of neighbouring bins cancel: it depends less on bins. "
+        "In the curve, errors of neighbouring bins cancel. It therefore depends less on the bins. "
         f"Its mean error with AdaptiveBins is {curve[ADAPTIVE].min():.2f} to "
         f"{curve[ADAPTIVE].max():.2f} times that of the best number of bins, the most on "
         f"{worst['scenario']}; with OptimalBins {curve[OPTIMAL].min():.2f} to "
@@ -238,8 +238,8 @@ def findings(results: xr.Dataset) -> list[str]:
     )
     quiet = results["n_bins"].sel(scenario=QUIET, rule=list(CHOOSING))
     words.append(
-        f"{holds((quiet == 1).all())}: without noise every rule that chooses makes "
-        f"one bin of a constant derivative. Largest number of bins: "
+        f"{holds((quiet == 1).all())}: for a constant derivative without noise every rule that "
+        "chooses bins makes one bin. Largest number of bins: "
         + ", ".join(f"{rule} {int(quiet.sel(rule=rule).max())}" for rule in CHOOSING)
         + "."
     )
@@ -272,7 +272,7 @@ def _said(line: Any, mean: str, error: str) -> str:
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """Every rule that chooses over the best number of bins of one width."""
+    """Every rule that chooses over the best number of equal-width bins."""
     noisy = _with_noise(results)
     table = against_oracle(noisy, list(CHOOSING), JUDGED)
     sizes = sorted(set(noisy["n"].values.tolist()))

@@ -96,7 +96,7 @@ def study(options: Options) -> Study:
         source="RHALE, section 5, Figures 9 and 10",
         claim="The effect of latitude on the price is negative and that of median income positive "
         "for almost all instances, although both are heterogeneous. With 1000 rows, RHALE is close "
-        "to the best number of bins of one width, better than (almost) any.",
+        "to the best number of equal-width bins, better than (almost) any.",
         scenarios=tuple(
             Scenario(name, {"feature": name}) for name in (SHOWN if options.quick else FEATURES)
         ),
@@ -254,9 +254,9 @@ def _fit_sklearn(x: FloatArray, y: FloatArray) -> Network:
 
 
 def truth_of(local: xr.Dataset) -> xr.Dataset:
-    """The paper's truth: 80 bins of one width on all training rows.
+    """The paper's truth: 80 equal-width bins on all training rows.
 
-    Cells that hold one row or none, which no one knows, are interpolated along the axis.
+    Cells with one row or none have no estimate, and are interpolated along the axis.
     """
     truth = quiet_rhale(
         local, EqualWidthBins(TRUE_BINS), centering="start", std_error_moments=False
@@ -295,7 +295,7 @@ def replicate(
 
 def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:
     """Both kinds of metric, a table a feature; the model."""
-    out = [("RHALE against the best number of bins of one width", against_fixed(results, COMPARED))]
+    out = [("RHALE against the best number of equal-width bins", against_fixed(results, COMPARED))]
     for k, name in enumerate(results["scenario"].values):
         table = mean_table(results.isel(scenario=[k]), list(SCORES), ["rule"])
         out.append((str(name), table.drop(columns="scenario")))
@@ -329,11 +329,14 @@ def findings(results: xr.Dataset) -> list[str]:
         f"{holds(latitude < 0.1 and income > 0.9)}: of the local effects of latitude "
         f"{1 - latitude:.1%} are negative, of those of median income {income:.1%} positive.",
         f"{holds(almost)}: that RHALE on 1000 rows is better than (almost) any number of bins, for "
-        "the two features of the figures, in L_mu and L_sigma. Better than RHALE are, of those "
-        "that left no bin with one row or none in any run: " + "; ".join(words) + ".",
-        "The truth is the estimate with 80 bins on all training rows, as in the paper: its own "
-        "noise affects all rules alike, but its bins are too wide to resolve what narrower "
-        "bins do.",
+        "the two features of the figures, in L_mu and L_sigma. Numbers of bins that are better "
+        "than "
+        "RHALE, of those with two rows or more in every bin of every run: "
+        + "; ".join(words)
+        + ".",
+        "The truth is the estimate with 80 bins on all training rows, as in the paper: its noise "
+        "affects all rules equally, but its bins are too wide to show the detail that narrower "
+        "bins resolve.",
     ]
 
 

@@ -175,7 +175,7 @@ def findings(results: xr.Dataset) -> list[str]:
         f"{holds(min(both) >= 0.95)}: with independent features the regions are exactly "
         f"x3 ≤ 0 and x3 > 0 in {share(of(apart, 'true_split', 'PDP'))} of samples by r-PDP and in "
         f"{share(of(apart, 'true_split', 'RHALE'))} by r-RHALE, with mean slopes {said} (truth: -3 "
-        f"and 3). Of the loss of all rows at most {left[0]:.1g} and {left[1]:.1g} is left. "
+        f"and 3). At most {left[0]:.1g} and {left[1]:.1g} of the loss of all rows are left. "
         "The global curve, 0 in truth, is off by "
         f"{pm(of(apart, 'curve_error', 'PDP'))} and {pm(of(apart, 'curve_error', 'RHALE'))} on "
         "average along the axis.",

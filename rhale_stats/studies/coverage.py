@@ -1,4 +1,4 @@
-"""How often intervals and bands hold what they are for, and how often tests reject."""
+"""Coverage of intervals and bands, and sizes and power of tests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 
 LEVEL = 0.95
 NORMAL = 1.959963984540054
-# What is aimed at, in percent, by target; slightly more is left to what bins choose.
+# Aims in percent, by target; the limits are a little wider for chosen bins.
 WANTED = (93.0, 97.0)
 WANTED_SPREAD = (91.0, 98.0)
 WANTED_CHOSEN = (92.0, 98.0)
@@ -234,7 +234,7 @@ def _is_quick(parameters: Mapping[str, Any]) -> bool:
 def replicate(
     parameters: Mapping[str, Any], rng: np.random.Generator, amount: Amount
 ) -> dict[str, Any]:
-    """Several samples; what is not asked is NaN."""
+    """Several samples; outputs that do not belong to the scenario are NaN."""
     hits = Hits()
     {
         "fixed": _fixed,
@@ -254,7 +254,7 @@ def replicate(
 
 
 class Hits:
-    """What a replicate counts."""
+    """The counts of a replicate."""
 
     def __init__(self) -> None:
         size = (len(TARGETS), len(METHODS))
@@ -577,7 +577,7 @@ def _amount(results: xr.Dataset) -> Amount:
 
 
 def wanted(kind: str, case: str, rows: float, target: str, method: str) -> tuple[float, float]:
-    """What is aimed at, in percent; NaN where a line is only looked at."""
+    """Aims in percent; NaN for a line that is only reported."""
     one_target = target in (EFFECT, START, MEAN)
     if kind in ("fixed", "boot") and rows >= 25 and case != "t3":
         if one_target and (method == CI or method in BOOT):
@@ -775,7 +775,7 @@ def _range(lines: pd.DataFrame) -> str:
 
 
 def findings(results: xr.Dataset) -> list[str]:
-    """Every target: met, or by how much not; then what was only looked at."""
+    """Every aim, whether it is met or by how much it is missed; then the other results."""
     every, tested = coverage(results), sizes(results)
     judged = every[every["holds"] != ""]
 
@@ -851,8 +851,8 @@ def findings(results: xr.Dataset) -> list[str]:
         words.append(
             "Heterogeneity by bootstrap, in bins of 40 or 50 rows: "
             + "; ".join(f"{method} {_range(of(boot, method=method))}" for method in BOOT)
-            + ". Two values have their largest possible spread if both are equally frequent: "
-            "hardly any replicate exceeds it."
+            + ". The spread of two values is largest if both are equally frequent. In that case "
+            "hardly any replicate has a larger spread than the sample."
         )
     spread = of(every, kind="spread")
     plain, inverted = (of(spread, method=method) for method in (PLAIN, CI))
@@ -928,7 +928,7 @@ def findings(results: xr.Dataset) -> list[str]:
 
 
 def _known(line: Any) -> str:
-    """How it is without the intervals that are not known, where there are many."""
+    """Coverage of the known intervals, if many are not known."""
     if not line["missing"] > 1:
         return ""
     return (

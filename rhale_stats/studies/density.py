@@ -1,4 +1,4 @@
-"""Rows that crowd to one side of a bin: the open question of the note of July 2021."""
+"""Bins with more rows on one side: the open question of the note of July 2021."""
 
 from __future__ import annotations
 
@@ -139,7 +139,8 @@ def findings(results: xr.Dataset) -> list[str]:
         "the bin effect is unbiased where rows are uniform (largest bias "
         f"{float(bias.isel(scenario=uniform).max()):.1f} Monte-Carlo standard errors) and not "
         f"otherwise ({float(bias.isel(scenario=~uniform).max()):.0f}).",
-        "Where rows are not uniform, their density weights the bin effect. density_bias predicts "
+        "Where rows are not uniform, the bin effect is weighted by their density. density_bias "
+        "predicts "
         "the resulting bias, and subtracting it leaves at most "
         f"{float(left.max()):.1f} Monte-Carlo standard errors (the effect is a line here, for "
         "which the correction is exact).",

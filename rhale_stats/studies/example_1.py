@@ -49,7 +49,7 @@ def study(options: Options) -> Study:
         name="example-1",
         title="An average effect of zero made of two opposite effects",
         source="RHALE, Eq. 1, Figures 1 and 2",
-        claim="With N = 100, K = 20 bins of one width give significant errors in the effect of x2 "
+        claim="With N = 100, K = 20 equal-width bins give significant errors in the effect of x2 "
         "and in its heterogeneity, whose truth is 0 and 5. RHALE makes a single bin and estimates "
         "both well. The heterogeneity of x3 is zero, which confirms that x3 is not related to the "
         "output.",
@@ -113,15 +113,15 @@ def findings(results: xr.Dataset) -> list[str]:
         f"RHALE as in the paper and {pm(known['L_mu'])} for K = 20, that of the heterogeneity "
         f"{pm(paper['L_sigma'])} and {pm(known['L_sigma'])}; along the axis "
         f"{pm(paper['ISE_mu'])} and {pm(known['ISE_mu'])}. K = 20 leaves a bin with one row or "
-        f"none in {share(unknown)} of runs: there it has no heterogeneity, and these means of K = "
-        f"20 are of the other runs.",
+        f"none in {share(unknown)} of runs. In these runs the heterogeneity is not known, and the "
+        "means for K = 20 are over the other runs.",
         f"{holds(single)}: that RHALE makes a single bin. It does in {share(paper['n_bins'] == 1)} "
         f"of runs ({pm(paper['n_bins'])} bins on average), and with the default discount 0.2 and "
-        f"N/20 rows a bin in {share(default['n_bins'] == 1)} ({pm(default['n_bins'])} bins). What "
-        f"it splits is noise.",
+        f"N/20 rows a bin in {share(default['n_bins'] == 1)} ({pm(default['n_bins'])} bins). The "
+        "additional bins are due to noise.",
         "Does not hold: that x3 is not related to the output. Its derivative is 0 and so is its "
-        f"heterogeneity, but f jumps by 10 x2 where x3 is 0. jump_check finds that in "
-        f"{share(one['x3_missed'])} of runs (and something for x1, where nothing is, in "
+        f"heterogeneity, but f jumps by 10 x2 where x3 is 0. jump_check detects this in "
+        f"{share(one['x3_missed'])} of runs (and a jump in x1, which has none, in "
         f"{share(one['x1_missed'])}).",
     ]
 

@@ -1,4 +1,4 @@
-"""Effects for studies of rules for bins, and how a rule stands against bins of one width."""
+"""Effects for studies of rules for bins, and comparison of a rule with equal-width bins."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Example(Simulator):
     shape, noise, spread : str
         Of mu, the noise and sigma: keys of `SHAPES`, `NOISES` and `SPREADS`.
     clustered : bool
-        Whether most rows crowd in two places; else x1 is uniform.
+        If True, most rows lie near two places; otherwise x1 is uniform.
     """
 
     shape: str
@@ -83,7 +83,7 @@ class Example(Simulator):
 
     def _derivatives(self, *x: FloatArray) -> tuple[ArrayLike, ...]:
         x1, x2 = x
-        # The effect of the noise itself is nobody's question.
+        # The effect of the noise itself is not studied.
         return SHAPES[self.shape].mean(x1) + SPREADS[self.spread](x1) * x2, np.nan
 
     def _draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, ...]:
@@ -142,7 +142,7 @@ EXAMPLES = {
 
 
 def fixed_rules(n_bins: Sequence[int]) -> dict[str, BinRule]:
-    """Bins of one width, by name."""
+    """Equal-width bins, by name."""
     return {f"K = {n}": EqualWidthBins(n) for n in n_bins}
 
 
@@ -164,7 +164,7 @@ def scored_along(
 
 
 def oracle(scores: xr.DataArray) -> str:
-    """The number of bins of one width with the smallest mean (rule, replicate), over all runs.
+    """The number of equal-width bins with the smallest mean (rule, replicate), over all runs.
 
     One that left a bin without estimate in some run has no mean.
     """
@@ -185,7 +185,7 @@ def ratio_of_means(ours: ArrayLike, theirs: ArrayLike) -> tuple[float, float]:
 def against_oracle(
     results: xr.Dataset, rules: Sequence[str], scores: Sequence[str] = ALONG_THE_AXIS
 ) -> pd.DataFrame:
-    """Means of rules over that of the best number of bins of one width, a line a score."""
+    """Means of rules over that of the best number of equal-width bins, a line a score."""
     lines = []
     for scenario in results["scenario"].values:
         for score in scores:

@@ -38,7 +38,7 @@ from rhale_stats.studies.tools import (
 
 FEATURES = ("x1", "x2", "x3")
 METHODS = ("PDP", "M-plot", "ALE", "RHALE")
-# An M-plot says nothing of how effects differ.
+# An M-plot has no heterogeneity of effects.
 SPREADS = ("ICE", "ALE", "RHALE")
 ROWS, N_BINS, POINTS = 500, 20, 49
 CORRELATION, NOISE = 0.99, 0.01

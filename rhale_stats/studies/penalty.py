@@ -1,4 +1,4 @@
-"""How the default of AdaptiveBins was chosen: what noise is cut into, and what effects need."""
+"""Choice of the default of AdaptiveBins: how often noise is cut, and errors of effects."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def study(options: Options) -> Study:
 def replicate(
     parameters: Mapping[str, Any], rng: np.random.Generator, quick: bool
 ) -> dict[str, Any]:
-    """Several samples without effect, or one with; what is not asked is NaN."""
+    """Several samples without effect, or one with; outputs of other scenarios are NaN."""
     n = parameters["n"]
     rules, fixed = variants(n), fixed_rules(QUICK_FIXED if quick else FIXED)
     out: dict[str, Any] = dict.fromkeys(("split", *JUDGED), np.full(len(rules | fixed), np.nan))
@@ -147,7 +147,7 @@ def _shares(
     samples: int,
     fewer: int,
 ) -> list[float]:
-    """Share of samples that a rule cuts; rules other than the default see ``fewer`` of them."""
+    """Share of samples that a rule cuts; rules other than the default get only ``fewer``."""
     drawn = example.sample(n * samples, rng)
     # Samples are the features of one table: rules look at each by itself.
     shape = (n, samples)
@@ -182,7 +182,7 @@ def false_splits(results: xr.Dataset) -> pd.DataFrame:
 
 
 def over_oracle(results: xr.Dataset) -> pd.DataFrame:
-    """Mean scores over those of the best number of bins of one width."""
+    """Mean scores over those of the best number of equal-width bins."""
     one = _of_kind(results, "effect")
     lines = []
     for at, (example, n) in enumerate(zip(one["example"].values, one["n"].values, strict=True)):
@@ -235,7 +235,7 @@ def by_default(splits: pd.DataFrame) -> pd.DataFrame:
 def summary(results: xr.Dataset) -> pd.DataFrame:
     """Every rule in a line: the largest share of false splits by noise, and how far from effects.
 
-    Ratios are to the best number of bins of one width: their geometric mean over effects and N,
+    Ratios are to the best number of equal-width bins: their geometric mean over effects and N,
     and the largest.
     """
     splits, ratios = false_splits(results), over_oracle(results)
@@ -260,8 +260,8 @@ def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:
             by_default(splits),
         ),
         (
-            "Every rule: largest percent of false splits over N; ratios to the best number of bins "
-            "of one width over effects and N",
+            "Every rule: largest percent of false splits over N; ratios to the best number of "
+            "equal-width bins over effects and N",
             summary(results),
         ),
         *(
@@ -274,7 +274,7 @@ def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:
         ),
         *(
             (
-                f"{score} over that of the best number of bins of one width, N = {n}",
+                f"{score} over that of the best number of equal-width bins, N = {n}",
                 _wide(ratios[(ratios["score"] == score) & (ratios["N"] == n)], "effect", "ratio"),
             )
             for n in ratios["N"].unique()
@@ -302,8 +302,8 @@ def findings(results: xr.Dataset) -> list[str]:
         )
     words.append(
         "Remedies, each with those before it, penalty 2 ln K; largest share of cut samples over N, "
-        "normal, two-point, t3 noise, and geometric mean of ISE_mu over the best number of bins "
-        "of one width: " + "; ".join(_said(rules, f"2 ln K, {r}", r) for r in REMEDIES) + "."
+        "normal, two-point, t3 noise, and geometric mean of ISE_mu over the best number of "
+        "equal-width bins: " + "; ".join(_said(rules, f"2 ln K, {r}", r) for r in REMEDIES) + "."
     )
     words.append(
         "Penalties with all remedies, the same: "
@@ -322,7 +322,7 @@ def findings(results: xr.Dataset) -> list[str]:
             f"{rule} " + " and ".join(f"{mean:.3f} ± {error:.1g}" for mean, error in pair)
             for rule, pair in against.items()
         )
-        + ". The largest ISE_mu over the best number of bins of one width: "
+        + ". The largest ISE_mu over the best number of equal-width bins: "
         + "; ".join(f"{rule} {kept.loc[rule, 'ISE_mu_max']:.2f}" for rule in kept.index)
         + "."
     )

@@ -38,8 +38,8 @@ FEATURE = "x0"
 WIDTH = 128
 # Rows that a network works on at once: its layers then stay in the processor's cache.
 BATCH = 4096
-# The machine may be busy with other things now and then: the least time counts, of rounds over all
-# cases, in each of which a case is run for so many seconds, and so many times at most.
+# The machine may be busy at times. Therefore the least time of several rounds over all cases
+# counts. In each round a case is run for so many seconds, and at most so many times.
 ROUNDS, SECONDS, TIMES = 4, 1.0, 5
 
 
@@ -102,7 +102,7 @@ def _settings(options: Options) -> tuple[Setting, ...]:
 
 
 class Timed:
-    """A network that is not trained, and the time it took. What it costs does not depend on that.
+    """A network that is not trained, and its time, which does not depend on training.
 
     Its weights keep the size of what goes through them (He et al. 2015), so that the output depends
     on the inputs through any number of layers.

@@ -1,4 +1,4 @@
-"""Regions: how often splits are found where there are none, and where there is one."""
+"""Regions: how often the search finds splits in noise, and a split that exists."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def without_regions(
 def two_groups(
     name: str, step: float, n: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """The same where the third column parts effects of +-step, at its median, under noise."""
+    """The same, where the third column separates effects of +-step at its median, with noise."""
     x = rng.uniform(-1, 1, size=(n, 1 + N_CONDITIONING))
     median = 0.0
     if name == "log-normal":
@@ -170,7 +170,7 @@ def two_groups(
 
 
 def replicate(parameters: Mapping[str, Any], rng: np.random.Generator, _: Any) -> dict[str, Any]:
-    """One sample, all ways; what is not asked is NaN."""
+    """One sample, by all ways; outputs of other scenarios are NaN."""
     if parameters["kind"] == "two regimes":
         return _two_regimes(parameters, rng)
     n, name, cut = parameters["n"], parameters["data"], np.nan
@@ -189,7 +189,7 @@ def replicate(parameters: Mapping[str, Any], rng: np.random.Generator, _: Any) -
         "bins": rule,
         "rng": rng,
     }
-    # Whatever lowers the loss is tested; what min_drop would refuse is seen from the drop.
+    # Every split that lowers the loss is tested; the drop shows which ones min_drop would refuse.
     everything = {"min_drop": 0.0, "min_share": 0.0, **common}
     tested = regions(local, "x0", test="permutation", **everything)
     seed = int(rng.integers(2**31))
@@ -375,7 +375,7 @@ def findings(results: xr.Dataset) -> list[str]:
             f"{100 * LEVEL:.0f} % of samples{', or in fewer' * at_most}, within three Monte-Carlo "
             f"errors: "
             f"{lines['percent'].min():.3g} to {lines['percent'].max():.3g} % "
-            f"(± {lines['mcse'].iloc[0]:.1g}); the farthest is {worst['scenario']}, "
+            f"(± {lines['mcse'].iloc[0]:.1g}); the farthest from the level is {worst['scenario']}, "
             f"{worst['percent']:.3g} %."
         )
     for test in EXACT:

@@ -1,4 +1,4 @@
-"""What a study found, in words, tables and a picture, with Monte-Carlo standard errors."""
+"""The report of a study: findings, tables and a figure, with Monte-Carlo standard errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rhale_stats.files import whole
 from rhale_stats.studies.runner import Study
 
-# So many distinct messages of failed runs are listed.
+# Largest number of distinct messages of failed runs that are listed.
 MESSAGES_LISTED = 10
 DPI = 150
 
@@ -137,12 +137,12 @@ def render(study: Study, results: xr.Dataset, *, image: str | None = None) -> st
     results : Dataset
         What `run` returns.
     image : str or None
-        Where the figure is, as seen from the report; None for a report without.
+        Path of the figure, relative to the report; None for a report without a figure.
 
     Returns
     -------
     str
-        Heading, source and claim, findings, figure, tables, and how to make it again.
+        Heading, source and claim, findings, figure, tables, and the command that makes it.
     """
     parts = [
         f"# {study.title}",
@@ -171,9 +171,9 @@ def save(
     results : Dataset
         What `run` returns.
     folder : path-like
-        Where to; made if it is not there.
+        Folder for both files; made if it does not exist.
     stem : str
-        Name of both files, without what follows the dot.
+        Name of both files, without extension.
 
     Returns
     -------
@@ -194,7 +194,7 @@ def save(
 
 
 def _as_text(table: pd.DataFrame) -> str:
-    """Four significant digits, and nothing where there is no number."""
+    """Four significant digits; empty if there is no number."""
     # Rows that are only numbered need no names; others are what the study calls them.
     named = not isinstance(table.index, pd.RangeIndex)
     text = table.to_string(index=named, float_format=_number, na_rep="")

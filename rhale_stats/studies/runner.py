@@ -1,4 +1,4 @@
-"""Runs a study: replicates over processes, seeded one by one, resumable, none dropped.
+"""Runs a study: replicates in several processes, each with its own seed; runs can be resumed.
 
 The processes are started here and not by `rhale_stats.parallel.in_processes`. Portions are stored
 and saved as they are finished, in any order: a slow replicate must not keep the others from the
@@ -71,17 +71,17 @@ class _ProcessDiedError(Exception):
 
 
 class OutputError(Exception):
-    """A replicate returned something else than its study declares: a mistake in the study."""
+    """A replicate did not return the outputs that its study declares: a mistake in the study."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a user chose on the command line.
+    """Options of a study, as on the command line.
 
     Parameters
     ----------
     quick : bool
-        Fewer or smaller scenarios and replicates, to see in a minute that all works.
+        Fewer or smaller scenarios and replicates, for a test that takes a minute.
     settings : str or None
         Variant of the study. A study without variants raises ``ValueError`` if there is one.
     data : Path or None
@@ -134,14 +134,14 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Output:
-    """What a replicate computes.
+    """Declaration of one output of a replicate.
 
     Parameters
     ----------
     dims : tuple of str
         Dimensions beyond scenario and replicate; () for a single number.
     long_name : str
-        What it is, in words.
+        Description in words.
     units : str
         Its units, "1" for none.
     """
@@ -158,13 +158,13 @@ class Study:
     Parameters
     ----------
     name : str
-        As it is typed on the command line, and as it stands in `STUDIES`.
+        Name on the command line and in `STUDIES`.
     title : str
         Heading of the report.
     source : str
-        Which figures of which document.
+        The document and its figures.
     claim : str
-        What the document says.
+        The claim of the document.
     scenarios : tuple of Scenario
         At least one. Seeds go by position: add new ones at the end.
     coords : mapping of str to sequence
@@ -235,7 +235,7 @@ def _check_unique(study: Study, what: str, names: list[str]) -> None:
 
 
 def names() -> list[str]:
-    """Names of the studies there are, as `load` and `run` take them.
+    """Names of all studies, as `load` and `run` accept them.
 
     Examples
     --------
@@ -264,7 +264,7 @@ def load(name: str, options: Options = DEFAULT_OPTIONS) -> Study:
     KeyError
         Unknown name; the message lists those there are.
     ValueError
-        The study knows no such options, or calls itself by another name than the registry does.
+        The study does not have these options, or its name differs from the one in the registry.
 
     Examples
     --------
@@ -379,7 +379,7 @@ def run(
 
 @dataclass(frozen=True)
 class _Task:
-    """What a process needs to make any replicate. Picklable, unlike a Study with its lambdas."""
+    """Data for making any replicate in a process. Picklable, unlike a Study with its lambdas."""
 
     study: str
     replicate: Replicate
@@ -413,7 +413,7 @@ class _Chunk:
 
 @dataclass(frozen=True)
 class _Record:
-    """What became of one replicate."""
+    """The result of one replicate."""
 
     scenario: int
     replicate: int
@@ -470,7 +470,7 @@ def _fill(
     file: _File,
     progress: bool,
 ) -> None:
-    """Make what is not done, into the arrays of ``results``; save on the way, and come what may."""
+    """Make the missing replicates of ``results``; save regularly, and also after errors."""
     n_missing = int((done == 0).sum())
     jobs = min(jobs, n_missing)
     size = 1 if jobs == 1 else min(CHUNK_SIZE, max(1, n_missing // (CHUNKS_PER_JOB * jobs)))
@@ -616,7 +616,7 @@ def _single_threaded_children() -> Iterator[None]:
 
 
 def _serve(connection: Connection) -> None:
-    """What a worker does: receive the task, then portions of it, and answer them."""
+    """Loop of a worker: receive the task, then portions of it, and return their results."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.showwarning = print_warning  # type: ignore[assignment]
     # tqdm's own lock is a semaphore of the system, which would outlive a killed process.
@@ -644,7 +644,7 @@ def _end_with_parent() -> None:
 
 
 def _empty(study: Study, options: Options, seed: int, n_replicates: int) -> xr.Dataset:
-    """Results of which nothing is done yet."""
+    """Results without any replicate."""
     runs = ("scenario", "replicate")
     sizes = {"scenario": len(study.scenarios), "replicate": n_replicates}
     sizes |= {dim: len(values) for dim, values in study.coords.items()}
@@ -765,7 +765,7 @@ def _read(path: Path) -> xr.Dataset:
 
 
 def _differences(held: xr.Dataset, asked: xr.Dataset) -> list[str]:
-    """In words, what keeps the one from going on where the other stopped."""
+    """In words, why the one cannot continue the other."""
     facts = [
         (name, str(held.attrs.get(name, "missing")), str(asked.attrs[name]))
         for name in ("study", "quick", "settings", "data", "seed")

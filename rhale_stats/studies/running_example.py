@@ -51,7 +51,7 @@ def study(options: Options) -> Study:
         title="Running example: equal-width bins compared with RHALE",
         source="RHALE, Eq. 5, Figures 3 and 4",
         claim="With 60 rows, RHALE divides the sinusoidal region in six bins and merges the "
-        "constant region in one. All bins of one width result in poor estimates: with K = 5 the "
+        "constant region in one. All equal-width bins result in poor estimates: with K = 5 the "
         "estimate is biased, with K = 50 it has high variance.",
         scenarios=tuple(Scenario(f"N = {n}", {"n": n}) for n in sizes),
         coords={"rule": list(RULES), "grid": GRID.tolist()},
@@ -125,12 +125,13 @@ def findings(results: xr.Dataset) -> list[str]:
     gain_error = gain.std("replicate", ddof=1) / np.sqrt(results.sizes["replicate"])
     clear = (gain.mean("replicate") > 2 * gain_error).all()
     return [
-        f"{holds(clear)}: RHALE is better than bins of one width, beyond chance. The mean error of "
+        f"{holds(clear)}: RHALE is better than equal-width bins, beyond chance. The mean error of "
         f"the curve, centred along the axis, over {results.sizes['replicate']} samples of 60 rows "
         f"is {compared}. "
         f"The error of K = 15 is larger by {pm(gain.sel(rule='K = 15'))} than that of RHALE on the "
         "same samples. "
-        "Empty bins are interpolated, as in that code in its own way, for this comparison only.",
+        "For this comparison only, empty bins are interpolated, as the authors' code does in "
+        "another way.",
         f"Without interpolation, K = 15 and K = 50 have no estimate: in "
         f"{share(gaps.sel(rule='K = 15') > 0)} and {share(gaps.sel(rule='K = 50') > 0)} of runs "
         f"some bin has one row or none.",

@@ -1,4 +1,4 @@
-"""What several studies do: fit quietly, say shares and numbers, draw in one style."""
+"""Functions of several studies: fits without warnings, numbers as text, figures in one style."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def scored_rules(
 
 
 def against_fixed(results: xr.Dataset, scores: Sequence[str]) -> pd.DataFrame:
-    """RHALE beside the numbers of bins of one width for which no run failed, a line a score.
+    """RHALE beside the numbers of equal-width bins for which no run failed, a line a score.
 
     ``results`` has RHALE first along ``rule``, then the numbers of bins. ``better`` counts the
     numbers of bins with a smaller mean than RHALE, of ``compared``.
@@ -116,13 +116,13 @@ def against_fixed(results: xr.Dataset, scores: Sequence[str]) -> pd.DataFrame:
 
 
 def draw_against_fixed(ax: Axes, scores: xr.DataArray, fmt: str) -> None:
-    """Means of one score against the number of bins of one width, and RHALE's as a line."""
+    """Means of one score against the number of equal-width bins, and RHALE's as a line."""
     fixed = scores.isel(rule=slice(1, None))
     known = fixed.notnull().all("replicate").values
     k = np.array([int(str(rule).removeprefix("K = ")) for rule in fixed["rule"].values])
     with_error(ax, k[known], fixed.isel(rule=known), fmt=fmt, color=FIXED_COLOUR)
     ax.axhline(float(scores.isel(rule=0).mean()), color=RHALE_COLOUR, linewidth=1.2)
-    ax.set(title=str(scores.name), xlabel="bins of one width", ylim=(0, None))
+    ax.set(title=str(scores.name), xlabel="equal-width bins", ylim=(0, None))
 
 
 def mean_and_mcse(values: xr.DataArray | NDArray[np.float64]) -> tuple[float, float]:

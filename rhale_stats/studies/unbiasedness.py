@@ -206,6 +206,6 @@ def figure(results: xr.Dataset) -> Figure:
         style = {"color": TRUTH_COLOUR, "linewidth": 0.8}
         ax.plot(N_BINS, expected, **style, label="sigma² + bin error")
         ax.plot(N_BINS, expected - error, **style, linestyle=":", label="sigma²")
-        ax.set(xscale="log", yscale="log", xlabel="bins of one width", title=str(name))
+        ax.set(xscale="log", yscale="log", xlabel="equal-width bins", title=str(name))
     axes[0, 0].legend(frameon=False, fontsize="small")
     return fig

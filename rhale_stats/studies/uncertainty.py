@@ -142,9 +142,10 @@ def findings(results: xr.Dataset) -> list[str]:
         f"{holds(np.abs(gap).max() < 4)}: the expected loss is 0.4 + 1/(3 K²). With divisor n - 1 "
         f"the largest deviation of a mean from it is {float(np.abs(gap).max()):.1f} Monte-Carlo "
         "standard errors, whatever N, if all bins have at least two rows.",
-        "Holds in part: with few rows in a bin the loss is noisy, not biased. What falls below the "
-        f"lower bound is the note's divisor n: {dense['scenario'].item()}, K = {densest} gives "
-        f"{pm(dense['loss_ddof0'])} with it and {pm(dense['loss'])} with n - 1.",
+        "Holds in part: with few rows in a bin the loss is noisy, not biased. The loss falls below "
+        f"the lower bound only because of the note's divisor n: {dense['scenario'].item()}, K = "
+        f"{densest} "
+        f"gives {pm(dense['loss_ddof0'])} with it and {pm(dense['loss'])} with n - 1.",
         f"With N = 100 and K = 20 some bin has one row or none in {unknown} of "
         f"{results.sizes['replicate']} runs, and its variance is not known.",
         f"With {large['scenario'].item()}, the variance of a bin is closest to the truth with "

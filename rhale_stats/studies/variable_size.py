@@ -1,4 +1,4 @@
-"""Bins of one width against bins of any width (note of June 2021, Figures 5 to 7)."""
+"""Equal-width bins against bins of any width (note of June 2021, Figures 5 to 7)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from rhale_stats.studies.tools import (
 )
 
 # The note does not state its slopes, nor how sparse the sparse part is. These are ours: with them
-# four bins of one width are allowed, and five are not, as in the note.
+# four equal-width bins are allowed, and five are not, as in the note.
 SLOPES, BREAKS = (10.0, -6.0, 1.0), (20.0, 40.0)
 DENSE_UNTIL, DENSE_SHARE, N = 40.0, 0.82, 150
 MIN_OBS = 10
@@ -58,7 +58,7 @@ def study(options: Options) -> Study:
         title="Bins of variable width",
         source="note of June 2021, section 4, Figures 5 to 7",
         claim="Three linear pieces of length 20, 20 and 60, with rows sparse beyond 40. Among "
-        "bins of one width with at least 10 rows, K = 4 is the best, and too coarse. Bins of "
+        "equal-width bins with at least 10 rows, K = 4 is the best, and too coarse. Bins of "
         "different widths are five, and almost perfect.",
         scenarios=tuple(Scenario(f"N = {n}", {"n": n}) for n in sizes),
         coords={"rule": list(RULES), "grid": np.linspace(0, 100, GRID).tolist()},
@@ -111,9 +111,9 @@ def findings(results: xr.Dataset) -> list[str]:
     first = results.isel(scenario=0)
     return [
         *words,
-        "With enough rows for five bins of one width, both breaks, at 20 and 40, are edges of "
+        "With enough rows for five equal-width bins, both breaks, at 20 and 40, are edges of "
         "these bins. RHALE with 10 rows a bin splits noise as well.",
-        "On each rule's own bins the figures of the smaller N say less: L_mu is "
+        "Scores on each rule's own bins differ less with the smaller N: L_mu is "
         f"{pm(first['L_mu'].sel(rule='best fixed K'))} for the best fixed K and "
         f"{pm(first['L_mu'].sel(rule='RHALE'))} for RHALE.",
         "The slopes and the number of rows are ours: the note states neither.",

@@ -1,4 +1,4 @@
-"""What the curve and the effects of a bin should be averages over: the axis, or the rows."""
+"""Averages along the axis and averages over the rows, for the curve and for effects of bins."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from rhale_stats.studies.tools import (
 Values = NDArray[np.float64]
 
 SPREAD = 1.0
-# Rows beyond the inner 99 % are few: there no claim is made.
+# There are few rows beyond the inner 99 %, and no claim is made there.
 INNER = (0.005, 0.995)
 # Points at which populations, and scores along the axis, are taken.
 POPULATION, POINTS = 20_001, 199
@@ -194,7 +194,7 @@ def replicate(
 def scores(
     row: xr.Dataset, truth: Truth, place: str, mu: Callable[[Values], Any]
 ) -> dict[str, float]:
-    """How one estimate does within the inner 99 % of the rows, where it has a curve."""
+    """Scores of one estimate within the inner 99 % of the rows, where it has a curve."""
     population = np.asarray(PLACES[place]((np.arange(POPULATION) + 0.5) / POPULATION))
     low, high = (float(PLACES[place](np.array([p]))[0]) for p in INNER)
     curve, fit = curve_of(row), fit_of(row)
@@ -341,7 +341,7 @@ class Coverage(NamedTuple):
         return f"{100 * self.share.mean():.1f} ± {100 * error:.1f} %"
 
     def outside(self) -> NDArray[np.bool_]:
-        """Which ones miss the claim by more than chance does."""
+        """Scenarios that miss the claim by more than chance."""
         low, high = CLAIMED
         if self.counted:
             held = np.rint(self.share * self.n_samples)

@@ -1,1 +1,1 @@
-"""Second-order effects: what two features do together beyond what each does by itself."""
+"""Second-order effects: the joint effect of two features beyond their main effects."""

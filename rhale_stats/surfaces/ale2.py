@@ -65,28 +65,29 @@ def ale2(
     Parameters
     ----------
     model, X, weights, weight_kind, output, scale
-        As in `local_effects`. Of every row the model is asked for 4 versions with two numeric
-        features, 6 with a numeric and a categorical one, 9 with two categorical ones; never for
+        As in `local_effects`. The model is evaluated at 4 versions of every row with two numeric
+        features, 6 with a numeric and a categorical one, and 9 with two categorical ones; never at
         more than 131,072 rows at once.
     features : pair of str or int
         The two columns. Text, categories and truth values are categorical, numbers are numeric.
     bins : bin rule, or a pair of them, optional
         `QuantileBins` (the default, with 20 bins), `EqualWidthBins` or `GivenBins`, of numeric
-        features. Rules that search for bins look at local effects, which are not there.
+        features. Rules that search for bins are refused, because they need local effects of one
+        feature.
     order : "as_is", sequence of levels, or mapping from feature to one of these
-        Order of the levels of a categorical feature, whose neighbours are compared. "as_is" is
-        that of a pandas category, and of other columns the sorted one. A numeric feature that has
-        levels in a mapping is taken as categorical.
+        Order of the levels of a categorical feature; neighbouring levels are compared. "as_is" is
+        the order of a pandas category, and the sorted order for other columns. A numeric feature
+        with levels in a mapping is treated as categorical.
     centering : {"ale", "start"}, default "ale"
-        "ale" takes both main effects and the mean out of the surface: the pure second-order
-        effect. "start" leaves it 0 along the first edges.
+        "ale" removes both main effects and the mean from the surface, which leaves the pure
+        second-order effect. With "start" the surface is 0 along the first edges.
     missing : {"raise", "drop", "bin"}, default "raise"
         Rows without a value of one of the two features: refused, or left out and counted in the
-        attribute ``n_rows_missing``. "bin" makes a level "missing" of them in a categorical
-        feature, the last unless ``order`` names it elsewhere; the model receives there what the
-        column holds. A numeric feature has no such edge: its missing values are refused.
+        attribute ``n_rows_missing``. "bin" makes them a level "missing" of a categorical feature,
+        the last level unless ``order`` places it elsewhere; the model receives the missing value of
+        the column. A numeric feature has no such level: its missing values are refused.
     progress : bool, default True
-        Show a bar on work over two seconds.
+        Show a progress bar after two seconds.
 
     Returns
     -------
@@ -94,40 +95,42 @@ def ale2(
         Over (bin_a, bin_b), the cells: ``second_effect``, the mean second difference;
         ``heterogeneity``, its standard deviation (ddof 1); ``n_obs``, ``n_effective``;
         ``supported``, 1 where a cell has rows and 0 where it has none, whose estimates are NaN.
-        Over (edge_a, edge_b): ``surface``, NaN at edges that no cell with rows has. All in units
-        of the output: the differences are not divided by widths. Over obs: ``cell_a``, ``cell_b``
+        Over (edge_a, edge_b): ``surface``, NaN at corners without an adjacent cell with rows. All
+        in units of the output: the differences are not divided by widths. Over obs: ``cell_a``,
+        ``cell_b``
         (the bin of a row, or its level; -1 where it is left out), ``x_a``, ``x_b`` (the values of
-        a numeric feature), ``weight`` where given, and
-        ``second_difference`` (obs, side_a, side_b), whose sides are one for a numeric feature and
-        for a categorical one two, to the level below and to the one above.
-        Coordinates ``edge_value_a``, ``bin_left_a``, ``bin_right_a`` of a numeric feature,
-        ``level_a`` of a categorical one, over ``edge_a``; so for b. Attributes ``n_empty`` and
-        ``n_filled`` count cells. With several outputs estimates have ``output`` in front.
+        a numeric feature), ``weight`` where given, and ``second_difference`` (obs, side_a, side_b).
+        A numeric feature has one side; a categorical feature has two, the differences to the level
+        below and to the level above. Coordinates ``edge_value_a``, ``bin_left_a``, ``bin_right_a``
+        of a numeric feature,
+        ``level_a`` of a categorical one, over ``edge_a``; likewise for b. Attributes ``n_empty``
+        and ``n_filled`` count cells. With several outputs estimates have ``output`` as first
+        dimension.
 
     Raises
     ------
     ValueError
-        The same feature twice, a constant one, missing or infinite values, levels that are not
-        those of the data or one called "missing" beside rows without a level, unusable weights,
-        second differences that are not finite.
+        The same feature twice; a constant feature; missing or infinite values; levels that are not
+        those of the data, or a level called "missing" in addition to rows without a level; invalid
+        weights; second differences that are not finite.
     KeyError
         Unknown feature or output.
     TypeError
-        A rule that searches, or something else than a pair.
+        A rule that searches for bins; ``features`` that is not a pair.
     ModelError
-        The model raised, or returned something else than numbers for every row.
+        The model raised an error, or did not return one number per row.
 
     Notes
     -----
-    A row of a categorical feature stands on its level. The difference between two neighbouring
+    A row lies at the level of its categorical feature. The difference between two neighbouring
     levels is averaged over the rows of both, as in the authors' code for R (ALEPlot); with two
     categorical features, over the rows of all four pairs of levels.
 
-    A cell without rows has no estimate, yet the surface has to go on behind it. There the sum
-    takes the second difference of the nearest cell with rows, distances being counted in bins,
-    and the mean of several that are equally near. ``n_filled`` says how many cells that is. Where
-    it is large the surface is an assumption in places: the features go together, and some of
-    their combinations have not been seen.
+    A cell without rows has no estimate, but the surface is accumulated across it. The sum then uses
+    the second difference of the nearest cell with rows (distances are counted in bins), or the mean
+    of several cells at the same distance. ``n_filled`` is the number of such cells. If it is large,
+    parts of the surface are extrapolated: the features are dependent, and some of their
+    combinations were not observed.
 
     References
     ----------

@@ -132,9 +132,9 @@ def check_order(order: Order, table: models.Table, positions: list[int]) -> None
         categorical = [p for p in positions if not table.is_numeric(p)]
         if len(categorical) != 1:
             raise ValueError(
-                f"order as a sequence of levels is for calls where one of the two features is "
-                f"categorical; got {len(categorical)} that are. Say which is meant, as in "
-                f"order={{{table.names[positions[0]]!r}: [...]}}."
+                f"order can be a sequence of levels only if exactly one of the two features is "
+                f"categorical; got {len(categorical)} categorical features. Name the feature, as "
+                f"in order={{{table.names[positions[0]]!r}: [...]}}."
             )
 
 
@@ -170,8 +170,8 @@ def missing_in(
             raise ValueError(
                 f"missing='bin' needs a categorical feature where values are missing; got "
                 f"{int(gaps.sum())} missing values of the numeric feature {name!r} (first rows: "
-                f"{first_rows(gaps)}), which no second difference reaches. Use missing='drop'; "
-                f"what being missing does by itself is in ale(..., missing='bin')."
+                f"{first_rows(gaps)}), for which no second difference is defined. Use "
+                f"missing='drop'. ale(..., missing='bin') gives the effect of missing values alone."
             )
         return gaps
     gaps = np.asarray(pd.isna(table.series(position))) & used
@@ -227,8 +227,8 @@ def _levels(name: str, column: pd.Series[Any], order: list[Any] | str) -> Featur
         if MISSING_LEVEL in map(str, found):
             raise ValueError(
                 f"Levels of feature {name!r} must not hold {MISSING_LEVEL!r} with missing='bin', "
-                f"which names rows without a value so; got a level of that name. Rename it, or use "
-                f"missing='drop'."
+                f"because rows without a value get this level; got a level of that name. Rename "
+                f"it, or use missing='drop'."
             )
         known, found, as_is = ([*one, MISSING_LEVEL] for one in (known, found, as_is))
     if isinstance(order, str):

@@ -86,7 +86,7 @@ def wald(surface: xr.Dataset, null: str) -> dict[str, NDArray[Any]]:
         )
         found = (statistic, df, float(stats.chi2.sf(statistic, df)), "")
         if df <= 0:
-            # One row a cell: its sign says nothing.
+            # One row per cell: its sign carries no information.
             reason = meaning.NO_ROWS if (delta != 0).any() else ADDITIVE
             found = (float("nan"), 0.0, float("nan"), reason)
     return {
@@ -159,9 +159,9 @@ def compared(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> Compared:
     unshared = int((a["supported"].values != b["supported"].values).sum())
     if unshared:
         warn(
-            f"{unshared} of {a['supported'].size} cells have rows in only one of a and b: behind "
-            f"them the surface of the other takes a neighbouring cell's second difference, and a "
-            f"difference of the surfaces may come from there. Use wider bins."
+            f"{unshared} of {a['supported'].size} cells have rows in only one of a and b. In these "
+            f"cells the surface of the other uses the second difference of a neighbouring cell, "
+            f"which can cause a difference of the surfaces. Use wider bins."
         )
     source = "pairs of rows" if pairs else "rows against rows, independent"
     if pairs:
@@ -261,7 +261,7 @@ def _tested(
 
 
 def _difference(a: xr.Dataset, b: xr.Dataset) -> xr.Dataset:
-    """The surface of the rows' differences: for the rows given it is linear in what they are."""
+    """The surface of paired differences; for given rows it is linear in the second differences."""
     names = ("second_difference", "second_effect", "surface")
     return a.assign({name: a[name].copy(data=a[name].values - b[name].values) for name in names})
 
@@ -324,7 +324,7 @@ def _are_pairs(a: xr.Dataset, b: xr.Dataset, paired: object) -> bool:
 
 
 def _common_rows(a: xr.Dataset, b: xr.Dataset) -> tuple[int, str]:
-    """How many rows two surfaces share, and what tells their rows apart; nothing of pairs."""
+    """Number of rows that two surfaces share, and what differs between their rows."""
     labels = [
         one["obs"].values if "obs" in one.coords else np.arange(one.sizes["obs"]) for one in (a, b)
     ]

@@ -1,4 +1,4 @@
-"""What is shown of surfaces."""
+"""The page of `show` for surfaces."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rhale_stats.surfaces.values import pair_name
 
 
 def surface_page(surface: xr.Dataset, most: int) -> Page:
-    """What is printed of a surface: the corners farthest from 0."""
+    """The page of a surface: the corners farthest from 0."""
     attrs = surface.attrs
     known = "surface_se" in surface
     at = farthest_corners(surface, most)

@@ -249,29 +249,48 @@ def test_pvalue_is_near_the_share_of_orders_with_a_smaller_ratio(seed, n):
     assert 0.035 < at_5_percent < 0.065
 
 
-def von_neumann(*values, weight=None):
+def ratio_test(*values, weight=None, by=bin_error.von_neumann):
     rows, mean = in_bins(*values, weight=weight), means(*values, weight=weight)
     if weight is None:
         weight = [np.ones(len(v)) for v in values]
     variance = np.array([weighted_variance(v, w) for v, w in zip(values, weight, strict=True)])
     within = bin_error.differences(rows, mean).variance
-    return bin_error.von_neumann(
-        rows, mean, variance, within, bin_error.pair_weights(rows, len(mean))
-    )
+    return by(rows, mean, variance, within, bin_error.pair_weights(rows, len(mean)))
 
 
-def test_pvalue_does_not_know_scale_shift_or_direction(rng):
+TESTS = pytest.mark.parametrize("by", [bin_error.von_neumann, bin_error.tested])
+
+
+def test_products_of_neighbours_are_tested_by_a_t_test(rng):
+    """Mean of the products over its standard error, and the larger of both p-values."""
+    values = [rng.normal(size=12) * np.arange(12), np.linspace(0, 1, 30) + rng.normal(size=30) / 2]
+    weight = [rng.uniform(0.5, 2, len(v)) for v in values]
+    for w in (None, weight):
+        rows, mean = in_bins(*values, weight=w), means(*values, weight=w)
+        expected = []
+        for k, v in enumerate(values):
+            r = (v - mean[k]) * (1 if w is None else w[k])
+            product = r[1:] * r[:-1]
+            expected.append(stats.ttest_1samp(product, 0, alternative="greater").pvalue)
+        assert_allclose(bin_error.product_pvalue(rows, mean), expected, rtol=1e-10)
+        larger = np.maximum(expected, ratio_test(*values, weight=w)[1])
+        assert_allclose(ratio_test(*values, weight=w, by=bin_error.tested)[1], larger, rtol=1e-10)
+
+
+@TESTS
+def test_pvalue_does_not_know_scale_shift_or_direction(rng, by):
     values = [rng.standard_gamma(1, n) for n in (10, 30, 200)]
-    expected = von_neumann(*values)
+    expected = ratio_test(*values, by=by)
     for moved in ([5 - 3e4 * v for v in values], [v[::-1] for v in values]):
-        for found, plain in zip(von_neumann(*moved), expected, strict=True):
+        for found, plain in zip(ratio_test(*moved, by=by), expected, strict=True):
             assert_allclose(found, plain, rtol=1e-9)  # sums of 200 terms
 
 
-def test_equal_weights_change_no_pvalue(rng):
+@TESTS
+def test_equal_weights_change_no_pvalue(rng, by):
     values = [rng.standard_gamma(1, n) for n in (10, 30, 200)]
-    found = von_neumann(*values, weight=[np.full(len(v), 0.7) for v in values])
-    for of_weights, plain in zip(found, von_neumann(*values), strict=True):
+    found = ratio_test(*values, weight=[np.full(len(v), 0.7) for v in values], by=by)
+    for of_weights, plain in zip(found, ratio_test(*values, by=by), strict=True):
         assert_allclose(of_weights, plain, rtol=1e-9)
 
 
@@ -280,7 +299,7 @@ def test_ranks_are_those_of_scipy(rng):
     values = [rng.normal(size=12), rng.integers(0, 4, 30), np.repeat([1, 5, 2, 9], 5)]
     ratio, pvalue = bin_error.rank_von_neumann(in_bins(*values), 3)
     ranks = [stats.rankdata(v) for v in values]
-    expected_ratio, expected = von_neumann(*ranks)
+    expected_ratio, expected = ratio_test(*ranks, by=bin_error.tested)
     assert_allclose(ratio, expected_ratio, rtol=1e-12)
     assert_allclose(pvalue, expected, rtol=1e-10)
     for k, r in enumerate(ranks):

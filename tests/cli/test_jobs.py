@@ -505,7 +505,7 @@ def test_study_goes_on_where_it_was_interrupted(study, tmp_path, monkeypatch, ca
     monkeypatch.setenv(toy_study.INTERRUPT, "50")
     assert main(study) == 130
     assert capsys.readouterr().err == (
-        "rhale-stats: interrupted. The same command again goes on where this one stopped.\n"
+        "rhale-stats: interrupted. The same command continues the study where it stopped.\n"
     )
     monkeypatch.delenv(toy_study.INTERRUPT)
     toy_study.calls.clear()

@@ -369,7 +369,7 @@ def test_missing_values_that_cannot_be_left_out(X, gaps):
         rs.ale(filled, nothing, missing="drop")
     with pytest.raises(ValueError, match="missing must be one of 'raise', 'drop', 'bin'"):
         rs.ale(filled, gaps, missing="ignore")
-    with pytest.raises(ValueError, match="missing='bin' asks the model"):
+    with pytest.raises(ValueError, match="missing='bin' needs the output for missing values"):
         rs.local_effects(None, gaps, jacobian=np.zeros(gaps.shape), missing="bin")
     infinite = X.assign(b=X["b"].where(X["b"] < 1, np.inf))
     with pytest.raises(ValueError, match="feature 'b' must be finite; got .* inf"):
@@ -377,7 +377,7 @@ def test_missing_values_that_cannot_be_left_out(X, gaps):
 
 
 def test_cells_are_for_finite_differences_only(X):
-    with pytest.raises(ValueError, match="unless a model is asked for finite differences; got"):
+    with pytest.raises(ValueError, match="unless finite differences of a model are taken; got"):
         rs.local_effects(product, X, method="central_difference", bins=rs.EqualWidthBins(4))
     with pytest.raises(ValueError, match="weights must hold one number a row"):
         rs.ale(product, X, weights=np.ones(3))

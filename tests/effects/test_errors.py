@@ -466,7 +466,9 @@ def test_unusable_groups(table):
         rs.std_error(effect, groups=group)
     with pytest.raises(ValueError, match=r"each of 400 rows of local; got shape \(399,\)"):
         rs.std_error(effect, local, groups=group[1:])
-    with pytest.raises(ValueError, match=r"groups must be at least two; got 1\."):
+    with pytest.raises(
+        ValueError, match=r"groups must hold at least two different groups; got 1\."
+    ):
         rs.std_error(effect, local, groups=np.zeros(N))
     with pytest.raises(ValueError, match="give them other numbers of rows"):
         rs.std_error(effect, local_of(X + 0.5, g), groups=group)

@@ -907,7 +907,9 @@ def test_unusable_weights_and_groups_of_pairs():
         rs.compare(grouped, effect, paired=(local, local))
     with pytest.raises(ValueError, match=r"each of 300 pairs; got shape \(299,\)"):
         rs.compare(effect, effect, paired=(local, local), groups=group[1:])
-    with pytest.raises(ValueError, match=r"groups must be at least two; got 1\."):
+    with pytest.raises(
+        ValueError, match=r"groups must hold at least two different groups; got 1\."
+    ):
         rs.compare(effect, effect, paired=(local, local), groups=np.zeros(N))
 
 

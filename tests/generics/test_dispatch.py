@@ -263,7 +263,8 @@ def test_what_is_for_another_result_says_what_is_for_this(name):
         if verb in verbs:
             continue
         with pytest.raises(
-            (TypeError, ValueError), match=rf"which .* returned. It is for .*{verbs[-2]}"
+            (TypeError, ValueError),
+            match=rf"which .* returned. Functions that take it: .*{verbs[-2]}",
         ):
             VERBS[verb](result, result)
 

@@ -361,7 +361,7 @@ class TestRegions:
         text = str(rs.summary(rs.regions(rows, "x1", loss="output", thresholds="exact")))
         assert "heterogeneity of the output" in text
         assert "every value" in text
-        assert "There was no test, and splits are found in noise as well" in text
+        assert "No test was made. Without a test, splits are also found in noise" in text
 
     def test_units_that_are_not_known(self, rows):
         text = str(rs.summary(rs.regions(rows, "x2", max_depth=0)))
@@ -421,7 +421,7 @@ class TestRegions:
         tree = rs.regions(rows, "x1", test="honest", n_permutations=39, rng=0)
         text = " ".join(str(rs.summary(tree)).split())
         assert "Test: honest, level 0.05" in text
-        assert "Splits are found on 50% of the rows. The numbers of splits" in text
+        assert "Splits were searched on 50% of the rows. Rows, losses, and the drops" in text
         assert self.nodes(tree)[0].split()[2] == "200"
         assert rs.glance(tree)["n_obs"][0] == 200
         assert rs.tidy(tree)["n_obs"][0] == 200
@@ -433,7 +433,7 @@ class TestRegions:
             honest = node.assign(pvalue=("node", [pvalue])).assign_attrs(test="honest")
             honest.attrs["honest_fraction"] = 0.5
             assert self.nodes(honest)[0].rstrip().endswith("no split: not confirmed")
-            assert "but not by enough on the other half of the rows." in str(rs.summary(honest))
+            assert "but not by enough on the other rows." in str(rs.summary(honest))
 
     def test_pruned_trees(self, rows):
         tree = rs.regions(rows, "x1", n_folds=3, min_drop=0.01, rng=0)
@@ -555,7 +555,7 @@ class TestInteractions:
         untested = found.copy(deep=True).assign_attrs(n_permutations=0)
         untested["pvalue_adjusted"][:] = np.nan
         text = str(rs.summary(untested))
-        assert "There was no test: a drop may be due to chance" in text
+        assert "No test was made: a drop may be due to chance" in text
         assert "Permutations: none" in " ".join(text.split())
         assert not any("%*" in line for line in text.splitlines())
 

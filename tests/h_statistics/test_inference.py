@@ -351,7 +351,7 @@ def test_bad_input(rng):
         rs.bootstrap(kept, rebin=True)
     with pytest.raises(ValueError, match="groups must have one entry for each of 30 rows of X"):
         rs.std_error(found, groups=np.arange(29))
-    with pytest.raises(ValueError, match="groups must be at least two"):
+    with pytest.raises(ValueError, match="groups must hold at least two different groups"):
         rs.std_error(found, groups=np.zeros(30))
     with pytest.raises(ValueError, match="'normal', 'percentile', 'basic'; got 'bca'"):
         rs.confint(found, method="bca")

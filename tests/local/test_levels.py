@@ -472,7 +472,7 @@ def test_the_model_is_the_target_by_default_and_frequencies_count():
     times[rows] = 1000
     found = ale_c(frame, order="target", target=y, weights=times, weight_kind="frequency")
     assert found["level"].values[0].tolist() == ["d", "b", "c", "a"]
-    with pytest.raises(ValueError, match="order='target' takes no precision weights"):
+    with pytest.raises(ValueError, match="order='target' does not accept precision weights"):
         ale_c(frame, order="target", weights=times)
 
 

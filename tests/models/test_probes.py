@@ -197,7 +197,7 @@ def test_central_differences_asked_for_are_taken_with_a_warning_where_the_output
     def model(X):
         return X[:, 0] + np.floor(X[:, 0]) + X[:, 1]
 
-    with pytest.warns(rs.JumpWarning, match="'x0' .*method='central_difference' does not see"):
+    with pytest.warns(rs.JumpWarning, match="'x0' .*method='central_difference' does not detect"):
         local = rs.local_effects(model, X, method=CENTRAL)
     assert local["local_effect_method"].values.tolist() == [CENTRAL, CENTRAL]
     with pytest.raises(ValueError, match="must have a useful derivative; for feature 'x0'"):
@@ -510,7 +510,7 @@ def test_gradients_that_miss_jumps_do_not_agree_and_give_way_to_slopes(X):
     with pytest.warns(rs.JumpWarning, match="The output jumps with 'x1'"):
         local = rs.local_effects(model, X, jacobian=bowl_jacobian)
     assert local["local_effect_method"].values.tolist() == ["jacobian", FINITE]
-    with pytest.warns(rs.JumpWarning, match="method='jacobian' does not see them"):
+    with pytest.warns(rs.JumpWarning, match="method='jacobian' does not detect them"):
         local = rs.local_effects(model, X, jacobian=bowl_jacobian, method="jacobian")
     assert local["local_effect_method"].values.tolist() == ["jacobian"] * 2
     with pytest.raises(ValueError, match="must have a useful derivative; for feature 'x0'"):

@@ -112,7 +112,7 @@ def test_a_process_that_dies_is_told(tmp_path):
     assert path.exists()
 
 
-INTERRUPTED = "rhale-stats: interrupted. The same command again goes on where this one stopped.\n"
+INTERRUPTED = "rhale-stats: interrupted. The same command continues the study where it stopped.\n"
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals and locks")
 
 
