@@ -139,53 +139,32 @@ class Sizes(NamedTuple):
     aler_max: FloatArray
 
 
-def sizes(
-    curve: FloatArray,
-    mean: FloatArray,
-    slope: FloatArray,
-    edges: FloatArray,
-    x_mean: FloatArray,
-    x_moments: tuple[FloatArray, FloatArray, FloatArray],
-    share: FloatArray,
-) -> Sizes:
-    """Sizes of curves, (..., edge), from bins, (..., bin); ``x_moments``: second, third, fourth."""
-    importance, centre = spread(curve, mean, slope, edges, x_mean, x_moments, share)
-    distance = mean_distance(curve[..., :-1] - centre, mean, slope, edges, x_mean, x_moments[0])
+def sizes(curve: FloatArray, pieces: Pieces, third: FloatArray, fourth: FloatArray) -> Sizes:
+    """Sizes of curves, (..., edge), from bins, (..., bin); central moments of x in them."""
+    importance, centre = spread(curve, pieces, third, fourth)
+    distance = mean_distance(curve[..., :-1] - centre, pieces)
     return Sizes(
         importance,
-        np.sum(share * distance, axis=-1),
+        np.sum(pieces.share * distance, axis=-1),
         np.min(curve - centre, axis=-1),
         np.max(curve - centre, axis=-1),
     )
 
 
 def spread(
-    curve: FloatArray,
-    mean: FloatArray,
-    slope: FloatArray,
-    edges: FloatArray,
-    x_mean: FloatArray,
-    x_moments: tuple[FloatArray, FloatArray, FloatArray],
-    share: FloatArray,
+    curve: FloatArray, pieces: Pieces, third: FloatArray, fourth: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Standard deviation of curves over the rows, math [32], and their means, (..., 1)."""
-    x2, x3, x4 = x_moments
+    edges, mean, slope, x_mean, x2, share = pieces
     reach, bend = x_mean - edges[:-1], slope / 2
     level = curve[..., :-1] + mean * reach + bend * (x2 - reach**2)
     centre = np.sum(share * level, axis=-1, keepdims=True)
-    within = mean**2 * x2 + 2 * mean * bend * x3 + bend**2 * (x4 - x2**2)
+    within = mean**2 * x2 + 2 * mean * bend * third + bend**2 * (fourth - x2**2)
     variance = np.sum(share * ((level - centre) ** 2 + within), axis=-1)
     return np.sqrt(np.maximum(variance, 0.0)), centre
 
 
-def mean_distance(
-    left: FloatArray,
-    mean: FloatArray,
-    slope: FloatArray,
-    edges: FloatArray,
-    x_mean: FloatArray,
-    x_variance: FloatArray,
-) -> FloatArray:
+def mean_distance(left: FloatArray, pieces: Pieces) -> FloatArray:
     """Mean absolute value over the rows of a bin of a curve that is ``left`` at its left edge.
 
     Rows are assumed to have a beta distribution between the edges with their own mean and variance.
@@ -193,6 +172,7 @@ def mean_distance(
     rows lie on the edges. In a linear bin the mean is over two points, one standard deviation to
     either side of the mean of x.
     """
+    edges, mean, slope, x_mean, x_variance, _ = pieces
     width = np.diff(edges)
     with np.errstate(invalid="ignore", divide="ignore"):
         at, v = np.clip((x_mean - edges[:-1]) / width, 0.0, 1.0), x_variance / width**2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import boost_histogram as bh
 import numpy as np
 from numpy.typing import NDArray
@@ -128,7 +130,7 @@ def optimal_starts(
     # A little below, so that rounding in a sum of weights does not make a bin infeasible.
     needed = np.maximum(min_obs, 2) * (1 - 1e-12)
     programme = _of_many if n_problems >= MANY else _of_few
-    previous, cost = programme(cells, width, needed, discount, ddof, tie)
+    previous, cost = programme(_Problems(cells, width, needed, discount, ddof, tie))
     if not np.isfinite(cost).all():
         raise ValueError("min_obs must leave one bin with all rows feasible.")
     starts = np.zeros((n_problems, n_cells), dtype=bool)
@@ -140,29 +142,34 @@ def optimal_starts(
         at = np.where(at > 0, previous[at, problems], 0)
 
 
-def _of_few(
-    cells: Moments,
-    width: FloatArray,
-    needed: FloatArray,
-    discount: float,
-    ddof: int,
-    tie: FloatArray,
-) -> tuple[IntArray, FloatArray]:
+class _Problems(NamedTuple):
+    """Problems of one size: (problem, cell), and (problem,) but for two parameters of all."""
+
+    cells: Moments
+    width: FloatArray
+    needed: FloatArray
+    discount: float
+    ddof: int
+    tie: FloatArray
+
+
+def _of_few(problems: _Problems) -> tuple[IntArray, FloatArray]:
     """The programme for a few problems, perhaps of many cells.
 
     Where the last bin of the first j cells begins, (cells + 1, problems), and the least cost of all
     cells, (problems,).
     """
+    cells, tie = problems.cells, problems.tie
     n_problems, n_cells = cells.weight.shape
     # Cost of the best partition of the first j cells, with the additional cost of the bin that
     # follows.
     best = np.full((n_problems, n_cells + 1), np.inf)
     best[:, 0] = tie
     previous = np.zeros((n_cells + 1, n_problems), dtype=np.int64)
-    problems = np.arange(n_problems)
+    every = np.arange(n_problems)
     for begin in range(0, n_cells, BLOCK_CELLS):
         ends = np.arange(begin + 1, min(begin + BLOCK_CELLS, n_cells) + 1)
-        costs = _bin_costs(cells, width, ends, needed, discount, ddof)
+        costs = _bin_costs(problems, ends)
         for at, j in enumerate(ends):
             cost = costs[:, at, :j]
             cost += best[:, :j]
@@ -170,22 +177,16 @@ def _of_few(
             threshold = np.minimum.reduce(cost, axis=1) + tie / 2
             first = np.less_equal(cost, threshold[:, None]).argmax(axis=1)
             previous[j] = first
-            best[:, j] = cost[problems, first] + tie
+            best[:, j] = cost[every, first] + tie
     return previous, best[:, -1]
 
 
-def _of_many(
-    cells: Moments,
-    width: FloatArray,
-    needed: FloatArray,
-    discount: float,
-    ddof: int,
-    tie: FloatArray,
-) -> tuple[IntArray, FloatArray]:
+def _of_many(problems: _Problems) -> tuple[IntArray, FloatArray]:
     """The same for many problems of few cells, several times as fast: problems are the last axis.
 
     Sums over the bins that end at cell j are those that end at the cell before, and that cell.
     """
+    cells, width, needed, discount, ddof, tie = problems
     n_problems, n_cells = cells.weight.shape
     everything = union(cells)
     deviation = np.where(cells.weight > 0, cells.mean - everything.mean[:, None], 0.0)
@@ -205,7 +206,7 @@ def _of_many(
     best = np.full((n_cells + 1, n_problems), np.inf)
     best[0] = tie
     previous = np.zeros((n_cells + 1, n_problems), dtype=np.int64)
-    problems = np.arange(n_problems)
+    every = np.arange(n_problems)
     # Fresh arrays for every j would cost as much as the arithmetic.
     room, flags = np.empty((2, n_cells, n_problems)), np.empty((n_cells, n_problems), dtype=bool)
     length = np.arange(n_cells, 0, -1, dtype=np.min_scalar_type(n_cells))[:, None]
@@ -242,24 +243,18 @@ def _of_many(
             np.multiply(np.logical_not(flag, out=flag), length[-j:], out=lengths[:j])
             begin = j - np.maximum.reduce(lengths[:j], axis=0).astype(np.intp)
             previous[j] = begin
-            best[j] = cost[begin, problems] + tie
+            best[j] = cost[begin, every] + tie
     return previous, best[-1]
 
 
-def _bin_costs(
-    cells: Moments,
-    width: FloatArray,
-    ends: IntArray,
-    needed: FloatArray,
-    discount: float,
-    ddof: int,
-) -> FloatArray:
+def _bin_costs(problems: _Problems, ends: IntArray) -> FloatArray:
     """Costs B(l, j) of the bins [l, j) for j in ``ends``: (problem, j, l), infinite if infeasible.
 
     Moments come from differences of running sums, centred about the mean of all rows. Their
     rounding, 1e-15 of the total sum of squares, is far below what counts as a tie. Weights may
     differ by many powers of ten between bins; with them every bin is summed by itself.
     """
+    cells, width, needed, discount, ddof, _ = problems
     n_starts = int(ends[-1])
     centre = union(cells).mean[:, None]
     deviation = np.where(cells.weight > 0, cells.mean - centre, 0.0)

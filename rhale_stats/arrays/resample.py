@@ -208,9 +208,9 @@ class Replicates(NamedTuple):
 
     def sizes(self, edges: FloatArray) -> Sizes:
         """Sizes of the curves."""
-        return sizes(
-            self.curve, self.mean, self.slope, edges, self.x_mean, self.x_moments, self.share
-        )
+        second, third, fourth = self.x_moments
+        pieces = Pieces(edges, self.mean, self.slope, self.x_mean, second, self.share)
+        return sizes(self.curve, pieces, third, fourth)
 
 
 def _root_of_noise(

@@ -8,7 +8,7 @@ features have them as last two axes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -395,40 +395,23 @@ def pooled(cells: Cells) -> tuple[float, float]:
     return float(cells.m2.ravel()[there].sum() / divisor) if divisor > 0 else np.nan, degrees
 
 
-def surface_variance(
-    influence: Influence,
-    place_a: IntArray,
-    place_b: IntArray,
-    cell: IntArray,
-    delta: FloatArray,
-    weight: FloatArray,
-    *,
-    frequency: bool,
-) -> tuple[FloatArray, int]:
-    """math [59]: variance of the surface (edge, edge), and in how many cells it was borrowed."""
-    rows = (place_a, place_b, cell, delta, weight)
-    variance = np.zeros(influence.a.n_edges * influence.b.n_edges)
-    for block in noise_factors(influence, *rows, frequency=frequency):
-        variance += (block**2).sum(axis=0)
+def surface_variance(influence: Influence, factors: Iterable[FloatArray]) -> tuple[FloatArray, int]:
+    """math [59]: variance of the surface (edge, edge), and in how many cells it was borrowed.
+
+    ``factors`` are those of `noise_factors`.
+    """
     shape = (influence.a.n_edges, influence.b.n_edges)
+    variance = np.zeros(shape[0] * shape[1])
+    for block in factors:
+        variance += (block**2).sum(axis=0)
     return variance.reshape(shape), int(singles(influence.cells).sum())
 
 
-def surface_covariance(
-    influence: Influence,
-    place_a: IntArray,
-    place_b: IntArray,
-    cell: IntArray,
-    delta: FloatArray,
-    weight: FloatArray,
-    *,
-    frequency: bool,
-) -> FloatArray:
+def surface_covariance(influence: Influence, factors: Iterable[FloatArray]) -> FloatArray:
     """math [59]: covariance of the surface, (edges of both, edges of both)."""
-    rows = (place_a, place_b, cell, delta, weight)
     size = influence.a.n_edges * influence.b.n_edges
     covariance = np.zeros((size, size))
-    for block in noise_factors(influence, *rows, frequency=frequency):
+    for block in factors:
         covariance += block.T @ block
     return covariance
 

@@ -13,11 +13,11 @@ from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arrays import accumulate, categories, influence
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.effects.fit import fit_of, rows_of_feature
+from rhale_stats.effects.fit import Fit, rows_of_feature
 from rhale_stats.effects.same import check_same_rows
 from rhale_stats.effects.targets import GROUP_COVARIANCES, TARGETS
 from rhale_stats.local.rows import Rows, columns, is_used_row
-from rhale_stats.schema.curves import Fine, curve_of, fine_of, has_cells, pieces_of
+from rhale_stats.schema.curves import Fine, curve_of, has_cells, pieces_of
 from rhale_stats.schema.features import feature_position, slopes
 from rhale_stats.schema.identity import check_same_output, row_labels
 from rhale_stats.schema.levels import is_categorical
@@ -46,25 +46,28 @@ class Clusters(NamedTuple):
             raise ValueError(f"groups must hold at least two different groups; got {n_groups}.")
         return cls(columns(local.isel(obs=used)), local, group, n_groups)
 
-    def influences(self, row: xr.Dataset, name: str) -> tuple[influence.RowSums, int]:
+    def position(self, row: xr.Dataset) -> int:
+        """Which column one feature is."""
+        return feature_position(self.local, str(row["feature"].values))
+
+    def columns(self, row: xr.Dataset) -> tuple[FloatArray, FloatArray]:
+        """Values and local effects of one feature."""
+        position = self.position(row)
+        return self.rows.x[position], self.rows.local_effect[position]
+
+    def influences(self, row: xr.Dataset, cells: Fine) -> tuple[influence.RowSums, int]:
         """Influences of the groups on all cells of one feature, and the number of fitted means."""
-        position = feature_position(self.local, name)
-        x, g = self.rows.x[position], self.rows.local_effect[position]
-        if is_categorical(row):
-            sums = level_sums(row, self.rows, position, self.group, self.n_groups)
-            return sums, row.sizes["bin"]
-        cells = fine_of(row)
+        x, g = self.columns(row)
         k = bin_index(cells.pieces.edges, x)
         block = self.blocks(cells, k)
         pieces = cells.pieces._replace(mean=self.centres(cells, block, k, g))
         return self._sums(pieces, row, k, x, g), len(np.unique(block[k]))
 
-    def of_bins(self, row: xr.Dataset, name: str) -> influence.RowSums:
+    def of_bins(self, row: xr.Dataset) -> influence.RowSums:
         """Influences of the groups on means, slopes and variances of the bins by their rows."""
         if is_categorical(row):
-            return self.influences(row, name)[0]
-        position = feature_position(self.local, name)
-        x, g = self.rows.x[position], self.rows.local_effect[position]
+            return level_sums(row, self.rows, self.position(row), self.group, self.n_groups)
+        x, g = self.columns(row)
         pieces = pieces_of(row)
         return self._sums(pieces, row, bin_index(pieces.edges, x), x, g)
 
@@ -125,22 +128,22 @@ def level_sums(
     return categories.row_sums(of, code, row["curve"].values, rows.weight, group, n_groups)
 
 
-def of_groups(row: xr.Dataset, clusters: Clusters, name: str) -> Estimates:
+def of_groups(row: xr.Dataset, fit: Fit | None, clusters: Clusters) -> Estimates:
     """Standard errors of one feature from the influences of groups of rows."""
-    n_bins = row.sizes["bin"]
-    if not n_bins:
+    name, n_bins, n_groups = str(row["feature"].values), row.sizes["bin"], clusters.n_groups
+    if fit is None:
         return _of_constant(row)
     if np.isnan(row["curve"].values).any():
         raise ValueError(
             f"effect must have rows in all bins of feature {name!r} for standard errors by groups. "
             f"Use fewer bins."
         )
-    fit, n_groups = fit_of(row), clusters.n_groups
-    check_same_rows(row, clusters.rows, feature_position(clusters.local, name))
-    own = clusters.of_bins(row, name)
+    check_same_rows(row, clusters.rows, clusters.position(row))
+    own = clusters.of_bins(row)
     linear = slopes(row) != 0
     _check_enough_groups(own, linear, name)
-    sums, n_means = clusters.influences(row, name)
+    # Levels have no cells but their steps.
+    sums, n_means = (own, n_bins) if is_categorical(row) else clusters.influences(row, fit.cells)
     # For the curve means of blocks of cells are fitted, for lines and spreads those of bins.
     n_rows, n_slopes = rows_of_feature(row), int(np.sum(fit.cells.pieces.slope != 0))
     sums = sums.corrected(n_groups, n_rows, n_means + n_slopes)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import accumulate, intervals
@@ -19,6 +16,7 @@ from rhale_stats.effects.paired import Pairs, paired_covariance, pairs_of
 from rhale_stats.inference import meaning
 from rhale_stats.inference.results import (
     CONSTANT,
+    Asked,
     Difference,
     difference_of,
     labelled_differences,
@@ -31,16 +29,7 @@ from rhale_stats.schema.identity import check_same_output
 from rhale_stats.schema.levels import is_categorical, level_names
 
 
-def compare(
-    a: xr.Dataset,
-    b: xr.Dataset,
-    paired: tuple[xr.Dataset, xr.Dataset] | None,
-    groups: ArrayLike | None,
-    level: float,
-    n_draws: int,
-    rng: Any,
-    adjust: str,
-) -> xr.Dataset:
+def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
     """`compare` of the curves of effects in bins, feature by feature."""
     a, b = check_effect(a, "a"), check_effect(b, "b")
     if a.attrs["centering"] != b.attrs["centering"]:
@@ -56,13 +45,15 @@ def compare(
         )
     check_same_output(a, b, ("a", "b"), facts=("scale",))
     a, b = with_std_error(a), with_std_error(b)
-    pairs = None if paired is None else pairs_of((a, b), paired, groups, names)
-    if pairs is None and groups is not None:
+    pairs = None
+    if asked.paired is not None:
+        pairs = pairs_of((a, b), asked.paired, asked.groups, names)
+    elif asked.groups is not None:
         raise ValueError(
             "groups must come with paired; got groups alone. Without pairs give them to the "
             "effects: std_error(effect, local, groups=...)."
         )
-    streams = np.random.default_rng(rng).spawn(len(names))
+    streams = np.random.default_rng(asked.rng).spawn(len(names))
     found, apart = [], []
     for name, stream in zip(names, streams, strict=True):
         rows = one_feature(a, name), one_feature(b, name)
@@ -73,7 +64,7 @@ def compare(
         fits = fit_of(rows[0]), fit_of(rows[1])
         z = points_of(fits)
         if len(z):
-            found.append(_difference(rows, fits, z, pairs, level, n_draws, stream))
+            found.append(_difference(rows, fits, z, pairs, asked, stream))
         else:
             found.append(no_difference(APART))
             apart.append(name)
@@ -86,7 +77,7 @@ def compare(
             )
         warn(f"a and b have no common value of {without}. The difference is NaN there.")
     source = _independent(a, b) if pairs is None else pairs.source
-    return labelled_differences(found, a, b, names, source, level, adjust)
+    return labelled_differences(found, a, b, names, source, asked)
 
 
 def _check_same_levels(rows: tuple[xr.Dataset, xr.Dataset]) -> None:
@@ -130,8 +121,7 @@ def _difference(
     fits: tuple[Fit, Fit],
     z: FloatArray,
     pairs: Pairs | None,
-    level: float,
-    n_draws: int,
+    asked: Asked,
     rng: np.random.Generator,
 ) -> Difference:
     """One feature: the difference at points within the range of both."""
@@ -153,7 +143,7 @@ def _difference(
         # With groups there is one estimate of scale for all points.
         degrees = float(np.min(own))
     least = sum(meaning.least_effect(row) for row in rows) * float(np.ptp(z))
-    return difference_of(z, (values[0], values[1]), covariance, degrees, level, n_draws, rng, least)
+    return difference_of(z, (values[0], values[1]), covariance, degrees, asked, rng, least)
 
 
 def _covariance(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arrays import accumulate, influence
 from rhale_stats.effects.clusters import Clusters, of_groups
-from rhale_stats.effects.fit import at_cells, at_edges, fit_of, has_covariance
+from rhale_stats.effects.fit import (
+    Feature,
+    Fit,
+    at_cells,
+    at_edges,
+    features_of,
+    fit_of,
+    has_covariance,
+)
 from rhale_stats.effects.targets import CURVE_TARGETS, GROUP_COVARIANCES, SOURCE, TARGETS
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import cell_sizes, has_cells, line_moments_of, pieces_of
-from rhale_stats.schema.features import feature_names, given_feature, is_grouped, one_feature
+from rhale_stats.schema.features import given_feature, is_grouped, one_feature
 from rhale_stats.schema.levels import categorical_features, is_categorical
 from rhale_stats.schema.stacking import Estimates, stacked
 from rhale_stats.schema.variables import variable
@@ -23,6 +33,21 @@ def std_error(
 ) -> xr.Dataset:
     """`std_error` of effects in bins, by rows or by groups of rows."""
     effect, local = check_effect(effect), None if local is None else check_local(local)
+    return _of_features(_check_moments(effect), None, local, groups)
+
+
+def opened(effect: xr.Dataset) -> tuple[xr.Dataset, list[Feature]]:
+    """The effect with its standard errors, which may be made here, and its features unpacked."""
+    effect = check_effect(effect)
+    _check_not_debiased(effect)
+    if "curve_se" in effect:
+        return effect, features_of(effect)
+    features = features_of(_check_moments(effect))
+    return _of_features(effect, features, None, None), features
+
+
+def _check_moments(effect: xr.Dataset) -> xr.Dataset:
+    """The effect; raise ``ValueError`` unless it has the moments that standard errors need."""
     if "debiased" in effect.attrs:
         raise ValueError(
             "effect must be what rhale returned; this one is from debias, which has its standard "
@@ -33,7 +58,17 @@ def std_error(
             "effect must hold the moments that standard errors need; this one was made by "
             "rhale(..., std_error_moments=False). Make it again without that argument."
         )
-    names, levels = feature_names(effect), categorical_features(effect)
+    return effect
+
+
+def _of_features(
+    effect: xr.Dataset,
+    features: Sequence[Feature] | None,
+    local: xr.Dataset | None,
+    groups: ArrayLike | None,
+) -> xr.Dataset:
+    """With standard errors of all features, which may have been unpacked before."""
+    levels = categorical_features(effect)
     if groups is None:
         if levels and is_grouped(effect):
             raise ValueError(
@@ -42,7 +77,7 @@ def std_error(
                 f"again."
             )
         source = SOURCE
-        rows = [_of_feature(one_feature(effect, name)) for name in names]
+        rows = [_of_feature(*one) for one in features or features_of(effect)]
     else:
         if local is None:
             raise ValueError(
@@ -50,7 +85,7 @@ def std_error(
             )
         clusters = Clusters.of(local, effect, groups)
         source = f"rows in {clusters.n_groups} groups"
-        rows = [of_groups(one_feature(effect, name), clusters, name) for name in names]
+        rows = [of_groups(*one, clusters) for one in features or features_of(effect)]
     facts = {"source": source, "kind": "central limit theorem"}
     of_curve = CURVE_TARGETS[str(effect.attrs["centering"])]
     targets = {**TARGETS, "curve_se": of_curve, "cell_curve_se": of_curve, "curve_cov": of_curve}
@@ -75,11 +110,10 @@ def std_error(
     return out if levels else out.drop_vars(GROUP_COVARIANCES, errors="ignore")
 
 
-def _of_feature(row: xr.Dataset) -> Estimates:
+def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
     """Standard errors of one feature, by name; all NaN where there is no bin."""
     n, share = row["n_effective"].values, row["weight_share"].values
-    n_bins = len(n)
-    if not n_bins:
+    if fit is None:
         absent = {"slope": "slope" not in row, "cell": "cell_effect" not in row}
         names = [
             name for name in TARGETS if not any(absent[part] and part in name for part in absent)
@@ -87,7 +121,7 @@ def _of_feature(row: xr.Dataset) -> Estimates:
         return dict.fromkeys(names, np.nan)
     if is_categorical(row):
         return _of_levels(row)
-    pieces, fit = pieces_of(row), fit_of(row)
+    pieces = pieces_of(row)
     variance = row["heterogeneity"].values ** 2
     noise = accumulate.line_noise(variance, pieces, line_moments_of(row), n)
     zero_start = influence.loadings(fit.pieces, fit.edges, "start")
@@ -152,9 +186,13 @@ def vcov(effect: xr.Dataset, feature: str | int | None = None, of: str = "curve"
 
 def with_std_error(effect: xr.Dataset) -> xr.Dataset:
     """The effect with standard errors of its own estimator."""
+    _check_not_debiased(effect)
+    return effect if "curve_se" in effect else std_error(effect)
+
+
+def _check_not_debiased(effect: xr.Dataset) -> None:
     if "debiased" in effect.attrs:
         raise ValueError(
             "effect must be what rhale or std_error returned; this one is from debias, which keeps "
             "no moments. Pass the effect that it was made from."
         )
-    return effect if "curve_se" in effect else std_error(effect, None, None)

@@ -10,7 +10,7 @@ import xarray as xr
 from rhale_stats.arrays import accumulate, categories, influence, intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.curves import Fine, curve_of, fine_of, has_cells
-from rhale_stats.schema.features import slopes
+from rhale_stats.schema.features import one_feature, slopes
 from rhale_stats.schema.levels import is_categorical
 
 
@@ -109,6 +109,19 @@ def fit_of(row: xr.Dataset) -> Fit:
     )
 
 
+class Feature(NamedTuple):
+    """One feature of an effect, unpacked; ``fit`` is None where it has no bin."""
+
+    row: xr.Dataset
+    fit: Fit | None
+
+
+def features_of(effect: xr.Dataset) -> list[Feature]:
+    """All features, each unpacked once."""
+    rows = (one_feature(effect, number) for number in range(effect.sizes["feature"]))
+    return [Feature(row, fit_of(row) if row.sizes["bin"] else None) for row in rows]
+
+
 def at_edges(values: FloatArray, fit: Fit) -> FloatArray:
     """Values at the edges with a curve, extended to all edges of the bins by NaN."""
     out = np.full(fit.n_bins + 1, np.nan)
@@ -126,14 +139,14 @@ def rows_of_feature(row: xr.Dataset) -> float:
     return float(row["n_level" if is_categorical(row) else "n_obs"].sum())
 
 
-def bin_degrees(row: xr.Dataset) -> FloatArray:
+def bin_degrees(row: xr.Dataset, cells: Fine | None = None) -> FloatArray:
     """Degrees of freedom of the effects of one feature's bins, for Student's t."""
-    n = row["n_effective"].values
     if "n_groups" in row.attrs:
-        return np.full(len(n), float(row.attrs["n_groups"]) - 1)
-    if has_cells(row):
-        return fine_of(row).effect_degrees()
-    return spread_degrees(row)
+        return np.full(row.sizes["bin"], float(row.attrs["n_groups"]) - 1)
+    if not row.sizes["bin"]:
+        return np.zeros(0)
+    cells = fine_of(row) if cells is None else cells
+    return cells.effect_degrees() if cells.shared else cells.degrees
 
 
 def spread_degrees(row: xr.Dataset) -> FloatArray:

@@ -11,6 +11,7 @@ from scipy import linalg
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import accumulate, bin_error, intervals
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.fit import bin_degrees
 from rhale_stats.effects.same import check_same_rows
@@ -102,8 +103,8 @@ def _sum_of_squares(row: xr.Dataset, null: str) -> Wald:
     """Test with independent bins: sum of squared normal scores."""
     from scipy import stats
 
-    cells = fine_of(row)
-    linear = slopes(row) != 0
+    cells, linear = fine_of(row), slopes(row) != 0
+    of_bins = bin_degrees(row, cells)
     variance, degrees = cells.variance, cells.degrees
     known = (degrees > 0) & (variance >= 0)
     if not known.any():
@@ -112,7 +113,7 @@ def _sum_of_squares(row: xr.Dataset, null: str) -> Wald:
     # A few rows may be equal by chance: such a bin takes the spread of the others.
     pooled = np.average(variance[known], weights=degrees[known])
     cells = cells._replace(variance=np.where(variance <= least**2, pooled, variance))
-    variance, degrees, effect = cells.effect_variance(), bin_degrees(row), row["effect"].values
+    variance, degrees, effect = cells.effect_variance(), of_bins, row["effect"].values
     known = (degrees > 0) & (variance >= 0)
     if not known.any():  # a variance of cells may be that of no bin: each of its bins has one row
         return Wald(reason=meaning.NO_ROWS)
@@ -138,15 +139,21 @@ def _sum_of_squares(row: xr.Dataset, null: str) -> Wald:
     return Wald(total, df, float(stats.chi2.sf(total, df)))
 
 
-def _correlated(row: xr.Dataset, null: str) -> Wald:
-    """Test of steps between levels, which share rows: normal scores with their correlation."""
-    from scipy import stats
-
-    value, covariance = row["effect"].values, row["effect_cov"].values
+def _contrasted(row: xr.Dataset, null: str) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """Effects of one feature with their covariance, what of them is 0, and what rounding makes."""
+    value = row["effect"].values
     contrast = np.eye(len(value))
     if null == "constant":
         contrast = np.diff(contrast, axis=0)
     least = resolution(value, float(row["local_effect_error"]))
+    return value, row["effect_cov"].values, contrast, least
+
+
+def _correlated(row: xr.Dataset, null: str) -> Wald:
+    """Test of steps between levels, which share rows: normal scores with their correlation."""
+    from scipy import stats
+
+    value, covariance, contrast, least = _contrasted(row, null)
     own = np.diagonal(covariance) + least**2
     # Satterthwaite's degrees of freedom, as if steps were independent.
     degrees = (contrast**2 @ own) ** 2 / (contrast**4 @ (own**2 / bin_degrees(row)))
@@ -162,11 +169,7 @@ def _grouped(row: xr.Dataset, null: str) -> Wald:
     """Test with groups of rows: the Wald statistic over its degrees of freedom, against F."""
     from scipy import stats
 
-    value, covariance = row["effect"].values, row["effect_cov"].values
-    contrast = np.eye(len(value))
-    if null == "constant":
-        contrast = np.diff(contrast, axis=0)
-    least = resolution(value, float(row["local_effect_error"]))
+    value, covariance, contrast, least = _contrasted(row, null)
     linear = slopes(row) != 0
     if linear.any():
         # A slope times the width of its bin has the units of effects.

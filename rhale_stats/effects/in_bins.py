@@ -13,7 +13,6 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.arguments.checks import check_choice
-from rhale_stats.arrays import intervals
 from rhale_stats.arrays.accumulate import Pieces
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -22,9 +21,10 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.estimates import centred_curve
 from rhale_stats.effects.rhale import quiet_rhale, warn_of_gaps, with_missing
 from rhale_stats.inference.draws import check_boot, draws_of
+from rhale_stats.inference.estimate import Estimate, Facts, Replicates, with_intervals
 from rhale_stats.local.rows import Rows, columns
 from rhale_stats.schema.checks import check_local, statistic_name
-from rhale_stats.schema.features import feature_names, one_feature, own_facts
+from rhale_stats.schema.features import one_feature
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.parts import each_part, own_rows
 from rhale_stats.schema.stacking import Estimates, stacked
@@ -173,39 +173,19 @@ def by_replicates(
             f"boot must be given for the statistic {statistic_name(effect)!r}, which has no "
             f"formula of its standard error: boot = bootstrap(local, effect)."
         )
-    boot = check_boot(effect, boot, chosen)
-    rows = [
-        _of_replicates(one_feature(effect, at), own_facts(boot.isel(feature=at)), level, chosen)
-        for at in range(len(feature_names(effect)))
-    ]
-    facts = {"source": str(boot.attrs["source"])}
-    of_interval = {
-        "method": f"bootstrap, {chosen}",
-        "kind": "pointwise",
-        "ci_prob": level,
-        "ci_kind": "confidence",
-    }
-    found = {}
-    for name, values in stacked(rows, effect.sizes["bin"]).items():
-        of = name.removesuffix("_ci").removesuffix("_se")
-        more = of_interval if name.endswith("_ci") else {"kind": "bootstrap"}
-        target = str(effect[of].attrs["long_name"])
-        found[name] = variable(name, values, target=target, **facts, **more)
-    return effect.assign(found).assign_coords(ci_bound=("ci_bound", ["lower", "upper"]))
-
-
-def _of_replicates(row: xr.Dataset, boot: xr.Dataset, level: float, method: str) -> Estimates:
-    """Standard errors and intervals of one feature."""
-    names = [f"{name}_{part}" for name in BY_REPLICATES for part in ("se", "ci")]
-    if not row.sizes["bin"]:
-        return dict.fromkeys(names, np.nan)
-    out: dict[str, FloatArray] = {}
+    boot = check_boot(effect, boot, BY_REPLICATES, "bootstrap(local, effect)", chosen)
+    source = str(boot.attrs["source"])
+    errors, estimates = {}, {}
     for name in BY_REPLICATES:
-        estimate = np.asarray(row[name].values, dtype=np.float64)
-        draws = draws_of(boot, name)[:, *(slice(n) for n in estimate.shape)]
-        out[f"{name}_se"] = _spread(draws)
-        out[f"{name}_ci"] = intervals.of_replicates(draws, estimate, level, method)
-    return out
+        dims, long_name, units = EFFECT_VARIABLES[name]
+        target = str(effect[name].attrs["long_name"])
+        draws = draws_of(boot, name, dims)
+        more = {"target": target, "source": source, "kind": "bootstrap"}
+        errors[f"{name}_se"] = variable(f"{name}_se", _spread(draws), **more)
+        values = np.asarray(effect[name].transpose(*dims).values, dtype=np.float64)
+        facts = Facts(dims, long_name, units, target, source)
+        estimates[name] = Estimate(values, facts, replicates=Replicates(draws, source))
+    return with_intervals(effect.assign(errors), estimates, level, chosen)
 
 
 def _spread(draws: FloatArray) -> FloatArray:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import influence, intervals, resample
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.errors import vcov, with_std_error
+from rhale_stats.effects.errors import opened
 from rhale_stats.effects.fit import (
+    Feature,
     Fit,
     at_cells,
     at_edges,
     bin_degrees,
-    fit_of,
     has_covariance,
     row_degrees,
     spread_degrees,
@@ -22,13 +23,27 @@ from rhale_stats.effects.fit import (
 from rhale_stats.effects.in_bins import by_replicates
 from rhale_stats.effects.targets import SOURCE, source_of_errors, target_of
 from rhale_stats.inference.draws import check_boot, draws_of
+from rhale_stats.inference.estimate import (
+    Estimate,
+    Facts,
+    Joint,
+    Moments,
+    Replicates,
+    chosen_method,
+    independent_quantiles,
+    joint_quantiles,
+    with_bands,
+    with_intervals,
+)
 from rhale_stats.schema.checks import MEAN, check_effect, statistic_name
 from rhale_stats.schema.curves import cell_sizes, has_cells
-from rhale_stats.schema.features import feature_names, one_feature, own_facts
+from rhale_stats.schema.features import is_grouped, own_facts
 from rhale_stats.schema.stacking import Estimates, stacked
-from rhale_stats.schema.variables import EFFECT_VARIABLES, variable
+from rhale_stats.schema.variables import EFFECT_VARIABLES
 
-BY_ERRORS = "standard errors, Student's t"
+MAKER = "bootstrap(local, effect)"
+VARYING = ("slope", "heterogeneity", "effect", "curve", "average_effect")
+WITH_ERRORS = ("effect", "slope", "heterogeneity", "curve", "cell_curve", "average_effect")
 
 
 def confint(
@@ -41,153 +56,121 @@ def confint(
     effect = check_effect(effect, any_statistic=True)
     if statistic_name(effect) != MEAN:
         return by_replicates(effect, boot, level, method)
-    effect = with_std_error(effect)
-    chosen = ("normal" if boot is None else "percentile") if method is None else method
-    check_choice("method", chosen, ("normal", *intervals.METHODS))
+    effect, features = opened(effect)
+    chosen = chosen_method(method, boot, ("normal", *intervals.METHODS))
     if chosen == "normal":
-        rows = [
-            _normal_intervals(one_feature(effect, name), level) for name in feature_names(effect)
-        ]
-        how = BY_ERRORS
+        found = estimates(effect, features)
     else:
-        if boot is None:
-            raise ValueError(f"boot must be given for method {chosen!r}: bootstrap(local, effect).")
-        boot = check_boot(effect, boot, chosen)
-        rows = [
-            _bootstrap_intervals(
-                one_feature(effect, number), own_facts(boot.isel(feature=number)), level, chosen
-            )
-            for number in range(effect.sizes["feature"])
-        ]
-        how = f"bootstrap, {chosen}"
-        if chosen != "studentized":
-            how += ", expanded to Student's t"
-    if "missing_effect_se" in effect:
-        rows = [
-            {**row, "missing_effect_ci": _missing_interval(effect.isel(feature=number), level)}
-            for number, row in enumerate(rows)
-        ]
-    arrays = stacked(rows, effect.sizes["bin"], ci_bound=2, **cell_sizes(effect))
-    facts: dict[str, str | float] = {
-        "method": how,
-        "kind": "pointwise",
-        "ci_prob": level,
-        "ci_kind": "confidence",
-    }
+        boot = check_boot(effect, boot, ["effect"], MAKER, chosen)
+        found = replicated(effect, features, boot, chosen)
     # Replicates have no curve between the edges of bins.
     effect = effect.drop_vars("cell_curve_ci", errors="ignore")
-    found = {}
-    for name, array in arrays.items():
-        of = name.removesuffix("_ci")
-        if boot is None or chosen == "normal":
-            source = source_of_errors(effect, of)
-        else:
-            source = str(boot.attrs["source"])
-        found[name] = variable(name, array, target=target_of(effect, of), source=source, **facts)
-    if chosen == "normal" and "n_groups" not in effect.attrs:
-        found["heterogeneity_ci"][2]["method"] = "inversion of a test, math [24]"
-    if "missing_effect_ci" in found:
-        own = {"method": BY_ERRORS, "source": source_of_errors(effect, "missing_effect")}
-        found["missing_effect_ci"][2].update(own)
-    return effect.assign(found).assign_coords(ci_bound=("ci_bound", ["lower", "upper"]))
+    return with_intervals(effect, found | _of_missing(effect), level, chosen)
 
 
-def _normal_intervals(row: xr.Dataset, level: float) -> Estimates:
-    """Intervals of one feature by its standard errors."""
-    names = [name for name in ("effect", "slope", "heterogeneity", "curve") if name in row]
-    n_bins = row.sizes["bin"]
-    if not n_bins:
-        cells = ("cell_curve",) if "cell_curve_se" in row else ()
-        return {f"{name}_ci": np.nan for name in (*names, *cells, "average_effect")}
-    n, grouped = row["n_effective"].values, "n_groups" in row.attrs
-    of_effect = bin_degrees(row)
-    degrees = of_effect if grouped else spread_degrees(row)
-    student = intervals.student(level, degrees)
-    out: dict[str, FloatArray] = {}
-    for name, own in (("effect", intervals.student(level, of_effect)), ("slope", student)):
-        if name in row:
-            out[f"{name}_ci"] = intervals.around(row[name].values, own * row[f"{name}_se"].values)
-    spread, spread_se = row["heterogeneity"].values, row["heterogeneity_se"].values
-    if grouped or "third_moment" not in row:
-        out["heterogeneity_ci"] = intervals.log_scale(spread, student * spread_se)
-    else:
-        out["heterogeneity_ci"] = intervals.of_deviation(
-            spread, row["third_moment"].values, row["fourth_moment"].values, n, degrees, level
-        )
-    fit = fit_of(row)
-    on_curve = fit.curve_degrees(fit.edges)
-    quantile = intervals.student(
-        level, np.full(len(on_curve), row_degrees(row)) if grouped else on_curve
-    )
-    half = at_edges(quantile, fit) * row["curve_se"].values
-    out["curve_ci"] = intervals.around(row["curve"].values, half)
-    if has_cells(row) and "cell_curve_se" in row:
-        degrees_there = fit.curve_degrees(fit.pieces.edges)
-        if grouped:
-            degrees_there = np.full(len(degrees_there), row_degrees(row))
-        half = at_cells(intervals.student(level, degrees_there), fit) * row["cell_curve_se"].values
-        out["cell_curve_ci"] = intervals.around(row["cell_curve"].values, half)
-    of_average = float(intervals.student(level, np.array(row_degrees(row))))
-    out["average_effect_ci"] = intervals.around(
-        row["average_effect"].values, of_average * row["average_effect_se"].values
-    )
-    return out
+def with_own_intervals(effect: xr.Dataset) -> xr.Dataset:
+    """The effect with its intervals; missing ones are added by `confint` if possible."""
+    return effect if "curve_ci" in effect or "fourth_moment" not in effect else confint(effect)
 
 
-def _missing_interval(row: xr.Dataset, level: float) -> FloatArray:
-    """Interval of the effect of a missing value, from the rows without a value."""
-    degrees = np.array(float(row["n_missing"]) - 1)
-    half = intervals.student(level, degrees) * row["missing_effect_se"].values
-    return intervals.around(row["missing_effect"].values, half)
+def estimates(effect: xr.Dataset, features: Sequence[Feature]) -> dict[str, Estimate]:
+    """All that has a standard error, with its degrees of freedom."""
+    found = _with_errors(effect, [name for name in WITH_ERRORS if f"{name}_se" in effect])
+    rows = [{name: one[name] for name in found} for one in (_degrees(*one) for one in features)]
+    degrees = stacked(rows, effect.sizes["bin"], **cell_sizes(effect))
+    out = {name: one._replace(degrees=degrees[name]) for name, one in found.items()}
+    spread = out["heterogeneity"]._replace(log=True)
+    if "third_moment" in effect and not is_grouped(effect):
+        names = ("third_moment", "fourth_moment", "n_effective")
+        spread = spread._replace(moments=Moments(*(effect[name].values for name in names)))
+    return out | {"heterogeneity": spread}
 
 
-def _bootstrap_intervals(row: xr.Dataset, boot: xr.Dataset, level: float, method: str) -> Estimates:
-    """Intervals of one feature by its replicates."""
-    n_bins = row.sizes["bin"]
-    names = [
-        str(name) for name in boot.data_vars if name in row and f"{name}_ci" in EFFECT_VARIABLES
-    ]
-    if method == "studentized":
-        names = [name for name in names if f"{name}_se" in boot]
-    if not n_bins:
-        return {f"{name}_ci": np.nan for name in names}
-    out: dict[str, FloatArray] = {}
-    scores = {} if method == "studentized" else _scores(row, boot, level)
+def _with_errors(effect: xr.Dataset, names: Sequence[str]) -> dict[str, Estimate]:
+    """Values with the standard errors of those that have one, over all features."""
+    out = {}
     for name in names:
-        estimate = np.asarray(row[name].values, dtype=np.float64)
-        cut = tuple(slice(n) for n in estimate.shape)
-        draws = draws_of(boot, name)[:, *cut]
-        more: dict[str, FloatArray] = {}
-        if method != "studentized":
-            more["score"] = scores.get(name, scores["average_effect"])
-        else:
-            more["draws_se"] = draws_of(boot, f"{name}_se")[:, *cut]
-            more["estimate_se"] = np.asarray(row[f"{name}_se"].values)
-        if method == "bca" and f"{name}_acceleration" in boot:
-            more["acceleration"] = boot[f"{name}_acceleration"].values[cut]
-        if name != "heterogeneity" or method in ("percentile", "bca"):
-            out[f"{name}_ci"] = intervals.of_replicates(draws, estimate, level, method, **more)
-            continue
-        # On the log scale, where the standard error hardly depends on the size.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.where(draws > 0, np.log(draws), np.nan)
-            if method == "studentized":
-                more["draws_se"] = more["draws_se"] / draws
-                more["estimate_se"] = more["estimate_se"] / estimate
-            ends = intervals.of_replicates(logs, np.log(estimate), level, method, **more)
-        out[f"{name}_ci"] = np.where(estimate[:, None] == 0, 0.0, np.exp(ends))
+        dims, long_name, units = EFFECT_VARIABLES[name]
+        se = f"{name}_se" in effect
+        source = source_of_errors(effect, name) if se else SOURCE
+        out[name] = Estimate(
+            np.asarray(effect[name].transpose(*dims).values, dtype=np.float64),
+            Facts(dims, long_name, units, target_of(effect, name), source),
+            effect[f"{name}_se"].transpose(*dims).values if se else None,
+        )
     return out
 
 
-def _scores(row: xr.Dataset, boot: xr.Dataset, level: float) -> dict[str, FloatArray]:
-    """Normal scores of the bootstrap quantiles, by name; totals use that of the average effect.
+def _of_missing(effect: xr.Dataset) -> dict[str, Estimate]:
+    """The effect of a missing value, from the rows without a value."""
+    names = [name for name in ("missing_effect",) if f"{name}_se" in effect]
+    return {
+        name: one._replace(degrees=effect["n_missing"].values - 1.0)
+        for name, one in _with_errors(effect, names).items()
+    }
 
-    Student's quantile divided by the square root of the relative variance of the replicates: an
+
+def _degrees(row: xr.Dataset, fit: Fit | None) -> Estimates:
+    """Degrees of freedom of all standard errors of one feature, by name."""
+    if fit is None:
+        return dict.fromkeys(WITH_ERRORS, np.nan)
+    grouped, of_rows = "n_groups" in row.attrs, row_degrees(row)
+    of_effect = bin_degrees(row, fit.cells)
+    in_bins = of_effect if grouped else spread_degrees(row)
+
+    def of_curve(z: FloatArray) -> FloatArray:
+        return np.full(len(z), of_rows) if grouped else fit.curve_degrees(z)
+
+    return {
+        "effect": of_effect,
+        "slope": in_bins,
+        "heterogeneity": in_bins,
+        "curve": at_edges(of_curve(fit.edges), fit),
+        "cell_curve": at_cells(of_curve(fit.pieces.edges), fit) if has_cells(row) else np.nan,
+        "average_effect": of_rows,
+    }
+
+
+def replicated(
+    effect: xr.Dataset, features: Sequence[Feature], boot: xr.Dataset, method: str
+) -> dict[str, Estimate]:
+    """All that has replicates, and with "studentized" standard errors of these."""
+    names = [str(name) for name in boot.data_vars if f"{name}_ci" in EFFECT_VARIABLES]
+    names = [name for name in names if name in effect]
+    studentized = method == "studentized"
+    if studentized:
+        names = [name for name in names if f"{name}_se" in boot]
+    rows = [
+        _varying(*one, own_facts(boot.isel(feature=number))) for number, one in enumerate(features)
+    ]
+    degrees, shortfall = (stacked(each, effect.sizes["bin"]) for each in zip(*rows, strict=True))
+    out = {}
+    for name, one in _with_errors(effect, names).items():
+        # Totals are cut as the average effect.
+        like = name if name in degrees else "average_effect"
+        draws = Replicates(draws_of(boot, name, one.facts.dims), str(boot.attrs["source"]))
+        if studentized:
+            draws = draws._replace(se=draws_of(boot, f"{name}_se", one.facts.dims))
+        else:
+            draws = draws._replace(degrees=degrees[like], shortfall=shortfall[like])
+        if f"{name}_acceleration" in boot:
+            draws = draws._replace(acceleration=boot[f"{name}_acceleration"].values)
+        out[name] = one._replace(replicates=draws._replace(log=name == "heterogeneity"))
+    return out
+
+
+def _varying(row: xr.Dataset, fit: Fit | None, boot: xr.Dataset) -> tuple[Estimates, Estimates]:
+    """Degrees of freedom of the replicates of one feature, and their shortfall of variance.
+
+    Student's quantile, since the spread is estimated, over the root of the shortfall makes an
     expanded interval (Hesterberg 2015), which for a normal mean is the t interval.
     """
     n_units, n_strata = float(boot.attrs["n_units"]), int(boot.attrs["n_strata"])
     scheme = str(boot.attrs["scheme"])
     grouped = str(boot.attrs["source"]) != SOURCE
+    if fit is None:
+        nothing = dict.fromkeys(VARYING, np.nan)
+        return nothing, nothing
     # The drawn units count, not the units of the standard errors.
     row = row.assign_attrs(n_groups=n_units - n_strata + 1)
     if not grouped:
@@ -197,14 +180,10 @@ def _scores(row: xr.Dataset, boot: xr.Dataset, level: float) -> dict[str, FloatA
         n = np.full(np.shape(n), n_units) if grouped else n
         return resample.shortfall(scheme, n, degrees, n_units, n_strata)
 
-    def score(degrees: FloatArray, shortfall: FloatArray) -> FloatArray:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(intervals.student(level, degrees) / np.sqrt(shortfall))
-
-    of_bins = bin_degrees(row) if grouped else spread_degrees(row)
-    in_bins = score(of_bins, short(row["n_effective"].values, of_bins))
+    of_effect = bin_degrees(row, fit.cells)
+    of_bins = of_effect if grouped else spread_degrees(row)
+    in_bins = short(row["n_effective"].values, of_bins)
     of_rows = np.array(row_degrees(row))
-    fit = fit_of(row)
     edges, cells = fit.edges, fit.cells
     # In the variance of a curve or an effect, each cell's part is too small by its own factor.
     # Replicates of a cell use its own rows, even if its variance is borrowed.
@@ -222,82 +201,76 @@ def _scores(row: xr.Dataset, boot: xr.Dataset, level: float) -> dict[str, FloatA
         short_effect = np.where(total > 0, kept / total, 1.0)
     on_curve = np.full(len(edges), float(of_rows)) if grouped else fit.curve_degrees(edges)
     return {
+        **dict.fromkeys(("slope", "heterogeneity"), of_bins),
+        "effect": of_effect,
+        "curve": at_edges(on_curve, fit),
+        "average_effect": of_rows,
+    }, {
         **dict.fromkeys(("slope", "heterogeneity"), in_bins),
-        "effect": score(bin_degrees(row), short_effect),
-        "curve": at_edges(score(on_curve, short_curve), fit),
-        "average_effect": score(of_rows, short(of_rows + 1, of_rows)),
+        "effect": short_effect,
+        "curve": at_edges(short_curve, fit),
+        "average_effect": short(of_rows + 1, of_rows),
     }
 
 
 def confband(effect: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.Dataset:
     """`confband` of effects in bins and of their curve."""
-    effect = with_std_error(check_effect(effect))
+    effect, features = opened(effect)
     streams = np.random.default_rng(rng).spawn(effect.sizes["feature"])  # type: ignore[arg-type]
-    rows = [_bands(effect, number, level, n_draws, stream) for number, stream in enumerate(streams)]
-    facts: dict[str, str | float] = {
-        "method": "largest standardised error of a normal curve",
-        "kind": "simultaneous over the axis",
-        "ci_prob": level,
-        "ci_kind": "confidence",
-    }
-    found = {}
-    for name, array in stacked(rows, effect.sizes["bin"], **cell_sizes(effect)).items():
-        of = name.removesuffix("_band")
-        found[name] = variable(
-            name, array, target=target_of(effect, of), source=source_of_errors(effect, of), **facts
-        )
-    return effect.assign(found).assign_coords(ci_bound=("ci_bound", ["lower", "upper"]))
+    found = _with_errors(effect, ("curve", "effect", *_cells(effect)))
+    effect_se = found["effect"].se
+    assert effect_se is not None
+    rows = [
+        _quantiles(*one, effect_se[number], level, n_draws, stream)
+        for number, (one, stream) in enumerate(zip(features, streams, strict=True))
+    ]
+    rows = [{name: one[name] for name in found} for one in rows]
+    quantiles = stacked(rows, effect.sizes["bin"], **cell_sizes(effect))
+    return with_bands(effect, found, quantiles, level)
 
 
-def _bands(
-    effect: xr.Dataset, number: int, level: float, n_draws: int, rng: np.random.Generator
+def _cells(effect: xr.Dataset) -> tuple[str, ...]:
+    return ("cell_curve",) if "cell_curve_se" in effect else ()
+
+
+def _quantiles(
+    row: xr.Dataset,
+    fit: Fit | None,
+    effect_se: FloatArray,
+    level: float,
+    n_draws: int,
+    rng: np.random.Generator,
 ) -> Estimates:
-    """Bands of one feature."""
-    row = one_feature(effect, number)
-    if not row.sizes["bin"]:
-        cells = {"cell_curve_band": np.nan} if "cell_curve_se" in row else {}
-        return {"curve_band": np.nan, "effect_band": np.nan, **cells}
-    fit = fit_of(row)
-    # At all edges of cells, which do not depend on the bins: between them the curve is straight.
-    z, degrees, sources = fit.pieces.edges, *_errors_of(row, fit, fit.pieces.edges)
-    covariance = _cell_covariance(row, fit)
-    score = intervals.largest_deviation(covariance, level, degrees, n_draws, rng, sources)
-    quantile = intervals.score_quantile(score, np.broadcast_to(degrees, z.shape))
-    half = at_edges(quantile[np.searchsorted(z, fit.edges)], fit) * row["curve_se"].values
-    out: dict[str, FloatArray | float] = {"curve_band": intervals.around(row["curve"].values, half)}
-    if "cell_curve_se" in row and not has_cells(row):
-        # A feature with levels, in a Dataset in which another feature has cells.
-        out["cell_curve_band"] = np.nan
-    elif "cell_curve_se" in row:
-        half = at_cells(quantile, fit) * row["cell_curve_se"].values
-        out["cell_curve_band"] = intervals.around(row["cell_curve"].values, half)
-    known = row["effect_se"].notnull().values
-    if has_covariance(row):
-        own = vcov(effect, number, of="effect").values[np.ix_(known, known)]
-        of_bins = degrees if "n_groups" in row.attrs else bin_degrees(row)[known]
-        score = intervals.largest_deviation(own, level, of_bins, n_draws, rng)
-        quantile = intervals.score_quantile(score, bin_degrees(row))
-    else:
-        # Bins are independent: each has level^(1/K), with its own degrees of freedom.
-        quantile = intervals.student(level ** (1 / max(int(known.sum()), 1)), bin_degrees(row))
-    half = quantile * row["effect_se"].values
-    return {**out, "effect_band": intervals.around(row["effect"].values, half)}
-
-
-def _errors_of(
-    row: xr.Dataset, fit: Fit, z: FloatArray
-) -> tuple[FloatArray | float, intervals.Sources | None]:
-    """Degrees of freedom of the curve at points (one number for groups), and their sources."""
-    if "n_groups" in row.attrs:
-        return float(row.attrs["n_groups"]) - 1, None
-    sources = fit.sources(z)
-    return sources.satterthwaite(fit.variance(z)), sources
-
-
-def _cell_covariance(row: xr.Dataset, fit: Fit) -> FloatArray:
-    """Covariance of the curve at the edges of its cells, stored for groups."""
+    """Of one feature, the quantiles that hold its curve and its effects at once."""
+    if fit is None:
+        return dict.fromkeys(("curve", "cell_curve", "effect"), np.nan)
+    # At all edges of cells, whatever the bins: between two of them the curve is straight.
+    z, joint = fit.pieces.edges, _of_curve(row, fit)
+    quantile = joint_quantiles(joint, np.broadcast_to(joint.degrees, z.shape), level, n_draws, rng)
+    out: dict[str, FloatArray | float] = {
+        "curve": at_edges(quantile[np.searchsorted(z, fit.edges)], fit),
+        # A feature of levels beside one that has cells has none.
+        "cell_curve": at_cells(quantile, fit) if has_cells(row) else np.nan,
+    }
+    degrees, effect_se = bin_degrees(row, fit.cells), effect_se[: row.sizes["bin"]]
     if not has_covariance(row):
-        return fit.covariance(fit.pieces.edges)
-    name = "cell_curve_cov" if has_cells(row) else "curve_cov"
-    at = slice(fit.cells.here.start, fit.cells.here.stop + 1)
-    return np.asarray(row[name].values[at, at])
+        return {**out, "effect": independent_quantiles(effect_se, degrees, level)}
+    known = np.isfinite(effect_se)
+    own = row["effect_cov"].values[np.ix_(known, known)]
+    of_bins = Joint(own, joint.degrees if "n_groups" in row.attrs else degrees[known])
+    return {**out, "effect": joint_quantiles(of_bins, degrees, level, n_draws, rng)}
+
+
+def _of_curve(row: xr.Dataset, fit: Fit) -> Joint:
+    """Errors of the curve at the edges of its cells; one estimate of scale for groups."""
+    z = fit.pieces.edges
+    if not has_covariance(row):
+        covariance = fit.covariance(z)
+    else:
+        name = "cell_curve_cov" if has_cells(row) else "curve_cov"
+        at = slice(fit.cells.here.start, fit.cells.here.stop + 1)
+        covariance = np.asarray(row[name].values[at, at])
+    if "n_groups" in row.attrs:
+        return Joint(covariance, float(row.attrs["n_groups"]) - 1)
+    sources = fit.sources(z)
+    return Joint(covariance, sources.satterthwaite(fit.variance(z)), sources)

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.arrays.intervals import around, student
 from rhale_stats.effects.bias import LARGE, linear_bin_error
 from rhale_stats.effects.checked import SIGNIFICANCE, along_axis, bias_table, jump_table
 from rhale_stats.effects.fit import fit_of
 from rhale_stats.effects.tables import NOT_ESTIMATED, WALD, complete, glance, source_text, tidy
+from rhale_stats.inference.estimate import ends_in_table, kept_interval
 from rhale_stats.inference.notes import (
     CHOSEN_BINS,
     SEARCHED,
@@ -41,7 +41,6 @@ from rhale_stats.schema.features import (
 )
 from rhale_stats.schema.levels import is_categorical, level_names
 from rhale_stats.schema.notes import with_notes
-from rhale_stats.schema.stacking import kept_interval
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
@@ -199,9 +198,7 @@ def _level_table(row: xr.Dataset, level: float) -> SimpleTable:
     heads = ["rows", "share", "curve", "std err", f"[{tail:.3g}", f"{1 - tail:.3g}]"]
     degrees = fit_of(row).curve_degrees(row["edge_value"].values)
     curve, se = row["curve"].values, row["curve_se"].values
-    ends = kept_interval(row, "curve", level)
-    if ends is None:
-        ends = around(curve, student(level, degrees) * se)
+    ends = ends_in_table(row, "curve", se, degrees, level)
     columns = (curve, se, ends[:, 0], ends[:, 1])
     lines = [
         [f"{n}", f"{share:.1%}", *(number_text(float(value)) for value in values)]

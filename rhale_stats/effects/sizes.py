@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import xarray as xr
@@ -10,19 +10,28 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_level
 from rhale_stats.arguments.rows import as_numbers
-from rhale_stats.arrays import accumulate, categories, intervals
+from rhale_stats.arrays import accumulate, categories
 from rhale_stats.arrays.accumulate import Sizes
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.fit import fit_of
+from rhale_stats.effects.fit import Fit, fit_of
+from rhale_stats.effects.intervals import MAKER
 from rhale_stats.inference.draws import check_boot, draws_of
+from rhale_stats.inference.estimate import (
+    BOUNDS,
+    Estimate,
+    Facts,
+    Replicates,
+    by_replicates,
+    interval,
+)
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import pieces_of
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, one_feature, slopes
 from rhale_stats.schema.levels import CATEGORICAL, is_categorical
 from rhale_stats.schema.parts import each_part
-from rhale_stats.schema.stacking import Estimates, stacked
-from rhale_stats.schema.variables import variable
+from rhale_stats.schema.stacking import stacked
+from rhale_stats.schema.variables import EFFECT_VARIABLES, variable
 
 SIZES = Sizes._fields
 NORMALISED = ("naled", "naler_min", "naler_max")
@@ -32,25 +41,16 @@ PLACES = 32
 POSITIVE = ("importance", "aled", "naled", "heterogeneity_index", "heterogeneity_output")
 
 
-def sizes_of(row: xr.Dataset) -> dict[str, float]:
+def _sizes_of(row: xr.Dataset, fit: Fit | None) -> dict[str, float]:
     """Sizes of the curve of one feature, by name; NaN where there is none."""
     curve = row["curve"].values
     if not len(curve) or np.isnan(curve).all():
         return dict.fromkeys(SIZES, np.nan)
-    if is_categorical(row):
+    if fit is None:
         values = categories.sizes(curve, row["level_share"].values)
         return {name: float(value) for name, value in zip(SIZES, values, strict=True)}
-    fit = fit_of(row)
     pieces, line = fit.pieces, fit.cells.line[fit.cells.here]
-    found = accumulate.sizes(
-        fit.curve,
-        pieces.mean,
-        pieces.slope,
-        pieces.edges,
-        pieces.x_mean,
-        (pieces.x_variance, line[:, 0], line[:, 1]),
-        pieces.share,
-    )
+    found = accumulate.sizes(fit.curve, pieces, line[:, 0], line[:, 1])
     return {name: float(value) for name, value in found._asdict().items()}
 
 
@@ -80,6 +80,18 @@ def importances(effect: xr.Dataset) -> FloatArray:
             moments = row["line_moments"][:n, :2] if "line_moments" in row else np.zeros((n, 2))
             out[at] = _importance(_of_bins(row, n), row["curve"], moments)
     return out
+
+
+def largest(result: xr.Dataset, most: int) -> list[str]:
+    """Features whose curves vary most over the rows (without moments, over their edges)."""
+    if "importance" in result:
+        size = result["importance"].values
+    elif "x_variance" in result:
+        size = importances(result)
+    else:
+        size = result["curve"].std("edge").values
+    order = np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")
+    return [feature_names(result)[position] for position in order[:most]]
 
 
 def _of_cells(row: Mapping[str, FloatArray], n: int) -> accumulate.Pieces:
@@ -118,24 +130,15 @@ def _importance(pieces: accumulate.Pieces, curve: FloatArray, moments: FloatArra
     full = bool((pieces.share > 0).all())
     here = slice(0, len(pieces.share)) if full else accumulate.known_stretch(pieces.share)
     of = pieces.stretch(here)
-    found, _ = accumulate.spread(
-        curve[here.start : here.stop + 1],
-        of.mean,
-        of.slope,
-        of.edges,
-        of.x_mean,
-        (of.x_variance, moments[here, 0], moments[here, 1]),
-        of.share,
-    )
+    at_edges = curve[here.start : here.stop + 1]
+    found, _ = accumulate.spread(at_edges, of, moments[here, 0], moments[here, 1])
     return float(found)
 
 
-def _centre(row: xr.Dataset) -> float:
+def _centre(row: xr.Dataset, fit: Fit | None) -> float:
     """Mean of the curve of one feature over the rows."""
-    curve = row["curve"].values
-    if is_categorical(row):
-        return float(np.sum(row["level_share"].values * curve))
-    fit = fit_of(row)
+    if fit is None:
+        return float(np.sum(row["level_share"].values * row["curve"].values))
     return accumulate.mean_of_curve(fit.curve, fit.pieces)
 
 
@@ -220,29 +223,20 @@ def effect_sizes(
         )
     scale = None if y is None else _Scale(y)
     if boot is not None:
-        boot = check_boot(effect, boot, "percentile")
-    names = feature_names(effect)
+        boot = check_boot(effect, boot, ["effect"], MAKER)
     rows = [
         _of_feature(
-            one_feature(effect, number),
-            None if boot is None else boot.isel(feature=number),
-            scale,
-            level,
+            one_feature(effect, number), None if boot is None else boot.isel(feature=number), scale
         )
-        for number in range(len(names))
+        for number in range(effect.sizes["feature"])
     ]
-    arrays = stacked(rows, effect.sizes["bin"], ci_bound=2)
-    facts: dict[str, str | float] = {
-        "method": "bootstrap, bias-corrected percentile",
-        "kind": "pointwise",
-        "ci_prob": level,
-    }
-    found = {}
-    for name, array in arrays.items():
-        found[name] = variable(name, array, **(facts if name.endswith("_ci") else {}))
-    out = xr.Dataset(found, {"feature": effect["feature"], "feature_kind": effect["feature_kind"]})
+    found = stacked([sizes for sizes, _ in rows], effect.sizes["bin"])
+    out = xr.Dataset(
+        {name: variable(name, values) for name, values in found.items()},
+        {"feature": effect["feature"], "feature_kind": effect["feature_kind"]},
+    )
     if boot is not None:
-        out = out.assign_coords(ci_bound=("ci_bound", ["lower", "upper"]))
+        out = _corrected(out, [draws for _, draws in rows], str(boot.attrs["source"]), level)
     kept = ("output_name", "output_units", "bin_rule", "bin_parameters", "n_rows", "software")
     return out.assign_attrs(
         {
@@ -302,10 +296,12 @@ def _normalised(
 
 
 def _of_feature(
-    row: xr.Dataset, boot: xr.Dataset | None, scale: _Scale | None, level: float
-) -> Estimates:
-    """Sizes of one feature, corrected and with intervals where there are replicates."""
-    found: dict[str, float] = dict(sizes_of(row))
+    row: xr.Dataset, boot: xr.Dataset | None, scale: _Scale | None
+) -> tuple[dict[str, float], dict[str, FloatArray]]:
+    """Sizes of one feature, and replicates of them where there are any."""
+    # Levels have their shares in place of pieces.
+    fit = fit_of(row) if row.sizes["bin"] and not is_categorical(row) else None
+    found = _sizes_of(row, fit)
     for name in ("heterogeneity_index", "heterogeneity_output"):
         found[name] = float(row[name])
     curve = row["curve"].values
@@ -313,12 +309,11 @@ def _of_feature(
     if scale is not None:
         found |= dict.fromkeys(NORMALISED, np.nan)
         if known:
-            centre = _centre(row)
+            centre = _centre(row, fit)
             own = _normalised(scale, curve, np.array(centre), row, slopes(row))
             found |= {name: float(value) for name, value in own.items()}
-    out: dict[str, FloatArray | float] = dict(found)
     if boot is None:
-        return out
+        return found, {}
     draws = {name: draws_of(boot, name) for name in found if name in boot}
     if scale is not None:
         n_bins = row.sizes["bin"]
@@ -327,17 +322,29 @@ def _of_feature(
         draws |= dict.fromkeys(NORMALISED, np.full(len(curves), np.nan))
         if known:
             draws |= _normalised(scale, curves, draws_of(boot, "curve_mean"), row, slope)
-    for name, values in draws.items():
-        estimate = found[name]
-        some = known and bool(np.isfinite(values).any())
-        corrected = 2 * estimate - float(np.nanmean(values)) if some else np.nan
-        if known and name in POSITIVE:
-            corrected = max(corrected, 0.0)
-        if known and name in NORMALISED:
-            corrected = min(max(corrected, -50.0), 50.0)
-        out[f"{name}_corrected"] = corrected
-        if known:
-            out[f"{name}_ci"] = intervals.of_replicates(values, np.asarray(estimate), level, "bca")
-        else:
-            out[f"{name}_ci"] = np.nan
-    return out
+    # A feature without a curve has no sizes, even where it has a spread.
+    return found, {name: np.where(known, one, np.nan) for name, one in draws.items()}
+
+
+def _corrected(
+    sizes: xr.Dataset, each: Sequence[Mapping[str, FloatArray]], source: str, level: float
+) -> xr.Dataset:
+    """With sizes less the mean error of their replicates, and with intervals."""
+    for name in each[0]:
+        estimate, (dims, long_name, units) = sizes[name].values, EFFECT_VARIABLES[name]
+        draws = np.stack([one[name] for one in each], axis=1)
+        mean = np.array([np.nanmean(one) if np.isfinite(one).any() else np.nan for one in draws.T])
+        most = 50.0 if name in NORMALISED else np.inf
+        corrected = np.clip(2 * estimate - mean, 0.0 if name in POSITIVE else -most, most)
+        facts = Facts(dims, long_name, units, long_name, source)
+        ends, _ = by_replicates(
+            Estimate(estimate, facts, replicates=Replicates(draws, source)), level, "bca"
+        )
+        method = "bootstrap, bias-corrected percentile"
+        sizes = sizes.assign(
+            {
+                f"{name}_corrected": variable(f"{name}_corrected", corrected),
+                f"{name}_ci": interval(facts, ends, level, method),
+            }
+        )
+    return sizes.assign_coords(BOUNDS)

@@ -11,11 +11,11 @@ import xarray as xr
 from rhale_stats.arguments.checks import check_level
 from rhale_stats.arrays.accumulate import turning_points
 from rhale_stats.arrays.binning import bin_index
-from rhale_stats.arrays.intervals import around, student
 from rhale_stats.effects.errors import std_error
 from rhale_stats.effects.fit import bin_degrees, row_degrees
 from rhale_stats.effects.same import check_same_model
 from rhale_stats.inference import meaning as inference_meaning
+from rhale_stats.inference.estimate import ends_in_table
 from rhale_stats.inference.meaning import is_alike, is_unordered, of_average, of_bins, of_effects
 from rhale_stats.printing.text import holds_model
 from rhale_stats.schema.checks import MEAN, check_effect, check_local, statistic_name
@@ -24,7 +24,6 @@ from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import effect_at, feature_names, feature_position, one_feature
 from rhale_stats.schema.levels import categorical_features, is_categorical, level_names
 from rhale_stats.schema.parts import each_part
-from rhale_stats.schema.stacking import kept_interval
 from rhale_stats.schema.variables import variable
 
 # Source of a standard error that has no formula, before there are replicates.
@@ -241,12 +240,10 @@ def _wald_columns(
 
     check_level(level)
     estimate, se = of[name].values, of[f"{name}_se"].values
-    ends = kept_interval(of, name, level)
+    # A statistic without a formula has no degrees of freedom for Student's t.
     means = statistic_name(of) == MEAN
-    if ends is None and not means:
-        ends = np.full((*estimate.shape, 2), np.nan)
-    elif ends is None:
-        ends = around(estimate, student(level, degrees) * se)
+    known = degrees if means else np.full(np.shape(degrees), np.nan)
+    ends = ends_in_table(of, name, se, known, level)
     zero, alike = (np.array([one == why for one in reasons], dtype=bool) for why in _EXACT)
     estimate = np.where(zero, 0.0, estimate)
     se = np.where(zero | alike, 0.0, se)

@@ -10,6 +10,7 @@ from rhale_stats.arguments.checks import check_choice, check_count, check_level
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.generics.dispatch import method
 from rhale_stats.inference.adjustment import ADJUSTMENTS
+from rhale_stats.inference.results import Asked
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.kinds import H_STATISTICS, kind_of
 from rhale_stats.schema.parts import each_part
@@ -236,7 +237,6 @@ def compare(
             f"a and b must be of one kind; got {' and '.join(names)}. "
             f"compare_methods puts effects and profiles side by side."
         )
-    out: xr.Dataset = method("compare", leading, "a")(
-        a, b, paired, groups, level, n_draws, rng, adjust
-    )
+    asked = Asked(paired, groups, level, n_draws, rng, adjust)
+    out: xr.Dataset = method("compare", leading, "a")(a, b, asked)
     return out

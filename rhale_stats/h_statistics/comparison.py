@@ -9,7 +9,6 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arrays import h_statistics as kernel
-from rhale_stats.arrays import intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.h_statistics.inference import (
     METHOD,
@@ -24,6 +23,8 @@ from rhale_stats.h_statistics.inference import (
 )
 from rhale_stats.h_statistics.labelled import OTHER
 from rhale_stats.inference.adjustment import adjusted
+from rhale_stats.inference.estimate import BOUNDS, Estimate, Facts, by_errors, interval
+from rhale_stats.inference.results import Asked
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.kinds import H_STATISTICS
 from rhale_stats.schema.variables import software
@@ -31,38 +32,29 @@ from rhale_stats.schema.variables import software
 # --- two results ----------------------------------------------------------------------------------
 
 
-def compare(
-    a: xr.Dataset,
-    b: xr.Dataset,
-    paired: tuple[xr.Dataset, xr.Dataset] | None,
-    groups: ArrayLike | None,
-    level: float,
-    _n_draws: int,
-    _rng: object,
-    adjust: str,
-) -> xr.Dataset:
+def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
     """`compare` of H-statistics: differences, a less b, with the rows of one table as pairs."""
     a, b = _comparable(a, b)
     same_table = all(a.attrs[name] == b.attrs[name] for name in ("table_hash", "n_rows_total"))
-    if paired is not None:
-        _check_paired(paired, a, b)
-    pairs = paired is not None or same_table
-    if groups is not None and not pairs:
+    if asked.paired is not None:
+        _check_paired(asked.paired, a, b)
+    pairs = asked.paired is not None or same_table
+    if asked.groups is not None and not pairs:
         raise ValueError(
             "groups must come with results of one table; a and b are of two. Give groups to each: "
             "std_error(found, groups=...)."
         )
     names = [name for name in statistics_of(a) if name in b]
     if pairs:
-        error, degrees, source = _paired_errors(a, b, names, groups)
+        error, degrees, source = _paired_errors(a, b, names, asked.groups)
     else:
         a, b = (one if "h2_se" in one else std_error(one, None, None) for one in (a, b))
         error = {name: np.hypot(a[f"{name}_se"].values, b[f"{name}_se"].values) for name in names}
         degrees, source = min(degrees_of(a), degrees_of(b)), "rows against rows, independent"
     data: dict[str, Any] = {}
     for name in names:
-        data |= _differences(name, a, b, error[name], degrees, source, level, adjust)
-    coords: dict[str, Any] = {"ci_bound": ("ci_bound", ["lower", "upper"])}
+        data |= _differences(name, a, b, error[name], degrees, source, asked)
+    coords: dict[str, Any] = dict(BOUNDS)
     coords |= {name: a[name] for name in ("feature", OTHER) if name in a.dims}
     kept = ("h_kind", "output_name", "output_units")
     facts = {
@@ -71,7 +63,7 @@ def compare(
         "n_rows_a": a.attrs["n_rows"],
         "n_rows_b": b.attrs["n_rows"],
         "source": source,
-        "adjust": adjust,
+        "adjust": asked.adjust,
         "software": software(),
     }
     return xr.Dataset(data, coords, facts)
@@ -84,14 +76,15 @@ def _differences(
     error: FloatArray,
     degrees: float,
     source: str,
-    level: float,
-    adjust: str,
+    asked: Asked,
 ) -> dict[str, Any]:
     """The difference of one statistic with standard error, interval and p-values."""
-    dims, facts = a[name].dims, {"units": a[name].attrs["units"], "source": source}
+    dims, units = tuple(map(str, a[name].dims)), str(a[name].attrs["units"])
     text = f"difference of {a[name].attrs['long_name']}"
+    said = {"units": units, "source": source}
+    facts = Facts(dims, f"the {text}", units, text, source)
     difference = a[name].values - b[name].values
-    quantile = float(intervals.student(level, np.array(degrees)))
+    ends, method = by_errors(Estimate(difference, facts, error, degrees), asked.level)
     from scipy import stats
 
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -99,27 +92,16 @@ def _differences(
     p_value = np.asarray(2 * stats.t.sf(statistic, degrees))
     p_value = np.where(np.abs(difference) <= _rounding(a, b, name), 1.0, p_value)
     return {
-        f"{name}_difference": (dims, difference, {"long_name": text, **facts}),
+        f"{name}_difference": (dims, difference, {"long_name": text, **said}),
         f"{name}_difference_se": (
-            dims, error, {"long_name": f"standard error of the {text}", **facts},
+            dims, error, {"long_name": f"standard error of the {text}", **said},
         ),
-        f"{name}_difference_ci": (
-            (*dims, "ci_bound"),
-            intervals.around(difference, quantile * error),
-            {
-                "long_name": f"confidence interval of the {text}",
-                "method": "standard errors, Student's t",
-                "kind": "pointwise",
-                "ci_prob": level,
-                "ci_kind": "confidence",
-                **facts,
-            },
-        ),
+        f"{name}_difference_ci": interval(facts, ends, asked.level, method),
         f"{name}_p_value": (dims, p_value, {"long_name": f"P of no {text}", "units": "1"}),
         f"{name}_p_value_adjusted": (
             dims,
-            _adjusted(p_value, adjust),
-            {"long_name": f"P of no {text}, adjusted", "units": "1", "adjust": adjust},
+            _adjusted(p_value, asked.adjust),
+            {"long_name": f"P of no {text}, adjusted", "units": "1", "adjust": asked.adjust},
         ),
     }  # fmt: skip
 

@@ -10,15 +10,21 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.rows import aligned, of_rows, row_codes, storable
 from rhale_stats.arrays import h_statistics as kernel
-from rhale_stats.arrays import intervals, resample
+from rhale_stats.arrays import resample
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.h_statistics.labelled import OTHER, SOURCE, STATISTICS, se_variable
-from rhale_stats.inference.draws import Drawn, Resampling
+from rhale_stats.inference.draws import Drawn, Resampling, check_boot
+from rhale_stats.inference.estimate import (
+    Estimate,
+    Facts,
+    chosen_method,
+    with_intervals,
+    with_replicates,
+)
 from rhale_stats.schema.features import feature_names
-from rhale_stats.schema.identity import OF_ESTIMATE, check_boot_of, estimate_fingerprint, row_labels
+from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, row_labels
 
 METHOD = "difference of H-statistics"
 METHODS = ("normal", "percentile", "basic")
@@ -126,62 +132,22 @@ def degrees_of(found: xr.Dataset) -> float:
 
 def confint(found: xr.Dataset, boot: object, level: float, method: str | None) -> xr.Dataset:
     """`confint` of H-statistics: ``h2_ci``, ``h2_overall_ci`` and so on, pointwise."""
-    chosen = ("normal" if boot is None else "percentile") if method is None else method
-    check_choice("method", chosen, METHODS)
+    chosen = chosen_method(method, boot, METHODS)
     found = std_error(found, None, None) if "h2_se" not in found else found
-    names = statistics_of(found)
+    estimates = {name: _estimate(found, name) for name in statistics_of(found)}
     if chosen != "normal":
-        boot = _check_boot(found, boot, chosen)
-    out: dict[str, Any] = {}
-    for name in names:
-        estimate, se = found[name].values, found[f"{name}_se"]
-        if chosen == "normal":
-            half = intervals.student(level, np.array(degrees_of(found))) * se.values
-            # Of a size the log is half of that of its square; 0 stays 0 (math [62]).
-            ends = intervals.log_scale(estimate, half)
-            how, source = "standard errors, Student's t on the log scale", se.attrs["source"]
-        else:
-            assert isinstance(boot, xr.Dataset)
-            draws = boot[name].transpose("chain", "draw", *found[name].dims).values
-            draws = draws.reshape(-1, *draws.shape[2:])
-            tail = (1 - level) / 2
-            # The quantile at p is that at place (B + 1) p, and at most an extreme.
-            ends = np.quantile(draws, [tail, 1 - tail], axis=0, method="weibull")
-            ends = np.moveaxis(ends, 0, -1)
-            if chosen == "basic":
-                ends = np.maximum(2 * estimate[..., None] - ends[..., ::-1], 0.0)
-            how, source = f"bootstrap, {chosen}", str(boot.attrs["source"])
-        out[f"{name}_ci"] = (
-            (*found[name].dims, "ci_bound"),
-            ends,
-            {
-                "long_name": f"confidence interval of {found[name].attrs['long_name']}",
-                "units": found[name].attrs["units"],
-                "target": se.attrs["target"],
-                "source": source,
-                "method": how,
-                "kind": "pointwise",
-                "ci_prob": level,
-                "ci_kind": "confidence",
-            },
-        )
-    return found.assign(out).assign_coords(ci_bound=("ci_bound", ["lower", "upper"]))
+        boot = check_boot(found, boot, list(estimates), "bootstrap(found)", chosen)
+        estimates = with_replicates(estimates, boot)
+    return with_intervals(found, estimates, level, chosen)
 
 
-def _check_boot(found: xr.Dataset, boot: object, method: str) -> xr.Dataset:
-    """The replicates; refused unless they are of this result."""
-    if not isinstance(boot, xr.Dataset) or "chain" not in boot.dims or "h2" not in boot:
-        raise ValueError(
-            f"boot must be what bootstrap(found) returned, for method {method!r}; got "
-            f"{type(boot).__name__}. Make found with h_statistic(..., keep_answers=True)."
-        )
-    for name in statistics_of(found):
-        if name not in boot or [str(one) for one in boot["feature"].values] != feature_names(found):
-            raise ValueError(
-                "boot must be of this result; it has other features or no pairs. Make it again: "
-                "bootstrap(found)."
-            )
-    return check_boot_of(found, boot, statistics_of(found), "bootstrap(found)")
+def _estimate(found: xr.Dataset, name: str) -> Estimate:
+    """One statistic; of a size the log is half of that of its square; 0 stays 0 (math [62])."""
+    of, se = found[name], found[f"{name}_se"]
+    dims = tuple(map(str, of.dims))
+    text, units = (str(of.attrs[key]) for key in ("long_name", "units"))
+    facts = Facts(dims, text, units, str(se.attrs["target"]), str(se.attrs["source"]))
+    return Estimate(of.values, facts, se.values, degrees_of(found), log=True)
 
 
 # --- replicates -----------------------------------------------------------------------------------

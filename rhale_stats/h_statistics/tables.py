@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from rhale_stats.arguments.checks import check_level
 from rhale_stats.h_statistics.inference import confint
 from rhale_stats.h_statistics.labelled import OTHER
+from rhale_stats.inference.estimate import kept_interval
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.features import feature_names
-from rhale_stats.schema.stacking import kept_interval
 
 # What a line of `tidy` is of.
 OVERALL, PAIR, ALL = "overall", "pair", "all"

@@ -1,1 +1,1 @@
-"""Code shared by all kinds of results: draws, tests, adjustments, and reasons for blanks."""
+"""Code shared by all kinds of results: intervals, draws, tests, adjustments, reasons for blanks."""

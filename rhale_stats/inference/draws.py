@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,13 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.checks import statistic_name
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.features import feature_names, own_facts
-from rhale_stats.schema.identity import check_same_output, fingerprint_of, same_rows
+from rhale_stats.schema.identity import (
+    OF_ESTIMATE,
+    check_same_output,
+    estimate_fingerprint,
+    fingerprint_of,
+    same_rows,
+)
 
 # Points of the grid on which replicates with bins of their own are compared.
 GRID = 101
@@ -29,6 +35,13 @@ CHUNK_BYTES = 1 << 28
 # Replicates at once; with few rows more, up to this number of weights.
 CHUNK_DRAWS = 32
 CHUNK_WEIGHTS = 1 << 17
+# What replicates have in common with their result, and how messages call it.
+PLACES = {
+    "edge_value": "edges",
+    "grid_value": "points of the grid",
+    **{f"edge_value_{side}": "edges" for side in "ab"},
+    **{f"level_{side}": "levels" for side in "ab"},
+}
 
 
 class Resampling(NamedTuple):
@@ -118,12 +131,20 @@ def in_chains(draws: xr.Dataset, chains: int) -> xr.Dataset:
     return out.transpose("chain", "draw", ...)
 
 
-def check_boot(effect: xr.Dataset, boot: object, method: str) -> xr.Dataset:
-    """The replicates; raise ``TypeError`` or ``ValueError`` unless they are of this effect."""
-    if not isinstance(boot, xr.Dataset) or "draw" not in boot.dims:
+def check_boot(
+    result: xr.Dataset, boot: object, names: Sequence[str], maker: str, method: str = "percentile"
+) -> xr.Dataset:
+    """The replicates; raise ``TypeError`` or ``ValueError`` unless they are of this result.
+
+    ``names`` are estimates that replicates are needed of, and ``maker`` is the call that makes
+    them, as messages say it.
+    """
+    if boot is None:
+        raise ValueError(f"boot must be given for method {method!r}: {maker}.")
+    if not isinstance(boot, xr.Dataset) or not {"chain", "draw"} <= set(boot.dims):
         came = "a Dataset without replicates" if isinstance(boot, xr.Dataset) else shown(boot)
-        raise TypeError(f"boot must be what bootstrap(local, effect) returned; got {came}.")
-    if "grid" in boot.dims:
+        raise TypeError(f"boot must be what {maker} returned; got {came}.")
+    if "grid" in boot.dims and "grid" not in result.dims:
         refit = str(boot.attrs.get("source", "")).startswith("refit")
         made = "comes from bootstrap_refit" if refit else "chose them again (rebin=True)"
         raise ValueError(
@@ -131,16 +152,11 @@ def check_boot(effect: xr.Dataset, boot: object, method: str) -> xr.Dataset:
             f"boot['curve'].quantile([0.025, 0.975], ('chain', 'draw')); or use bootstrap without "
             f"rebin."
         )
-    if "edge_value" not in boot:
-        raise ValueError(
-            "boot must be of effect; these replicates are not of effects in bins. Make them with "
-            "bootstrap(local, effect)."
-        )
-    edges = boot["edge_value"].values, effect["edge_value"].values
-    if not np.array_equal(*edges, equal_nan=True):
-        raise ValueError("boot must have the bins of effect; its edges differ.")
     boot = of_part(boot)
-    _check_estimates(effect, boot)
+    check_same_output(boot, result, ("boot", "effect"))
+    other = _what_differs(result, boot, names)
+    if other:
+        raise ValueError(f"boot must be of this result; {other}. Make it again: {maker}.")
     if method == "studentized" and "curve_se" not in boot:
         raise ValueError(
             "boot must hold standard errors for method 'studentized'; make it with "
@@ -149,35 +165,43 @@ def check_boot(effect: xr.Dataset, boot: object, method: str) -> xr.Dataset:
     return boot
 
 
-def _check_estimates(effect: xr.Dataset, boot: xr.Dataset) -> None:
-    """Raise ``ValueError`` if replicates belong to other rows, another model or another curve."""
-    check_same_output(boot, effect, ("boot", "effect"))
-    for number, name in enumerate(feature_names(effect)):
-        own, other = (fingerprint_of(own_facts(one.isel(feature=number))) for one in (effect, boot))
+def _what_differs(result: xr.Dataset, boot: xr.Dataset, names: Sequence[str]) -> str:
+    """Why replicates are not of a result, in words; empty where nothing says so."""
+    absent = [name for name in names if name not in boot]
+    if absent:
+        return f"it has no replicates of {', '.join(absent)}"
+    features = [feature_names(one) if "feature" in one.dims else [] for one in (boot, result)]
+    if features[0] != features[1]:
+        return f"its features are {', '.join(features[0])}, not {', '.join(features[1])}"
+    for name, what in PLACES.items():
+        if name in result and not (name in boot and _equal(boot[name].values, result[name].values)):
+            return f"its {what} differ"
+    for fact in ("centering", "weighting"):
+        of_boot, of_result = (str(one.attrs.get(fact, "")) for one in (boot, result))
+        if of_boot and of_result and of_boot != of_result:
+            return f"its curves have {fact} {of_boot!r}, not {of_result!r}"
+    for number, name in enumerate(features[0]):
+        own, other = (fingerprint_of(own_facts(one.isel(feature=number))) for one in (result, boot))
         if own and other and own != other:
             rows = "of another model" if same_rows(own, other) else "of other rows"
-            raise ValueError(
-                f"boot must come from effect; its replicates of feature {name!r} are {rows}. Make "
-                f"it again: bootstrap(local, effect)."
-            )
-    of_effect, of_boot = statistic_name(effect), statistic_name(boot)
-    if of_effect != of_boot:
-        raise ValueError(
-            f"boot must come from effect; its replicates are of the statistic {of_boot!r}, effect "
-            f"is of {of_effect!r}. Make it again: bootstrap(local, effect)."
-        )
-    for fact in ("centering", "weighting"):
-        of_effect, of_boot = (str(one.attrs.get(fact, "")) for one in (effect, boot))
-        if of_effect and of_boot and of_effect != of_boot:
-            raise ValueError(
-                f"boot must come from effect; its curves have {fact} {of_boot!r}, those of effect "
-                f"{of_effect!r}. Make it again: bootstrap(local, effect)."
-            )
+            return f"its replicates of feature {name!r} are {rows}"
+    of_boot, of_result = statistic_name(boot), statistic_name(result)
+    if of_boot != of_result:
+        return f"its replicates are of the statistic {of_boot!r}, not {of_result!r}"
+    known = boot.attrs.get(OF_ESTIMATE)
+    if known is not None and known != estimate_fingerprint(result, names):
+        return "it comes from another model, other rows or another output"
+    return ""
 
 
-def draws_of(boot: xr.Dataset, name: str) -> FloatArray:
-    """Replicates of one variable of one feature, all chains one after the other."""
-    draws = np.asarray(boot.variables[name].transpose("chain", "draw", ...), dtype=np.float64)
+def _equal(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    """Whether arrays of numbers, perhaps unknown, or of texts are equal."""
+    return np.array_equal(a, b, equal_nan=a.dtype.kind == b.dtype.kind == "f")
+
+
+def draws_of(boot: xr.Dataset, name: str, dims: Sequence[Hashable] = (...,)) -> FloatArray:
+    """Replicates of one variable, (draw, ...), all chains one after the other."""
+    draws = np.asarray(boot.variables[name].transpose("chain", "draw", *dims), dtype=np.float64)
     return draws.reshape(-1, *draws.shape[2:])
 
 

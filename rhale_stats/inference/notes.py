@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.schema.stacking import kept_interval
+from rhale_stats.inference.estimate import kept_interval
 
 # Rules that choose edges by the local effects, and what that does to standard errors.
 SEARCHED = ("AdaptiveBins", "OptimalBins", "GreedyBins", "BestEqualWidthBins")

@@ -7,16 +7,39 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from rhale_stats.arrays import intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.adjustment import adjusted
+from rhale_stats.inference.estimate import (
+    BOUNDS,
+    BY_ERRORS,
+    Facts,
+    Joint,
+    Variable,
+    against_zero,
+    band,
+    interval,
+)
+from rhale_stats.schema.stacking import padded
 from rhale_stats.schema.variables import OUTPUT_UNITS, software
 
 EXACT = "the local effects of both vary by numerical error only, so there is no sampling error"
 CONSTANT = "the feature is constant"
 GRID_POINT = "point of the grid"
 NO_ERROR = "the difference has no standard error at some points"
+
+
+class Asked(NamedTuple):
+    """What a user asked of `compare`, by the names of its parameters."""
+
+    paired: Any
+    groups: ArrayLike | None
+    level: float
+    n_draws: int
+    rng: Any
+    adjust: str
 
 
 def labelled_test(
@@ -78,8 +101,7 @@ def labelled_differences(
     b: xr.Dataset,
     names: list[str],
     source: str,
-    level: float,
-    adjust: str,
+    asked: Asked,
 ) -> xr.Dataset:
     """Differences of all features, with the tests."""
     tested = labelled_test(
@@ -89,57 +111,41 @@ def labelled_differences(
             "p_value": np.array([difference.p_value for difference in found]),
             "reason": np.array([difference.reason for difference in found]),
         },
-        adjust,
+        asked.adjust,
         null="no difference between the curves",
         source=source,
         test="compare, largest standardised difference",
         centering=str(a.attrs["centering"]),
     )
-    grid_value = ("feature", "grid"), _padded(found, "grid_value"), {"long_name": GRID_POINT}
+    points = padded([one.grid_value for one in found])
     return (
         _with_regions(tested, a, b)
-        .assign(_difference_variables(found, source, level))
+        .assign(_difference_variables(found, source, asked.level))
         .assign_coords(
-            grid_value=grid_value,
-            ci_bound=("ci_bound", ["lower", "upper"]),
+            grid_value=(("feature", "grid"), points, {"long_name": GRID_POINT}),
             feature_units=("feature", a.sel(feature=names)["feature_units"].values),
         )
+        .assign_coords(BOUNDS)
     )
-
-
-def _padded(found: Sequence[Difference], name: str) -> FloatArray:
-    """One field of all differences, (feature, grid, ...), NaN beyond the grid of a feature."""
-    n_grid = max(len(difference.grid_value) for difference in found)
-    parts = [getattr(difference, name) for difference in found]
-    out = np.full((len(found), n_grid, *parts[0].shape[1:]), np.nan)
-    for number, part in enumerate(parts):
-        out[number, : len(part)] = part
-    return out
 
 
 def _difference_variables(
     found: Sequence[Difference], source: str, level: float
-) -> dict[str, tuple[tuple[str, ...], FloatArray, dict[str, str | float]]]:
+) -> dict[str, Variable]:
     """The differences at the points of the grid, with their errors, intervals and bands."""
-    facts: dict[str, str | float] = {"units": OUTPUT_UNITS, "target": "difference of the curves"}
-    interval = {**facts, "source": source, "ci_prob": level, "ci_kind": "confidence"}
-    attrs: dict[str, dict[str, str | float]] = {
-        "difference": {"long_name": "a less b", **facts},
-        "difference_se": {"long_name": "standard error of a less b", **facts},
-        "difference_ci": {
-            "long_name": "confidence interval of a less b",
-            "kind": "pointwise",
-            **interval,
-        },
-        "difference_band": {
-            "long_name": "band of a less b",
-            "kind": "simultaneous over the axis",
-            **interval,
-        },
+    values, se, ends, bands = (
+        padded([getattr(one, name) for one in found])
+        for name in ("difference", "difference_se", "difference_ci", "difference_band")
+    )
+    dims, target = ("feature", "grid"), "difference of the curves"
+    facts = Facts(dims, "a less b", OUTPUT_UNITS, target, source)
+    said = {"units": OUTPUT_UNITS, "target": target}
+    return {
+        "difference": (dims, values, {"long_name": "a less b", **said}),
+        "difference_se": (dims, se, {"long_name": "standard error of a less b", **said}),
+        "difference_ci": interval(facts, ends, level, BY_ERRORS),
+        "difference_band": band(facts, bands, level),
     }
-    dims = ("feature", "grid", "ci_bound")
-    arrays = {name: _padded(found, name) for name in attrs}
-    return {name: (dims[: array.ndim], array, attrs[name]) for name, array in arrays.items()}
 
 
 def _with_regions(tested: xr.Dataset, a: xr.Dataset, b: xr.Dataset) -> xr.Dataset:
@@ -162,8 +168,7 @@ def difference_of(
     values: tuple[FloatArray, FloatArray],
     covariance: FloatArray,
     degrees: FloatArray | float,
-    level: float,
-    n_draws: int,
+    asked: Asked,
     rng: np.random.Generator,
     least: float = 0.0,
 ) -> Difference:
@@ -175,7 +180,6 @@ def difference_of(
     difference = values[0] - values[1]
     se = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     own = np.broadcast_to(degrees, se.shape)
-    score = intervals.largest_deviation(covariance, level, degrees, n_draws, rng)
     # Without sampling error, as at the start of a curve, a zero difference has statistic 0.
     least = max(least, 1e-12 * float(np.abs(np.array(values)).max(initial=0.0)))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -186,13 +190,6 @@ def difference_of(
         reason = NO_ERROR
     elif statistic > 0 and (se <= least).all():
         statistic, reason, largest = float("nan"), EXACT, float("nan")
-    return Difference(
-        z,
-        difference,
-        se,
-        intervals.around(difference, intervals.student(level, own) * se),
-        intervals.around(difference, intervals.score_quantile(score, own) * se),
-        statistic,
-        intervals.largest_deviation_pvalue(covariance, largest, degrees, n_draws, rng),
-        reason,
-    )
+    joint = Joint(covariance, degrees)
+    zero = against_zero(difference, se, own, joint, largest, asked.level, asked.n_draws, rng)
+    return Difference(z, difference, se, zero.interval, zero.band, statistic, zero.p_value, reason)

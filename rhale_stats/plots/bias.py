@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import numpy as np
-import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 
@@ -13,8 +11,7 @@ from rhale_stats.plots.canvas import (
     HETEROGENEITY_FILL,
     REFERENCE,
     UNCERTAINTY,
-    given_axes,
-    style,
+    one_panel,
 )
 from rhale_stats.plots.legend import draw_legend, say_constant
 from rhale_stats.plots.marks import BIN_ERROR, BIN_ERROR_SE, MARKS, OURS, TOTAL, WITHIN
@@ -80,13 +77,7 @@ def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> 
             "check must be what check_unbiased(local, effect) returned; this one has no verdict."
         )
     row = one_feature(check, feature)
-    panels = None if ax is None else given_axes("ax", [ax], 1, "one")
-    with style(own=ax is None):
-        if panels is None:
-            figure, panel = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
-            sns.despine(fig=figure)
-        else:
-            panel = panels[0]
+    with one_panel(ax, (7.0, 3.6)) as panel:
         name = str(row["feature"].values)
         panel.set_xlabel(with_units(name, units_of(check, name)), parse_math=False)
         panel.set_ylabel("variance of local effects")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.features import with_units
 
 AVERAGE = "black"
@@ -72,12 +74,41 @@ def style(*, own: bool) -> AbstractContextManager[object]:
     return stack
 
 
+@contextmanager
+def one_panel(ax: Any, size: tuple[float, float], *, despined: bool = True) -> Iterator[Axes]:
+    """The Axes that a user passed, or that of a new figure of this size, in our style."""
+    given = None if ax is None else given_axes("ax", [ax], 1, "one")
+    with style(own=ax is None):
+        if given is not None:
+            yield given[0]
+            return
+        figure, panel = plt.subplots(figsize=size, layout="constrained")
+        if despined:
+            sns.despine(fig=figure)
+        yield panel
+
+
 def upright(text: str, units: str) -> str:
     """Label of a y axis, broken into lines if it is long."""
     if len(text) + len(units) <= LABEL_LENGTH:
         return with_units(text, units)
     lines = [text, f"[{units}]"] if units else [text]
     return "\n".join(textwrap.fill(line, LABEL_LENGTH) for line in lines)
+
+
+def draw_spread(
+    panel: Axes, x: FloatArray, curve: FloatArray, spread: FloatArray, **how: Any
+) -> None:
+    """How much rows differ: the area of plus and minus ``spread``."""
+    how = {"color": HETEROGENEITY_FILL, "linewidth": 0, "zorder": 1, **how}
+    panel.fill_between(x, curve - spread, curve + spread, **how)
+
+
+def draw_ends(panel: Axes, x: FloatArray, ends: FloatArray, label: str, **how: Any) -> None:
+    """Lines along both ends of intervals or of a band, (end, x)."""
+    how = {"color": UNCERTAINTY, "zorder": 2, **how}
+    for end, text in zip(ends, (label, None), strict=True):
+        panel.plot(x, end, label=text, **how)
 
 
 def draw_missing(panel: Axes, last: float, value: float, half_width: float, label: str) -> None:

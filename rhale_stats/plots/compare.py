@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import numpy as np
-import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 
-from rhale_stats.plots.canvas import AVERAGE, REFERENCE, given_axes, style, upright
+from rhale_stats.plots.canvas import AVERAGE, REFERENCE, one_panel, upright
 from rhale_stats.plots.curve import draw_band, draw_interval, ends_of
 from rhale_stats.plots.legend import draw_legend, note, say_constant
 from rhale_stats.plots.marks import DIFFERENCE, NO_RANGE, OURS
@@ -80,13 +78,7 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
     check_one_part(comparison, "comparison")
     row = comparison.isel(feature=feature_position(comparison, feature))
     row = row.isel(grid=row["grid_value"].notnull().values)
-    panels = None if ax is None else given_axes("ax", [ax], 1, "one")
-    with style(own=ax is None):
-        if panels is None:
-            figure, panel = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
-            sns.despine(fig=figure)
-        else:
-            panel = panels[0]
+    with one_panel(ax, (7.0, 3.6)) as panel:
         name = str(row["feature"].values)
         panel.set_xlabel(with_units(name, units_of(comparison, name)), parse_math=False)
         label = f"effect on {comparison.attrs.get('output_name', 'output')}: a less b"

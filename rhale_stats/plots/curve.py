@@ -15,10 +15,11 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.plots.canvas import (
     AVERAGE,
     HETEROGENEITY,
-    HETEROGENEITY_FILL,
     REFERENCE,
     UNCERTAINTY,
+    draw_ends,
     draw_missing,
+    draw_spread,
 )
 from rhale_stats.plots.levels import Ends, draw_levels
 from rhale_stats.plots.marks import (
@@ -152,15 +153,7 @@ def draw_curve(panel: Axes, row: xr.Dataset) -> None:
         return
     panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
     panel.plot(x, curve, color=AVERAGE, linewidth=1.4, zorder=3, label=_of_statistic(row, CURVE))
-    panel.fill_between(
-        x,
-        curve - spread,
-        curve + spread,
-        color=HETEROGENEITY_FILL,
-        linewidth=0,
-        zorder=1,
-        label=BAND,
-    )
+    draw_spread(panel, x, curve, spread, label=BAND)
     if interval is not None:
         draw_interval(panel, x, interval, row["curve_ci"])
     if band is not None:
@@ -195,34 +188,23 @@ def _draw_missing(panel: Axes, row: xr.Dataset) -> None:
 
 def _interval_label(of: xr.DataArray) -> str:
     target = str(of.attrs.get("target", "curve")).partition(", math")[0]
-    text = f"{_percent(of)} {CURVE_INTERVAL}{given(of)}: {target}"
+    text = f"{_percent(of)} {CURVE_INTERVAL}{given(str(of.attrs.get('source', 'rows')))}: {target}"
     return textwrap.fill(text, LEGEND_WIDTH)
 
 
-def given(of: xr.DataArray | xr.Dataset) -> str:
+def given(source: str) -> str:
     """Suffix of a label for an interval that includes only the sampling of rows."""
-    return "" if meaning.holds_model(str(of.attrs.get("source", "rows"))) else GIVEN
+    return "" if meaning.holds_model(source) else GIVEN
 
 
 def draw_interval(panel: Axes, x: FloatArray, ends: FloatArray, of: xr.DataArray) -> None:
     """Draw the pointwise interval, dashed; it depends on the centring of the curve."""
-    label = _interval_label(of)
-    for end, text in zip(ends, (label, None), strict=True):
-        panel.plot(
-            x,
-            end,
-            color=UNCERTAINTY,
-            linewidth=1.0,
-            linestyle=(0, (4, 2)),
-            zorder=2,
-            label=text,
-        )
+    draw_ends(panel, x, ends, _interval_label(of), linewidth=1.0, linestyle=(0, (4, 2)))
 
 
 def draw_band(panel: Axes, x: FloatArray, ends: FloatArray, of: xr.DataArray) -> None:
     """Draw the simultaneous band as thin lines."""
-    for end, text in zip(ends, (f"{_percent(of)} {CURVE_BAND}", None), strict=True):
-        panel.plot(x, end, color=UNCERTAINTY, linewidth=0.7, zorder=2, label=text)
+    draw_ends(panel, x, ends, f"{_percent(of)} {CURVE_BAND}", linewidth=0.7)
 
 
 def _percent(of: xr.DataArray) -> str:

@@ -9,6 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.local.rows import estimation_rows
 from rhale_stats.plots.bins import column
 from rhale_stats.plots.canvas import as_array, given_axes, output_label, style
@@ -17,7 +18,7 @@ from rhale_stats.plots.legend import draw_legend, label_axes, say_constant
 from rhale_stats.plots.levels import draw_shares
 from rhale_stats.plots.limits import keep_noise_small
 from rhale_stats.plots.profile import plot_profile
-from rhale_stats.plots.rows import draw_rug, pair, rows_of, with_intervals
+from rhale_stats.plots.rows import draw_rug, pair, rows_of
 from rhale_stats.plots.violins import draw_violins
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.door import checked
@@ -124,7 +125,7 @@ def plot_effect(
         return plot_profile(effect, feature, ax)
     effect = check_effect(effect, any_statistic=True)
     # The others are not drawn.
-    effect = with_intervals(effect.isel(feature=[feature_position(effect, feature)]))
+    effect = with_own_intervals(effect.isel(feature=[feature_position(effect, feature)]))
     row = one_feature(effect, 0)
     rows = None
     if local is not None:

@@ -10,13 +10,12 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_count
-from rhale_stats.effects.sizes import sizes_of
+from rhale_stats.effects.intervals import with_own_intervals
+from rhale_stats.effects.sizes import largest
 from rhale_stats.plots.canvas import as_array, given_axes, output_label, style
-from rhale_stats.plots.curve import draw_curve
-from rhale_stats.plots.legend import draw_legend, grid_of_panels, say_constant
-from rhale_stats.plots.limits import common_limits
+from rhale_stats.plots.legend import draw_legend, grid_of_panels
+from rhale_stats.plots.limits import draw_curves
 from rhale_stats.plots.profile import plot_profiles
-from rhale_stats.plots.rows import with_intervals
 from rhale_stats.profiles.data import check_profile
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.door import checked
@@ -95,7 +94,7 @@ def plot_effects(
     effect = check_profile(effect) if profile else check_effect(effect, any_statistic=True)
     limited = features is None and axes is None and effect.sizes["feature"] > max_features
     if limited:
-        features = _largest(effect, max_features)
+        features = largest(effect, max_features)
     if profile:
         drawn = plot_profiles(effect, features, n_columns=n_columns, axes=axes)
         if limited:
@@ -108,7 +107,7 @@ def plot_effects(
     positions = [feature_position(effect, feature) for feature in features]
     if not positions:
         raise ValueError("features must name at least one feature; got none.")
-    shown = with_intervals(effect.isel(feature=positions))
+    shown = with_own_intervals(effect.isel(feature=positions))
     rows = [one_feature(shown, number) for number in range(len(positions))]
     panels = None
     if axes is not None:
@@ -117,42 +116,17 @@ def plot_effects(
     with style(own=own):
         if panels is None:
             panels = grid_of_panels(len(rows), min(n_columns, len(rows)))
-        limits = common_limits(rows)
         for panel, row, position in zip(panels, rows, positions, strict=True):
             panel.set_title(str(row["feature"].values), parse_math=False)
             units = units_of(effect, position)
             panel.set_xlabel(f"[{units}]" if units else "", parse_math=False)
             if not own:
                 panel.set_ylabel(output_label(effect), parse_math=False)
-            if row.sizes["bin"]:
-                draw_curve(panel, row)
-            else:
-                say_constant(panel)
-            if limits is not None:
-                panel.set_ylim(*limits)
-        if own:
-            size = panels[0].yaxis.label.get_fontsize()
-            panels[0].figure.supylabel(output_label(effect), fontsize=size, parse_math=False)
+        draw_curves(panels, rows, output_label(effect) if own else "")
         if limited:
             _say_limited(panels, effect)
         draw_legend(panels)
     return as_array(panels)
-
-
-def _largest(effect: xr.Dataset, most: int) -> list[str]:
-    """Features whose curves vary most over the rows (without moments, over their edges)."""
-    if "importance" in effect:
-        size = effect["importance"].values
-    else:
-        rows = [one_feature(effect, number) for number in range(effect.sizes["feature"])]
-        size = np.array(
-            [
-                sizes_of(row)["importance"] if "x_variance" in row else float(row["curve"].std())
-                for row in rows
-            ]
-        )
-    order = np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")
-    return [feature_names(effect)[position] for position in order[:most]]
 
 
 def _say_limited(panels: Sequence[Axes] | NDArray[np.object_], effect: xr.Dataset) -> None:

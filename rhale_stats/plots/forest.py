@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import textwrap
-import warnings
-from typing import NamedTuple
 
-import matplotlib.pyplot as plt
 import numpy as np
-import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 
 from rhale_stats.arguments.checks import check_level
-from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.intervals import confint
-from rhale_stats.inference import meaning
-from rhale_stats.inference.draws import draws_of
-from rhale_stats.plots.canvas import (
-    AVERAGE,
-    LABEL_LENGTH,
-    REFERENCE,
-    UNCERTAINTY,
-    given_axes,
-    style,
-)
-from rhale_stats.plots.curve import bar, ends_of, given
+from rhale_stats.effects.ranked import Ranked, ranked
+from rhale_stats.plots.canvas import AVERAGE, LABEL_LENGTH, REFERENCE, UNCERTAINTY, one_panel
+from rhale_stats.plots.curve import bar, given
 from rhale_stats.plots.legend import draw_legend
 from rhale_stats.plots.marks import (
     CHAIN,
@@ -33,14 +19,13 @@ from rhale_stats.plots.marks import (
     ESTIMATE,
     LEVEL,
     NO_VALUE,
-    OF_THE_ORDER,
     OURS,
     REPLICATES,
     UNORDERED,
 )
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, units_of, with_units
-from rhale_stats.schema.variables import EFFECT_VARIABLES, in_order
+from rhale_stats.schema.variables import EFFECT_VARIABLES
 
 
 @checked
@@ -102,135 +87,26 @@ def plot_forest(
     ['x0', 'x1']
     """
     check_level(level)
-    forest = _forest(effect, what, level)
-    panels = None if ax is None else given_axes("ax", [ax], 1, "one")
-    with style(own=ax is None):
-        if panels is None:
-            height = 1.3 + 0.32 * len(forest.names)
-            figure, panel = plt.subplots(figsize=(6.0, height), layout="constrained")
-            sns.despine(fig=figure)
-        else:
-            panel = panels[0]
-        _draw_forest(panel, forest)
+    forest = ranked(effect, what, level)
+    with one_panel(ax, (6.0, 1.3 + 0.32 * len(forest.order))) as panel:
+        _draw_forest(panel, forest, level)
+        _label(panel, effect, forest)
         draw_legend([panel])
     return panel
 
 
-class _Forest(NamedTuple):
-    """Numbers with their intervals (end, feature), and from replicates (chain, feature).
-
-    Features are sorted. ``nothing`` says why a feature has no number, and ``made`` how the
-    intervals were made.
-    """
-
-    names: list[str]
-    point: FloatArray
-    interval: FloatArray
-    chains: FloatArray | None
-    nothing: list[str]
-    axis_label: str
-    level: float
-    made: str
+def _label(panel: Axes, effect: xr.Dataset, forest: Ranked) -> None:
+    """Names of the features, and below them what the numbers are."""
+    names, axis_label = _forest_labels(effect, forest.variable)
+    labels = [textwrap.fill(names[number], LABEL_LENGTH) for number in forest.order]
+    panel.set_yticks(np.arange(len(names)), labels, parse_math=False)
+    panel.set_ylim(len(names) - 0.4, -0.6)
+    panel.set_xlabel(textwrap.fill(axis_label, 2 * LABEL_LENGTH), parse_math=False)
 
 
-def _forest(effect: object, what: str, level: float) -> _Forest:
-    """Estimates and intervals to be drawn, from an effect, sizes or replicates."""
-    if not isinstance(effect, xr.Dataset):
-        raise TypeError(
-            f"effect must be a Dataset that rhale, effect_sizes or bootstrap returned; got "
-            f"{type(effect).__name__}."
-        )
-    effect = in_order(effect)
-    if f"{what}_ci" not in effect and "fourth_moment" in effect:
-        effect = confint(effect, level=level)
-    values = _per_feature(effect, what)
-    chains = None
-    if "draw" in values.dims:
-        draws = draws_of(effect, what)
-        with warnings.catch_warnings():
-            # A constant feature has no replicates.
-            warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
-            low, middle, high = np.nanquantile(
-                draws, [(1 - level) / 2, 0.5, (1 + level) / 2], axis=0
-            )
-            if values.sizes["chain"] > 1:
-                of_chains = values.transpose("chain", "draw", "feature").values
-                chains = np.nanmedian(of_chains, axis=1)
-        made = f"quantiles of the replicates{given(effect)}"
-        point, interval = middle, np.stack([low, high])
-    else:
-        point = np.asarray(values.values, dtype=np.float64)
-        interval, made = _interval_of(effect, what, level)
-    if "feature_kind" in effect.coords:
-        point = np.where(effect["feature_kind"].values == "constant", np.nan, point)
-    unordered = meaning.is_unordered(effect) & (what in OF_THE_ORDER)
-    point = np.where(unordered, np.nan, point)
-    interval = np.where(np.isnan(point), np.nan, interval)
-    order = np.argsort(-np.abs(point), kind="stable")  # NaN comes last
-    names, axis_label = _forest_labels(effect, values, what)
-    return _Forest(
-        [names[position] for position in order],
-        point[order],
-        interval[:, order],
-        None if chains is None else np.where(unordered, np.nan, chains)[:, order],
-        [UNORDERED if unordered[position] else NO_VALUE for position in order],
-        axis_label,
-        level,
-        made,
-    )
-
-
-def _per_feature(effect: xr.Dataset, what: str) -> xr.DataArray:
-    """One variable over (feature) or (chain, draw, feature); else ``ValueError``."""
-    allowed = [{"feature"}, {"chain", "draw", "feature"}]
-    numbers = [
-        str(name)
-        for name, array in effect.data_vars.items()
-        if set(array.dims) in allowed and array.dtype.kind == "f"
-    ]
-    if what not in numbers:
-        there = [
-            name
-            for name in numbers
-            if "draw" in effect[name].dims or f"{name}_ci" in effect or f"{name}_se" in effect
-        ]
-        missing = (
-            "is over " + ", ".join(map(str, effect[what].dims)) if what in effect else "is not"
-        )
-        raise ValueError(
-            f"what must name a variable of effect with one number per feature; {what!r} {missing}"
-            f"{'' if what in effect else ' in it'}. Variables with intervals: "
-            f"{', '.join(there) or 'none'}. Sizes are in effect_sizes(effect, boot)."
-        )
-    return effect[what]
-
-
-def _interval_of(effect: xr.Dataset, what: str, level: float) -> tuple[FloatArray, str]:
-    """The interval in a Dataset, or one by `confint` at this level, and its method."""
-    other = None
-    if f"{what}_ci" in effect:
-        other = float(effect[f"{what}_ci"].attrs.get("ci_prob", np.nan))
-        if not np.isclose(other, level) and "fourth_moment" in effect:
-            again = confint(effect, level=level)
-            if f"{what}_ci" in again and np.isclose(again[f"{what}_ci"].attrs["ci_prob"], level):
-                effect, other = again, level
-        if np.isclose(other, level):
-            found = effect[f"{what}_ci"]
-            how = str(found.attrs.get("method", "confidence interval"))
-            return ends_of(found), how + given(found)
-        raise ValueError(
-            f"level must be {other:g}, that of the intervals of {what!r} in effect; got {level:g}. "
-            f"Make them again with that level, or draw the bootstrap itself."
-        )
-    raise ValueError(
-        f"what must have an interval; effect holds {what!r} without one. Call confint(effect), or "
-        f"draw boot = bootstrap(local, effect), or effect_sizes(effect, boot)."
-    )
-
-
-def _forest_labels(effect: xr.Dataset, values: xr.DataArray, what: str) -> tuple[list[str], str]:
+def _forest_labels(effect: xr.Dataset, values: xr.DataArray) -> tuple[list[str], str]:
     """Names of features and label of the axis; units beside the names where they differ."""
-    names = feature_names(effect)
+    names, what = feature_names(effect), str(values.name)
     _, long_name, template = EFFECT_VARIABLES.get(what, ((), what, ""))
     long_name = str(values.attrs.get("long_name", long_name))
     template = str(values.attrs.get("units", template))
@@ -251,8 +127,8 @@ def _filled(template: str, output_units: str, feature_units: str) -> str:
     return "" if template == "1" else template
 
 
-def _draw_forest(panel: Axes, forest: _Forest) -> None:
-    place = np.arange(len(forest.names), dtype=np.float64)
+def _draw_forest(panel: Axes, forest: Ranked, level: float) -> None:
+    place = np.arange(len(forest.order), dtype=np.float64)
     middle, half = bar(forest.interval)
     panel.axvline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
     panel.errorbar(
@@ -263,7 +139,7 @@ def _draw_forest(panel: Axes, forest: _Forest) -> None:
         ecolor=UNCERTAINTY,
         elinewidth=2.2,
         zorder=2,
-        label=f"{100 * forest.level:g} % {EACH}\n{forest.made}",
+        label=f"{100 * level:g} % {EACH}\n{forest.made}{given(forest.source)}",
     )
     if forest.chains is not None:
         panel.plot(
@@ -288,7 +164,7 @@ def _draw_forest(panel: Axes, forest: _Forest) -> None:
     )
     for number in np.flatnonzero(np.isnan(forest.point)):
         panel.annotate(
-            forest.nothing[number],
+            UNORDERED if forest.unordered[number] else NO_VALUE,
             (0.5, place[number]),
             xycoords=("axes fraction", "data"),
             ha="center",
@@ -296,7 +172,3 @@ def _draw_forest(panel: Axes, forest: _Forest) -> None:
             fontsize="small",
             color="0.4",
         )
-    labels = [textwrap.fill(name, LABEL_LENGTH) for name in forest.names]
-    panel.set_yticks(place, labels, parse_math=False)
-    panel.set_ylim(len(place) - 0.4, -0.6)
-    panel.set_xlabel(textwrap.fill(forest.axis_label, 2 * LABEL_LENGTH), parse_math=False)

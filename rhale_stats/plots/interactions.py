@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import numpy as np
 import seaborn as sns
 import xarray as xr
@@ -11,7 +10,7 @@ from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_level
-from rhale_stats.plots.canvas import HETEROGENEITY, given_axes, style
+from rhale_stats.plots.canvas import HETEROGENEITY, one_panel
 from rhale_stats.regional.tables import loss_text
 from rhale_stats.schema.door import checked
 
@@ -71,15 +70,10 @@ def plot_interactions(found: xr.Dataset, ax: Axes | None = None, *, level: float
             f"found must be the Dataset that {maker} returns; this one has no loss_drop over "
             f"(feature, conditioning) (it has {', '.join(map(str, found.data_vars))})."
         )
-    panels = None if ax is None else given_axes("ax", [ax], 1, "one")
     drop, pvalue = found["loss_drop"].values, found["pvalue_adjusted"].values
-    with style(own=ax is None):
-        if panels is None:
-            n_lines, n_columns = drop.shape
-            size = (max(0.75 * n_columns + 2.8, 4.5), max(0.5 * n_lines + 1.5, 2.6))
-            _, panel = plt.subplots(figsize=size, layout="constrained")
-        else:
-            panel = panels[0]
+    n_lines, n_columns = drop.shape
+    size = (max(0.75 * n_columns + 2.8, 4.5), max(0.5 * n_lines + 1.5, 2.6))
+    with one_panel(ax, size, despined=False) as panel:
         _draw_drops(panel, found, pvalue <= level)
         tested = bool(np.isfinite(pvalue).any())
         if tested:

@@ -1,13 +1,15 @@
-"""Common axis limits of panels."""
+"""Common axis limits of panels, and curves in such panels."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from rhale_stats.plots.curve import curve_drawn, missing_mark
-from rhale_stats.plots.legend import error_text
+from rhale_stats.plots.curve import curve_drawn, draw_curve, missing_mark
+from rhale_stats.plots.legend import error_text, say_constant
 from rhale_stats.plots.marks import ERRORS_SHOWN
 from rhale_stats.schema.levels import is_categorical
 
@@ -28,6 +30,21 @@ def enlarge(panel: Axes, least: float) -> None:
     if top - bottom < least:
         middle = (bottom + top) / 2
         panel.set_ylim(middle - least / 2, middle + least / 2)
+
+
+def draw_curves(panels: Sequence[Axes], rows: list[xr.Dataset], label: str = "") -> None:
+    """A curve in every panel, all on one scale; ``label`` is that of the y axes of a figure."""
+    limits = common_limits(rows)
+    for panel, row in zip(panels, rows, strict=True):
+        if row.sizes["bin"]:
+            draw_curve(panel, row)
+        else:
+            say_constant(panel)
+        if limits is not None:
+            panel.set_ylim(*limits)
+    if label:
+        size = panels[0].yaxis.label.get_fontsize()
+        panels[0].figure.supylabel(label, fontsize=size, parse_math=False)
 
 
 def common_limits(rows: list[xr.Dataset]) -> tuple[float, float] | None:

@@ -29,8 +29,7 @@ POINTS, WEIGHED, DENSITY = (
 EDGES = "edges of bins"
 LOSS, CHOSEN = "loss", "chosen:"
 POINTS_DRAWN = 3000
-# Variables that depend on the order of the levels, and the text shown for nominal features.
-OF_THE_ORDER = ("average_effect", "heterogeneity_index", "heterogeneity_output")
+# In place of a number that a feature does not have.
 NO_VALUE, UNORDERED = "no value", "levels without an order"
 # Entries of `plot_forest` and `plot_compare`.
 ESTIMATE, REPLICATES, CHAIN = "estimate", "median of the replicates", "median of a chain"

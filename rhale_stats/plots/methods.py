@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import numpy as np
 import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 
-from rhale_stats.plots.canvas import AVERAGE, REFERENCE, given_axes, output_label, style
+from rhale_stats.plots.canvas import AVERAGE, REFERENCE, one_panel, output_label
 from rhale_stats.plots.profile import STANDARD_ERROR, draw_shares, legend, levels
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import with_units
@@ -60,13 +59,7 @@ def plot_methods(comparison: xr.Dataset, ax: Axes | None = None) -> Axes:
             f"comparison must be what compare_methods returned; this one holds "
             f"{', '.join(str(name) for name in comparison.data_vars)}."
         )
-    panels = None if ax is None else given_axes("ax", [ax], 1, "one")
-    with style(own=ax is None):
-        if panels is None:
-            figure, panel = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
-            sns.despine(fig=figure)
-        else:
-            panel = panels[0]
+    with one_panel(ax, (6.4, 4.0)) as panel:
         attrs = comparison.attrs
         panel.set_xlabel(
             with_units(str(attrs["feature"]), str(attrs["feature_units"])), parse_math=False

@@ -10,12 +10,11 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_count
+from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.plots.canvas import as_array, given_axes, output_label, style
-from rhale_stats.plots.curve import draw_curve
-from rhale_stats.plots.legend import draw_legend, grid_of_panels, say_constant
-from rhale_stats.plots.limits import common_limits
+from rhale_stats.plots.legend import draw_legend, grid_of_panels
+from rhale_stats.plots.limits import draw_curves
 from rhale_stats.plots.profile import plot_profile_outputs
-from rhale_stats.plots.rows import with_intervals
 from rhale_stats.profiles.data import check_profile
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.dimensions import OUTPUT
@@ -96,7 +95,7 @@ def plot_outputs(
     if PROFILE.holds(effect):
         return plot_profile_outputs(effect, feature, n_columns=n_columns, axes=axes)
     parts = [
-        with_intervals(check_effect(effect.isel({OUTPUT: number}), any_statistic=True))
+        with_own_intervals(check_effect(effect.isel({OUTPUT: number}), any_statistic=True))
         for number in range(effect.sizes[OUTPUT])
     ]
     rows = [one_feature(part, feature) for part in parts]
@@ -105,21 +104,12 @@ def plot_outputs(
     with style(own=own):
         if panels is None:
             panels = grid_of_panels(len(rows), min(n_columns, len(rows)))
-        limits = common_limits(rows)
         name = feature_names(effect)[feature_position(effect, feature)]
-        for panel, row, part in zip(panels, rows, parts, strict=True):
+        for panel, part in zip(panels, parts, strict=True):
             panel.set_title(str(part.attrs["output_name"]), parse_math=False)
             panel.set_xlabel(with_units(name, units_of(effect, name)), parse_math=False)
-            if row.sizes["bin"]:
-                draw_curve(panel, row)
-            else:
-                say_constant(panel)
-            if limits is not None:
-                panel.set_ylim(*limits)
             if not own:
                 panel.set_ylabel(output_label(part), parse_math=False)
-        if own:
-            size = panels[0].yaxis.label.get_fontsize()
-            panels[0].figure.supylabel("effect", fontsize=size)
+        draw_curves(panels, rows, "effect" if own else "")
         draw_legend(panels)
     return as_array(panels)

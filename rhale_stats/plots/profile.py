@@ -21,8 +21,11 @@ from rhale_stats.plots.canvas import (
     REFERENCE,
     UNCERTAINTY,
     as_array,
+    draw_ends,
     draw_missing,
+    draw_spread,
     given_axes,
+    one_panel,
     output_label,
     style,
     upright,
@@ -104,15 +107,7 @@ def plot_profile(
     """
     profile = check_profile(profile)
     row = one_profile(profile, feature)
-    panels = None
-    if ax is not None:
-        panels = given_axes("ax", [ax] if isinstance(ax, Axes) else ax, 1, "one")
-    with style(own=ax is None):
-        if panels is None:
-            figure, panel = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
-            sns.despine(fig=figure)
-        else:
-            panel = panels[0]
+    with one_panel(ax, (6.4, 4.0)) as panel:
         _label(panel, profile, row)
         _draw(panel, profile, row)
         if row.sizes["grid"]:
@@ -293,22 +288,10 @@ def _draw_rows(panel: Axes, row: xr.Dataset) -> None:
 
 def _draw_curve(panel: Axes, row: xr.Dataset) -> None:
     x, curve, spread = (row[name].values for name in ("grid_value", "curve", "curve_std"))
-    panel.fill_between(
-        x,
-        curve - spread,
-        curve + spread,
-        color=HETEROGENEITY_FILL,
-        alpha=0.7,
-        linewidth=0,
-        zorder=1,
-        label=SPREAD,
-    )
+    draw_spread(panel, x, curve, spread, alpha=0.7, label=SPREAD)
     panel.plot(x, curve, color=AVERAGE, linewidth=1.6, zorder=3, label=_name(row))
     for ends, label, dashes in _errors(row):
-        for end, text in zip(ends, (label, None), strict=True):
-            panel.plot(
-                x, end, color=UNCERTAINTY, linewidth=0.9, linestyle=dashes, zorder=2.5, label=text
-            )
+        draw_ends(panel, x, ends, label, linewidth=0.9, linestyle=dashes, zorder=2.5)
 
 
 def _name(row: xr.Dataset) -> str:

@@ -14,12 +14,13 @@ import xarray as xr
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.local.rows import estimation_rows
 from rhale_stats.plots.canvas import as_array, given_axes, output_label, style
 from rhale_stats.plots.curve import draw_curve
 from rhale_stats.plots.legend import draw_legend, say_constant
 from rhale_stats.plots.limits import common_limits
-from rhale_stats.plots.rows import draw_rug, rows_of, with_intervals
+from rhale_stats.plots.rows import draw_rug, rows_of
 from rhale_stats.plots.violins import RowsInBins
 from rhale_stats.regional.conditions import ROOT_RULE
 from rhale_stats.regional.tables import loss_text
@@ -146,7 +147,7 @@ class _Drawn(NamedTuple):
 
 def _everywhere(tree: xr.Dataset, effect: object, local: object) -> _Drawn:
     """The panel of all rows."""
-    whole = with_intervals(_global(effect, str(tree["feature"].values)))
+    whole = with_own_intervals(_global(effect, str(tree["feature"].values)))
     row = one_feature(whole, 0)
     rows = None
     if local is not None:
@@ -160,7 +161,7 @@ def _everywhere(tree: xr.Dataset, effect: object, local: object) -> _Drawn:
 def _one_region(tree: xr.Dataset, leaf: xr.Dataset, effect: xr.Dataset, local: object) -> _Drawn:
     """The panel of a region."""
     effect = check_effect(effect, "effect", "regional_rhale(local, tree)")
-    row = one_feature(with_intervals(effect), str(tree["feature"].values))
+    row = one_feature(with_own_intervals(effect), str(tree["feature"].values))
     rows = None
     if local is not None:
         there = np.flatnonzero(tree[ROWS].values == int(leaf["region"]))

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.intervals import confint
 from rhale_stats.effects.same import check_no_other_model
 from rhale_stats.local.rows import columns
 from rhale_stats.plots.canvas import REFERENCE
@@ -26,7 +25,6 @@ from rhale_stats.plots.marks import (
     DENSITY,
     EDGES,
     ERRORS_SHOWN,
-    LEVEL,
     OURS,
     POINTS,
     POINTS_DRAWN,
@@ -117,13 +115,6 @@ def _draw_density(panel: Axes, rows: RowsInBins) -> None:
     cells.set_facecolor(_shades(weight))
     cells.set_edgecolor("face")
     cells.set_label(DENSITY)
-
-
-def with_intervals(effect: xr.Dataset, level: float = LEVEL) -> xr.Dataset:
-    """The effect with its intervals; missing ones are added by `confint` if possible."""
-    if "curve_ci" in effect or "fourth_moment" not in effect:
-        return effect
-    return confint(effect, level=level)
 
 
 def rows_of(local: xr.Dataset, row: xr.Dataset) -> RowsInBins | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import matplotlib.pyplot as plt
 import numpy as np
 import seaborn as sns
 import xarray as xr
@@ -17,8 +16,7 @@ from rhale_stats.plots.canvas import (
     HETEROGENEITY,
     HETEROGENEITY_FILL,
     UNCERTAINTY,
-    given_axes,
-    style,
+    one_panel,
 )
 from rhale_stats.plots.compare import pvalue_text
 from rhale_stats.plots.h_statistics import ALL
@@ -106,12 +104,7 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
     categorical = [f"level_{side}" in surface.coords for side in "ab"]
     if contour and any(categorical):
         raise ValueError("contour must be False with a categorical feature: levels have no height.")
-    panels = None if ax is None else given_axes("ax", [ax], 1, "one")
-    with style(own=ax is None):
-        if panels is None:
-            _, panel = plt.subplots(figsize=(5.6, 4.4), layout="constrained")
-        else:
-            panel = panels[0]
+    with one_panel(ax, (5.6, 4.4), despined=False) as panel:
         empty = _draw_surface(panel, surface, contour=contour)
         for side, axis in zip("ab", (panel.xaxis, panel.yaxis), strict=True):
             label = with_units(surface.attrs[f"feature_{side}"], surface.attrs[f"units_{side}"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
 from matplotlib.artist import Artist
@@ -13,7 +12,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.offsetbox import AnnotationBbox, TextArea, VPacker
 from numpy.typing import NDArray
 
-from rhale_stats.plots.canvas import HETEROGENEITY, HETEROGENEITY_FILL, REFERENCE, given_axes, style
+from rhale_stats.plots.canvas import HETEROGENEITY, HETEROGENEITY_FILL, REFERENCE, one_panel
 from rhale_stats.plots.compare import pvalue_text
 from rhale_stats.plots.regions import BOX_LENGTH, known, wrapped
 from rhale_stats.regional.tables import LOSS_NAMES, loss_units, rejected
@@ -63,16 +62,11 @@ def plot_tree(tree: xr.Dataset, ax: Axes | None = None) -> Axes:
     'Regions of the effect of x1 on output'
     """
     tree = check_tree(tree)
-    panels = None if ax is None else given_axes("ax", [ax], 1, "one")
     place = _places(tree["parent"].values)
     depth = tree["depth"].values
-    with style(own=ax is None):
-        if panels is None:
-            width = max(BOX_SIZE[0] * (place.max() + 1) + 0.4, 4.5)
-            height = BOX_SIZE[1] * (depth.max() + 1) + 0.7
-            _, panel = plt.subplots(figsize=(width, height), layout="constrained")
-        else:
-            panel = panels[0]
+    width = max(BOX_SIZE[0] * (place.max() + 1) + 0.4, 4.5)
+    height = BOX_SIZE[1] * (depth.max() + 1) + 0.7
+    with one_panel(ax, (width, height), despined=False) as panel:
         panel.set_axis_off()
         panel.set_xlim(-0.55, place.max() + 0.55)
         panel.set_ylim(-depth.max() - 0.5, 0.5)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -12,6 +12,7 @@ from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.results import (
     CONSTANT,
+    Asked,
     difference_of,
     labelled_differences,
     no_difference,
@@ -56,7 +57,7 @@ def compared(
             f"a: grid={{{name!r}: a['grid_value'].sel(feature={name!r}).dropna('grid')}}."
         )
     values = rows[0]["curve"].values, rows[1]["curve"].values
-    if pairs is None:
+    if pairs is None or not len(grids[0]):  # a constant feature has no curve
         found = rows[0]["curve_cov"].values + rows[1]["curve_cov"].values
         return Compared(grids[0], values, found, _welch(rows))
     behind = rows_behind if a.attrs["method"] in KEPT else curves_of
@@ -128,16 +129,7 @@ def check_pairs(
     return a, b
 
 
-def compare(
-    a: xr.Dataset,
-    b: xr.Dataset,
-    paired: tuple[xr.Dataset, xr.Dataset] | None,
-    groups: object,
-    level: float,
-    n_draws: int,
-    rng: Any,
-    adjust: str,
-) -> xr.Dataset:
+def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
     """`compare` of two profiles on one grid, optionally paired by their ICE curves."""
     a, b = inference.with_errors(a, "a"), inference.with_errors(b, "b")
     for name in ("centering", "method"):
@@ -147,7 +139,7 @@ def compare(
                 f"a and b must have the same {name}; got {kinds[0]!r} and {kinds[1]!r}. Make both "
                 f"with the same."
             )
-    if groups is not None:
+    if asked.groups is not None:
         raise ValueError("groups must be None for profiles, whose rows are independent.")
     names = [name for name in feature_names(a) if name in feature_names(b)]
     if not names:
@@ -156,14 +148,13 @@ def compare(
             f"{', '.join(feature_names(b))}."
         )
     a, b = a.sel(feature=names), b.sel(feature=names)
-    pairs = None if paired is None else check_pairs(paired, (a, b))
+    pairs = None if asked.paired is None else check_pairs(asked.paired, (a, b))
     found = []
-    for name, stream in zip(names, np.random.default_rng(rng).spawn(len(names)), strict=True):
+    streams = np.random.default_rng(asked.rng).spawn(len(names))
+    for name, stream in zip(names, streams, strict=True):
         one = compared(a, b, name, pairs)
         found.append(
-            difference_of(one.grid, one.values, one.covariance, one.degrees, level, n_draws, stream)
-            if len(one.grid)
-            else no_difference(CONSTANT)
+            difference_of(*one, asked, stream) if len(one.grid) else no_difference(CONSTANT)
         )
     source = "rows against rows, independent" if pairs is None else "pairs of rows"
-    return labelled_differences(found, a, b, names, source, level, adjust)
+    return labelled_differences(found, a, b, names, source, asked)

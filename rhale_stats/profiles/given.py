@@ -34,6 +34,7 @@ from rhale_stats.profiles.grid import (
     named,
 )
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
+from rhale_stats.schema.stacking import padded
 from rhale_stats.schema.variables import COUNTS, X_UNITS
 
 # Spread about a spline is that of rows in so many parts of equal size.
@@ -241,25 +242,20 @@ def _stacked(
     if name in OF_ROWS:
         # An M-plot counts them bin by bin.
         dims = ("feature", "grid") if each[0].ndim else dims
-        outer: tuple[int, ...] = (len(each),)
+        outer: tuple[int, ...] = ()
     else:
         # A constant feature met before any answer knows of one output only.
         each = [np.broadcast_to(one, (n_outputs, *one.shape[1:])) for one in each]
-        outer = (len(each), n_outputs)
-    padded = np.full((*outer, *(sizes[dim] for dim in dims[1:])), filler)
-    for number, one in enumerate(each):
-        at: tuple[int | slice, ...] = (number, *(slice(n) for n in one.shape))
-        padded[at] = one
+        outer = (n_outputs,)
+    values = padded(each, (*outer, *(sizes[dim] for dim in dims[1:])), missing=filler)
     if name not in OF_ROWS:
-        return padded.swapaxes(0, 1), (OUTPUT, *dims)
-    return padded.astype(np.int64) if name == "n_obs" else padded, dims
+        return values.swapaxes(0, 1), (OUTPUT, *dims)
+    return values.astype(np.int64) if name == "n_obs" else values, dims
 
 
 def _coordinates(axes: Sequence[Axis], n_grid: int, units: Mapping[str, str]) -> dict[str, Any]:
     """Features with their kinds and units, and the points of their grids, padded."""
-    values = [
-        np.pad(axis.grid, (0, n_grid - len(axis.grid)), constant_values=np.nan) for axis in axes
-    ]
+    values = padded([axis.grid for axis in axes], (n_grid,))
     coords: dict[str, Any] = {
         "feature": ("feature", np.array([axis.name for axis in axes]), {"long_name": "feature"}),
         "feature_kind": ("feature", np.array([axis.kind for axis in axes])),

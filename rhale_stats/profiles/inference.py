@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arguments.checks import check_choice
-from rhale_stats.arrays import intervals, resample
 from rhale_stats.arrays import profiles as kernel
+from rhale_stats.arrays import resample
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.profiles.data import check_profile, is_nominal, one_profile, variable
+from rhale_stats.inference.draws import check_boot, draws_of
+from rhale_stats.inference.estimate import (
+    Estimate,
+    Facts,
+    Joint,
+    Replicates,
+    chosen_method,
+    joint_quantiles,
+    with_bands,
+    with_intervals,
+)
+from rhale_stats.profiles.data import VARIABLES, check_profile, is_nominal, one_profile
 from rhale_stats.profiles.rows import KEPT, check_rows
-from rhale_stats.schema.features import feature_names, feature_position, given_feature, own_facts
-from rhale_stats.schema.identity import check_boot_of
+from rhale_stats.schema.features import feature_names, given_feature, own_facts
+from rhale_stats.schema.stacking import padded
 
 ERRORS = ("curve_se", "curve_cov")
 NO_ERRORS = "Make it again: it is of an older version."
@@ -61,15 +70,9 @@ def vcov(profile: xr.Dataset, feature: str | int | None, of: str) -> xr.DataArra
 def degrees_of(row: xr.Dataset) -> FloatArray:
     """Degrees of freedom of the curve along the grid: rows, or those of the bin, less one."""
     degrees = np.maximum(np.asarray(row["n_effective"].values, dtype=np.float64) - 1, 0.0)
-    return np.array(np.broadcast_to(degrees, row.sizes["grid"]))
-
-
-def padded(each: Sequence[FloatArray], n_grid: int) -> FloatArray:
-    """Arrays of several features as one, NaN behind the end of the shorter ones."""
-    out = np.full((len(each), n_grid, *each[0].shape[1:]), np.nan)
-    for number, one in enumerate(each):
-        out[number, : len(one)] = one
-    return out
+    if degrees.ndim < row["curve"].ndim:
+        degrees = degrees[..., None]
+    return np.array(np.broadcast_to(degrees, row["curve"].shape))
 
 
 def confint(
@@ -77,109 +80,61 @@ def confint(
 ) -> xr.Dataset:
     """``curve_ci`` by standard errors and Student's t, or by replicates."""
     profile = with_errors(profile)
-    chosen = ("normal" if boot is None else "percentile") if method is None else method
-    check_choice("method", chosen, ("normal", *METHODS))
-    names = feature_names(profile)
-    rows = [one_profile(profile, name) for name in names]
-    source = str(profile["curve_se"].attrs["source"])
-    if chosen == "normal":
-        how = "standard errors, Student's t"
-        ends = [
-            intervals.around(
-                row["curve"].values,
-                intervals.student(level, degrees_of(row)) * row["curve_se"].values,
-            )
-            for row in rows
-        ]
-    else:
-        boot = _check_boot(profile, boot, chosen)
-        how = f"bootstrap, {chosen}, expanded to Student's t"
-        source = str(boot.attrs["source"])
-        ends = [_of_replicates(row, boot, level, chosen) for row in rows]
-    band = variable(
-        "curve_ci",
-        padded(ends, profile.sizes["grid"]),
-        target=str(profile["curve_se"].attrs["target"]),
-        source=source,
-        method=how,
-        kind="pointwise",
-        ci_prob=level,
-        ci_kind="confidence",
+    chosen = chosen_method(method, boot, ("normal", *METHODS))
+    found = estimate_of(profile)
+    if chosen != "normal":
+        boot = check_boot(profile, boot, ["curve"], "bootstrap(ice, profile)", chosen)
+        found = found._replace(replicates=_replicates(profile, boot))
+    return with_intervals(profile, {"curve": found}, level, chosen)
+
+
+def estimate_of(profile: xr.Dataset) -> Estimate:
+    """The curves of all features with their standard errors, (feature, grid)."""
+    profile = profile.transpose("feature", "grid", ...)
+    dims, _, units = VARIABLES["curve"]
+    attrs = profile["curve_se"].attrs
+    facts = Facts(dims, "the curve", units, str(attrs["target"]), str(attrs["source"]))
+    values, se = profile["curve"].values, profile["curve_se"].values
+    return Estimate(values, facts, se, degrees_of(profile))
+
+
+def _replicates(profile: xr.Dataset, boot: xr.Dataset) -> Replicates:
+    """Replicates of the curves, whose intervals are expanded as those of effects are."""
+    degrees = degrees_of(profile)
+    n, grouped = degrees + 1, str(boot.attrs["source"]) != "rows"
+    short = np.empty(degrees.shape)
+    for number in range(len(degrees)):
+        facts = own_facts(boot.isel(feature=number)).attrs
+        n_units, n_strata = float(facts["n_units"]), int(facts["n_strata"])
+        if grouped:
+            degrees[number], n[number] = n_units - n_strata, n_units
+        scheme = str(boot.attrs["scheme"])
+        short[number] = resample.shortfall(scheme, n[number], degrees[number], n_units, n_strata)
+    return Replicates(
+        draws_of(boot, "curve", VARIABLES["curve"][0]),
+        str(boot.attrs["source"]),
+        degrees,
+        short,
+        boot["curve_acceleration"].values if "curve_acceleration" in boot else 0.0,
     )
-    return profile.assign(curve_ci=band).assign_coords(ci_bound=("ci_bound", ["lower", "upper"]))
-
-
-def _of_replicates(row: xr.Dataset, boot: xr.Dataset, level: float, method: str) -> FloatArray:
-    """Ends of the intervals of one feature, expanded as those of effects are."""
-    one = own_facts(boot.isel(feature=feature_position(boot, str(row["feature"].values))))
-    n_grid = row.sizes["grid"]
-    if not n_grid:
-        return np.full((0, 2), np.nan)  # a constant feature has no curve
-    draws = one["curve"].transpose("chain", "draw", "grid").values[..., :n_grid]
-    degrees = degrees_of(row)
-    n = degrees + 1
-    n_units, n_strata = float(one.attrs["n_units"]), int(one.attrs["n_strata"])
-    if str(boot.attrs["source"]) != "rows":
-        degrees, n = np.full(n_grid, n_units - n_strata), np.full(n_grid, n_units)
-    short = resample.shortfall(str(boot.attrs["scheme"]), n, degrees, n_units, n_strata)
-    return intervals.of_replicates(
-        draws.reshape(-1, n_grid),
-        row["curve"].values,
-        level,
-        method,
-        score=intervals.student(level, degrees) / np.sqrt(short),
-        acceleration=one["curve_acceleration"].values[:n_grid] if method == "bca" else 0.0,
-    )
-
-
-def _check_boot(profile: xr.Dataset, boot: object, method: str) -> xr.Dataset:
-    """The replicates; refused unless they are of this profile."""
-    if not isinstance(boot, xr.Dataset) or "draw" not in boot.dims:
-        raise TypeError(
-            f"boot must be what bootstrap(ice, profile) returned, for method {method!r}; got "
-            f"{type(boot).__name__}."
-        )
-    same = "grid_value" in boot and np.array_equal(
-        boot["grid_value"].values, profile["grid_value"].values, equal_nan=True
-    )
-    if not same or boot.attrs.get("centering") != profile.attrs["centering"]:
-        raise ValueError(
-            "boot must be of this profile; it has another grid or another centring. Make it again: "
-            "bootstrap(ice, profile)."
-        )
-    return check_boot_of(profile, boot, ["curve"], "bootstrap(ice, profile)")
 
 
 def confband(profile: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.Dataset:
     """``curve_band``: math [27] with ``curve_cov``."""
     profile = with_errors(profile)
     streams = np.random.default_rng(rng).spawn(profile.sizes["feature"])  # type: ignore[arg-type]
-    ends = []
+    quantiles = []
     for number, stream in enumerate(streams):
         row = one_profile(profile, number)
         degrees = degrees_of(row)
         # All points of a grid share their rows, and bins have rows of their own.
         shared = row["n_effective"].ndim == 0
-        score = intervals.largest_deviation(
-            row["curve_cov"].values,
-            level,
-            float(degrees.max(initial=0.0)) if shared else degrees,
-            n_draws,
-            stream,
+        joint = Joint(
+            row["curve_cov"].values, float(degrees.max(initial=0.0)) if shared else degrees
         )
-        half = intervals.score_quantile(score, degrees) * row["curve_se"].values
-        ends.append(intervals.around(row["curve"].values, half))
-    band = variable(
-        "curve_band",
-        padded(ends, profile.sizes["grid"]),
-        target=str(profile["curve_se"].attrs["target"]),
-        source=str(profile["curve_se"].attrs["source"]),
-        method="largest standardised error of a normal curve",
-        kind="simultaneous over the axis",
-        ci_prob=level,
-        ci_kind="confidence",
-    )
-    return profile.assign(curve_band=band).assign_coords(ci_bound=("ci_bound", ["lower", "upper"]))
+        quantiles.append(joint_quantiles(joint, degrees, level, n_draws, stream))
+    found = {"curve": padded(quantiles, (profile.sizes["grid"],))}
+    return with_bands(profile, {"curve": estimate_of(profile)}, found, level)
 
 
 # --- from ICE curves ------------------------------------------------------------------------------

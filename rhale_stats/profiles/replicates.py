@@ -12,10 +12,11 @@ from rhale_stats.arrays import resample
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.draws import Drawn, Resampling
 from rhale_stats.profiles.data import variable
-from rhale_stats.profiles.inference import Curves, check_curves, curves_of, padded
+from rhale_stats.profiles.inference import Curves, check_curves, curves_of
 from rhale_stats.profiles.rows import KEPT, Outputs, Shapley, rows_behind
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, row_labels
+from rhale_stats.schema.stacking import padded
 
 # Weights of this many bytes are held at once.
 CHUNK_BYTES = 1 << 27
@@ -83,7 +84,7 @@ def replicates(
         dims = ("draw", *variable("n_empty", n_empty)[0])
         data["n_empty"] = variable("n_empty", n_empty, dims)
     return xr.Dataset(data, coords).assign(
-        curve_acceleration=variable("curve_acceleration", padded(acceleration, n_grid))
+        curve_acceleration=variable("curve_acceleration", padded(acceleration, (n_grid,)))
     )
 
 

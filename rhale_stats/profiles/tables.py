@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.arrays import intervals
+from rhale_stats.inference.estimate import ends_in_table
 from rhale_stats.profiles.data import check_profile, is_nominal, one_profile
 from rhale_stats.profiles.inference import degrees_of
 from rhale_stats.schema.features import feature_names
-from rhale_stats.schema.stacking import kept_interval
 
 
 def tidy(profile: xr.Dataset, level: float) -> pd.DataFrame:
@@ -29,10 +28,7 @@ def tidy(profile: xr.Dataset, level: float) -> pd.DataFrame:
         lines |= {"weight_share": row["weight_share"].values, "estimate": row["curve"].values}
         if "curve_se" in row:
             se = row["curve_se"].values
-            ends = kept_interval(row, "curve", level)
-            if ends is None:
-                half = intervals.student(level, degrees_of(row)) * se
-                ends = intervals.around(row["curve"].values, half)
+            ends = ends_in_table(row, "curve", se, degrees_of(row), level)
             lines |= {"std_error": se, "conf_low": ends[:, 0], "conf_high": ends[:, 1]}
         frames.append(pd.DataFrame(lines | {"spread": row["curve_std"].values}))
     return pd.concat(frames, ignore_index=True)

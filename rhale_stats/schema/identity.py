@@ -13,7 +13,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.rows import storable
-from rhale_stats.schema.dimensions import OUTPUT, PARTS, of_part
+from rhale_stats.schema.dimensions import OUTPUT, PARTS
 
 # The attribute of an effect: what every feature was made from, as JSON.
 FINGERPRINT = "row_fingerprint"
@@ -103,20 +103,6 @@ def estimate_fingerprint(result: xr.Dataset, names: Sequence[str]) -> str:
         one = result[name].transpose(*sorted(map(str, result[name].dims)))
         found = zlib.crc32(np.ascontiguousarray(one.values, dtype=np.float64).data, found)
     return f"{found:08x}"
-
-
-def check_boot_of(
-    result: xr.Dataset, boot: xr.Dataset, names: Sequence[str], maker: str
-) -> xr.Dataset:
-    """The replicates; raise ``ValueError`` where they are of other estimates."""
-    boot = of_part(boot)
-    known = boot.attrs.get(OF_ESTIMATE)
-    if known is not None and known != estimate_fingerprint(result, names):
-        raise ValueError(
-            f"boot must come from this result; it comes from another model, other rows or another "
-            f"output. Make it again: {maker}."
-        )
-    return boot
 
 
 def row_coordinate(X: Any, n_rows: int) -> tuple[str, NDArray[Any], dict[str, str]]:

@@ -14,12 +14,33 @@ from rhale_stats.schema.dimensions import OUTPUT, PARTS, REGION, ROWS
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import with_joint_fingerprints
 from rhale_stats.schema.notes import joint_notes, with_notes
-from rhale_stats.schema.variables import COUNTS, EFFECT_VARIABLES, LINE_MOMENTS, Values
+from rhale_stats.schema.variables import COUNTS, EFFECT_VARIABLES, LINE_MOMENTS
 
 Estimates: TypeAlias = Mapping[str, NDArray[np.float64] | float]
 
 
-def stacked(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[str, Values]:
+def padded(
+    each: Sequence[Any],
+    shape: Sequence[int] | None = None,
+    *,
+    missing: Any = np.nan,
+    dtype: Any = np.float64,
+) -> NDArray[Any]:
+    """Arrays of several features as one, along a new first axis; behind their ends, ``missing``.
+
+    ``shape`` is that of each, and by default that of the longest. A single number is everywhere.
+    """
+    arrays = [np.asarray(one) for one in each]
+    if shape is None:
+        shape = np.max([one.shape for one in arrays], axis=0)
+    out = np.full((len(arrays), *shape), missing, dtype=dtype)
+    for number, one in enumerate(arrays):
+        part: tuple[int | slice, ...] = (number, *map(slice, one.shape))
+        out[part] = one
+    return out
+
+
+def stacked(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[str, NDArray[Any]]:
     """Estimates of several features as arrays over ``feature`` and what else their name says.
 
     A row has a feature's estimates by name, at the length that its bins have; a constant feature
@@ -29,14 +50,10 @@ def stacked(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[str, Va
     """
     sizes = {"bin": n_bins, "edge": n_bins + 1, "line_moment": len(LINE_MOMENTS)}
     sizes |= {"bin_other": n_bins, "edge_other": n_bins + 1, "ci_bound": 2, **more}
-    out: dict[str, Values] = {}
+    out: dict[str, NDArray[Any]] = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         shape = [sizes[dim] for dim in EFFECT_VARIABLES[name][0][1:]]
-        array = np.full((len(rows), *shape), np.nan)
-        for position, row in enumerate(rows):
-            values = np.asarray(row.get(name, np.nan))
-            part: tuple[int | slice, ...] = (position, *(slice(n) for n in values.shape))
-            array[part] = values
+        array = padded([row.get(name, np.nan) for row in rows], shape)
         if name in COUNTS:
             out[name] = np.nan_to_num(array).astype(
                 np.int64 if name in ("n_obs", "n_level") else np.float64
@@ -60,15 +77,13 @@ def stack(
         one: datasets[int(np.argmax([each.sizes[one] for each in datasets]))] for one in first.dims
     }
 
-    def padded(name: Hashable) -> xr.Variable:
+    def as_one(name: Hashable) -> xr.Variable:
         each = [dataset.variables[name] for dataset in datasets]
         dtype = np.result_type(*(one.dtype for one in each))
         missing = {"f": np.nan, "U": "", "i": integer}.get(dtype.kind, 0)
+        missing = 0 if name in COUNTS else missing
         shape = [longest[one].sizes[one] for one in each[0].dims]
-        values = np.full((len(each), *shape), 0 if name in COUNTS else missing, dtype=dtype)
-        for number, one in enumerate(each):
-            at: tuple[int | slice, ...] = (number, *(slice(n) for n in one.shape))
-            values[at] = one.values
+        values = padded([one.values for one in each], shape, missing=missing, dtype=dtype)
         return xr.Variable((dim, *each[0].dims), values, joined_attrs([one.attrs for one in each]))
 
     coords = {}
@@ -82,7 +97,7 @@ def stack(
         ):
             coords[name] = coordinate.variable
         else:
-            coords[name] = padded(name)
+            coords[name] = as_one(name)
     attrs, different = {}, {}
     for key, value in first.attrs.items():
         values = [dataset.attrs.get(key, "") for dataset in datasets]
@@ -90,16 +105,8 @@ def stack(
             attrs[key] = value
         else:
             different[f"{dim}_{key}"] = (dim, np.array(values), {"long_name": str(key)})
-    out = xr.Dataset({name: padded(name) for name in first.data_vars}, coords, attrs)
+    out = xr.Dataset({name: as_one(name) for name in first.data_vars}, coords, attrs)
     return out.assign_coords(different)
-
-
-def kept_interval(of: xr.Dataset, name: str, level: float) -> NDArray[np.float64] | None:
-    """Ends (..., 2) of the interval that `confint` gave an estimate, where it is of this level."""
-    ends = of.get(f"{name}_ci")
-    if ends is None or ends.attrs.get("ci_prob") != level:
-        return None
-    return np.asarray(ends.transpose(..., "ci_bound").values)
 
 
 def joined_attrs(each: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:

@@ -125,13 +125,6 @@ def draw_against_fixed(ax: Axes, scores: xr.DataArray, fmt: str) -> None:
     ax.set(title=str(scores.name), xlabel="equal-width bins", ylim=(0, None))
 
 
-def padded(values: NDArray[np.float64], length: int) -> NDArray[np.float64]:
-    """Values with NaN behind them, up to a length."""
-    out = np.full(length, np.nan)
-    out[: len(values)] = values
-    return out
-
-
 def mean_and_mcse(values: xr.DataArray | NDArray[np.float64]) -> tuple[float, float]:
     """Mean of all values and its Monte-Carlo standard error; NaN where one is NaN."""
     array = np.ravel(np.asarray(values, dtype=np.float64))

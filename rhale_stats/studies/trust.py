@@ -14,6 +14,7 @@ from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.diagnostics.scores import mae
 from rhale_stats.diagnostics.unbiased import check_unbiased
 from rhale_stats.effects.bias import BIASED, LARGE
+from rhale_stats.schema.stacking import padded
 from rhale_stats.simulate import PiecewiseLinear
 from rhale_stats.studies.report import mean_table
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
@@ -24,7 +25,6 @@ from rhale_stats.studies.tools import (
     local_of,
     no_variants,
     only,
-    padded,
     panels,
     pm,
     quiet_rhale,
@@ -106,9 +106,9 @@ def _one(example: PiecewiseLinear, local: xr.Dataset, n_bins: int) -> dict[str, 
         "covered_axis": complete * float(1 - miss.mean()),
         "half_width": complete * float(np.mean(2 * se)),
         "any_flagged": float(flagged.any()),
-        "flagged": padded(flagged, max(N_BINS)),
-        "curve": padded(curve, max(N_BINS) + 1),
-        "curve_se": padded(se, max(N_BINS) + 1),
+        "flagged": padded([flagged], [max(N_BINS)])[0],
+        "curve": padded([curve], [max(N_BINS) + 1])[0],
+        "curve_se": padded([se], [max(N_BINS) + 1])[0],
     }
 
 

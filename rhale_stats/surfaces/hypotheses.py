@@ -15,7 +15,17 @@ from rhale_stats.arrays import intervals
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference import meaning
-from rhale_stats.inference.results import labelled_test
+from rhale_stats.inference.estimate import (
+    BOUNDS,
+    BY_ERRORS,
+    Facts,
+    Joint,
+    Zero,
+    against_zero,
+    band,
+    interval,
+)
+from rhale_stats.inference.results import Asked, labelled_test
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.features import resolution
 from rhale_stats.schema.kinds import SURFACE
@@ -108,70 +118,44 @@ class Compared(NamedTuple):
     source: str
 
 
-class Estimate(NamedTuple):
-    """Surface and cell means of one result, or of the difference of pairs, with their errors."""
+class Errors(NamedTuple):
+    """Estimates, ravelled, with the covariance of their errors and its degrees of freedom."""
 
-    surface: FloatArray
+    values: FloatArray
     covariance: FloatArray
     degrees: FloatArray
-    mean: FloatArray
-    cell_covariance: FloatArray
-    cell_degrees: FloatArray
 
-    @classmethod
-    def of(cls, surface: xr.Dataset) -> Estimate:
-        """Of what `ale2` returned."""
-        rows = Rows.of(surface)
-        noise = noise_of(surface, rows)
-        return cls(
-            surface["surface"].values.ravel(),
-            noise.covariance,
-            noise.degrees.ravel(),
-            surface["second_effect"].values.ravel(),
-            rows.cell_covariance(),
-            np.maximum(rows.cells.n_effective().ravel() - 1, 0.0),
-        )
-
-    def less(self, other: Estimate) -> Estimate:
+    def less(self, other: Errors) -> Errors:
         """The difference of two that are independent."""
-        return Estimate(
-            self.surface - other.surface,
+        variance_a, variance_b = (np.diagonal(one.covariance) for one in (self, other))
+        return Errors(
+            self.values - other.values,
             self.covariance + other.covariance,
-            intervals.welch(
-                np.diagonal(self.covariance),
-                np.diagonal(other.covariance),
-                self.degrees,
-                other.degrees,
-            ),
-            self.mean - other.mean,
-            self.cell_covariance + other.cell_covariance,
-            intervals.welch(
-                np.diagonal(self.cell_covariance),
-                np.diagonal(other.cell_covariance),
-                self.cell_degrees,
-                other.cell_degrees,
-            ),
+            intervals.welch(variance_a, variance_b, self.degrees, other.degrees),
         )
 
 
-def compared(
-    a: xr.Dataset,
-    b: xr.Dataset,
-    paired: object,
-    groups: object,
-    level: float,
-    n_draws: int,
-    rng: Any,
-) -> Compared:
+def errors_of(surface: xr.Dataset) -> list[Errors]:
+    """Those of the surface at corners, and of the means in cells."""
+    rows = Rows.of(surface)
+    noise = noise_of(surface, rows)
+    degrees = np.maximum(rows.cells.n_effective().ravel() - 1, 0.0)
+    return [
+        Errors(surface["surface"].values.ravel(), noise.covariance, noise.degrees.ravel()),
+        Errors(surface["second_effect"].values.ravel(), rows.cell_covariance(), degrees),
+    ]
+
+
+def compared(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> Compared:
     """`compare` of two surfaces."""
-    if groups is not None:
+    if asked.groups is not None:
         raise ValueError(
             "groups must be None for surfaces, whose rows are independent. For groups of rows "
             "compare replicates: bootstrap(surface, groups=...)."
         )
     a, b = of_part(a), of_part(b)
     _check_cells(a, b)
-    pairs = _are_pairs(a, b, paired)
+    pairs = _are_pairs(a, b, asked.paired)
     unshared = int((a["supported"].values != b["supported"].values).sum())
     if unshared:
         warn(
@@ -179,26 +163,26 @@ def compared(
             f"cells the surface of the other uses the second difference of a neighbouring cell, "
             f"which can cause a difference of the surfaces. Use wider bins."
         )
-    less = Estimate.of(_difference(a, b)) if pairs else Estimate.of(a).less(Estimate.of(b))
-    rng_edges, rng_cells = np.random.default_rng(rng).spawn(2)
+    source = "pairs of rows" if pairs else "rows against rows, independent"
+    if pairs:
+        both = errors_of(_difference(a, b))
+    else:
+        both = [one.less(other) for one, other in zip(errors_of(a), errors_of(b), strict=True)]
     least = float(a["second_difference_error"]) + float(b["second_difference_error"])
-    edges = _tested(
-        less.surface,
-        less.covariance,
-        less.degrees,
-        rounding(a) + rounding(b),
-        level,
-        n_draws,
-        rng_edges,
-    )
-    cells = _tested(
-        less.mean, less.cell_covariance, less.cell_degrees, least, level, n_draws, rng_cells
+    edges, cells = (
+        _tested(*one, error, asked, stream)
+        for one, error, stream in zip(
+            both,
+            (rounding(a) + rounding(b), least),
+            np.random.default_rng(asked.rng).spawn(2),
+            strict=True,
+        )
     )
     tests = {
         "statistic": edges.statistic,
-        "p_value": edges.p_value,
+        "p_value": edges.zero.p_value,
         "cell_statistic": cells.statistic,
-        "cell_p_value": cells.p_value,
+        "cell_p_value": cells.zero.p_value,
     }
     coords = {
         name: coordinate
@@ -208,10 +192,8 @@ def compared(
     return Compared(
         {name: np.array([value]) for name, value in tests.items()},
         {
-            **_variables("difference", AT_EDGES, a, edges, level, "surfaces"),
-            **_variables(
-                "second_effect_difference", IN_CELLS, a, cells, level, "mean second differences"
-            ),
+            **_variables("difference", AT_EDGES, a, edges, source, asked.level),
+            **_variables("second_effect_difference", IN_CELLS, a, cells, source, asked.level),
             "second_difference_error": (
                 (),
                 least,
@@ -223,35 +205,29 @@ def compared(
                 {"long_name": "whether the cell has rows in both", "units": "1"},
             ),
         },
-        {**coords, "ci_bound": ("ci_bound", ["lower", "upper"])},
+        {**coords, **BOUNDS},
         {**{key: a.attrs[key] for key in KEPT_ATTRS}, "n_unshared": unshared},
-        "pairs of rows" if pairs else "rows against rows, independent",
+        source,
     )
 
 
 def _variables(
-    name: str, dims: tuple[str, str], a: xr.Dataset, tested: _Tested, level: float, kind: str
+    name: str, dims: tuple[str, str], a: xr.Dataset, tested: _Tested, source: str, level: float
 ) -> dict[str, Any]:
     """Differences at corners or in cells, with standard error, interval and band."""
     shape = tuple(a.sizes[dim] for dim in dims)
-    target = {"target": f"difference of the {kind}", "units": OUTPUT_UNITS}
-    interval = {"ci_prob": level, "ci_kind": "confidence"}
-    pointwise = {"kind": "pointwise", **interval}
-    simultaneous = {"kind": "simultaneous over the axes", **interval}
-    variables: dict[str, Any] = {}
-    for suffix, values, text, facts in (
-        ("", tested.value, "a less b", {}),
-        ("_se", tested.se, "standard error of a less b", {}),
-        ("_ci", tested.interval, "confidence interval of a less b", pointwise),
-        ("_band", tested.band, "band of a less b", simultaneous),
-    ):
-        bound = ("ci_bound",) if values.ndim == 2 else ()
-        variables[name + suffix] = (
-            (*dims, *bound),
-            values.reshape(*shape, *values.shape[1:]),
-            {"long_name": f"{text}, {kind}", **target, **facts},
-        )
-    return variables
+    kind = "surfaces" if dims == AT_EDGES else "mean second differences"
+    long_name, target = f"a less b, {kind}", f"difference of the {kind}"
+    facts = Facts(dims, long_name, OUTPUT_UNITS, target, source)
+    said = {"target": target, "units": OUTPUT_UNITS}
+    value, se = (one.reshape(shape) for one in (tested.value, tested.se))
+    ends, bands = (one.reshape(*shape, 2) for one in (tested.zero.interval, tested.zero.band))
+    return {
+        name: (dims, value, {"long_name": long_name, **said}),
+        f"{name}_se": (dims, se, {"long_name": f"standard error of {long_name}", **said}),
+        f"{name}_ci": interval(facts, ends, level, BY_ERRORS),
+        f"{name}_band": band(facts, bands, level, "surface"),
+    }
 
 
 class _Tested(NamedTuple):
@@ -259,10 +235,8 @@ class _Tested(NamedTuple):
 
     value: FloatArray
     se: FloatArray
-    interval: FloatArray
-    band: FloatArray
+    zero: Zero
     statistic: float
-    p_value: float
 
 
 def _tested(
@@ -270,28 +244,20 @@ def _tested(
     covariance: FloatArray,
     degrees: FloatArray,
     least: float,
-    level: float,
-    n_draws: int,
+    asked: Asked,
     rng: np.random.Generator,
 ) -> _Tested:
     """The largest of normal scores, compared with that of as many normal errors (math [27])."""
     known = np.isfinite(value) & np.isfinite(np.diagonal(covariance)) & (degrees > 0)
     se = np.where(known, np.sqrt(np.maximum(np.diagonal(covariance), 0.0)), np.nan)
     degrees = np.where(known, degrees, np.nan)
-    own = covariance[np.ix_(known, known)]
     statistic = float("nan")
     if known.any():
         score = scores(value[known], se[known], degrees[known], least)
         statistic = float(np.abs(score).max())
-    largest = intervals.largest_deviation(own, level, np.inf, n_draws, rng)
-    return _Tested(
-        value,
-        se,
-        intervals.around(value, intervals.student(level, degrees) * se),
-        intervals.around(value, intervals.score_quantile(largest, degrees) * se),
-        statistic,
-        intervals.largest_deviation_pvalue(own, statistic, np.inf, n_draws, rng),
-    )
+    joint = Joint(covariance[np.ix_(known, known)], np.inf)
+    zero = against_zero(value, se, degrees, joint, statistic, asked.level, asked.n_draws, rng)
+    return _Tested(value, se, zero, statistic)
 
 
 def _difference(a: xr.Dataset, b: xr.Dataset) -> xr.Dataset:
@@ -413,22 +379,13 @@ def wald_test(surface: xr.Dataset, null: str, adjust: str, local: xr.Dataset | N
     )
 
 
-def compare(
-    a: xr.Dataset,
-    b: xr.Dataset,
-    paired: object,
-    groups: object,
-    level: float,
-    n_draws: int,
-    rng: Any,
-    adjust: str,
-) -> xr.Dataset:
+def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
     """`compare` of two surfaces of the same two features."""
-    pair = compared(a, b, paired, groups, level, n_draws, rng)
+    pair = compared(a, b, asked)
     tested = labelled_test(
         of_pair(a),
         pair.values,
-        adjust,
+        asked.adjust,
         null="no difference between the surfaces",
         source=pair.source,
         test="compare, largest standardised difference",

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import second_order as kernel
-from rhale_stats.arrays.intervals import around, largest_deviation, score_quantile, student
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.inference.draws import check_boot
+from rhale_stats.inference.estimate import (
+    Estimate,
+    Facts,
+    Joint,
+    chosen_method,
+    independent_quantiles,
+    joint_quantiles,
+    with_bands,
+    with_intervals,
+    with_replicates,
+)
 from rhale_stats.schema.dimensions import OUTPUT, of_part
 from rhale_stats.schema.variables import OUTPUT_UNITS
 from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS
@@ -35,9 +45,8 @@ def std_error(
     cells = rows.cells
     with np.errstate(invalid="ignore", divide="ignore"):
         effect_se = cells.spread() / np.sqrt(cells.n_effective())
-    variance, n_borrowed = kernel.surface_variance(
-        rows.influence(surface), *rows.arrays(), frequency=rows.frequency
-    )
+    influence = rows.influence(surface)
+    variance, n_borrowed = kernel.surface_variance(influence, rows.noise_factors(influence))
     surface_se = np.where(surface["surface"].notnull(), np.sqrt(variance), np.nan)
     facts = {"units": OUTPUT_UNITS, "source": SOURCE, "kind": "central limit theorem"}
     return surface.assign(
@@ -80,7 +89,7 @@ def noise_of(surface: xr.Dataset, rows: Rows) -> Noise:
             f"has {size}. Use fewer bins; std_error, confint and bootstrap take it as it is."
         )
     influence = rows.influence(surface)
-    covariance = kernel.surface_covariance(influence, *rows.arrays(), frequency=rows.frequency)
+    covariance = kernel.surface_covariance(influence, rows.noise_factors(influence))
     variance = np.diagonal(covariance).reshape(surface["surface"].shape)
     return Noise(covariance, kernel.surface_degrees(influence, variance))
 
@@ -126,6 +135,24 @@ def vcov(surface: xr.Dataset, feature: object, of: str) -> xr.DataArray:
     )
 
 
+def with_std_error(surface: xr.Dataset) -> xr.Dataset:
+    """With standard errors, made where they are missing."""
+    return surface if "surface_se" in surface else std_error(surface)
+
+
+def estimates(surface: xr.Dataset) -> dict[str, Estimate]:
+    """Means in cells and the surface at corners, with standard errors but no degrees of freedom."""
+    out = {}
+    for name, dims, of in (
+        ("second_effect", IN_CELLS, "effect_se"),
+        ("surface", AT_EDGES, "surface_se"),
+    ):
+        se, long_name = surface[of], str(surface[name].attrs["long_name"])
+        facts = Facts(dims, long_name, OUTPUT_UNITS, str(se.attrs["target"]), SOURCE)
+        out[name] = Estimate(surface[name].values, facts, se.values)
+    return out
+
+
 def confband(surface: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.Dataset:
     """`confband` of a surface: ``surface_band`` and ``second_effect_band``, math [59]."""
     surface = with_std_error(of_part(surface))
@@ -133,113 +160,36 @@ def confband(surface: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
     noise = noise_of(surface, rows)
     of_edges, of_cells = np.random.default_rng(rng).spawn(2)  # type: ignore[arg-type]
     known = surface["surface"].notnull().values.ravel()
-    own = noise.covariance[np.ix_(known, known)]
-    score = largest_deviation(own, level, np.inf, n_draws, of_edges)
-    at_edges = score_quantile(score, noise.degrees) * surface["surface_se"].values
+    joint = Joint(noise.covariance[np.ix_(known, known)], np.inf)
+    at_edges = joint_quantiles(joint, noise.degrees, level, n_draws, of_edges)
     degrees = np.maximum(surface["n_effective"].values - 1, 0.0)
-    tested = surface["effect_se"].notnull().values
+    se = surface["effect_se"].values
     if not (rows.a.levels or rows.b.levels):
-        # Cells are independent: each to the root of the level.
-        quantile = student(level ** (1 / max(int(tested.sum()), 1)), degrees)
+        in_cells = independent_quantiles(se, degrees, level)
     else:
-        there = tested.ravel()
-        own = rows.cell_covariance()[np.ix_(there, there)]
-        score = largest_deviation(own, level, np.inf, n_draws, of_cells)
-        quantile = np.where(tested, score_quantile(score, degrees), np.nan)
-    in_cells = quantile * surface["effect_se"].values
-    out: dict[str, Any] = {}
-    for name, dims, half, se in (
-        ("surface", AT_EDGES, at_edges, "surface_se"),
-        ("second_effect", IN_CELLS, in_cells, "effect_se"),
-    ):
-        out[f"{name}_band"] = (
-            (*dims, "ci_bound"),
-            around(surface[name].values, half),
-            {
-                "long_name": f"simultaneous band of {surface[name].attrs['long_name']}",
-                "units": OUTPUT_UNITS,
-                "target": surface[se].attrs["target"],
-                "source": SOURCE,
-                "method": "largest standardised error of a normal surface",
-                "kind": "simultaneous over the axes",
-                "ci_prob": level,
-                "ci_kind": "confidence",
-            },
-        )
-    return surface.assign(out).assign_coords(ci_bound=("ci_bound", ["lower", "upper"]))
-
-
-def with_std_error(surface: xr.Dataset) -> xr.Dataset:
-    """With standard errors, made where they are missing."""
-    return surface if "surface_se" in surface else std_error(surface)
+        there = np.isfinite(se).ravel()
+        joint = Joint(rows.cell_covariance()[np.ix_(there, there)], np.inf)
+        in_cells = joint_quantiles(joint, degrees, level, n_draws, of_cells)
+    quantiles = {"surface": at_edges, "second_effect": in_cells}
+    return with_bands(surface, estimates(surface), quantiles, level, "surface")
 
 
 def confint(
     surface: xr.Dataset, boot: xr.Dataset | None, level: float, method: str | None
 ) -> xr.Dataset:
     """`confint` of a surface: ``second_effect_ci`` and ``surface_ci``, pointwise."""
-    chosen = ("normal" if boot is None else "percentile") if method is None else method
-    check_choice("method", chosen, METHODS)
+    chosen = chosen_method(method, boot, METHODS)
     surface = with_std_error(surface)
-    out: dict[str, Any] = {}
-    for name, dims, se in (
-        ("second_effect", IN_CELLS, "effect_se"),
-        ("surface", AT_EDGES, "surface_se"),
-    ):
-        estimate = surface[name].values
-        if chosen == "normal":
-            degrees = surface["n_effective"].values - 1
-            if name == "surface":
-                influence = Rows.of(surface).influence(surface)
-                degrees = kernel.surface_degrees(influence, surface[se].values ** 2)
-            ends = around(estimate, student(level, degrees) * surface[se].values)
-            how = "standard errors, Student's t"
-        else:
-            ends = _quantiles(surface, boot, name, level)
-            if chosen == "basic":
-                ends = 2 * estimate[..., None] - ends[..., ::-1]
-            how = f"bootstrap, {chosen}"
-        out[f"{name}_ci"] = (
-            (*dims, "ci_bound"),
-            ends,
-            {
-                "long_name": f"confidence interval of {surface[name].attrs['long_name']}",
-                "units": OUTPUT_UNITS,
-                "target": surface[se].attrs["target"],
-                "source": SOURCE if boot is None else str(boot.attrs["source"]),
-                "method": how,
-                "kind": "pointwise",
-                "ci_prob": level,
-                "ci_kind": "confidence",
-            },
-        )
-    return surface.assign(out).assign_coords(ci_bound=("ci_bound", ["lower", "upper"]))
-
-
-def _quantiles(surface: xr.Dataset, boot: object, name: str, level: float) -> FloatArray:
-    """Outer quantiles of the replicates, (..., bound); of those that have an estimate."""
-    if not isinstance(boot, xr.Dataset) or "chain" not in boot.dims or name not in boot:
-        raise ValueError(
-            "boot must be what bootstrap(surface) returned, for intervals from replicates."
-        )
-    dims = surface[name].dims
-    sizes = [[of.sizes.get(str(dim), 0) for dim in dims] for of in (boot, surface)]
-    if sizes[0] != sizes[1]:
-        raise ValueError(
-            f"boot must be of the cells of the surface; its {name} has {sizes[0]} values, and that "
-            f"of the surface {sizes[1]}."
-        )
-    tail = (1 - level) / 2
-    values = boot[name].transpose("chain", "draw", *dims).values
-    values = values.reshape(-1, *values.shape[2:])
-    ends = np.full((*values.shape[1:], 2), np.nan)
-    for at in np.ndindex(values.shape[1:]):
-        here = values[(slice(None), *at)]
-        here = here[~np.isnan(here)]
-        if len(here):
-            # The quantile at p is that at place (B + 1) p, and at most an extreme.
-            ends[at] = np.quantile(here, [tail, 1 - tail], method="weibull")
-    return ends
+    found = estimates(surface)
+    if chosen == "normal":
+        influence = Rows.of(surface).influence(surface)
+        of_edges = kernel.surface_degrees(influence, surface["surface_se"].values ** 2)
+        degrees = {"second_effect": surface["n_effective"].values - 1, "surface": of_edges}
+        found = {name: one._replace(degrees=degrees[name]) for name, one in found.items()}
+    else:
+        boot = check_boot(surface, boot, ["second_effect"], "bootstrap(surface)", chosen)
+        found = with_replicates(found, boot)
+    return with_intervals(surface, found, level, chosen)
 
 
 def size(surface: xr.Dataset) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -68,6 +69,10 @@ class Rows(NamedTuple):
     def arrays(self) -> tuple[IntArray, IntArray, IntArray, FloatArray, FloatArray]:
         """Places, cells, second differences and weights, as formulas take them."""
         return self.place_a, self.place_b, self.cell, self.delta, self.weight
+
+    def noise_factors(self, influence: kernel.Influence) -> Iterator[FloatArray]:
+        """Blocks whose products add up to the covariance of the surface."""
+        return kernel.noise_factors(influence, *self.arrays(), frequency=self.frequency)
 
     def cell_covariance(self) -> FloatArray:
         """Of the cells' means, (cell, cell)."""

@@ -8,12 +8,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.arrays.intervals import around, student
+from rhale_stats.inference.estimate import ends_in_table
 from rhale_stats.printing import text as meaning
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.features import with_units
 from rhale_stats.schema.notes import with_notes
-from rhale_stats.schema.stacking import kept_interval
 from rhale_stats.surfaces.inference import confint, rounding, size, with_std_error
 from rhale_stats.surfaces.values import pair_name
 
@@ -42,8 +41,9 @@ def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
     estimate, se, n = (
         surface[name].values[at_a, at_b] for name in ("second_effect", "effect_se", "n_effective")
     )
-    ends = kept_interval(surface, "second_effect", level)
-    in_cells = around(estimate, student(level, n - 1) * se) if ends is None else ends[at_a, at_b]
+    degrees = surface["n_effective"].values - 1
+    ends = ends_in_table(surface, "second_effect", surface["effect_se"].values, degrees, level)
+    in_cells = ends[at_a, at_b]
     tested = {}
     if meaning.holds_model(str(surface["effect_se"].attrs["source"])):
         with np.errstate(invalid="ignore", divide="ignore"):

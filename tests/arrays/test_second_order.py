@@ -122,9 +122,8 @@ def test_variance_is_the_sum_of_squared_influences(kinds, frequency, rng):
     cell = kernel.members(a, b, place_a, place_b)
     cells = kernel.cells(a, b, cell, delta, w, frequency=frequency)
     of = kernel.Influence(a, b, fill, table, found, cells, centred=True)
-    variance, n_borrowed = kernel.surface_variance(
-        of, place_a, place_b, cell, delta, w, frequency=frequency
-    )
+    factors = kernel.noise_factors(of, place_a, place_b, cell, delta, w, frequency=frequency)
+    variance, n_borrowed = kernel.surface_variance(of, factors)
     n = cells.n_effective()
     expected = 0.0
     for i in range(150):
@@ -162,10 +161,14 @@ def test_variances_do_not_hang_on_their_blocks(rng, monkeypatch):
     cells, fill, table, found = estimate(a, b, place_a, place_b, delta, w)
     of = kernel.Influence(a, b, fill, table, found, cells, centred=True)
     cell = kernel.members(a, b, place_a, place_b)
-    rows = (place_a, place_b, cell, delta, w)
-    whole, n_borrowed = kernel.surface_variance(of, *rows, frequency=False)
+
+    def variance():
+        factors = kernel.noise_factors(of, place_a, place_b, cell, delta, w, frequency=False)
+        return kernel.surface_variance(of, factors)
+
+    whole, n_borrowed = variance()
     monkeypatch.setattr(kernel, "BLOCK", 100)
-    np.testing.assert_allclose(kernel.surface_variance(of, *rows, frequency=False)[0], whole)
+    np.testing.assert_allclose(variance()[0], whole)
     assert n_borrowed > 0
 
 

@@ -166,7 +166,7 @@ def test_results_of_other_rows_than_those_with_gaps():
 def test_replicates_of_a_surface_are_none_of_an_effect():
     surface = rs.ale2(product, WORLD.X, features=("x0", "x1"), progress=False)
     boot = rs.bootstrap(surface, n_resamples=4, chains=1, rng=0, progress=False)
-    with pytest.raises(ValueError, match="boot must be of effect; these replicates are not of eff"):
+    with pytest.raises(ValueError, match="this result; it has no replicates of effect"):
         rs.effect_sizes(EFFECT, boot)
 
 

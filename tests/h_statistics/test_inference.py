@@ -355,11 +355,6 @@ def test_bad_input(rng):
         rs.std_error(found, groups=np.zeros(30))
     with pytest.raises(ValueError, match="'normal', 'percentile', 'basic'; got 'bca'"):
         rs.confint(found, method="bca")
-    with pytest.raises(ValueError, match="boot must be what bootstrap"):
-        rs.confint(found, method="basic")
-    boot = rs.bootstrap(kept, n_resamples=4, rng=0)
-    with pytest.raises(ValueError, match="boot must be of this result"):
-        rs.confint(rs.h_statistic(model, X, features=[0, 1]), boot)
     with pytest.raises(ValueError, match="one kind; got 'pdp' and 'ale'"):
         rs.compare(found, ale)
     with pytest.raises(ValueError, match="the same features; got x0, x1, x2 and x0, x1"):

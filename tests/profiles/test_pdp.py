@@ -1133,9 +1133,6 @@ def test_what_cannot_be_asked(X, found, curves):
         rs.bootstrap(curves, found, rebin=True)
     with pytest.raises(ValueError, match="groups must be None for profiles"):
         rs.std_error(found, curves, groups=np.arange(200))
-    boot = rs.bootstrap(curves, found, n_resamples=4, rng=0)
-    with pytest.raises(ValueError, match="boot must be of this profile"):
-        rs.confint(rs.pdp(f, X, features=["a", "k"], n_grid=5), boot)
     with pytest.raises(ValueError, match="x must be levels of feature 'k', w, u, v; got q"):
         rs.predict(found, ["q"], "k")
     with pytest.raises(ValueError, match="comparison must be what compare_methods returned"):
@@ -1244,3 +1241,13 @@ def test_replicates_of_a_constant_feature(rng):
             assert known.any() if rows is m_plot else known.all()
     nothing = rs.compare(m_plot, m_plot, paired=(m_plot, m_plot), n_draws=500, rng=0)
     assert np.isnan(nothing["p_value"].sel(feature="x1"))
+
+
+def test_paired_profiles_with_a_constant_feature():
+    """Its pairs had no grid to be compared on."""
+    X = np.random.default_rng(0).uniform(-1, 1, (40, 3)) * [1, 1, 0]
+    a, b = (
+        rs.ice(lambda X, c=c: c * X[:, 0] * X[:, 1], X, n_grid=4, progress=False) for c in (1, 2)
+    )
+    found = rs.compare(a, b, paired=(a, b), rng=0)
+    assert found["reason"].values.tolist() == ["", "", "the feature is constant"]

@@ -181,14 +181,9 @@ def test_bad_input(surface, rng):
         rs.bootstrap(surface, rebin=True)
     with pytest.raises(TypeError, match="effect must be the Dataset.*NoneType"):
         rs.bootstrap(rs.local_effects(model, sample(rng, 50)))
-    with pytest.raises(ValueError, match="boot must be what bootstrap"):
-        rs.confint(surface, method="percentile")
     with pytest.raises(ValueError, match="'normal', 'percentile', 'basic'; got 'bca'"):
         rs.confint(surface, method="bca")
     boot = rs.bootstrap(surface, n_resamples=8, rng=0)
-    coarser = rs.ale2(model, sample(rng, 500), (0, 1), bins=rs.QuantileBins(3))
-    with pytest.raises(ValueError, match=r"has \[4, 4\] values, and that of the surface \[3, 3\]"):
-        rs.confint(coarser, boot)
     with pytest.raises(ValueError, match="got replicates"):
         rs.std_error(
             boot.assign({n: surface[n] for n in ("second_difference", "cell_a", "cell_b")})

@@ -1,0 +1,283 @@
+"""Estimates with what is known of their errors, and their intervals and bands.
+
+All wings make intervals here. A wing says what it estimated, how its errors are known, and what the
+numbers are; the formulas are those of `arrays/intervals.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arrays import intervals
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.inference.draws import draws_of
+
+BY_ERRORS = "standard errors, Student's t"
+ON_LOG_SCALE = f"{BY_ERRORS} on the log scale"
+BY_INVERSION = "inversion of a test, math [24]"
+# The coordinate of the last dimension of intervals and bands.
+BOUNDS = {"ci_bound": ("ci_bound", ["lower", "upper"])}
+Variable: TypeAlias = tuple[tuple[str, ...], FloatArray, dict[str, Any]]
+
+
+class Facts(NamedTuple):
+    """What the numbers of an estimate are, as its intervals say it."""
+
+    dims: tuple[str, ...]
+    long_name: str
+    units: str
+    target: str
+    source: str
+
+
+class Moments(NamedTuple):
+    """Third and fourth central moments about which a standard deviation is, and of how many."""
+
+    third: FloatArray
+    fourth: FloatArray
+    n: FloatArray
+
+
+class Replicates(NamedTuple):
+    """Replicates of an estimate, (draw, ...), and what they vary over.
+
+    Their quantiles are expanded to Student's t where ``degrees`` are known: ``shortfall`` is the
+    variance of the replicates over the unbiased one. "basic" and "studentized" intervals are made
+    on the log scale where ``log`` is true. ``se`` are standard errors of the replicates.
+    """
+
+    draws: FloatArray
+    source: str
+    degrees: FloatArray | None = None
+    shortfall: FloatArray | float = 1.0
+    acceleration: FloatArray | float = 0.0
+    se: FloatArray | None = None
+    log: bool = False
+
+
+class Estimate(NamedTuple):
+    """Numbers with what their intervals are made from.
+
+    ``log``: they are positive, and the interval by standard errors is symmetric on the log scale.
+    ``moments``: they are standard deviations, whose interval inverts a test.
+    """
+
+    values: FloatArray
+    facts: Facts
+    se: FloatArray | None = None
+    degrees: FloatArray | float = np.inf
+    log: bool = False
+    moments: Moments | None = None
+    replicates: Replicates | None = None
+
+
+class Joint(NamedTuple):
+    """How errors at several places vary together, for a band that holds all of them.
+
+    ``degrees`` are those of each place, or one number where all have one estimate of scale.
+    """
+
+    covariance: FloatArray
+    degrees: FloatArray | float
+    sources: intervals.Sources | None = None
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def chosen_method(method: str | None, boot: object, allowed: Sequence[str]) -> str:
+    """The method asked for, or the usual one; ``ValueError`` for one that is not allowed."""
+    chosen = ("normal" if boot is None else "percentile") if method is None else method
+    check_choice("method", chosen, allowed)
+    return chosen
+
+
+def by_errors(estimate: Estimate, level: float) -> tuple[FloatArray, str]:
+    """Pointwise intervals (..., 2) by standard errors, and how they are made."""
+    values, degrees = estimate.values, estimate.degrees
+    if estimate.moments is not None:
+        third, fourth, n = (moment.ravel() for moment in estimate.moments)
+        degrees = np.broadcast_to(degrees, values.shape).ravel()
+        ends = intervals.of_deviation(values.ravel(), third, fourth, n, degrees, level)
+        return ends.reshape(*values.shape, 2), BY_INVERSION
+    assert estimate.se is not None, "an estimate has standard errors or replicates"
+    half = intervals.student(level, np.asarray(degrees)) * estimate.se
+    if estimate.log:
+        return intervals.log_scale(values, half), ON_LOG_SCALE
+    return intervals.around(values, half), BY_ERRORS
+
+
+def by_replicates(estimate: Estimate, level: float, method: str) -> tuple[FloatArray, str]:
+    """Pointwise intervals (..., 2) by replicates, and how they are made."""
+    assert estimate.replicates is not None, "the wing leaves out what has no replicates"
+    values, draws = estimate.values, estimate.replicates.draws
+    # Only "studentized" needs standard errors, of the estimate and of every replicate.
+    se, draws_se = (
+        np.full((), np.nan) if one is None else one for one in (estimate.se, estimate.replicates.se)
+    )
+    more: dict[str, Any] = {}
+    how = f"bootstrap, {method}"
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if method == "studentized":
+            more |= {"draws_se": draws_se, "estimate_se": se}
+        elif estimate.replicates.degrees is not None:
+            student = intervals.student(level, estimate.replicates.degrees)
+            more["score"] = student / np.sqrt(estimate.replicates.shortfall)
+            how += ", expanded to Student's t"
+        if method == "bca":
+            more["acceleration"] = estimate.replicates.acceleration
+        if estimate.replicates.log and method in ("basic", "studentized"):
+            # On the log scale, on which the error hardly depends on the size.
+            if method == "studentized":
+                more = {"draws_se": draws_se / draws, "estimate_se": se / values}
+            logs = np.where(draws > 0, np.log(draws), np.nan)
+            ends = intervals.of_replicates(logs, np.log(values), level, method, **more)
+            return np.where(values[..., None] == 0, 0.0, np.exp(ends)), how
+    ends = intervals.of_replicates(draws, values, level, method, **more)
+    return np.maximum(ends, 0.0) if estimate.log else ends, how
+
+
+def with_replicates(estimates: Mapping[str, Estimate], boot: xr.Dataset) -> dict[str, Estimate]:
+    """Estimates with their replicates, whose intervals are not expanded."""
+    source = str(boot.attrs["source"])
+    return {
+        name: one._replace(replicates=Replicates(draws_of(boot, name, one.facts.dims), source))
+        for name, one in estimates.items()
+    }
+
+
+def independent_quantiles(known: FloatArray, degrees: FloatArray, level: float) -> FloatArray:
+    """Student's quantiles that hold all of several independent errors, those that are ``known``.
+
+    Each of them is held at the root of the level, by its own degrees of freedom.
+    """
+    n_known = int(np.isfinite(known).sum())
+    return intervals.student(level ** (1 / max(n_known, 1)), degrees)
+
+
+def joint_quantiles(
+    joint: Joint, degrees: FloatArray, level: float, n_draws: int, rng: np.random.Generator
+) -> FloatArray:
+    """Student's quantiles that hold errors at all places at once, math [27]."""
+    score = intervals.largest_deviation(
+        joint.covariance, level, joint.degrees, n_draws, rng, joint.sources
+    )
+    return intervals.score_quantile(score, degrees)
+
+
+class Zero(NamedTuple):
+    """Differences compared with 0: pointwise intervals, a band, and the p-value of none at all."""
+
+    interval: FloatArray
+    band: FloatArray
+    p_value: float
+
+
+def against_zero(
+    values: FloatArray,
+    se: FloatArray,
+    degrees: FloatArray,
+    joint: Joint,
+    largest: float,
+    level: float,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> Zero:
+    """Differences of which ``largest`` is the largest normal score, math [27]."""
+    quantiles = joint_quantiles(joint, degrees, level, n_draws, rng)
+    return Zero(
+        intervals.around(values, intervals.student(level, degrees) * se),
+        intervals.around(values, quantiles * se),
+        intervals.largest_deviation_pvalue(joint.covariance, largest, joint.degrees, n_draws, rng),
+    )
+
+
+# --- variables ------------------------------------------------------------------------------------
+
+
+def interval(facts: Facts, ends: FloatArray, level: float, method: str) -> Variable:
+    """Pointwise intervals as a variable that says what is needed to read it."""
+    return _labelled(facts, ends, "confidence interval", level, method, "pointwise")
+
+
+def band(facts: Facts, ends: FloatArray, level: float, of: str = "curve") -> Variable:
+    """A simultaneous band of a "curve" or a "surface" as a variable."""
+    axis = "axis" if of == "curve" else "axes"
+    method = f"largest standardised error of a normal {of}"
+    return _labelled(
+        facts, ends, "simultaneous band", level, method, f"simultaneous over the {axis}"
+    )
+
+
+def _labelled(
+    facts: Facts, ends: FloatArray, what: str, level: float, method: str, kind: str
+) -> Variable:
+    attrs = {
+        "long_name": f"{what} of {facts.long_name}",
+        "units": facts.units,
+        "target": facts.target,
+        "source": facts.source,
+        "method": method,
+        "kind": kind,
+        "ci_prob": level,
+        "ci_kind": "confidence",
+    }
+    return (*facts.dims, "ci_bound"), ends, attrs
+
+
+def with_intervals(
+    result: xr.Dataset, estimates: Mapping[str, Estimate], level: float, method: str
+) -> xr.Dataset:
+    """The result with pointwise intervals of its estimates, ``_ci``.
+
+    What has no replicates has intervals by its standard errors, whatever the method.
+    """
+    found = {}
+    for name, one in estimates.items():
+        facts = one.facts
+        if method == "normal" or one.replicates is None:
+            ends, how = by_errors(one, level)
+        else:
+            ends, how = by_replicates(one, level, method)
+            facts = facts._replace(source=one.replicates.source)
+        found[f"{name}_ci"] = interval(facts, ends, level, how)
+    return result.assign(found).assign_coords(BOUNDS)
+
+
+def with_bands(
+    result: xr.Dataset,
+    estimates: Mapping[str, Estimate],
+    quantiles: Mapping[str, FloatArray],
+    level: float,
+    of: str = "curve",
+) -> xr.Dataset:
+    """The result with simultaneous bands, ``_band``, of the estimates that have quantiles."""
+    found = {}
+    for name, quantile in quantiles.items():
+        values, facts, se, *_ = estimates[name]
+        assert se is not None, "a band has standard errors"
+        found[f"{name}_band"] = band(facts, intervals.around(values, quantile * se), level, of)
+    return result.assign(found).assign_coords(BOUNDS)
+
+
+def kept_interval(of: xr.Dataset, name: str, level: float) -> FloatArray | None:
+    """Ends (..., 2) of the interval that `confint` gave an estimate, where it is of this level."""
+    ends = of.get(f"{name}_ci")
+    if ends is None or ends.attrs.get("ci_prob") != level:
+        return None
+    return np.asarray(ends.transpose(..., "ci_bound").values)
+
+
+def ends_in_table(
+    of: xr.Dataset, name: str, se: FloatArray, degrees: FloatArray, level: float
+) -> FloatArray:
+    """Ends (..., 2) of the interval in a table: the one kept, or one by standard errors."""
+    kept = kept_interval(of, name, level)
+    if kept is not None:
+        return kept
+    return intervals.around(of[name].values, intervals.student(level, degrees) * se)

@@ -1,0 +1,43 @@
+"""One number a feature with its interval, as pictures show it."""
+
+import numpy as np
+import pytest
+
+import rhale_stats as rs
+from rhale_stats.effects.ranked import ranked
+
+X = np.random.default_rng(0).uniform(-1, 1, (80, 3)) * [1, 1, 0]
+LOCAL = rs.local_effects(lambda X: X[:, 0] * X[:, 1] + 4 * X[:, 1], X)
+EFFECT = rs.rhale(LOCAL, bins=rs.EqualWidthBins(2))
+
+
+def test_numbers_are_those_of_confint_the_largest_first():
+    found, effect = ranked(EFFECT, "average_effect", 0.9), rs.confint(EFFECT, level=0.9)
+    assert found.order.tolist() == [1, 0, 2]
+    np.testing.assert_array_equal(found.point[:2], effect["average_effect"][[1, 0]])
+    np.testing.assert_array_equal(found.interval[:, :2].T, effect["average_effect_ci"][[1, 0]])
+    assert np.isnan([found.point[2], *found.interval[:, 2]]).all()  # constant
+    assert found.chains is None
+    assert found.made == "standard errors, Student's t"
+    assert found.source == "rows"
+
+
+def test_intervals_of_another_level_are_made_again():
+    found = ranked(rs.confint(EFFECT, level=0.5), "average_effect", 0.9)
+    expected = ranked(EFFECT, "average_effect", 0.9)
+    np.testing.assert_array_equal(found.interval, expected.interval)
+
+
+def test_replicates_have_their_median_and_outer_quantiles():
+    boot = rs.bootstrap(LOCAL, EFFECT, n_resamples=40, chains=2, rng=0, progress=False)
+    found = ranked(boot, "importance", 0.8)
+    draws = boot["importance"].isel(feature=found.order[0])
+    assert found.point[0] == float(draws.median())
+    np.testing.assert_allclose(found.interval[:, 0], np.quantile(draws, [0.1, 0.9]), rtol=1e-12)
+    np.testing.assert_array_equal(found.chains[:, 0], draws.median("draw"))
+
+
+def test_sizes_keep_their_own_level():
+    boot = rs.bootstrap(LOCAL, EFFECT, n_resamples=8, rng=0, progress=False)
+    with pytest.raises(ValueError, match=r"level must be 0.95, .*; got 0.9"):
+        ranked(rs.effect_sizes(EFFECT, boot), "importance", 0.9)
