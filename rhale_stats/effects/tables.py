@@ -15,7 +15,7 @@ from rhale_stats.effects.errors import std_error
 from rhale_stats.effects.fit import bin_degrees, row_degrees
 from rhale_stats.effects.same import check_same_model
 from rhale_stats.inference import meaning as inference_meaning
-from rhale_stats.inference.estimate import ends_in_table
+from rhale_stats.inference.estimate import ends_in_table, kept_interval
 from rhale_stats.inference.meaning import is_alike, is_unordered, of_average, of_bins, of_effects
 from rhale_stats.printing.text import holds_model
 from rhale_stats.schema.checks import MEAN, check_effect, check_local, statistic_name

@@ -27,6 +27,7 @@ from rhale_stats.schema.identity import (
     fingerprint_of,
     same_rows,
 )
+from rhale_stats.schema.kinds import EFFECT
 
 # Points of the grid on which replicates with bins of their own are compared.
 GRID = 101
@@ -186,7 +187,7 @@ def _what_differs(result: xr.Dataset, boot: xr.Dataset, names: Sequence[str]) ->
             rows = "of another model" if same_rows(own, other) else "of other rows"
             return f"its replicates of feature {name!r} are {rows}"
     of_boot, of_result = statistic_name(boot), statistic_name(result)
-    if of_boot != of_result:
+    if EFFECT.holds(result) and of_boot != of_result:
         return f"its replicates are of the statistic {of_boot!r}, not {of_result!r}"
     known = boot.attrs.get(OF_ESTIMATE)
     if known is not None and known != estimate_fingerprint(result, names):
