@@ -61,7 +61,9 @@ def confint(
     if chosen == "normal":
         found = estimates(effect, features)
     else:
-        boot = check_boot(effect, boot, ["effect"], MAKER, chosen)
+        # Some of its variables may have been selected.
+        some = isinstance(boot, xr.Dataset) and any(name in boot for name in VARYING)
+        boot = check_boot(effect, boot, () if some else ("effect",), MAKER, chosen)
         found = replicated(effect, features, boot, chosen)
     # Replicates have no curve between the edges of bins.
     effect = effect.drop_vars("cell_curve_ci", errors="ignore")

@@ -230,7 +230,8 @@ def test_mean_distance_of_two_halves_of_a_linear_bin(rng):
         return left + mean * (x - edges[:-1]) + bend
 
     expected = (np.abs(curve(x_mean - spread)) + np.abs(curve(x_mean + spread))) / 2
-    found = acc.mean_distance(left, mean, slope, edges, x_mean, spread**2)
+    pieces = acc.Pieces(edges, mean, slope, x_mean, spread**2, np.full(3, 1 / 3))
+    found = acc.mean_distance(left, pieces)
     assert_allclose(found, expected, rtol=1e-12)
 
 

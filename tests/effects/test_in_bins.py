@@ -153,7 +153,7 @@ def test_formulas_of_means_refuse_other_statistics(use, local, effect):
         ),
         (
             lambda local, effect: rs.confint(effect, _of_means(local)),
-            "are of the statistic 'mean', effect is of 'average'",
+            "are of the statistic 'mean', not 'average'",
         ),
         (
             lambda local, effect: rs.bootstrap(local, effect, rebin=True, **QUIET),

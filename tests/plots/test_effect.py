@@ -1502,12 +1502,12 @@ class TestForest:
 
     def test_something_else(self, effect, boot):
         with pytest.raises(
-            ValueError, match="'importance' is not in it. With .* holds average_effect"
+            ValueError, match="'importance' is not in it. Variables with .*: average_effect"
         ):
             plot_forest(effect, "importance")
         with pytest.raises(ValueError, match="'curve' is over feature, edge"):
             plot_forest(effect, "curve")
-        with pytest.raises(ValueError, match="'effect' is over .*bin.* holds average_effect, "):
+        with pytest.raises(ValueError, match="'effect' is over .*bin.*: average_effect, "):
             plot_forest(boot, "effect")
         with pytest.raises(TypeError, match="effect must be a Dataset .*; got DataFrame"):
             plot_forest(pd.DataFrame())

@@ -226,7 +226,9 @@ class TestRegions:
         assert len(panels) == int((tree["region"] >= 0).sum())
 
     def test_something_else(self, local, tree, effect):
-        with pytest.raises(TypeError, match=r"tree must be .* regions\(local, feature\).*got str"):
+        with pytest.raises(
+            TypeError, match=r"tree must be .* regions\(local, feature\).*got 'x1' of type str"
+        ):
             plot_regions("x1", effect)
         with pytest.raises(TypeError, match=r"effect must be .* regional_rhale.*; got DataFrame"):
             plot_regions(tree, pd.DataFrame())
