@@ -67,7 +67,23 @@ def check_profile(
             f"{parameter} must hold {', '.join(absent)}; this one, of "
             f"{dataset.attrs['method']}, does not. {advice}".rstrip()
         )
+    _check_errors(dataset, parameter)
     return of_part(dataset)
+
+
+def _check_errors(profile: xr.Dataset, parameter: str) -> None:
+    """Raise ``ValueError`` after arithmetic on a whole profile; xarray keeps attributes there."""
+    if "curve_se" not in profile or "curve_cov" not in profile:
+        return
+    covariance = profile["curve_cov"].transpose(..., "grid", "grid_other").values
+    variance = np.diagonal(covariance, axis1=-2, axis2=-1)
+    squares = profile["curve_se"].transpose(..., "grid").values ** 2
+    if not np.allclose(np.nan_to_num(variance), np.nan_to_num(squares), rtol=1e-6):
+        raise ValueError(
+            f"{parameter} must hold the numbers that its function returned; its standard errors "
+            f"are not the roots of its variances. Arithmetic on a whole Dataset changes both: use "
+            f"single variables, such as 2 * profile['curve']."
+        )
 
 
 def one_profile(profile: xr.Dataset, feature: str | int) -> xr.Dataset:

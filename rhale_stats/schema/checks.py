@@ -36,6 +36,8 @@ EFFECT_ATTRIBUTES = (
 # What makes effects of means; the attribute ``statistic`` names that of all other effects.
 MEAN = "mean"
 OF_MEANS = ("rhale", "ale", "dale", "truth", "dense truth")
+# Shares add up to 1 up to rounding.
+SHARE_ERROR = 1e-6
 LOCAL_COORDINATES = ("feature", "feature_kind", "feature_units")
 # Variables that come first in a printed Dataset: estimates, standard errors, intervals.
 LEADING = (
@@ -94,7 +96,29 @@ def check_effect(
     _check_parts(found, parameter, maker, EFFECT_PARTS, (), EFFECT_ATTRIBUTES)
     if not any_statistic:
         _check_means(found, parameter)
+    _check_shares(found, parameter)
     return found
+
+
+def _check_shares(effect: xr.Dataset, parameter: str) -> None:
+    """Raise ``ValueError`` after arithmetic on a whole result, which changes counts and moments.
+
+    The shares of the weight add up to 1 in every feature. xarray keeps attributes in arithmetic, so
+    that nothing else tells ``effect * 2`` from effects.
+    """
+    total = np.nansum(effect["weight_share"].values, axis=-1)
+    if "level_share" in effect:
+        of_levels = np.nansum(effect["level_share"].values, axis=-1)
+        total = np.where(of_levels == 0, total, of_levels)
+    odd = (effect["n_bins"].values > 0) & ~(np.abs(total - 1) < SHARE_ERROR)
+    if odd.any():
+        at = int(np.flatnonzero(odd)[0])
+        raise ValueError(
+            f"{parameter} must hold the numbers that rhale(local) returned; the shares of the "
+            f"weight of feature {feature_names(effect)[at]!r} add up to {total[at]:.4g}, not 1. "
+            f"Arithmetic on a whole Dataset, rounding and masking change counts and moments as "
+            f"well: use single variables, such as 2 * effect['effect']."
+        )
 
 
 def _check_means(effect: xr.Dataset, parameter: str) -> None:

@@ -682,3 +682,22 @@ def test_edited_local_effects_are_refused(local, edit, said):
     for verb in (rs.rhale, rs.folds, lambda local: rs.regions(local, 0)):
         with pytest.raises(ValueError, match=said):
             verb(edit(local))
+
+
+@pytest.mark.parametrize("changed", [lambda d: d * 2, lambda d: d + d, lambda d: -d])
+def test_arithmetic_on_whole_results_is_refused(changed):
+    """xarray keeps attributes in arithmetic: standard errors from changed moments were printed."""
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    local = rs.local_effects(lambda X: X[:, 0] * X[:, 1], X)
+    effect = changed(rs.rhale(local))
+    for function in (rs.summary, rs.std_error, rs.confint, rs.tidy):
+        with pytest.raises(ValueError, match="weight of feature 'x0' add up to .*effect\\['effect"):
+            function(effect)
+
+
+def test_arithmetic_on_whole_profiles_is_refused():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    profile = rs.pdp(lambda X: X[:, 0] * X[:, 1], X, progress=False)
+    for function in (rs.confint, rs.confband, rs.tidy):
+        with pytest.raises(ValueError, match="are not the roots of its variances"):
+            function(profile * 2)
