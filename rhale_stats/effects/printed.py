@@ -92,6 +92,7 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
     notes = [
         *bias_warnings(effect, feature),
         *reasons,
+        *_missing_notes(effect, feature),
         *(_edge_notes(effect) if has_bins else []),
         *checks,
         *_error_notes(effect, of_error, level),
@@ -100,6 +101,36 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
         *interval_notes(effect),
     ]
     return with_notes(tables, notes)
+
+
+def _missing_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
+    """Notes on rows without a value: what it does to the output, or that they are left out."""
+    if "n_missing" not in effect:
+        return []
+    names = feature_names(effect)
+    places = range(len(names)) if feature is None else [feature_position(effect, feature)]
+    counts = effect["n_missing"].values
+    out = [f"{names[at]}: {counts[at]:.0f}" for at in places if counts[at] > 0]
+    if not out or "missing_effect" not in effect:
+        return (
+            [f"Rows without a value, left out of their feature: {', '.join(out)}."] if out else []
+        )
+    # Of levels, "missing" is a level of its own.
+    known = [at for at in places if np.isfinite(effect["missing_effect"].values[at])]
+    return [
+        f"{names[at]} is missing in {counts[at]:.0f} row{'' if counts[at] == 1 else 's'}: the "
+        f"output there differs by {_with_error(effect, at)} from that at {names[at]} = "
+        f"{number_text(effect['missing_reference'].values[at])}."
+        for at in known
+    ]
+
+
+def _with_error(effect: xr.Dataset, at: int) -> str:
+    """The effect of missing values of a feature, with its standard error where there is one."""
+    text = number_text(effect["missing_effect"].values[at])
+    if "missing_effect_se" not in effect or not np.isfinite(effect["missing_effect_se"].values[at]):
+        return text
+    return f"{text} (std err {number_text(effect['missing_effect_se'].values[at])})"
 
 
 def method_title(effect: xr.Dataset) -> str:

@@ -72,10 +72,11 @@ def show(result: xr.Dataset, *, max_features: int = MOST_LINES) -> Answer:
     500 rows; 2 features; local effects: central_difference; bins: EqualWidthBins
     Uncertainty: rows (model as given)
     <BLANKLINE>
-        importance  heterog.  avg effect  std err   lowest  highest
-    x0        1.11      1.29       1.985   0.1014   -2.145    1.721
-    x1      0.2264     1.289      0.2859    0.102  -0.4509   0.2931
-    importance: standard deviation of the curve over the rows. heterog.: standard deviation ...
+        importance      H  avg effect  std err   lowest  highest
+    x0        1.11   1.29       1.985   0.1014   -2.145    1.721
+    x1      0.2264  1.289      0.2859    0.102  -0.4509   0.2931
+    importance: standard deviation of the curve over the rows. H: heterogeneity in the bins times the
+    standard deviation of the feature. lowest, highest: of the curve.
     <BLANKLINE>
     More: summary(effect, 'x0'), plot_effect(effect, 'x0'), tidy(effect)
     """

@@ -1021,3 +1021,25 @@ def test_a_summary_has_at_most_five_notes(waves):
         assert len(set(text.notes)) == len(text.notes)
         for word in ("hangs on", "crowd", "know ", "dearer", "these rows"):
             assert word not in text.as_text()
+
+
+def test_summaries_say_what_became_of_missing_values():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=60), "b": rng.normal(size=60)})
+    X.loc[:4, "b"] = np.nan
+
+    def model(X):
+        return np.where(np.isnan(X["b"]), 3.0, X["b"]) * X["a"]
+
+    dropped = rs.rhale(rs.local_effects(model, X, missing="drop", progress=False))
+    for feature, told in ((None, True), ("b", True), ("a", False)):
+        notes = rs.summary(dropped, feature).notes
+        assert ("Rows without a value, left out of their feature: b: 5." in notes) is told
+    binned = rs.rhale(rs.local_effects(model, X, missing="bin", progress=False))
+    change = X["a"][:5] * (3 - X["b"].median())
+    note = rs.summary(binned, "b").notes[0]
+    assert note == (
+        f"b is missing in 5 rows: the output there differs by {change.mean():.4g} (std err "
+        f"{change.sem():.4g}) from that at b = {X['b'].median():.4g}."
+    )
+    assert "missing" not in " ".join(rs.summary(binned, "a").notes)
