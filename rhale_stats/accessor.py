@@ -88,10 +88,15 @@ class RhaleAccessor:
         return rs.effect_sizes(self._dataset, boot, y=y, level=level)
 
     def wald_test(
-        self, null: str = "zero", *, adjust: str = "holm", local: xr.Dataset | None = None
+        self,
+        null: str = "zero",
+        *,
+        method: str = "box",
+        adjust: str = "holm",
+        local: xr.Dataset | None = None,
     ) -> xr.Dataset:
         """See `rhale_stats.wald_test`."""
-        return rs.wald_test(self._dataset, null, adjust=adjust, local=local)
+        return rs.wald_test(self._dataset, null, method=method, adjust=adjust, local=local)
 
     def equivalence_test(self, delta: float, *, adjust: str = "holm") -> xr.Dataset:
         """See `rhale_stats.equivalence_test`."""

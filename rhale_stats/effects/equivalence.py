@@ -6,9 +6,10 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.arguments.checks import check_choice
+from rhale_stats.effects.box import Wald
 from rhale_stats.effects.errors import with_std_error
-from rhale_stats.effects.fit import bin_degrees
-from rhale_stats.effects.hypotheses import Wald, by_name, noise_in_the_middle
+from rhale_stats.effects.fit import bin_degrees, noise_in_the_middle
+from rhale_stats.effects.hypotheses import by_name
 from rhale_stats.inference import meaning
 from rhale_stats.inference.adjustment import ADJUSTMENTS
 from rhale_stats.inference.results import CONSTANT, labelled_test

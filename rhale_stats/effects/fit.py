@@ -9,7 +9,14 @@ import xarray as xr
 
 from rhale_stats.arrays import accumulate, categories, influence, intervals
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.schema.curves import Fine, curve_of, fine_of, has_cells
+from rhale_stats.schema.curves import (
+    Fine,
+    curve_of,
+    fine_of,
+    has_cells,
+    line_moments_of,
+    pieces_of,
+)
 from rhale_stats.schema.features import one_feature, slopes
 from rhale_stats.schema.levels import is_categorical
 
@@ -163,3 +170,19 @@ def row_degrees(row: xr.Dataset) -> float:
     n, share = (row[name].values for name in parts)
     occupied = share > 0
     return float(1 / np.sum(share[occupied] ** 2 / n[occupied]) - 1) if occupied.any() else np.nan
+
+
+def noise_in_the_middle(row: xr.Dataset) -> accumulate.Noise:
+    """Variances and covariance of the effect in the middle of every bin and of its slope."""
+    if "slope_cov" in row:
+        shared = np.diagonal(row["effect_slope_cov"].values)
+        return accumulate.Noise(row["effect_se"].values ** 2, shared, row["slope_se"].values ** 2)
+    pieces = pieces_of(row)
+    noise = accumulate.line_noise(
+        row["heterogeneity"].values ** 2, pieces, line_moments_of(row), row["n_effective"].values
+    )
+    away = pieces.away()
+    shared = noise.covariance + away * noise.slope
+    if "effect_slope_covariance" in row:
+        shared = row["effect_slope_covariance"].values
+    return accumulate.Noise(row["effect_se"].values ** 2, shared, noise.slope)

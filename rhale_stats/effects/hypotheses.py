@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from scipy import linalg
 
 from rhale_stats.arguments.checks import check_choice
-from rhale_stats.arrays import accumulate, bin_error, intervals
+from rhale_stats.arrays import bin_error, intervals
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.effects.box import Wald, box, least_of_cells, with_spread
 from rhale_stats.effects.errors import with_std_error
-from rhale_stats.effects.fit import bin_degrees
+from rhale_stats.effects.fit import bin_degrees, noise_in_the_middle
 from rhale_stats.effects.same import check_same_rows
 from rhale_stats.inference import meaning
 from rhale_stats.inference.results import CONSTANT, labelled_test
 from rhale_stats.local.rows import Rows, estimation_rows, own_columns
 from rhale_stats.schema.checks import check_effect, check_local
-from rhale_stats.schema.curves import fine_of, line_moments_of, pieces_of
 from rhale_stats.schema.features import feature_names, methods_of, one_feature, resolution, slopes
 from rhale_stats.schema.levels import is_categorical
 
@@ -28,6 +28,8 @@ NULLS = {
     "constant": "all effects are equal",
     "homogeneous": "all rows have the same effect at a value of the feature",
 }
+# The statistics for "zero" and "constant".
+METHODS = ("box", "wald")
 # Rules whose cells are the bins.
 FIXED_RULES = ("EqualWidthBins", "QuantileBins", "GivenBins")
 # Why there is no p-value.
@@ -41,9 +43,17 @@ BIN_ERROR = (
 QUARTERS = np.array([0.25, 0.5, 0.75])
 
 
-def wald_test(effect: xr.Dataset, null: str, adjust: str, local: xr.Dataset | None) -> xr.Dataset:
+def wald_test(
+    effect: xr.Dataset, null: str, method: str, adjust: str, local: xr.Dataset | None
+) -> xr.Dataset:
     """`wald_test` of effects in bins, a line a feature."""
     check_choice("null", null, tuple(NULLS))
+    check_choice("method", method, METHODS)
+    if null == "homogeneous" and method != METHODS[0]:
+        raise ValueError(
+            f"method must be left out with null 'homogeneous', which has one test only; got "
+            f"{method!r}."
+        )
     if local is not None and null != "homogeneous":
         raise ValueError(
             f"local must be None, except with null 'homogeneous' of effects in bins; got local "
@@ -58,32 +68,31 @@ def wald_test(effect: xr.Dataset, null: str, adjust: str, local: xr.Dataset | No
         rows = [_homogeneous(one_feature(effect, name), own.get(name)) for name in names]
     else:
         effect = with_std_error(effect)
-        rows = [_equal(one_feature(effect, name), null) for name in names]
+        rows = [_equal(one_feature(effect, name), null, method) for name in names]
+    # The normal scores of rows are compared with chi-squared, everything else with F.
+    compared_with_f = null != "homogeneous" and (method == "box" or "n_groups" in effect.attrs)
+    by = "" if null == "homogeneous" else f", method {method!r}"
     return labelled_test(
         effect,
-        by_name(rows),
+        by_name(rows, of_f=compared_with_f),
         adjust,
         null=NULLS[null],
         source=str(effect["effect_se"].attrs["source"]) if "effect_se" in effect else "rows",
-        test=f"wald_test, null {null!r}",
+        test=f"wald_test, null {null!r}"
+        + (f", method {method!r}" if null != "homogeneous" else ""),
     )
 
 
-class Wald(NamedTuple):
-    """Result of a test of one feature, or the reason why there is none."""
-
-    statistic: float = float("nan")
-    df: float = float("nan")
-    p_value: float = float("nan")
-    reason: str = ""
-
-
-def by_name(rows: Sequence[Wald]) -> dict[str, Any]:
-    """Tests of all features, as arrays by name."""
-    return {name: np.array(values) for name, *values in zip(Wald._fields, *rows, strict=True)}
+def by_name(rows: Sequence[Wald], *, of_f: bool = False) -> dict[str, Any]:
+    """Tests of all features, as arrays by name; ``of_f`` with the degrees of the denominator."""
+    found = {name: np.array(values) for name, *values in zip(Wald._fields, *rows, strict=True)}
+    denominator = found.pop("df_denominator")
+    names = ("statistic", "df", "df_denominator", "p_value", "reason")
+    found |= {"df_denominator": denominator} if of_f else {}
+    return {name: found[name] for name in names if name in found}
 
 
-def _equal(row: xr.Dataset, null: str) -> Wald:
+def _equal(row: xr.Dataset, null: str, method: str) -> Wald:
     """Test that all effects of one feature are 0, or equal."""
     if not row.sizes["bin"]:
         return Wald(reason=CONSTANT)
@@ -94,6 +103,8 @@ def _equal(row: xr.Dataset, null: str) -> Wald:
             return Wald(df=0.0, reason=meaning.ONE_BIN)
     if reason := meaning.of_effects(row):
         return Wald(reason=reason)
+    if method == "box":
+        return box(row, null)
     if "n_groups" in row.attrs:
         return _grouped(row, null)
     return _correlated(row, null) if is_categorical(row) else _sum_of_squares(row, null)
@@ -103,17 +114,12 @@ def _sum_of_squares(row: xr.Dataset, null: str) -> Wald:
     """Test with independent bins: sum of squared normal scores."""
     from scipy import stats
 
-    cells, linear = fine_of(row), slopes(row) != 0
-    of_bins = bin_degrees(row, cells)
-    variance, degrees = cells.variance, cells.degrees
-    known = (degrees > 0) & (variance >= 0)
-    if not known.any():
+    linear, least = slopes(row) != 0, least_of_cells(row)
+    cells = with_spread(row, least)
+    if cells is None:
         return Wald(reason=meaning.NO_ROWS)
-    least = resolution(cells.pieces.mean, float(row["local_effect_error"]))
-    # A few rows may be equal by chance: such a bin takes the spread of the others.
-    pooled = np.average(variance[known], weights=degrees[known])
-    cells = cells._replace(variance=np.where(variance <= least**2, pooled, variance))
-    variance, degrees, effect = cells.effect_variance(), of_bins, row["effect"].values
+    degrees = bin_degrees(row)
+    variance, effect = cells.effect_variance(), row["effect"].values
     known = (degrees > 0) & (variance >= 0)
     if not known.any():  # a variance of cells may be that of no bin: each of its bins has one row
         return Wald(reason=meaning.NO_ROWS)
@@ -189,7 +195,8 @@ def _grouped(row: xr.Dataset, null: str) -> Wald:
     left = of_groups - df + 1
     if left <= 0:
         return Wald(statistic, df, reason=FEW_GROUPS)
-    return Wald(statistic, df, float(stats.f.sf(statistic * left / (of_groups * df), df, left)))
+    p_value = float(stats.f.sf(statistic * left / (of_groups * df), df, left))
+    return Wald(statistic, df, p_value, df_denominator=left)
 
 
 def _homogeneous(row: xr.Dataset, own: tuple[Rows, int] | None) -> Wald:
@@ -231,19 +238,3 @@ def _bins_are_cells(row: xr.Dataset) -> bool:
         return False
     cells = row["cell_value"].values
     return np.array_equal(cells[np.isfinite(cells)], row["edge_value"].values)
-
-
-def noise_in_the_middle(row: xr.Dataset) -> accumulate.Noise:
-    """Variances and covariance of the effect in the middle of every bin and of its slope."""
-    if "slope_cov" in row:
-        shared = np.diagonal(row["effect_slope_cov"].values)
-        return accumulate.Noise(row["effect_se"].values ** 2, shared, row["slope_se"].values ** 2)
-    pieces = pieces_of(row)
-    noise = accumulate.line_noise(
-        row["heterogeneity"].values ** 2, pieces, line_moments_of(row), row["n_effective"].values
-    )
-    away = pieces.away()
-    shared = noise.covariance + away * noise.slope
-    if "effect_slope_covariance" in row:
-        shared = row["effect_slope_covariance"].values
-    return accumulate.Noise(row["effect_se"].values ** 2, shared, noise.slope)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_choice, check_count, check_level
 from rhale_stats.arguments.seeds import seeded
-from rhale_stats.generics.dispatch import method
+from rhale_stats.generics.dispatch import method as of_kind
 from rhale_stats.inference.adjustment import ADJUSTMENTS
 from rhale_stats.inference.results import Asked
 from rhale_stats.schema.door import checked
@@ -22,6 +22,7 @@ def wald_test(
     effect: xr.Dataset,
     null: str = "zero",
     *,
+    method: str = "box",
     adjust: str = "holm",
     local: xr.Dataset | None = None,
 ) -> xr.Dataset:
@@ -39,6 +40,12 @@ def wald_test(
         given value of the feature, as in an additive model. For a surface, "zero" means no
         interaction on average (all mean second differences are 0), and "homogeneous" means that the
         interaction does not depend on other features; "constant" is not defined.
+    method : {"box", "wald"}
+        Statistic for "zero" and "constant" of effects in bins. "box": the sum of squared effects,
+        weighted by rows, over its expectation; its size holds for skewed local effects. "wald":
+        every effect over its own standard error; more powerful if local effects are normal and
+        their variance differs between bins, but invalid if they are skewed. To be left out for
+        "homogeneous" and for a surface.
     adjust : str, default "holm"
         Adjustment of the p-values over features, as in `check_unbiased`.
     local : Dataset, optional
@@ -50,14 +57,16 @@ def wald_test(
     -------
     Dataset
         Over (feature): ``statistic``, ``df``, ``p_value``, ``p_value_adjusted`` and ``reason``,
-        which says why a p-value is NaN and is empty otherwise; the null and the source of
-        uncertainty are in the attributes. `tidy` and `summary` accept the result. For a surface
+        which says why a p-value is NaN and is empty otherwise; the null, the method and the source
+        of uncertainty are in the attributes. ``df_denominator`` is present where the statistic is
+        compared with F. `tidy` and `summary` accept the result. For a surface
         there is one feature, "a:b".
 
     Raises
     ------
     ValueError
-        Unknown ``null`` or ``adjust``; an effect without the moments of standard errors; ``local``
+        Unknown ``null``, ``method`` or ``adjust``; ``method="wald"`` for "homogeneous" or for a
+        surface; an effect without the moments of standard errors; ``local``
         given with another null; ``local`` that ``effect`` was not made from.
 
     Notes
@@ -67,15 +76,27 @@ def wald_test(
     differ only by their numerical error, and for "constant" where levels have no order of their
     own.
 
-    "zero": the t statistic of each effect is transformed to the normal score with the same p-value.
-    The sum of squared scores is chi-squared; its degrees of freedom are the number of bins and
-    slopes. The plain Wald statistic is too large in small bins: with
-    20 bins of 25 rows it rejects 8 % at 5 %. A bin without any spread takes the spread of the other
-    bins.
-    "constant": the same for deviations from the weighted mean (Alexander and Govern 1994), with one
-    degree of freedom less. With groups the Wald statistic of effects and slopes is compared with F,
-    with one degree of freedom less than groups; with 200 rows in 40 groups and two linear bins of
-    four it rejects 8 % at 5 %, with 1000 rows in 100 groups 5 %.
+    Method "box", for "zero": the statistic is the sum of squared effects, weighted by the rows that
+    they rest on, divided by what that sum is expected to be under the null hypothesis. It is
+    compared with F; ``df`` and ``df_denominator`` are Box's, and need not be whole numbers. For
+    "constant" squares are taken about the weighted mean (Brown and Forsythe 1974). With equal
+    variances and equally many rows in all bins it is the F statistic of a one-way analysis of
+    variance. A linear bin adds the square of its slope. In simulations with normal, log-normal,
+    two-point (10:90) and t3 effects, 10 to 100 rows a bin, it rejected 1.0 to 5.2 % at 5 %:
+    the test holds its level from 10 rows a bin on, and is conservative for skewed effects in many
+    small bins. With groups the denominator has one degree of freedom less than groups; simulated
+    sizes are 2 to 5 %.
+
+    Method "wald", for "zero": the t statistic of each effect is transformed to the normal score
+    with the same p-value. The sum of squared scores is chi-squared; its degrees of freedom are the
+    number of bins and slopes. A bin without any spread takes the spread of the other bins. For
+    "constant" it is the same for deviations from the weighted mean (Alexander and Govern 1994),
+    with one degree of freedom less. The size is right for normal effects. If effects are skewed,
+    the mean of a bin depends on its variance, and the test is invalid: with log-normal effects it
+    rejects 35 % at 5 % in 10 bins of 30 rows, and 27 % in 20 bins of 100. With groups the
+    Wald statistic of effects and slopes is compared with F, with one degree of freedom less than
+    groups; with 200 rows in 40 groups and two linear bins of four it rejects 8 % at 5 %, with 1000
+    rows in 100 groups 5 %. Math [31] has a table of sizes and powers.
 
     "homogeneous": where no bin has a spread beyond numerical error, the p-value is 1. For steps
     between levels, and for slopes across cells that are also the bins, only differences between
@@ -98,8 +119,10 @@ def wald_test(
 
     References
     ----------
-    Alexander and Govern (1994), *Journal of Educational Statistics* 19, 91-101. Brunner, Dette and
-    Munk (1997), *Box-type approximations in nonparametric factorial designs*, JASA 92, 1494-1502.
+    Alexander and Govern (1994), *Journal of Educational Statistics* 19, 91-101. Box (1954), *Some
+    theorems on quadratic forms*, Annals of Mathematical Statistics 25, 290-302. Brown and Forsythe
+    (1974), *The small sample behavior of some statistics*, Technometrics 16, 129-132. Brunner,
+    Dette and Munk (1997), *Box-type approximations in nonparametric factorial designs*, JASA 92, 1494-1502.
 
     Examples
     --------
@@ -112,7 +135,7 @@ def wald_test(
     (array([5., 5.]), array([0.  , 0.16]))
     """
     check_choice("adjust", adjust, ADJUSTMENTS)
-    out: xr.Dataset = method("wald_test", effect)(effect, null, adjust, local)
+    out: xr.Dataset = of_kind("wald_test", effect)(effect, null, method, adjust, local)
     return out
 
 
@@ -238,5 +261,5 @@ def compare(
             f"compare_methods puts effects and profiles side by side."
         )
     asked = Asked(paired, groups, level, n_draws, rng, adjust)
-    out: xr.Dataset = method("compare", leading, "a")(a, b, asked)
+    out: xr.Dataset = of_kind("compare", leading, "a")(a, b, asked)
     return out

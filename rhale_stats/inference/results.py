@@ -49,6 +49,7 @@ def labelled_test(
     names = {
         "statistic": "test statistic",
         "df": "degrees of freedom",
+        "df_denominator": "degrees of freedom of the denominator of F",
         "p_value": "p-value",
         "p_value_adjusted": "p-value, adjusted over features",
         "reason": "why there is no p-value",

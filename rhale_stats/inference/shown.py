@@ -30,7 +30,8 @@ REPLICATED = ("importance", "average_effect", "h2_overall", "h_overall", "n_bins
 def test_page(test: xr.Dataset, most: int) -> Page:
     """The page that shows a test: its facts, and a table, the smallest p-values first."""
     attrs, names = test.attrs, feature_names(test)
-    heads = {"statistic": "statistic", "df": "df", "p_value": "P"}
+    heads = {"statistic": "statistic", "df": "df", "df_denominator": "df, denominator"}
+    heads["p_value"] = "P"
     heads["p_value_adjusted"] = f"P, adjusted ({attrs['adjust']})"
     columns = {name: test[name].values for name in heads if name in test}
     order = np.argsort(np.nan_to_num(columns["p_value"], nan=np.inf), kind="stable")[:most]

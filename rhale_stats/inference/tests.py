@@ -22,7 +22,9 @@ def glance(test: xr.Dataset, _level: float) -> pd.DataFrame:
     """`glance` of a test: a line a feature."""
     names = [
         name
-        for name in ("statistic", "df", "p_value", "p_value_adjusted", "reason")
+        for name in (
+            *("statistic", "df", "df_denominator", "p_value", "p_value_adjusted", "reason"),
+        )
         if name in test and not (name == "reason" and (test[name] == "").all())
     ]
     return pd.DataFrame(
@@ -63,6 +65,7 @@ def summary(test: xr.Dataset, _feature: object, level: float) -> Summary:
     heads = {
         "statistic": "statistic",
         "df": "df",
+        "df_denominator": "df, denominator",
         "p_value": "P",
         "p_value_adjusted": f"P, adjusted ({attrs['adjust']})",
     }

@@ -362,8 +362,12 @@ def tidy(comparison: xr.Dataset, _level: float) -> pd.DataFrame:
     return frame
 
 
-def wald_test(surface: xr.Dataset, null: str, adjust: str, local: xr.Dataset | None) -> xr.Dataset:
+def wald_test(
+    surface: xr.Dataset, null: str, method: str, adjust: str, local: xr.Dataset | None
+) -> xr.Dataset:
     """`wald_test` of a surface: whether there is an interaction at all."""
+    if method != "box":
+        raise ValueError(f"method must be 'box' for a surface; got {method!r}.")
     if local is not None:
         raise ValueError(
             f"local must be None, except with null 'homogeneous' of effects in bins; got local "

@@ -623,6 +623,7 @@ OF_PARAMETER: dict[str, Any] = {
 DEFAULTS = {field.name: options(field.default) for field in fields(rs.SplitSearch)}
 PLAIN_EFFECTS = kinds("effect", "effect", "effect", "regional")
 OF_FUNCTION: dict[tuple[str, str], Any] = {
+    ("wald_test", "method"): options("box", "wald"),
     ("ale2", "features"): lambda world: tuple(
         world.random.sample(world.names, min(2, len(world.names)))
     ),

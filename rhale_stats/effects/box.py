@@ -1,0 +1,185 @@
+"""The ANOVA-type test of zero and constant effects, by Box's approximation (math [31])."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rhale_stats.arrays import quadratic
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.effects.fit import bin_degrees, noise_in_the_middle
+from rhale_stats.inference import meaning
+from rhale_stats.schema.curves import Fine, fine_of, has_cells, pieces_of
+from rhale_stats.schema.features import resolution, slopes
+from rhale_stats.schema.levels import is_categorical
+
+# Largest correlation of an effect and its slope in the weights; Kish's rows may overstate it.
+MOST_CORRELATED = 0.95
+
+
+class Wald(NamedTuple):
+    """Result of a test of one feature, or the reason why there is none."""
+
+    statistic: float = float("nan")
+    df: float = float("nan")
+    p_value: float = float("nan")
+    reason: str = ""
+    df_denominator: float = float("nan")
+
+
+def box(row: xr.Dataset, null: str) -> Wald:
+    """Test that all effects of one feature are 0, or equal."""
+    if is_categorical(row):
+        return _of_steps(row, null)
+    return _of_groups(row, null) if "n_groups" in row.attrs else _of_bins(row, null)
+
+
+def with_spread(row: xr.Dataset, least: float) -> Fine | None:
+    """Cells of one feature; those without spread take that of the others. None if none is known.
+
+    A few rows may be equal by chance.
+    """
+    cells = fine_of(row)
+    variance, degrees = cells.variance, cells.degrees
+    known = (degrees > 0) & (variance >= 0)
+    if not known.any():
+        return None
+    pooled = np.average(variance[known], weights=degrees[known])
+    return cells._replace(variance=np.where(variance <= least**2, pooled, variance))
+
+
+def least_of_cells(row: xr.Dataset) -> float:
+    """Numerical limit of one feature, from the means of its cells."""
+    return resolution(fine_of(row).pieces.mean, float(row["local_effect_error"]))
+
+
+class Places(NamedTuple):
+    """Which bins of a feature are tested, which of them have slopes, and the widths of these.
+
+    A slope times the width of its bin has the units of effects.
+    """
+
+    known: NDArray[np.bool_]
+    at: NDArray[np.intp]
+    width: FloatArray
+
+    @classmethod
+    def of(cls, row: xr.Dataset, known: NDArray[np.bool_]) -> Places:
+        """Of one feature, given the bins to test."""
+        sloped = (slopes(row) != 0)[known]
+        width = np.diff(row["edge_value"].values)[known]
+        return cls(known, np.flatnonzero(sloped), width[sloped])
+
+    def values(self, row: xr.Dataset) -> FloatArray:
+        """Effects, then slopes."""
+        slope = slopes(row)[self.known][self.at] * self.width
+        return np.concatenate([row["effect"].values[self.known], slope])
+
+    def level(self, null: str) -> FloatArray | None:
+        """What a common effect adds to these, for the null hypothesis that has one."""
+        ones = np.ones(int(self.known.sum())), np.zeros(len(self.at))
+        return np.concatenate(ones) if null == "constant" else None
+
+    def dimension(self, null: str) -> int:
+        """Number of values that are 0 under the null hypothesis."""
+        return int(self.known.sum()) + len(self.at) - (null == "constant")
+
+    def of_slopes(self, values: FloatArray) -> FloatArray:
+        """Values of the bins with slopes."""
+        return np.asarray(values[self.known][self.at])
+
+
+def _weights(row: xr.Dataset, cells: Fine, places: Places) -> sparse.csr_array:
+    """Inverse covariance of effects and slopes if all rows had variance 1."""
+    bins, n = pieces_of(row), row["n_effective"].values
+    known, at, width = places
+    with np.errstate(invalid="ignore", divide="ignore"):
+        of_slope = 1 / (n * bins.x_variance)
+        level, _ = cells.loading
+        squares = np.where(level > 0, level**2 / cells.n_effective, 0.0)
+        effect = np.bincount(cells.bin, squares, len(n))
+        if has_cells(row):
+            away = np.where(level > 0, level * (cells.pieces.x_mean - bins.x_mean[cells.bin]), 0.0)
+            away = np.bincount(cells.bin, away, len(n))
+        else:
+            away = bins.away()
+            effect = effect + np.where(slopes(row) != 0, away**2 * of_slope, 0.0)
+        shared = away * of_slope
+    effect = effect[known]
+    slope = places.of_slopes(of_slope) * width**2
+    most = MOST_CORRELATED * np.sqrt(effect[at] * slope)
+    shared = np.clip(places.of_slopes(shared) * width, -most, most)
+    return quadratic.inverse(effect, shared, slope, at)
+
+
+def _of_bins(row: xr.Dataset, null: str) -> Wald:
+    """Test with independent bins."""
+    least = least_of_cells(row)
+    cells = with_spread(row, least)
+    if cells is None:
+        return Wald(reason=meaning.NO_ROWS)
+    variance = cells.effect_variance()
+    places = Places.of(row, (bin_degrees(row, cells) > 0) & (variance >= 0))
+    if places.dimension(null) <= 0:
+        return Wald(df=0.0, reason=meaning.NO_ROWS)
+    noise = noise_in_the_middle(row)
+    known, at, width = places
+    covariance = quadratic.blocks(
+        np.maximum(variance[known], least**2),
+        places.of_slopes(noise.covariance) * width,
+        np.maximum(places.of_slopes(noise.slope) * width**2, least**2),
+        at,
+    )
+    weight, value = _weights(row, cells, places), places.values(row)
+    found = quadratic.form(value, weight, covariance, places.level(null))
+    # What every bin adds to the denominator is divided among its cells as its variance is.
+    of_bin = np.zeros(len(known))
+    number = np.flatnonzero(known)
+    np.add.at(of_bin, np.concatenate([number, number[at]]), found.parts)
+    shares = np.where(known[cells.bin], cells.of_effects / variance[cells.bin], 0.0)
+    sources = cells.sources((of_bin[cells.bin] * shares)[None, :])
+    return _against_f(found, float(sources.satterthwaite(np.array([found.expected]))[0]))
+
+
+def _of_groups(row: xr.Dataset, null: str) -> Wald:
+    """Test with groups of rows, which may be in several bins."""
+    places = Places.of(row, np.ones(row.sizes["bin"], dtype=bool))
+    _, at, width = places
+    least = resolution(row["effect"].values, float(row["local_effect_error"]))
+    covariance = row["effect_cov"].values
+    if len(at):
+        mixed = row["effect_slope_cov"].values[:, at] * width
+        own = row["slope_cov"].values[np.ix_(at, at)] * np.outer(width, width)
+        covariance = np.block([[covariance, mixed], [mixed.T, own]])
+    covariance = sparse.csr_array(covariance + least**2 * np.eye(len(covariance)))
+    weight = _weights(row, fine_of(row), places)
+    found = quadratic.form(places.values(row), weight, covariance, places.level(null))
+    return _against_f(found, float(row.attrs["n_groups"]) - 1)
+
+
+def _of_steps(row: xr.Dataset, null: str) -> Wald:
+    """Test of steps between levels, which share rows."""
+    value, n = row["effect"].values, row["n_effective"].values
+    least = resolution(value, float(row["local_effect_error"]))
+    covariance = row["effect_cov"].values + least**2 * np.eye(len(value))
+    level = np.ones(len(value)) if null == "constant" else None
+    weight = sparse.diags_array(n).tocsr()
+    found = quadratic.form(value, weight, sparse.csr_array(covariance), level)
+    if "n_groups" in row.attrs:
+        return _against_f(found, float(row.attrs["n_groups"]) - 1)
+    # Satterthwaite's degrees of freedom, as if steps were independent.
+    own = (n if level is None else n * (1 - n / n.sum())) * np.diagonal(covariance)
+    return _against_f(found, float(found.expected**2 / np.sum(own**2 / bin_degrees(row))))
+
+
+def _against_f(found: quadratic.Form, denominator: float) -> Wald:
+    from scipy import stats
+
+    if not denominator > 0:
+        return Wald(df=0.0, reason=meaning.NO_ROWS)
+    p_value = float(stats.f.sf(found.statistic, found.degrees, denominator))
+    return Wald(found.statistic, found.degrees, p_value, df_denominator=denominator)
