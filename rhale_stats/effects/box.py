@@ -109,11 +109,11 @@ def _weights(row: xr.Dataset, cells: Fine, places: Places) -> sparse.csr_array:
             away = bins.away()
             effect = effect + np.where(slopes(row) != 0, away**2 * of_slope, 0.0)
         shared = away * of_slope
-    effect = effect[known]
+    level = np.asarray(effect[known], dtype=np.float64)
     slope = places.of_slopes(of_slope) * width**2
-    most = MOST_CORRELATED * np.sqrt(effect[at] * slope)
+    most = MOST_CORRELATED * np.sqrt(level[at] * slope)
     shared = np.clip(places.of_slopes(shared) * width, -most, most)
-    return quadratic.inverse(effect, shared, slope, at)
+    return quadratic.inverse(level, shared, slope, at)
 
 
 def _of_bins(row: xr.Dataset, null: str) -> Wald:
@@ -155,9 +155,11 @@ def _of_groups(row: xr.Dataset, null: str) -> Wald:
         mixed = row["effect_slope_cov"].values[:, at] * width
         own = row["slope_cov"].values[np.ix_(at, at)] * np.outer(width, width)
         covariance = np.block([[covariance, mixed], [mixed.T, own]])
-    covariance = sparse.csr_array(covariance + least**2 * np.eye(len(covariance)))
+    covariance = covariance + least**2 * np.eye(len(covariance))
     weight = _weights(row, fine_of(row), places)
-    found = quadratic.form(places.values(row), weight, covariance, places.level(null))
+    found = quadratic.form(
+        places.values(row), weight, sparse.csr_array(covariance), places.level(null)
+    )
     return _against_f(found, float(row.attrs["n_groups"]) - 1)
 
 

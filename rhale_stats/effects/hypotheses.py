@@ -78,8 +78,7 @@ def wald_test(
         adjust,
         null=NULLS[null],
         source=str(effect["effect_se"].attrs["source"]) if "effect_se" in effect else "rows",
-        test=f"wald_test, null {null!r}"
-        + (f", method {method!r}" if null != "homogeneous" else ""),
+        test=f"wald_test, null {null!r}{by}",
     )
 
 

@@ -10,9 +10,11 @@ import statsmodels.api as sm
 import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg, stats
+from statsmodels.stats.oneway import anova_oneway
 
 import rhale_stats as rs
 from rhale_stats.effects.fit import fit_of
+from rhale_stats.effects.hypotheses import METHODS
 from rhale_stats.schema.features import one_feature
 from tests.bins.test_adaptive import Lines
 from tests.helpers import local_of
@@ -351,6 +353,139 @@ def test_features_that_cannot_be_tested():
     assert np.isnan(found["p_value"]).all()
     other = effect_of(x, 2 * g, rs.GivenBins(edges))
     assert np.isnan(rs.compare(effect, other, n_draws=500, rng=0)["p_value"]).all()
+
+
+def test_box_by_hand():
+    """Two bins: variances 1 and 4 of 3 and 5 rows, means 2 and 1."""
+    x = np.array([-0.9, -0.8, -0.7, 0.5, 0.6, 0.7, 0.8, 0.9])[:, None]
+    g = np.array([1, 2, 3, -1, -1, 1, 3, 3.0])[:, None]
+    effect = effect_of(x, g, rs.GivenBins([-1, 0, 1]))
+    found = rs.tidy(rs.wald_test(effect)).iloc[0]
+    # Sums of squares 3 * 4 + 5 * 1, over 1 + 4; squares of variances 1 + 16, over 2 and 4.
+    assert found["statistic"] == pytest.approx(17 / 5, rel=1e-12)
+    assert found["df"] == pytest.approx(25 / 17, rel=1e-12)
+    assert found["df_denominator"] == pytest.approx(25 / (1 / 2 + 16 / 4), rel=1e-12)
+    assert found["p_value"] == pytest.approx(stats.f.sf(17 / 5, 25 / 17, 50 / 9), rel=1e-12)
+    test = rs.wald_test(effect, "constant")
+    assert test.attrs["test"] == "wald_test, null 'constant', method 'box'"
+    # Of two bins it is Welch's t: (n1 n2 / N) (m1 - m2)^2 over (n2 s1^2 + n1 s2^2) / N.
+    welch = stats.ttest_ind(g[:3, 0], g[3:, 0], equal_var=False)
+    assert test["statistic"].item() == pytest.approx(welch.statistic**2, rel=1e-12)
+    assert test["df"].item() == pytest.approx(1, rel=1e-12)
+    assert test["df_denominator"].item() == pytest.approx(welch.df, rel=1e-12)
+    assert test["p_value"].item() == pytest.approx(welch.pvalue, rel=1e-12)
+    assert "df, denominator" in rs.summary(test).as_text()
+
+
+def test_box_is_the_analysis_of_variance_where_variances_are_equal():
+    x = np.repeat([-0.7, 0.0, 0.3, 0.7], 10)
+    noise = np.random.default_rng(0).normal(size=10)
+    g = np.tile(noise, 4) + np.repeat([0.0, 0.4, 1.0, 0.7], 10)
+    effect = effect_of(x[:, None], g[:, None])
+    found = rs.wald_test(effect, "constant")
+    theirs = stats.f_oneway(*g.reshape(4, 10))
+    assert found["statistic"].item() == pytest.approx(theirs.statistic, rel=1e-10)
+    assert found["p_value"].item() == pytest.approx(theirs.pvalue, rel=1e-8)
+    assert_allclose([found["df"].item(), found["df_denominator"].item()], [3, 36], rtol=1e-10)
+
+
+def test_box_is_that_of_brown_and_forsythe():
+    """Unequal rows and variances: statsmodels has their statistic and both degrees of freedom."""
+    x, g = table()
+    found = rs.wald_test(effect_of(x, g * (1.2 + x)), "constant")
+    for number in range(3):
+        rows = in_bins(x[:, number], (g * (1.2 + x))[:, number])
+        theirs = anova_oneway(rows, use_var="bf", welch_correction=False)
+        assert found["statistic"][number].item() == pytest.approx(theirs.statistic, rel=1e-9)
+        assert found["df"][number].item() == pytest.approx(theirs.df_num, rel=1e-9)
+        assert found["df_denominator"][number].item() == pytest.approx(theirs.df_denom, rel=1e-9)
+        assert found["p_value"][number].item() == pytest.approx(theirs.pvalue, rel=1e-8)
+
+
+@pytest.mark.parametrize("weighting", ["rows", "axis"])
+def test_box_takes_no_notice_of_scales_and_of_what_is_added(weighting):
+    x, g, group = grouped_lines()
+    for bins in (rs.GivenBins(EDGES), LINES):
+        for null in ("zero", "constant"):
+            pairs = []
+            for scale, more in ((1.0, 0.0), (1e6, 3.0 * (null == "constant"))):
+                local = local_of(x[:, None], scale * (g[:, None] + more))
+                effect = rs.rhale(local, bins=bins, weighting=weighting)
+                by_groups = rs.std_error(effect, local, groups=group)
+                pairs.append([rs.tidy(rs.wald_test(one, null)) for one in (effect, by_groups)])
+            for ours, scaled in zip(*pairs, strict=True):
+                names = ["statistic", "df", "df_denominator", "p_value"]
+                assert_allclose(ours[names], scaled[names], rtol=1e-6)
+
+
+def test_box_of_lines_is_the_sum_of_squares_of_their_regression():
+    x, g, group = grouped_lines()
+    local = local_of(x[:, None], g[:, None])
+    effect = of_rows(local, bins=LINES)
+    fit = sm.OLS(g, design(x)).fit()
+    # The denominators of the two nulls, by White's variances of two lines and those of two means.
+    for null, explained in (("zero", fit.uncentered_tss - fit.ssr), ("constant", fit.ess)):
+        for one in (effect, rs.std_error(effect, local, groups=group)):
+            found = rs.wald_test(one, null)
+            trace = explained / found["statistic"].item()
+            if one is effect:
+                own = trace
+        white = fit.get_robustcov_results("HC1").cov_params()
+        inverse = design(x).T @ design(x)
+        if null == "constant":
+            ones = np.r_[np.ones(4), 0, 0]
+            loading = inverse @ ones
+            inverse = inverse - np.outer(loading, loading) / (ones @ loading)
+        assert own == pytest.approx(np.trace(inverse @ white), rel=0.03)
+        clustered = sm.OLS(g, design(x)).fit(cov_type="cluster", cov_kwds={"groups": group})
+        assert trace == pytest.approx(np.trace(inverse @ clustered.cov_params()), rel=1e-6)
+
+
+def test_method_is_of_effects_and_of_two_nulls():
+    x, g = table()
+    with pytest.raises(ValueError, match="method must be left out with null 'homogeneous'"):
+        rs.wald_test(effect_of(x, g), "homogeneous", method="wald")
+    with pytest.raises(ValueError, match="method must be"):
+        rs.wald_test(effect_of(x, g), method="f")
+
+
+NOISE = {
+    "normal": lambda rng, shape: rng.normal(size=shape),
+    "log-normal": lambda rng, shape: rng.lognormal(size=shape) - np.exp(0.5),
+    "two-point": lambda rng, shape: (rng.uniform(size=shape) < 0.1) - 0.1,
+    "t3": lambda rng, shape: rng.standard_t(3, shape),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", NOISE)
+def test_size_of_box(noise):
+    """Ten bins of 30 rows, spread 0.3 + 0.7 |x|: never above 5 %, also where effects are skewed."""
+    rng = np.random.default_rng(5)
+    x = rng.uniform(-1, 1, (300, 500))
+    effect = of_rows(
+        local_of(x, (0.3 + 0.7 * np.abs(x)) * NOISE[noise](rng, x.shape)),
+        bins=rs.EqualWidthBins(10),
+    )
+    for null in ("zero", "constant"):
+        share = {
+            m: (rs.wald_test(effect, null, method=m)["p_value"] < 0.05).mean() for m in METHODS
+        }
+        # 0.05 and 3 Monte-Carlo errors of 1 %.
+        assert share["box"] < 0.08
+        if noise in ("log-normal", "two-point"):
+            assert share["wald"] > 0.08
+
+
+@pytest.mark.slow
+def test_power_of_box():
+    """As powerful as normal scores where variances are equal."""
+    rng = np.random.default_rng(6)
+    x = rng.uniform(-1, 1, (300, 500))
+    effect = of_rows(local_of(x, rng.normal(size=x.shape) + 0.25), bins=rs.EqualWidthBins(10))
+    box, wald = ((rs.wald_test(effect, method=m)["p_value"] < 0.05).mean() for m in METHODS)
+    assert wald > 0.6
+    assert box > 0.8 * wald
 
 
 # --- equivalence ---------------------------------------------------------------------------------
