@@ -436,6 +436,7 @@ def test_box_of_lines_is_the_sum_of_squares_of_their_regression():
             ones = np.r_[np.ones(4), 0, 0]
             loading = inverse @ ones
             inverse = inverse - np.outer(loading, loading) / (ones @ loading)
+        # HC1 has N / (N - 6) in all bins, ours n / (n - 1) or n / (n - 2) in each.
         assert own == pytest.approx(np.trace(inverse @ white), rel=0.03)
         clustered = sm.OLS(g, design(x)).fit(cov_type="cluster", cov_kwds={"groups": group})
         assert trace == pytest.approx(np.trace(inverse @ clustered.cov_params()), rel=1e-6)
@@ -462,17 +463,14 @@ NOISE = {
 def test_size_of_box(noise):
     """Ten bins of 30 rows, spread 0.3 + 0.7 |x|: never above 5 %, also where effects are skewed."""
     rng = np.random.default_rng(5)
-    x = rng.uniform(-1, 1, (300, 500))
-    effect = of_rows(
-        local_of(x, (0.3 + 0.7 * np.abs(x)) * NOISE[noise](rng, x.shape)),
-        bins=rs.EqualWidthBins(10),
-    )
+    x = rng.uniform(-1, 1, (300, 300))
+    g = (0.3 + 0.7 * np.abs(x)) * NOISE[noise](rng, x.shape)
+    effect = of_rows(local_of(x, g), bins=rs.EqualWidthBins(10))
     for null in ("zero", "constant"):
-        share = {
-            m: (rs.wald_test(effect, null, method=m)["p_value"] < 0.05).mean() for m in METHODS
-        }
-        # 0.05 and 3 Monte-Carlo errors of 1 %.
-        assert share["box"] < 0.08
+        tests = {method: rs.wald_test(effect, null, method=method) for method in METHODS}
+        share = {method: (test["p_value"] < 0.05).mean() for method, test in tests.items()}
+        # 0.05 and 3 Monte-Carlo errors of 1.3 %.
+        assert share["box"] < 0.09
         if noise in ("log-normal", "two-point"):
             assert share["wald"] > 0.08
 
