@@ -239,3 +239,9 @@ def test_levels_without_moments_are_shown():
         lambda X: X["a"] * X["b"], X, categorical="a", std_error_moments=False, progress=False
     )
     assert "ALE: effects on output" in str(rs.show(effect))
+
+
+def test_a_list_of_results_of_which_one_lost_a_part():
+    profile = rs.pdp(product, np.random.default_rng(0).normal(size=(30, 2)), progress=False)
+    with pytest.raises(ValueError, match="^results must be whole, .*'feature_kind' is missing"):
+        rs.compare_methods([profile.drop_vars("feature_kind"), profile], "x0")
