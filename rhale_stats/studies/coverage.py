@@ -548,10 +548,10 @@ def _tests(
         shift = float(np.sqrt(distance / n))
         x, noise = drawn()
         _, effect = fitted(x, noise + shift)
-        hits.add_test(TESTS[0], number, wald_test(effect, "zero")["p_value"].values)
+        hits.add_test(TESTS[0], number, wald_test(effect, "zero", method="wald")["p_value"].values)
         # x has mean 0 and variance 1/3.
         local_a, a = fitted(x, 2 + noise + shift * 3**0.5 * x)
-        hits.add_test(TESTS[1], number, wald_test(a, "constant")["p_value"].values)
+        hits.add_test(TESTS[1], number, wald_test(a, "constant", method="wald")["p_value"].values)
         # Without a shift both curves are the same; with it they differ by the slope 2 or 1 shifts.
         other_x, other = drawn()
         _, b = fitted(other_x, 2 + other + shift * (1 + 2**0.5) * 3**0.5 * other_x)
