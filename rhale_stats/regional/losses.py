@@ -19,12 +19,14 @@ from rhale_stats.arrays.moments import (
     IntArray,
     Moments,
     cell_index,
+    n_effective,
     part,
     union,
     variance,
 )
 from rhale_stats.bins.description import cells_of, starts_of
 from rhale_stats.bins.rule import BinRule, Column, make_lines
+from rhale_stats.bins.searched import OptimalBins
 from rhale_stats.local.rows import Rows
 from rhale_stats.regional.splits import Candidates
 from rhale_stats.schema.features import resolution
@@ -41,6 +43,27 @@ TIE = 1e-9
 PROBLEMS = 2048
 # The form of rows that a loss takes.
 R = TypeVar("R", bound=search.Tabled)
+
+
+@dataclass(frozen=True)
+class RootBins(OptimalBins):
+    """`OptimalBins` whose smallest number of rows of a bin is that of the root, in every node.
+
+    A twentieth of the rows of a small child would allow bins of two rows, and these follow noise.
+    A set with fewer rows is one bin.
+    """
+
+    of_root: float = 0.0
+
+    def _least_rows(self, cells: Moments) -> FloatArray:
+        return np.minimum(self.of_root, n_effective(union(cells)))
+
+
+def root_bins(rule: BinRule, n_rows: float) -> BinRule:
+    """The rule for all nodes below a root with so many effective rows."""
+    if type(rule) is not OptimalBins or rule.min_obs is not None:
+        return rule
+    return RootBins(rule.max_bins, None, rule.discount, rule.ddof, n_rows / 20)
 
 
 # --- what a split leaves --------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.bins.searched import OptimalBins
 from rhale_stats.local.rows import Rows, columns, honest_split
 from rhale_stats.regional.columns import Conditioning, conditioning_columns
-from rhale_stats.regional.losses import LOSSES, Problem, problem_of
+from rhale_stats.regional.losses import LOSSES, Problem, problem_of, root_bins
 from rhale_stats.regional.search import SplitSearch
 from rhale_stats.regional.splits import Candidates
 from rhale_stats.schema.checks import check_local
@@ -50,7 +50,7 @@ class Work(NamedTuple):
             self.rows,
             position,
             feature_names(self.local)[position],
-            self.rule,
+            root_bins(self.rule, _independent_rows(self.rows, self.search)),
             error=float(self.local["local_effect_error"].values[position]),
             loss=loss or self.loss,
             min_obs=self.min_obs,
@@ -86,7 +86,7 @@ def work_of(
         raise ValueError(
             f"n_folds must not exceed the number of rows; got {n_folds} for {rows.n_rows}."
         )
-    least = settings.min_obs or max(_independent_rows(rows) // 20, 10)
+    least = settings.min_obs or max(int(_independent_rows(rows)) // 20, 10)
     present = local["weight"].values > 0 if "weight" in local else np.ones(rows.n_rows, dtype=bool)
     generator, seed = source_of(rng)
     search, judge = np.arange(rows.n_rows), None
@@ -115,13 +115,13 @@ def _check_folds(n_folds: int | None, test: str | None) -> None:
             )
 
 
-def _independent_rows(rows: Rows) -> int:
+def _independent_rows(rows: Rows, at: IntArray | None = None) -> float:
     """Number of rows; repeated ones by their frequency, weighted ones by Kish's formula."""
     if rows.weight is None:
-        return rows.n_rows
-    if rows.frequency:
-        return int(rows.weight.sum())
-    return int(rows.weight.sum() ** 2 / np.sum(rows.weight**2))
+        return rows.n_rows if at is None else len(at)
+    weight = rows.weight if at is None else rows.weight[at]
+    total = float(weight.sum())
+    return total if rows.frequency else total**2 / float(np.sum(weight**2))
 
 
 def _honest_rows(

@@ -19,7 +19,7 @@ from rhale_stats.local.rows import columns
 from rhale_stats.regional import losses as regional_losses
 from rhale_stats.regional import regions
 from rhale_stats.regional.columns import conditioning_columns
-from rhale_stats.regional.losses import node_of, problem_of, split_losses
+from rhale_stats.regional.losses import node_of, problem_of, root_bins, split_losses
 from rhale_stats.regional.search import SplitSearch, Tree
 from rhale_stats.regional.splits import candidates_of
 from rhale_stats.studies.regions import two_groups
@@ -197,6 +197,35 @@ def test_many_exact_thresholds_come_in_blocks_of_problems(rng, monkeypatch):
     monkeypatch.setattr(regional_losses, "PROBLEMS", 64)
     for one, two in zip(expected, split_losses(problem, node, node.rows, found), strict=True):
         assert_allclose(one, two, rtol=1e-12)
+
+
+def test_bins_of_a_node_have_as_many_rows_as_those_of_the_root():
+    """Of 400 rows a bin has 20: a region of 30 rows is one bin, and spread is not cut away.
+
+    Bins of two rows, as for 30 rows by themselves, would follow the saw of the effects.
+    """
+    x = np.linspace(0, 1, 400)
+    inside = np.arange(400) % 13 == 0
+    saw = np.where(np.cumsum(inside) % 4 < 2, -1.0, 1.0)
+    local = local_of(pd.DataFrame({"x0": x}), np.where(inside, saw, 0.0)[:, None])
+    other = pd.DataFrame({"flag": inside})
+    tree = rs.regions(
+        local, "x0", conditioning=other, bins=rs.OptimalBins(), min_drop=0, max_depth=1
+    )
+    rows = columns(local)
+    alone = problem_of(rows, 0, "x0", rs.OptimalBins(), error=0.0, loss="index", min_obs=1)
+    held = problem_of(
+        rows, 0, "x0", root_bins(rs.OptimalBins(), 400), error=0.0, loss="index", min_obs=1
+    )
+    at = np.flatnonzero(inside)
+    assert node_of(alone, at, 0.0).starts.sum() > 5
+    assert node_of(held, at, 0.0).starts.sum() == 1
+    # One bin: its loss is the variance itself, 31 rows of +-1.
+    assert_allclose(node_of(held, at, 0.0).loss, np.var(saw[inside], ddof=1))
+    assert node_of(held, at[:9], 0.0).starts.sum() == 1
+    assert tree.attrs["bin_rule"] == "OptimalBins"
+    given = rs.OptimalBins(min_obs=3)
+    assert root_bins(given, 400) is given
 
 
 # --- the authors' library ------------------------------------------------------------------------
