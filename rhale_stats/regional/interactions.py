@@ -21,8 +21,23 @@ from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
 from rhale_stats.regional.columns import conditioning_columns
-from rhale_stats.regional.losses import LOSSES, TIE, Node, Problem, node_of, split_losses
-from rhale_stats.regional.search import SplitSearch, along, exchanged, least_of, tried_of
+from rhale_stats.regional.losses import (
+    LOSSES,
+    TIE,
+    Node,
+    Problem,
+    node_of,
+    split_losses,
+    split_statistics,
+)
+from rhale_stats.regional.search import (
+    SplitSearch,
+    along,
+    exchanged,
+    largest_of,
+    least_of,
+    tried_of,
+)
 from rhale_stats.regional.splits import Candidates, sides_of
 from rhale_stats.regional.work import Work, work_of
 from rhale_stats.schema.door import checked, refuse_fields
@@ -192,7 +207,7 @@ def _best_splits(
     ]
     pvalue = no_pvalue
     if n_permutations:
-        by_chance = _pvalues(problem, node, tried, least, n_permutations, work.rng)
+        by_chance = _pvalues(problem, node, tried, losses, n_permutations, work.rng)
         pvalue = np.where(allowed, by_chance, np.nan)
     return _BestSplits(columns, node.loss, drop, text, pvalue)
 
@@ -201,18 +216,25 @@ def _pvalues(
     problem: Problem,
     node: Node[Rows],
     tried: Sequence[Candidates],
-    least: FloatArray,
+    losses: Sequence[FloatArray],
     n_permutations: int,
     rng: np.random.Generator,
 ) -> FloatArray:
     """P-value of every column separately: how often permuted rows have a split at least as good."""
+    found = split_statistics(problem, node, node.rows, tried)
+    observed = np.array(
+        [
+            statistics[np.argmin(one)] if len(one) else -np.inf
+            for statistics, one in zip(found, losses, strict=True)
+        ]
+    )
     at_least_as_good = np.zeros(len(tried))
     order = along(problem, node)
     in_order = [candidates.take(order) for candidates in tried]
     for _ in range(n_permutations):
-        permuted = split_losses(problem, node, exchanged(node, order, rng), in_order)
-        smallest = np.array([least_of([one]) for one in permuted])
-        at_least_as_good += smallest <= least + TIE * node.loss
+        permuted = split_statistics(problem, node, exchanged(node, order, rng), in_order)
+        largest = np.array([largest_of([one]) for one in permuted])
+        at_least_as_good += largest >= observed * (1 - TIE)
     return (at_least_as_good + 1) / (n_permutations + 1)
 
 

@@ -109,6 +109,9 @@ class Searchable(Protocol[R]):
     def held(self, node: Node[R]) -> Searchable[R]:
         """The same with the bins of a node for all sets of rows, where there are bins."""
 
+    def statistics(self, children: search.Children, rows: R, node: Node[R]) -> FloatArray:
+        """Studentised drops by many splits, in the bins of the node: (split,)."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -177,6 +180,17 @@ class Problem:
             cells, products, self.width, starts, linear, kind=self.loss, ddof=self.ddof
         )
         return self.scale * found
+
+    def statistics(
+        self, children: search.Children, rows: search.Rows, node: Node[search.Rows]
+    ) -> FloatArray:
+        """Studentised drops by many splits, in the bins of the node: (split,)."""
+        if node.starts is None:
+            raise AssertionError("a node of local effects has bins")
+        left, _ = search.moments(children.left, rows)
+        right, _ = search.moments(children.right, rows)
+        width = self.width if self.loss == "index" else None
+        return search.studentised(left, right, node.starts, width, node.resolution)
 
     def held(self, node: Node[search.Rows]) -> Problem:
         """The same with the bins of a node, none of which is chosen again."""
@@ -301,6 +315,22 @@ def split_losses(
                 _solve(problem, node, rows, waiting)
                 waiting = []
     _solve(problem, node, rows, waiting)
+    return found
+
+
+def split_statistics(
+    problem: Searchable[R], node: Node[R], rows: R, tried: Sequence[Candidates]
+) -> list[FloatArray]:
+    """The studentised drop of every split of every column (math [39]); -inf if not allowed."""
+    found = [np.full(one.n_splits, -np.inf) for one in tried]
+    for one, out in zip(tried, found, strict=True):
+        for children in _children(one, rows):
+            enough = np.minimum(
+                rows.effective_rows(children.left), rows.effective_rows(children.right)
+            )
+            values = problem.statistics(children, rows, node)
+            allowed = enough >= problem.least_rows
+            out[children.first : children.first + len(values)] = np.where(allowed, values, -np.inf)
     return found
 
 

@@ -14,7 +14,16 @@ from rhale_stats.arrays import regions as search
 from rhale_stats.arrays.moments import FloatArray, IntArray, part
 from rhale_stats.regional.columns import Conditioning
 from rhale_stats.regional.conditions import Condition
-from rhale_stats.regional.losses import BLOCK, TESTS, TIE, Node, R, Searchable, split_losses
+from rhale_stats.regional.losses import (
+    BLOCK,
+    TESTS,
+    TIE,
+    Node,
+    R,
+    Searchable,
+    split_losses,
+    split_statistics,
+)
 from rhale_stats.regional.splits import (
     THRESHOLDS,
     Candidates,
@@ -141,14 +150,14 @@ class Grown(NamedTuple):
 class _Best(NamedTuple):
     """The best split of a node: of which column, what it leaves, its two sides, and who was beaten.
 
-    ``least`` is the least loss of the splits ``tried``, before the best one was refined.
+    ``split`` is its number among those of its column that were ``tried``, before it was refined.
     """
 
     column: int
     loss: float
     sides: tuple[Condition, Condition]
     tried: list[Candidates]
-    least: float
+    split: int
 
 
 class Tree(Generic[R]):
@@ -212,11 +221,12 @@ class Tree(Generic[R]):
         if found is None:
             return None
         at, number, loss = found
+        first = number
         split, column = tried[at], self.conditioning[at]
         if settings.thresholds == "quantile" and column.kind == "numeric":
             split, number, loss = self._refined(node, column, split, number, loss)
         sides = sides_of(column, split, number, node.at, judge)
-        return _Best(at, loss, sides, tried, least_of(losses))
+        return _Best(at, loss, sides, tried, first)
 
     def _refined(
         self, node: Node[R], column: Conditioning, split: Candidates, number: int, loss: float
@@ -273,9 +283,9 @@ class Tree(Generic[R]):
             if not np.isfinite(losses[0]) or not other.loss > 0:
                 return Verdict(text, best_drop)
             drop = 1 - losses[0] / other.loss
-            pvalue = self._pvalue(other, alone, float(losses[0]))
+            pvalue = self._pvalue(other, alone, 0, 0)
         elif settings.test == "permutation":
-            pvalue = self._pvalue(node, best.tried, best.least)
+            pvalue = self._pvalue(node, best.tried, best.column, best.split)
         splits = bool(drop >= settings.min_drop and not pvalue > settings.level)
         return Verdict(text, best_drop, drop if splits else np.nan, pvalue, splits)
 
@@ -290,22 +300,24 @@ class Tree(Generic[R]):
         (column,) = (one for one in self.conditioning if one.name == condition.feature)
         return column.meets(condition, rows)
 
-    def _pvalue(self, node: Node[R], tried: Sequence[Candidates], least: float) -> float:
-        """math [39]: how often the best of all splits is as good when conditioning is exchanged.
+    def _pvalue(self, node: Node[R], tried: Sequence[Candidates], column: int, split: int) -> float:
+        """math [39]: how often some split is as good when conditioning values are exchanged.
 
         Neighbours along the feature exchange all their conditioning values at once, which preserves
-        the dependence of the columns on each other and on the feature. The
-        search is done again each time. It stops when the answer is known (Besag and Clifford 1991).
+        the dependence of the columns on each other and on the feature. The statistic is
+        studentised, so that a spread that depends on the columns is not taken for an effect that
+        does. It stops when the answer is known (Besag and Clifford 1991).
         """
         most = self.settings.n_permutations
         enough = int(np.ceil(self.settings.level * (most + 1)))
         as_good = 0
+        observed = split_statistics(self.problem, node, node.rows, tried)[column][split]
         order = along(self.problem, node)
         tried = [one.take(order) for one in tried]
         for number in range(1, most + 1):
             mixed = exchanged(node, order, self.rng, self.problem.block)
-            losses = split_losses(self.problem, node, mixed, tried)
-            as_good += least_of(losses) <= least + TIE * node.loss
+            statistics = split_statistics(self.problem, node, mixed, tried)
+            as_good += largest_of(statistics) >= observed * (1 - TIE)
             if as_good == enough:
                 return as_good / number
         return (as_good + 1) / (most + 1)
@@ -339,3 +351,8 @@ def exchanged(node: Node[R], order: IntArray, rng: np.random.Generator, block: i
 def least_of(losses: Sequence[FloatArray]) -> float:
     """The least loss of all splits, infinite if there are none."""
     return min((float(one.min()) for one in losses if len(one)), default=np.inf)
+
+
+def largest_of(statistics: Sequence[FloatArray]) -> float:
+    """The largest statistic of all splits, -inf if there are none."""
+    return max((float(one.max()) for one in statistics if len(one)), default=-np.inf)
