@@ -207,7 +207,7 @@ def _best_splits(
     ]
     pvalue = no_pvalue
     if n_permutations:
-        by_chance = _pvalues(problem, node, tried, losses, n_permutations, work.rng)
+        by_chance = _pvalues(problem, node, tried, n_permutations, work.rng)
         pvalue = np.where(allowed, by_chance, np.nan)
     return _BestSplits(columns, node.loss, drop, text, pvalue)
 
@@ -216,18 +216,12 @@ def _pvalues(
     problem: Problem,
     node: Node[Rows],
     tried: Sequence[Candidates],
-    losses: Sequence[FloatArray],
     n_permutations: int,
     rng: np.random.Generator,
 ) -> FloatArray:
     """P-value of every column separately: how often permuted rows have a split at least as good."""
     found = split_statistics(problem, node, node.rows, tried)
-    observed = np.array(
-        [
-            statistics[np.argmin(one)] if len(one) else -np.inf
-            for statistics, one in zip(found, losses, strict=True)
-        ]
-    )
+    observed = np.array([largest_of([one]) for one in found])
     at_least_as_good = np.zeros(len(tried))
     order = along(problem, node)
     in_order = [candidates.take(order) for candidates in tried]

@@ -76,8 +76,10 @@ class SplitSearch(Options):
         At quantiles in the node, after which the best one is refined among all values between its
         neighbours; at equal distances, as in the authors' library; or at every value.
     test : {None, "permutation", "honest"}
-        "permutation": a split must be better than the best one after neighbours along the feature
-        exchanged their conditioning values, all columns and thresholds searched again (math [39]).
+        "permutation": some split must be better than the best one after neighbours along the
+        feature exchanged their conditioning values, over all columns and thresholds (math [39]).
+        Drops are studentised: the hypothesis is that no column conditions the mean of the local
+        effects; their spread may differ.
         "honest": splits are found on some rows, and judged, by the same test of that one split, and
         counted on the others. None takes whatever drops the loss.
     level : float, default 0.05
@@ -150,14 +152,13 @@ class Grown(NamedTuple):
 class _Best(NamedTuple):
     """The best split of a node: of which column, what it leaves, its two sides, and who was beaten.
 
-    ``split`` is its number among those of its column that were ``tried``, before it was refined.
+    ``tried`` are the splits of all columns, before the best one was refined.
     """
 
     column: int
     loss: float
     sides: tuple[Condition, Condition]
     tried: list[Candidates]
-    split: int
 
 
 class Tree(Generic[R]):
@@ -221,12 +222,11 @@ class Tree(Generic[R]):
         if found is None:
             return None
         at, number, loss = found
-        first = number
         split, column = tried[at], self.conditioning[at]
         if settings.thresholds == "quantile" and column.kind == "numeric":
             split, number, loss = self._refined(node, column, split, number, loss)
         sides = sides_of(column, split, number, node.at, judge)
-        return _Best(at, loss, sides, tried, first)
+        return _Best(at, loss, sides, tried)
 
     def _refined(
         self, node: Node[R], column: Conditioning, split: Candidates, number: int, loss: float
@@ -283,9 +283,9 @@ class Tree(Generic[R]):
             if not np.isfinite(losses[0]) or not other.loss > 0:
                 return Verdict(text, best_drop)
             drop = 1 - losses[0] / other.loss
-            pvalue = self._pvalue(other, alone, 0, 0)
+            pvalue = self._pvalue(other, alone)
         elif settings.test == "permutation":
-            pvalue = self._pvalue(node, best.tried, best.column, best.split)
+            pvalue = self._pvalue(node, best.tried)
         splits = bool(drop >= settings.min_drop and not pvalue > settings.level)
         return Verdict(text, best_drop, drop if splits else np.nan, pvalue, splits)
 
@@ -300,7 +300,7 @@ class Tree(Generic[R]):
         (column,) = (one for one in self.conditioning if one.name == condition.feature)
         return column.meets(condition, rows)
 
-    def _pvalue(self, node: Node[R], tried: Sequence[Candidates], column: int, split: int) -> float:
+    def _pvalue(self, node: Node[R], tried: Sequence[Candidates]) -> float:
         """math [39]: how often some split is as good when conditioning values are exchanged.
 
         Neighbours along the feature exchange all their conditioning values at once, which preserves
@@ -311,7 +311,7 @@ class Tree(Generic[R]):
         most = self.settings.n_permutations
         enough = int(np.ceil(self.settings.level * (most + 1)))
         as_good = 0
-        observed = split_statistics(self.problem, node, node.rows, tried)[column][split]
+        observed = largest_of(split_statistics(self.problem, node, node.rows, tried))
         order = along(self.problem, node)
         tried = [one.take(order) for one in tried]
         for number in range(1, most + 1):

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.arrays.moments import cell_moments, comoments
@@ -19,7 +20,13 @@ from rhale_stats.local.rows import columns
 from rhale_stats.regional import losses as regional_losses
 from rhale_stats.regional import regions
 from rhale_stats.regional.columns import conditioning_columns
-from rhale_stats.regional.losses import node_of, problem_of, root_bins, split_losses
+from rhale_stats.regional.losses import (
+    node_of,
+    problem_of,
+    root_bins,
+    split_losses,
+    split_statistics,
+)
 from rhale_stats.regional.search import SplitSearch, Tree
 from rhale_stats.regional.splits import candidates_of
 from rhale_stats.studies.regions import two_groups
@@ -226,6 +233,43 @@ def test_bins_of_a_node_have_as_many_rows_as_those_of_the_root():
     assert tree.attrs["bin_rule"] == "OptimalBins"
     given = rs.OptimalBins(min_obs=3)
     assert root_bins(given, 400) is given
+
+
+def test_studentised_drops_by_hand():
+    """One bin: the square of Welch's t. Two bins: both sums over both bins."""
+    x = np.array([0.1, 0.2, 0.3, 0.4, 0.1, 0.2, 0.3, 0.6, 0.7, 0.9, 1.0, 0.0])
+    g = np.array([1.0, 3.0, 2.0, 5.0, 7.0, 4.0, 9.0, 1.0, 2.0, 8.0, 4.0, 6.0])
+    left = np.arange(12) % 2 == 0
+    local = local_of(pd.DataFrame({"x0": x}), g[:, None])
+    (column,) = conditioning_columns(local, pd.DataFrame({"left": ~left}), "x0")
+    tried = [candidates_of(column, "exact", 20)]
+    for loss in ("index", "output"):
+        for rule in (rs.EqualWidthBins(1), rs.GivenBins([0.0, 0.5, 1.0])):
+            problem, _, node = problem_and_node(local, rule, loss, min_obs=2)
+            bins = np.zeros(12, dtype=int) if len(problem.width) == 1 else (x >= 0.5).astype(int)
+            drop = expected = 0.0
+            for k in np.unique(bins):
+                one, two = g[left & (bins == k)], g[~left & (bins == k)]
+                share = len(one) * len(two) / (len(one) + len(two))
+                if loss == "index":
+                    share *= problem.width[k] / (len(one) + len(two))
+                drop += share * (one.mean() - two.mean()) ** 2
+                expected += share * (one.var(ddof=1) / len(one) + two.var(ddof=1) / len(two))
+            ((found,),) = split_statistics(problem, node, node.rows, tried)
+            assert found == pytest.approx(drop / expected, rel=1e-12)
+            if len(problem.width) == 1:
+                welch = stats.ttest_ind(g[left], g[~left], equal_var=False).statistic
+                assert found == pytest.approx(welch**2, rel=1e-12)
+
+
+def test_studentised_drops_of_too_few_rows_are_no_splits():
+    X = pd.DataFrame({"x0": np.linspace(0, 1, 40)})
+    local = local_of(X, np.sin(9 * X.to_numpy()))
+    other = pd.DataFrame({"flag": np.arange(40) < 5})
+    problem, _, node = problem_and_node(local, rs.EqualWidthBins(2), "index", min_obs=6)
+    tried = [candidates_of(one, "exact", 20) for one in conditioning_columns(local, other, "x0")]
+    ((found,),) = split_statistics(problem, node, node.rows, tried)
+    assert found == -np.inf
 
 
 # --- the authors' library ------------------------------------------------------------------------
