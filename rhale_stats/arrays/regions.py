@@ -420,7 +420,21 @@ def studentised_curves(left: FloatArray, right: FloatArray) -> FloatArray:
         means = [side[0, :, 3:] / side[0, :, :1] for side in (left, right)]
         squared = np.mean((means[0] - means[1]) ** 2, axis=1)
         noise = sum(curve_loss(side) * side[0, :, 1] / side[0, :, 0] ** 2 for side in (left, right))
-        return np.nan_to_num(squared / noise, nan=0.0, posinf=np.inf)
+        return np.asarray(np.nan_to_num(squared / noise, nan=0.0, posinf=np.inf))
+
+
+def flipped(rows: Rows, starts: NDArray[np.bool_], sign: FloatArray) -> Rows:
+    """Rows whose distances from the means of their bins have these signs (math [39])."""
+    bins = (np.cumsum(starts) - 1)[rows.cell]
+    values = rows.centre[rows.cell] + rows.effect
+    mean = means(bins, values, rows.weight, int(starts.sum()))[bins]
+    return rows._replace(effect=mean + sign * (values - mean) - rows.centre[rows.cell])
+
+
+def flipped_curves(rows: Curves, sign: FloatArray) -> Curves:
+    """Curves whose distances from their mean have these signs."""
+    fixed, curve = np.split(rows.columns, [3], axis=1)
+    return rows._replace(columns=np.column_stack([fixed, sign[:, None] * curve]))
 
 
 def shuffled(block: NDArray[np.integer], rng: np.random.Generator) -> IntArray:

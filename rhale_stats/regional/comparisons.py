@@ -208,6 +208,10 @@ class Curves:
         """Studentised drops by many splits: (split,)."""
         return search.studentised_curves(children.left, children.right)
 
+    def flipped(self, node: Node[search.Curves], sign: FloatArray) -> search.Curves:
+        """Curves of a node whose distances from their mean have these signs."""
+        return search.flipped_curves(node.rows, sign)
+
     def losses(self, sums: FloatArray, rows: search.Curves, exact: float) -> FloatArray:  # noqa: ARG002
         """Losses of many sets of rows."""
         return search.curve_loss(sums)

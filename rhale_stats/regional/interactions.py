@@ -15,7 +15,7 @@ from tqdm import tqdm
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.progress import PROGRESS_DELAY
 from rhale_stats.arguments.seeds import source_of
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.regions import Rows
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
@@ -32,10 +32,9 @@ from rhale_stats.regional.losses import (
 )
 from rhale_stats.regional.search import (
     SplitSearch,
-    along,
-    exchanged,
     largest_of,
     least_of,
+    null_rows,
     tried_of,
 )
 from rhale_stats.regional.splits import Candidates, sides_of
@@ -58,6 +57,7 @@ def interaction_matrix(
     bins: BinRule | None = None,
     loss: str = "index",
     adjust: str = "holm",
+    groups: ArrayLike | None = None,
     rng: np.random.Generator | int | None = None,
     progress: bool = True,
     **fields: Any,
@@ -68,7 +68,7 @@ def interaction_matrix(
     ----------
     local : Dataset
         What `local_effects` returned.
-    conditioning, bins, loss, rng
+    conditioning, bins, loss, groups, rng
         As in `regions`.
     search : SplitSearch, optional
         As in `regions`, of which ``min_obs``, ``n_thresholds``, ``thresholds`` and
@@ -122,7 +122,7 @@ def interaction_matrix(
     n_permutations = search.n_permutations
     generator, seed = source_of(rng)
     settings = replace(search, n_permutations=max(n_permutations, 1))
-    work = work_of(local, bins, settings, loss, None, generator)
+    work = work_of(local, bins, settings, loss, None, generator, groups)
     names = feature_names(work.local)
     columns = names
     if conditioning is not None:
@@ -207,7 +207,7 @@ def _best_splits(
     ]
     pvalue = no_pvalue
     if n_permutations:
-        by_chance = _pvalues(problem, node, tried, n_permutations, work.rng)
+        by_chance = _pvalues(problem, node, tried, n_permutations, work.rng, work.groups)
         pvalue = np.where(allowed, by_chance, np.nan)
     return _BestSplits(columns, node.loss, drop, text, pvalue)
 
@@ -218,15 +218,16 @@ def _pvalues(
     tried: Sequence[Candidates],
     n_permutations: int,
     rng: np.random.Generator,
+    groups: IntArray | None,
 ) -> FloatArray:
     """P-value of every column separately: how often permuted rows have a split at least as good."""
     found = split_statistics(problem, node, node.rows, tried)
     observed = np.array([largest_of([one]) for one in found])
     at_least_as_good = np.zeros(len(tried))
-    order = along(problem, node)
+    draw, order = null_rows(problem, node, groups, rng)
     in_order = [candidates.take(order) for candidates in tried]
     for _ in range(n_permutations):
-        permuted = split_statistics(problem, node, exchanged(node, order, rng), in_order)
+        permuted = split_statistics(problem, node, draw(), in_order)
         largest = np.array([largest_of([one]) for one in permuted])
         at_least_as_good += largest >= observed * (1 - TIE)
     return (at_least_as_good + 1) / (n_permutations + 1)

@@ -37,6 +37,9 @@ TESTS = ("permutation", "honest")
 # Rows of one block exchange their conditioning values. A jump of the effect inside a block could
 # look like an effect of what moves along with the feature: of four rows no part is rarer than 1/6.
 BLOCK = 4
+# Rows of a bin in every node, unless a twentieth of the root's are fewer. The root's twentieth
+# itself would leave regions of a few hundred rows without bins that follow a curved effect.
+LEAST_IN_BIN = 10
 # A candidate replaces an earlier one only if it is better by this share of the node's loss.
 TIE = 1e-9
 # Number of bin problems that are solved at once: some ten megabytes.
@@ -47,23 +50,24 @@ R = TypeVar("R", bound=search.Tabled)
 
 @dataclass(frozen=True)
 class RootBins(OptimalBins):
-    """`OptimalBins` whose smallest number of rows of a bin is that of the root, in every node.
+    """`OptimalBins` of all nodes of a tree: a bin has ``least`` rows and a twentieth of the node's.
 
-    A twentieth of the rows of a small child would allow bins of two rows, and these follow noise.
-    A set with fewer rows is one bin.
+    A twentieth alone would allow bins of two rows in a small child, and these follow noise. A set
+    with fewer rows is one bin.
     """
 
-    of_root: float = 0.0
+    least: float = 0.0
 
     def _least_rows(self, cells: Moments) -> FloatArray:
-        return np.minimum(self.of_root, n_effective(union(cells)))
+        n_rows = n_effective(union(cells))
+        return np.minimum(np.maximum(self.least, n_rows / 20), n_rows)
 
 
 def root_bins(rule: BinRule, n_rows: float) -> BinRule:
     """The rule for all nodes below a root with so many effective rows."""
     if type(rule) is not OptimalBins or rule.min_obs is not None:
         return rule
-    return RootBins(rule.max_bins, None, rule.discount, rule.ddof, n_rows / 20)
+    return RootBins(rule.max_bins, None, rule.discount, rule.ddof, min(LEAST_IN_BIN, n_rows / 20))
 
 
 # --- what a split leaves --------------------------------------------------------------------------
@@ -111,6 +115,9 @@ class Searchable(Protocol[R]):
 
     def statistics(self, children: search.Children, rows: R, node: Node[R]) -> FloatArray:
         """Studentised drops by many splits, in the bins of the node: (split,)."""
+
+    def flipped(self, node: Node[R], sign: FloatArray) -> R:
+        """Rows of a node whose distances from the means of their bins have these signs."""
 
 
 @dataclass(frozen=True)
@@ -191,6 +198,12 @@ class Problem:
         right, _ = search.moments(children.right, rows)
         width = self.width if self.loss == "index" else None
         return search.studentised(left, right, node.starts, width, node.resolution)
+
+    def flipped(self, node: Node[search.Rows], sign: FloatArray) -> search.Rows:
+        """Rows of a node whose distances from the means of their bins have these signs."""
+        if node.starts is None:
+            raise AssertionError("a node of local effects has bins")
+        return search.flipped(node.rows, node.starts, sign)
 
     def held(self, node: Node[search.Rows]) -> Problem:
         """The same with the bins of a node, none of which is chosen again."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple
 
@@ -166,7 +166,7 @@ class Tree(Generic[R]):
 
     With honest trees ``judge`` are the rows that are not used in the search. ``of_root`` are the
     candidates of the root by column, which trees of other features that grow from the same rows
-    know already, or will.
+    know already, or will. ``groups`` number the groups of all rows.
     """
 
     def __init__(
@@ -176,12 +176,14 @@ class Tree(Generic[R]):
         settings: SplitSearch,
         rng: np.random.Generator,
         of_root: dict[str, Candidates] | None = None,
+        groups: IntArray | None = None,
     ) -> None:
         self.problem = problem
         self.conditioning = conditioning
         self.settings = settings
         self.rng = rng
         self.of_root = {} if of_root is None else of_root
+        self.groups = groups
         self.nodes: list[Grown] = []
         self.leaves: dict[int, IntArray] = {}
 
@@ -312,10 +314,10 @@ class Tree(Generic[R]):
         enough = int(np.ceil(self.settings.level * (most + 1)))
         as_good = 0
         observed = largest_of(split_statistics(self.problem, node, node.rows, tried))
-        order = along(self.problem, node)
+        draw, order = null_rows(self.problem, node, self.groups, self.rng)
         tried = [one.take(order) for one in tried]
         for number in range(1, most + 1):
-            mixed = exchanged(node, order, self.rng, self.problem.block)
+            mixed = draw()
             statistics = split_statistics(self.problem, node, mixed, tried)
             as_good += largest_of(statistics) >= observed * (1 - TIE)
             if as_good == enough:
@@ -346,6 +348,24 @@ def along(problem: Searchable[R], node: Node[R]) -> IntArray:
 def exchanged(node: Node[R], order: IntArray, rng: np.random.Generator, block: int = BLOCK) -> R:
     """The rows in that order, when neighbours have exchanged all but their conditioning values."""
     return node.rows.take(order[search.shuffled(np.arange(len(order)) // block, rng)])
+
+
+def null_rows(
+    problem: Searchable[R], node: Node[R], groups: IntArray | None, rng: np.random.Generator
+) -> tuple[Callable[[], R], IntArray]:
+    """How rows are drawn under the null (math [39]), and the order in which they come.
+
+    Without groups neighbours exchange their conditioning values. With groups the distances from
+    the means of bins change their sign, all rows of a group together.
+    """
+    if groups is None:
+        order = along(problem, node)
+        return lambda: exchanged(node, order, rng, problem.block), order
+    present, of_row = np.unique(groups[node.at], return_inverse=True)
+    return (
+        lambda: problem.flipped(node, rng.choice([-1.0, 1.0], len(present))[of_row]),
+        np.arange(len(of_row)),
+    )
 
 
 def least_of(losses: Sequence[FloatArray]) -> float:

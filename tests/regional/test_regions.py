@@ -206,8 +206,8 @@ def test_many_exact_thresholds_come_in_blocks_of_problems(rng, monkeypatch):
         assert_allclose(one, two, rtol=1e-12)
 
 
-def test_bins_of_a_node_have_as_many_rows_as_those_of_the_root():
-    """Of 400 rows a bin has 20: a region of 30 rows is one bin, and spread is not cut away.
+def test_bins_of_small_nodes_have_ten_rows():
+    """A region of 31 rows has at most three bins, and spread is not cut away.
 
     Bins of two rows, as for 30 rows by themselves, would follow the saw of the effects.
     """
@@ -226,9 +226,12 @@ def test_bins_of_a_node_have_as_many_rows_as_those_of_the_root():
     )
     at = np.flatnonzero(inside)
     assert node_of(alone, at, 0.0).starts.sum() > 5
-    assert node_of(held, at, 0.0).starts.sum() == 1
-    # One bin: its loss is the variance itself, 31 rows of +-1.
-    assert_allclose(node_of(held, at, 0.0).loss, np.var(saw[inside], ddof=1))
+    held_bins = np.flatnonzero(np.append(node_of(held, at, 0.0).starts, True))
+    cell = held.cell[at]
+    assert min(np.histogram(cell, held_bins - 0.5)[0]) >= 10
+    # A node of all rows has bins of a twentieth.
+    of_all = node_of(held, np.arange(400), 0.0).starts
+    assert_array_equal(of_all, node_of(alone, np.arange(400), 0.0).starts)
     assert node_of(held, at[:9], 0.0).starts.sum() == 1
     assert tree.attrs["bin_rule"] == "OptimalBins"
     given = rs.OptimalBins(min_obs=3)
@@ -260,6 +263,36 @@ def test_studentised_drops_by_hand():
             if len(problem.width) == 1:
                 welch = stats.ttest_ind(g[left], g[~left], equal_var=False).statistic
                 assert found == pytest.approx(welch**2, rel=1e-12)
+
+
+def test_groups_keep_together(rng):
+    """Signs change by whole groups, about the means of bins; halves and folds hold whole groups."""
+    X, jacobian, _ = sample(rng)
+    local, group = local_of(X, jacobian), rng.integers(0, 12, N)
+    problem, _, node = problem_and_node(local, rs.EqualWidthBins(3), "index")
+    sign = rng.choice([-1.0, 1.0], 12)[group]
+    rows = problem.flipped(node, sign)
+    g, cell = jacobian[:, 0], problem.cell
+    mean = np.array([g[cell == k].mean() for k in range(3)])[cell]
+    assert_allclose(rows.effect + rows.centre[cell], mean + sign * (g - mean), atol=1e-10)
+    tree = rs.regions(
+        local, "x0", test="honest", groups=group, bins=rs.OptimalBins(10), n_permutations=19, rng=1
+    )
+    judged = tree["region_of_row"].values >= 0
+    assert tree.attrs["n_groups"] == 12
+    assert len(np.unique(group[judged])) == 6
+    assert not np.isin(group[~judged], group[judged]).any()
+    # Rows in groups of one agree with signs of rows, in any order and under any names.
+    options = {"test": "permutation", "n_permutations": 19, "rng": 4, "bins": rs.OptimalBins(10)}
+    one = rs.regions(local, "x0", groups=group, **options)
+    two = rs.regions(local, "x0", groups=[f"g{k:02}" for k in group], **options)
+    xr.testing.assert_identical(one, two)
+    folded = rs.regions(local, "x0", groups=group, n_folds=4, rng=0)
+    assert folded.sizes["pruning"] >= 1
+    with pytest.raises(ValueError, match="at least two groups; got one"):
+        rs.regions(local, "x0", groups=np.zeros(N), test="permutation")
+    with pytest.raises(ValueError, match="groups"):
+        rs.regions(local, "x0", groups=group[1:], test="permutation")
 
 
 def test_studentised_drops_of_too_few_rows_are_no_splits():
