@@ -161,6 +161,7 @@ def interaction_matrix(
             "output_units": local.attrs.get("output_units", ""),
             "n_rows": work.rows.n_rows,
             **({"seed": seed} if n_permutations else {}),
+            **{fact: work.facts[fact] for fact in ("n_groups",) if fact in work.facts},
             "software": software(),
         }
     )

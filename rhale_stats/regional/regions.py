@@ -103,15 +103,18 @@ def regions(
 
     Without a test splits are also found in noise, see the study ``regions``. With
     ``test="permutation"`` the probability that the root is split although no column conditions the
-    effect is ``level``; the same holds in every node below. This is one test of the best split over
-    all columns. `interaction_matrix` tests the columns one by one; its notes explain why the two
-    can disagree.
+    mean of the local effects is about ``level``, also if their spread depends on the columns (5 to
+    8 % at 5 % in math [39], from 100 rows on). The same holds in every node below. This is one test
+    of the largest studentised drop over all columns. `interaction_matrix` tests the columns one by
+    one; its notes explain why the two can disagree.
 
     References
     ----------
     Gkolemis, Diou, Ntoutsi, Dalamagas, Bischl, Herbinger and Casalicchio (2024), *RegionalRHALE*,
     section 2. Herbinger, Bischl and Casalicchio (2023). Besag and Clifford (1991), *Biometrika*
-    78, 301-304, for stopping early.
+    78, 301-304, for stopping early. Chung and Romano (2013), *Annals of Statistics* 41, 484-507,
+    for studentised permutation tests. Canay, Romano and Shaikh (2017), *Econometrica* 85, 1013-1030,
+    for signs of groups.
 
     Examples
     --------

@@ -172,3 +172,26 @@ def test_spreads_that_depend_on_a_column_are_not_split(name):
         splits += tree.sizes["node"] > 1
     # One in a thousand of tests with a size of 7.5 % would fail.
     assert stats.binomtest(splits, runs, 0.075, alternative="greater").pvalue > REFUSED
+
+
+@pytest.mark.parametrize(("n", "n_groups", "correlation"), [(100, 20, 0.7), (300, 30, 0.2)])
+def test_groups_that_share_an_effect_are_not_split(n, n_groups, correlation):
+    """A column that is constant in groups; without groups 30 % are split."""
+    rng, runs = np.random.default_rng(8), 80
+    splits = {"groups": 0, "none": 0}
+    for _ in range(runs):
+        group = np.repeat(np.arange(n_groups), n // n_groups)
+        shared = np.sqrt(correlation) * rng.normal(size=n_groups)[group]
+        effect = shared + np.sqrt(1 - correlation) * rng.normal(size=n)
+        x = pd.DataFrame({"x0": rng.uniform(size=n)})
+        local = rs.local_effects(None, x, jacobian=effect[:, None])
+        other = pd.DataFrame({"a": rng.normal(size=n_groups)[group], "b": rng.normal(size=n)})
+        for name, groups in (("groups", group), ("none", None)):
+            tree = rs.regions(
+                local, "x0", conditioning=other, test="permutation", max_depth=1, min_drop=0,
+                min_share=0, n_permutations=39, rng=rng, groups=groups,
+            )  # fmt: skip
+            splits[name] += tree.sizes["node"] > 1
+    size = stats.binomtest(splits["groups"], runs, 0.075, alternative="greater")
+    assert size.pvalue > REFUSED
+    assert splits["none"] > 2 * splits["groups"]
