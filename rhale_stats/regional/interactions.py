@@ -111,11 +111,11 @@ def interaction_matrix(
     >>> local = rs.local_effects(None, example.sample(500, rng=0), jacobian=example.jacobian)
     >>> found = rs.interaction_matrix(local, n_permutations=0)
     >>> found["loss_drop"].to_pandas().round(2)
-    conditioning    x1    x2    x3
+    conditioning   x1   x2    x3
     feature
-    x1             NaN  0.05  0.95
-    x2            0.00   NaN  0.00
-    x3            0.00  0.00   NaN
+    x1            NaN  0.0  0.95
+    x2            0.0  NaN  0.00
+    x3            0.0  0.0   NaN
     """
     refuse_fields(search, UNUSED, "an interaction matrix looks at one split of every column")
     check_choice("adjust", adjust, ADJUSTMENTS)

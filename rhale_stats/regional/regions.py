@@ -113,8 +113,8 @@ def regions(
     Gkolemis, Diou, Ntoutsi, Dalamagas, Bischl, Herbinger and Casalicchio (2024), *RegionalRHALE*,
     section 2. Herbinger, Bischl and Casalicchio (2023). Besag and Clifford (1991), *Biometrika*
     78, 301-304, for stopping early. Chung and Romano (2013), *Annals of Statistics* 41, 484-507,
-    for studentised permutation tests. Canay, Romano and Shaikh (2017), *Econometrica* 85, 1013-1030,
-    for signs of groups.
+    for studentised permutation tests. Canay, Romano and Shaikh (2017), *Econometrica* 85,
+    1013-1030, for signs of groups.
 
     Examples
     --------
