@@ -9,6 +9,7 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import accumulate
 from rhale_stats.arrays import categories as kernel
 from rhale_stats.arrays import moments as sums
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.labelled import FACTS, Method, effects_of
 from rhale_stats.effects.rhale import CENTERINGS
 from rhale_stats.local.levels import LABELS, LEVEL_FACTS
@@ -66,6 +67,18 @@ ESTIMATES = (
 )
 
 
+def _check_occupied(local: xr.Dataset, total: FloatArray) -> None:
+    """Raise ``ValueError`` where two neighbouring levels have no rows: their step is not known."""
+    empty = np.flatnonzero((total[:-1] == 0) & (total[1:] == 0))
+    if len(empty):
+        name = feature_names(local)[0]
+        raise ValueError(
+            f"local must have rows at one of any two neighbouring levels; feature {name!r} has "
+            f"none at levels {empty[0]} and {empty[0] + 1}. Select other rows, or make local "
+            f"effects of these rows alone: ale_local_effects(model, X.iloc[rows], ...)."
+        )
+
+
 def _estimates(local: xr.Dataset, centering: str) -> Estimates:
     """Everything of one feature, by name; nothing of a single level."""
     n_levels = int(local["n_levels"].item())
@@ -75,6 +88,7 @@ def _estimates(local: xr.Dataset, centering: str) -> Estimates:
     assert found.sides is not None
     code, (up, down), weight = found.x[0].astype(np.int64), found.sides[0], found.weight
     n_steps = n_levels - 1
+    _check_occupied(local, np.bincount(code, weight, n_levels).astype(np.float64))
     steps = kernel.steps(code, up, down, n_levels)
     bins, third, fourth = kernel.step_moments(
         steps, code, weight, n_steps, frequency=found.frequency

@@ -239,4 +239,12 @@ def compare(
         )
     asked = Asked(paired, groups, level, n_draws, rng, adjust)
     out: xr.Dataset = method("compare", leading, "a")(a, b, asked)
-    return out
+    # The head of a table names both results where they differ.
+    other = {f"{name}_b": b.attrs.get(name) for name in ("n_rows", "bin_rule", "bin_parameters")}
+    return out.assign_attrs(
+        {
+            name: value
+            for name, value in other.items()
+            if value is not None and out.attrs.get(name.removesuffix("_b"), value) != value
+        }
+    )

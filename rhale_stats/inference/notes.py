@@ -19,8 +19,19 @@ CHOSEN_BINS = (
 
 
 def bins_note(attrs: dict[Hashable, Any]) -> str:
-    """The rule for bins and its parameters, in a sentence."""
-    return f"Bins: {attrs['bin_rule']}({attrs['bin_parameters']})."
+    """The rule for bins and its parameters, in a sentence; of a comparison those of both."""
+    rule, parameters = attrs["bin_rule"], attrs["bin_parameters"]
+    own = f"{rule}({parameters})"
+    if "bin_rule_b" in attrs or "bin_parameters_b" in attrs:
+        rule, parameters = attrs.get("bin_rule_b", rule), attrs.get("bin_parameters_b", parameters)
+        return f"Bins: {own} of the first, {rule}({parameters}) of the second."
+    return f"Bins: {own}."
+
+
+def rows_of(attrs: dict[Hashable, Any]) -> str:
+    """Number of rows; of a comparison those of both, where they differ."""
+    own = str(attrs["n_rows"])
+    return f"{own} and {attrs['n_rows_b']}" if "n_rows_b" in attrs else own
 
 
 def reasons_of(table: pd.DataFrame) -> list[str]:

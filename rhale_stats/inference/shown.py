@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import xarray as xr
 
+from rhale_stats.inference.notes import rows_of
 from rhale_stats.printing import text
 from rhale_stats.printing.pages import (
     Line,
@@ -50,7 +51,7 @@ def test_page(test: xr.Dataset, most: int) -> Page:
     return Page(
         f"Test on {output(test)}: {attrs['test']}",
         (
-            f"{attrs['n_rows']} rows; null hypothesis: {attrs['null']}",
+            f"{rows_of(attrs)} rows; null hypothesis: {attrs['null']}",
             f"Uncertainty: {text.uncertainty(str(attrs['source']))}",
         ),
         (replace(table, notes=(*table.notes, *said[:3])),),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.inference.notes import because, bins_note, reasons_of
+from rhale_stats.inference.notes import because, bins_note, reasons_of, rows_of
 from rhale_stats.printing import text
 from rhale_stats.printing.text import cell, with_facts
 from rhale_stats.schema.features import feature_names
@@ -68,8 +68,9 @@ def summary(test: xr.Dataset, _feature: object, level: float) -> Summary:
     }
     heads = {name: head for name, head in heads.items() if name in table}
     lines = [[cell(line, name) for name in heads] for _, line in table.iterrows()]
+    rules = dict.fromkeys(str(attrs[key]) for key in ("bin_rule", "bin_rule_b") if key in attrs)
     cells = [
-        ["Rows:", f"{attrs['n_rows']}", "Bins:", re.sub(r"\([^)]*\)", "", str(attrs["bin_rule"]))],
+        ["Rows:", rows_of(attrs), "Bins:", re.sub(r"\([^)]*\)", "", " and ".join(rules))],
         ["Uncertainty:", text.uncertainty(str(attrs["source"])), "", ""],
     ]
     intervals = [

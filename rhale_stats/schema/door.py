@@ -202,7 +202,7 @@ def checked(function: F) -> F:
             found = function(*few, *args[len(few) :], **named)
         except (KeyError, ValueError) as error:
             given = {**dict(zip(known.names, few, strict=False)), **named}
-            datasets = [name for name, value in given.items() if isinstance(value, xr.Dataset)]
+            datasets = [name for name, value in given.items() if _holds_datasets(value)]
             lost = _lost_part(error)
             if lost is None or not datasets:
                 raise
@@ -214,6 +214,12 @@ def checked(function: F) -> F:
         return answer_first(found) if isinstance(found, xr.Dataset) else found
 
     return cast(F, door)
+
+
+def _holds_datasets(value: Any) -> bool:
+    """Whether an argument is a Dataset, or a list that holds one."""
+    each = value if isinstance(value, list | tuple) else [value]
+    return any(isinstance(one, xr.Dataset) for one in each)
 
 
 def _lost_part(error: KeyError | ValueError) -> str | None:

@@ -1117,7 +1117,8 @@ def test_size_of_the_test_and_of_that_by_ranks(n, errors):
     bins = Bins(np.random.default_rng(n), 10_000, n, errors)
     assert 0.04 < bins.rejected() < 0.06
     _, p = bin_error.rank_von_neumann(bins.rows, 10_000)
-    assert 0.03 < np.mean(p < 0.05) < 0.07
+    # The larger of two p-values: below 5 % in small bins.
+    assert (0.01 if n == 10 else 0.03) < np.mean(p < 0.05) < 0.07
 
 
 SPREADS = {
@@ -1224,9 +1225,10 @@ def test_coverage_with_very_unequal_weights(ratio):
 
 @pytest.mark.slow
 def test_size_of_the_check_for_jumps():
-    """100 smooth additive effects in 10 bins of 50 rows: at most 5 % of 1000, and some.
+    """100 smooth additive effects in 10 bins of 50 rows: at most 5 % of 1000.
 
-    The p-value is twice the smaller of two, and a spread is rarely missed by a smooth model.
+    Averages along the bin err less than the rows of an additive model vary, so that hardly any is
+    rejected; `test_a_step_is_seen_by_its_mean` and the tests beside it have what must be.
     """
     X = np.random.default_rng(5).uniform(-1, 1, (500, 100))
     local = rs.local_effects(None, X, jacobian=2 * X + np.cos(3 * X) * 3)
@@ -1234,7 +1236,7 @@ def test_size_of_the_check_for_jumps():
     check = rs.jump_check(lambda X: (X**2 + np.sin(3 * X)).sum(axis=1), local, effect)
     rejected = float((check["jump_pvalue"] < 0.05).mean())
     # 5 % and three Monte-Carlo errors of 0.7 %.
-    assert 0.005 < rejected < 0.05 + 0.021
+    assert rejected < 0.05 + 0.021
 
 
 def test_debias_drops_the_intervals_of_what_it_replaces(rng):

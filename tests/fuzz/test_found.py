@@ -239,3 +239,20 @@ def test_levels_without_moments_are_shown():
         lambda X: X["a"] * X["b"], X, categorical="a", std_error_moments=False, progress=False
     )
     assert "ALE: effects on output" in str(rs.show(effect))
+
+
+def test_a_list_of_results_of_which_one_lost_a_part():
+    profile = rs.pdp(product, np.random.default_rng(0).normal(size=(30, 2)), progress=False)
+    with pytest.raises(ValueError, match="^results must be whole, .*'feature_kind' is missing"):
+        rs.compare_methods([profile.drop_vars("feature_kind"), profile], "x0")
+
+
+def test_rows_that_leave_neighbouring_levels_empty():
+    X = pd.DataFrame({"a": list("uuvvwwxx"), "b": np.arange(8.0)})
+    local = rs.ale_local_effects(
+        lambda X: (X["a"] == "v") * 1.0, X, features="a", categorical="a", progress=False
+    )
+    with pytest.raises(ValueError, match="feature 'a' has none at levels 1 and 2. Select other"):
+        rs.ale_from_local(local.isel(obs=[0, 1, 6, 7]))
+    effect = rs.ale_from_local(local.isel(obs=[0, 1, 4, 5, 6, 7]))
+    assert np.isfinite(effect["curve"].sel(feature="a")).all()

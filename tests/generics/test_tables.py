@@ -1043,3 +1043,18 @@ def test_summaries_say_what_became_of_missing_values():
         f"{change.sem():.4g}) from that at b = {X['b'].median():.4g}."
     )
     assert "missing" not in " ".join(rs.summary(binned, "a").notes)
+
+
+def test_comparisons_name_the_rows_and_bins_of_both():
+    X = np.random.default_rng(0).normal(size=(90, 1))
+    effects = [
+        rs.rhale(rs.local_effects(lambda X: X[:, 0] ** 2, X[:n]), bins=bins)
+        for n, bins in ((90, rs.EqualWidthBins(3)), (60, rs.QuantileBins(4)))
+    ]
+    test = rs.compare(*effects, n_draws=200, rng=0)
+    text = rs.summary(test).as_text()
+    for said in ("90 and 60", "EqualWidthBins and QuantileBins", "QuantileBins(n_bins=4) of the"):
+        assert said in text
+    assert "90 and 60 rows" in str(rs.show(test))
+    same = rs.summary(rs.compare(effects[0], effects[0], n_draws=200, rng=0)).as_text()
+    assert " and 90" not in same

@@ -139,7 +139,9 @@ def ended(waiting):
 
 @POSIX
 @pytest.mark.parametrize(
-    ("jobs", "stubborn"), [(1, True), (2, False)], ids=["stubborn", "processes"]
+    ("jobs", "stubborn"),
+    [(1, True), pytest.param(2, False, marks=pytest.mark.slow)],
+    ids=["stubborn", "processes"],
 )
 def test_an_interrupted_study_ends_soon_and_goes_on_with_the_same_numbers(
     tmp_path, waiting, jobs, stubborn
@@ -159,6 +161,7 @@ def test_an_interrupted_study_ends_soon_and_goes_on_with_the_same_numbers(
     assert [file.name for file in out.iterdir()] == ["toy.nc"]
 
 
+@pytest.mark.slow
 @POSIX
 def test_workers_that_are_starting_say_nothing_when_interrupted(tmp_path, waiting):
     before = f"""

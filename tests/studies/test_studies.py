@@ -45,6 +45,10 @@ ALL = (
 )
 
 
+# A quick run of each takes seconds.
+LONG = ("penalty", "coverage", "models", "bins", "regional-timing", "california", "weighting")
+
+
 @pytest.fixture(scope="module")
 def blocks(tmp_path_factory):
     """A file of blocks with the columns of the real one, and some of its troubles."""
@@ -78,7 +82,8 @@ def test_every_study_is_there():
 
 @pytest.mark.parametrize(
     ("name", "settings"),
-    [(name, None) for name in ALL] + [("bin-splitting", "code")],
+    [pytest.param(name, None, marks=pytest.mark.slow if name in LONG else ()) for name in ALL]
+    + [("bin-splitting", "code")],
 )
 def test_quick(name, settings, blocks):
     data = blocks if name == "california" else None
