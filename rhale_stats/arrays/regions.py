@@ -355,6 +355,88 @@ def loss(
     return np.asarray(mean * width.sum() if kind == "index" else np.sqrt(mean))
 
 
+def studentised(
+    left: Moments,
+    right: Moments,
+    starts: NDArray[np.bool_],
+    width: FloatArray | None,
+    rounding: float,
+) -> FloatArray:
+    """Drop of the variance within bins by every split, over its expectation (math [39]).
+
+    The squared difference of the means of both sides over its variance, with one variance for each
+    side: sum a c (mean_L - mean_R)^2 / sum a c (s_L^2 / n_L + s_R^2 / n_R), c = W_L W_R / W. Of one
+    bin this is the square of Welch's t.
+
+    Parameters
+    ----------
+    left, right : Moments
+        Of the cells of both sides, (split, cell).
+    starts : ndarray of shape (cells,)
+        Cells that begin the bins of the node, for all splits.
+    width : ndarray of shape (cells,) or None
+        With widths a bin counts as in the index, a = width / W; without, a = 1.
+    rounding : float
+        Standard deviation below which local effects are only rounded.
+    """
+    at = np.flatnonzero(starts)
+    sides = [_in_bins(side, at) for side in (left, right)]
+    (one, two) = sides
+    total = one.weight + two.weight
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = one.weight * two.weight / total
+        if width is not None:
+            share = share * np.add.reduceat(width, at) / total
+        noise = sum(_variance_or_pooled(side) * side.weight_sq / side.weight**2 for side in sides)
+        floor = sum(rounding**2 * side.weight_sq / side.weight**2 for side in sides)
+        squared = (one.mean - two.mean) ** 2
+    known = np.isfinite(share) & np.isfinite(noise) & np.isfinite(squared) & (share > 0)
+    drop = np.where(known, share * squared, 0.0).sum(axis=1)
+    expected = np.where(known, share * np.maximum(noise, floor), 0.0).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(drop > 0, drop / expected, 0.0)
+
+
+def _in_bins(cells: Moments, at: IntArray) -> Moments:
+    """Moments of the same bins of every problem, (problem, bin)."""
+    n_problems, n_cells = cells.weight.shape
+    begins = (n_cells * np.arange(n_problems)[:, None] + at).ravel()
+    bins = merge(Moments(*(part.ravel() for part in cells)), begins)
+    return Moments(*(part.reshape(n_problems, len(at)) for part in bins))
+
+
+def _variance_or_pooled(bins: Moments) -> FloatArray:
+    """Variances of the bins (math [6]); a bin without one has that of all bins together."""
+    own = variance(bins, 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        degrees = np.where(bins.weight > 0, bins.weight - bins.weight_sq / bins.weight, 0.0)
+        pooled = bins.m2.sum(axis=1) / np.maximum(degrees.sum(axis=1), 0.0)
+    return np.where(np.isfinite(own), own, pooled[:, None])
+
+
+def studentised_curves(left: FloatArray, right: FloatArray) -> FloatArray:
+    """`studentised` of curves, whose squares are summed along the grid; (1, split, column)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = [side[0, :, 3:] / side[0, :, :1] for side in (left, right)]
+        squared = np.mean((means[0] - means[1]) ** 2, axis=1)
+        noise = sum(curve_loss(side) * side[0, :, 1] / side[0, :, 0] ** 2 for side in (left, right))
+        return np.asarray(np.nan_to_num(squared / noise, nan=0.0, posinf=np.inf))
+
+
+def flipped(rows: Rows, starts: NDArray[np.bool_], sign: FloatArray) -> Rows:
+    """Rows whose distances from the means of their bins have these signs (math [39])."""
+    bins = (np.cumsum(starts) - 1)[rows.cell]
+    values = rows.centre[rows.cell] + rows.effect
+    mean = means(bins, values, rows.weight, int(starts.sum()))[bins]
+    return rows._replace(effect=mean + sign * (values - mean) - rows.centre[rows.cell])
+
+
+def flipped_curves(rows: Curves, sign: FloatArray) -> Curves:
+    """Curves whose distances from their mean have these signs."""
+    fixed, curve = np.split(rows.columns, [3], axis=1)
+    return rows._replace(columns=np.column_stack([fixed, sign[:, None] * curve]))
+
+
 def shuffled(block: NDArray[np.integer], rng: np.random.Generator) -> IntArray:
     """Rows in random order within blocks of neighbours; ``block`` is not decreasing."""
     return np.lexsort((rng.random(len(block)), block))

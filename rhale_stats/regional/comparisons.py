@@ -199,6 +199,19 @@ class Curves:
         """The same: there are no bins."""
         return self
 
+    def statistics(
+        self,
+        children: search.Children,
+        rows: search.Curves,  # noqa: ARG002
+        node: Node[search.Curves],  # noqa: ARG002
+    ) -> FloatArray:
+        """Studentised drops by many splits: (split,)."""
+        return search.studentised_curves(children.left, children.right)
+
+    def flipped(self, node: Node[search.Curves], sign: FloatArray) -> search.Curves:
+        """Curves of a node whose distances from their mean have these signs."""
+        return search.flipped_curves(node.rows, sign)
+
     def losses(self, sums: FloatArray, rows: search.Curves, exact: float) -> FloatArray:  # noqa: ARG002
         """Losses of many sets of rows."""
         return search.curve_loss(sums)

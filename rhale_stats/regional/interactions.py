@@ -15,14 +15,28 @@ from tqdm import tqdm
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.progress import PROGRESS_DELAY
 from rhale_stats.arguments.seeds import source_of
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.regions import Rows
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
 from rhale_stats.regional.columns import conditioning_columns
-from rhale_stats.regional.losses import LOSSES, TIE, Node, Problem, node_of, split_losses
-from rhale_stats.regional.search import SplitSearch, along, exchanged, least_of, tried_of
+from rhale_stats.regional.losses import (
+    LOSSES,
+    TIE,
+    Node,
+    Problem,
+    node_of,
+    split_losses,
+    split_statistics,
+)
+from rhale_stats.regional.search import (
+    SplitSearch,
+    largest_of,
+    least_of,
+    null_rows,
+    tried_of,
+)
 from rhale_stats.regional.splits import Candidates, sides_of
 from rhale_stats.regional.work import Work, work_of
 from rhale_stats.schema.door import checked, refuse_fields
@@ -43,6 +57,7 @@ def interaction_matrix(
     bins: BinRule | None = None,
     loss: str = "index",
     adjust: str = "holm",
+    groups: ArrayLike | None = None,
     rng: np.random.Generator | int | None = None,
     progress: bool = True,
     **fields: Any,
@@ -53,7 +68,7 @@ def interaction_matrix(
     ----------
     local : Dataset
         What `local_effects` returned.
-    conditioning, bins, loss, rng
+    conditioning, bins, loss, groups, rng
         As in `regions`.
     search : SplitSearch, optional
         As in `regions`, of which ``min_obs``, ``n_thresholds``, ``thresholds`` and
@@ -96,18 +111,18 @@ def interaction_matrix(
     >>> local = rs.local_effects(None, example.sample(500, rng=0), jacobian=example.jacobian)
     >>> found = rs.interaction_matrix(local, n_permutations=0)
     >>> found["loss_drop"].to_pandas().round(2)
-    conditioning    x1    x2    x3
+    conditioning   x1   x2    x3
     feature
-    x1             NaN  0.05  0.95
-    x2            0.00   NaN  0.00
-    x3            0.00  0.00   NaN
+    x1            NaN  0.0  0.95
+    x2            0.0  NaN  0.00
+    x3            0.0  0.0   NaN
     """
     refuse_fields(search, UNUSED, "an interaction matrix looks at one split of every column")
     check_choice("adjust", adjust, ADJUSTMENTS)
     n_permutations = search.n_permutations
     generator, seed = source_of(rng)
     settings = replace(search, n_permutations=max(n_permutations, 1))
-    work = work_of(local, bins, settings, loss, None, generator)
+    work = work_of(local, bins, settings, loss, None, generator, groups)
     names = feature_names(work.local)
     columns = names
     if conditioning is not None:
@@ -146,6 +161,7 @@ def interaction_matrix(
             "output_units": local.attrs.get("output_units", ""),
             "n_rows": work.rows.n_rows,
             **({"seed": seed} if n_permutations else {}),
+            **{fact: work.facts[fact] for fact in ("n_groups",) if fact in work.facts},
             "software": software(),
         }
     )
@@ -192,7 +208,7 @@ def _best_splits(
     ]
     pvalue = no_pvalue
     if n_permutations:
-        by_chance = _pvalues(problem, node, tried, least, n_permutations, work.rng)
+        by_chance = _pvalues(problem, node, tried, n_permutations, work.rng, work.groups)
         pvalue = np.where(allowed, by_chance, np.nan)
     return _BestSplits(columns, node.loss, drop, text, pvalue)
 
@@ -201,18 +217,20 @@ def _pvalues(
     problem: Problem,
     node: Node[Rows],
     tried: Sequence[Candidates],
-    least: FloatArray,
     n_permutations: int,
     rng: np.random.Generator,
+    groups: IntArray | None,
 ) -> FloatArray:
     """P-value of every column separately: how often permuted rows have a split at least as good."""
+    found = split_statistics(problem, node, node.rows, tried)
+    observed = np.array([largest_of([one]) for one in found])
     at_least_as_good = np.zeros(len(tried))
-    order = along(problem, node)
+    draw, order = null_rows(problem, node, groups, rng)
     in_order = [candidates.take(order) for candidates in tried]
     for _ in range(n_permutations):
-        permuted = split_losses(problem, node, exchanged(node, order, rng), in_order)
-        smallest = np.array([least_of([one]) for one in permuted])
-        at_least_as_good += smallest <= least + TIE * node.loss
+        permuted = split_statistics(problem, node, draw(), in_order)
+        largest = np.array([largest_of([one]) for one in permuted])
+        at_least_as_good += largest >= observed * (1 - TIE)
     return (at_least_as_good + 1) / (n_permutations + 1)
 
 

@@ -19,12 +19,14 @@ from rhale_stats.arrays.moments import (
     IntArray,
     Moments,
     cell_index,
+    n_effective,
     part,
     union,
     variance,
 )
 from rhale_stats.bins.description import cells_of, starts_of
 from rhale_stats.bins.rule import BinRule, Column, make_lines
+from rhale_stats.bins.searched import OptimalBins
 from rhale_stats.local.rows import Rows
 from rhale_stats.regional.splits import Candidates
 from rhale_stats.schema.features import resolution
@@ -35,12 +37,37 @@ TESTS = ("permutation", "honest")
 # Rows of one block exchange their conditioning values. A jump of the effect inside a block could
 # look like an effect of what moves along with the feature: of four rows no part is rarer than 1/6.
 BLOCK = 4
+# Rows of a bin in every node, unless a twentieth of the root's are fewer. The root's twentieth
+# itself would leave regions of a few hundred rows without bins that follow a curved effect.
+LEAST_IN_BIN = 10
 # A candidate replaces an earlier one only if it is better by this share of the node's loss.
 TIE = 1e-9
 # Number of bin problems that are solved at once: some ten megabytes.
 PROBLEMS = 2048
 # The form of rows that a loss takes.
 R = TypeVar("R", bound=search.Tabled)
+
+
+@dataclass(frozen=True)
+class RootBins(OptimalBins):
+    """`OptimalBins` of all nodes of a tree: a bin has ``least`` rows and a twentieth of the node's.
+
+    A twentieth alone would allow bins of two rows in a small child, and these follow noise. A set
+    with fewer rows is one bin.
+    """
+
+    least: float = 0.0
+
+    def _least_rows(self, cells: Moments) -> FloatArray:
+        n_rows = n_effective(union(cells))
+        return np.minimum(np.maximum(self.least, n_rows / 20), n_rows)
+
+
+def root_bins(rule: BinRule, n_rows: float) -> BinRule:
+    """The rule for all nodes below a root with so many effective rows."""
+    if type(rule) is not OptimalBins or rule.min_obs is not None:
+        return rule
+    return RootBins(rule.max_bins, None, rule.discount, rule.ddof, min(LEAST_IN_BIN, n_rows / 20))
 
 
 # --- what a split leaves --------------------------------------------------------------------------
@@ -85,6 +112,12 @@ class Searchable(Protocol[R]):
 
     def held(self, node: Node[R]) -> Searchable[R]:
         """The same with the bins of a node for all sets of rows, where there are bins."""
+
+    def statistics(self, children: search.Children, rows: R, node: Node[R]) -> FloatArray:
+        """Studentised drops by many splits, in the bins of the node: (split,)."""
+
+    def flipped(self, node: Node[R], sign: FloatArray) -> R:
+        """Rows of a node whose distances from the means of their bins have these signs."""
 
 
 @dataclass(frozen=True)
@@ -154,6 +187,23 @@ class Problem:
             cells, products, self.width, starts, linear, kind=self.loss, ddof=self.ddof
         )
         return self.scale * found
+
+    def statistics(
+        self, children: search.Children, rows: search.Rows, node: Node[search.Rows]
+    ) -> FloatArray:
+        """Studentised drops by many splits, in the bins of the node: (split,)."""
+        if node.starts is None:
+            raise AssertionError("a node of local effects has bins")
+        left, _ = search.moments(children.left, rows)
+        right, _ = search.moments(children.right, rows)
+        width = self.width if self.loss == "index" else None
+        return search.studentised(left, right, node.starts, width, node.resolution)
+
+    def flipped(self, node: Node[search.Rows], sign: FloatArray) -> search.Rows:
+        """Rows of a node whose distances from the means of their bins have these signs."""
+        if node.starts is None:
+            raise AssertionError("a node of local effects has bins")
+        return search.flipped(node.rows, node.starts, sign)
 
     def held(self, node: Node[search.Rows]) -> Problem:
         """The same with the bins of a node, none of which is chosen again."""
@@ -278,6 +328,22 @@ def split_losses(
                 _solve(problem, node, rows, waiting)
                 waiting = []
     _solve(problem, node, rows, waiting)
+    return found
+
+
+def split_statistics(
+    problem: Searchable[R], node: Node[R], rows: R, tried: Sequence[Candidates]
+) -> list[FloatArray]:
+    """The studentised drop of every split of every column (math [39]); -inf if not allowed."""
+    found = [np.full(one.n_splits, -np.inf) for one in tried]
+    for one, out in zip(tried, found, strict=True):
+        for children in _children(one, rows):
+            enough = np.minimum(
+                rows.effective_rows(children.left), rows.effective_rows(children.right)
+            )
+            values = problem.statistics(children, rows, node)
+            allowed = enough >= problem.least_rows
+            out[children.first : children.first + len(values)] = np.where(allowed, values, -np.inf)
     return found
 
 

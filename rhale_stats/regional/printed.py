@@ -185,7 +185,7 @@ def _region_test_notes(attrs: dict[Hashable, Any]) -> list[str]:
     notes = [
         f"{required} and P at most {attrs['level']:g}.",
         f"P: permutation p-value (at most {attrs['n_permutations']} permutations) of the "
-        "hypothesis that no column conditions the effect.",
+        "hypothesis that no column conditions the mean of the local effects.",
     ]
     if attrs["test"] == "honest":
         return [
@@ -194,7 +194,7 @@ def _region_test_notes(attrs: dict[Hashable, Any]) -> list[str]:
             "losses, and the drops and P of splits that were made are those of the other rows.",
             "Not confirmed: on the other rows the drop of the split is too small.",
         ]
-    notes[-1] += " Each permutation repeats the whole search."
+    notes[-1] += " Each permutation repeats the search over all splits."
     return notes
 
 

@@ -81,7 +81,7 @@ def pruned(
     typical = np.append(np.sqrt(prices[:-1] * prices[1:]), np.inf)
     losses = np.empty((n_folds, len(prices)))
     untested = replace(settings, test=None)
-    for fold, held in enumerate(np.array_split(rng.permutation(rows), n_folds)):
+    for fold, held in enumerate(_folds(rows, tree.groups, n_folds, rng)):
         kept = np.setdiff1d(rows, held)
         grown = Tree(problem, conditioning, untested, rng)
         grown.grow(kept, None)
@@ -104,6 +104,16 @@ def pruned(
     chosen = int(np.flatnonzero(mean <= mean[best] + error[best]).max())
     n_regions = np.array([len(regions) for _, regions in sequence])
     return Pruned(prices, n_regions, mean, error, chosen)
+
+
+def _folds(
+    rows: IntArray, groups: IntArray | None, n_folds: int, rng: np.random.Generator
+) -> list[IntArray]:
+    """Rows of every fold, whole groups if there are any."""
+    if groups is None:
+        return np.array_split(rng.permutation(rows), n_folds)
+    folds = np.array_split(rng.permutation(int(groups.max()) + 1), n_folds)
+    return [rows[np.isin(groups[rows], fold)] for fold in folds]
 
 
 def cut_back(

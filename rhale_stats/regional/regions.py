@@ -33,6 +33,7 @@ def regions(
     bins: BinRule | None = None,
     loss: str = "index",
     n_folds: int | None = None,
+    groups: ArrayLike | None = None,
     rng: np.random.Generator | int | None = None,
     **fields: Any,
 ) -> xr.Dataset:
@@ -62,6 +63,12 @@ def regions(
     n_folds : int, optional
         Minimal cost-complexity pruning with the one-standard-error rule, by cross-validation over
         so many folds. Not with honest trees.
+    groups : array_like of shape (n_rows,), optional
+        Group of every row, such as a patient, where rows of a group depend on each other. Groups
+        stay together in tests, honest halves and folds. Tests change the sign of the residuals of
+        whole groups instead of exchanging rows: groups may differ in size and columns may be
+        constant in them, but the residuals of groups must be independent and symmetric, or the
+        groups many.
     rng : Generator, int or None
         Source of permutations, honest halves and folds, or its seed. None draws anew; ``seed`` in
         the attributes of the result reproduces them (-1 with a Generator).
@@ -96,15 +103,18 @@ def regions(
 
     Without a test splits are also found in noise, see the study ``regions``. With
     ``test="permutation"`` the probability that the root is split although no column conditions the
-    effect is ``level``; the same holds in every node below. This is one test of the best split over
-    all columns. `interaction_matrix` tests the columns one by one; its notes explain why the two
-    can disagree.
+    mean of the local effects is about ``level``, also if their spread depends on the columns (5 to
+    8 % at 5 % in math [39], from 100 rows on). The same holds in every node below. This is one test
+    of the largest studentised drop over all columns. `interaction_matrix` tests the columns one by
+    one; its notes explain why the two can disagree.
 
     References
     ----------
     Gkolemis, Diou, Ntoutsi, Dalamagas, Bischl, Herbinger and Casalicchio (2024), *RegionalRHALE*,
     section 2. Herbinger, Bischl and Casalicchio (2023). Besag and Clifford (1991), *Biometrika*
-    78, 301-304, for stopping early.
+    78, 301-304, for stopping early. Chung and Romano (2013), *Annals of Statistics* 41, 484-507,
+    for studentised permutation tests. Canay, Romano and Shaikh (2017), *Econometrica* 85,
+    1013-1030, for signs of groups.
 
     Examples
     --------
@@ -120,7 +130,7 @@ def regions(
     1      x3 ≤ 0     253   0.00
     2      x3 > 0     247   0.00
     """
-    work = work_of(local, bins, search, loss, n_folds, rng)
+    work = work_of(local, bins, search, loss, n_folds, rng, groups)
     return labelled_tree(work, feature_position(work.local, feature), conditioning)
 
 
@@ -134,6 +144,7 @@ def all_regions(
     bins: BinRule | None = None,
     loss: str = "index",
     n_folds: int | None = None,
+    groups: ArrayLike | None = None,
     rng: np.random.Generator | int | None = None,
     progress: bool = True,
     **fields: Any,
@@ -146,7 +157,7 @@ def all_regions(
         What `local_effects` returned.
     features : name, number, or sequence of them, optional
         Whose effects; by default all in ``local``.
-    conditioning, search, bins, loss, n_folds, rng
+    conditioning, search, bins, loss, n_folds, groups, rng
         As in `regions`. Honest halves are the same for all features.
     progress : bool, default True
         Show a bar on work over two seconds.
@@ -171,7 +182,7 @@ def all_regions(
     >>> trees["n_nodes"].to_series().to_dict()
     {'x1': 3, 'x2': 1, 'x3': 1}
     """
-    work = work_of(local, bins, search, loss, n_folds, rng)
+    work = work_of(local, bins, search, loss, n_folds, rng, groups)
     names = feature_names(work.local)
     positions = positions_in(work.local, features)
     bar = tqdm(positions, "regions", unit="feature", disable=not progress, delay=PROGRESS_DELAY)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple
 
@@ -14,7 +14,16 @@ from rhale_stats.arrays import regions as search
 from rhale_stats.arrays.moments import FloatArray, IntArray, part
 from rhale_stats.regional.columns import Conditioning
 from rhale_stats.regional.conditions import Condition
-from rhale_stats.regional.losses import BLOCK, TESTS, TIE, Node, R, Searchable, split_losses
+from rhale_stats.regional.losses import (
+    BLOCK,
+    TESTS,
+    TIE,
+    Node,
+    R,
+    Searchable,
+    split_losses,
+    split_statistics,
+)
 from rhale_stats.regional.splits import (
     THRESHOLDS,
     Candidates,
@@ -67,8 +76,10 @@ class SplitSearch(Options):
         At quantiles in the node, after which the best one is refined among all values between its
         neighbours; at equal distances, as in the authors' library; or at every value.
     test : {None, "permutation", "honest"}
-        "permutation": a split must be better than the best one after neighbours along the feature
-        exchanged their conditioning values, all columns and thresholds searched again (math [39]).
+        "permutation": some split must be better than the best one after neighbours along the
+        feature exchanged their conditioning values, over all columns and thresholds (math [39]).
+        Drops are studentised: the hypothesis is that no column conditions the mean of the local
+        effects; their spread may differ.
         "honest": splits are found on some rows, and judged, by the same test of that one split, and
         counted on the others. None takes whatever drops the loss.
     level : float, default 0.05
@@ -141,14 +152,13 @@ class Grown(NamedTuple):
 class _Best(NamedTuple):
     """The best split of a node: of which column, what it leaves, its two sides, and who was beaten.
 
-    ``least`` is the least loss of the splits ``tried``, before the best one was refined.
+    ``tried`` are the splits of all columns, before the best one was refined.
     """
 
     column: int
     loss: float
     sides: tuple[Condition, Condition]
     tried: list[Candidates]
-    least: float
 
 
 class Tree(Generic[R]):
@@ -156,7 +166,7 @@ class Tree(Generic[R]):
 
     With honest trees ``judge`` are the rows that are not used in the search. ``of_root`` are the
     candidates of the root by column, which trees of other features that grow from the same rows
-    know already, or will.
+    know already, or will. ``groups`` number the groups of all rows.
     """
 
     def __init__(
@@ -166,12 +176,14 @@ class Tree(Generic[R]):
         settings: SplitSearch,
         rng: np.random.Generator,
         of_root: dict[str, Candidates] | None = None,
+        groups: IntArray | None = None,
     ) -> None:
         self.problem = problem
         self.conditioning = conditioning
         self.settings = settings
         self.rng = rng
         self.of_root = {} if of_root is None else of_root
+        self.groups = groups
         self.nodes: list[Grown] = []
         self.leaves: dict[int, IntArray] = {}
 
@@ -216,7 +228,7 @@ class Tree(Generic[R]):
         if settings.thresholds == "quantile" and column.kind == "numeric":
             split, number, loss = self._refined(node, column, split, number, loss)
         sides = sides_of(column, split, number, node.at, judge)
-        return _Best(at, loss, sides, tried, least_of(losses))
+        return _Best(at, loss, sides, tried)
 
     def _refined(
         self, node: Node[R], column: Conditioning, split: Candidates, number: int, loss: float
@@ -273,9 +285,9 @@ class Tree(Generic[R]):
             if not np.isfinite(losses[0]) or not other.loss > 0:
                 return Verdict(text, best_drop)
             drop = 1 - losses[0] / other.loss
-            pvalue = self._pvalue(other, alone, float(losses[0]))
+            pvalue = self._pvalue(other, alone)
         elif settings.test == "permutation":
-            pvalue = self._pvalue(node, best.tried, best.least)
+            pvalue = self._pvalue(node, best.tried)
         splits = bool(drop >= settings.min_drop and not pvalue > settings.level)
         return Verdict(text, best_drop, drop if splits else np.nan, pvalue, splits)
 
@@ -290,22 +302,24 @@ class Tree(Generic[R]):
         (column,) = (one for one in self.conditioning if one.name == condition.feature)
         return column.meets(condition, rows)
 
-    def _pvalue(self, node: Node[R], tried: Sequence[Candidates], least: float) -> float:
-        """math [39]: how often the best of all splits is as good when conditioning is exchanged.
+    def _pvalue(self, node: Node[R], tried: Sequence[Candidates]) -> float:
+        """math [39]: how often some split is as good when conditioning values are exchanged.
 
         Neighbours along the feature exchange all their conditioning values at once, which preserves
-        the dependence of the columns on each other and on the feature. The
-        search is done again each time. It stops when the answer is known (Besag and Clifford 1991).
+        the dependence of the columns on each other and on the feature. The statistic is
+        studentised, so that a spread that depends on the columns is not taken for an effect that
+        does. It stops when the answer is known (Besag and Clifford 1991).
         """
         most = self.settings.n_permutations
         enough = int(np.ceil(self.settings.level * (most + 1)))
         as_good = 0
-        order = along(self.problem, node)
+        observed = largest_of(split_statistics(self.problem, node, node.rows, tried))
+        draw, order = null_rows(self.problem, node, self.groups, self.rng)
         tried = [one.take(order) for one in tried]
         for number in range(1, most + 1):
-            mixed = exchanged(node, order, self.rng, self.problem.block)
-            losses = split_losses(self.problem, node, mixed, tried)
-            as_good += least_of(losses) <= least + TIE * node.loss
+            mixed = draw()
+            statistics = split_statistics(self.problem, node, mixed, tried)
+            as_good += largest_of(statistics) >= observed * (1 - TIE)
             if as_good == enough:
                 return as_good / number
         return (as_good + 1) / (most + 1)
@@ -336,6 +350,29 @@ def exchanged(node: Node[R], order: IntArray, rng: np.random.Generator, block: i
     return node.rows.take(order[search.shuffled(np.arange(len(order)) // block, rng)])
 
 
+def null_rows(
+    problem: Searchable[R], node: Node[R], groups: IntArray | None, rng: np.random.Generator
+) -> tuple[Callable[[], R], IntArray]:
+    """How rows are drawn under the null (math [39]), and the order in which they come.
+
+    Without groups neighbours exchange their conditioning values. With groups the distances from
+    the means of bins change their sign, all rows of a group together.
+    """
+    if groups is None:
+        order = along(problem, node)
+        return lambda: exchanged(node, order, rng, problem.block), order
+    present, of_row = np.unique(groups[node.at], return_inverse=True)
+    return (
+        lambda: problem.flipped(node, rng.choice([-1.0, 1.0], len(present))[of_row]),
+        np.arange(len(of_row)),
+    )
+
+
 def least_of(losses: Sequence[FloatArray]) -> float:
     """The least loss of all splits, infinite if there are none."""
     return min((float(one.min()) for one in losses if len(one)), default=np.inf)
+
+
+def largest_of(statistics: Sequence[FloatArray]) -> float:
+    """The largest statistic of all splits, -inf if there are none."""
+    return max((float(one.max()) for one in statistics if len(one)), default=-np.inf)

@@ -99,12 +99,18 @@ def _searched(
     work: Work, problem: Searchable[Any], conditioning: list[Conditioning], loss_units: str
 ) -> _Structure:
     """The tree that the search finds, cut back where folds were asked for."""
-    tree = Tree(problem, conditioning, work.settings, work.rng, work.of_root)
+    tree = Tree(problem, conditioning, work.settings, work.rng, work.of_root, work.groups)
     tree.grow(work.search, work.judge)
     if work.n_folds is None or not isinstance(problem, Problem):
         return _Structure(tree.nodes, tree.leaves, {})
     pruning = pruned(
-        problem, conditioning, work.settings, tree, work.search, work.n_folds, work.rng
+        problem,
+        conditioning,
+        work.settings,
+        tree,
+        work.search,
+        work.n_folds,
+        work.rng,
     )
     nodes, leaves = cut_back(tree, weakest_links(tree.nodes)[pruning.chosen][1])
     return _Structure(nodes, leaves, as_variables(pruning, loss_units))

@@ -10,17 +10,19 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_choice, check_count
+from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arguments.seeds import seed_of, source_of
 from rhale_stats.arrays.moments import IntArray
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.bins.searched import OptimalBins
 from rhale_stats.local.rows import Rows, columns, honest_split
 from rhale_stats.regional.columns import Conditioning, conditioning_columns
-from rhale_stats.regional.losses import LOSSES, Problem, problem_of
+from rhale_stats.regional.losses import LOSSES, Problem, problem_of, root_bins
 from rhale_stats.regional.search import SplitSearch
 from rhale_stats.regional.splits import Candidates
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.identity import row_labels
 from rhale_stats.schema.levels import refuse_categorical
 
 
@@ -43,6 +45,7 @@ class Work(NamedTuple):
     rng: np.random.Generator
     facts: dict[str, Any]
     of_root: dict[str, Candidates]
+    groups: IntArray | None = None
 
     def problem(self, position: int, loss: str | None = None) -> Problem | None:
         """One feature ready to be searched, by another loss if given; None if constant."""
@@ -50,7 +53,7 @@ class Work(NamedTuple):
             self.rows,
             position,
             feature_names(self.local)[position],
-            self.rule,
+            root_bins(self.rule, _independent_rows(self.rows, self.search)),
             error=float(self.local["local_effect_error"].values[position]),
             loss=loss or self.loss,
             min_obs=self.min_obs,
@@ -71,6 +74,7 @@ def work_of(
     loss: str,
     n_folds: int | None,
     rng: np.random.Generator | int | None,
+    groups: ArrayLike | None = None,
 ) -> Work:
     """Check all arguments and divide the rows."""
     local = check_local(local)
@@ -86,22 +90,29 @@ def work_of(
         raise ValueError(
             f"n_folds must not exceed the number of rows; got {n_folds} for {rows.n_rows}."
         )
-    least = settings.min_obs or max(_independent_rows(rows) // 20, 10)
+    least = settings.min_obs or max(int(_independent_rows(rows)) // 20, 10)
     present = local["weight"].values > 0 if "weight" in local else np.ones(rows.n_rows, dtype=bool)
+    of_group = None
+    if groups is not None:
+        of_group = row_codes(groups, row_labels(local), present, "groups")
+        if len(np.unique(of_group)) < 2:
+            raise ValueError("groups must name at least two groups; got one.")
     generator, seed = source_of(rng)
     search, judge = np.arange(rows.n_rows), None
     facts: dict[str, Any] = {}
+    if of_group is not None:
+        facts["n_groups"] = int(of_group.max()) + 1
     if settings.test is not None or n_folds is not None:
         facts["seed"] = seed
     if settings.test == "honest":
         fraction, honest_seed = settings.honest_fraction, seed_of(generator)
-        search, judge = _honest_rows(present, fraction, honest_seed)
+        search, judge = _honest_rows(present, fraction, honest_seed, of_group)
         facts |= {"honest_fraction": float(fraction), "honest_seed": honest_seed}
         if settings.min_obs is None:
             least = max(least // 2, 10)
     return Work(
         local, rows, present, rule, settings, loss, least, search, judge, n_folds, generator,
-        facts, {},
+        facts, {}, of_group,
     )  # fmt: skip
 
 
@@ -115,20 +126,23 @@ def _check_folds(n_folds: int | None, test: str | None) -> None:
             )
 
 
-def _independent_rows(rows: Rows) -> int:
+def _independent_rows(rows: Rows, at: IntArray | None = None) -> float:
     """Number of rows; repeated ones by their frequency, weighted ones by Kish's formula."""
     if rows.weight is None:
-        return rows.n_rows
-    if rows.frequency:
-        return int(rows.weight.sum())
-    return int(rows.weight.sum() ** 2 / np.sum(rows.weight**2))
+        return rows.n_rows if at is None else len(at)
+    weight = rows.weight if at is None else rows.weight[at]
+    total = float(weight.sum())
+    return total if rows.frequency else total**2 / float(np.sum(weight**2))
 
 
 def _honest_rows(
-    present: NDArray[np.bool_], fraction: float, seed: int
+    present: NDArray[np.bool_], fraction: float, seed: int, groups: IntArray | None
 ) -> tuple[IntArray, IntArray]:
     """Rows on which splits are searched, and rows on which they are tested."""
-    chosen = honest_split(len(present), fraction, seed)[present]
+    if groups is None:
+        chosen = honest_split(len(present), fraction, seed)[present]
+    else:
+        chosen = honest_split(int(groups.max()) + 1, fraction, seed)[groups]
     search, judge = np.flatnonzero(chosen), np.flatnonzero(~chosen)
     if not (len(search) and len(judge)):
         raise ValueError(

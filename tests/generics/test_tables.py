@@ -354,7 +354,7 @@ class TestRegions:
         assert "Bins, chosen again in every node: OptimalBins(max_bins=100," in notes
         assert "at least 10% and P at most 0.05" in notes
         assert "permutation p-value (at most 39 permutations)" in notes
-        assert "Each permutation repeats the whole search" in notes
+        assert "Each permutation repeats the search over all splits" in notes
         assert len({len(line) for line in text.splitlines() if line.startswith("==")}) == 1
 
     def test_without_a_test(self, rows):

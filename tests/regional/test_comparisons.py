@@ -337,7 +337,7 @@ def test_options_are_those_of_regions():
         ours = inspect.signature(function).parameters
         for name in set(theirs) & set(ours) - {"local"}:
             assert ours[name].default == theirs[name].default, (function.__name__, name)
-        missing = set(theirs) - set(ours) - {"local", "bins", "n_folds"}
+        missing = set(theirs) - set(ours) - {"local", "bins", "n_folds", "groups"}
         assert (
             missing
             == {

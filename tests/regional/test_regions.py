@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.arrays.moments import cell_moments, comoments
@@ -19,7 +20,13 @@ from rhale_stats.local.rows import columns
 from rhale_stats.regional import losses as regional_losses
 from rhale_stats.regional import regions
 from rhale_stats.regional.columns import conditioning_columns
-from rhale_stats.regional.losses import node_of, problem_of, split_losses
+from rhale_stats.regional.losses import (
+    node_of,
+    problem_of,
+    root_bins,
+    split_losses,
+    split_statistics,
+)
 from rhale_stats.regional.search import SplitSearch, Tree
 from rhale_stats.regional.splits import candidates_of
 from rhale_stats.studies.regions import two_groups
@@ -197,6 +204,105 @@ def test_many_exact_thresholds_come_in_blocks_of_problems(rng, monkeypatch):
     monkeypatch.setattr(regional_losses, "PROBLEMS", 64)
     for one, two in zip(expected, split_losses(problem, node, node.rows, found), strict=True):
         assert_allclose(one, two, rtol=1e-12)
+
+
+def test_bins_of_small_nodes_have_ten_rows():
+    """A region of 31 rows has at most three bins, and spread is not cut away.
+
+    Bins of two rows, as for 30 rows by themselves, would follow the saw of the effects.
+    """
+    x = np.linspace(0, 1, 400)
+    inside = np.arange(400) % 13 == 0
+    saw = np.where(np.cumsum(inside) % 4 < 2, -1.0, 1.0)
+    local = local_of(pd.DataFrame({"x0": x}), np.where(inside, saw, 0.0)[:, None])
+    other = pd.DataFrame({"flag": inside})
+    tree = rs.regions(
+        local, "x0", conditioning=other, bins=rs.OptimalBins(), min_drop=0, max_depth=1
+    )
+    rows = columns(local)
+    alone = problem_of(rows, 0, "x0", rs.OptimalBins(), error=0.0, loss="index", min_obs=1)
+    held = problem_of(
+        rows, 0, "x0", root_bins(rs.OptimalBins(), 400), error=0.0, loss="index", min_obs=1
+    )
+    at = np.flatnonzero(inside)
+    assert node_of(alone, at, 0.0).starts.sum() > 5
+    held_bins = np.flatnonzero(np.append(node_of(held, at, 0.0).starts, True))
+    cell = held.cell[at]
+    assert min(np.histogram(cell, held_bins - 0.5)[0]) >= 10
+    # A node of all rows has bins of a twentieth.
+    of_all = node_of(held, np.arange(400), 0.0).starts
+    assert_array_equal(of_all, node_of(alone, np.arange(400), 0.0).starts)
+    assert node_of(held, at[:9], 0.0).starts.sum() == 1
+    assert tree.attrs["bin_rule"] == "OptimalBins"
+    given = rs.OptimalBins(min_obs=3)
+    assert root_bins(given, 400) is given
+
+
+def test_studentised_drops_by_hand():
+    """One bin: the square of Welch's t. Two bins: both sums over both bins."""
+    x = np.array([0.1, 0.2, 0.3, 0.4, 0.1, 0.2, 0.3, 0.6, 0.7, 0.9, 1.0, 0.0])
+    g = np.array([1.0, 3.0, 2.0, 5.0, 7.0, 4.0, 9.0, 1.0, 2.0, 8.0, 4.0, 6.0])
+    left = np.arange(12) % 2 == 0
+    local = local_of(pd.DataFrame({"x0": x}), g[:, None])
+    (column,) = conditioning_columns(local, pd.DataFrame({"left": ~left}), "x0")
+    tried = [candidates_of(column, "exact", 20)]
+    for loss in ("index", "output"):
+        for rule in (rs.EqualWidthBins(1), rs.GivenBins([0.0, 0.5, 1.0])):
+            problem, _, node = problem_and_node(local, rule, loss, min_obs=2)
+            bins = np.zeros(12, dtype=int) if len(problem.width) == 1 else (x >= 0.5).astype(int)
+            drop = expected = 0.0
+            for k in np.unique(bins):
+                one, two = g[left & (bins == k)], g[~left & (bins == k)]
+                share = len(one) * len(two) / (len(one) + len(two))
+                if loss == "index":
+                    share *= problem.width[k] / (len(one) + len(two))
+                drop += share * (one.mean() - two.mean()) ** 2
+                expected += share * (one.var(ddof=1) / len(one) + two.var(ddof=1) / len(two))
+            ((found,),) = split_statistics(problem, node, node.rows, tried)
+            assert found == pytest.approx(drop / expected, rel=1e-12)
+            if len(problem.width) == 1:
+                welch = stats.ttest_ind(g[left], g[~left], equal_var=False).statistic
+                assert found == pytest.approx(welch**2, rel=1e-12)
+
+
+def test_groups_keep_together(rng):
+    """Signs change by whole groups, about the means of bins; halves and folds hold whole groups."""
+    X, jacobian, _ = sample(rng)
+    local, group = local_of(X, jacobian), rng.integers(0, 12, N)
+    problem, _, node = problem_and_node(local, rs.EqualWidthBins(3), "index")
+    sign = rng.choice([-1.0, 1.0], 12)[group]
+    rows = problem.flipped(node, sign)
+    g, cell = jacobian[:, 0], problem.cell
+    mean = np.array([g[cell == k].mean() for k in range(3)])[cell]
+    assert_allclose(rows.effect + rows.centre[cell], mean + sign * (g - mean), atol=1e-10)
+    tree = rs.regions(
+        local, "x0", test="honest", groups=group, bins=rs.OptimalBins(10), n_permutations=19, rng=1
+    )
+    judged = tree["region_of_row"].values >= 0
+    assert tree.attrs["n_groups"] == 12
+    assert len(np.unique(group[judged])) == 6
+    assert not np.isin(group[~judged], group[judged]).any()
+    # Rows in groups of one agree with signs of rows, in any order and under any names.
+    options = {"test": "permutation", "n_permutations": 19, "rng": 4, "bins": rs.OptimalBins(10)}
+    one = rs.regions(local, "x0", groups=group, **options)
+    two = rs.regions(local, "x0", groups=[f"g{k:02}" for k in group], **options)
+    xr.testing.assert_identical(one, two)
+    folded = rs.regions(local, "x0", groups=group, n_folds=4, rng=0)
+    assert folded.sizes["pruning"] >= 1
+    with pytest.raises(ValueError, match="at least two groups; got one"):
+        rs.regions(local, "x0", groups=np.zeros(N), test="permutation")
+    with pytest.raises(ValueError, match="groups"):
+        rs.regions(local, "x0", groups=group[1:], test="permutation")
+
+
+def test_studentised_drops_of_too_few_rows_are_no_splits():
+    X = pd.DataFrame({"x0": np.linspace(0, 1, 40)})
+    local = local_of(X, np.sin(9 * X.to_numpy()))
+    other = pd.DataFrame({"flag": np.arange(40) < 5})
+    problem, _, node = problem_and_node(local, rs.EqualWidthBins(2), "index", min_obs=6)
+    tried = [candidates_of(one, "exact", 20) for one in conditioning_columns(local, other, "x0")]
+    ((found,),) = split_statistics(problem, node, node.rows, tried)
+    assert found == -np.inf
 
 
 # --- the authors' library ------------------------------------------------------------------------

@@ -132,3 +132,66 @@ def test_the_true_split_is_found_under_noise(test, name, runs):
             threshold = float(tree["threshold"][1])
             found += abs(np.mean(x[:, 3] <= threshold) - np.mean(x[:, 3] <= cut)) <= 0.01
     assert found >= 0.95 * runs
+
+
+# --- spreads that depend on the columns ----------------------------------------------------------
+
+
+def rare_and_wide(n, share, rng):
+    """Mean 0 everywhere, but the effects of few rows have 6 times the spread."""
+    flag = (rng.uniform(size=n) < share).astype(float)
+    return flag, np.where(flag, 6.0, 1.0) * rng.normal(size=n)
+
+
+def log_normal(n, rng):
+    """Skewed effects, whose spread grows with a column."""
+    a = rng.normal(size=n)
+    return a, np.exp(a) * (rng.lognormal(size=n) - np.exp(0.5))
+
+
+SPREADS = {
+    "8 % of 300 rows": lambda rng: rare_and_wide(300, 0.08, rng),
+    "15 % of 100 rows": lambda rng: rare_and_wide(100, 0.15, rng),
+    "log-normal": lambda rng: log_normal(300, rng),
+}
+
+
+@pytest.mark.parametrize("name", SPREADS)
+def test_spreads_that_depend_on_a_column_are_not_split(name):
+    """Any drop counts. Before, bins of two rows and unequal spreads split 20 to 70 %."""
+    rng, runs, splits = np.random.default_rng(7), 80, 0
+    for _ in range(runs):
+        column, effect = SPREADS[name](rng)
+        x = rng.uniform(size=(len(effect), 1))
+        local = rs.local_effects(None, pd.DataFrame(x, columns=["x0"]), jacobian=effect[:, None])
+        other = pd.DataFrame(rng.normal(size=(len(effect), 2)), columns=["b", "c"]).assign(a=column)
+        tree = rs.regions(
+            local, "x0", conditioning=other, test="permutation", max_depth=1, min_drop=0,
+            min_share=0, n_permutations=39, rng=rng,
+        )  # fmt: skip
+        splits += tree.sizes["node"] > 1
+    # One in a thousand of tests with a size of 7.5 % would fail.
+    assert stats.binomtest(splits, runs, 0.075, alternative="greater").pvalue > REFUSED
+
+
+@pytest.mark.parametrize(("n", "n_groups", "correlation"), [(100, 20, 0.7), (300, 30, 0.2)])
+def test_groups_that_share_an_effect_are_not_split(n, n_groups, correlation):
+    """A column that is constant in groups; without groups 30 % are split."""
+    rng, runs = np.random.default_rng(8), 80
+    splits = {"groups": 0, "none": 0}
+    for _ in range(runs):
+        group = np.repeat(np.arange(n_groups), n // n_groups)
+        shared = np.sqrt(correlation) * rng.normal(size=n_groups)[group]
+        effect = shared + np.sqrt(1 - correlation) * rng.normal(size=n)
+        x = pd.DataFrame({"x0": rng.uniform(size=n)})
+        local = rs.local_effects(None, x, jacobian=effect[:, None])
+        other = pd.DataFrame({"a": rng.normal(size=n_groups)[group], "b": rng.normal(size=n)})
+        for name, groups in (("groups", group), ("none", None)):
+            tree = rs.regions(
+                local, "x0", conditioning=other, test="permutation", max_depth=1, min_drop=0,
+                min_share=0, n_permutations=39, rng=rng, groups=groups,
+            )  # fmt: skip
+            splits[name] += tree.sizes["node"] > 1
+    size = stats.binomtest(splits["groups"], runs, 0.075, alternative="greater")
+    assert size.pvalue > REFUSED
+    assert splits["none"] > 2 * splits["groups"]
