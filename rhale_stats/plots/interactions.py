@@ -57,7 +57,7 @@ def plot_interactions(found: xr.Dataset, ax: Axes | None = None, *, level: float
     >>> local = rs.local_effects(None, example.sample(500, rng=0), jacobian=example.jacobian)
     >>> panel = rs.plot_interactions(rs.interaction_matrix(local, n_permutations=0))
     >>> [text.get_text() for text in panel.texts]
-    ['5 %', '95 %', '0 %', '0 %', '0 %', '0 %']
+    ['0 %', '95 %', '0 %', '0 %', '0 %', '0 %']
     """
     check_level(level)
     maker = "interaction_matrix(local)"
