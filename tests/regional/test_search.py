@@ -101,7 +101,10 @@ def test_early_stopping_leaves_the_size(rng):
 
 
 def test_noise_is_split_without_a_test():
-    """Why there are tests: of 300 rows of noise most are split by default."""
+    """Why there are tests: of samples of 300 rows of noise every third is split by default.
+
+    15 of these 40; with bins of fewer than ten rows in small regions it was more than half.
+    """
     rng = np.random.default_rng(0)
     splits = [
         rs.regions(
@@ -110,7 +113,7 @@ def test_noise_is_split_without_a_test():
         ).sizes["node"] > 1
         for _ in range(40)
     ]  # fmt: skip
-    assert np.mean(splits) > 0.5
+    assert np.mean(splits) > 0.2
 
 
 # --- power ---------------------------------------------------------------------------------------
