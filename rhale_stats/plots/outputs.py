@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_count
 from rhale_stats.effects.intervals import with_own_intervals
-from rhale_stats.plots.canvas import as_array, given_axes, output_label, style
+from rhale_stats.plots.canvas import as_array, output_label, several_panels
 from rhale_stats.plots.legend import draw_legend, grid_of_panels
 from rhale_stats.plots.limits import draw_curves
 from rhale_stats.plots.profile import plot_profile_outputs
@@ -99,11 +99,10 @@ def plot_outputs(
         for number in range(effect.sizes[OUTPUT])
     ]
     rows = [one_feature(part, feature) for part in parts]
-    panels = None if axes is None else given_axes("axes", axes, len(rows), "one an output")
-    own = panels is None
-    with style(own=own):
-        if panels is None:
-            panels = grid_of_panels(len(rows), min(n_columns, len(rows)))
+    own = axes is None
+    with several_panels(
+        "axes", axes, len(rows), "one an output", lambda: grid_of_panels(len(rows), n_columns)
+    ) as panels:
         name = feature_names(effect)[feature_position(effect, feature)]
         for panel, part in zip(panels, parts, strict=True):
             panel.set_title(str(part.attrs["output_name"]), parse_math=False)
