@@ -21,13 +21,12 @@ from rhale_stats.studies.examples import (
     QUICK_FIXED,
     Example,
     against_oracle,
-    fixed_rules,
     ratio_of_means,
     scored_along,
 )
 from rhale_stats.studies.report import mean_table
 from rhale_stats.studies.runner import Options, Scenario, Study
-from rhale_stats.studies.tools import holds, no_variants, panels, pm
+from rhale_stats.studies.tools import fixed_rules, holds, no_variants, panels, pm
 
 ADAPTIVE, OPTIMAL = "AdaptiveBins", "OptimalBins"
 CHOOSING: dict[str, BinRule] = {

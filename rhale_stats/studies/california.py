@@ -26,7 +26,9 @@ from rhale_stats.studies.tools import (
     SCORES,
     against_fixed,
     draw_against_fixed,
+    fixed_rules,
     holds,
+    no_settings,
     panels,
     quiet_rhale,
     scored_rules,
@@ -88,8 +90,7 @@ class Network(NamedTuple):
 
 def study(options: Options) -> Study:
     """The study for these options; ``data`` is the CSV file of the 20,640 blocks."""
-    if options.settings is not None:
-        raise ValueError(f"settings must not be given: one variant only; got {options.settings!r}.")
+    no_settings(options)
     return Study(
         name="california",
         title="California Housing",
@@ -101,7 +102,7 @@ def study(options: Options) -> Study:
             Scenario(name, {"feature": name}) for name in (SHOWN if options.quick else FEATURES)
         ),
         coords={
-            "rule": [RHALE, *(f"K = {n}" for n in _n_bins(options))],
+            "rule": [RHALE, *fixed_rules(_n_bins(options))],
             "grid": np.linspace(0, 1, GRID).tolist(),
         },
         outputs={
@@ -139,10 +140,7 @@ def prepare(options: Options) -> dict[str, Any]:
     local = local_effects(
         None, training[list(FEATURES)], jacobian=network.jacobian(x), features=list(FEATURES)
     )
-    rules: dict[str, BinRule] = {
-        RHALE: OptimalBins(),
-        **{f"K = {n}": EqualWidthBins(n) for n in _n_bins(options)},
-    }
+    rules: dict[str, BinRule] = {RHALE: OptimalBins(), **fixed_rules(_n_bins(options))}
     facts = {
         "test_mae": float(np.mean(np.abs(error)) * dollars),
         "n_training": float(n_training),

@@ -25,6 +25,7 @@ from rhale_stats.studies.tools import (
     FIXED_COLOUR,
     RHALE_COLOUR,
     TRUTH_COLOUR,
+    by_name,
     holds,
     local_of,
     no_variants,
@@ -131,7 +132,7 @@ def replicate(
                 "regional": curves,
             }
         )
-    return {name: [one[name] for one in found] for name in found[0]}
+    return by_name(found)
 
 
 def _centred(curve: NDArray[Any]) -> FloatArray:

@@ -27,6 +27,7 @@ from rhale_stats.studies.tools import (
     panels,
     pm,
     quiet_rhale,
+    score,
     share,
     with_error,
 )
@@ -124,14 +125,8 @@ def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:
 
 def findings(results: xr.Dataset) -> list[str]:
     """Does it hold."""
-    n = results.sizes["replicate"]
-    bias = np.abs(results["error"].mean("replicate")) / (
-        results["error"].std("replicate", ddof=1) / np.sqrt(n)
-    )
+    bias, left = score(results["error"]), score(results["corrected"])
     uniform = results["a"].values * results["b"].values == 1
-    left = np.abs(results["corrected"].mean("replicate")) / (
-        results["corrected"].std("replicate", ddof=1) / np.sqrt(n)
-    )
     last = results.isel(scenario=-1)
     crowded = results.isel(scenario=~uniform)
     return [
