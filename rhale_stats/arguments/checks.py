@@ -89,16 +89,6 @@ def check_share(parameter: str, value: Any) -> None:
         raise ValueError(f"{parameter} must lie strictly between 0 and 1; got {value!r}.{percent}")
 
 
-def check_level(level: float) -> None:
-    """Raise ``TypeError`` or ``ValueError`` unless 0 < level < 1."""
-    check_share("level", level)
-
-
-def check_significance(significance: float) -> None:
-    """Raise ``TypeError`` or ``ValueError`` unless 0 < significance < 1."""
-    check_share("significance", significance)
-
-
 def check_flag(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` is True or False."""
     if not isinstance(value, bool | np.bool_):

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.checks import check_choice, check_significance
+from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arrays import accumulate, bin_error
 from rhale_stats.arrays.moments import FloatArray
@@ -152,7 +152,6 @@ def check_unbiased(
     local, effect = check_local(local), check_effect(effect)
     refuse_categorical(effect, "check_unbiased")
     check_choice("adjust", adjust, ADJUSTMENTS)
-    check_significance(significance)
     if "debiased" in effect.attrs:
         raise ValueError(
             "effect must be what rhale or std_error returned; this one is from debias, which "

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from rhale_stats.arguments.checks import check_count, check_finite
+from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arguments.rows import aligned, as_numbers
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.differences import DifferenceQuotients
@@ -58,7 +58,6 @@ def shapley_values(
         ) from error
     table = asked.table
     if isinstance(background, int | np.integer):
-        check_count("background", background, 1)
         n = min(int(background), table.n_rows)
         others = table.take(np.sort(rng.choice(table.n_rows, n, replace=False)))
     else:

@@ -9,7 +9,6 @@ import xarray as xr
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.checks import check_count
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.sizes import largest
 from rhale_stats.plots.canvas import as_array, output_label, several_panels
@@ -88,8 +87,6 @@ def plot_effects(
     >>> [panel.get_title() for panel in panels]
     ['x0', 'x1']
     """
-    check_count("n_columns", n_columns, 1)
-    check_count("max_features", max_features, 1)
     profile = PROFILE.holds(effect)
     effect = check_profile(effect) if profile else check_effect(effect, any_statistic=True)
     limited = features is None and axes is None and effect.sizes["feature"] > max_features

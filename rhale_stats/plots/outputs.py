@@ -9,7 +9,6 @@ import xarray as xr
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.checks import check_count
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.plots.canvas import as_array, output_label, several_panels
 from rhale_stats.plots.legend import draw_legend, grid_of_panels
@@ -81,7 +80,6 @@ def plot_outputs(
     >>> [panel.get_title() for panel in panels]
     ['output 0', 'output 1']
     """
-    check_count("n_columns", n_columns, 1)
     if OUTPUT not in getattr(effect, "dims", ()):
         given = (
             check_profile(effect)

@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.checks import check_count
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.plots.canvas import (
     AVERAGE,
@@ -156,7 +155,6 @@ def _panels(
     what: str,
 ) -> NDArray[np.object_]:
     """Draw profiles, each in a panel; a new figure gets one y scale and one legend."""
-    check_count("n_columns", n_columns, 1)
     n = len(shown)
     with several_panels(
         "axes",
