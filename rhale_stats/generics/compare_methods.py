@@ -191,7 +191,7 @@ class _Result(NamedTuple):
             own = row[variable].values
             if levels:
                 return _at_levels(self.levels or [], own, levels)
-            return np.interp(z, places, own, np.nan, np.nan)
+            return np.asarray(np.interp(z, places, own, np.nan, np.nan))
 
         bent = not (levels or self.is_profile)  # in linear bins
         return _Curve(

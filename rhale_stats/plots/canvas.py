@@ -76,14 +76,14 @@ def style(*, own: bool) -> AbstractContextManager[object]:
 
 def new_panels(
     n_lines: int, n_columns: int, size: tuple[float, float], *, despined: bool = True, **how: Any
-) -> NDArray[np.object_]:
+) -> NDArray[Any]:
     """Panels of a new figure of this size, (line, column)."""
     figure, grid = plt.subplots(
         n_lines, n_columns, figsize=size, squeeze=False, layout="constrained", **how
     )
     if despined:
         sns.despine(fig=figure)
-    return np.asarray(grid)
+    return np.asarray(grid, dtype=object)
 
 
 @contextmanager

@@ -152,12 +152,14 @@ def mean_and_mcse(values: xr.DataArray | NDArray[np.float64]) -> tuple[float, fl
 
 def standard_error(values: xr.DataArray) -> xr.DataArray:
     """Monte-Carlo standard error of the mean over replicates; NaN of a single one."""
-    return values.std("replicate", ddof=1) / np.sqrt(values.sizes["replicate"])
+    error: xr.DataArray = values.std("replicate", ddof=1) / np.sqrt(values.sizes["replicate"])
+    return error
 
 
 def score(error: xr.DataArray) -> xr.DataArray:
     """Size of the mean of errors over replicates, in Monte-Carlo standard errors."""
-    return np.abs(error.mean("replicate")) / standard_error(error)
+    size: xr.DataArray = abs(error.mean("replicate")) / standard_error(error)
+    return size
 
 
 def pm(values: xr.DataArray | NDArray[np.float64], digits: int = 3) -> str:
