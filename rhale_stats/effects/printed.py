@@ -25,6 +25,7 @@ from rhale_stats.inference.notes import (
 from rhale_stats.printing.text import (
     Body,
     bin_labels,
+    bounds_text,
     cell,
     head_of,
     number_text,
@@ -54,8 +55,7 @@ ORDERS = {"given": "as given", "as_is": "of the categories or the alphabet"}
 def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summary:
     """`summary` of effects in bins: one line per feature, or per bin of one feature."""
     effect = complete(effect)
-    tail = (1 - level) / 2
-    bounds = [f"[{tail:.3g}", f"{1 - tail:.3g}]"]
+    bounds = bounds_text(level)
     if feature is None:
         title = f"{method_title(effect)}: effects on {output_text(effect)}"
         body, meanings, reasons = _feature_table(effect, bounds, level)
@@ -225,8 +225,7 @@ def _level_table(row: xr.Dataset, level: float) -> SimpleTable:
     from statsmodels.iolib.table import SimpleTable
     from statsmodels.iolib.tableformatting import fmt_params
 
-    tail = (1 - level) / 2
-    heads = ["rows", "share", "curve", "std err", f"[{tail:.3g}", f"{1 - tail:.3g}]"]
+    heads = ["rows", "share", "curve", "std err", *bounds_text(level)]
     degrees = fit_of(row).curve_degrees(row["edge_value"].values)
     curve, se = row["curve"].values, row["curve_se"].values
     ends = ends_in_table(row, "curve", se, degrees, level)

@@ -12,7 +12,7 @@ from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arguments.rows import aligned, as_numbers
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.differences import DifferenceQuotients
-from rhale_stats.models.outputs import ModelError, UnknownOutputError
+from rhale_stats.models.outputs import ModelError
 from rhale_stats.models.table import Table, as_table
 from rhale_stats.parallel import ignoring, numpy_state_kept
 
@@ -70,15 +70,9 @@ def shapley_values(
     codes = _Codes.of(table, others)
 
     def output(values: NDArray[Any]) -> FloatArray:
-        try:
-            answer = asked.ask(codes.table(values))
-        except (ModelError, UnknownOutputError):
-            raise
-        except Exception as error:
-            raise ModelError(
-                f"model raised {type(error).__name__} on {len(values)} rows of X with columns of "
-                f"the background: {error}"
-            ) from error
+        answer = asked.ask_named(
+            codes.table(values), f"on {len(values)} rows of X with columns of the background"
+        )
         n_bad = np.count_nonzero(~np.isfinite(answer).all(axis=1))
         if n_bad:
             raise ModelError(
