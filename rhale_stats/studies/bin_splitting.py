@@ -24,7 +24,6 @@ from rhale_stats.studies.tools import (
     fixed_rules,
     holds,
     local_of,
-    no_data,
     only,
     panels,
     pm,
@@ -50,7 +49,6 @@ FUNCTIONS = ("piecewise linear", "non-linear", "piecewise linear, other breaks")
 
 def study(options: Options) -> Study:
     """The study for these options; the settings are those of the text unless told otherwise."""
-    no_data(options)
     settings = options.settings or "text"
     if settings not in SETTINGS:
         raise ValueError(
@@ -80,6 +78,7 @@ def study(options: Options) -> Study:
         findings=findings,
         figure=figure,
         prepare=prepare,
+        takes=("settings",),
     )
 
 

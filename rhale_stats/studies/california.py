@@ -28,7 +28,6 @@ from rhale_stats.studies.tools import (
     draw_against_fixed,
     fixed_rules,
     holds,
-    no_settings,
     panels,
     quiet_rhale,
     scored_rules,
@@ -90,7 +89,6 @@ class Network(NamedTuple):
 
 def study(options: Options) -> Study:
     """The study for these options; ``data`` is the CSV file of the 20,640 blocks."""
-    no_settings(options)
     return Study(
         name="california",
         title="California Housing",
@@ -121,6 +119,7 @@ def study(options: Options) -> Study:
         findings=findings,
         figure=figure,
         prepare=prepare,
+        takes=("data",),
     )
 
 

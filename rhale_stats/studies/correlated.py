@@ -28,7 +28,6 @@ from rhale_stats.studies.tools import (
     by_name,
     holds,
     local_of,
-    no_variants,
     panels,
     pm,
     quiet_rhale,
@@ -44,7 +43,6 @@ SIDES = ("x3 ≤ 0", "x3 > 0")
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     return Study(
         name="correlated",
         title="Regions with correlated features",

@@ -22,7 +22,6 @@ from rhale_stats.studies.tools import (
     RHALE_COLOUR,
     holds,
     local_of,
-    no_variants,
     only,
     panels,
     pm,
@@ -40,7 +39,6 @@ HALF_WIDTH = 1.96
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     sizes = (500,) if options.quick else (500, 5000)
     return Study(
         name="density",

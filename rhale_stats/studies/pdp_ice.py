@@ -30,7 +30,6 @@ from rhale_stats.studies.tools import (
     by_name,
     holds,
     local_of,
-    no_variants,
     panels,
     pm,
     quiet_rhale,
@@ -52,7 +51,6 @@ PRODUCT = "x1 x2, correlation 0.99"
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     return Study(
         name="pdp-ice",
         title="PDP and ICE with correlated features",

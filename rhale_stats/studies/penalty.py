@@ -30,7 +30,6 @@ from rhale_stats.studies.tools import (
     SCORES,
     fixed_rules,
     holds,
-    no_variants,
     panels,
     quiet_rhale,
     standard_error,
@@ -94,7 +93,6 @@ def variants(n: int) -> dict[str, BinRule]:
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     quick = options.quick
     # Positions are seeds.
     noises = [

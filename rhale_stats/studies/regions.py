@@ -17,7 +17,7 @@ from rhale_stats.regional.effects import regional_rhale
 from rhale_stats.regional.regions import regions
 from rhale_stats.simulate import TwoRegimes
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
-from rhale_stats.studies.tools import holds, no_variants, panels, quiet_rhale, share, where
+from rhale_stats.studies.tools import holds, panels, quiet_rhale, share, where
 
 LEVEL, MIN_DROP, MIN_SHARE = 0.05, 0.1, 0.05
 # Of these permutations one may be as good as the data: the size is exact, and a search in noise
@@ -62,7 +62,6 @@ DROP_OF_STEPS = {step: step**2 / (1 + step**2) for step in STEPS}
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     # Positions are seeds.
     scenarios = [
         Scenario(

@@ -21,7 +21,6 @@ from rhale_stats.studies.tools import (
     by_name,
     holds,
     local_of,
-    no_variants,
     only,
     panels,
     pm,
@@ -46,7 +45,6 @@ GRID = np.linspace(-0.5, 0.5, 201)
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     sizes = (60,) if options.quick else (60, 600)
     return Study(
         name="running-example",

@@ -20,7 +20,7 @@ from rhale_stats.diagnostics.scores import mae
 from rhale_stats.effects import rhale
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.simulate import Simulator
-from rhale_stats.studies.runner import Options, Output
+from rhale_stats.studies.runner import Output
 
 # Scores that most studies take, of every rule for bins: both kinds of metric, math [34] and [35].
 SCORES = {
@@ -32,24 +32,6 @@ SCORES = {
     "n_bins": Output(("rule",), "number of bins", "bins"),
 }
 RHALE_COLOUR, FIXED_COLOUR, TRUTH_COLOUR = "#d55e00", "#0173b2", "0.4"
-
-
-def no_variants(options: Options) -> None:
-    """Raise ``ValueError`` for options that a study does not have."""
-    no_settings(options)
-    no_data(options)
-
-
-def no_settings(options: Options) -> None:
-    """Raise ``ValueError`` where a variant is asked of a study that has one only."""
-    if options.settings is not None:
-        raise ValueError(f"settings must not be given: one variant only; got {options.settings!r}.")
-
-
-def no_data(options: Options) -> None:
-    """Raise ``ValueError`` where a file is given to a study that reads none."""
-    if options.data is not None:
-        raise ValueError(f"data must not be given: the study reads no file; got {options.data}.")
 
 
 def local_of(example: Simulator, X: pd.DataFrame, features: str | None = "x1") -> xr.Dataset:

@@ -24,7 +24,6 @@ from rhale_stats.studies.tools import (
     by_name,
     holds,
     local_of,
-    no_variants,
     only,
     panels,
     pm,
@@ -38,7 +37,6 @@ HIGH = 100.0
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     return Study(
         name="trust",
         title="Standard errors with too few and too many bins",

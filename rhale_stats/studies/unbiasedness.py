@@ -25,7 +25,6 @@ from rhale_stats.studies.tools import (
     by_name,
     holds,
     local_of,
-    no_variants,
     only,
     panels,
     pm,
@@ -53,7 +52,6 @@ CHOSEN: dict[str, BinRule] = {
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     return Study(
         name="unbiasedness",
         title="Bias of the heterogeneity: detection, test and correction",

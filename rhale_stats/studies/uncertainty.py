@@ -21,7 +21,6 @@ from rhale_stats.studies.tools import (
     by_name,
     holds,
     local_of,
-    no_variants,
     only,
     panels,
     pm,
@@ -41,7 +40,6 @@ UNAVOIDABLE = 0.4
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     curves = [
         Scenario(f"variance {v}", {"n": 1000, "variance": v, "panel": "curve"})
         for v in (0.01, 0.1, 1.0)

@@ -21,7 +21,6 @@ from rhale_stats.studies.tools import (
     by_name,
     holds,
     local_of,
-    no_variants,
     panels,
     pm,
     quiet_rhale,
@@ -52,7 +51,6 @@ def example() -> PiecewiseLinear:
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     sizes = (N,) if options.quick else (N, 10 * N)
     return Study(
         name="variable-size",
