@@ -142,21 +142,6 @@ def check_features(parameter: str, value: object) -> None:
             )
 
 
-def check_column(parameter: str, value: object) -> None:
-    """Raise ``TypeError`` unless ``value`` may hold one entry a row.
-
-    The function itself checks the entries and their number.
-    """
-    _check_listed(parameter, value, "an array with one entry a row")
-
-
-def check_table(parameter: str, value: object) -> None:
-    """Raise ``TypeError`` unless ``value`` may be a table of rows and columns."""
-    _check_listed(
-        parameter, value, "a DataFrame or a two-dimensional array of shape (rows, features)"
-    )
-
-
 def check_labels(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` is one label or a list of labels."""
     if not isinstance(value, str | int | float | np.generic):
@@ -191,11 +176,6 @@ def check_order(parameter: str, value: object) -> None:
         )
 
 
-def check_labels_listed(parameter: str, value: object) -> None:
-    """Raise ``TypeError`` unless ``value`` is a list of labels."""
-    _check_listed(parameter, value, "a list of labels")
-
-
 def check_text(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` is a text."""
     if not isinstance(value, str):
@@ -223,6 +203,14 @@ def is_listed(value: object) -> bool:
         and not isinstance(value, str | bytes | Mapping)
         and getattr(value, "shape", None) != ()
     )
+
+
+# Functions themselves check entries and their number.
+check_column = partial(_check_listed, what="an array with one entry a row")
+check_table = partial(
+    _check_listed, what="a DataFrame or a two-dimensional array of shape (rows, features)"
+)
+check_labels_listed = partial(_check_listed, what="a list of labels")
 
 
 def check_result(parameter: str, value: object) -> None:

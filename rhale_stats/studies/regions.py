@@ -57,7 +57,6 @@ NO_REGIONS = {
 FULL = ("additive", "noise")
 # Half the distance between the effects of two groups, beside noise with sd 1.
 STEPS = (3.0, 1.0, 0.5, 0.3, 0.2)
-DROP_OF_STEPS = {step: step**2 / (1 + step**2) for step in STEPS}
 
 
 def study(options: Options) -> Study:

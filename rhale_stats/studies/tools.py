@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.bins.fixed import EqualWidthBins
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.diagnostics.scores import mae
+from rhale_stats.diagnostics import scores
 from rhale_stats.effects import rhale
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.simulate import Simulator
@@ -24,11 +24,10 @@ from rhale_stats.studies.runner import Output
 
 # Scores that most studies take, of every rule for bins: both kinds of metric, math [34] and [35].
 SCORES = {
-    "L_mu": Output(("rule",), "mean over bins of |mu - effect|"),
-    "L_sigma": Output(("rule",), "mean over bins of |sigma - heterogeneity|"),
-    "ISE_mu": Output(("rule",), "mean along the axis of |mu(z) - effect|"),
-    "ISE_sigma": Output(("rule",), "mean along the axis of |sigma(z) - heterogeneity|"),
-    "curve_mean_error": Output(("rule",), "mean distance of the curves along the axis"),
+    **{
+        name: Output(("rule",), scores.SCORES[name][0])
+        for name in ("L_mu", "L_sigma", "ISE_mu", "ISE_sigma", "curve_mean_error")
+    },
     "n_bins": Output(("rule",), "number of bins", "bins"),
 }
 RHALE_COLOUR, FIXED_COLOUR, TRUTH_COLOUR = "#d55e00", "#0173b2", "0.4"
@@ -53,9 +52,9 @@ def only(effect: xr.Dataset, name: str) -> NDArray[np.float64]:
 
 def scored(effect: xr.Dataset, truth: xr.Dataset) -> dict[str, float]:
     """The scores of `SCORES` for the one feature of an effect."""
-    scores = mae(effect, truth)
+    found = scores.mae(effect, truth)
     return {
-        **{name: float(scores[name][0]) for name in SCORES if name != "n_bins"},
+        **{name: float(found[name][0]) for name in SCORES if name != "n_bins"},
         "n_bins": float(effect["n_bins"][0]),
     }
 
