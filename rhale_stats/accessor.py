@@ -152,9 +152,11 @@ class RhaleAccessor:
         """See `rhale_stats.mae`."""
         return rs.mae(self._dataset, truth)
 
-    def predict(self, x: Any, feature: str | int | None = None) -> xr.DataArray:
+    def predict(
+        self, x: Any, feature: str | int | None = None, what: str = "curve"
+    ) -> xr.DataArray:
         """See `rhale_stats.predict`."""
-        return rs.predict(self._dataset, x, feature)
+        return rs.predict(self._dataset, x, feature, what)
 
     def summary(self, feature: str | int | None = None, *, level: float = 0.95) -> Summary:
         """See `rhale_stats.summary`."""

@@ -21,7 +21,7 @@ MOST_STRETCHES, STRETCH_ROWS = 50, 15
 LEAST_MEAN = 0.05
 # So many stretches have neighbours enough to compare; the largest of their differences, which are
 # jumps, are left out.
-FEW_STRETCHES, TRIM = 5, 0.05
+FEW_STRETCHES, TRIM = 5, 0.1
 # How often every edge is moved while the others stay.
 SWEEPS = 2
 
@@ -33,7 +33,7 @@ class Means(NamedTuple):
     the variance that is left in the residuals of a cell, 0 where its rows are fitted exactly.
     """
 
-    of_row: CellArray
+    of_row: CellArray | IntArray
     mean: FloatArray
     x_mean: FloatArray
     slope: FloatArray
@@ -64,11 +64,11 @@ class Residuals(NamedTuple):
     @property
     def degrees(self) -> FloatArray:
         """Degrees of freedom: effective rows less what the effect has taken; 0 without rows."""
-        return _ratio(self.free**2, self.free_sq)
+        return np.asarray(_ratio(self.free**2, self.free_sq))
 
     def moment(self, name: str) -> FloatArray:
         """The mean of a power of the residuals, NaN without degrees of freedom."""
-        return _ratio(getattr(self, name), self.free, np.nan)
+        return np.asarray(_ratio(getattr(self, name), self.free, np.nan))
 
 
 def _ratio(of: FloatArray, over: FloatArray, otherwise: float = 0.0) -> FloatArray:

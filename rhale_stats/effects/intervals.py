@@ -21,6 +21,7 @@ from rhale_stats.effects.fit import (
     spread_degrees,
 )
 from rhale_stats.effects.in_bins import by_replicates
+from rhale_stats.effects.spread import spread_estimate
 from rhale_stats.effects.targets import SOURCE, source_of_errors, target_of
 from rhale_stats.inference.draws import check_boot, draws_of
 from rhale_stats.inference.estimate import (
@@ -67,7 +68,8 @@ def confint(
         found = replicated(effect, features, boot, chosen)
     # Replicates have no curve between the edges of bins.
     effect = effect.drop_vars("cell_curve_ci", errors="ignore")
-    return with_intervals(effect, found | _of_missing(effect), level, chosen)
+    found |= _of_missing(effect) | spread_estimate(effect)
+    return with_intervals(effect, found, level, chosen)
 
 
 def with_own_intervals(effect: xr.Dataset) -> xr.Dataset:

@@ -189,7 +189,8 @@ def _fitted(
 ) -> Fitted:
     """The effect of one feature in its bins, from the moments of these rows."""
     column, axis, moments, comoments = cells
-    assert axis is not None and moments is not None, "a constant feature has no bins"
+    assert axis is not None, "a constant feature has no bins"
+    assert moments is not None, "a feature with cells has their moments"
     bins = sums.merge(moments, partition.starts)
     slope = bin_slopes(moments, comoments, partition, bins)
     edges = binning.bin_edges(axis, partition.starts, column.low, column.high)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -19,12 +19,14 @@ from rhale_stats.bins.rule import BinRule, Column
 from rhale_stats.inference.estimate import Estimate, Facts
 from rhale_stats.inference.estimate import Moments as CentralMoments
 from rhale_stats.local.rows import Rows
-from rhale_stats.schema.features import is_grouped, resolution
-from rhale_stats.schema.stacking import Estimates
+from rhale_stats.schema.curves import cell_count, fine_of, has_cells
+from rhale_stats.schema.features import bin_means, is_grouped, one_feature, resolution, slopes
+from rhale_stats.schema.stacking import Estimates, padded
 from rhale_stats.schema.variables import EFFECT_VARIABLES, variable
 
-# Residuals are taken from the effect of the bins, or from the means of the cells of the curve.
-BINS, CELLS = "effect of the bins", "means of the cells"
+if TYPE_CHECKING:
+    from rhale_stats.effects.clusters import Clusters
+
 # A share of the variance below this is rounding.
 NO_SHARE = 1e-9
 # A spread below this share of the standard deviation of all local effects counts as none: what is
@@ -51,10 +53,6 @@ class Fitted(NamedTuple):
     slope: FloatArray | None
     along: fine.Cells | None
 
-    def about(self, rule: BinRule) -> str:
-        """What residuals are taken from: bins that do not follow the effect leave its change in."""
-        return BINS if self.along is None or isinstance(rule, AdaptiveBins) else CELLS
-
 
 def own_spread(
     rule: BinRule,
@@ -70,16 +68,15 @@ def own_spread(
     ``chosen_on``, where these are others.
     """
     axis, adaptive = _axis(rule, fitted)
-    about = fitted.about(rule)
-    found = _residuals(axis, fitted, about, rows, position)
+    found = _residuals(axis, fitted, rows, position)
     chosen = found
     if chosen_on is not None:
         of_edges, other_rows = chosen_on
-        chosen = _residuals(axis, of_edges, about, other_rows, position)
+        chosen = _residuals(axis, of_edges, other_rows, position)
     starts = adaptive.choose_spread(
         chosen,
         in_grid=fitted.column.cells is None,
-        in_cells=about == CELLS,
+        in_cells=fitted.along is not None,
         resolution=max(resolution(fitted.bins.mean, error), NO_SPREAD * _deviation(fitted.bins)),
     )
     bins, edges = found.merged(starts), fitted.edges
@@ -112,58 +109,49 @@ def _axis(rule: BinRule, fitted: Fitted) -> tuple[Axis, AdaptiveBins]:
     return cells_of(adaptive, whole), adaptive
 
 
-def _residuals(
-    axis: Axis, fitted: Fitted, about: str, rows: Rows, position: int
-) -> kernel.Residuals:
+def _residuals(axis: Axis, fitted: Fitted, rows: Rows, position: int) -> kernel.Residuals:
     x, g = rows.x[position], rows.local_effect[position]
-    means = _means(fitted, about, x)
+    means = _means(fitted, x)
     return kernel.residuals(axis, means, x, g, rows.weight, frequency=rows.frequency)
 
 
-def _means(fitted: Fitted, about: str, x: FloatArray) -> kernel.Means:
-    """The fitted effect in cells, and the share of the variance that it leaves to residuals.
+def _means(fitted: Fitted, x: FloatArray) -> kernel.Means:
+    """The fitted effect, and the share of the variance that it leaves to residuals.
 
-    A row's leverage is 1 / n of the mean that it is in, and in a linear bin its squared distance
-    from the mean of x over the sum of these.
+    It is the mean of each cell of the curve, whatever the bins are: a bin that does not follow the
+    effect would leave its change in the residuals. With ``weighting="rows"`` it is that of the bin.
     """
     bins, along = fitted.bins, fitted.along
-    n_of_bins = sums.n_effective(bins)
-    slope = np.zeros(len(bins.mean)) if fitted.slope is None else fitted.slope
     if along is None:
         of_row = sums.row_cells(binning.variable_axis(fitted.edges), x)
-        left = _share(1 / _positive(n_of_bins) * (1 + (slope != 0)))
-        return kernel.Means(of_row, np.nan_to_num(bins.mean), bins.x_mean, slope, left)
-    if about == CELLS:
-        left = np.where(along.weight > 0, _share(1 / _positive(along.n_effective)), 0.0)
-        # A slope across a cell does not depend on where in the cell a row is.
-        steep = np.zeros(len(left)) if fitted.column.cells is not None else _slopes_along(along)
-        return kernel.Means(along.of_row, along.mean, along.x_mean, steep, left)
-    k = along.bin
-    distance = np.nan_to_num(along.x_variance + (along.x_mean - bins.x_mean[k]) ** 2)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        spread = np.bincount(k, along.weight * distance, len(bins.mean)) / bins.weight
-    of_line = np.where(slope[k] != 0, distance / _positive(n_of_bins * spread)[k], 0.0)
-    left = np.where(n_of_bins[k] > 0, _share(1 / _positive(n_of_bins)[k] + of_line), 0.0)
-    return kernel.Means(along.of_row, bins.mean[k], bins.x_mean[k], slope[k], left)
+        slope = np.zeros(len(bins.mean)) if fitted.slope is None else fitted.slope
+        left = _left(sums.n_effective(bins), 1 + (slope != 0))
+        return kernel.Means(of_row, bins.mean, bins.x_mean, slope, left)
+    left = _left(along.n_effective, np.ones(1))
+    # A slope across a cell does not depend on where in the cell a row is.
+    slope = (
+        np.zeros(len(left))
+        if fitted.column.cells is not None
+        else _slopes_along(along.mean, along.x_mean)
+    )
+    return kernel.Means(along.of_row, along.mean, along.x_mean, slope, left)
 
 
-def _slopes_along(along: fine.Cells) -> FloatArray:
-    """Slope of the effect in every cell, from the means of the cells around it; 0 of a few cells.
+def _left(rows: FloatArray, parameters: FloatArray) -> FloatArray:
+    """Share of the variance that is left where so many parameters are fitted to so many rows."""
+    left = 1 - parameters / np.where(rows > 0, rows, np.inf)
+    return np.where((rows > 0) & (left > NO_SHARE), left, 0.0)
+
+
+def _slopes_along(mean: FloatArray, x_mean: FloatArray) -> FloatArray:
+    """Slope of the effect in every cell, from the means of the cells around it; 0 in two cells.
 
     Its error adds a twenty-fourth to the leverage of a cell's mean.
     """
-    out, there = np.zeros(len(along.mean)), np.flatnonzero(along.weight > 0)
-    if len(there) > 2 and (np.diff(along.x_mean[there]) > 0).all():
-        out[there] = np.gradient(along.mean[there], along.x_mean[there])
+    out, there = np.zeros(len(mean)), np.flatnonzero(np.isfinite(mean))
+    if len(there) > 2 and (np.diff(x_mean[there]) > 0).all():
+        out[there] = np.gradient(mean[there], x_mean[there])
     return out
-
-
-def _positive(values: FloatArray) -> FloatArray:
-    return np.where(values > 0, values, np.inf)
-
-
-def _share(leverage: FloatArray) -> FloatArray:
-    return np.where(leverage < 1 - NO_SHARE, 1 - leverage, 0.0)
 
 
 # --- labelled -------------------------------------------------------------------------------------
@@ -190,15 +178,55 @@ def without_spread(effect: xr.Dataset) -> xr.Dataset:
     )
 
 
-def with_spread_errors(effect: xr.Dataset) -> xr.Dataset:
-    """With standard errors of the spread, by rows."""
+def with_spread_errors(effect: xr.Dataset, clusters: Clusters | None) -> xr.Dataset:
+    """With standard errors of the spread, by rows or by groups of rows."""
     if "spread" not in effect:
         return effect
-    variance, fourth = effect["spread"].values ** 2, effect["spread_fourth_moment"].values
-    # As in math [24], with the degrees of freedom and one more in the place of n.
-    se = heterogeneity_se(variance, fourth, effect["spread_degrees"].values + 1)
     facts = {"source": "rows", "kind": "central limit theorem", "target": TARGET}
+    if clusters is None:
+        variance, fourth = effect["spread"].values ** 2, effect["spread_fourth_moment"].values
+        # As in math [24], with the degrees of freedom and one more in the place of n.
+        se = heterogeneity_se(variance, fourth, effect["spread_degrees"].values + 1)
+    else:
+        facts["source"] = f"rows in {clusters.n_groups} groups"
+        rows = [one_feature(effect, at) for at in range(effect.sizes["feature"])]
+        se = padded([_group_errors(row, clusters) for row in rows], [effect.sizes["spread_bin"]])
     return effect.assign(spread_se=variable("spread_se", se, **facts))
+
+
+def _group_errors(row: xr.Dataset, clusters: Clusters) -> FloatArray:
+    """Standard errors of the spread of one feature, from the sums over groups of rows."""
+    if not row.sizes["spread_bin"]:
+        return np.zeros(0)
+    x, g = clusters.columns(row)
+    weight = np.ones(len(x)) if clusters.rows.weight is None else clusters.rows.weight
+    means = _stored_means(row, x)
+    k = binning.bin_index(row["spread_edge_value"].values, x)
+    at, spread = means.of_row, row["spread"].values
+    fit = np.nan_to_num(means.mean)[at] + means.slope[at] * (x - np.nan_to_num(means.x_mean)[at])
+    squares = np.where(means.left[at] > 0, (g - fit) ** 2, 0.0)
+    n_groups, n_bins = clusters.n_groups, len(spread)
+    excess = weight * (squares - means.left[at] * spread[k] ** 2)
+    sums_of = np.bincount(clusters.group * n_bins + k, excess, n_groups * n_bins)
+    total = np.sum(sums_of.reshape(n_groups, n_bins) ** 2, axis=0) * n_groups / (n_groups - 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        free = np.bincount(k, weight * means.left[at], n_bins)
+        return np.where(spread == 0, 0.0, np.sqrt(total) / free / (2 * spread))
+
+
+def _stored_means(row: xr.Dataset, x: FloatArray) -> kernel.Means:
+    """The fitted effect of `_means`, from a result."""
+    if not has_cells(row):
+        slope = slopes(row)
+        left = _left(row["n_effective"].values, 1 + (slope != 0))
+        of_row = binning.bin_index(row["edge_value"].values, x)
+        return kernel.Means(of_row, bin_means(row), row["x_mean"].values, slope, left)
+    pieces, n = fine_of(row).pieces, row["cell_n_effective"].values[: cell_count(row)]
+    left = _left(n, np.ones(1))
+    slope = np.zeros(len(left))
+    if str(row["local_effect_method"].values) != "finite_difference":
+        slope = _slopes_along(pieces.mean, pieces.x_mean)
+    return kernel.Means(binning.bin_index(pieces.edges, x), pieces.mean, pieces.x_mean, slope, left)
 
 
 def spread_estimate(effect: xr.Dataset) -> dict[str, Estimate]:
@@ -210,10 +238,13 @@ def spread_estimate(effect: xr.Dataset) -> dict[str, Estimate]:
     def of(name: str) -> FloatArray:
         return np.asarray(effect[name].transpose(*dims).values, dtype=np.float64)
 
-    degrees, se = of("spread_degrees"), effect["spread_se"]
-    facts = Facts(dims, long_name, units, TARGET, str(se.attrs.get("source", "rows")))
+    degrees = of("spread_degrees")
+    source = str(effect["spread_se"].attrs.get("source", "rows"))
+    facts = Facts(dims, long_name, units, TARGET, source)
     estimate = Estimate(of("spread"), facts, of("spread_se"), degrees, log=True)
     if is_grouped(effect):
-        return {"spread": estimate._replace(degrees=groups_of(effect) - 1.0)}
+        n_groups = effect.coords.get("feature_n_groups", effect.attrs.get("n_groups"))
+        of_groups = np.broadcast_to(np.reshape(n_groups, (-1, 1)) - 1.0, degrees.shape)
+        return {"spread": estimate._replace(degrees=of_groups)}
     moments = CentralMoments(of("spread_third_moment"), of("spread_fourth_moment"), degrees + 1)
     return {"spread": estimate._replace(moments=moments)}

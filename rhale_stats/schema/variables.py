@@ -28,7 +28,19 @@ COUNTS = (
 # Order of the dimensions in every result; of local effects rows come first.
 DIMENSIONS = (
     *("pair", "replicate", "chain", "repeat", "draw", "fold", "region", "effect_method", "output"),
-    *("feature", "bin_a", "edge_a", "cell", "cell_edge", "bin", "edge", "spread_bin", "spread_edge", "node", "n_bins_tried"),
+    *(
+        "feature",
+        "bin_a",
+        "edge_a",
+        "cell",
+        "cell_edge",
+        "bin",
+        "edge",
+        "spread_bin",
+        "spread_edge",
+        "node",
+        "n_bins_tried",
+    ),
     *("conditioning", "feature_other", "pruning", "bin_b", "edge_b", "bin_other", "line_moment"),
     *(
         "edge_other",
