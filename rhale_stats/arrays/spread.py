@@ -72,7 +72,9 @@ class Residuals(NamedTuple):
 
 
 def _ratio(of: FloatArray, over: FloatArray, otherwise: float = 0.0) -> FloatArray:
-    return np.divide(of, over, out=np.full(np.shape(of), otherwise), where=over > 0)
+    out = np.full(np.shape(of), otherwise)
+    np.divide(of, over, out=out, where=over > 0)
+    return out
 
 
 def residuals(

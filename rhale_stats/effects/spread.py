@@ -20,7 +20,13 @@ from rhale_stats.inference.estimate import Estimate, Facts
 from rhale_stats.inference.estimate import Moments as CentralMoments
 from rhale_stats.local.rows import Rows
 from rhale_stats.schema.curves import cell_count, fine_of, has_cells
-from rhale_stats.schema.features import bin_means, is_grouped, one_feature, resolution, slopes
+from rhale_stats.schema.features import (
+    bin_means,
+    is_grouped,
+    one_feature,
+    resolution,
+    slopes,
+)
 from rhale_stats.schema.stacking import Estimates, padded
 from rhale_stats.schema.variables import EFFECT_VARIABLES, variable
 
@@ -32,6 +38,8 @@ NO_SHARE = 1e-9
 # A spread below this share of the standard deviation of all local effects counts as none: what is
 # left may be the error of the fitted effect.
 NO_SPREAD = 0.01
+# Parameters of a cell: its mean takes one, and the error of the slope puts a part of one back.
+OF_CELL = 1 - 1 / 24
 # What every feature has.
 SPREAD = (
     *("spread", "spread_n_obs", "spread_share", "spread_degrees"),
@@ -127,7 +135,7 @@ def _means(fitted: Fitted, x: FloatArray) -> kernel.Means:
         slope = np.zeros(len(bins.mean)) if fitted.slope is None else fitted.slope
         left = _left(sums.n_effective(bins), 1 + (slope != 0))
         return kernel.Means(of_row, bins.mean, bins.x_mean, slope, left)
-    left = _left(along.n_effective, np.ones(1))
+    left = _left(along.n_effective, OF_CELL)
     # A slope across a cell does not depend on where in the cell a row is.
     slope = (
         np.zeros(len(left))
@@ -137,7 +145,7 @@ def _means(fitted: Fitted, x: FloatArray) -> kernel.Means:
     return kernel.Means(along.of_row, along.mean, along.x_mean, slope, left)
 
 
-def _left(rows: FloatArray, parameters: FloatArray) -> FloatArray:
+def _left(rows: FloatArray, parameters: FloatArray | float) -> FloatArray:
     """Share of the variance that is left where so many parameters are fitted to so many rows."""
     left = 1 - parameters / np.where(rows > 0, rows, np.inf)
     return np.where((rows > 0) & (left > NO_SHARE), left, 0.0)
@@ -146,7 +154,8 @@ def _left(rows: FloatArray, parameters: FloatArray) -> FloatArray:
 def _slopes_along(mean: FloatArray, x_mean: FloatArray) -> FloatArray:
     """Slope of the effect in every cell, from the means of the cells around it; 0 in two cells.
 
-    Its error adds a twenty-fourth to the leverage of a cell's mean.
+    Where n rows are even in cells of width h, its variance is sigma^2 / (2 n h^2). Times that of x
+    in the cell, h^2 / 12, this is a twenty-fourth of the variance of the mean of the cell.
     """
     out, there = np.zeros(len(mean)), np.flatnonzero(np.isfinite(mean))
     if len(there) > 2 and (np.diff(x_mean[there]) > 0).all():
@@ -222,7 +231,7 @@ def _stored_means(row: xr.Dataset, x: FloatArray) -> kernel.Means:
         of_row = binning.bin_index(row["edge_value"].values, x)
         return kernel.Means(of_row, bin_means(row), row["x_mean"].values, slope, left)
     pieces, n = fine_of(row).pieces, row["cell_n_effective"].values[: cell_count(row)]
-    left = _left(n, np.ones(1))
+    left = _left(n, OF_CELL)
     slope = np.zeros(len(left))
     if str(row["local_effect_method"].values) != "finite_difference":
         slope = _slopes_along(pieces.mean, pieces.x_mean)
