@@ -66,10 +66,10 @@ def confint(
         some = isinstance(boot, xr.Dataset) and any(name in boot for name in VARYING)
         boot = check_boot(effect, boot, () if some else ("effect",), MAKER, chosen)
         found = replicated(effect, features, boot, chosen)
-    # Replicates have no curve between the edges of bins.
-    effect = effect.drop_vars("cell_curve_ci", errors="ignore")
-    found |= _of_missing(effect) | spread_estimate(effect)
-    return with_intervals(effect, found, level, chosen)
+    # Replicates have no curve between the edges of bins, and no spread in bins of its own.
+    own = spread_estimate(effect) if chosen == "normal" else {}
+    effect = effect.drop_vars(["cell_curve_ci", "spread_ci"], errors="ignore")
+    return with_intervals(effect, found | _of_missing(effect) | own, level, chosen)
 
 
 def with_own_intervals(effect: xr.Dataset) -> xr.Dataset:
