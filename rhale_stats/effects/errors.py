@@ -19,6 +19,7 @@ from rhale_stats.effects.fit import (
     fit_of,
     has_covariance,
 )
+from rhale_stats.effects.spread import with_spread_errors
 from rhale_stats.effects.targets import CURVE_TARGETS, GROUP_COVARIANCES, SOURCE, TARGETS
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import cell_sizes, has_cells, line_moments_of, pieces_of
@@ -69,6 +70,7 @@ def _of_features(
 ) -> xr.Dataset:
     """With standard errors of all features, which may have been unpacked before."""
     levels = categorical_features(effect)
+    clusters = None
     if groups is None:
         if levels and is_grouped(effect):
             raise ValueError(
@@ -102,7 +104,8 @@ def _of_features(
             for name, array in stacked(rows, effect.sizes["bin"], **cell_sizes(effect)).items()
         }
     )
-    if groups is not None:
+    out = with_spread_errors(out, clusters)
+    if clusters is not None:
         return out.assign_attrs(n_groups=clusters.n_groups)
     # What earlier groups left behind.
     out.attrs.pop("n_groups", None)

@@ -11,6 +11,7 @@ import xarray as xr
 from rhale_stats.effects.bias import LARGE, linear_bin_error
 from rhale_stats.effects.checked import SIGNIFICANCE, along_axis, bias_table, jump_table
 from rhale_stats.effects.fit import fit_of
+from rhale_stats.effects.spread_tables import spread_notes, spread_table
 from rhale_stats.effects.tables import NOT_ESTIMATED, WALD, complete, glance, source_text, tidy
 from rhale_stats.inference.estimate import ends_in_table, kept_interval
 from rhale_stats.inference.notes import (
@@ -79,6 +80,9 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
             "both. A row can enter two effects; standard errors account for it.",
             f"Level order: {order_text(row)}. Standard errors do not include the choice of order.",
         ]
+    if feature is not None:
+        own = spread_table(one_feature(effect, feature), level)
+        tables += [] if own is None else [own]
     # Levels are not bins chosen by a rule, and a constant feature has no bins.
     one = effect if feature is None else one_feature(effect, feature)
     has_bins = feature is None or (one.sizes["bin"] > 0 and not is_categorical(one))
@@ -91,6 +95,7 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
     # What makes a number invalid comes before what it means.
     notes = [
         *bias_warnings(effect, feature),
+        *spread_notes(effect, feature),
         *reasons,
         *_missing_notes(effect, feature),
         *(_edge_notes(effect) if has_bins else []),
