@@ -144,6 +144,9 @@ def render(study: Study, results: xr.Dataset, *, image: str | None = None) -> st
     str
         Heading, source and claim, findings, figure, tables, and the command that makes it.
     """
+    if study.page is not None:
+        made = "\n\n".join(["## How it was made", *_making(results)])
+        return f"# {study.title}\n\n{study.page(results)}\n\n{made}\n"
     parts = [
         f"# {study.title}",
         f"Source: {study.source}",

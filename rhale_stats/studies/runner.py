@@ -184,6 +184,8 @@ class Study:
         ``results -> Figure``.
     prepare : callable or None
         ``options -> context``, called once, in the parent process. What it returns is pickled.
+    page : callable or None
+        ``results -> Markdown`` for readers, in place of source, findings, figure and tables.
 
     Raises
     ------
@@ -204,6 +206,7 @@ class Study:
     findings: Callable[[xr.Dataset], list[str]]
     figure: Callable[[xr.Dataset], Figure]
     prepare: Callable[[Options], Any] | None = None
+    page: Callable[[xr.Dataset], str] | None = None
 
     def __post_init__(self) -> None:
         check_count("n_replicates", self.n_replicates, 1)
