@@ -145,8 +145,9 @@ def render(study: Study, results: xr.Dataset, *, image: str | None = None) -> st
         Heading, source and claim, findings, figure, tables, and the command that makes it.
     """
     if study.page is not None:
-        made = "\n\n".join(["## How it was made", *_making(results)])
-        return f"# {study.title}\n\n{study.page(results)}\n\n{made}\n"
+        shown = [] if image is None else [f"![{study.title}]({image})"]
+        made = [*shown, "## How it was made", *_making(results)]
+        return "\n\n".join([f"# {study.title}", study.page(results), *made]) + "\n"
     parts = [
         f"# {study.title}",
         f"Source: {study.source}",

@@ -89,7 +89,7 @@ def study(options: Options) -> Study:
         tables=tables,
         findings=findings,
         figure=figure,
-        prepare=lambda given: 3 if given.quick else 10**6,
+        prepare=lambda given: 2 if given.quick else 10**6,
         page=page,
     )
 

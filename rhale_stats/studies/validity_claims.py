@@ -85,15 +85,15 @@ def held_by(process: Process, found: xr.Dataset, banded: xr.Dataset) -> Found:
     """Intervals and bands of an effect in fixed bins against the truth."""
     truth = process.truth(process.edges())
     of_cells = process.curve(found["cell_value"].values)
-    cells = "cell_curve_band"
+    average = found["average_effect_ci"].values[:, None]
     return {
         "effect": covered(found["effect_ci"].values, truth.effect),
         "curve": covered(found["curve_ci"].values, truth.curve),
         "cell curve": covered(found["cell_curve_ci"].values, of_cells),
-        "average effect": covered(found["average_effect_ci"].values[:, None], truth.average),
+        "average effect": covered(average, np.array(truth.average)),
         "heterogeneity": covered(found["heterogeneity_ci"].values, truth.heterogeneity),
         "effect band": held(banded["effect_band"].values, truth.effect),
-        "curve band": held(banded[cells].values, of_cells),
+        "curve band": held(banded["cell_curve_band"].values, of_cells),
     }
 
 

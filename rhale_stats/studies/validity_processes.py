@@ -129,7 +129,7 @@ class Process:
         """Integral from -1 to z."""
         values = of(self.grid)
         steps = (values[1:] + values[:-1]) / 2 * np.diff(self.grid)
-        return np.interp(z, self.grid, np.concatenate([[0.0], np.cumsum(steps)]))
+        return np.asarray(np.interp(z, self.grid, np.concatenate([[0.0], np.cumsum(steps)])))
 
     def mean(self, values: FloatArray, low: float = -1.0, high: float = 1.0) -> float:
         """Mean over the population between two places of values on the grid."""

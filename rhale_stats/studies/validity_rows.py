@@ -195,7 +195,23 @@ def spreads(parameters: Parameters, rng: np.random.Generator, n_samples: int) ->
             table = pd.Series(g[:, k]).groupby(which[:, k]).std().reindex(range(n_bins))
             errors.append(np.mean((table.to_numpy()[at] - truth) ** 2))
         of_equal.append(np.mean(errors))
-    return {"spread along the axis": np.array([own / np.nanmin(of_equal)])}
+    found = {"spread along the axis": np.array([own / np.nanmin(of_equal)])}
+    if "spread_edge_value" in effect:
+        found["spread"] = _spread_covered(confint(effect), grid, truth**2)
+    return found
+
+
+def _spread_covered(effect: xr.Dataset, grid: FloatArray, squares: FloatArray) -> FloatArray:
+    """Intervals of the spread in bins of its own, where the feature is uniform."""
+    out = []
+    for edges, bounds in zip(
+        effect["spread_edge_value"].values, effect["spread_ci"].values, strict=True
+    ):
+        edges = edges[np.isfinite(edges)]
+        which = np.searchsorted(edges[1:-1], grid, side="right")
+        sums, counts = np.bincount(which, squares), np.bincount(which)
+        out.append(float(covered(bounds[: len(sums)], np.sqrt(sums / counts))))
+    return np.array(out)
 
 
 def spread_at(effect: xr.Dataset, feature: int, z: FloatArray) -> FloatArray:

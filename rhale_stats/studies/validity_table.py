@@ -40,8 +40,8 @@ class Rate(NamedTuple):
 
 def rate_of(results: xr.Dataset, claim: str, chosen: Any) -> Rate:
     """Mean over scenarios of the claim, each over its replicates."""
-    values = 100 * results["value"].sel(claim=claim).isel(scenario=chosen)
-    values = values.transpose("scenario", "replicate").values
+    own = 100 * results["value"].sel(claim=claim).isel(scenario=chosen)
+    values = own.transpose("scenario", "replicate").values
     n_runs = np.isfinite(values).sum(axis=1)
     if not n_runs.any():
         return Rate(np.nan, np.nan)

@@ -17,7 +17,9 @@ class Words(NamedTuple):
 
 NORMAL_MEANS = "enough rows for the mean of a bin to be normal"
 FOURTH = "a fourth moment that the rows show: light tails"
+MORE = "more rows a bin"
 HONEST = "`rhale(..., honest=True)` for chosen bins"
+WEIGHTS = "percentiles of `bootstrap`, for weights that follow the residuals"
 STUDENTIZED = "`bootstrap(..., studentize=True)`"
 NO_GROUPS = "`bootstrap(..., groups=)`"
 GROUPS = {
@@ -26,13 +28,13 @@ GROUPS = {
             "`confint`: `effect_ci`",
             "average effect in a bin",
             NORMAL_MEANS,
-            f"more rows a bin; {HONEST}",
+            f"{MORE}; {WEIGHTS}",
         ),
         "curve": Words(
-            "`confint`: `curve_ci`", "curve at the edges of bins", NORMAL_MEANS, "the band"
+            "`confint`: `curve_ci`", "curve at the edges of bins", NORMAL_MEANS, WEIGHTS
         ),
         "cell curve": Words(
-            "`confint`: `cell_curve_ci`", "curve at the edges of cells", NORMAL_MEANS, "the band"
+            "`confint`: `cell_curve_ci`", "curve at the edges of cells", NORMAL_MEANS, WEIGHTS
         ),
         "average effect": Words(
             "`confint`: `average_effect_ci`",
@@ -46,6 +48,7 @@ GROUPS = {
             "rows a bin in place of rows a parameter",
             "more rows a bin",
         ),
+        "spread": Words("`confint`: `spread_ci`", "spread in bins of its own", FOURTH, MORE),
         "heterogeneity": Words(
             "`confint`: `heterogeneity_ci`",
             "spread in a bin",
