@@ -2,12 +2,14 @@
 
 An edge between two bins lies where the local effects, with their noise, are halfway between the
 fits on its two sides. Noise therefore decides on which side the rows near the edge are counted,
-and pushes the two averages apart.
+and pushes the two averages apart. At a jump the edge lies between two rows, but where between them
+the jump is, no row tells.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,40 +17,57 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 
 # E B(Z)^2 for two-sided Brownian motion B and Z the place of the maximum of B(t) - t^2.
 OF_MAXIMUM = 1.5
-# Rounds in which the distance over which the slope at an edge is taken settles.
-ROUNDS = 4
+# Rounds in which the distance over which the slope at an edge is taken settles; it shrinks by this
+# factor in a round at most.
+ROUNDS, SHRINKS = 4, 8
 
 
-def added_variance(
-    edges: FloatArray,
-    mean: FloatArray,
-    variance: FloatArray,
-    bin_of: IntArray,
-    slope: FloatArray,
-) -> FloatArray:
-    """Added variance of the average of every bin, from its cells.
+class Along(NamedTuple):
+    """Running sums along an axis at the edges of cells: of the effect, its noise, and rows."""
 
-    ``edges``, ``mean`` and ``variance`` (of the means) are those of the cells, ``slope`` those of
-    the bins' lines.
-    """
-    width = np.diff(edges)
-    known = np.isfinite(mean) & np.isfinite(variance)
-    area = np.where(known, mean * width, 0.0)
-    noise = np.where(known, variance * width**2, 0.0)
-    running, spread = (np.concatenate([[0.0], np.cumsum(part)]) for part in (area, noise))
-    first = np.flatnonzero(np.diff(bin_of, prepend=-1))
-    ends = np.append(edges[first], edges[-1])
-    added = np.zeros(len(first))
-    for k, (left, right) in enumerate(pairwise(np.diff(ends))):
-        at, line = ends[k + 1], (slope[k] + slope[k + 1]) / 2
-        widest = min(left, right)
-        away = widest
+    edges: FloatArray
+    area: FloatArray
+    noise: FloatArray
+    rows: FloatArray
+
+    @classmethod
+    def of(
+        cls, edges: FloatArray, mean: FloatArray, variance: FloatArray, rows: FloatArray
+    ) -> Along:
+        """From the means of the cells, the variances of these means, and their rows."""
+        width = np.diff(edges)
+        known = np.isfinite(mean) & np.isfinite(variance)
+        parts = np.stack([mean * width, variance * width**2, rows])
+        running = np.cumsum(np.where(known, parts, 0.0), axis=1)
+        return cls(edges, *np.pad(running, ((0, 0), (1, 0))))
+
+    def added(self, at: float, line: float, widest: float) -> float:
+        """Added variance of the integral on either side of an edge."""
+        away = reach = widest
         for _ in range(ROUNDS):
             places = np.array([at - away, at, at + away])
-            low, middle, high = np.interp(places, edges, running)
-            v = float(np.diff(np.interp(places[[0, 2]], edges, spread))[0]) / (2 * away)
-            steep = abs((high - 2 * middle + low) / away**2 - line)
-            reach = min((2 * np.sqrt(v) / steep) ** (2 / 3), widest) if steep > 0 else widest
-            away = min(max(2 * reach, away / 8), widest)
-        added[k : k + 2] += OF_MAXIMUM * v * reach / np.array([left, right]) ** 2
+            low, middle, high = np.interp(places, self.edges, self.area)
+            noise, rows = (
+                float(np.diff(np.interp(places[::2], self.edges, running))[0]) / (2 * away)
+                for running in (self.noise, self.rows)
+            )
+            jump = abs((high - 2 * middle + low) / away - line * away)
+            reach = widest
+            if jump > 0:
+                reach = min((2 * np.sqrt(noise) * away / jump) ** (2 / 3), widest)
+            between = jump / rows if rows > 0 else 0.0
+            added = OF_MAXIMUM * noise * reach + between**2
+            away = min(max(2 * reach, away / SHRINKS), widest)
+        return float(added)
+
+
+def added_variance(along: Along, bin_of: IntArray, slope: FloatArray) -> FloatArray:
+    """Added variance of the average of every bin; ``slope`` are those of the bins' lines."""
+    first = np.flatnonzero(np.diff(bin_of, prepend=-1))
+    ends = np.append(along.edges[first], along.edges[-1])
+    added = np.zeros(len(first))
+    for k, (left, right) in enumerate(pairwise(np.diff(ends))):
+        line = (slope[k] + slope[k + 1]) / 2
+        own = along.added(ends[k + 1], line, min(left, right))
+        added[k : k + 2] += own / np.array([left, right]) ** 2
     return added

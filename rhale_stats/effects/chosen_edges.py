@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arrays.chosen_edges import added_variance
+from rhale_stats.arrays.chosen_edges import Along, added_variance
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.fit import Fit
 from rhale_stats.schema.curves import has_cells
@@ -27,7 +27,6 @@ def effect_variance(row: xr.Dataset, fit: Fit) -> FloatArray:
     variance = cells.effect_variance()
     if not includes_choice(row) or not has_cells(row):
         return variance
-    added = added_variance(
-        cells.pieces.edges, cells.pieces.mean, cells.noise.mean, cells.bin, slopes(row)
-    )
-    return np.asarray(variance + added)
+    pieces = cells.pieces
+    along = Along.of(pieces.edges, pieces.mean, cells.noise.mean, cells.n_effective)
+    return np.asarray(variance + added_variance(along, cells.bin, slopes(row)))
