@@ -8,8 +8,7 @@ import xarray as xr
 from rhale_stats.arrays.chosen_edges import Along, added_variance
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.fit import Fit
-from rhale_stats.schema.curves import has_cells
-from rhale_stats.schema.features import slopes
+from rhale_stats.schema.curves import has_cells, pieces_of
 
 # Rules that place every edge by the local effects.
 PLACED = ("AdaptiveBins", "OptimalBins")
@@ -27,6 +26,8 @@ def effect_variance(row: xr.Dataset, fit: Fit) -> FloatArray:
     variance = cells.effect_variance()
     if not includes_choice(row) or not has_cells(row):
         return variance
-    pieces = cells.pieces
+    pieces, bins = cells.pieces, pieces_of(row)
     along = Along.of(pieces.edges, pieces.mean, cells.noise.mean, cells.n_effective)
-    return np.asarray(variance + added_variance(along, cells.bin, slopes(row)))
+    ends = np.stack([bins.edges[:-1], bins.edges[1:]])
+    at_edges = bins.mean + bins.slope * (ends - bins.x_mean)
+    return np.asarray(variance + added_variance(along, cells.bin, at_edges, bins.slope))
