@@ -85,7 +85,7 @@ def study(options: Options) -> Study:
             "value": Output(("claim",), "share covered, share rejected, or a factor"),
         },
         replicate=replicate,
-        n_replicates=2 if options.quick else 16,
+        n_replicates=2 if options.quick else 14,
         tables=tables,
         findings=findings,
         figure=figure,

@@ -47,7 +47,16 @@ ALL = (
 
 
 # A quick run of each takes seconds.
-LONG = ("penalty", "coverage", "models", "bins", "regional-timing", "california", "weighting")
+LONG = (
+    "penalty",
+    "coverage",
+    "models",
+    "bins",
+    "regional-timing",
+    "california",
+    "weighting",
+    "validity",
+)
 
 
 @pytest.fixture(scope="module")
