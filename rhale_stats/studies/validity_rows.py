@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.bins.fixed import EqualWidthBins, GivenBins, QuantileBins
+from rhale_stats.bins.fixed import GivenBins, QuantileBins
 from rhale_stats.diagnostics.jumps import jump_check
 from rhale_stats.diagnostics.unbiased import check_unbiased
 from rhale_stats.effects.rhale import quiet_rhale
@@ -32,7 +32,7 @@ from rhale_stats.studies.validity_claims import (
     held,
     rejected,
 )
-from rhale_stats.studies.validity_processes import NOISES, FloatArray, unequal_groups
+from rhale_stats.studies.validity_processes import NOISES, FloatArray, Process, unequal_groups
 from rhale_stats.studies.weighting import EFFECTS, INNER, PLACES, POPULATION, Truth
 
 Parameters = Mapping[str, Any]
@@ -229,14 +229,23 @@ def spread_at(effect: xr.Dataset, feature: int, z: FloatArray) -> FloatArray:
 
 def sizes(parameters: Parameters, rng: np.random.Generator, n_samples: int) -> Found:
     """Importance without any effect: the share of its bias that the correction removes."""
-    n = int(parameters["n"])
-    x, g = rng.uniform(-1, 1, (n, n_samples)), rng.normal(size=(n, n_samples))
-    local = local_effects(None, x, jacobian=g)
-    effect = std_error(quiet_rhale(local, EqualWidthBins(10)))
-    boot = bootstrap(local, effect, n_resamples=RESAMPLES, rng=rng, progress=False)
-    found = effect_sizes(effect, boot)
+    process = Process(n=int(parameters["n"]))
+    sample = process.draw(rng, n_samples)
+    local = process.local(sample, 0.0)
+    effect = std_error(quiet_rhale(local, process.rule()))
+    found = effect_sizes(effect)
+    out: Found = {}
+    if "importance_p_value" in found:
+        out["importance_p_value"] = (found["importance_p_value"].values <= LEVEL).astype(float)
+        truth = process.curve(process.grid)
+        truth = np.sqrt(process.mean(truth**2))
+        moved = effect_sizes(std_error(quiet_rhale(process.local(sample), process.rule())))
+        out["importance"] = covered(moved["importance_ci"].values[:, None], np.array(truth))
+    else:  # The correction is by replicates.
+        boot = bootstrap(local, effect, n_resamples=RESAMPLES, rng=rng, progress=False)
+        found = effect_sizes(effect, boot)
     left = found["importance_corrected"].values.mean() / found["importance"].values.mean()
-    return {"importance without an effect": np.array([1 - left])}
+    return out | {"importance without an effect": np.array([1 - left])}
 
 
 UNBIASED: dict[str, Callable[[FloatArray], FloatArray]] = {

@@ -49,6 +49,9 @@ GROUPS = {
             "more rows a bin",
         ),
         "spread": Words("`confint`: `spread_ci`", "spread in bins of its own", FOURTH, MORE),
+        "importance": Words(
+            "`effect_sizes`: `importance_ci`", "spread of the curve over the rows", NORMAL_MEANS, ""
+        ),
         "heterogeneity": Words(
             "`confint`: `heterogeneity_ci`",
             "spread in a bin",
@@ -91,6 +94,9 @@ GROUPS = {
             "symmetric effects",
             '`method="box"`, the default',
             True,
+        ),
+        "importance_p_value": Words(
+            "`effect_sizes`: `importance_p_value`", "a flat curve", NORMAL_MEANS, "", True
         ),
         "wald_test homogeneous": Words(
             '`wald_test(effect, "homogeneous", local=)`',
