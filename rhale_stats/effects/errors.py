@@ -9,6 +9,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arrays import accumulate, influence
+from rhale_stats.effects.chosen_edges import effect_variance
 from rhale_stats.effects.clusters import Clusters, of_groups
 from rhale_stats.effects.fit import (
     Feature,
@@ -140,7 +141,7 @@ def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
     centred = start if fit.centering == "start" else np.sqrt(fit.variance(fit.edges))
     squares = accumulate.mean_square(variance, pieces, n)
     return {
-        "effect_se": np.sqrt(fit.cells.effect_variance()),
+        "effect_se": np.sqrt(effect_variance(row, fit)),
         **({"slope_se": np.sqrt(noise.slope)} if "slope" in row else {}),
         "heterogeneity_se": accumulate.heterogeneity_se(variance, row["fourth_moment"].values, n),
         "curve_se": at_edges(centred, fit),

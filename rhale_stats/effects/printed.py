@@ -10,11 +10,13 @@ import xarray as xr
 
 from rhale_stats.effects.bias import LARGE, linear_bin_error
 from rhale_stats.effects.checked import SIGNIFICANCE, along_axis, bias_table, jump_table
+from rhale_stats.effects.chosen_edges import includes_choice
 from rhale_stats.effects.fit import curve_degrees, fit_of
 from rhale_stats.effects.spread_tables import spread_notes, spread_table
 from rhale_stats.effects.tables import NOT_ESTIMATED, WALD, complete, glance, source_text, tidy
 from rhale_stats.inference.estimate import ends_in_table, kept_interval
 from rhale_stats.inference.notes import (
+    CHOICE_INCLUDED,
     CHOSEN_BINS,
     SEARCHED,
     because,
@@ -37,6 +39,7 @@ from rhale_stats.schema.checks import MEAN, statistic_name
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
+    is_grouped,
     one_feature,
     units_of,
     with_units,
@@ -252,7 +255,8 @@ def _edge_notes(effect: xr.Dataset) -> list[str]:
         return []
     if statistic_name(effect) != MEAN:
         return [f"{CHOSEN_BINS.partition('. ')[0]}. Edges from other rows (GivenBins) remove this."]
-    return [CHOSEN_BINS]
+    included = includes_choice(effect) and not is_grouped(effect)
+    return [CHOICE_INCLUDED if included else CHOSEN_BINS]
 
 
 def _error_notes(effect: xr.Dataset, name: str, level: float) -> list[str]:

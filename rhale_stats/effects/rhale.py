@@ -80,8 +80,8 @@ def rhale(
         curve centred at its mean. This takes a second pass over the rows.
     honest : bool, default False
         Choose the edges on some rows, drawn at random, and estimate on the other rows. If both use
-        the same rows, bins are chosen where the spread is small by chance, and the spread and the
-        standard errors are too small (math [16]). The ends of the axis are those of all rows.
+        the same rows, bins are chosen where the spread is small by chance, and the spread and its
+        standard error are too small (math [16]). The ends of the axis are those of all rows.
     honest_fraction : float, default 0.5
         Share of the rows on which edges are chosen.
     rng : Generator, int or None
