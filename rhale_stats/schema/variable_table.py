@@ -316,6 +316,7 @@ EFFECT_VARIABLES: Table = {
     "naled": (("feature",), "mean absolute value of the curve, per cent of outcomes", "%"),
     "naler_min": (("feature",), "smallest value of the curve, per cent of outcomes", "%"),
     "naler_max": (("feature",), "largest value of the curve, per cent of outcomes", "%"),
+    "importance_p_value": (("feature",), "p-value of a flat curve", "1"),
     "curve_mean": (("feature",), "mean of the curve over the rows", OUTPUT_UNITS),
     "n_empty": (("feature",), "bins without an estimate", "bins"),
     "n_bins": (("feature",), "number of bins", "bins"),
@@ -331,7 +332,7 @@ for _name in (
     EFFECT_VARIABLES |= {
         f"{_name}_ci": ((*_dims, "ci_bound"), f"confidence interval of {_long_name}", _units),
         f"{_name}_band": ((*_dims, "ci_bound"), f"simultaneous band of {_long_name}", _units),
-        f"{_name}_corrected": (_dims, f"{_long_name}, bias-corrected", _units),
+        f"{_name}_corrected": (_dims, f"{_long_name}, without the part of noise", _units),
         f"{_name}_acceleration": (_dims, f"acceleration of {_long_name}", "1"),
     }
 
