@@ -27,7 +27,7 @@ def pytest_xdist_auto_num_workers(config):
 
 
 def pytest_collection_finish(session):
-    """What is imported stays: to look for garbage there again and again took a tenth of the time."""
+    """What is imported stays: looking for garbage in it took a tenth of the time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)

@@ -274,38 +274,3 @@ in_processes(long, range(4), 2)
     if how == "interrupted":
         assert parent.returncode in (1, -signal.SIGINT)
         assert error.count("KeyboardInterrupt") == 1
-
-
-def effect_by(slope_of, rows, bins):
-    slope = slope_of(rows[:, 0], rows[:, 1])
-    local = rs.local_effects(lambda X: slope * X[:, 0], rows[:, :1], features=0)
-    return rs.rhale(local, bins=bins)
-
-
-def test_refits_by_lambdas_and_closures_in_two_processes():
-    """users.md: Can't pickle local object."""
-    rng = np.random.default_rng(0)
-    x = rng.uniform(size=100)
-    data = np.column_stack([x, 3 * x + rng.normal(size=100)])
-    bins = rs.EqualWidthBins(1)
-
-    def slope_of(x, y):
-        return np.polyfit(x, y, 1)[0]
-
-    def closure(rows):
-        return effect_by(slope_of, rows, bins)
-
-    options = {"n_resamples": 4, "n_grid": 3, "rng": 1, "progress": False}
-    one, *others = (
-        rs.bootstrap_refit(fit, data, n_jobs=n_jobs, **options)
-        for fit, n_jobs in (
-            (closure, 1),
-            (closure, None),
-            (lambda rows: effect_by(slope_of, rows, bins), 2),
-        )
-    )
-    for other in others:
-        xr.testing.assert_identical(one, other)
-    assert float(one["failed"].sum()) == 0
-    with pytest.warns(FutureWarning, match="use n_jobs"):
-        xr.testing.assert_identical(rs.bootstrap_refit(closure, data, jobs=2, **options), one)
