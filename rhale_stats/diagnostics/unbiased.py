@@ -116,6 +116,8 @@ def check_unbiased(
     spread of log-normal effects is confined to 6 of the 100 rows (math [14]). ``rank_pvalue`` is
     the same for ranks: it also rejects where skewed effects change their spread.
 
+    Simulated sizes by kind of process, and what to use where this fails: docs/validity.md.
+
     References
     ----------
     Gkolemis et al. (2023), *RHALE*, Theorem 1. von Neumann (1941), *Annals of Mathematical

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from rhale_stats.arrays.accumulate import turning_points
 from rhale_stats.effects.printed import bias_warnings, method_title
 from rhale_stats.effects.sizes import importances
+from rhale_stats.effects.spread_tables import spread_notes
 from rhale_stats.effects.tables import curve_extent
 from rhale_stats.inference.meaning import is_unordered
 from rhale_stats.printing.pages import (
@@ -53,6 +54,7 @@ def effect_page(effect: xr.Dataset, most: int) -> Page:
         f"bins: {effect.attrs.get('bin_rule', 'given')}",
         f"Uncertainty: {source}",
         *(bias_warnings(effect, None) if "verdict" in effect else ()),
+        *spread_notes(effect, None),
     )
     meant = (
         "H: heterogeneity in the bins times the standard deviation of the feature. "

@@ -117,6 +117,8 @@ def wald_test(
     model,
     are not tested.
 
+    Simulated sizes by kind of process, and what to use where this fails: docs/validity.md.
+
     References
     ----------
     Alexander and Govern (1994), *Journal of Educational Statistics* 19, 91-101. Box (1954), *Some

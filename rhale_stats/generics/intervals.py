@@ -82,6 +82,8 @@ def confint(
     has no interval. Replicates in which a bin was empty are left
     out: ``n_empty`` counts them.
 
+    Simulated coverage by kind of process, and what to use where this fails: docs/validity.md.
+
     References
     ----------
     Efron (1987), *JASA* 82, 171-185, for "bca". Hesterberg (2015), *What teachers should know about
@@ -157,7 +159,7 @@ def confband(
     for the number of features.
 
     The rows are taken as a sample, the model as given. The study ``weighting`` reports the coverage
-    of the true curve with default settings.
+    of the true curve with default settings, and docs/validity.md that of all bands.
 
     Examples
     --------

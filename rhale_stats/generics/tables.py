@@ -37,7 +37,8 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     -------
     DataFrame
         Columns ``term``, ``bin``, ``bin_left``, ``bin_right``, ``n_obs``, ``estimate``,
-        ``std_error``, ``conf_low``, ``conf_high``, ``heterogeneity``, ``heterogeneity_se``;
+        ``std_error``, ``conf_low``, ``conf_high``, ``heterogeneity``, ``heterogeneity_se``,
+        ``spread_min`` and ``spread_max`` (smallest and largest ``spread`` within the bin);
         ``slope`` and ``slope_se`` with a rule that makes linear bins, and the results of
         `check_unbiased` and `jump_check`. With categorical features ``level_from`` and ``level_to``
         of a step, empty for other features. A constant feature has no bins and so no rows. For a
@@ -106,8 +107,9 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns ``term``, ``kind``, ``n_bins``, ``n_obs``, ``estimate`` (mean of the local effects
-        over the rows), ``std_error``, ``conf_low``, ``conf_high``, ``heterogeneity`` (root mean
+        Columns ``term``, ``kind``, ``n_bins``, ``n_spread_bins`` (bins of the ``spread``),
+        ``n_obs``, ``estimate`` (mean of the local effects over the rows), ``std_error``,
+        ``conf_low``, ``conf_high``, ``heterogeneity`` (root mean
         square over rows of the bins' standard deviations), ``heterogeneity_output`` and
         ``heterogeneity_index`` (math [10]), ``curve_min``, ``curve_max``; ``statistic``,
         ``p_value`` and ``reason`` only when needed, as in `tidy`. NaN for a constant feature. The

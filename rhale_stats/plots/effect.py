@@ -37,10 +37,11 @@ def plot_effect(
     """Effect of one feature: its curve above, its bins below.
 
     The upper panel shows the curve with a band of plus and minus its heterogeneity and, dashed, a
-    pointwise 95 % interval. The lower panel shows the effect of every bin with plus and minus its
-    heterogeneity and, as a thicker bar, a 95 % interval; with ``local`` also a violin of the local
+    pointwise 95 % interval. The lower panel shows the effect of every bin with, as a bar, a 95 %
+    interval, and the area of plus and minus the heterogeneity, which changes at the edges of its
+    own bins (``spread``); with ``local`` also a violin of the local
     effects in every bin, and a rug of the feature's values. In a linear bin the effect is a sloped
-    line, with its bars in the middle. If `confint` was called, its intervals replace these. If
+    line, with its bar in the middle. If `confint` was called, its intervals replace these. If
     `confband` was called, simultaneous bands are drawn as thin lines along the curve and as thin
     extensions of the bars.
 
@@ -74,9 +75,11 @@ def plot_effect(
 
     Notes
     -----
-    The filled band is ``curve_std_sum``, the spread of the output if every row keeps its rank in
-    all bins (comonotone). It measures how much the rows differ and does not shrink with their
-    number. The intervals and confidence bands of the average do shrink. A pointwise interval
+    The filled band is the spread of the output if every row keeps its rank all along the axis
+    (comonotone, math [9]): the ``spread``, accumulated. Results without ``spread``
+    (``std_error_moments=False``) have ``curve_std_sum`` instead, and whiskers in the lower panel.
+    It measures how much the rows differ and does not shrink with their number. The intervals and
+    confidence bands of the average do shrink. A pointwise interval
     contains the curve at a given point in 95 % of samples; a simultaneous band contains the whole
     curve in 95 % of samples.
 
@@ -91,8 +94,8 @@ def plot_effect(
     gives the share off the scale. The rug is darker where there are more rows, and becomes a strip
     if its ticks would merge.
 
-    In a linear bin the violin shows the residuals about the line, whose spread is the
-    heterogeneity: every local effect is moved along the slope to the middle of the bin.
+    In a linear bin the violin shows the residuals about the line: every local effect is moved along
+    the slope to the middle of the bin.
 
     For a categorical feature the upper panel has a bar for every level, with the interval and band
     as whiskers. The lower panel shows the share and number of rows at every level; ``local`` is not

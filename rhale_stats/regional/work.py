@@ -81,6 +81,11 @@ def work_of(
     refuse_categorical(local, "regions")
     # 0 is for an interaction matrix without p-values.
     check_count("n_permutations", settings.n_permutations, 1)
+    if settings.test is not None and settings.level * (settings.n_permutations + 1) < 1:
+        raise ValueError(
+            f"n_permutations must be at least 1 / level - 1 for any split to pass; got "
+            f"{settings.n_permutations} at level {settings.level:g}."
+        )
     check_choice("loss", loss, tuple(LOSSES))
     _check_folds(n_folds, settings.test)
     rule: BinRule = OptimalBins() if bins is None else bins

@@ -186,6 +186,8 @@ class Study:
         ``options -> context``, called once, in the parent process. What it returns is pickled.
     takes : tuple of str
         Which of ``settings`` and ``data`` it takes; `load` refuses the others.
+    page : callable or None
+        ``results -> Markdown`` for readers, in place of source, findings, figure and tables.
 
     Raises
     ------
@@ -207,6 +209,7 @@ class Study:
     figure: Callable[[xr.Dataset], Figure]
     prepare: Callable[[Options], Any] | None = None
     takes: tuple[str, ...] = ()
+    page: Callable[[xr.Dataset], str] | None = None
 
     def __post_init__(self) -> None:
         check_count("n_replicates", self.n_replicates, 1)
