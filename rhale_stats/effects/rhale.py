@@ -24,7 +24,6 @@ from rhale_stats.effects.passes import (
     chosen_bins,
     first_pass,
     honest_rows,
-    on_other_rows,
     second_pass,
 )
 from rhale_stats.effects.values import predict
@@ -202,13 +201,12 @@ def _estimated(local: xr.Dataset, request: Request, split: RowSplit) -> xr.Datas
         return first_pass(rule, split, position, names[position], slopes_across[position])
 
     cells = in_threads(cells_at, range(len(names)), threads)
-    partitions = chosen_bins(rule, cells, local["local_effect_error"].values)
+    errors = local["local_effect_error"].values
+    partitions = chosen_bins(rule, cells, errors)
 
     def estimates_at(position: int) -> Estimates:
-        own_cells = cells[position]
-        if split.is_honest:
-            own_cells = on_other_rows(rule, rows, position, own_cells)
-        return second_pass(request, rows, position, own_cells, partitions.get(position))
+        own, error = cells[position], float(errors[position])
+        return second_pass(request, split, position, own, partitions.get(position), error)
 
     # If no rows are needed again, threads do not help.
     threads_again = threads if request.needs_rows_again else 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arguments.checks import check_count, check_level
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.generics import dispatch
 from rhale_stats.schema.door import checked
@@ -101,7 +100,6 @@ def confint(
     array([[1.84, 2.37],
            [1.55, 2.  ]])
     """
-    check_level(level)
     out: xr.Dataset = dispatch.method("confint", effect)(effect, boot, level, method)
     return out
 
@@ -174,7 +172,5 @@ def confband(
     >>> bool((width["curve_band"] > width["curve_ci"]).all())
     True
     """
-    check_level(level)
-    check_count("n_draws", n_draws, 1)
     out: xr.Dataset = dispatch.method("confband", effect)(effect, level, n_draws, rng)
     return out
