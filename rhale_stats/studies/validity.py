@@ -12,7 +12,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
-from rhale_stats.studies.tools import holds, no_variants, panels
+from rhale_stats.studies.tools import holds, panels
 from rhale_stats.studies.validity_claims import BLOCKS
 from rhale_stats.studies.validity_processes import Process, drawn_processes
 from rhale_stats.studies.validity_rows import OWN_BLOCKS, SPREADS, UNBIASED
@@ -68,7 +68,6 @@ NOT_DRAWN = {"condition": "", "rows": 0, "place": "", "effect": "", "case": ""}
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     # Positions are seeds.
     scenarios = [*_of_conditions(), *_of_chosen(), *_of_drawn(), *_of_cases()]
     if options.quick:
