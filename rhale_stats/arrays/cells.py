@@ -52,6 +52,7 @@ class Cells(NamedTuple):
     x_mean: FloatArray
     x_variance: FloatArray
     x_covariance: FloatArray
+    third_moment: FloatArray
     of_row: CellArray
 
     @property
@@ -232,10 +233,12 @@ def moments_in(
     of_row = sums.row_cells(axis, x)
     found = sums.cell_moments(axis, x, g, weight, frequency=frequency, of_row=of_row)
     bin_of = binning.bin_index(bins, (edges[:-1] + edges[1:]) / 2)
-    places, products = sums.comoments(axis, found, x, g, weight, of_row)
+    powers = ((2, 0), (1, 1), (0, 3))
+    places, products, cubes = sums.central_sums(axis, found, x, g, weight, of_row, powers)
     variance, degrees = _with_neighbours(found)
     with np.errstate(invalid="ignore", divide="ignore"):
         x_variance, x_covariance = places / found.weight, products / found.weight
+        third = cubes / found.weight
     return Cells(
         edges,
         bin_of,
@@ -248,6 +251,7 @@ def moments_in(
         found.x_mean,
         x_variance,
         x_covariance,
+        third,
         of_row,
     )
 

@@ -9,6 +9,8 @@ from scipy import optimize, special
 
 from rhale_stats.arrays.moments import FloatArray
 
+# Smaller skewness of an error is none.
+LEAST_SKEWNESS = 1e-9
 # Methods that need replicates.
 METHODS = ("percentile", "basic", "bca", "studentized")
 # Number of means at which `of_deviation` evaluates the test.
@@ -70,6 +72,23 @@ def welch(
 def around(estimate: FloatArray, half: FloatArray) -> FloatArray:
     """Estimate minus and plus a half-width."""
     return np.stack([estimate - half, estimate + half], axis=-1)
+
+
+def skewed(
+    estimate: FloatArray, se: FloatArray, quantile: FloatArray, skewness: FloatArray | float
+) -> FloatArray:
+    """Interval of an estimate whose error has a skewness, (..., 2), math [24].
+
+    Hall (1992), *JRSS B* 54, 221-228: T + k T^2 / 3 + k^2 T^3 / 27 + k / 6 is nearly Student's t
+    for an estimate T standard errors off, whose error has skewness k.
+    """
+    k = np.asarray(np.where(np.abs(skewness) < LEAST_SKEWNESS, np.nan, skewness))
+    with np.errstate(invalid="ignore"):
+        ends = [
+            estimate - se * np.where(np.isnan(k), t, 3 / k * (np.cbrt(1 + k * (t - k / 6)) - 1))
+            for t in (quantile, -quantile)
+        ]
+    return np.stack(ends, axis=-1)
 
 
 def log_scale(estimate: FloatArray, half: FloatArray) -> FloatArray:

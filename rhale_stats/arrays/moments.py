@@ -362,9 +362,21 @@ def comoments(
     of_row: CellArray | None = None,
 ) -> Comoments:
     """Spread of x and its product with g in cells, about the means that `cell_moments` found."""
+    return Comoments(*central_sums(axis, cells, x, g, weight, of_row, ((2, 0), (1, 1))))
+
+
+def central_sums(
+    axis: Axis,
+    cells: Moments,
+    x: FloatArray,
+    g: FloatArray,
+    weight: FloatArray | None,
+    of_row: CellArray | None,
+    powers: Sequence[tuple[int, int]],
+) -> FloatArray:
+    """Sums of w (x - x_mean)^i (g - mean)^j in cells, for all ``powers`` (i, j)."""
     every = np.arange(len(cells.weight))
-    rows = _Rows(x, g, weight, of_row)
-    return Comoments(*_central_sums(axis, every, cells, rows, None, ((2, 0), (1, 1))))
+    return _central_sums(axis, every, cells, _Rows(x, g, weight, of_row), None, powers)
 
 
 def merge_comoments(

@@ -25,6 +25,7 @@ from rhale_stats.effects.targets import (
     CURVE_TARGETS,
     GROUP_COVARIANCES,
     GROUP_DEGREES,
+    SKEWNESS,
     SOURCE,
     TARGETS,
 )
@@ -105,8 +106,10 @@ def _of_features(
     targets["curve_slope_cov"] = f"{of_curve}; and slope of the effect in the bin"
     # Intervals and bands were of other standard errors.
     of_others = [name for name in effect.data_vars if str(name).endswith(("_ci", "_band"))]
+    of_others += [name for name in SKEWNESS if name in effect]
     # Degrees of freedom come after what they belong to.
-    targets |= {name: targets.get(f"{name.rpartition('_')[0]}_se", "") for name in GROUP_DEGREES}
+    beside = (*GROUP_DEGREES, *SKEWNESS)
+    targets |= {name: targets.get(f"{name.rpartition('_')[0]}_se", "") for name in beside}
     out = effect.drop_vars(of_others).assign(
         {
             name: variable(name, array, target=targets[name], **facts)
@@ -148,7 +151,28 @@ def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
         **({"cell_curve_se": at_cells(fit.curve_se(), fit)} if has_cells(row) else {}),
         "curve_se_start": at_edges(start, fit),
         "average_effect_se": accumulate.average_effect_se(pieces.mean, squares, share, n),
+        **_skewness(row, fit),
     }
+
+
+def _skewness(row: xr.Dataset, fit: Fit) -> Estimates:
+    """Skewness of the errors of effects, curve and average, by name."""
+    cells = fit.cells
+    of_bins = np.zeros((cells.n_bins(), len(cells.bin)))
+    of_bins[cells.bin, np.arange(len(cells.bin))] = cells.loading[0]
+    total = float(row["average_effect"])
+    share = np.nan_to_num(cells.pieces.share)
+    parts = float(np.nansum(share**2 * cells.noise.mean))
+    between = float(np.nansum(share**2 * (cells.pieces.mean - total) ** 2 / cells.n_effective))
+    alone = parts / (parts + between) if parts > 0 else 0.0
+    out: dict[str, FloatArray | float] = {
+        "effect_skewness": cells.skewness_of(of_bins),
+        "curve_skewness": at_edges(fit.curve_skewness(fit.edges), fit),
+        "average_effect_skewness": float(cells.skewness_of(share[None])[0] * alone**1.5),
+    }
+    if has_cells(row):
+        out["cell_curve_skewness"] = at_cells(fit.curve_skewness(fit.pieces.edges), fit)
+    return out
 
 
 def _of_levels(row: xr.Dataset) -> Estimates:

@@ -208,6 +208,7 @@ def _of_cells(along: fine.Cells, *, std_error_moments: bool) -> dict[str, FloatA
         "cell_x_mean": along.x_mean,
         "cell_x_variance": along.x_variance,
         "cell_x_covariance": along.x_covariance,
+        "cell_third_moment": along.third_moment,
     }
 
 

@@ -58,6 +58,18 @@ class Fit(NamedTuple):
             return np.maximum(np.diagonal(self.covariance(z)), 0.0)
         return influence.variance(self.loadings(z), self.noise, self.places)
 
+    def curve_skewness(self, z: FloatArray) -> FloatArray:
+        """Skewness of the error of the curve at points within the stretch."""
+        if self.of_levels is not None:
+            return np.zeros(len(z))
+        level = np.zeros((len(z), len(self.cells.bin)))
+        level[:, self.cells.here] = self.loadings(z).level
+        # What the places of the rows add to the error has no skewness.
+        parts = np.sum(influence.parts(self.loadings(z), self.noise), axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.clip(np.nan_to_num(parts / self.variance(z)), 0.0, 1.0)
+        return np.asarray(self.cells.skewness_of(level) * share**1.5)
+
     def curve_se(self) -> FloatArray:
         """Standard error of the curve at the edges of its cells."""
         return np.sqrt(self.variance(self.pieces.edges))

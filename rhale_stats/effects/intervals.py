@@ -104,6 +104,9 @@ def _with_errors(effect: xr.Dataset, names: Sequence[str]) -> dict[str, Estimate
             np.asarray(effect[name].transpose(*dims).values, dtype=np.float64),
             Facts(dims, long_name, units, target_of(effect, name), source),
             effect[f"{name}_se"].transpose(*dims).values if se else None,
+            skewness=effect[f"{name}_skewness"].transpose(*dims).values
+            if f"{name}_skewness" in effect
+            else 0.0,
         )
     return out
 

@@ -44,6 +44,15 @@ GROUP_DEGREES = (
 )
 
 
+# Skewness of the errors, by which intervals are longer on one side.
+SKEWNESS = (
+    "effect_skewness",
+    "curve_skewness",
+    "cell_curve_skewness",
+    "average_effect_skewness",
+)
+
+
 def source_of_errors(effect: xr.Dataset, name: str) -> str:
     """The source of the standard error of a variable: rows, replicates, or the model."""
     return str(effect[f"{name}_se"].attrs.get("source", SOURCE))

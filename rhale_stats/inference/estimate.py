@@ -18,6 +18,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.draws import draws_of
 
 BY_ERRORS = "standard errors, Student's t"
+BY_SKEWNESS = f"{BY_ERRORS}, corrected for skewness"
 ON_LOG_SCALE = f"{BY_ERRORS} on the log scale"
 BY_INVERSION = "inversion of a test, math [24]"
 # The coordinate of the last dimension of intervals and bands.
@@ -64,7 +65,8 @@ class Estimate(NamedTuple):
     """Numbers with what their intervals are made from.
 
     ``log``: they are positive, and the interval by standard errors is symmetric on the log scale.
-    ``moments``: they are standard deviations, whose interval inverts a test.
+    ``moments``: they are standard deviations, whose interval inverts a test. ``skewness`` is that of
+    their errors: intervals and bands are longer on one side.
     """
 
     values: FloatArray
@@ -74,6 +76,7 @@ class Estimate(NamedTuple):
     log: bool = False
     moments: Moments | None = None
     replicates: Replicates | None = None
+    skewness: FloatArray | float = 0.0
 
 
 class Joint(NamedTuple):
@@ -117,10 +120,12 @@ def by_errors(estimate: Estimate, level: float) -> tuple[FloatArray, str]:
         ends = intervals.of_deviation(values.ravel(), third, fourth, n, degrees, level)
         return ends.reshape(*values.shape, 2), BY_INVERSION
     assert estimate.se is not None, "an estimate has standard errors or replicates"
-    half = intervals.student(level, np.asarray(degrees)) * estimate.se
+    student = intervals.student(level, np.asarray(degrees))
     if estimate.log:
-        return intervals.log_scale(values, half), ON_LOG_SCALE
-    return intervals.around(values, half), BY_ERRORS
+        return intervals.log_scale(values, student * estimate.se), ON_LOG_SCALE
+    skew = estimate.skewness
+    how = BY_SKEWNESS if np.any(np.nan_to_num(skew)) else BY_ERRORS
+    return intervals.skewed(values, estimate.se, student, skew), how
 
 
 def by_replicates(estimate: Estimate, level: float, method: str) -> tuple[FloatArray, str]:
@@ -270,9 +275,10 @@ def with_bands(
     """The result with simultaneous bands, ``_band``, of the estimates that have quantiles."""
     found = {}
     for name, quantile in quantiles.items():
-        values, facts, se, *_ = estimates[name]
-        assert se is not None, "a band has standard errors"
-        found[f"{name}_band"] = band(facts, intervals.around(values, quantile * se), level, of)
+        one = estimates[name]
+        assert one.se is not None, "a band has standard errors"
+        ends = intervals.skewed(one.values, one.se, quantile, one.skewness)
+        found[f"{name}_band"] = band(one.facts, ends, level, of)
     return result.assign(found).assign_coords(BOUNDS)
 
 
@@ -291,4 +297,5 @@ def ends_in_table(
     kept = kept_interval(of, name, level)
     if kept is not None:
         return kept
-    return intervals.around(of[name].values, intervals.student(level, degrees) * se)
+    skewness = of[f"{name}_skewness"].values if f"{name}_skewness" in of else 0.0
+    return intervals.skewed(of[name].values, se, intervals.student(level, degrees), skewness)

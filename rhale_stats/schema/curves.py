@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arrays import accumulate
+from rhale_stats.arrays import accumulate, skewness
 from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.accumulate import Noise, Pieces
 from rhale_stats.arrays.binning import bin_index
@@ -38,6 +38,7 @@ class Fine(NamedTuple):
     line: FloatArray
     here: slice
     shared: bool
+    third_moment: FloatArray | None = None
 
     @property
     def noise(self) -> Noise:
@@ -56,6 +57,14 @@ class Fine(NamedTuple):
         """Parts of the variance of every bin's effect, by cell."""
         parts = self.noise.of(*self.loading)
         return np.where(self.pieces.share > 0, parts, 0.0)
+
+    def skewness_of(self, level: FloatArray) -> FloatArray:
+        """Skewness of the errors of weighted sums of the cells' means, (..., cell) -> (...)."""
+        if self.third_moment is None:
+            return np.zeros(level.shape[:-1])
+        n, variance = self.n_effective, np.nan_to_num(self.variance)
+        found = skewness.of_cells(skewness.third_cumulant(self.third_moment, n), variance, n)
+        return skewness.of_sums(level, found, skewness.smooth_variance(variance, n), n)
 
     def n_bins(self) -> int:
         """Number of bins."""
@@ -145,6 +154,7 @@ def fine_of(row: xr.Dataset) -> Fine:
             line_moments_of(row),
             accumulate.known_stretch(pieces.share),
             shared=False,
+            third_moment=row["third_moment"].values if "third_moment" in row else None,
         )
     if "cell_x_mean" not in row:
         raise ValueError(
@@ -172,6 +182,8 @@ def fine_of(row: xr.Dataset) -> Fine:
         np.zeros((cells.stop, len(LINE_MOMENTS))),
         accumulate.known_stretch(pieces.share),
         shared=True,
+        # Effects of earlier versions have none.
+        third_moment=of("cell_third_moment") if "cell_third_moment" in row else None,
     )
 
 

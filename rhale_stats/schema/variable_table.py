@@ -141,6 +141,11 @@ EFFECT_VARIABLES: Table = {
         "covariance of the feature with its local effects in the cell",
         OUTPUT_UNITS,
     ),
+    "cell_third_moment": (
+        ("feature", "cell"),
+        "third central moment of local effects in the cell",
+        "(output units per feature unit)^3",
+    ),
     "cell_value": (("feature", "cell_edge"), "position of the edge of a cell", X_UNITS),
     "cell_heterogeneity": (
         ("feature", "cell"),
@@ -169,6 +174,18 @@ EFFECT_VARIABLES: Table = {
         ("feature",),
         "standard error of the average effect over the rows",
         EFFECT_UNITS,
+    ),
+    "effect_skewness": (("feature", "bin"), "skewness of the error of the average effect", "1"),
+    "curve_skewness": (("feature", "edge"), "skewness of the error of the curve", "1"),
+    "cell_curve_skewness": (
+        ("feature", "cell_edge"),
+        "skewness of the error of the curve at the cell's edge",
+        "1",
+    ),
+    "average_effect_skewness": (
+        ("feature",),
+        "skewness of the error of the average effect over the rows",
+        "1",
     ),
     "sigma2_star": (
         ("feature", "bin"),
