@@ -80,8 +80,8 @@ def rhale(
         curve centred at its mean, and the ``spread``. This takes a second pass over the rows.
     honest : bool, default False
         Choose the edges on some rows, drawn at random, and estimate on the other rows. If both use
-        the same rows, bins are chosen where the spread is small by chance, and the spread and the
-        standard errors are too small (math [16]). The ends of the axis are those of all rows.
+        the same rows, bins are chosen where the spread is small by chance, and the spread and its
+        standard error are too small (math [16]). The ends of the axis are those of all rows.
     honest_fraction : float, default 0.5
         Share of the rows on which edges are chosen.
     rng : Generator, int or None
@@ -110,9 +110,9 @@ def rhale(
         a bin is constant, and ``line_moments`` (feature, bin, line_moment) for `std_error`; where
         it is not 0, ``heterogeneity`` is the spread of the residuals (ddof 2).
         Coordinates: ``feature``, ``bin``, ``edge``, ``bin_left``, ``bin_right``, ``edge_value``,
-        ``n_bins``, ``n_spread_bins``, ``feature_kind``, ``feature_units``. Beyond a feature's ``n_bins`` values are
-        NaN and ``n_obs`` is 0. A constant feature has ``n_bins`` 0 and ``feature_kind``
-        "constant".
+        ``n_bins``, ``n_spread_bins``, ``feature_kind``, ``feature_units``. Beyond a feature's
+        ``n_bins`` values are NaN and ``n_obs`` is 0. A constant feature has ``n_bins`` 0 and
+        ``feature_kind`` "constant".
 
     Raises
     ------

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.arguments.checks import check_level
 from rhale_stats.arrays.accumulate import turning_points
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.effects.errors import std_error
@@ -242,7 +241,6 @@ def _wald_columns(
     """Columns of an estimate with its standard error; t and P only if it includes the model."""
     from scipy import stats
 
-    check_level(level)
     estimate, se = of[name].values, of[f"{name}_se"].values
     # A statistic without a formula has no degrees of freedom for Student's t.
     means = statistic_name(of) == MEAN

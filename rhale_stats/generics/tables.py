@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.arguments.checks import check_level
 from rhale_stats.generics.dispatch import method
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.door import checked
@@ -86,7 +85,6 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     2   x1    0    256      0.54       0.15
     3   x1    1    244      0.13       0.15
     """
-    check_level(level)
     effect = _turned(effect)
     out: pd.DataFrame = method("tidy", effect)(effect, level)
     return out
@@ -155,7 +153,6 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     0   x0       1      1.98           2.27
     1   x1       1      0.29           2.28
     """
-    check_level(level)
     effect = _turned(effect)
     out: pd.DataFrame = method("glance", effect)(effect, level)
     return out
@@ -226,7 +223,6 @@ def summary(
     |  x3 > 0                    247          0                                      region 1
     =========================================================================================
     """
-    check_level(level)
     effect = _turned(effect)
     return method("summary", effect)(effect, feature, level)
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.local.rows import estimation_rows
 from rhale_stats.plots.bins import column
-from rhale_stats.plots.canvas import as_array, given_axes, output_label, style
+from rhale_stats.plots.canvas import as_array, output_label, several_panels
 from rhale_stats.plots.curve import draw_bins, draw_curve
-from rhale_stats.plots.legend import draw_legend, label_axes, say_constant
+from rhale_stats.plots.legend import draw_legend, label_axes, say_empty
 from rhale_stats.plots.levels import draw_shares
 from rhale_stats.plots.limits import keep_noise_small
 from rhale_stats.plots.profile import plot_profile
@@ -133,19 +133,17 @@ def plot_effect(
     rows = None
     if local is not None:
         rows = rows_of(estimation_rows(check_local(local), effect), row)
-    own = ax is None
-    panels = None if ax is None else given_axes("ax", ax, 2, "an upper and a lower one")
-    if is_categorical(row):
-        return _plot_levels(effect, row, panels)
-    with style(own=own):
-        if panels is None:
-            panels = pair()
+    levels = is_categorical(row)
+    with several_panels(
+        "ax", ax, 2, "an upper and a lower one", lambda: column([3.6, 1.6]) if levels else pair()
+    ) as panels:
         upper, lower = panels
+        if levels:
+            _draw_levels(upper, lower, effect, row)
+            return as_array(panels)
         label_axes(upper, lower, effect, row)
         if not row.sizes["bin"]:
-            for panel in panels:
-                say_constant(panel)
-                panel.tick_params(left=False, labelleft=False)
+            say_empty(panels)
             return as_array(panels)
         draw_curve(upper, row)
         draw_bins(lower, row)
@@ -159,17 +157,10 @@ def plot_effect(
     return as_array(panels)
 
 
-def _plot_levels(
-    effect: xr.Dataset, row: xr.Dataset, panels: list[Axes] | None
-) -> NDArray[np.object_]:
+def _draw_levels(upper: Axes, lower: Axes, effect: xr.Dataset, row: xr.Dataset) -> None:
     """Bars of the levels above, of their rows below."""
-    with style(own=panels is None):
-        if panels is None:
-            panels = column([3.6, 1.6])
-        upper, lower = panels
-        upper.set_ylabel(output_label(effect), parse_math=False)
-        lower.set_xlabel(str(row["feature"].values), parse_math=False)
-        draw_curve(upper, row)
-        draw_shares(lower, row)
-        draw_legend(panels)
-    return as_array(panels)
+    upper.set_ylabel(output_label(effect), parse_math=False)
+    lower.set_xlabel(str(row["feature"].values), parse_math=False)
+    draw_curve(upper, row)
+    draw_shares(lower, row)
+    draw_legend([upper, lower])

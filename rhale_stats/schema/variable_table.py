@@ -244,6 +244,41 @@ EFFECT_VARIABLES: Table = {
         "covariance of the average effects",
         EFFECT_SQUARE_UNITS,
     ),
+    "effect_df": (
+        ("feature", "bin"),
+        "degrees of freedom of the standard error of the average effect",
+        "1",
+    ),
+    "effect_overlap": (
+        ("feature", "bin", "bin_other"),
+        "reciprocal degrees of freedom that the variances of two effects have in common",
+        "1",
+    ),
+    "slope_df": (
+        ("feature", "bin"),
+        "degrees of freedom of the standard error of the slope in the bin",
+        "1",
+    ),
+    "heterogeneity_df": (
+        ("feature", "bin"),
+        "degrees of freedom of the standard error of the standard deviation of local effects",
+        "1",
+    ),
+    "curve_df": (
+        ("feature", "edge"),
+        "degrees of freedom of the standard error of the curve",
+        "1",
+    ),
+    "cell_curve_df": (
+        ("feature", "cell_edge"),
+        "degrees of freedom of the standard error of the curve at the cell's edge",
+        "1",
+    ),
+    "average_effect_df": (
+        ("feature",),
+        "degrees of freedom of the standard error of the average effect over the rows",
+        "1",
+    ),
     "curve_cov": (
         ("feature", "edge", "edge_other"),
         "covariance of the curve",
@@ -281,6 +316,7 @@ EFFECT_VARIABLES: Table = {
     "naled": (("feature",), "mean absolute value of the curve, per cent of outcomes", "%"),
     "naler_min": (("feature",), "smallest value of the curve, per cent of outcomes", "%"),
     "naler_max": (("feature",), "largest value of the curve, per cent of outcomes", "%"),
+    "importance_p_value": (("feature",), "p-value of a flat curve", "1"),
     "curve_mean": (("feature",), "mean of the curve over the rows", OUTPUT_UNITS),
     "n_empty": (("feature",), "bins without an estimate", "bins"),
     "n_bins": (("feature",), "number of bins", "bins"),
@@ -296,7 +332,7 @@ for _name in (
     EFFECT_VARIABLES |= {
         f"{_name}_ci": ((*_dims, "ci_bound"), f"confidence interval of {_long_name}", _units),
         f"{_name}_band": ((*_dims, "ci_bound"), f"simultaneous band of {_long_name}", _units),
-        f"{_name}_corrected": (_dims, f"{_long_name}, bias-corrected", _units),
+        f"{_name}_corrected": (_dims, f"{_long_name}, without the part of noise", _units),
         f"{_name}_acceleration": (_dims, f"acceleration of {_long_name}", "1"),
     }
 
