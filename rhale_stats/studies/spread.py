@@ -19,7 +19,6 @@ from rhale_stats.studies.tools import (
     FIXED_COLOUR,
     RHALE_COLOUR,
     holds,
-    no_variants,
     panels,
 )
 
@@ -96,7 +95,6 @@ PROCESSES: dict[str, Process] = {
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     sizes = (300,) if options.quick else (300, 3000)
     return Study(
         name="spread",
