@@ -92,18 +92,18 @@ def plot_effects(
     limited = features is None and axes is None and effect.sizes["feature"] > max_features
     if limited:
         features = largest(effect, max_features)
-    if profile:
-        drawn = plot_profiles(effect, features, n_columns=n_columns, axes=axes)
-        if limited:
-            _say_limited(drawn, effect)
-        return drawn
-    if features is None:
+    elif features is None:
         features = feature_names(effect)
     elif isinstance(features, str | int | np.integer):
         features = [features]
     positions = [feature_position(effect, feature) for feature in features]
     if not positions:
         raise ValueError("features must name at least one feature; got none.")
+    if profile:
+        drawn = plot_profiles(effect, positions, n_columns, axes)
+        if limited:
+            _say_limited(drawn, effect)
+        return drawn
     shown = with_own_intervals(effect.isel(feature=positions))
     rows = [one_feature(shown, number) for number in range(len(positions))]
     own = axes is None

@@ -32,7 +32,7 @@ from rhale_stats.plots.marks import CONSTANT, ERRORS_SHOWN
 from rhale_stats.profiles.data import check_profile, is_nominal, one_profile
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import feature_names, feature_position, units_of, with_units
+from rhale_stats.schema.features import units_of, with_units
 
 # Maximum numbers of ICE curves and of points drawn; more would merge.
 CURVES_DRAWN, POINTS_DRAWN = 200, 3000
@@ -113,18 +113,12 @@ def plot_profile(
 
 def plot_profiles(
     profile: xr.Dataset,
-    features: str | int | Sequence[str | int] | None = None,
-    *,
-    n_columns: int = 3,
-    axes: Sequence[Axes] | NDArray[np.object_] | None = None,
+    positions: Sequence[int],
+    n_columns: int,
+    axes: Sequence[Axes] | NDArray[np.object_] | None,
 ) -> NDArray[np.object_]:
     """Several features of a profile, each drawn as by `plot_profile`, with one y scale."""
-    profile = check_profile(profile)
-    asked = feature_names(profile) if features is None else features
-    asked = [asked] if isinstance(asked, str | int | np.integer) else list(asked)
-    if not asked:
-        raise ValueError("features must name at least one feature; got none.")
-    shown = [(profile, one_profile(profile, feature_position(profile, one))) for one in asked]
+    shown = [(profile, one_profile(profile, position)) for position in positions]
     return _panels(shown, n_columns, axes, "one a feature")
 
 

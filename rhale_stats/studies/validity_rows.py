@@ -169,7 +169,7 @@ def splits(parameters: Parameters, rng: np.random.Generator, n_samples: int) -> 
 
 SPREADS: dict[str, Callable[[FloatArray], tuple[FloatArray, FloatArray]]] = {
     "flat mean, .2 + 2z": lambda z: (0 * z, 0.2 + 2 * z),
-    "flat mean, 2|2z - 1|": lambda z: (0 * z, 2 * np.abs(2 * z - 1)),
+    "flat mean, 2 abs(2z - 1)": lambda z: (0 * z, 2 * np.abs(2 * z - 1)),
     "flat mean, jump": lambda z: (0 * z, np.where(z > 0.5, 2.0, 0.5)),
     "mean = spread = exp(2z)/2": lambda z: (np.exp(2 * z) / 2, np.exp(2 * z) / 2),
 }
