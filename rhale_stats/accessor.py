@@ -64,7 +64,7 @@ class RhaleAccessor:
     >>> local = rs.local_effects(lambda X: X[:, 0] * X[:, 1], X)
     >>> effect = rs.rhale(local).rhale.std_error()
     >>> effect.rhale.tidy().shape
-    (2, 13)
+    (2, 15)
     """
 
     def __init__(self, dataset: xr.Dataset) -> None:

@@ -77,7 +77,7 @@ def rhale(
         "rows" is then biased.
     std_error_moments : bool, default True
         Compute the moments of higher order that `std_error` needs for the heterogeneity and for a
-        curve centred at its mean. This takes a second pass over the rows.
+        curve centred at its mean, and the ``spread``. This takes a second pass over the rows.
     honest : bool, default False
         Choose the edges on some rows, drawn at random, and estimate on the other rows. If both use
         the same rows, bins are chosen where the spread is small by chance, and the spread and its
@@ -96,7 +96,11 @@ def rhale(
         `std_error`, ``fourth_moment``, ``x_variance``, ``x_covariance``. Over (feature, edge):
         ``curve`` (math [7]), ``curve_std`` and ``curve_std_sum`` (math [9]). Over (feature):
         ``average_effect``, ``heterogeneity_index`` (math [10]), ``heterogeneity_output``,
-        ``curve_offset``, ``local_effect_error``. With ``weighting="axis"`` ``effect_rows``
+        ``curve_offset``, ``local_effect_error``. Over (feature, spread_bin), between the
+        ``spread_edge_value`` of (feature, spread_edge): ``spread``, the standard deviation in bins
+        that follow it and not the effect (math [66]), ``spread_n_obs``, ``spread_share`` and, for
+        `std_error`, ``spread_degrees``, ``spread_third_moment``, ``spread_fourth_moment``; all
+        these are absent without ``std_error_moments``. With ``weighting="axis"`` ``effect_rows``
         (feature, bin), the mean over the rows; and the cells that the curve is accumulated from,
         over (feature, cell) between the ``cell_value`` of (feature, cell_edge), where the curve is
         ``cell_curve``: ``cell_effect``,
@@ -106,9 +110,9 @@ def rhale(
         a bin is constant, and ``line_moments`` (feature, bin, line_moment) for `std_error`; where
         it is not 0, ``heterogeneity`` is the spread of the residuals (ddof 2).
         Coordinates: ``feature``, ``bin``, ``edge``, ``bin_left``, ``bin_right``, ``edge_value``,
-        ``n_bins``, ``feature_kind``, ``feature_units``. Beyond a feature's ``n_bins`` values are
-        NaN and ``n_obs`` is 0. A constant feature has ``n_bins`` 0 and ``feature_kind``
-        "constant".
+        ``n_bins``, ``n_spread_bins``, ``feature_kind``, ``feature_units``. Beyond a feature's
+        ``n_bins`` values are NaN and ``n_obs`` is 0. A constant feature has ``n_bins`` 0 and
+        ``feature_kind`` "constant".
 
     Raises
     ------
@@ -132,7 +136,7 @@ def rhale(
     -----
     ``curve_std`` (Eq. 16 of the paper) depends on the partition: sigma = 5 everywhere on
     [-1, 1] gives 10, 4.5 and 1.4 at the right end for 1, 5 and 50 bins. ``curve_std_sum`` does not;
-    the paper's figures show it, and `plot_effect` draws it.
+    the paper's figures show it. `plot_effect` draws it from the ``spread``.
 
     References
     ----------

@@ -11,7 +11,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.spread import spread_estimate
 from rhale_stats.inference.estimate import by_errors, kept_interval
 from rhale_stats.printing.text import interval_labels, number_text
-from rhale_stats.schema.features import feature_names, feature_position, one_feature
+from rhale_stats.schema.features import feature_names, feature_position
 
 if TYPE_CHECKING:
     from statsmodels.iolib.table import SimpleTable
@@ -25,23 +25,23 @@ MOST_LINES = 20
 
 
 def within_bins(row: xr.Dataset) -> FloatArray:
-    """Smallest and largest spread in every bin of the effect of one feature, (end, bin).
+    """Smallest and largest spread in every bin of the effect of one feature, (end, bin)."""
+    names = ("edge_value", "spread_edge_value", "spread")
+    return _within(*(np.asarray(row[name].values) for name in names))
+
+
+def _within(edges: FloatArray, own: FloatArray, spread: FloatArray) -> FloatArray:
+    """Of the spread between its ``own`` edges, the ends in the bins between ``edges``.
 
     A bin of the spread that only a twentieth of the bin, or less, belongs to does not count there.
     """
-    left, right = row["bin_left"].values, row["bin_right"].values
-    own = row["spread_edge_value"].values
+    left, right = edges[:-1, None], edges[1:, None]
     if len(own) < 2:
         return np.full((2, len(left)), np.nan)
-    shared = np.minimum(right[:, None], own[1:]) - np.maximum(left[:, None], own[:-1])
-    counts = shared > OVERLAP * np.minimum((right - left)[:, None], np.diff(own))
-    spread = row["spread"].values
-    return np.stack(
-        [
-            np.where(counts, spread, np.inf).min(axis=1),
-            np.where(counts, spread, -np.inf).max(axis=1),
-        ]
-    )
+    shared = np.minimum(right, own[1:]) - np.maximum(left, own[:-1])
+    counts = shared > OVERLAP * np.minimum(right - left, np.diff(own))
+    low, high = (np.where(counts, spread, end) for end in (np.inf, -np.inf))
+    return np.stack([low.min(axis=1), high.max(axis=1)])
 
 
 def spread_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
@@ -49,23 +49,27 @@ def spread_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     if "spread" not in effect:
         return []
     names, said = feature_names(effect), []
+    # Arrays, because the selection of a feature takes a millisecond.
+    values = {name: effect.variables[name].values for name in _OF_NOTES}
     for at in range(len(names)) if feature is None else [feature_position(effect, feature)]:
-        if effect["n_spread_bins"].values[at] < 2:
+        n_bins, n_own = int(values["n_bins"][at]), int(values["n_spread_bins"][at])
+        if n_own < 2:
             continue
-        row = one_feature(effect, at)
-        low, high = within_bins(row)
-        with np.errstate(invalid="ignore"):
-            if not (high > NOTABLE * low).any():
-                continue
-        spread = row["spread"].values
-        ends = f"{number_text(np.nanmin(spread))} to {number_text(np.nanmax(spread))}"
-        said.append(f"{names[at]} ({ends} in {len(spread)} bins of the spread)")
+        spread = values["spread"][at, :n_own]
+        edges, own = values["edge_value"][at, : n_bins + 1], values["spread_edge_value"][at]
+        low, high = _within(edges, own[: n_own + 1], spread)
+        if (high > NOTABLE * low).any():
+            ends = f"{number_text(np.nanmin(spread))} to {number_text(np.nanmax(spread))}"
+            said.append(f"{names[at]} ({ends} in {n_own} bins of the spread)")
     if not said:
         return []
     note = f"The spread of the local effects changes within bins of {', '.join(said)}"
     if feature is not None:
         return [f"{note}. heterog. is its average over a bin."]
     return [f"{note}. See summary(effect, {said[0].partition(' (')[0]!r})."]
+
+
+_OF_NOTES = ("n_bins", "n_spread_bins", "edge_value", "spread", "spread_edge_value")
 
 
 def spread_table(row: xr.Dataset, level: float) -> SimpleTable | None:

@@ -35,6 +35,7 @@ STUDIES: dict[str, str] = {
     "pdp-ice": "rhale_stats.studies.pdp_ice",
     "models": "rhale_stats.studies.models",
     "validity": "rhale_stats.studies.validity",
+    "spread": "rhale_stats.studies.spread",
 }
 
 __all__ = ["STUDIES", "Options", "Output", "Scenario", "Study", "load", "names", "run"]

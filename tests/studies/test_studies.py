@@ -43,6 +43,7 @@ ALL = (
     "pdp-ice",
     "models",
     "validity",
+    "spread",
 )
 
 
