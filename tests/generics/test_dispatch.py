@@ -6,6 +6,8 @@ That arguments stay as they were, `tests.fuzz` sees of every public function.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -127,6 +129,17 @@ MAKERS = {
 }
 
 
+# A root that is not split, or was not tested, has neither; the M-plot's curve no standard error.
+MAY_BE_UNKNOWN = {
+    *(("regions", "threshold"), ("regions", "pvalue"), ("regions", "loss_drop")),
+    ("comparison of methods", "curve_se"),
+}
+
+
+# The same in tables of trees, and whatever only inner nodes or only leaves have.
+UNTESTED = ["parent", "loss_drop", "best_drop", "p_value", "region"]
+
+
 def _whole(result, path, *saved):
     """Labels and units, no infinity, numbers that are known; and a netCDF file holds all of it.
 
@@ -139,20 +152,47 @@ def _whole(result, path, *saved):
             # An interval by inversion of a test may have no upper end.
             ends = {"ci_bound": 0} if name == "heterogeneity_ci" else {}
             assert not np.isinf(array.isel(ends)).any(), name
+            known = array.notnull().any() or (result.attrs.get("method"), name) in MAY_BE_UNKNOWN
+            assert known, name
     for attributes in (result.attrs, *(array.attrs for array in result.variables.values())):
         for key, value in attributes.items():
             assert isinstance(value, str | int | float) or np.ndim(value) == 1, key
-    shown = [array for array in result.data_vars.values() if array.dtype.kind == "f"]
-    assert any(array.notnull().any() for array in shown)
-    known = [
+    again = [
         name
         for name, array in result.data_vars.items()
         if any(name in other and array.identical(other[name]) for other in saved)
     ]
-    result = result.drop_vars(known)
+    result = result.drop_vars(again)
     result.to_netcdf(path, engine="h5netcdf")
     with xr.open_dataset(path, engine="h5netcdf") as read:
         xr.testing.assert_identical(read.load(), result)
+
+
+def _known(found, path, result):
+    """What a function makes of a result: numbers that are known, in tables, texts and pictures."""
+    if isinstance(found, xr.Dataset):
+        _whole(found, path, result)
+    elif isinstance(found, xr.DataArray):
+        assert np.isfinite(found).all()
+    elif isinstance(found, pd.DataFrame):
+        numbers = found.select_dtypes("number")
+        assert len(found)
+        assert not np.isinf(numbers).any(axis=None)
+        assert numbers.drop(columns=UNTESTED, errors="ignore").notna().any().all()
+        # Only levels without an order have no average over them.
+        unknown = numbers.filter(["estimate"]).isna().any(axis=1)
+        assert not unknown.any() or set(found["term"][unknown]) == {"k"}
+    elif isinstance(found, xr.DataTree):
+        assert any(node.has_data for node in found.subtree)
+    elif isinstance(found, str):
+        assert not re.search(r"\b(nan|inf)\b", str(found), re.IGNORECASE)
+    else:
+        for panel in np.ravel(found):
+            drawn = [*panel.lines, *panel.collections, *panel.patches]
+            assert drawn
+            assert np.isfinite([*panel.get_xlim(), *panel.get_ylim()]).all()
+            for line in panel.lines:
+                assert np.isfinite(np.asarray(line.get_ydata(), dtype=float)).any()
 
 
 def _one(result):
@@ -251,13 +291,7 @@ def test_every_result_takes_what_is_for_it(name, of, tmp_path):
             continue
         found = VERBS[verb](local, result)
         for number, one in enumerate(found if isinstance(found, list) else [found]):
-            if isinstance(one, xr.Dataset):
-                _whole(one, tmp_path / f"{verb}-{number}.nc", result)
-            if isinstance(one, pd.DataFrame):
-                numbers = one.select_dtypes("number")
-                assert len(one)
-                assert not np.isinf(numbers).any(axis=None)
-                assert numbers.notna().any(axis=None)
+            _known(one, tmp_path / f"{verb}-{number}.nc", result)
 
 
 @pytest.mark.parametrize(
@@ -348,9 +382,13 @@ def test_what_a_kind_is_said_to_be_for_is_in_the_table(kind):
 
 @pytest.mark.parametrize("verb", CALLS)
 @pytest.mark.parametrize("kind", METHODS, ids=lambda kind: kind.name)
-def test_generic_functions_take_what_is_in_the_table_and_refuse_the_rest(kind, verb, results):
+def test_generic_functions_take_what_is_in_the_table_and_refuse_the_rest(
+    kind, verb, results, tmp_path
+):
     if verb in METHODS[kind]:
-        assert CALLS[verb](results[kind]) is not None
+        found = CALLS[verb](results[kind])
+        found = found.as_text() if verb == "summary" else found
+        _known(found, tmp_path / "found.nc", results[kind])
     else:
         with pytest.raises((TypeError, ValueError), match=r"must (be|have)"):
             CALLS[verb](results[kind])
