@@ -151,10 +151,16 @@ def second_pass(
     starts = partition.starts
     bins = sums.merge(moments, starts)
     slope = bin_slopes(moments, comoments, partition, bins)
-    residuals = None
+    residuals = squares = None
     if request.std_error_moments or slope is not None:
         x, g = rows.x[position], rows.local_effect[position]
         residuals = sums.residual_moments(axis, starts, bins, x, g, rows.weight, slope)
+        if (
+            request.std_error_moments
+            and rows.weight is not None
+            and sums.need_squares(rows.weight, frequency=rows.frequency)
+        ):
+            squares = sums.squares(axis, starts, bins, x, g, rows.weight, slope)
     edges = binning.bin_edges(axis, starts, column.low, column.high)
     along = fine_cells(column, edges, rows, position) if request.weighting == "axis" else None
     estimates = feature_estimates(
@@ -165,6 +171,7 @@ def second_pass(
         residuals,
         request.centering,
         std_error_moments=request.std_error_moments,
+        squares=squares,
     )
     if along is None or slope is None:
         return estimates

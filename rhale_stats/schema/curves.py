@@ -16,6 +16,8 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.schema.features import bin_means, slopes
 from rhale_stats.schema.variables import LINE_MOMENTS
 
+# Where moments by squared weights have those of lines.
+OF_LINES = slice(4, 4 + len(LINE_MOMENTS))
 # Averages of an effect's bins: along the axis (math [12]), or over the rows (math [5]).
 WEIGHTINGS = ("axis", "rows")
 
@@ -37,6 +39,8 @@ class Fine(NamedTuple):
     line: FloatArray
     here: slice
     shared: bool
+    # By squared precision weights; ``variance`` and ``line`` are then of these.
+    squares: FloatArray | None = None
 
     @property
     def noise(self) -> Noise:
@@ -71,7 +75,7 @@ class Fine(NamedTuple):
 
     def sources(self, parts: FloatArray) -> Sources:
         """What variances are estimated from, given their parts by cell, (point, cell)."""
-        if not self.shared:
+        if not self.shared or self.squares is not None:
             return Sources(parts, self.degrees)
         weights, degrees = kernel.variance_sources(self.n_effective)
         return Sources(parts @ weights, degrees)
@@ -128,22 +132,44 @@ def line_moments_of(row: xr.Dataset) -> FloatArray:
     return np.zeros((row.sizes["bin"], len(LINE_MOMENTS)))
 
 
+def squares_of(row: xr.Dataset) -> FloatArray | None:
+    """Moments of the bins by squared precision weights, if the effect has them."""
+    return np.asarray(row["squares"].values, dtype=np.float64) if "squares" in row else None
+
+
+def bin_noise(row: xr.Dataset) -> Noise:
+    """Noise of the means and slopes of one feature's bins by their rows."""
+    variance, line = noise_moments_of(row)
+    return accumulate.line_noise(variance, pieces_of(row), line, row["n_effective"].values)
+
+
+def noise_moments_of(row: xr.Dataset) -> tuple[FloatArray, FloatArray]:
+    """Variances of the bins and products in linear ones, as standard errors need them."""
+    squares = squares_of(row)
+    if squares is None:
+        return row["heterogeneity"].values ** 2, line_moments_of(row)
+    return row["robust_variance"].values, squares[:, OF_LINES]
+
+
 def fine_of(row: xr.Dataset) -> Fine:
     """The cells that the curve of one feature is accumulated from."""
     if not has_cells(row):
         pieces = pieces_of(row)
         n_bins = row.sizes["bin"]
         covariance = row["x_covariance"].values if "x_covariance" in row else np.zeros(n_bins)
+        variance, line = noise_moments_of(row)
+        n_rows = row["error_rows" if "error_rows" in row else "n_effective"].values
         return Fine(
             pieces,
             np.arange(n_bins),
-            row["heterogeneity"].values ** 2,
+            variance,
             row["n_effective"].values,
-            np.maximum(row["n_effective"].values - 1 - (pieces.slope != 0), 0.0),
+            np.maximum(n_rows - 1 - (pieces.slope != 0), 0.0),
             covariance,
-            line_moments_of(row),
+            line,
             accumulate.known_stretch(pieces.share),
             shared=False,
+            squares=squares_of(row),
         )
     if "cell_x_mean" not in row:
         raise ValueError(
@@ -156,6 +182,7 @@ def fine_of(row: xr.Dataset) -> Fine:
         return np.asarray(row[name].values[cells], dtype=np.float64)
 
     edges = row["cell_value"].values[: cells.stop + 1]
+    squares = of("cell_squares") if "cell_squares" in row else None
     none = np.zeros(cells.stop)
     pieces = Pieces(
         edges, of("cell_effect"), none, of("cell_x_mean"), of("cell_x_variance"), of("cell_share")
@@ -164,13 +191,14 @@ def fine_of(row: xr.Dataset) -> Fine:
     return Fine(
         pieces,
         np.searchsorted(inner, edges[:-1], side="right"),
-        of("cell_heterogeneity") ** 2,
+        of("cell_robust_variance") if squares is not None else of("cell_heterogeneity") ** 2,
         of("cell_n_effective"),
         of("cell_degrees"),
         of("cell_x_covariance"),
         np.zeros((cells.stop, len(LINE_MOMENTS))),
         accumulate.known_stretch(pieces.share),
         shared=True,
+        squares=squares,
     )
 
 
