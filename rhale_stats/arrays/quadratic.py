@@ -1,4 +1,4 @@
-"""Quadratic forms of estimates over their expectation: the ANOVA-type statistic (math [31])."""
+"""Quadratic forms of estimates: the ANOVA-type statistic (math [31]), and sizes (math [32])."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import optimize, sparse, special
 
 from rhale_stats.arrays.moments import FloatArray
+
+# Above this noncentrality a root of a noncentral F variable is normal for all purposes.
+LARGE = 1e4
 
 
 class Form(NamedTuple):
@@ -69,3 +72,80 @@ def inverse(
     of_level = 1 / level
     of_level[at] = slope / own
     return blocks(of_level, -shared / own, level[at] / own, at)
+
+
+class Square(NamedTuple):
+    """A mean square d'Qd of estimates d with errors of covariance C, and what noise adds to it.
+
+    ``expected`` is tr(QC), what noise alone makes of it, ``squares`` tr(QCQC), ``moved`` d'QCQd,
+    and ``denominator`` the degrees of freedom of ``expected``.
+    """
+
+    value: float
+    expected: float
+    squares: float
+    moved: float
+    denominator: float
+
+    @property
+    def corrected(self) -> float:
+        """Without the part of the noise; negative if there is less than noise makes on average."""
+        return self.value - self.expected
+
+    @property
+    def size(self) -> float:
+        """Root of the corrected square, 0 if it is negative."""
+        return float(np.sqrt(max(self.corrected, 0.0)))
+
+    def p_value(self) -> float:
+        """Probability that noise alone makes as much, by Box's approximation (math [31])."""
+        from scipy import stats
+
+        if not (self.expected > 0 and self.denominator > 0):
+            return float("nan")
+        degrees = self.expected**2 / self.squares
+        return float(stats.f.sf(self.value / self.expected, degrees, self.denominator))
+
+    def interval(self, level: float) -> FloatArray:
+        """Interval of the root of the true square, by inversion of a noncentral F (math [32])."""
+        if not (self.expected > 0 and self.denominator > 0):
+            return np.full(2, np.nan)
+        # Variance of the noise along the estimates; at least that along all directions together.
+        scale = self.squares / self.expected
+        if self.corrected > 0:
+            scale = max(scale, (self.moved - self.squares) / self.corrected)
+        degrees, tail = self.expected / scale, (1 - level) / 2
+        statistic = self.value / self.expected
+        if self.value / scale > LARGE:
+            half = special.stdtrit(self.denominator, 1 - tail) * np.sqrt(scale)
+            return np.sqrt(max(self.corrected, 0.0)) + np.array([-half, half])
+
+        def beyond(noncentrality: float, share: float) -> float:
+            below = special.ncfdtr(degrees, self.denominator, noncentrality, statistic)
+            return float(below) - share
+
+        ends = []
+        for share in (1 - tail, tail):
+            most = 4 * self.value / scale + 100.0
+            found = 0.0
+            if beyond(0.0, share) > 0:
+                while beyond(most, share) > 0:
+                    most *= 2
+                found = float(optimize.brentq(beyond, 0.0, most, args=(share,)))
+            ends.append(np.sqrt(found * scale))
+        return np.array(ends)
+
+
+def square(
+    value: FloatArray, weight: FloatArray, covariance: FloatArray, denominator: float
+) -> Square:
+    """The square d'Qd with the symmetric matrix Q of ``weight``."""
+    loading = weight @ value
+    product = weight @ covariance
+    return Square(
+        float(value @ loading),
+        float(np.trace(product)),
+        float(np.sum(product * product.T)),
+        float(loading @ covariance @ loading),
+        denominator,
+    )

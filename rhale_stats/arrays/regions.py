@@ -397,6 +397,53 @@ def studentised(
         return np.where(drop > 0, drop / expected, 0.0)
 
 
+def studentised_degrees(
+    left: Moments, right: Moments, starts: NDArray[np.bool_], width: FloatArray | None
+) -> FloatArray:
+    """Satterthwaite's degrees of freedom of the denominator of `studentised`, (split,).
+
+    A bin without a variance of its own takes that of its side, and all of its degrees.
+    """
+    at = np.flatnonzero(starts)
+    sides = [_in_bins(side, at) for side in (left, right)]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = sides[0].weight * sides[1].weight / (sides[0].weight + sides[1].weight)
+        if width is not None:
+            share = share * np.add.reduceat(width, at) / (sides[0].weight + sides[1].weight)
+        total = squares = np.zeros(len(share))
+        for side in sides:
+            part = share * _variance_or_pooled(side) * side.weight_sq / side.weight**2
+            part = np.where(np.isfinite(part), part, 0.0)
+            degrees = np.where(side.weight > 0, side.weight**2 / side.weight_sq - 1, 0.0)
+            together = np.maximum(degrees.sum(axis=1, keepdims=True), 0.0)
+            degrees = np.where(degrees > 1e-12, degrees, together)
+            total = total + part.sum(axis=1)
+            squares = squares + np.where(part > 0, part**2 / degrees, 0.0).sum(axis=1)
+        # Without any variance nothing is estimated.
+        return np.where(squares > 0, total**2 / squares, np.inf)
+
+
+def degrees_of_curves(left: FloatArray, right: FloatArray) -> FloatArray:
+    """`studentised_degrees` of curves (Welch)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        parts = [curve_loss(side) * side[0, :, 1] / side[0, :, 0] ** 2 for side in (left, right)]
+        degrees = [side[0, :, 0] ** 2 / side[0, :, 1] - 1 for side in (left, right)]
+        squares = parts[0] ** 2 / degrees[0] + parts[1] ** 2 / degrees[1]
+        found = (parts[0] + parts[1]) ** 2 / squares
+    return np.where(np.isnan(found), np.inf, found)
+
+
+def at_most(largest: float, degrees: FloatArray) -> float:
+    """Bound of the probability that some split has a statistic of ``largest`` by chance (math [39]).
+
+    For normal errors no sum of squares with expectation 1 has a longer tail than the square of one
+    normal variable (Szekely and Bakirov 2003); the probabilities of all splits are added up.
+    """
+    from scipy import stats
+
+    return float(np.minimum(np.sum(2 * stats.t.sf(np.sqrt(largest), degrees)), 1.0))
+
+
 def _in_bins(cells: Moments, at: IntArray) -> Moments:
     """Moments of the same bins of every problem, (problem, bin)."""
     n_problems, n_cells = cells.weight.shape
@@ -437,6 +484,8 @@ def flipped_curves(rows: Curves, sign: FloatArray) -> Curves:
     return rows._replace(columns=np.column_stack([fixed, sign[:, None] * curve]))
 
 
-def shuffled(block: NDArray[np.integer], rng: np.random.Generator) -> IntArray:
-    """Rows in random order within blocks of neighbours; ``block`` is not decreasing."""
-    return np.lexsort((rng.random(len(block)), block))
+def shuffled(n_rows: int, block: int, rng: np.random.Generator) -> IntArray:
+    """Rows in random order within blocks of so many neighbours; the last block may be smaller."""
+    whole = n_rows // block * block
+    inside = rng.permuted(np.arange(whole).reshape(-1, block), axis=1).ravel()
+    return np.concatenate([inside, whole + rng.permutation(n_rows - whole)])

@@ -38,12 +38,11 @@ def box(row: xr.Dataset, null: str) -> Wald:
     return _of_groups(row, null) if "n_groups" in row.attrs else _of_bins(row, null)
 
 
-def with_spread(row: xr.Dataset, least: float) -> Fine | None:
+def with_spread(cells: Fine, least: float) -> Fine | None:
     """Cells of one feature; those without spread take that of the others. None if none is known.
 
     A few rows may be equal by chance.
     """
-    cells = fine_of(row)
     variance, degrees = cells.variance, cells.degrees
     known = (degrees > 0) & (variance >= 0)
     if not known.any():
@@ -52,9 +51,9 @@ def with_spread(row: xr.Dataset, least: float) -> Fine | None:
     return cells._replace(variance=np.where(variance <= least**2, pooled, variance))
 
 
-def least_of_cells(row: xr.Dataset) -> float:
+def least_of_cells(row: xr.Dataset, cells: Fine) -> float:
     """Numerical limit of one feature, from the means of its cells."""
-    return resolution(fine_of(row).pieces.mean, float(row["local_effect_error"]))
+    return resolution(cells.pieces.mean, float(row["local_effect_error"]))
 
 
 class Places(NamedTuple):
@@ -118,8 +117,9 @@ def _weights(row: xr.Dataset, cells: Fine, places: Places) -> sparse.csr_array:
 
 def _of_bins(row: xr.Dataset, null: str) -> Wald:
     """Test with independent bins."""
-    least = least_of_cells(row)
-    cells = with_spread(row, least)
+    fine = fine_of(row)
+    least = least_of_cells(row, fine)
+    cells = with_spread(fine, least)
     if cells is None:
         return Wald(reason=meaning.NO_ROWS)
     variance = cells.effect_variance()

@@ -9,6 +9,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arrays import accumulate, influence
+from rhale_stats.effects.chosen_edges import effect_variance
 from rhale_stats.effects.clusters import Clusters, of_groups
 from rhale_stats.effects.fit import (
     Feature,
@@ -20,6 +21,7 @@ from rhale_stats.effects.fit import (
     has_covariance,
     spread_rows,
 )
+from rhale_stats.effects.spread import with_spread_errors
 from rhale_stats.effects.targets import (
     CURVE_TARGETS,
     GROUP_COVARIANCES,
@@ -76,6 +78,7 @@ def _of_features(
 ) -> xr.Dataset:
     """With standard errors of all features, which may have been unpacked before."""
     levels = categorical_features(effect)
+    clusters = None
     if groups is None:
         if levels and is_grouped(effect):
             raise ValueError(
@@ -111,7 +114,8 @@ def _of_features(
             for name, array in stacked(rows, effect.sizes["bin"], **cell_sizes(effect)).items()
         }
     )
-    if groups is not None:
+    out = with_spread_errors(out, clusters)
+    if clusters is not None:
         return out.assign_attrs(n_groups=clusters.n_groups)
     # What earlier groups left behind.
     out.attrs.pop("n_groups", None)
@@ -143,7 +147,7 @@ def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
         with np.errstate(invalid="ignore", divide="ignore"):
             spread_se = spread_se * np.sqrt(n / spread_rows(row))
     return {
-        "effect_se": np.sqrt(fit.cells.effect_variance()),
+        "effect_se": np.sqrt(effect_variance(row, fit)),
         **({"slope_se": np.sqrt(noise.slope)} if "slope" in row else {}),
         "heterogeneity_se": spread_se,
         "curve_se": at_edges(centred, fit),

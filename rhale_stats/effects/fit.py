@@ -102,7 +102,9 @@ def fit_of(row: xr.Dataset) -> Fit:
     if centering == "mean" and not levels:
         covariance = cells.x_covariance[here]
         squares = None if cells.squares is None else cells.squares[here]
-        places = influence.own_places(curve, pieces, covariance, cells.line[here], n[here], squares)
+        places = influence.own_places(
+            curve, pieces, covariance, cells.noise_line[here], n[here], squares
+        )
     return Fit(
         cells,
         pieces,

@@ -21,6 +21,7 @@ from rhale_stats.inference import meaning
 from rhale_stats.inference.results import CONSTANT, labelled_test
 from rhale_stats.local.rows import Rows, estimation_rows, own_columns
 from rhale_stats.schema.checks import check_effect, check_local
+from rhale_stats.schema.curves import fine_of
 from rhale_stats.schema.features import feature_names, methods_of, one_feature, resolution, slopes
 from rhale_stats.schema.levels import is_categorical
 
@@ -114,8 +115,9 @@ def _sum_of_squares(row: xr.Dataset, null: str) -> Wald:
     """Test with independent bins: sum of squared normal scores."""
     from scipy import stats
 
-    linear, least = slopes(row) != 0, least_of_cells(row)
-    cells = with_spread(row, least)
+    linear, fine = slopes(row) != 0, fine_of(row)
+    least = least_of_cells(row, fine)
+    cells = with_spread(fine, least)
     if cells is None:
         return Wald(reason=meaning.NO_ROWS)
     degrees = bin_degrees(row)

@@ -24,6 +24,7 @@ from rhale_stats.effects.fit import (
     spread_rows,
 )
 from rhale_stats.effects.in_bins import by_replicates
+from rhale_stats.effects.spread import spread_estimate
 from rhale_stats.effects.targets import SOURCE, source_of_errors, target_of
 from rhale_stats.inference.draws import check_boot, draws_of
 from rhale_stats.inference.estimate import (
@@ -69,9 +70,10 @@ def confint(
         some = isinstance(boot, xr.Dataset) and any(name in boot for name in VARYING)
         boot = check_boot(effect, boot, () if some else ("effect",), MAKER, chosen)
         found = replicated(effect, features, boot, chosen)
-    # Replicates have no curve between the edges of bins.
-    effect = effect.drop_vars("cell_curve_ci", errors="ignore")
-    return with_intervals(effect, found | _of_missing(effect), level, chosen)
+    # Replicates have no curve between the edges of bins, and no spread in bins of its own.
+    own = spread_estimate(effect) if chosen == "normal" else {}
+    effect = effect.drop_vars(["cell_curve_ci", "spread_ci"], errors="ignore")
+    return with_intervals(effect, found | _of_missing(effect) | own, level, chosen)
 
 
 def with_own_intervals(effect: xr.Dataset) -> xr.Dataset:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 import xarray as xr
 
 from rhale_stats.inference.notes import bins_note
-from rhale_stats.printing.text import number_text
+from rhale_stats.printing.text import number_text, pvalue_text
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.notes import with_notes
 
@@ -23,17 +24,15 @@ def tidy_sizes(sizes: xr.Dataset, _level: float) -> pd.DataFrame:
     for number, term in enumerate(feature_names(sizes)):
         row = sizes.isel(feature=number)
         for name in names:
-            if name.endswith("_corrected"):
+            if name.endswith(("_corrected", "_p_value")):
                 continue
             line = {"term": term, "size": name, "estimate": float(row[name])}
-            if f"{name}_ci" in sizes:
-                low, high = row[f"{name}_ci"].values
-                line |= {
-                    "corrected": float(row[f"{name}_corrected"]),
-                    "conf_low": float(low),
-                    "conf_high": float(high),
-                }
-            lines.append(line)
+            if f"{name}_corrected" in sizes:
+                line["corrected"] = float(row[f"{name}_corrected"])
+            low, high = row[f"{name}_ci"].values if f"{name}_ci" in sizes else (np.nan, np.nan)
+            line |= {"conf_low": float(low), "conf_high": float(high)}
+            known = f"{name}_p_value" in sizes
+            lines.append(line | {"p_value": float(row[f"{name}_p_value"]) if known else np.nan})
     return pd.DataFrame(lines)
 
 
@@ -43,22 +42,32 @@ def sizes_summary(sizes: xr.Dataset, _feature: object, level: float) -> Summary:
     from statsmodels.iolib.tableformatting import fmt_params
 
     attrs, table = sizes.attrs, tidy_sizes(sizes, level)
-    heads = [str(name) for name in table.columns if name not in ("term", "size")]
-    lines = [[number_text(line[name]) for name in heads] for _, line in table.iterrows()]
+    names = [str(name) for name in table.columns if name not in ("term", "size")]
+    heads = ["P" if name == "p_value" else name for name in names]
+    lines = [
+        [(pvalue_text if name == "p_value" else number_text)(line[name]) for name in names]
+        for _, line in table.iterrows()
+    ]
     stubs = [f"{line['term']}: {line['size']}" for _, line in table.iterrows()]
     notes = [
         "importance: standard deviation of the curve over the rows. aled: mean distance of the "
         "curve from its mean.",
         "aler: lowest and highest value of the curve. heterogeneity_output: heterogeneity in the "
         "bins (root mean square) times the standard deviation of the feature.",
-        bins_note(attrs),
     ]
+    if "naled" in sizes:
+        notes.append(
+            "naled, naler: aled and aler on the scale of the outcomes, from -50 (below all of "
+            "them) over 0 (their median) to 50."
+        )
+    notes.append(bins_note(attrs))
     intervals = [str(name) for name in sizes.data_vars if str(name).endswith("_ci")]
     if intervals:
         facts = sizes[intervals[0]].attrs
         notes = [
             f"Intervals: {facts['ci_prob']:.3g}, {facts['method']}. They treat the model as given.",
-            "corrected: the estimate minus its bias, estimated from the replicates.",
+            "corrected: without the part of sampling noise. P: of the hypothesis that the curve is "
+            "flat.",
             *notes,
         ]
     title = f"Sizes of the effects on {attrs['output_name']}"

@@ -208,6 +208,19 @@ class Curves:
         """Studentised drops by many splits: (split,)."""
         return search.studentised_curves(children.left, children.right)
 
+    def degrees(
+        self,
+        children: search.Children,
+        rows: search.Curves,  # noqa: ARG002
+        node: Node[search.Curves],  # noqa: ARG002
+    ) -> FloatArray:
+        """Degrees of freedom of the variances in these, (split,)."""
+        return search.degrees_of_curves(children.left, children.right)
+
+    def coarse(self, node: Node[search.Curves]) -> tuple[Curves, Node[search.Curves]]:
+        """The same: there are no bins."""
+        return self, node
+
     def flipped(self, node: Node[search.Curves], sign: FloatArray) -> search.Curves:
         """Curves of a node whose distances from their mean have these signs."""
         return search.flipped_curves(node.rows, sign)

@@ -121,7 +121,7 @@ def interaction_matrix(
     check_choice("adjust", adjust, ADJUSTMENTS)
     n_permutations = search.n_permutations
     generator, seed = source_of(rng)
-    settings = replace(search, n_permutations=max(n_permutations, 1))
+    settings = replace(search, n_permutations=max(n_permutations, 1), test=None)
     work = work_of(local, bins, settings, loss, None, generator, groups)
     names = feature_names(work.local)
     columns = names
@@ -222,6 +222,7 @@ def _pvalues(
     groups: IntArray | None,
 ) -> FloatArray:
     """P-value of every column separately: how often permuted rows have a split at least as good."""
+    problem, node = problem.coarse(node)
     found = split_statistics(problem, node, node.rows, tried)
     observed = np.array([largest_of([one]) for one in found])
     at_least_as_good = np.zeros(len(tried))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
@@ -116,6 +116,12 @@ class Searchable(Protocol[R]):
     def statistics(self, children: search.Children, rows: R, node: Node[R]) -> FloatArray:
         """Studentised drops by many splits, in the bins of the node: (split,)."""
 
+    def degrees(self, children: search.Children, rows: R, node: Node[R]) -> FloatArray:
+        """Degrees of freedom of the variances in these, (split,)."""
+
+    def coarse(self, node: Node[R]) -> tuple[Searchable[R], Node[R]]:
+        """The same with the bins of the node as cells, where there are bins: for `statistics`."""
+
     def flipped(self, node: Node[R], sign: FloatArray) -> R:
         """Rows of a node whose distances from the means of their bins have these signs."""
 
@@ -198,6 +204,32 @@ class Problem:
         right, _ = search.moments(children.right, rows)
         width = self.width if self.loss == "index" else None
         return search.studentised(left, right, node.starts, width, node.resolution)
+
+    def degrees(
+        self, children: search.Children, rows: search.Rows, node: Node[search.Rows]
+    ) -> FloatArray:
+        """Degrees of freedom of the variances in these, (split,)."""
+        if node.starts is None:
+            raise AssertionError("a node of local effects has bins")
+        left, _ = search.moments(children.left, rows)
+        right, _ = search.moments(children.right, rows)
+        width = self.width if self.loss == "index" else None
+        return search.studentised_degrees(left, right, node.starts, width)
+
+    def coarse(self, node: Node[search.Rows]) -> tuple[Problem, Node[search.Rows]]:
+        """The same with the bins of the node as cells: sums over fewer cells, without lines."""
+        if node.starts is None:
+            raise AssertionError("a node of local effects has bins")
+        rows, begins = node.rows, np.flatnonzero(node.starts)
+        bins = (np.cumsum(node.starts) - 1)[rows.cell]
+        values = rows.centre[rows.cell] + rows.effect
+        centre = search.means(bins, values, rows.weight, len(begins))
+        binned = search.Rows(bins, values - centre[bins], rows.weight, rows.frequency, centre)
+        edges = np.append(self.edges[begins], self.edges[-1])
+        return (
+            replace(self, edges=edges),
+            node._replace(rows=binned, starts=np.ones(len(begins), dtype=bool)),
+        )
 
     def flipped(self, node: Node[search.Rows], sign: FloatArray) -> search.Rows:
         """Rows of a node whose distances from the means of their bins have these signs."""
@@ -335,15 +367,32 @@ def split_statistics(
     problem: Searchable[R], node: Node[R], rows: R, tried: Sequence[Candidates]
 ) -> list[FloatArray]:
     """The studentised drop of every split of every column (math [39]); -inf if not allowed."""
+    return _of_splits(problem.statistics, problem.least_rows, node, rows, tried)
+
+
+def split_degrees(
+    problem: Searchable[R], node: Node[R], rows: R, tried: Sequence[Candidates]
+) -> list[FloatArray]:
+    """Degrees of freedom of the denominators of these; -inf if not allowed."""
+    return _of_splits(problem.degrees, problem.least_rows, node, rows, tried)
+
+
+def _of_splits(
+    of: Callable[[search.Children, R, Node[R]], FloatArray],
+    least: float,
+    node: Node[R],
+    rows: R,
+    tried: Sequence[Candidates],
+) -> list[FloatArray]:
     found = [np.full(one.n_splits, -np.inf) for one in tried]
     for one, out in zip(tried, found, strict=True):
         for children in _children(one, rows):
             enough = np.minimum(
                 rows.effective_rows(children.left), rows.effective_rows(children.right)
             )
-            values = problem.statistics(children, rows, node)
-            allowed = enough >= problem.least_rows
-            out[children.first : children.first + len(values)] = np.where(allowed, values, -np.inf)
+            values = of(children, rows, node)
+            here = slice(children.first, children.first + len(values))
+            out[here] = np.where(enough >= least, values, -np.inf)
     return found
 
 

@@ -178,8 +178,7 @@ def _region_test_notes(attrs: dict[Hashable, Any]) -> list[str]:
     required = f"A split was made where its drop is at least {setting(attrs['min_drop'])}"
     if attrs["test"] == "none":
         return [
-            "No test was made. Without a test, splits are also found in noise: use "
-            'regions(..., test="permutation").',
+            "No test was made. Without a test, splits are also found in noise.",
             f"{required}.",
         ]
     notes = [
@@ -194,7 +193,10 @@ def _region_test_notes(attrs: dict[Hashable, Any]) -> list[str]:
             "losses, and the drops and P of splits that were made are those of the other rows.",
             "Not confirmed: on the other rows the drop of the split is too small.",
         ]
-    notes[-1] += " Each permutation repeats the search over all splits."
+    notes[-1] += (
+        " Each permutation repeats the search over all splits. A P below what permutations can "
+        "give is an upper bound."
+    )
     return notes
 
 

@@ -21,6 +21,7 @@ from rhale_stats.regional.losses import (
     Node,
     R,
     Searchable,
+    split_degrees,
     split_losses,
     split_statistics,
 )
@@ -36,6 +37,9 @@ from rhale_stats.schema.door import Options
 
 # Number of thresholds in one step of the refinement.
 REFINED = 64
+# No rows are exchanged where a bound of the p-value is below this share of the least one that
+# permutations can give.
+CLEAR = 0.2
 
 
 def best_of(losses: Sequence[FloatArray], tie: float) -> tuple[int, int, float] | None:
@@ -75,17 +79,18 @@ class SplitSearch(Options):
     thresholds : {"quantile", "equal_width", "exact"}, default "quantile"
         At quantiles in the node, after which the best one is refined among all values between its
         neighbours; at equal distances, as in the authors' library; or at every value.
-    test : {None, "permutation", "honest"}
+    test : {"permutation", "honest", None}, default "permutation"
         "permutation": some split must be better than the best one after neighbours along the
         feature exchanged their conditioning values, over all columns and thresholds (math [39]).
         Drops are studentised: the hypothesis is that no column conditions the mean of the local
         effects; their spread may differ.
         "honest": splits are found on some rows, and judged, by the same test of that one split, and
-        counted on the others. None takes whatever drops the loss.
+        counted on the others. None makes every split that drops the loss, also in noise.
     level : float, default 0.05
         Of the test, for every split.
     n_permutations : int, default 199
-        At most; fewer where the answer is known before.
+        At most; fewer where the answer is known before, and none where a bound of the p-value is
+        far below the smallest that permutations can give.
     honest_fraction : float, default 0.5
         Share of the rows on which honest splits are found.
 
@@ -106,7 +111,7 @@ class SplitSearch(Options):
     min_share: float = 0.05
     n_thresholds: int = 20
     thresholds: str = "quantile"
-    test: str | None = None
+    test: str | None = "permutation"
     level: float = 0.05
     n_permutations: int = 199
     honest_fraction: float = 0.5
@@ -121,11 +126,6 @@ class SplitSearch(Options):
                 raise ValueError(
                     f"{name} must lie in [0, 1): it is a share of the loss; got {value!r}."
                 )
-        if self.test is not None and self.level * (self.n_permutations + 1) < 1:
-            raise ValueError(
-                f"n_permutations must be at least 1 / level - 1 for any split to pass; got "
-                f"{self.n_permutations} at level {self.level:g}."
-            )
 
 
 class Verdict(NamedTuple):
@@ -308,17 +308,24 @@ class Tree(Generic[R]):
         Neighbours along the feature exchange all their conditioning values at once, which preserves
         the dependence of the columns on each other and on the feature. The statistic is
         studentised, so that a spread that depends on the columns is not taken for an effect that
-        does. It stops when the answer is known (Besag and Clifford 1991).
+        does. It stops when the answer is known (Besag and Clifford 1991); where a bound is below
+        all that permutations can tell, the bound is the answer.
         """
         most = self.settings.n_permutations
         enough = int(np.ceil(self.settings.level * (most + 1)))
         as_good = 0
-        observed = largest_of(split_statistics(self.problem, node, node.rows, tried))
-        draw, order = null_rows(self.problem, node, self.groups, self.rng)
+        problem, node = self.problem.coarse(node)
+        observed = largest_of(split_statistics(problem, node, node.rows, tried))
+        if self.groups is None:
+            degrees = np.concatenate(split_degrees(problem, node, node.rows, tried))
+            bound = search.at_most(observed, degrees[degrees > -np.inf])
+            if bound <= CLEAR / (most + 1):
+                return bound
+        draw, order = null_rows(problem, node, self.groups, self.rng)
         tried = [one.take(order) for one in tried]
         for number in range(1, most + 1):
             mixed = draw()
-            statistics = split_statistics(self.problem, node, mixed, tried)
+            statistics = split_statistics(problem, node, mixed, tried)
             as_good += largest_of(statistics) >= observed * (1 - TIE)
             if as_good == enough:
                 return as_good / number
@@ -347,7 +354,7 @@ def along(problem: Searchable[R], node: Node[R]) -> IntArray:
 
 def exchanged(node: Node[R], order: IntArray, rng: np.random.Generator, block: int = BLOCK) -> R:
     """The rows in that order, when neighbours have exchanged all but their conditioning values."""
-    return node.rows.take(order[search.shuffled(np.arange(len(order)) // block, rng)])
+    return node.rows.take(order[search.shuffled(len(order), min(block, len(order)), rng)])
 
 
 def null_rows(

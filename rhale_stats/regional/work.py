@@ -81,6 +81,11 @@ def work_of(
     refuse_categorical(local, "regions")
     # 0 is for an interaction matrix without p-values.
     check_count("n_permutations", settings.n_permutations, 1)
+    if settings.test is not None and settings.level * (settings.n_permutations + 1) < 1:
+        raise ValueError(
+            f"n_permutations must be at least 1 / level - 1 for any split to pass; got "
+            f"{settings.n_permutations} at level {settings.level:g}."
+        )
     check_choice("loss", loss, tuple(LOSSES))
     _check_folds(n_folds, settings.test)
     rule: BinRule = OptimalBins() if bins is None else bins
@@ -118,12 +123,10 @@ def work_of(
 
 def _check_folds(n_folds: int | None, test: str | None) -> None:
     """Raise unless trees can be pruned by so many folds."""
-    if n_folds is not None:
-        check_count("n_folds", n_folds, 2)
-        if test == "honest":
-            raise ValueError(
-                "n_folds must be None with test='honest', which judges every split on other rows."
-            )
+    if n_folds is not None and test == "honest":
+        raise ValueError(
+            "n_folds must be None with test='honest', which judges every split on other rows."
+        )
 
 
 def _independent_rows(rows: Rows, at: IntArray | None = None) -> float:

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from rhale_stats.arrays import accumulate
 from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.accumulate import Noise, Pieces
+from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.intervals import Sources
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.schema.features import bin_means, slopes
+from rhale_stats.schema.features import bin_means, effect_at, slopes
 from rhale_stats.schema.variables import LINE_MOMENTS
 
 # Where moments by squared weights have those of lines.
@@ -39,13 +40,18 @@ class Fine(NamedTuple):
     line: FloatArray
     here: slice
     shared: bool
-    # By squared precision weights; ``variance`` and ``line`` are then of these.
+    # By squared precision weights; ``variance`` is then of these.
     squares: FloatArray | None = None
 
     @property
     def noise(self) -> Noise:
         """Variances of the cells' means and slopes."""
-        return accumulate.line_noise(self.variance, self.pieces, self.line, self.n_effective)
+        return accumulate.line_noise(self.variance, self.pieces, self.noise_line, self.n_effective)
+
+    @property
+    def noise_line(self) -> FloatArray:
+        """Products of places and residuals that standard errors need."""
+        return self.line if self.squares is None else self.squares[:, OF_LINES]
 
     @property
     def loading(self) -> tuple[FloatArray, FloatArray]:
@@ -157,7 +163,7 @@ def fine_of(row: xr.Dataset) -> Fine:
         pieces = pieces_of(row)
         n_bins = row.sizes["bin"]
         covariance = row["x_covariance"].values if "x_covariance" in row else np.zeros(n_bins)
-        variance, line = noise_moments_of(row)
+        variance = noise_moments_of(row)[0]
         n_rows = row["error_rows" if "error_rows" in row else "n_effective"].values
         return Fine(
             pieces,
@@ -166,7 +172,7 @@ def fine_of(row: xr.Dataset) -> Fine:
             row["n_effective"].values,
             np.maximum(n_rows - 1 - (pieces.slope != 0), 0.0),
             covariance,
-            line,
+            line_moments_of(row),
             accumulate.known_stretch(pieces.share),
             shared=False,
             squares=squares_of(row),
@@ -200,6 +206,41 @@ def fine_of(row: xr.Dataset) -> Fine:
         shared=True,
         squares=squares,
     )
+
+
+class SpreadPieces(NamedTuple):
+    """The spread about the effect of one feature, between the edges of both.
+
+    ``effect`` is (piece, end), at the left and the right end.
+    """
+
+    edges: FloatArray
+    effect: FloatArray
+    spread: FloatArray
+
+
+def spread_pieces(row: xr.Dataset) -> SpreadPieces | None:
+    """The spread about the effect; None where the result has no spread in bins of its own."""
+    if not row.sizes.get("spread_bin", 0) or not row.sizes["bin"]:
+        return None
+    edges, own = row["edge_value"].values, row["spread_edge_value"].values
+    both = np.union1d(edges, own)
+    middle = (both[:-1] + both[1:]) / 2
+    k, j = bin_index(edges, middle), bin_index(own, middle)
+    effect = np.column_stack([effect_at(row, end, k) for end in (both[:-1], both[1:])])
+    return SpreadPieces(both, effect, row["spread"].values[j])
+
+
+def accumulated_spread(row: xr.Dataset, z: FloatArray) -> FloatArray:
+    """math [9]: the comonotone spread of the curve of one feature, from the spread's own bins."""
+    edges, known = row["edge_value"].values, np.isfinite(row["curve"].values)
+    if not row.sizes.get("spread_bin", 0) or not known.any():
+        return np.asarray(np.interp(z, edges, row["curve_std_sum"].values))
+    own = row["spread_edge_value"].values
+    total = np.concatenate([[0.0], np.cumsum(row["spread"].values * np.diff(own))])
+    low, high = edges[known][[0, -1]]
+    out = np.interp(z, own, total) - np.interp(low, own, total)
+    return np.where((z >= low) & (z <= high), out, np.nan)
 
 
 class Curve(NamedTuple):

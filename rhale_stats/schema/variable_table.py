@@ -30,10 +30,32 @@ X_UNITS = "feature units"
 
 # --- effects in bins ------------------------------------------------------------------------------
 
+IN_SPREAD_BINS = ("feature", "spread_bin")
 EFFECT_VARIABLES: Table = {
     "effect": (("feature", "bin"), "average effect in the bin", EFFECT_UNITS),
     "heterogeneity": (("feature", "bin"), "standard deviation of local effects", EFFECT_UNITS),
     "slope": (("feature", "bin"), "slope of the effect in the bin", SLOPE_UNITS),
+    "spread": (IN_SPREAD_BINS, "spread of local effects in bins of its own", EFFECT_UNITS),
+    "spread_se": (IN_SPREAD_BINS, "standard error of the spread", EFFECT_UNITS),
+    "spread_n_obs": (IN_SPREAD_BINS, "rows in the bin of the spread", "rows"),
+    "spread_share": (IN_SPREAD_BINS, "share of the total weight in the bin of the spread", "1"),
+    "spread_degrees": (IN_SPREAD_BINS, "degrees of freedom of the spread", "1"),
+    "spread_third_moment": (
+        IN_SPREAD_BINS,
+        "third moment of the residuals in the bin of the spread",
+        "(output units per feature unit)^3",
+    ),
+    "spread_fourth_moment": (
+        IN_SPREAD_BINS,
+        "fourth moment of the residuals in the bin of the spread",
+        "(output units per feature unit)^4",
+    ),
+    "spread_edge_value": (
+        ("feature", "spread_edge"),
+        "position of the edge of a bin of the spread",
+        X_UNITS,
+    ),
+    "n_spread_bins": (("feature",), "number of bins of the spread", "bins"),
     "n_obs": (("feature", "bin"), "rows in the bin", "rows"),
     "n_effective": (("feature", "bin"), "effective number of rows in the bin", "rows"),
     "weight_share": (("feature", "bin"), "share of the total weight in the bin", "1"),
@@ -319,13 +341,14 @@ EFFECT_VARIABLES: Table = {
     "naled": (("feature",), "mean absolute value of the curve, per cent of outcomes", "%"),
     "naler_min": (("feature",), "smallest value of the curve, per cent of outcomes", "%"),
     "naler_max": (("feature",), "largest value of the curve, per cent of outcomes", "%"),
+    "importance_p_value": (("feature",), "p-value of a flat curve", "1"),
     "curve_mean": (("feature",), "mean of the curve over the rows", OUTPUT_UNITS),
     "n_empty": (("feature",), "bins without an estimate", "bins"),
     "n_bins": (("feature",), "number of bins", "bins"),
 }
 # Intervals, bands, and sizes without their bias, of what they are made of.
 for _name in (
-    "effect", "slope", "heterogeneity", "curve", "cell_curve", "average_effect",
+    "effect", "slope", "heterogeneity", "spread", "curve", "cell_curve", "average_effect",
     "heterogeneity_index",
     "heterogeneity_output", "importance", "aled", "aler_min", "aler_max", "naled", "naler_min",
     "naler_max", "missing_effect",
@@ -334,7 +357,7 @@ for _name in (
     EFFECT_VARIABLES |= {
         f"{_name}_ci": ((*_dims, "ci_bound"), f"confidence interval of {_long_name}", _units),
         f"{_name}_band": ((*_dims, "ci_bound"), f"simultaneous band of {_long_name}", _units),
-        f"{_name}_corrected": (_dims, f"{_long_name}, bias-corrected", _units),
+        f"{_name}_corrected": (_dims, f"{_long_name}, without the part of noise", _units),
         f"{_name}_acceleration": (_dims, f"acceleration of {_long_name}", "1"),
     }
 

@@ -290,7 +290,7 @@ def test_problems_do_not_see_each_other():
 
 def test_rows_are_shuffled_within_blocks(rng):
     block = np.arange(4003) // 4
-    order = regions.shuffled(block, rng)
+    order = regions.shuffled(4003, 4, rng)
     assert_array_equal(np.sort(order), np.arange(4003))
     assert_array_equal(block[order], block)
     # A row stays with chance 1/4: 1001 of 4003, sd 39 for pairs that move together.

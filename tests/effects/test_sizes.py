@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
+from rhale_stats.arrays import influence, quadratic
+from rhale_stats.effects.curve_square import square_of_curve
+from rhale_stats.effects.fit import fit_of
 from rhale_stats.schema.curves import curve_of
 from rhale_stats.schema.features import one_feature
 from tests.helpers import local_of
@@ -149,13 +153,18 @@ def test_correction_and_intervals_by_hand(table):
     y = x.sum(axis=1)
     found = rs.effect_sizes(effect, boot, y=y, level=0.8)
     for name in (*SIZES, "heterogeneity_index", "heterogeneity_output"):
-        estimate, draws = found[name].values, boot[name].values.reshape(200, 2)
-        corrected = 2 * estimate - draws.mean(axis=0)
-        if not name.startswith("aler"):
-            corrected = np.maximum(corrected, 0)
-        assert_allclose(found[f"{name}_corrected"], corrected, rtol=1e-9)
         assert found[f"{name}_ci"].attrs["ci_prob"] == 0.8
         assert "bias-corrected" in found[f"{name}_ci"].attrs["method"]
+    # All sizes are those of one curve, closer to 0.
+    shrunk = found["importance_corrected"] / found["importance"]
+    for name in SIZES:
+        assert_allclose(found[f"{name}_corrected"], shrunk * found[name], rtol=1e-12)
+    width = np.diff(EDGES)
+    assert_allclose(
+        found["heterogeneity_index_corrected"],
+        (effect["heterogeneity"] ** 2 * width).sum("bin"),
+        rtol=1e-12,
+    )
     for name in ("naled", "naler_min", "naler_max"):
         bounds = found[f"{name}_ci"].values
         assert (bounds[:, 0] <= bounds[:, 1]).all()
@@ -166,27 +175,100 @@ def test_correction_and_intervals_by_hand(table):
     assert_array_equal(found["ci_bound"], ["lower", "upper"])
 
 
-def test_replicates_on_the_scale_of_outcomes(table):
-    """With linear bins too: from the replicates' own curves."""
+def rows_of_curve(effect, number, x, w):
+    """Covariance of the centred curve at the rows, by its loadings there, as (row, row)."""
+    fit = fit_of(one_feature(effect, number))
+    at = influence.loadings(fit.pieces, x, "start")
+    at = influence.Loadings(*(part - np.average(part, axis=0, weights=w) for part in at))
+    return influence.covariance(at, fit.noise, None)
+
+
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("kind", ["constant", "linear"])
+@pytest.mark.parametrize("weighting", ["axis", "rows"])
+def test_noise_is_the_mean_variance_of_the_curve_over_the_rows(
+    kind, weights, weighting, table, rng
+):
     x, g = table
+    w = rng.uniform(0.2, 1, N) if weights else np.ones(N)
+    rule = rs.AdaptiveBins(20) if kind == "linear" else rs.GivenBins(EDGES)
+    effect = rs.rhale(local_of(x, g, weights=w), bins=rule, weighting=weighting)
+    found = rs.effect_sizes(effect)
+    for number in (0, 1):
+        row = one_feature(effect, number)
+        square = square_of_curve(row, fit_of(row))
+        assert square.value == pytest.approx(found["importance"][number].item() ** 2, rel=1e-9)
+        covariance = rows_of_curve(effect, number, x[:, number], w)
+        share = w / w.sum()
+        assert square.expected == pytest.approx(share @ np.diagonal(covariance), rel=1e-9)
+        assert square.squares == pytest.approx(share @ covariance**2 @ share, rel=1e-9)
+        curve = rs.predict(effect, x[:, number], number).values
+        curve = share * (curve - share @ curve)
+        assert square.moved == pytest.approx(curve @ covariance @ curve, rel=1e-9)
+        corrected = found["importance_corrected"][number].item()
+        assert corrected == pytest.approx(np.sqrt(max(square.value - square.expected, 0)))
+
+
+@pytest.mark.parametrize("kind", ["cells", "bins", "lines"])
+def test_groups_of_one_row_have_the_noise_of_rows(kind, rng):
+    """Up to the factors of groups, and to borrowed variances of cells."""
+    x, g = rng.uniform(-1, 1, (600, 1)), rng.normal(size=(600, 1)) + np.linspace(0, 1, 600)[:, None]
     local = local_of(x, g)
-    effect = rs.rhale(local, bins=rs.AdaptiveBins(20))
-    boot = rs.bootstrap(local, effect, n_resamples=40, rng=0)
-    y = np.random.default_rng(0).normal(size=N)
-    found = rs.effect_sizes(effect, boot, y=y)
-    row = one_feature(effect, 0)
-    n_bins = row.sizes["bin"]
-    curve = boot["curve"].values.reshape(40, 2, -1)[:, 0, : n_bins + 1]
-    low = curve.min(axis=1) - boot["curve_mean"].values.reshape(40, 2)[:, 0]
-    away = y - np.median(y)
-    down, up = (
-        50 * np.mean(side <= distance[:, None], axis=1)
-        for side, distance in ((-away[away < 0], -low), (away[away > 0], low))
-    )
-    # A parabola may be below 0 between its ends only.
-    scaled = up - down
-    expected = np.clip(2 * found["naler_min"][0] - scaled.mean(), -50, 50)
-    assert_allclose(found["naler_min_corrected"][0], expected, rtol=1e-9)
+    rule = rs.AdaptiveBins(20) if kind == "lines" else rs.EqualWidthBins(5)
+    effect = rs.rhale(local, bins=rule, weighting="axis" if kind == "cells" else "rows")
+    grouped = rs.std_error(effect, local, groups=np.arange(600))
+    one, two = rs.effect_sizes(rs.std_error(effect)), rs.effect_sizes(grouped)
+    assert_allclose(one["importance_corrected"], two["importance_corrected"], rtol=0.02)
+    assert_allclose(one["importance_ci"], two["importance_ci"], rtol=0.1, atol=0.01)
+
+
+def test_noise_of_levels(rng):
+    X = np.column_stack([rng.integers(0, 3, 200), rng.normal(size=200)])
+    effect = rs.ale(lambda X: X[:, 0] * (1 + X[:, 1]), X, features=0, categorical=0)
+    row, found = one_feature(effect, 0), rs.effect_sizes(effect)
+    share = row["level_share"].values
+    centred = np.eye(3) - share
+    variance = np.diagonal(centred @ row["curve_cov"].values @ centred.T)
+    square = found["importance"].item() ** 2
+    assert found["importance_corrected"].item() ** 2 == pytest.approx(square - share @ variance)
+    assert found["importance_p_value"].item() < 0.001
+
+
+@pytest.mark.parametrize("noise", ["normal", "log-normal"])
+def test_without_an_effect_nothing_is_left(noise, rng):
+    """300 samples: 90 % of the bias of the square are gone, and P is small as often as it says."""
+    squares, left, small = [], [], 0
+    for _ in range(4):
+        x = rng.uniform(-1, 1, (150, 75))
+        e = rng.normal(size=x.shape)
+        if noise == "log-normal":
+            e = np.exp(e) - np.exp(0.5)
+        effect = rs.rhale(local_of(x, (0.3 + 0.7 * np.abs(x)) * e), bins=rs.GivenBins(EDGES))
+        for number in range(75):
+            row = one_feature(effect, number)
+            square = square_of_curve(row, fit_of(row))
+            squares.append(square.value)
+            left.append(square.corrected)
+            small += square.p_value() <= 0.05
+    error = np.std(left) / np.sqrt(300)
+    assert abs(np.mean(left)) < 0.1 * np.mean(squares) + 2 * error
+    assert stats.binomtest(small, 300, 0.075, alternative="greater").pvalue > 0.001
+
+
+@pytest.mark.parametrize("direction", [0, 1, None])
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_intervals_of_sizes_hold_them(direction, size, rng):
+    """Noise with one large direction, and an effect along it, beside it, and along all."""
+    variance = np.array([1, 0.25, 0.11, 0.06, 0.04])
+    true = np.ones(5) if direction is None else np.eye(5)[direction]
+    true = size * true / np.linalg.norm(true)
+    covered = 0
+    for _ in range(200):
+        value = true + np.sqrt(variance) * rng.normal(size=5)
+        found = quadratic.square(value, np.eye(5), np.diag(variance), 200.0)
+        low, high = found.interval(0.95)
+        covered += low <= size <= high
+    assert stats.binomtest(covered, 200, 0.93, alternative="less").pvalue > 0.001
 
 
 @pytest.mark.filterwarnings("ignore:Bins without rows")
@@ -230,7 +312,6 @@ def test_replicates_none_of_which_has_a_curve(rng):
     found = rs.effect_sizes(effect, boot, y=x[:, 0])
     assert np.isfinite(found["aled"]).all()
     for name in ("aled", "naled"):
-        assert np.isnan(found[f"{name}_corrected"]).all()
         assert np.isnan(found[f"{name}_ci"]).all()
     for method in ("percentile", "basic", "bca"):
         assert np.isnan(rs.confint(effect, boot, method=method)["curve_ci"]).all()

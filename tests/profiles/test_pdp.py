@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 import rhale_stats as rs
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.models import differences
-from rhale_stats.profiles import inference
+from rhale_stats.profiles.rows import rows_behind
 
 
 @pytest.fixture(scope="module")
@@ -139,8 +139,8 @@ def test_blocks_of_rows_are_one_table(monkeypatch, kind, centering):
     again = rs.ice(model, X, **{**more, "centering": "none"})
     np.testing.assert_array_equal(again["ice"], curves["ice"])
     # The covariance is that of the influences of the rows, which replicates know, multiplied out.
-    rows = inference.curves_of(curves, "a")
-    own = kernel.influences(rows.curves, rows.grid, rows.at, rows.weight, centering)
+    rows = rows_behind(curves, "a")
+    own = rows.influences(centering)
     error = kernel.sample(own, rows.weight, frequency=kind == "frequency")
     expected = error.covariance / error.n_effective
     if kind == "precision":

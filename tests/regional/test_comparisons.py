@@ -457,8 +457,8 @@ class TestShap:
     def test_shapes(self, table):
         n = len(table)
         values = np.column_stack([table[:, 1] * table[:, 0], np.zeros((n, 2))])
-        one = rs.regional_shap(None, table, "x0", shap_values=values[:, 0])
-        every = rs.regional_shap(None, table, "x0", shap_values=values)
+        one = rs.regional_shap(None, table, "x0", rng=0, shap_values=values[:, 0])
+        every = rs.regional_shap(None, table, "x0", rng=0, shap_values=values)
         xr.testing.assert_identical(one, every)
 
         class Explanation:
@@ -466,7 +466,7 @@ class TestShap:
 
         explanation = Explanation()
         explanation.values = values
-        named = rs.regional_shap(None, table, "x0", shap_values=explanation)
+        named = rs.regional_shap(None, table, "x0", rng=0, shap_values=explanation)
         xr.testing.assert_identical(one, named)
         with pytest.raises(ValueError, match=rf"\({n},\) or \({n}, 3\).*got \({n}, 2\)"):
             rs.regional_shap(None, table, "x0", shap_values=values[:, :2])

@@ -70,7 +70,7 @@ def sample(seed, first=0.0, second=0.0, n=600):
     return rs.local_effects(None, X, jacobian=g)
 
 
-WIDE = {"max_depth": 3, "min_drop": 0.02, "min_share": 0.0}
+WIDE = {"max_depth": 3, "min_drop": 0.02, "min_share": 0.0, "test": None}
 
 
 @pytest.mark.parametrize(

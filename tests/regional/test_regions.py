@@ -173,8 +173,8 @@ def test_losses_of_all_candidates(rng, rule, kind):
         ]
         losses = split_losses(problem, node, node.rows, found)
         for candidates, values in zip(found, losses, strict=True):
-            # Of hundreds of thresholds every 17th.
-            step = 1 if candidates.n_splits < 50 else 17
+            # About ten of each column's thresholds.
+            step = 1 + candidates.n_splits // 12
             for split in range(0, candidates.n_splits, step):
                 left = candidates.goes_left(split)
                 sides = (left, ~left)
@@ -435,8 +435,9 @@ def test_what_a_tree_says_is_what_its_rows_are(rng, thresholds, kind):
     weights = weights_of(kind, rng)
     local = local_of(X, jacobian, weights, kind)
     tree = rs.regions(
-        local, "x0", conditioning=other, thresholds=thresholds, min_drop=0.02, bins=RULES[0]
-    )
+        local, "x0", conditioning=other, thresholds=thresholds, min_drop=0.02, bins=RULES[0],
+        test=None,
+    )  # fmt: skip
     assert tree.sizes["node"] > 3
     w = np.ones(N) if weights is None else np.asarray(weights, dtype=float)
     inside = [np.ones(N, dtype=bool)]
@@ -474,7 +475,7 @@ def test_frequency_weights_are_repeated_rows(rng, thresholds):
     X, jacobian, other = sample(rng)
     counts = weights_of("frequency", rng)
     again = np.repeat(np.arange(N), counts)
-    options = {"thresholds": thresholds, "bins": rs.OptimalBins(30), "min_drop": 0.02}
+    options = {"thresholds": thresholds, "bins": rs.OptimalBins(30), "min_drop": 0.02, "test": None}
     weighted = rs.regions(
         local_of(X, jacobian, counts, "frequency"), "x0", conditioning=other, **options
     )
@@ -506,7 +507,8 @@ def test_equivariance(rng, loss):
     assert one.sizes["node"] > 1
     assert_array_equal(one["region_of_row"], two["region_of_row"])
     assert_allclose(one["best_drop"], two["best_drop"], rtol=1e-9)
-    assert_array_equal(one["pvalue"], two["pvalue"])
+    # A bound of a p-value is computed, not counted.
+    assert_allclose(one["pvalue"], two["pvalue"], rtol=1e-6)
     unit = a**2 / c if loss == "index" else abs(a)
     assert_allclose(two["loss"], unit * one["loss"], rtol=1e-9)
 
