@@ -253,7 +253,7 @@ def spread_estimate(effect: xr.Dataset) -> dict[str, Estimate]:
     estimate = Estimate(of("spread"), facts, of("spread_se"), degrees, log=True)
     if is_grouped(effect):
         n_groups = effect.coords.get("feature_n_groups", effect.attrs.get("n_groups"))
-        of_groups = np.broadcast_to(np.reshape(n_groups, (-1, 1)) - 1.0, degrees.shape)
+        of_groups = np.broadcast_to(np.reshape(np.asarray(n_groups), (-1, 1)) - 1.0, degrees.shape)
         return {"spread": estimate._replace(degrees=of_groups)}
     moments = CentralMoments(of("spread_third_moment"), of("spread_fourth_moment"), degrees + 1)
     return {"spread": estimate._replace(moments=moments)}
