@@ -267,6 +267,21 @@ def average_effect_se(
     return float(np.sqrt(total / _rows_together(share, n_effective)))
 
 
+def weighted_average_se(pieces: Pieces, squares: FloatArray, n_effective: FloatArray) -> float:
+    """The same from moments by squared weights, with the residuals from the mean of all rows."""
+    there = pieces.share > 0
+    share, n, slope, part = (
+        one[there] for one in (pieces.share, n_effective, pieces.slope, squares)
+    )
+    away = pieces.mean[there] - np.sum(share * pieces.mean[there])
+    x1, x2, r, xr, r2 = part[:, [0, 1, 2, 3, 10]].T
+    total = r2 + slope**2 * x2 + 2 * slope * xr + 2 * away * (r + slope * x1) + away**2
+    rows = _rows_together(pieces.share, n_effective)
+    if rows <= 1:
+        return float("nan")
+    return float(np.sqrt(np.sum(share**2 / n * total) * rows / (rows - 1)))
+
+
 def mean_square(variance: FloatArray, pieces: Pieces, n_effective: FloatArray) -> FloatArray:
     """Mean squared deviation of g from the bin's mean, by rows, from what is unbiased for it."""
     with np.errstate(invalid="ignore", divide="ignore"):

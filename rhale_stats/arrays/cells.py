@@ -24,6 +24,8 @@ WIDEST, LEAST_ROWS = 0.05, 3
 # The variance of a small cell is estimated together with its neighbours, from so many degrees of
 # freedom. A squared difference of two neighbouring cells counts as 2/3 of one.
 FEW_ROWS, TOGETHER, OF_DIFFERENCE = 8, 12.0, 2 / 3
+# Degrees of freedom of the variance of a cell in which a few rows have most of the weight.
+LEAST_DEGREES = 1.0
 # Two neighbours are the ends of a gap if they are this many times as far apart as the rows around
 # them, and by more than this share of the inner range. Beyond a gap there is at least this share of
 # the rows, because tails are sparse anyway. Fewer rows suffice if they are so many inner ranges
@@ -54,6 +56,9 @@ class Cells(NamedTuple):
     x_covariance: FloatArray
     third_moment: FloatArray
     of_row: CellArray
+    # Of precision weights; ``robust`` is what standard errors have in place of the variance.
+    squares: FloatArray | None = None
+    robust: FloatArray | None = None
 
     @property
     def width(self) -> FloatArray:
@@ -235,7 +240,14 @@ def moments_in(
     bin_of = binning.bin_index(bins, (edges[:-1] + edges[1:]) / 2)
     powers = ((2, 0), (1, 1), (0, 3))
     places, products, cubes = sums.central_sums(axis, found, x, g, weight, of_row, powers)
-    variance, degrees = _with_neighbours(found)
+    variance, degrees = _with_neighbours(found, sums.variance(found, 1))
+    by_squares = robust = None
+    if weight is not None and sums.need_squares(weight, frequency=frequency):
+        every = np.arange(len(found.weight))
+        known = sums.squares(axis, every, found, x, g, weight, None, of_row)
+        by_squares = known.moments
+        robust = _with_neighbours(found, known.variance())[0]
+        degrees = np.where(degrees > 0, np.maximum(known.rows - 1, LEAST_DEGREES), 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         x_variance, x_covariance = places / found.weight, products / found.weight
         third = cubes / found.weight
@@ -253,17 +265,19 @@ def moments_in(
         x_covariance,
         third,
         of_row,
+        by_squares,
+        robust,
     )
 
 
-def _with_neighbours(cells: Moments) -> tuple[FloatArray, FloatArray]:
-    """Variances of the cells, math [6], and their degrees of freedom.
+def _with_neighbours(cells: Moments, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Variances of the cells, given those of their own rows, and their degrees of freedom.
 
     The variance of a cell of few rows is estimated together with its neighbours, from the spread
     within cells and from the differences between neighbouring means. These include the change of
     the effect.
     """
-    variance, n = sums.variance(cells, 1), sums.n_effective(cells)
+    variance, n = variance.copy(), sums.n_effective(cells)
     occupied = np.flatnonzero(cells.weight > 0)
     degrees = np.where(np.isnan(variance), 0.0, np.maximum(n - 1, 0.0))
     rows, mean = n[occupied], cells.mean[occupied]

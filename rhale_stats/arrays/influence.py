@@ -74,24 +74,31 @@ def own_places(
     x_covariance: FloatArray,
     line: FloatArray,
     n_effective: FloatArray,
+    squares: FloatArray | None = None,
 ) -> OwnPlaces:
     """From the moments of the bins: F is a parabola in each, so that no rows are needed.
 
-    ``x_covariance`` is the mean of d r, ``line`` has those of `LINE_POWERS`.
+    ``x_covariance`` is the mean of d r, ``line`` has those of `LINE_POWERS`. ``squares`` has the
+    means over squared precision weights, of which d and r are not 0.
     """
     level = accumulate.mean_in_bins(curve, pieces)
     x3, x4, x2r, x3r, _, _ = line.T
     mean, bend, var, share = pieces.mean, pieces.slope / 2, pieces.x_variance, pieces.share
-    own = (level - np.sum(share * level)) ** 2 + mean**2 * var
-    own = own + 2 * mean * bend * x3 + bend**2 * (x4 - var**2)
+    away = level - np.sum(share * level)
+    x1, r, x2 = np.zeros(len(share)), np.zeros(len(share)), var
+    if squares is not None:
+        x1, x2, r, x_covariance = squares.T[:4]
+    # The place of a row above the mean of all: away + mean d + bend (d^2 - var).
+    own = away**2 + 2 * away * (mean * x1 + bend * (x2 - var)) + mean**2 * x2
+    own = own + 2 * mean * bend * (x3 - var * x1) + bend**2 * (x4 - 2 * var * x2 + var**2)
     linear = pieces.slope != 0
+    with_mean = away * r + mean * x_covariance + bend * (x2r - var * r)
     with_slope = np.zeros(len(share))
-    with_slope[linear] = (mean * x2r + bend * x3r)[linear] / var[linear]
+    of_slope = away * x_covariance + mean * x2r + bend * (x3r - var * x_covariance)
+    with_slope[linear] = of_slope[linear] / var[linear]
     per_row = share / n_effective
     return OwnPlaces(
-        float(np.sum(per_row * share * own)),
-        per_row * (mean * x_covariance + bend * x2r),
-        per_row * with_slope,
+        float(np.sum(per_row * share * own)), per_row * with_mean, per_row * with_slope
     )
 
 

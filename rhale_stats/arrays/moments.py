@@ -28,6 +28,9 @@ CENTRE_ROWS = 1000
 # Exponents of d and r in the moments of `ResidualMoments`, and in those that lines need besides.
 RESIDUAL_POWERS = ((0, 3), (0, 4), (2, 0), (1, 1))
 LINE_POWERS = ((3, 0), (4, 0), (2, 1), (3, 1), (1, 2), (2, 2))
+# Exponents in the moments by squared weights: those of lines stand where `LINE_POWERS` has them.
+SQUARE_POWERS = ((1, 0), (2, 0), (0, 1), (1, 1), *LINE_POWERS, (0, 2), (0, 4))
+OF_CONSTANT = (0, 1, 2, 3, 10, 11)
 # Values that are more than so many ranges away from 0 are summed as offsets, to keep their digits.
 FAR = 16.0
 # Number of cells of a table that finds places between edges, and the number of values from which it
@@ -414,6 +417,62 @@ def residual_moments(
         if slope is None:
             return ResidualMoments(bins.m2 / bins.weight, *found, None)  # type: ignore[call-arg]
         return ResidualMoments(found[4], *found[:4], found[5:].T)  # type: ignore[call-arg]
+
+
+class Squares(NamedTuple):
+    """Moments by squared precision weights, for variances that do not take weights for unrelated.
+
+    ``moments`` (bins, powers) are means over the squared weights of the products of
+    `SQUARE_POWERS`; those of lines are 0 where there are none. ``factor`` makes the mean of r^2
+    unbiased for equal variances, r being the residual from a mean. ``rows`` of equal weight have
+    the same degrees of freedom as these weights (Bell and McCaffrey 2002, every row its own group).
+    """
+
+    moments: FloatArray
+    factor: FloatArray
+    rows: FloatArray
+
+    def variance(self) -> FloatArray:
+        """What takes the place of the variance of the rows in standard errors; NaN of one row."""
+        return np.asarray(self.factor * self.moments[:, 10])
+
+
+def need_squares(weight: FloatArray | None, *, frequency: bool) -> bool:
+    """Whether weights are precision weights that differ: equal ones are as none."""
+    return weight is not None and not frequency and bool(weight.min() < weight.max())
+
+
+def squares(
+    axis: Axis,
+    starts: IntArray,
+    bins: Moments,
+    x: FloatArray,
+    g: FloatArray,
+    weight: FloatArray,
+    slope: FloatArray | None = None,
+    of_row: CellArray | None = None,
+) -> Squares:
+    """Moments by squared weights, about the means or lines of the bins; a pass over the rows."""
+    lines = slope is not None and bool(slope.any())
+    at = np.arange(len(SQUARE_POWERS)) if lines else np.array(OF_CONSTANT)
+    powers = [SQUARE_POWERS[number] for number in at]
+    rows = _Rows(x, g, weight**2, of_row)
+    out = np.zeros((len(bins.weight), len(SQUARE_POWERS)))
+    found = _central_sums(axis, starts, bins, rows, slope if lines else None, powers)
+    cubes, fourth = (
+        _central_sums(axis, starts, bins, rows._replace(weight=weight**power), None, ((0, 0),))[0]
+        for power in (3, 4)
+    )
+    q, w = bins.weight_sq, bins.weight
+    with np.errstate(invalid="ignore", divide="ignore"):
+        out[:, at] = np.nan_to_num(found / q).T
+        rest = 1 - 2 * cubes / (w * q) + q / w**2
+        n = w**2 / q
+        factor = np.where(n > 1 + 1e-12, 1 / rest, np.nan)
+        if lines:
+            factor = np.where(slope != 0, factor * (n - 1) / (n - 2), factor)
+        n_rows = np.nan_to_num(q**2 / fourth)
+    return Squares(out, factor, n_rows)
 
 
 class _Rows(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.moments import FloatArray, IntArray, need_squares
 
 # Numbers of products and of values for which BLAS does not start threads.
 BLOCK_PRODUCTS, BLOCK_VALUES = 1 << 17, 1 << 13
@@ -164,6 +164,13 @@ def _degrees(w: FloatArray, *, counts: bool) -> float:
     return degrees if degrees > 1e-12 * total else np.nan
 
 
+def unrelated(w: FloatArray) -> float:
+    """Factor of a sum of squares of w r about a weighted mean, unbiased for equal variances."""
+    total, square = float(w.sum()), float(w @ w)
+    rest = 1 - 2 * float(np.sum(w**3)) / (total * square) + square / total**2
+    return 1 / rest if rest > 1e-12 else np.nan
+
+
 def mean_error(sample: Sample) -> float:
     """Squared standard error of the mean of a single column."""
     return float(sample.covariance[0, 0] / sample.n_effective)
@@ -276,11 +283,13 @@ def profile(
     centering: str,
     *,
     frequency: bool,
+    by_squares: Moments | None = None,
 ) -> Profile:
     """math [41]: mean of ICE curves, with their spread and the covariance of the mean.
 
     The spread is that of curves of which each is centred by itself. The covariance is that of
-    `influences`, multiplied out.
+    `influences`, multiplied out. ``by_squares`` are moments of the same curves with the squares of
+    precision weights; the covariance is then that of the weighted influences.
     """
     w = np.ones(len(at.left)) if weight is None else weight
     counts = weight is None or frequency
@@ -301,13 +310,36 @@ def profile(
         covariance = squares / _degrees(w, counts=counts)
         at_zero = np.diagonal(covariance) < 0
         covariance[at_zero, at_zero] = 0.0
+    covariance = covariance / error.n_effective
+    if by_squares is not None:
+        covariance = _by_squares(of, by_squares, at, w, centering)
     return Profile(
         mean + origin if centering == "none" else mean,
         0.0 if centering == "none" else offset + origin,
         np.sqrt(np.diagonal(own.covariance)),
-        covariance / error.n_effective,
+        covariance,
         error.n_effective,
     )
+
+
+def _by_squares(of: Moments, by: Moments, at: Places, w: FloatArray, centering: str) -> FloatArray:
+    """Sum of squares and products of weighted influences, from moments with squared weights."""
+    whole = centering == "none"
+    ours, theirs = (one.whole if whole else one.apart for one in (of, by))
+    away = theirs.mean - ours.mean
+    squares = theirs.squares + theirs.total * np.outer(away, away)
+    if centering == "mean":
+        along_curve = at.at_rows(ours.mean, w)
+        along_curve = along_curve - np.average(along_curve, weights=w)
+        level = float(np.average(along_curve, weights=w**2))
+        # `cross` has the curves about the mean by squared weights, and the places not centred.
+        mixed = ours.mean @ by.cross / np.average(at.known, weights=w)
+        mixed = mixed + theirs.total * level * away
+        squares = squares - mixed[:, None] - mixed + np.sum((w * along_curve) ** 2)
+    covariance = squares * (unrelated(w) / float(w.sum()) ** 2)
+    at_zero = np.diagonal(covariance) < 0
+    covariance[at_zero, at_zero] = 0.0
+    return np.asarray(covariance)
 
 
 class Beside(NamedTuple):
@@ -422,13 +454,17 @@ def replicates(
 
 
 class BinMeans(NamedTuple):
-    """Mean and variance (ddof 1) in every bin, number and share of rows; NaN without rows."""
+    """Mean and variance (ddof 1) in every bin, number and share of rows; NaN without rows.
+
+    ``robust`` takes the place of the variance in standard errors with precision weights.
+    """
 
     mean: FloatArray
     variance: FloatArray
     n_obs: FloatArray
     n_effective: FloatArray
     share: FloatArray
+    robust: FloatArray | None = None
 
 
 def bin_means(
@@ -442,6 +478,7 @@ def bin_means(
     """math [42]: weighted moments [5], [6] of rows by their bins."""
     if not n_bins:
         return BinMeans(*(np.zeros(0),) * 5)
+    precise = need_squares(weight, frequency=frequency)
     w = np.ones(len(values)) if weight is None else weight
     counts = weight is None or frequency
     total, squares = np.bincount(cell, w, n_bins), np.bincount(cell, w**2, n_bins)
@@ -454,9 +491,20 @@ def bin_means(
             degrees > 1e-12 * total, degrees, np.nan
         )
         n = total if counts else total**2 / squares
+        robust = None
+        if precise:
+            cubes = np.bincount(cell, w**3, n_bins)
+            rest = 1 - 2 * cubes / (total * squares) + squares / total**2
+            robust = np.bincount(cell, (w * deviation) ** 2, n_bins) / squares
+            robust = np.where(n > 1 + 1e-12, robust / rest, np.nan)
     n_obs = total if frequency else np.bincount(cell, minlength=n_bins)
     return BinMeans(
-        mean + origin, variance, n_obs.astype(np.float64), np.nan_to_num(n), total / total.sum()
+        mean + origin,
+        variance,
+        n_obs.astype(np.float64),
+        np.nan_to_num(n),
+        total / total.sum(),
+        robust,
     )
 
 
@@ -491,7 +539,8 @@ class BinCurve(NamedTuple):
 def bin_curve(of: BinMeans, x: FloatArray, centering: str) -> BinCurve:
     """math [42]: bins without rows are NaN, and not included in the constant."""
     there = of.share > 0
-    share, mean, variance = of.share[there], of.mean[there], of.variance[there]
+    share, mean = of.share[there], of.mean[there]
+    variance = (of.variance if of.robust is None else of.robust)[there]
     centre = centre_of(centering, x[there], share)
     error = np.diag(variance / of.n_effective[there])
     if centering == "mean":

@@ -468,6 +468,21 @@ def cell_covariance(
     return covariance
 
 
+def weighted_error(
+    cells: Cells, cell: IntArray, delta: FloatArray, weight: FloatArray
+) -> FloatArray:
+    """Standard errors of means of cells with precision weights, (bin, bin), math [24]."""
+    line, *side = np.nonzero(cell >= 0)
+    number = cell[(line, *side)]
+    n, total = cells.n_effective().ravel(), cells.weight.ravel()
+    moved = (weight[line] * (delta[(line, *side)] - cells.mean.ravel()[number])) ** 2
+    known = np.isfinite(cells.spread().ravel())
+    out = np.full(len(n), np.nan)
+    scale = np.divide(n, n - 1, out=np.zeros(len(n)), where=known)
+    np.divide(scale * np.bincount(number, moved, len(n)), total**2, out=out, where=known)
+    return np.asarray(np.sqrt(out).reshape(cells.mean.shape))
+
+
 def sign_test(
     n_cells: int, cell: IntArray, delta: FloatArray, weight: FloatArray, *, frequency: bool
 ) -> tuple[float, float]:

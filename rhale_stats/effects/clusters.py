@@ -162,7 +162,9 @@ class Held(NamedTuple):
 
     def shares(self, unit: IntArray, n_units: int) -> leverage.Shares:
         """Shares of the groups in units."""
-        weight, square = (self.table(one, unit, n_units) for one in (self.weight, self.square))
+        weight = self.table(self.weight, unit, n_units)
+        same = self.square is self.weight
+        square = weight if same else self.table(self.square, unit, n_units)
         return leverage.Shares.of(weight, square, self.repeats)
 
     def corrected(

@@ -19,6 +19,7 @@ from rhale_stats.effects.fit import (
     features_of,
     fit_of,
     has_covariance,
+    spread_rows,
 )
 from rhale_stats.effects.spread import with_spread_errors
 from rhale_stats.effects.targets import (
@@ -30,7 +31,7 @@ from rhale_stats.effects.targets import (
     TARGETS,
 )
 from rhale_stats.schema.checks import check_effect, check_local
-from rhale_stats.schema.curves import cell_sizes, has_cells, line_moments_of, pieces_of
+from rhale_stats.schema.curves import bin_noise, cell_sizes, has_cells, pieces_of, squares_of
 from rhale_stats.schema.features import given_feature, is_grouped, one_feature
 from rhale_stats.schema.levels import categorical_features, is_categorical
 from rhale_stats.schema.stacking import Estimates, stacked
@@ -137,20 +138,25 @@ def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
     if is_categorical(row):
         return _of_levels(row)
     pieces = pieces_of(row)
-    variance = row["heterogeneity"].values ** 2
-    noise = accumulate.line_noise(variance, pieces, line_moments_of(row), n)
+    variance, noise, by_squares = row["heterogeneity"].values ** 2, bin_noise(row), squares_of(row)
     zero_start = influence.loadings(fit.pieces, fit.edges, "start")
     start = np.sqrt(influence.variance(zero_start, fit.noise, None))
     centred = start if fit.centering == "start" else np.sqrt(fit.variance(fit.edges))
+    spread_se = accumulate.heterogeneity_se(variance, row["fourth_moment"].values, n)
     squares = accumulate.mean_square(variance, pieces, n)
+    of_average = accumulate.average_effect_se(pieces.mean, squares, share, n)
+    if by_squares is not None:
+        of_average = accumulate.weighted_average_se(pieces, by_squares, n)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            spread_se = spread_se * np.sqrt(n / spread_rows(row))
     return {
         "effect_se": np.sqrt(effect_variance(row, fit)),
         **({"slope_se": np.sqrt(noise.slope)} if "slope" in row else {}),
-        "heterogeneity_se": accumulate.heterogeneity_se(variance, row["fourth_moment"].values, n),
+        "heterogeneity_se": spread_se,
         "curve_se": at_edges(centred, fit),
         **({"cell_curve_se": at_cells(fit.curve_se(), fit)} if has_cells(row) else {}),
         "curve_se_start": at_edges(start, fit),
-        "average_effect_se": accumulate.average_effect_se(pieces.mean, squares, share, n),
+        "average_effect_se": of_average,
         **_skewness(row, fit),
     }
 

@@ -112,6 +112,7 @@ def feature_estimates(
     centering: str,
     *,
     std_error_moments: bool,
+    squares: sums.Squares | None = None,
 ) -> Estimates:
     """RHALE of one feature, by the names of `schema.EFFECT_VARIABLES`."""
     n_effective = sums.n_effective(bins)
@@ -140,6 +141,12 @@ def feature_estimates(
     }
     if residuals is not None and std_error_moments:
         estimates |= _for_std_error(residuals)
+        if squares is not None:
+            estimates |= {
+                "squares": squares.moments,
+                "robust_variance": squares.variance(),
+                "error_rows": squares.rows,
+            }
         x_variance = accumulate.total_variance(
             bins.x_mean, residuals.x_variance, share, n_effective
         )
@@ -209,6 +216,11 @@ def _of_cells(along: fine.Cells, *, std_error_moments: bool) -> dict[str, FloatA
         "cell_x_variance": along.x_variance,
         "cell_x_covariance": along.x_covariance,
         "cell_third_moment": along.third_moment,
+        **(
+            {}
+            if along.squares is None or along.robust is None
+            else {"cell_squares": along.squares, "cell_robust_variance": along.robust}
+        ),
     }
 
 

@@ -11,11 +11,12 @@ from rhale_stats.arrays import accumulate, categories, influence, intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.curves import (
     Fine,
+    bin_noise,
     curve_of,
     fine_of,
     has_cells,
-    line_moments_of,
     pieces_of,
+    squares_of,
 )
 from rhale_stats.schema.features import one_feature, slopes
 from rhale_stats.schema.levels import is_categorical
@@ -112,7 +113,10 @@ def fit_of(row: xr.Dataset) -> Fit:
     places = None
     if centering == "mean" and not levels:
         covariance = cells.x_covariance[here]
-        places = influence.own_places(curve, pieces, covariance, cells.line[here], n[here])
+        squares = None if cells.squares is None else cells.squares[here]
+        places = influence.own_places(
+            curve, pieces, covariance, cells.noise_line[here], n[here], squares
+        )
     return Fit(
         cells,
         pieces,
@@ -197,7 +201,30 @@ def spread_degrees(row: xr.Dataset) -> FloatArray:
     """Degrees of freedom of the spread in one feature's bins."""
     if "n_groups" in row.attrs:
         return group_degrees(row, "heterogeneity")
-    return np.asarray(np.maximum(row["n_effective"].values - 1 - (slopes(row) != 0), 0))
+    n = row["n_effective"].values
+    degrees = np.maximum(n - 1 - (slopes(row) != 0), 0)
+    if "squares" in row:
+        # The share of the rows that they are is that of their numbers.
+        degrees = degrees * np.divide(spread_rows(row), n, out=np.ones(len(n)), where=n > 0)
+    return np.asarray(degrees)
+
+
+def spread_rows(row: xr.Dataset) -> FloatArray:
+    """Effective number of rows that the squares of local effects count as, by bin.
+
+    By squared precision weights the variance of a mean of squares can be another than of so many
+    rows of equal weight (math [24]).
+    """
+    n = np.asarray(row["n_effective"].values, dtype=np.float64)
+    squares = squares_of(row)
+    if squares is None or is_categorical(row):
+        return n
+    with np.errstate(invalid="ignore", divide="ignore"):
+        m2 = row["heterogeneity"].values ** 2 * (1 - (1 + (slopes(row) != 0)) / n)
+        ours = squares[:, 11] - 2 * m2 * squares[:, 10] + m2**2
+        usual = row["fourth_moment"].values - m2**2
+        known = (usual > 1e-9 * m2**2) & (ours > 0)
+        return np.where(known, n * usual / np.where(known, ours, 1.0), n)
 
 
 def row_degrees(row: xr.Dataset) -> float:
@@ -216,11 +243,7 @@ def noise_in_the_middle(row: xr.Dataset) -> accumulate.Noise:
     if "slope_cov" in row:
         shared = np.diagonal(row["effect_slope_cov"].values)
         return accumulate.Noise(row["effect_se"].values ** 2, shared, row["slope_se"].values ** 2)
-    pieces = pieces_of(row)
-    noise = accumulate.line_noise(
-        row["heterogeneity"].values ** 2, pieces, line_moments_of(row), row["n_effective"].values
-    )
-    away = pieces.away()
+    noise, away = bin_noise(row), pieces_of(row).away()
     shared = noise.covariance + away * noise.slope
     if "effect_slope_covariance" in row:
         shared = row["effect_slope_covariance"].values

@@ -37,6 +37,7 @@ INTERVALS = ("percentile", "basic")
 # What `rhale` gives for lines and for formulas of standard errors.
 OF_MEANS_ALONE = (
     *("slope", "line_moments", "line_moment", "third_moment", "fourth_moment", "x_covariance"),
+    *("squares", "square_moment", "robust_variance", "error_rows"),
 )
 
 

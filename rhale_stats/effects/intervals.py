@@ -21,6 +21,7 @@ from rhale_stats.effects.fit import (
     has_covariance,
     row_degrees,
     spread_degrees,
+    spread_rows,
 )
 from rhale_stats.effects.in_bins import by_replicates
 from rhale_stats.effects.spread import spread_estimate
@@ -89,7 +90,11 @@ def estimates(effect: xr.Dataset, features: Sequence[Feature]) -> dict[str, Esti
     spread = out["heterogeneity"]._replace(log=True)
     if "third_moment" in effect and not is_grouped(effect):
         names = ("third_moment", "fourth_moment", "n_effective")
-        spread = spread._replace(moments=Moments(*(effect[name].values for name in names)))
+        moments = Moments(*(effect[name].values for name in names))
+        if "squares" in effect:
+            each = [{"n_effective": spread_rows(row)} for row, _ in features]
+            moments = moments._replace(n=stacked(each, effect.sizes["bin"])["n_effective"])
+        spread = spread._replace(moments=moments)
     return out | {"heterogeneity": spread}
 
 

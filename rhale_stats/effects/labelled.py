@@ -16,7 +16,7 @@ from rhale_stats.effects.spread import SPREAD, spread_coordinates
 from rhale_stats.schema.features import methods_of
 from rhale_stats.schema.identity import MODEL_FACTS
 from rhale_stats.schema.stacking import Estimates, stacked
-from rhale_stats.schema.variables import LINE_MOMENTS, X_UNITS, software, variable
+from rhale_stats.schema.variables import LINE_MOMENTS, SQUARE_MOMENTS, X_UNITS, software, variable
 
 # What local effects know of rows without a value, and effects hand on.
 MISSING_EFFECTS = (
@@ -72,6 +72,8 @@ def dataset(
         facts |= {"heterogeneity": FACTS["heterogeneity"] | {"ddof": "1; 2 where slope is not 0"}}
     if "line_moments" in names:
         lines = {"line_moment": ("line_moment", list(LINE_MOMENTS), {"long_name": "product"})}
+    if "squares" in names:
+        lines["square_moment"] = ("square_moment", list(SQUARE_MOMENTS), {"long_name": "product"})
     if "cell_effect" in names:
         facts |= {"effect": {"estimator": "average of the local effects along the bin, math [12]"}}
     return effects_of(

@@ -158,10 +158,16 @@ def second_pass(
     own = on_other_rows(request.rule, rows, position, cells) if split.is_honest else cells
     fitted = _fitted(request, rows, position, own, partition)
     _, axis, edges, bins, slope, along = fitted
-    residuals = None
+    residuals = squares = None
     if request.std_error_moments or slope is not None:
         x, g = rows.x[position], rows.local_effect[position]
         residuals = sums.residual_moments(axis, partition.starts, bins, x, g, rows.weight, slope)
+        if (
+            request.std_error_moments
+            and rows.weight is not None
+            and sums.need_squares(rows.weight, frequency=rows.frequency)
+        ):
+            squares = sums.squares(axis, partition.starts, bins, x, g, rows.weight, slope)
     estimates = feature_estimates(
         edges,
         bins,
@@ -170,6 +176,7 @@ def second_pass(
         residuals,
         request.centering,
         std_error_moments=request.std_error_moments,
+        squares=squares,
     )
     if along is not None and slope is not None:
         shared = shared_noise(along, bins, slope, rows, position)

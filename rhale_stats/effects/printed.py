@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from statsmodels.iolib.table import SimpleTable
 
 FIXED = "Standard errors treat the model and the bin edges as fixed."
+# Fewer degrees of freedom of a variance by groups allow no claim of a bin.
+FEW_DEGREES = 4
 # How levels were put in order, where the name alone would not say it.
 ORDERS = {"given": "as given", "as_is": "of the categories or the alphabet"}
 
@@ -98,6 +100,7 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
     # What makes a number invalid comes before what it means.
     notes = [
         *bias_warnings(effect, feature),
+        *_group_notes(effect, feature),
         *spread_notes(effect, feature),
         *reasons,
         *_missing_notes(effect, feature),
@@ -266,6 +269,24 @@ def _error_notes(effect: xr.Dataset, name: str, level: float) -> list[str]:
     if statistic_name(effect) != MEAN and kept_interval(effect, name, level) is None:
         return [FIXED]
     return [f"{FIXED} Intervals: pointwise, {how_made(effect, name, level)}."]
+
+
+def _group_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
+    """Note on bins whose standard errors by groups have hardly any degrees of freedom."""
+    if "effect_df" not in effect:
+        return []
+    few = (effect["effect_df"] < FEW_DEGREES).values
+    if feature is not None:
+        few &= (np.arange(len(few)) == feature_position(effect, feature))[:, None]
+    if not few.any():
+        return []
+    counts = zip(feature_names(effect), few.sum(axis=1), effect["n_bins"].values, strict=True)
+    named = ", ".join(f"{name} ({count} of {bins} bins)" for name, count, bins in counts if count)
+    return [
+        f"Warning: standard errors by groups have fewer than {FEW_DEGREES} degrees of freedom in "
+        f"bins of {named}. A few groups have most of the rows there. Intervals and p-values of "
+        f"these bins are unreliable. Use fewer bins."
+    ]
 
 
 def bias_warnings(effect: xr.Dataset, feature: str | int | None) -> list[str]:

@@ -161,7 +161,9 @@ def _labelled(replicates: dict[str, FloatArray], effect: xr.Dataset) -> xr.Datas
     data = {}
     for name, values in replicates.items():
         data[name] = variable(name, values, EFFECT, ("draw", *EFFECT_VARIABLES[name][0]))
-    coords = {name: effect.coords[name] for name in effect.coords if name != "line_moment"}
+    coords = {
+        name: effect.coords[name] for name in effect.coords if not str(name).endswith("e_moment")
+    }
     return xr.Dataset(data, coords)
 
 

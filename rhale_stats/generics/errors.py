@@ -37,9 +37,9 @@ def std_error(
     groups : array_like of shape (n_rows,), optional
         Group (cluster) of every row; a Series is aligned by its labels. Rows of one group may
         depend on each other. Standard errors are then cluster-robust, from the summed influences of
-        each group (Liang and Zeger 1986; factor G / (G - 1) (N - 1) / (N - p) for G groups and p
-        means and slopes, of the bins, or of blocks of cells with at least 10 groups each, from
-        which residuals are taken).
+        each group, each corrected for the leverage of the group (CR2, Bell and McCaffrey 2002;
+        residuals are taken from the means of bins, or of blocks of cells with at least 10 groups
+        each). Their degrees of freedom depend on the shares of the groups: see ``effect_df``.
 
     Returns
     -------
@@ -59,7 +59,10 @@ def std_error(
         (feature, bin,
         bin_other) and ``curve_slope_cov`` (feature, edge, bin_other); ``bin_other`` indexes the
         slopes. With cells ``cell_curve_cov`` (feature, cell_edge, cell_edge_other) is the
-        covariance of the curve at their edges.
+        covariance of the curve at their edges. ``effect_df``,
+        ``slope_df``, ``heterogeneity_df``, ``curve_df``, ``cell_curve_df`` and
+        ``average_effect_df`` are the degrees of freedom of Bell and McCaffrey, and
+        ``effect_overlap`` (feature, bin, bin_other) is what those of two bins have in common.
 
     Raises
     ------

@@ -84,8 +84,8 @@ def wald_test(
     variance. A linear bin adds the square of its slope. In simulations with normal, log-normal,
     two-point (10:90) and t3 effects, 10 to 100 rows a bin, it rejected 1.0 to 5.2 % at 5 %: its
     level is not exceeded from 10 rows a bin on. It is conservative for skewed effects in many small
-    bins. With groups the denominator has one degree of freedom less than groups; simulated sizes
-    are 1 to 6 %.
+    bins. With groups the denominator has the degrees of freedom that the shares of the groups in
+    the bins leave (math [31]); simulated sizes are 1 to 7 %.
 
     Method "wald", for "zero": the t statistic of each effect is transformed to the normal score
     with the same p-value. The sum of squared scores is chi-squared; its degrees of freedom are the
@@ -232,12 +232,12 @@ def compare(
     type I error (math [31]).
 
     Degrees of freedom follow Welch and Satterthwaite at every point; for pairs they are the smaller
-    value of the two curves. Band and test use the smallest degrees of freedom over all points.
+    value of the two curves. Pairs in groups have one number for all points, the harmonic mean.
 
     Pairs may have weights. Precision weights may differ between ``a`` and ``b``. Frequency weights
     count pairs and must be equal in both, unless pairs are in groups. The influences of a pair, or
     the sums of a
-    group, are multiplied by the square root of the factor of `std_error` for groups.
+    group, are corrected for leverage as by `std_error` with groups.
 
     Examples
     --------

@@ -71,10 +71,10 @@ def confint(
     estimated, and in some schemes the replicates vary less than the estimate. "percentile", "basic"
     and "bca" are therefore expanded (Hesterberg 2015): the quantiles are taken at
     :math:`\Phi(\mp t / \sqrt s)`, for "bca" before the correction for bias and acceleration. t is
-    the Student quantile of method "normal" (with groups, on their number less one degrees of
-    freedom). s is the variance of the replicates of a mean over its unbiased variance: 1 - H / N
-    for "multinomial" of N rows, or groups, in H strata; (n - 1) / (n + 1) for "bayesian" in a bin
-    of n rows; 1 for "poisson". For normal rows this gives the t interval.
+    the Student quantile of method "normal" (with groups, by their shares in the rows as in
+    `std_error`). s is the variance of the replicates of a mean over its unbiased variance:
+    1 - H / N for "multinomial" of N rows, or groups, in H strata; (n - 1) / (n + 1) for "bayesian"
+    in a bin of n rows; 1 for "poisson". For normal rows this gives the t interval.
 
     The quantile at p is taken at rank p (B + 1) of B replicates, or at the extreme one where this
     rank is outside 1 to B. The extremes are used in bins of four rows or fewer with 1,000
@@ -154,9 +154,9 @@ def confband(
     the errors, which are normal with the correlation of `vcov`, divided by standard errors
     estimated from the same cells. The edges are those of the cells, and so do not depend on the
     bins; with ``weighting="rows"`` they are those of the bins. With groups all edges share one
-    estimate of scale, with the degrees of freedom of the groups. Effects of bins are independent,
-    except with groups: each has Student's quantile at level^(1/K), exactly. There is no adjustment
-    for the number of features.
+    estimate of scale, and every edge has its own degrees of freedom. Effects of bins are
+    independent, except with groups: each has Student's quantile at level^(1/K), exactly. There is
+    no adjustment for the number of features.
 
     The rows are taken as a sample, the model as given. The study ``weighting`` reports the coverage
     of the true curve with default settings, and docs/validity.md that of all bands.

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arguments.words import shown
-from rhale_stats.arrays import resample
+from rhale_stats.arrays import leverage, resample
 from rhale_stats.generics.dispatch import method
 from rhale_stats.inference.draws import GRID, Resampling, check_resamples, in_chains
 from rhale_stats.schema.door import Options, checked
@@ -201,6 +201,11 @@ def bootstrap(
         **drawn.facts,
         "software": software(),
     }
+    if drawn.units.unit is not None:
+        # Of a mean over the rows, by the shares of the groups.
+        rows = np.ones(len(drawn.units.unit))
+        shares = leverage.of_mean(drawn.units.unit, rows, frequency=True)
+        facts["units_df"] = leverage.mean_degrees(shares)
     out = in_chains(
         drawn.replicates.assign_attrs({**drawn.effect.attrs, **facts}), resampling.chains
     )

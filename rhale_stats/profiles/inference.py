@@ -104,7 +104,9 @@ def _replicates(profile: xr.Dataset, boot: xr.Dataset) -> Replicates:
         facts = own_facts(boot.isel(feature=number)).attrs
         n_units, n_strata = float(facts["n_units"]), int(facts["n_strata"])
         if grouped:
-            degrees[number], n[number] = n_units - n_strata, n_units
+            own = float(facts.get("units_df", n_units - 1))
+            degrees[number], n[number] = max(own - (n_strata - 1), 0.0), own + 1
+            n_units = max(own + 1, 2.0 * n_strata)
         scheme = str(boot.attrs["scheme"])
         short[number] = resample.shortfall(scheme, n[number], degrees[number], n_units, n_strata)
     return Replicates(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.words import first_rows
+from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.differences import DifferenceQuotients
@@ -279,6 +280,8 @@ def _average(
         "none" if derivative else "mean" if centering == "none" else centering, axis.grid, share
     )
     found: list[kernel.Moments] = []
+    by_squares: list[kernel.Moments] = []
+    precise = sums.need_squares(weight, frequency=given.frequency)
     constants, origin, largest = [], np.zeros(0), np.zeros(1)
     for rows, curves, error in given.curves(asked, axis):
         if derivative:
@@ -298,12 +301,30 @@ def _average(
         found = (
             [kernel.merged(*both) for both in zip(found, block, strict=True)] if found else block
         )
+        if precise and w is not None:
+            block = [
+                kernel.moments(each, own, at.of_rows(rows), w**2, levels=centering == "none")
+                for each, own in zip(moved, constants[-1], strict=True)
+            ]
+            by_squares = (
+                [kernel.merged(*both) for both in zip(by_squares, block, strict=True)]
+                if by_squares
+                else block
+            )
         largest = np.maximum(largest, error)
+    squared: Sequence[kernel.Moments | None] = by_squares or [None] * len(found)
     profiles = [
         kernel.profile(
-            of, axis.grid, at, weight, float(start), centering, frequency=given.frequency
+            of,
+            axis.grid,
+            at,
+            weight,
+            float(start),
+            centering,
+            frequency=given.frequency,
+            by_squares=by,
         )
-        for of, start in zip(found, origin, strict=True)
+        for of, by, start in zip(found, squared, origin, strict=True)
     ]
     estimates = counts | {
         "curve": np.stack([one.curve for one in profiles]),

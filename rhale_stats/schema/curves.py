@@ -17,6 +17,8 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.schema.features import bin_means, effect_at, slopes
 from rhale_stats.schema.variables import LINE_MOMENTS
 
+# Where moments by squared weights have those of lines.
+OF_LINES = slice(4, 4 + len(LINE_MOMENTS))
 # Averages of an effect's bins: along the axis (math [12]), or over the rows (math [5]).
 WEIGHTINGS = ("axis", "rows")
 
@@ -38,12 +40,19 @@ class Fine(NamedTuple):
     line: FloatArray
     here: slice
     shared: bool
+    # By squared precision weights; ``variance`` is then of these.
+    squares: FloatArray | None = None
     third_moment: FloatArray | None = None
 
     @property
     def noise(self) -> Noise:
         """Variances of the cells' means and slopes."""
-        return accumulate.line_noise(self.variance, self.pieces, self.line, self.n_effective)
+        return accumulate.line_noise(self.variance, self.pieces, self.noise_line, self.n_effective)
+
+    @property
+    def noise_line(self) -> FloatArray:
+        """Products of places and residuals that standard errors need."""
+        return self.line if self.squares is None else self.squares[:, OF_LINES]
 
     @property
     def loading(self) -> tuple[FloatArray, FloatArray]:
@@ -60,7 +69,8 @@ class Fine(NamedTuple):
 
     def skewness_of(self, level: FloatArray) -> FloatArray:
         """Skewness of the errors of weighted sums of the cells' means, (..., cell) -> (...)."""
-        if self.third_moment is None:
+        # Under precision weights those of rows with much weight count, which may be others.
+        if self.third_moment is None or self.squares is not None:
             return np.zeros(level.shape[:-1])
         n, variance = self.n_effective, np.nan_to_num(self.variance)
         found = skewness.of_cells(skewness.third_cumulant(self.third_moment, n), variance, n)
@@ -81,7 +91,7 @@ class Fine(NamedTuple):
 
     def sources(self, parts: FloatArray) -> Sources:
         """What variances are estimated from, given their parts by cell, (point, cell)."""
-        if not self.shared:
+        if not self.shared or self.squares is not None:
             return Sources(parts, self.degrees)
         weights, degrees = kernel.variance_sources(self.n_effective)
         return Sources(parts @ weights, degrees)
@@ -138,22 +148,44 @@ def line_moments_of(row: xr.Dataset) -> FloatArray:
     return np.zeros((row.sizes["bin"], len(LINE_MOMENTS)))
 
 
+def squares_of(row: xr.Dataset) -> FloatArray | None:
+    """Moments of the bins by squared precision weights, if the effect has them."""
+    return np.asarray(row["squares"].values, dtype=np.float64) if "squares" in row else None
+
+
+def bin_noise(row: xr.Dataset) -> Noise:
+    """Noise of the means and slopes of one feature's bins by their rows."""
+    variance, line = noise_moments_of(row)
+    return accumulate.line_noise(variance, pieces_of(row), line, row["n_effective"].values)
+
+
+def noise_moments_of(row: xr.Dataset) -> tuple[FloatArray, FloatArray]:
+    """Variances of the bins and products in linear ones, as standard errors need them."""
+    squares = squares_of(row)
+    if squares is None:
+        return row["heterogeneity"].values ** 2, line_moments_of(row)
+    return row["robust_variance"].values, squares[:, OF_LINES]
+
+
 def fine_of(row: xr.Dataset) -> Fine:
     """The cells that the curve of one feature is accumulated from."""
     if not has_cells(row):
         pieces = pieces_of(row)
         n_bins = row.sizes["bin"]
         covariance = row["x_covariance"].values if "x_covariance" in row else np.zeros(n_bins)
+        variance = noise_moments_of(row)[0]
+        n_rows = row["error_rows" if "error_rows" in row else "n_effective"].values
         return Fine(
             pieces,
             np.arange(n_bins),
-            row["heterogeneity"].values ** 2,
+            variance,
             row["n_effective"].values,
-            np.maximum(row["n_effective"].values - 1 - (pieces.slope != 0), 0.0),
+            np.maximum(n_rows - 1 - (pieces.slope != 0), 0.0),
             covariance,
             line_moments_of(row),
             accumulate.known_stretch(pieces.share),
             shared=False,
+            squares=squares_of(row),
             third_moment=row["third_moment"].values if "third_moment" in row else None,
         )
     if "cell_x_mean" not in row:
@@ -167,6 +199,7 @@ def fine_of(row: xr.Dataset) -> Fine:
         return np.asarray(row[name].values[cells], dtype=np.float64)
 
     edges = row["cell_value"].values[: cells.stop + 1]
+    squares = of("cell_squares") if "cell_squares" in row else None
     none = np.zeros(cells.stop)
     pieces = Pieces(
         edges, of("cell_effect"), none, of("cell_x_mean"), of("cell_x_variance"), of("cell_share")
@@ -175,13 +208,14 @@ def fine_of(row: xr.Dataset) -> Fine:
     return Fine(
         pieces,
         np.searchsorted(inner, edges[:-1], side="right"),
-        of("cell_heterogeneity") ** 2,
+        of("cell_robust_variance") if squares is not None else of("cell_heterogeneity") ** 2,
         of("cell_n_effective"),
         of("cell_degrees"),
         of("cell_x_covariance"),
         np.zeros((cells.stop, len(LINE_MOMENTS))),
         accumulate.known_stretch(pieces.share),
         shared=True,
+        squares=squares,
         # Effects of earlier versions have none.
         third_moment=of("cell_third_moment") if "cell_third_moment" in row else None,
     )

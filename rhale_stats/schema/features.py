@@ -12,7 +12,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.levels import is_categorical
 
 # Attributes that differ between features of different rows.
-OWN_FACTS = ("n_groups", "n_units", "n_strata")
+OWN_FACTS = ("n_groups", "n_units", "n_strata", "units_df")
 
 
 def feature_position(dataset: xr.Dataset, feature: str | int) -> int:

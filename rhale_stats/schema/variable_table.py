@@ -110,6 +110,31 @@ EFFECT_VARIABLES: Table = {
         "mean products of the feature and the residuals in a linear bin",
         "powers of the units of the two",
     ),
+    "squares": (
+        ("feature", "bin", "square_moment"),
+        "mean products of the feature and the residuals in the bin, by squared weights",
+        "powers of the units of the two",
+    ),
+    "robust_variance": (
+        ("feature", "bin"),
+        "variance of local effects that standard errors of weighted means need",
+        EFFECT_SQUARE_UNITS,
+    ),
+    "error_rows": (
+        ("feature", "bin"),
+        "rows of equal weight with the same degrees of freedom",
+        "rows",
+    ),
+    "cell_squares": (
+        ("feature", "cell", "square_moment"),
+        "mean products of the feature and the residuals in the cell, by squared weights",
+        "powers of the units of the two",
+    ),
+    "cell_robust_variance": (
+        ("feature", "cell"),
+        "variance of local effects in the cell that standard errors of weighted means need",
+        EFFECT_SQUARE_UNITS,
+    ),
     "bin_error": (
         ("feature", "bin"),
         "mean squared distance of the effect from its average over the bin",

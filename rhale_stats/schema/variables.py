@@ -19,6 +19,8 @@ OUTPUT_UNITS, X_UNITS = table.OUTPUT_UNITS, table.X_UNITS
 EFFECT_VARIABLES = table.EFFECT_VARIABLES
 # Products that ``line_moments`` holds: of d, the distance from ``x_mean``, and of the residual r.
 LINE_MOMENTS = ("d^3", "d^4", "d^2 r", "d^3 r", "d r^2", "d^2 r^2")
+# Products that ``squares`` holds.
+SQUARE_MOMENTS = ("d", "d^2", "r", "d r", *LINE_MOMENTS, "r^2", "r^4")
 # Sizes of bins: nothing is there, not something unknown, where a feature has no bin.
 COUNTS = (
     *("n_obs", "n_effective", "weight_share"),
@@ -42,6 +44,7 @@ DIMENSIONS = (
         "n_bins_tried",
     ),
     *("conditioning", "feature_other", "pruning", "bin_b", "edge_b", "bin_other", "line_moment"),
+    "square_moment",
     *(
         "edge_other",
         "cell_edge_other",

@@ -131,7 +131,9 @@ class Simulator:
         return xr.Dataset(
             {name: variable(name, array) for name, array in arrays.items()},
             {
-                **effect.drop_dims(["line_moment", "cell", "cell_edge"], errors="ignore").coords,
+                **effect.drop_dims(
+                    ["line_moment", "square_moment", "cell", "cell_edge"], errors="ignore"
+                ).coords,
                 "cell_value": variable("cell_value", cell_value),
             },
             {

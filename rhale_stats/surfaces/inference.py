@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.arrays import second_order as kernel
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, need_squares
 from rhale_stats.inference.draws import check_boot
 from rhale_stats.inference.estimate import (
     Estimate,
@@ -45,6 +45,8 @@ def std_error(
     cells = rows.cells
     with np.errstate(invalid="ignore", divide="ignore"):
         effect_se = cells.spread() / np.sqrt(cells.n_effective())
+    if need_squares(rows.weight, frequency=rows.frequency):
+        effect_se = kernel.weighted_error(cells, rows.cell, rows.delta, rows.weight)
     influence = rows.influence(surface)
     variance, n_borrowed = kernel.surface_variance(influence, rows.noise_factors(influence))
     surface_se = np.where(surface["surface"].notnull(), np.sqrt(variance), np.nan)
