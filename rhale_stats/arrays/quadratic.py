@@ -18,13 +18,20 @@ class Form(NamedTuple):
     """A quadratic form over its expectation, and Box's degrees of freedom of its numerator.
 
     ``expected`` is the expectation under the null hypothesis, the denominator. ``parts`` are what
-    each estimate adds to it: by its own variance and its covariances with others.
+    each estimate adds to it: by its own variance and its covariances with others. ``moved`` is the
+    variance of the noise along the estimates, d'ACAd.
     """
 
     statistic: float
     degrees: float
     expected: float
     parts: FloatArray
+    moved: float
+
+    def square(self, denominator: float) -> Square:
+        """The form itself, with the degrees of freedom of its expectation."""
+        value, squares = self.statistic * self.expected, self.expected**2 / self.degrees
+        return Square(value, self.expected, squares, self.moved, denominator)
 
 
 def form(
@@ -48,8 +55,10 @@ def form(
         squares += taken**2 - 2 * float(shared @ (weight @ shared)) / total
         parts = parts - loading * shared / total
     expected = float(parts.sum())
-    statistic = float(value @ (weight @ value)) / expected
-    return Form(statistic, expected**2 / squares, expected, parts)
+    loaded = weight @ value
+    statistic = float(value @ loaded) / expected
+    moved = float(loaded @ (covariance @ loaded))
+    return Form(statistic, expected**2 / squares, expected, parts, moved)
 
 
 def blocks(

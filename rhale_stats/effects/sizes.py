@@ -27,6 +27,7 @@ from rhale_stats.inference.estimate import (
     by_replicates,
     interval,
 )
+from rhale_stats.inference.results import BY_NONCENTRAL
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import pieces_of
 from rhale_stats.schema.door import checked
@@ -40,7 +41,6 @@ SIZES = Sizes._fields
 NORMALISED = ("naled", "naler_min", "naler_max")
 # Number of points in a bin at which a curve is transformed to the scale of outcomes.
 PLACES = 32
-BY_NONCENTRAL = "inversion of a noncentral F test, math [32]"
 
 
 def _sizes_of(row: xr.Dataset, fit: Fit | None) -> dict[str, float]:
@@ -348,7 +348,8 @@ def _without_noise(row: xr.Dataset, found: dict[str, float], square: Square) -> 
     raw = found["importance"]
     size = square.size if np.isfinite(square.corrected) else np.nan
     shrunk = size / raw if raw > 0 else 1.0
-    out = {f"{name}_corrected": shrunk * found[name] for name in SIZES}
+    # Without the sign that a product with 0 may have.
+    out = {f"{name}_corrected": shrunk * found[name] + 0.0 for name in SIZES}
     width = np.diff(row["edge_value"].values)
     spread = row["heterogeneity"].values ** 2
     index = (
