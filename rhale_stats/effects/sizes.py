@@ -235,6 +235,7 @@ def effect_sizes(
     >>> sizes["importance"].round(2).values
     array([1.12, 0.23])
     >>> sizes["importance_corrected"].round(2).values
+    array([1.11, 0.21])
     """
     effect = check_effect(effect)
     check_level(level)

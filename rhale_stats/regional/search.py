@@ -101,8 +101,8 @@ class SplitSearch(Options):
     >>> example = rs.simulate.TwoRegimes()
     >>> local = rs.local_effects(None, example.sample(500, rng=0), jacobian=example.jacobian)
     >>> search = rs.SplitSearch(max_depth=1, min_drop=0.2)
-    >>> tree = rs.regions(local, "x1", search=search)
-    >>> tree.identical(rs.regions(local, "x1", max_depth=1, min_drop=0.2))
+    >>> tree = rs.regions(local, "x1", search=search, rng=0)
+    >>> tree.identical(rs.regions(local, "x1", max_depth=1, min_drop=0.2, rng=0))
     True
     """
 
