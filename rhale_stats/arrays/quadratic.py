@@ -127,7 +127,7 @@ class Square(NamedTuple):
         statistic = self.value / self.expected
         if self.value / scale > LARGE:
             half = special.stdtrit(self.denominator, 1 - tail) * np.sqrt(scale)
-            return np.sqrt(max(self.corrected, 0.0)) + np.array([-half, half])
+            return np.asarray(self.size + np.array([-half, half]))
 
         def beyond(noncentrality: float, share: float) -> float:
             below = special.ncfdtr(degrees, self.denominator, noncentrality, statistic)

@@ -186,7 +186,7 @@ def _of_steps(row: xr.Dataset, null: str) -> Wald:
 
 def _rows_in(weight: sparse.csr_array, places: Places) -> float:
     """Number of rows that the weights of all effects represent."""
-    level = places.level("constant")
+    level = np.concatenate([np.ones(int(places.known.sum())), np.zeros(len(places.at))])
     return float(level @ (weight @ level))
 
 

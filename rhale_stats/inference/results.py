@@ -255,7 +255,7 @@ def _with_size(
     """With the root mean square of the difference along the axis, and with its largest value."""
     z, difference = found.grid_value, found.difference
     at = int(np.argmax(np.abs(difference)))
-    largest = {"largest": float(abs(difference[at])), "largest_at": float(z[at])}
+    largest, place = float(abs(difference[at])), float(z[at])
     share = np.zeros(len(z))
     share[:-1] += np.diff(z) / 2
     share[1:] += np.diff(z) / 2
@@ -264,4 +264,6 @@ def _with_size(
     low, high = square.interval(level)
     # Up to rounding there is no difference at all.
     size = square.size if found.statistic > 0 or found.reason else 0.0
-    return found._replace(size=size, size_ci=(float(low), float(high)), **largest)
+    return found._replace(
+        size=size, size_ci=(float(low), float(high)), largest=largest, largest_at=place
+    )

@@ -193,14 +193,14 @@ def compared(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> Compared:
             strict=True,
         )
     )
-    tests = {
+    tests: dict[str, float | FloatArray] = {
         "statistic": edges.statistic,
         "p_value": edges.zero.p_value,
         "cell_statistic": cells.statistic,
         "cell_p_value": cells.zero.p_value,
     }
     square = _square_of_cells(both[1])
-    tests |= {"size": square.size, "size_ci": square.interval(asked.level)}
+    tests["size"], tests["size_ci"] = square.size, square.interval(asked.level)
     coords = {
         name: coordinate
         for name, coordinate in a.coords.items()
