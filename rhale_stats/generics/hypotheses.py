@@ -60,7 +60,8 @@ def wald_test(
         which says why a p-value is NaN and is empty otherwise; the null, the method and the source
         of uncertainty are in the attributes. ``df_denominator`` is present where the statistic is
         compared with F. ``size`` with ``size_ci`` (95 %): the root mean square over the rows of
-        what the null denies, without the part of noise (its long name says which). `tidy` and `summary` accept the result. For a surface
+        what the null denies, without the part of noise (its long name says which). `tidy` and
+        `summary` accept the result. For a surface
         there is one feature, "a:b".
 
     Raises
