@@ -160,7 +160,7 @@ def test_modules_that_pages_name_are_there(path):
 def stand_in_for_rentals(path):
     """A small table with the columns of the rentals, in place of data that are not there."""
     rng = np.random.default_rng(0)
-    n = 1500
+    n = 600
     columns = {"season": 5, "yr": 2, "mnth": 13, "hr": 24, "weekday": 7, "workingday": 2}
     table = pd.DataFrame({name: rng.integers(0, top, n) for name, top in columns.items()})
     table["holiday"] = (rng.random(n) < 0.03).astype(int)

@@ -166,12 +166,18 @@ WAYS = pytest.mark.parametrize("run", [parallel.in_threads, parallel.in_processe
 NUMBERS = pytest.mark.parametrize("n", [1, 2])
 
 
-@WAYS
-@NUMBERS
+def squared(i):
+    # Later items are done sooner.
+    time.sleep(0.01 * (5 - i))
+    return i**2
+
+
+@pytest.mark.parametrize(
+    ("run", "n"), [(parallel.in_threads, 1), (parallel.in_threads, 2), (parallel.in_processes, 1)]
+)
 def test_results_are_in_order(run, n):
     told = []
-    # Later items are done sooner.
-    found = run(lambda i: time.sleep(0.01 * (5 - i)) or i**2, range(6), n, told.append)
+    found = run(squared, range(6), n, told.append)
     assert found == told == [0, 1, 4, 9, 16, 25]
 
 
@@ -196,20 +202,24 @@ def test_numbers_of_processes_are_those_of_joblib(n_jobs, most, n):
     assert parallel.n_processes(n_jobs, most) == (n or parallel.cpus())
 
 
-def test_processes_share_the_cpus(monkeypatch):
+def test_processes_share_the_cpus_and_keep_the_order(monkeypatch):
     monkeypatch.setattr(parallel, "cpus", lambda: 6)
 
-    def threads(_):
+    def threads(i):
         from rhale_stats.parallel import cpus
 
-        return cpus(), os.environ["OMP_NUM_THREADS"], os.getpid()
+        time.sleep(0.01 * (8 - i))
+        return i, cpus(), os.environ["OMP_NUM_THREADS"], os.getpid()
 
-    before = dict(os.environ)
-    found = parallel.in_processes(threads, range(8), 2)
+    names = (*parallel.THREAD_VARIABLES, "LOKY_MAX_CPU_COUNT")
+    before, told = [os.environ.get(name) for name in names], []
+    found = parallel.in_processes(threads, range(8), 2, told.append)
+    assert found == told
+    assert [number for number, *_ in found] == list(range(8))
     # joblib counts no more CPUs than there are.
-    assert {(min(n, 3), text) for n, text, _ in found} == {(min(3, os.cpu_count()), "3")}
+    assert {(min(n, 3), text) for _, n, text, _ in found} == {(min(3, os.cpu_count()), "3")}
     assert os.getpid() not in {pid for *_, pid in found}
-    assert dict(os.environ) == before
+    assert [os.environ.get(name) for name in names] == before
 
 
 @NUMBERS
@@ -274,38 +284,3 @@ in_processes(long, range(4), 2)
     if how == "interrupted":
         assert parent.returncode in (1, -signal.SIGINT)
         assert error.count("KeyboardInterrupt") == 1
-
-
-def effect_by(slope_of, rows, bins):
-    slope = slope_of(rows[:, 0], rows[:, 1])
-    local = rs.local_effects(lambda X: slope * X[:, 0], rows[:, :1], features=0)
-    return rs.rhale(local, bins=bins)
-
-
-def test_refits_by_lambdas_and_closures_in_two_processes():
-    """users.md: Can't pickle local object."""
-    rng = np.random.default_rng(0)
-    x = rng.uniform(size=100)
-    data = np.column_stack([x, 3 * x + rng.normal(size=100)])
-    bins = rs.EqualWidthBins(1)
-
-    def slope_of(x, y):
-        return np.polyfit(x, y, 1)[0]
-
-    def closure(rows):
-        return effect_by(slope_of, rows, bins)
-
-    options = {"n_resamples": 4, "n_grid": 3, "rng": 1, "progress": False}
-    one, *others = (
-        rs.bootstrap_refit(fit, data, n_jobs=n_jobs, **options)
-        for fit, n_jobs in (
-            (closure, 1),
-            (closure, None),
-            (lambda rows: effect_by(slope_of, rows, bins), 2),
-        )
-    )
-    for other in others:
-        xr.testing.assert_identical(one, other)
-    assert float(one["failed"].sum()) == 0
-    with pytest.warns(FutureWarning, match="use n_jobs"):
-        xr.testing.assert_identical(rs.bootstrap_refit(closure, data, jobs=2, **options), one)

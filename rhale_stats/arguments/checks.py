@@ -89,16 +89,6 @@ def check_share(parameter: str, value: Any) -> None:
         raise ValueError(f"{parameter} must lie strictly between 0 and 1; got {value!r}.{percent}")
 
 
-def check_level(level: float) -> None:
-    """Raise ``TypeError`` or ``ValueError`` unless 0 < level < 1."""
-    check_share("level", level)
-
-
-def check_significance(significance: float) -> None:
-    """Raise ``TypeError`` or ``ValueError`` unless 0 < significance < 1."""
-    check_share("significance", significance)
-
-
 def check_flag(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` is True or False."""
     if not isinstance(value, bool | np.bool_):
@@ -152,21 +142,6 @@ def check_features(parameter: str, value: object) -> None:
             )
 
 
-def check_column(parameter: str, value: object) -> None:
-    """Raise ``TypeError`` unless ``value`` may hold one entry a row.
-
-    The function itself checks the entries and their number.
-    """
-    _check_listed(parameter, value, "an array with one entry a row")
-
-
-def check_table(parameter: str, value: object) -> None:
-    """Raise ``TypeError`` unless ``value`` may be a table of rows and columns."""
-    _check_listed(
-        parameter, value, "a DataFrame or a two-dimensional array of shape (rows, features)"
-    )
-
-
 def check_labels(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` is one label or a list of labels."""
     if not isinstance(value, str | int | float | np.generic):
@@ -201,11 +176,6 @@ def check_order(parameter: str, value: object) -> None:
         )
 
 
-def check_labels_listed(parameter: str, value: object) -> None:
-    """Raise ``TypeError`` unless ``value`` is a list of labels."""
-    _check_listed(parameter, value, "a list of labels")
-
-
 def check_text(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` is a text."""
     if not isinstance(value, str):
@@ -233,6 +203,14 @@ def is_listed(value: object) -> bool:
         and not isinstance(value, str | bytes | Mapping)
         and getattr(value, "shape", None) != ()
     )
+
+
+# Functions themselves check entries and their number.
+check_column = partial(_check_listed, what="an array with one entry a row")
+check_table = partial(
+    _check_listed, what="a DataFrame or a two-dimensional array of shape (rows, features)"
+)
+check_labels_listed = partial(_check_listed, what="a list of labels")
 
 
 def check_result(parameter: str, value: object) -> None:

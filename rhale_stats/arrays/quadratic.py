@@ -11,7 +11,7 @@ from scipy import optimize, sparse, special
 from rhale_stats.arrays.moments import FloatArray
 
 # Above this noncentrality a root of a noncentral F variable is normal for all purposes.
-LARGE = 1e4
+LARGE = 500.0
 
 
 class Form(NamedTuple):
@@ -131,7 +131,8 @@ class Square(NamedTuple):
 
         def beyond(noncentrality: float, share: float) -> float:
             below = special.ncfdtr(degrees, self.denominator, noncentrality, statistic)
-            return float(below) - share
+            # Far beyond the estimate the series fails, where there is nothing below.
+            return float(np.nan_to_num(below)) - share
 
         ends = []
         for share in (1 - tail, tail):

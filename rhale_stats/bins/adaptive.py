@@ -10,7 +10,8 @@ import numpy as np
 from rhale_stats.arguments.checks import is_number
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import adaptive
-from rhale_stats.arrays.moments import Axis
+from rhale_stats.arrays import spread as spread_kernel
+from rhale_stats.arrays.moments import Axis, IntArray
 from rhale_stats.bins.rule import (
     MOST_CELLS,
     Candidates,
@@ -21,6 +22,9 @@ from rhale_stats.bins.rule import (
     equal_cells,
 )
 from rhale_stats.schema.door import check_parameters
+
+# Fewest degrees of freedom of a bin of the spread; intervals hold from so many on.
+SPREAD_ROWS = 30
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,7 @@ class AdaptiveBins:
 
     def cells(self, column: Column) -> Axis:
         """The fine grid: ten cells to one of ``max_bins`` equal cells, or one."""
-        return equal_cells(column, self._fine * self.max_bins, "max_bins")
+        return equal_cells(column, self.n_cells, "max_bins")
 
     def choose(self, candidates: Sequence[Candidates]) -> list[Partition]:
         """The bins with the smallest risk, for every feature."""
@@ -122,6 +126,28 @@ class AdaptiveBins:
             )
             chosen.append(Partition(starts, linear if self.degree else None))
         return chosen
+
+    def choose_spread(
+        self, cells: spread_kernel.Residuals, *, in_grid: bool, in_cells: bool, resolution: float
+    ) -> IntArray:
+        """First cells of the bins of the spread, math [66], from residuals in the same cells.
+
+        ``in_grid`` says that the cells are those of the rule, ``in_cells`` that residuals are from
+        means of a few rows each.
+        """
+        return spread_kernel.spread_starts(
+            cells,
+            fine=self._fine if in_grid else 1,
+            penalty=self._risk().split,
+            min_obs=max(self.min_obs, SPREAD_ROWS),
+            resolution=resolution,
+            in_cells=in_cells,
+        )
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells of the fine grid."""
+        return self._fine * self.max_bins
 
     @property
     def _fine(self) -> int:

@@ -8,7 +8,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.checks import check_count
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arguments.words import warn
 from rhale_stats.bins.description import DEFAULT_BINS
@@ -101,9 +100,6 @@ def folds(
     array([0.1, 0.1])
     """
     local = check_local(local)
-    check_count("n_folds", n_folds, 2)
-    check_count("n_repeats", n_repeats, 1)
-    check_count("n_grid", n_grid, 2)
     if "weight" in local:
         local = local.isel(obs=local["weight"].values > 0)
     n_obs = local.sizes["obs"]

@@ -11,7 +11,6 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from rhale_stats.arguments.checks import check_count
 from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arguments.words import warn
@@ -107,7 +106,6 @@ def bootstrap_refit(
         warn("jobs is deprecated and will be removed; use n_jobs.", FutureWarning)
         n_jobs = jobs
     check_resamples(n_resamples, chains)
-    check_count("n_grid", n_grid, 2)
     table = data if isinstance(data, pd.DataFrame) else as_array(data, "data must hold")
     n_rows = len(table)
     group = None

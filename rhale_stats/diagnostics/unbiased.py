@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.checks import check_choice, check_significance
+from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arrays import accumulate, bin_error
 from rhale_stats.arrays.moments import FloatArray
@@ -29,21 +29,6 @@ from rhale_stats.schema.variables import variable
 # Largest number of repeated rows: some gigabytes.
 MOST_ROWS = 100_000_000
 NO_PVALUE = f"NaN where a bin has fewer than {TESTED_ROWS} effective rows, or no spread"
-CHECKS = (
-    "sigma2_star",
-    "heterogeneity_within",
-    "heterogeneity_within_se",
-    "bin_error",
-    "bin_error_se",
-    "bin_error_share",
-    "bin_error_share_axis",
-    "von_neumann_ratio",
-    "bin_error_pvalue",
-    "rank_ratio",
-    "rank_pvalue",
-    "density_bias",
-    "density_bias_se",
-)
 FACTS: dict[str, dict[str, str]] = {
     "sigma2_star": {"estimator": "variance, ddof 1, math [6] and [12]"},
     "heterogeneity_within": {"estimator": "differences of neighbouring rows, math [13]"},
@@ -131,6 +116,8 @@ def check_unbiased(
     spread of log-normal effects is confined to 6 of the 100 rows (math [14]). ``rank_pvalue`` is
     the same for ranks: it also rejects where skewed effects change their spread.
 
+    Simulated sizes by kind of process, and what to use where this fails: docs/validity.md.
+
     References
     ----------
     Gkolemis et al. (2023), *RHALE*, Theorem 1. von Neumann (1941), *Annals of Mathematical
@@ -152,7 +139,6 @@ def check_unbiased(
     local, effect = check_local(local), check_effect(effect)
     refuse_categorical(effect, "check_unbiased")
     check_choice("adjust", adjust, ADJUSTMENTS)
-    check_significance(significance)
     if "debiased" in effect.attrs:
         raise ValueError(
             "effect must be what rhale or std_error returned; this one is from debias, which "
@@ -167,7 +153,7 @@ def check_unbiased(
     def of_feature(number: int) -> Estimates:
         row = one_feature(effect, number)
         if not row.sizes["bin"]:
-            return dict.fromkeys(CHECKS, np.nan)
+            return dict.fromkeys(FACTS, np.nan)
         return _check(row, *columns[names[number]], streams[number])
 
     threads = 1 if local["x"].size < THREADS_FROM else cpus()

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from rhale_stats.arrays import quadratic
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.fit import bin_degrees, noise_in_the_middle
+from rhale_stats.effects.fit import bin_degrees, group_overlap, noise_in_the_middle
 from rhale_stats.inference import meaning
 from rhale_stats.inference.results import SIZE_LEVEL
 from rhale_stats.schema.curves import Fine, fine_of, has_cells, pieces_of
@@ -42,12 +42,11 @@ def box(row: xr.Dataset, null: str) -> Wald:
     return _of_groups(row, null) if "n_groups" in row.attrs else _of_bins(row, null)
 
 
-def with_spread(row: xr.Dataset, least: float) -> Fine | None:
+def with_spread(cells: Fine, least: float) -> Fine | None:
     """Cells of one feature; those without spread take that of the others. None if none is known.
 
     A few rows may be equal by chance.
     """
-    cells = fine_of(row)
     variance, degrees = cells.variance, cells.degrees
     known = (degrees > 0) & (variance >= 0)
     if not known.any():
@@ -56,9 +55,9 @@ def with_spread(row: xr.Dataset, least: float) -> Fine | None:
     return cells._replace(variance=np.where(variance <= least**2, pooled, variance))
 
 
-def least_of_cells(row: xr.Dataset) -> float:
+def least_of_cells(row: xr.Dataset, cells: Fine) -> float:
     """Numerical limit of one feature, from the means of its cells."""
-    return resolution(fine_of(row).pieces.mean, float(row["local_effect_error"]))
+    return resolution(cells.pieces.mean, float(row["local_effect_error"]))
 
 
 class Places(NamedTuple):
@@ -122,8 +121,9 @@ def _weights(row: xr.Dataset, cells: Fine, places: Places) -> sparse.csr_array:
 
 def _of_bins(row: xr.Dataset, null: str) -> Wald:
     """Test with independent bins."""
-    least = least_of_cells(row)
-    cells = with_spread(row, least)
+    fine = fine_of(row)
+    least = least_of_cells(row, fine)
+    cells = with_spread(fine, least)
     if cells is None:
         return Wald(reason=meaning.NO_ROWS)
     variance = cells.effect_variance()
@@ -165,7 +165,22 @@ def _of_groups(row: xr.Dataset, null: str) -> Wald:
     found = quadratic.form(
         places.values(row), weight, sparse.csr_array(covariance), places.level(null)
     )
+<<<<<<< HEAD
     return _against_f(found, float(row.attrs["n_groups"]) - 1, _rows_in(weight, places))
+=======
+    of_bin = found.parts[: row.sizes["bin"]].copy()
+    np.add.at(of_bin, at, found.parts[row.sizes["bin"] :])
+    return _against_f(found, _degrees_together(row, of_bin))
+
+
+def _degrees_together(row: xr.Dataset, parts: FloatArray) -> float:
+    """Degrees of freedom of a sum of variances by groups, with what each bin adds to it.
+
+    A group counts as one degree in all bins, because its effects may depend on each other.
+    """
+    overlap = group_overlap(row)
+    return float(parts.sum() ** 2 / (parts @ overlap @ parts)) if parts.any() else np.inf
+>>>>>>> main
 
 
 def _of_steps(row: xr.Dataset, null: str) -> Wald:
@@ -177,7 +192,11 @@ def _of_steps(row: xr.Dataset, null: str) -> Wald:
     weight = sparse.diags_array(n).tocsr()
     found = quadratic.form(value, weight, sparse.csr_array(covariance), level)
     if "n_groups" in row.attrs:
+<<<<<<< HEAD
         return _against_f(found, float(row.attrs["n_groups"]) - 1, float(n.sum()))
+=======
+        return _against_f(found, _degrees_together(row, found.parts))
+>>>>>>> main
     # Satterthwaite's degrees of freedom, as if steps were independent.
     own = (n if level is None else n * (1 - n / n.sum())) * np.diagonal(covariance)
     denominator = float(found.expected**2 / np.sum(own**2 / bin_degrees(row)))

@@ -9,6 +9,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arrays import accumulate, influence
+from rhale_stats.effects.chosen_edges import effect_variance
 from rhale_stats.effects.clusters import Clusters, of_groups
 from rhale_stats.effects.fit import (
     Feature,
@@ -19,7 +20,14 @@ from rhale_stats.effects.fit import (
     fit_of,
     has_covariance,
 )
-from rhale_stats.effects.targets import CURVE_TARGETS, GROUP_COVARIANCES, SOURCE, TARGETS
+from rhale_stats.effects.spread import with_spread_errors
+from rhale_stats.effects.targets import (
+    CURVE_TARGETS,
+    GROUP_COVARIANCES,
+    GROUP_DEGREES,
+    SOURCE,
+    TARGETS,
+)
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import cell_sizes, has_cells, line_moments_of, pieces_of
 from rhale_stats.schema.features import given_feature, is_grouped, one_feature
@@ -69,6 +77,7 @@ def _of_features(
 ) -> xr.Dataset:
     """With standard errors of all features, which may have been unpacked before."""
     levels = categorical_features(effect)
+    clusters = None
     if groups is None:
         if levels and is_grouped(effect):
             raise ValueError(
@@ -96,17 +105,20 @@ def _of_features(
     targets["curve_slope_cov"] = f"{of_curve}; and slope of the effect in the bin"
     # Intervals and bands were of other standard errors.
     of_others = [name for name in effect.data_vars if str(name).endswith(("_ci", "_band"))]
+    # Degrees of freedom come after what they belong to.
+    targets |= {name: targets.get(f"{name.rpartition('_')[0]}_se", "") for name in GROUP_DEGREES}
     out = effect.drop_vars(of_others).assign(
         {
             name: variable(name, array, target=targets[name], **facts)
             for name, array in stacked(rows, effect.sizes["bin"], **cell_sizes(effect)).items()
         }
     )
-    if groups is not None:
+    out = with_spread_errors(out, clusters)
+    if clusters is not None:
         return out.assign_attrs(n_groups=clusters.n_groups)
     # What earlier groups left behind.
     out.attrs.pop("n_groups", None)
-    out = out.drop_vars("feature_n_groups", errors="ignore")
+    out = out.drop_vars(["feature_n_groups", *GROUP_DEGREES], errors="ignore")
     return out if levels else out.drop_vars(GROUP_COVARIANCES, errors="ignore")
 
 
@@ -129,7 +141,7 @@ def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
     centred = start if fit.centering == "start" else np.sqrt(fit.variance(fit.edges))
     squares = accumulate.mean_square(variance, pieces, n)
     return {
-        "effect_se": np.sqrt(fit.cells.effect_variance()),
+        "effect_se": np.sqrt(effect_variance(row, fit)),
         **({"slope_se": np.sqrt(noise.slope)} if "slope" in row else {}),
         "heterogeneity_se": accumulate.heterogeneity_se(variance, row["fourth_moment"].values, n),
         "curve_se": at_edges(centred, fit),

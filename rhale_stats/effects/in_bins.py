@@ -20,6 +20,7 @@ from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.estimates import centred_curve
 from rhale_stats.effects.rhale import quiet_rhale, warn_of_gaps, with_missing
+from rhale_stats.effects.spread import without_spread
 from rhale_stats.inference.draws import check_boot, draws_of
 from rhale_stats.inference.estimate import Estimate, Facts, Replicates, with_intervals
 from rhale_stats.local.rows import Rows, columns
@@ -118,6 +119,7 @@ def _of_part(
             f"bins must be constant for the statistic {statistic.name!r}; this rule makes linear "
             f"ones. Use AdaptiveBins(degree=0)."
         )
+    effect = without_spread(effect)
     effect = effect.drop_vars([name for name in OF_MEANS_ALONE if name in effect.variables])
     rows = columns(local)
     estimates = [

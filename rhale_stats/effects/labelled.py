@@ -12,6 +12,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.estimates import STD_ERROR_MOMENTS
+from rhale_stats.effects.spread import SPREAD, spread_coordinates
 from rhale_stats.schema.features import methods_of
 from rhale_stats.schema.identity import MODEL_FACTS
 from rhale_stats.schema.stacking import Estimates, stacked
@@ -42,11 +43,13 @@ ESTIMATES = (
     "heterogeneity_index",
     "heterogeneity_output",
     *STD_ERROR_MOMENTS,
+    *SPREAD,
 )
 # Facts about an estimator that travel with its variable, beside its names and units.
 FACTS: dict[str, dict[str, str | int | float]] = {
     "effect": {"estimator": "mean of the local effects, math [5]"},
     "heterogeneity": {"estimator": "standard deviation of the residuals, math [6]", "ddof": 1},
+    "spread": {"estimator": "standard deviation of residuals, math [66]"},
     "slope": {"estimator": "least squares, math [22]"},
     "curve_std": {"estimator": "math [9], Eq. 16 of the paper"},
     "curve_std_sum": {"estimator": "math [9], as in the paper's figures"},
@@ -107,14 +110,19 @@ def effects_of(
     n_cells = max(
         (np.size(row["cell_effect"]) for row in estimates if "cell_effect" in row), default=0
     )
+    n_spread = np.array([np.size(row["spread"]) if "spread" in row else 0 for row in estimates])
+    most_spread = max(int(n_spread.max()), 1)
     arrays = stacked(
         [row or dict.fromkeys(names, np.nan) for row in estimates],
         most,
         cell=n_cells,
         cell_edge=n_cells + 1,
+        spread_bin=most_spread,
+        spread_edge=most_spread + 1,
     )
     edges = np.asarray(arrays.pop("edge_value"), dtype=np.float64)
     cell_edges = {"cell_value": arrays.pop("cell_value")} if "cell_value" in arrays else {}
+    spread_edges = arrays.pop("spread_edge_value", None)
     facts = {**facts, "curve": {"centering": method.centering}}
     return xr.Dataset(
         {
@@ -129,6 +137,7 @@ def effects_of(
             **_feature_coordinates(local, n_bins),
             **_bin_coordinates(edges, n_bins),
             **(_cell_coordinates(n_cells) if cell_edges else {}),
+            **(spread_coordinates(spread_edges, n_spread) if spread_edges is not None else {}),
         },
         _attributes(local, method),
     )

@@ -24,6 +24,7 @@ from rhale_stats.effects.estimates import (
     reached,
     shared_noise,
 )
+from rhale_stats.effects.spread import Fitted, own_spread
 from rhale_stats.local.rows import SELECT_ROWS, Rows, columns, honest_split
 from rhale_stats.schema.features import resolution
 from rhale_stats.schema.stacking import Estimates
@@ -139,24 +140,28 @@ def chosen_bins(
 
 
 def second_pass(
-    request: Request, rows: Rows, position: int, cells: Cells, partition: Partition | None
+    request: Request,
+    split: RowSplit,
+    position: int,
+    cells: Cells,
+    partition: Partition | None,
+    error: float,
 ) -> Estimates:
     """Estimates of one feature in its bins; none for a constant feature.
 
-    ``cells`` hold the moments of ``rows``, the rows that effects are estimated on.
+    ``cells`` hold the moments of the rows for edges, ``error`` is the numerical error of a local
+    effect.
     """
-    column, axis, moments, comoments = cells
-    if axis is None or moments is None or partition is None:
+    if cells.axis is None or partition is None:
         return {}
-    starts = partition.starts
-    bins = sums.merge(moments, starts)
-    slope = bin_slopes(moments, comoments, partition, bins)
+    rows = split.for_estimates
+    own = on_other_rows(request.rule, rows, position, cells) if split.is_honest else cells
+    fitted = _fitted(request, rows, position, own, partition)
+    _, axis, edges, bins, slope, along = fitted
     residuals = None
     if request.std_error_moments or slope is not None:
         x, g = rows.x[position], rows.local_effect[position]
-        residuals = sums.residual_moments(axis, starts, bins, x, g, rows.weight, slope)
-    edges = binning.bin_edges(axis, starts, column.low, column.high)
-    along = fine_cells(column, edges, rows, position) if request.weighting == "axis" else None
+        residuals = sums.residual_moments(axis, partition.starts, bins, x, g, rows.weight, slope)
     estimates = feature_estimates(
         edges,
         bins,
@@ -166,10 +171,31 @@ def second_pass(
         request.centering,
         std_error_moments=request.std_error_moments,
     )
-    if along is None or slope is None:
+    if along is not None and slope is not None:
+        shared = shared_noise(along, bins, slope, rows, position)
+        estimates = {**estimates, "effect_slope_covariance": shared}
+    if not request.std_error_moments:
         return estimates
-    shared = shared_noise(along, bins, slope, rows, position)
-    return {**estimates, "effect_slope_covariance": shared}
+    chosen_on = None
+    if split.is_honest:
+        others = split.for_edges
+        chosen_on = _fitted(request, others, position, cells, partition), others
+    spread = own_spread(request.rule, fitted, rows, position, error, chosen_on)
+    return {**estimates, **spread}
+
+
+def _fitted(
+    request: Request, rows: Rows, position: int, cells: Cells, partition: Partition
+) -> Fitted:
+    """The effect of one feature in its bins, from the moments of these rows."""
+    column, axis, moments, comoments = cells
+    assert axis is not None, "a constant feature has no bins"
+    assert moments is not None, "a feature with cells has their moments"
+    bins = sums.merge(moments, partition.starts)
+    slope = bin_slopes(moments, comoments, partition, bins)
+    edges = binning.bin_edges(axis, partition.starts, column.low, column.high)
+    along = fine_cells(column, edges, rows, position) if request.weighting == "axis" else None
+    return Fitted(column, axis, edges, bins, slope, along)
 
 
 def on_other_rows(rule: BinRule, rows: Rows, position: int, cells: Cells) -> Cells:

@@ -10,10 +10,13 @@ import xarray as xr
 
 from rhale_stats.effects.bias import LARGE, linear_bin_error
 from rhale_stats.effects.checked import SIGNIFICANCE, along_axis, bias_table, jump_table
-from rhale_stats.effects.fit import fit_of
+from rhale_stats.effects.chosen_edges import includes_choice
+from rhale_stats.effects.fit import curve_degrees, fit_of
+from rhale_stats.effects.spread_tables import spread_notes, spread_table
 from rhale_stats.effects.tables import NOT_ESTIMATED, WALD, complete, glance, source_text, tidy
 from rhale_stats.inference.estimate import ends_in_table, kept_interval
 from rhale_stats.inference.notes import (
+    CHOICE_INCLUDED,
     CHOSEN_BINS,
     SEARCHED,
     because,
@@ -25,6 +28,7 @@ from rhale_stats.inference.notes import (
 from rhale_stats.printing.text import (
     Body,
     bin_labels,
+    bounds_text,
     cell,
     head_of,
     number_text,
@@ -35,6 +39,7 @@ from rhale_stats.schema.checks import MEAN, statistic_name
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
+    is_grouped,
     one_feature,
     units_of,
     with_units,
@@ -54,8 +59,7 @@ ORDERS = {"given": "as given", "as_is": "of the categories or the alphabet"}
 def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summary:
     """`summary` of effects in bins: one line per feature, or per bin of one feature."""
     effect = complete(effect)
-    tail = (1 - level) / 2
-    bounds = [f"[{tail:.3g}", f"{1 - tail:.3g}]"]
+    bounds = bounds_text(level)
     if feature is None:
         title = f"{method_title(effect)}: effects on {output_text(effect)}"
         body, meanings, reasons = _feature_table(effect, bounds, level)
@@ -79,6 +83,9 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
             "both. A row can enter two effects; standard errors account for it.",
             f"Level order: {order_text(row)}. Standard errors do not include the choice of order.",
         ]
+    if feature is not None:
+        own = spread_table(one_feature(effect, feature), level)
+        tables += [] if own is None else [own]
     # Levels are not bins chosen by a rule, and a constant feature has no bins.
     one = effect if feature is None else one_feature(effect, feature)
     has_bins = feature is None or (one.sizes["bin"] > 0 and not is_categorical(one))
@@ -91,6 +98,7 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
     # What makes a number invalid comes before what it means.
     notes = [
         *bias_warnings(effect, feature),
+        *spread_notes(effect, feature),
         *reasons,
         *_missing_notes(effect, feature),
         *(_edge_notes(effect) if has_bins else []),
@@ -225,9 +233,8 @@ def _level_table(row: xr.Dataset, level: float) -> SimpleTable:
     from statsmodels.iolib.table import SimpleTable
     from statsmodels.iolib.tableformatting import fmt_params
 
-    tail = (1 - level) / 2
-    heads = ["rows", "share", "curve", "std err", f"[{tail:.3g}", f"{1 - tail:.3g}]"]
-    degrees = fit_of(row).curve_degrees(row["edge_value"].values)
+    heads = ["rows", "share", "curve", "std err", *bounds_text(level)]
+    degrees = curve_degrees(row, fit_of(row), row["edge_value"].values)
     curve, se = row["curve"].values, row["curve_se"].values
     ends = ends_in_table(row, "curve", se, degrees, level)
     columns = (curve, se, ends[:, 0], ends[:, 1])
@@ -248,7 +255,8 @@ def _edge_notes(effect: xr.Dataset) -> list[str]:
         return []
     if statistic_name(effect) != MEAN:
         return [f"{CHOSEN_BINS.partition('. ')[0]}. Edges from other rows (GivenBins) remove this."]
-    return [CHOSEN_BINS]
+    included = includes_choice(effect) and not is_grouped(effect)
+    return [CHOICE_INCLUDED if included else CHOSEN_BINS]
 
 
 def _error_notes(effect: xr.Dataset, name: str, level: float) -> list[str]:

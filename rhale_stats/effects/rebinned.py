@@ -8,7 +8,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.checks import check_count
 from rhale_stats.arrays import resample
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
@@ -31,7 +30,6 @@ def with_chosen_bins(
 ) -> xr.Dataset:
     """Replicates with edges of their own, on a grid of each feature, over (draw, feature, ...)."""
     scheme, seeds, n_grid = asked.scheme, asked.seeds, asked.n_grid
-    check_count("n_grid", n_grid, 2)
     rule = rule_of(str(effect.attrs["bin_rule"]), str(effect.attrs["bin_parameters"]))
     centering = str(effect.attrs["centering"])
     weighting = str(effect.attrs.get("weighting", "rows"))

@@ -24,7 +24,6 @@ from rhale_stats.effects.passes import (
     chosen_bins,
     first_pass,
     honest_rows,
-    on_other_rows,
     second_pass,
 )
 from rhale_stats.effects.values import predict
@@ -81,8 +80,8 @@ def rhale(
         curve centred at its mean. This takes a second pass over the rows.
     honest : bool, default False
         Choose the edges on some rows, drawn at random, and estimate on the other rows. If both use
-        the same rows, bins are chosen where the spread is small by chance, and the spread and the
-        standard errors are too small (math [16]). The ends of the axis are those of all rows.
+        the same rows, bins are chosen where the spread is small by chance, and the spread and its
+        standard error are too small (math [16]). The ends of the axis are those of all rows.
     honest_fraction : float, default 0.5
         Share of the rows on which edges are chosen.
     rng : Generator, int or None
@@ -202,13 +201,12 @@ def _estimated(local: xr.Dataset, request: Request, split: RowSplit) -> xr.Datas
         return first_pass(rule, split, position, names[position], slopes_across[position])
 
     cells = in_threads(cells_at, range(len(names)), threads)
-    partitions = chosen_bins(rule, cells, local["local_effect_error"].values)
+    errors = local["local_effect_error"].values
+    partitions = chosen_bins(rule, cells, errors)
 
     def estimates_at(position: int) -> Estimates:
-        own_cells = cells[position]
-        if split.is_honest:
-            own_cells = on_other_rows(rule, rows, position, own_cells)
-        return second_pass(request, rows, position, own_cells, partitions.get(position))
+        own, error = cells[position], float(errors[position])
+        return second_pass(request, split, position, own, partitions.get(position), error)
 
     # If no rows are needed again, threads do not help.
     threads_again = threads if request.needs_rows_again else 1

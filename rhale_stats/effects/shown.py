@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from rhale_stats.arrays.accumulate import turning_points
 from rhale_stats.effects.printed import bias_warnings, method_title
 from rhale_stats.effects.sizes import importances
+from rhale_stats.effects.spread_tables import spread_notes
 from rhale_stats.effects.tables import curve_extent
 from rhale_stats.inference.meaning import is_unordered
 from rhale_stats.printing.pages import (
@@ -20,7 +21,7 @@ from rhale_stats.printing.pages import (
     rows_text,
     table_of,
 )
-from rhale_stats.printing.text import number_text, uncertainty
+from rhale_stats.printing.text import bounds_text, number_text, uncertainty
 from rhale_stats.schema.checks import MEAN, statistic_name
 from rhale_stats.schema.curves import Curve
 from rhale_stats.schema.features import feature_names, method_text, one_feature
@@ -53,6 +54,7 @@ def effect_page(effect: xr.Dataset, most: int) -> Page:
         f"bins: {effect.attrs.get('bin_rule', 'given')}",
         f"Uncertainty: {source}",
         *(bias_warnings(effect, None) if "verdict" in effect else ()),
+        *spread_notes(effect, None),
     )
     meant = (
         "H: heterogeneity in the bins times the standard deviation of the feature. "
@@ -86,9 +88,8 @@ def _columns(
     if "average_effect_se" in effect and np.isfinite(of("average_effect_se")).any():
         columns |= {"std err": of("average_effect_se")}
     if "average_effect_ci" in effect:
-        tail = (1 - float(effect["average_effect_ci"].attrs.get("ci_prob", 0.95))) / 2
-        columns |= {f"[{tail:.3g}": of("average_effect_ci", 0)}
-        columns |= {f"{1 - tail:.3g}]": of("average_effect_ci", 1)}
+        heads = bounds_text(float(effect["average_effect_ci"].attrs.get("ci_prob", 0.95)))
+        columns |= {head: of("average_effect_ci", end) for end, head in enumerate(heads)}
     errors = [effect[name] for name in ("average_effect_se", "curve_se") if name in effect]
     known = next((one for one in errors if bool(one.notnull().any())), None)
     if known is None:

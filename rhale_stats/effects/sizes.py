@@ -9,7 +9,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arguments.checks import check_level
 from rhale_stats.arguments.rows import as_numbers
 from rhale_stats.arrays import accumulate, categories
 from rhale_stats.arrays.accumulate import Sizes
@@ -238,7 +237,6 @@ def effect_sizes(
     array([1.11, 0.21])
     """
     effect = check_effect(effect)
-    check_level(level)
     if "x_variance" not in effect:
         raise ValueError(
             "effect must hold the moments that sizes need; make it with rhale(local), without "

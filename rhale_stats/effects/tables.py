@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.arguments.checks import check_level
 from rhale_stats.arrays.accumulate import turning_points
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.effects.errors import std_error
 from rhale_stats.effects.fit import bin_degrees, row_degrees
 from rhale_stats.effects.same import check_same_model
+from rhale_stats.effects.spread_tables import within_bins
 from rhale_stats.inference import meaning as inference_meaning
 from rhale_stats.inference.estimate import ends_in_table, kept_interval
 from rhale_stats.inference.meaning import is_alike, is_unordered, of_average, of_bins, of_effects
@@ -79,6 +79,8 @@ def tidy(effect: xr.Dataset, level: float) -> pd.DataFrame:
             name: np.where(alike, 0.0, row[name].values)
             for name in ("heterogeneity", "heterogeneity_se")
         }
+        if "spread" in row:
+            spread |= dict(zip(("spread_min", "spread_max"), within_bins(row), strict=True))
         checked = {check: row[check].values for check in CHECKED if check in row}
         frames.append(frame.assign(**intervals, **spread, **lines, **checked, reason=reasons))
     return _spoken(pd.concat(frames, ignore_index=True))
@@ -124,6 +126,7 @@ def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
             "term": feature_names(effect),
             "kind": effect["feature_kind"].values.astype(str),
             "n_bins": effect["n_bins"].values,
+            **({"n_spread_bins": effect["n_spread_bins"].values} if "spread" in effect else {}),
             "n_obs": effect["n_obs"].sum("bin").values,
             **columns,
             "curve_min": extent[:, 0],
@@ -238,7 +241,6 @@ def _wald_columns(
     """Columns of an estimate with its standard error; t and P only if it includes the model."""
     from scipy import stats
 
-    check_level(level)
     estimate, se = of[name].values, of[f"{name}_se"].values
     # A statistic without a formula has no degrees of freedom for Student's t.
     means = statistic_name(of) == MEAN

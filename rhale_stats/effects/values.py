@@ -12,10 +12,17 @@ from numpy.typing import NDArray
 from rhale_stats.arguments.rows import as_numbers
 from rhale_stats.arrays import cells as fine
 from rhale_stats.arrays import moments as sums
+from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, Moments
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import curve_of
-from rhale_stats.schema.features import feature_names, feature_position, given_feature, one_feature
+from rhale_stats.schema.features import (
+    effect_at,
+    feature_names,
+    feature_position,
+    given_feature,
+    one_feature,
+)
 from rhale_stats.schema.levels import is_categorical, level_names, level_text
 
 
@@ -57,12 +64,19 @@ def sums_about_lines(
     return products.values(), spread.values()
 
 
-def predict(effect: xr.Dataset, x: Any, feature: str | int | None) -> xr.DataArray:
-    """`predict` of the curve of one feature."""
+def predict(
+    effect: xr.Dataset, x: Any, feature: str | int | None, what: str = "curve"
+) -> xr.DataArray:
+    """`predict` of the curve of one feature, of its effect or of its heterogeneity."""
     feature = given_feature(feature, "predict(effect, x, 'dose')")
     effect = check_effect(effect, any_statistic=True)
     row = one_feature(effect, feature)
     name = feature_names(effect)[feature_position(effect, feature)]
+    if what != "curve" and is_categorical(row):
+        raise ValueError(
+            f"what must be 'curve' for feature {name!r}, which has levels: its effects and their "
+            f"heterogeneity are of steps between two levels; got {what!r}."
+        )
     labels: NDArray[Any] = np.asarray(x)
     if is_categorical(row):
         numbers = _level_numbers(row, labels)
@@ -71,13 +85,30 @@ def predict(effect: xr.Dataset, x: Any, feature: str | int | None) -> xr.DataArr
     at = x.copy(data=values) if isinstance(x, xr.DataArray) else xr.DataArray(values)
     if not isinstance(x, xr.DataArray) and at.ndim == 1:
         at = xr.DataArray(at.values, dims="grid")
-    values = curve_of(row).at(at.values)
-    out = xr.DataArray(values, dims=at.dims, coords=at.coords, name="curve")
-    out.attrs = {**effect["curve"].attrs, "feature": name}
+    values, source = curve_of(row).at(at.values), "curve"
+    if what != "curve":
+        values, source = _in_bins(row, at.values, what)
+    out = xr.DataArray(values, dims=at.dims, coords=at.coords, name=what)
+    out.attrs = {**effect[source].attrs, "feature": name}
     if "x" not in out.coords:
         labels = labels.astype(str) if labels.dtype == object else labels
         out = out.assign_coords(x=(at.dims, labels if is_categorical(row) else at.values))
     return out
+
+
+def _in_bins(row: xr.Dataset, x: FloatArray, what: str) -> tuple[FloatArray, str]:
+    """The effect at values, or the spread in its own bins, NaN outside; and the variable used."""
+    source, edges = "effect", row["edge_value"].values
+    if what == "heterogeneity":
+        source = "heterogeneity"
+        if row.sizes.get("spread_bin", 0):
+            source, edges = "spread", row["spread_edge_value"].values
+    if not len(edges):
+        return np.full(np.shape(x), np.nan), source
+    inside = (x >= edges[0]) & (x <= edges[-1])
+    k = bin_index(edges, np.where(inside, x, edges[0]))
+    values = effect_at(row, x, k) if what == "effect" else row[source].values[k]
+    return np.where(inside, values, np.nan), source
 
 
 def _level_numbers(row: xr.Dataset, labels: NDArray[Any]) -> FloatArray:

@@ -15,7 +15,6 @@ from rhale_stats.profiles.data import METHOD_NAMES, check_profile, is_nominal, o
 from rhale_stats.schema.checks import MEAN, check_effect, statistic_name
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import (
-    feature_names,
     feature_position,
     methods_of,
     one_feature,
@@ -105,42 +104,25 @@ def compare_methods(
     given = list(results)
     if not given:
         raise ValueError("results must hold at least one result; got none.")
-    reference = next((result for result in given if PROFILE.holds(result)), given[0])
-    is_profile = PROFILE.holds(reference)
-    if is_profile:
-        reference = check_profile(reference, "results")
-    else:
-        reference = check_effect(reference, "results", any_statistic=True)
-    position = feature_position(reference, feature)
-    name = feature_names(reference)[position]
-    row = (one_profile if is_profile else one_feature)(reference, position)
-    grid = _grid(given, reference, row, name)
+    reference = _Result.of(next(filter(PROFILE.holds, given), given[0]), feature)
+    name = str(reference.row["feature"].values)
+    each = [_Result.of(result, name) for result in given]
+    grid = _grid(each, reference, name)
     output = _output_of_all(given)
-    labels = _labels(given, name, names)
-    curves = [
-        (_of_profile if PROFILE.holds(result) else _of_effect)(result, name, grid.z, grid.levels)
-        for result in given
-    ]
-    return _labelled(grid, labels, given, curves).assign_attrs(
+    labels = _labels(each, names)
+    curves = [one.curve_at(name, grid.z, grid.levels) for one in each]
+    return _labelled(grid, labels, each, curves).assign_attrs(
         {
             "method": "comparison of methods",
             "feature": name,
-            "feature_units": units_of(reference, name),
-            "feature_kind": str(row["feature_kind"].values),
+            "feature_units": units_of(reference.dataset, name),
+            "feature_kind": str(reference.row["feature_kind"].values),
             "centering": "mean over the rows' places along the grid, where a curve is known",
             "output_name": str(output[0]),
             "output_units": str(output[1]),
             "software": software(),
         }
     )
-
-
-class _Grid(NamedTuple):
-    """Grid points common to all curves, the share of the rows at each, and levels if any."""
-
-    z: FloatArray
-    share: FloatArray
-    levels: list[str]
 
 
 class _Curve(NamedTuple):
@@ -151,22 +133,96 @@ class _Curve(NamedTuple):
     spread: FloatArray
 
 
-def _grid(
-    results: Sequence[xr.Dataset], reference: xr.Dataset, row: xr.Dataset, name: str
-) -> _Grid:
+class _Result(NamedTuple):
+    """A result, the feature that is compared, and the levels of this in its own order, if any."""
+
+    dataset: xr.Dataset
+    row: xr.Dataset
+    is_profile: bool
+    levels: list[str] | None
+
+    @classmethod
+    def of(cls, result: xr.Dataset, feature: str | int) -> _Result:
+        """Checked."""
+        if PROFILE.holds(result):
+            profile = check_profile(result, "results")
+            row = one_profile(profile, feature)
+            levels = list(map(str, row["level"].values)) if is_nominal(row) else None
+            return cls(profile, row, True, levels)
+        effect = check_effect(result, "results", any_statistic=True)
+        row = one_feature(effect, feature)
+        return cls(effect, row, False, level_names(row) if is_categorical(row) else None)
+
+    @property
+    def method(self) -> str:
+        """Name of the method of a profile; all others are effects."""
+        return str(self.dataset.attrs["method"]) if self.is_profile else "effect"
+
+    @property
+    def label(self) -> str:
+        """Name of the method as it is printed."""
+        if self.is_profile:
+            return METHOD_NAMES[self.method]
+        if self.dataset.attrs.get("method") == "ale":
+            return "ALE"
+        if statistic_name(self.dataset) != MEAN:
+            return f"{statistic_name(self.dataset)} effect"
+        name = str(self.row["feature"].values)
+        kind = methods_of(self.dataset)[feature_position(self.dataset, name)]
+        return LOCAL_EFFECTS.get(kind, "RHALE")
+
+    def curve_at(self, name: str, z: FloatArray, levels: Sequence[str]) -> _Curve:
+        """Curve, standard error and spread at the points of the grid, or at levels."""
+        dataset, row, nothing = self.dataset, self.row, np.full(len(z), np.nan)
+        if dataset.attrs.get("ice_kind") == "derivative":
+            raise ValueError(
+                "results must be curves of the output; got derivatives. Use kind='plain'."
+            )
+        _check_levels(self.levels is not None, levels, name)
+        if not self.is_profile and "curve_se" not in dataset and "fourth_moment" in dataset:
+            row = one_feature(std_error(dataset), name)
+        places = row["grid_value" if self.is_profile else "edge_value"].values
+        if not len(places):
+            return _Curve(nothing, nothing, nothing)
+
+        def there(variable: str) -> FloatArray:
+            if variable not in row:
+                return nothing
+            own = row[variable].values
+            if levels:
+                return _at_levels(self.levels or [], own, levels)
+            return np.asarray(np.interp(z, places, own, np.nan, np.nan))
+
+        bent = not (levels or self.is_profile)  # in linear bins
+        return _Curve(
+            predict(dataset, z, name).values if bent else there("curve"),
+            there("curve_se") if dataset.attrs["centering"] == "mean" else nothing,
+            there("curve_std" if self.is_profile else "curve_std_sum"),
+        )
+
+
+class _Grid(NamedTuple):
+    """Grid points common to all curves, the share of the rows at each, and levels if any."""
+
+    z: FloatArray
+    share: FloatArray
+    levels: list[str]
+
+
+def _grid(results: Sequence[_Result], reference: _Result, name: str) -> _Grid:
     """The grid of the reference if it is a profile; otherwise all levels, or all edges."""
-    own_levels = _own_levels(reference, name)
-    is_profile = PROFILE.holds(reference)
+    row = reference.row
     levels: list[str] = []
-    if own_levels:
-        levels = _all_levels(results, name)
+    if reference.levels:
+        # In the order of the first result; levels that only later results have come last.
+        levels = list(dict.fromkeys(level for one in results for level in one.levels or []))
         z = np.arange(len(levels), dtype=np.float64)
-        share = row["weight_share" if is_profile else "level_share"].values
-        share = np.nan_to_num(_at_levels(own_levels, share, levels))
-    elif is_profile:
+        share = row["weight_share" if reference.is_profile else "level_share"].values
+        share = np.nan_to_num(_at_levels(reference.levels, share, levels))
+    elif reference.is_profile:
         z, share = row["grid_value"].values, row["weight_share"].values
     else:
-        z, share = _places(results, name)
+        z, share = _places([one.row for one in results], name)
     if not len(z):
         raise ValueError(f"feature must vary; {name!r} is constant.")
     return _Grid(z, share, levels)
@@ -184,10 +240,10 @@ def _output_of_all(results: Sequence[xr.Dataset]) -> tuple[object, object]:
     return outputs[0]
 
 
-def _labels(results: Sequence[xr.Dataset], name: str, names: Sequence[str] | None) -> list[str]:
+def _labels(results: Sequence[_Result], names: Sequence[str] | None) -> list[str]:
     """Names of the methods, as given or by default, all different."""
     if names is None:
-        labels = [_label(result, name) for result in results]
+        labels = [result.label for result in results]
     else:
         labels = [str(label) for label in names]
     if len(labels) != len(results) or len(set(labels)) < len(labels):
@@ -207,12 +263,9 @@ def _centred(curve: FloatArray, share: FloatArray) -> FloatArray:
 
 
 def _labelled(
-    grid: _Grid, labels: list[str], results: Sequence[xr.Dataset], curves: Sequence[_Curve]
+    grid: _Grid, labels: list[str], results: Sequence[_Result], curves: Sequence[_Curve]
 ) -> xr.Dataset:
     """The curves as a Dataset, without attributes."""
-    kinds = [
-        str(result.attrs["method"]) if PROFILE.holds(result) else "effect" for result in results
-    ]
     coords = {
         "effect_method": ("effect_method", np.array(labels), {"long_name": "method"}),
         "grid": ("grid", np.arange(len(grid.z)), {"long_name": "point of the grid"}),
@@ -222,7 +275,7 @@ def _labelled(
             grid.share,
             {"long_name": "share of the rows at the point", "units": "1"},
         ),
-        "spread_kind": ("effect_method", np.array([SPREADS[kind] for kind in kinds])),
+        "spread_kind": ("effect_method", np.array([SPREADS[result.method] for result in results])),
     }
     if grid.levels:
         coords["level"] = ("grid", np.array(grid.levels), {"long_name": "level of the category"})
@@ -241,45 +294,17 @@ def _labelled(
     )
 
 
-def _label(result: xr.Dataset, name: str) -> str:
-    if PROFILE.holds(result):
-        return METHOD_NAMES[str(result.attrs["method"])]
-    result = check_effect(result, "results", any_statistic=True)
-    if result.attrs.get("method") == "ale":
-        return "ALE"
-    if statistic_name(result) != MEAN:
-        return f"{statistic_name(result)} effect"
-    kind = methods_of(result)[feature_position(result, name)]
-    return LOCAL_EFFECTS.get(kind, "RHALE")
-
-
-def _own_levels(result: xr.Dataset, name: str) -> list[str]:
-    """Levels of one feature in the order of one result; none for numbers."""
-    if PROFILE.holds(result):
-        row = one_profile(check_profile(result, "results"), name)
-        return [str(one) for one in row["level"].values] if is_nominal(row) else []
-    row = one_feature(check_effect(result, "results", any_statistic=True), name)
-    return level_names(row) if is_categorical(row) else []
-
-
-def _all_levels(results: Sequence[xr.Dataset], name: str) -> list[str]:
-    """Levels in the order of the first result; levels that only later results have come last."""
-    each = [_own_levels(result, name) for result in results]
-    return list(dict.fromkeys(level for own in each for level in own))
-
-
 def _at_levels(own: Sequence[str], values: FloatArray, levels: Sequence[str]) -> FloatArray:
     """Values at levels in another order; NaN at levels that are not there."""
     known = dict(zip(own, values.tolist(), strict=True))
     return np.array([known.get(level, np.nan) for level in levels])
 
 
-def _places(effects: Sequence[xr.Dataset], name: str) -> tuple[FloatArray, FloatArray]:
+def _places(rows: Sequence[xr.Dataset], name: str) -> tuple[FloatArray, FloatArray]:
     """Points along the axis of effects in bins, and the share of the rows nearest to each.
 
     Rows are assumed to be evenly spread within each bin of the effect that has the most bins.
     """
-    rows = [one_feature(check_effect(one, "results", any_statistic=True), name) for one in effects]
     rows = [row for row in rows if row.sizes["bin"]]
     if not rows:
         return np.empty(0), np.empty(0)
@@ -299,51 +324,3 @@ def _check_levels(own: bool, levels: Sequence[str], name: str) -> None:
             f"results must all hold categories of feature {name!r}, or all numbers; got both. Name "
             f"it in categorical= of ale, or make its column a category; or leave some out."
         )
-
-
-def _of_profile(profile: xr.Dataset, name: str, z: FloatArray, levels: Sequence[str]) -> _Curve:
-    """Curve, standard error and spread at the points of the grid, or at levels."""
-    profile = check_profile(profile, "results")
-    if profile.attrs.get("ice_kind") == "derivative":
-        raise ValueError("results must be curves of the output; got derivatives. Use kind='plain'.")
-    row = one_profile(profile, name)
-    nothing = np.full(len(z), np.nan)
-    _check_levels(is_nominal(row), levels, name)
-    known = "curve_se" in row and profile.attrs["centering"] == "mean"
-    values = [
-        row["curve"].values,
-        row["curve_se"].values if known else np.full(row.sizes["grid"], np.nan),
-        row["curve_std"].values,
-    ]
-    if not row.sizes["grid"]:
-        return _Curve(nothing, nothing, nothing)
-    if levels:
-        own = row["level"].values.tolist()
-        return _Curve(*(_at_levels(own, one, levels) for one in values))
-    grid = row["grid_value"].values
-    return _Curve(*(np.interp(z, grid, one, np.nan, np.nan) for one in values))
-
-
-def _of_effect(effect: xr.Dataset, name: str, z: FloatArray, levels: Sequence[str]) -> _Curve:
-    effect = check_effect(effect, "results", any_statistic=True)
-    _check_levels(is_categorical(one_feature(effect, name)), levels, name)
-    if "curve_se" not in effect and "fourth_moment" in effect:
-        effect = std_error(effect)
-    row = one_feature(effect, name)
-    edges, nothing = row["edge_value"].values, np.full(len(z), np.nan)
-    if not len(edges):
-        return _Curve(nothing, nothing, nothing)
-    known = "curve_se" in row and effect.attrs["centering"] == "mean"
-    if levels:
-        own = level_names(row)
-        curve, se, spread = (
-            _at_levels(own, row[of].values, levels) if of in row else nothing
-            for of in ("curve", "curve_se", "curve_std_sum")
-        )
-        return _Curve(curve, se if known else nothing, spread)
-    curve = predict(effect, z, name).values
-    spread = np.interp(z, edges, row["curve_std_sum"].values, np.nan, np.nan)
-    if not known:
-        return _Curve(curve, nothing, spread)
-    se = np.interp(z, edges, row["curve_se"].values, np.nan, np.nan)
-    return _Curve(curve, se, spread)

@@ -17,11 +17,12 @@ from rhale_stats.schema.parts import each_part, own_rows
 def std_error(
     effect: xr.Dataset, local: xr.Dataset | None = None, *, groups: ArrayLike | None = None
 ) -> xr.Dataset:
-    r"""Standard errors of a result by the central limit theorem, with the bins taken as fixed.
+    r"""Standard errors of a result by the central limit theorem.
 
-    The source of variance is the sampling of rows: the model is taken as given. Bins that were
-    chosen on the same rows make these standard errors too small; edges chosen on other data
-    (`GivenBins`) do not.
+    The source of variance is the sampling of rows: the model is taken as given. Errors of bin
+    effects include the choice of edges by `AdaptiveBins` and `OptimalBins` (math [24]; not with
+    ``groups`` and ``weighting="rows"``). Those of the heterogeneity take the bins as fixed, and are
+    too small for bins that were chosen on the same rows.
 
     Parameters
     ----------

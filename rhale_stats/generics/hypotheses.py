@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arguments.checks import check_choice, check_count, check_level
+from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.generics.dispatch import method as of_kind
 from rhale_stats.inference.adjustment import ADJUSTMENTS
@@ -118,6 +118,8 @@ def wald_test(
     % are in math [59]. Second differences that are 0 up to rounding in all rows, as in an additive
     model,
     are not tested.
+
+    Simulated sizes by kind of process, and what to use where this fails: docs/validity.md.
 
     References
     ----------
@@ -253,8 +255,6 @@ def compare(
     >>> rs.compare(*effects, rng=0)["p_value"].round(1).values
     array([0.6, 0.6])
     """
-    check_level(level)
-    check_count("n_draws", n_draws, 1)
     check_choice("adjust", adjust, ADJUSTMENTS)
     # With H-statistics on either side their own function is called: it reports what is needed.
     leading = next((one for one in (a, b) if H_STATISTICS.holds(one)), a)

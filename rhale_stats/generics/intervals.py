@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arguments.checks import check_count, check_level
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.generics import dispatch
 from rhale_stats.schema.door import checked
@@ -83,6 +82,8 @@ def confint(
     has no interval. Replicates in which a bin was empty are left
     out: ``n_empty`` counts them.
 
+    Simulated coverage by kind of process, and what to use where this fails: docs/validity.md.
+
     References
     ----------
     Efron (1987), *JASA* 82, 171-185, for "bca". Hesterberg (2015), *What teachers should know about
@@ -99,7 +100,6 @@ def confint(
     array([[1.84, 2.37],
            [1.55, 2.  ]])
     """
-    check_level(level)
     out: xr.Dataset = dispatch.method("confint", effect)(effect, boot, level, method)
     return out
 
@@ -159,7 +159,7 @@ def confband(
     for the number of features.
 
     The rows are taken as a sample, the model as given. The study ``weighting`` reports the coverage
-    of the true curve with default settings.
+    of the true curve with default settings, and docs/validity.md that of all bands.
 
     Examples
     --------
@@ -172,7 +172,5 @@ def confband(
     >>> bool((width["curve_band"] > width["curve_ci"]).all())
     True
     """
-    check_level(level)
-    check_count("n_draws", n_draws, 1)
     out: xr.Dataset = dispatch.method("confband", effect)(effect, level, n_draws, rng)
     return out

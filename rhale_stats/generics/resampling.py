@@ -157,6 +157,8 @@ def bootstrap(
     bootstrap intervals of its bin effects correctly have width 0. They do not include the
     uncertainty of the model itself: see `bootstrap_refit`.
 
+    Simulated coverage by kind of process, and what to use where this fails: docs/validity.md.
+
     References
     ----------
     Efron (1979), *Annals of Statistics* 7, 1-26. Rubin (1981), *Annals of Statistics* 9, 130-134.

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.arguments.checks import check_level
 from rhale_stats.generics.dispatch import method
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.door import checked
@@ -38,7 +37,8 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     -------
     DataFrame
         Columns ``term``, ``bin``, ``bin_left``, ``bin_right``, ``n_obs``, ``estimate``,
-        ``std_error``, ``conf_low``, ``conf_high``, ``heterogeneity``, ``heterogeneity_se``;
+        ``std_error``, ``conf_low``, ``conf_high``, ``heterogeneity``, ``heterogeneity_se``,
+        ``spread_min`` and ``spread_max`` (smallest and largest ``spread`` within the bin);
         ``slope`` and ``slope_se`` with a rule that makes linear bins, and the results of
         `check_unbiased` and `jump_check`. With categorical features ``level_from`` and ``level_to``
         of a step, empty for other features. A constant feature has no bins and so no rows. For a
@@ -85,7 +85,6 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     2   x1    0    256      0.54       0.15
     3   x1    1    244      0.13       0.15
     """
-    check_level(level)
     effect = _turned(effect)
     out: pd.DataFrame = method("tidy", effect)(effect, level)
     return out
@@ -108,8 +107,9 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns ``term``, ``kind``, ``n_bins``, ``n_obs``, ``estimate`` (mean of the local effects
-        over the rows), ``std_error``, ``conf_low``, ``conf_high``, ``heterogeneity`` (root mean
+        Columns ``term``, ``kind``, ``n_bins``, ``n_spread_bins`` (bins of the ``spread``),
+        ``n_obs``, ``estimate`` (mean of the local effects over the rows), ``std_error``,
+        ``conf_low``, ``conf_high``, ``heterogeneity`` (root mean
         square over rows of the bins' standard deviations), ``heterogeneity_output`` and
         ``heterogeneity_index`` (math [10]), ``curve_min``, ``curve_max``; ``statistic``,
         ``p_value`` and ``reason`` only when needed, as in `tidy`. NaN for a constant feature. The
@@ -153,7 +153,6 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     0   x0       1      1.98           2.27
     1   x1       1      0.29           2.28
     """
-    check_level(level)
     effect = _turned(effect)
     out: pd.DataFrame = method("glance", effect)(effect, level)
     return out
@@ -224,7 +223,6 @@ def summary(
     |  x3 > 0                    247          0                                      region 1
     =========================================================================================
     """
-    check_level(level)
     effect = _turned(effect)
     return method("summary", effect)(effect, feature, level)
 

@@ -6,14 +6,18 @@ from typing import Any
 
 import xarray as xr
 
+from rhale_stats.arguments.checks import check_choice
 from rhale_stats.generics.dispatch import method
 from rhale_stats.schema.door import checked
+from rhale_stats.schema.kinds import EFFECT, kind_of
 from rhale_stats.schema.parts import each_part
 
 
 @checked
 @each_part
-def predict(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> xr.DataArray:
+def predict(
+    effect: xr.Dataset, x: Any, feature: str | int | None = None, what: str = "curve"
+) -> xr.DataArray:
     """Values of the curve of one feature, or of a surface of two, at given points.
 
     Values outside the range of the rows are NaN. The curve is linear between the edges of the cells
@@ -31,11 +35,17 @@ def predict(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> xr.
         array of two columns, or a DataFrame with both features.
     feature : str or int
         Name or number; leave it out for a surface.
+    what : {"curve", "effect", "heterogeneity"}, default "curve"
+        The curve, or for effects in bins of a numeric feature the effect at ``x`` (of the bin, in a
+        linear bin of its line), or the standard deviation of the local effects at ``x``: the
+        ``spread`` of its own bins (math [66]), or the ``heterogeneity`` of the bins of the effect
+        where the result has no ``spread``.
 
     Returns
     -------
     DataArray
-        The curve at ``x``, in units of the output, centred as ``effect`` is. One-dimensional
+        The curve at ``x``, in units of the output, centred as ``effect`` is; effect and
+        heterogeneity in output units per feature unit. One-dimensional
         ``x`` gets the dimension "grid" with coordinate ``x``; a DataArray keeps its dimensions.
         For a surface, the coordinates have the names of the features, and values in cells without
         rows are NaN.
@@ -47,7 +57,8 @@ def predict(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> xr.
     TypeError
         No ``feature`` given for a result that is not a surface.
     ValueError
-        Unknown level; for a surface, ``feature`` given or values of only one feature.
+        Unknown level; for a surface, ``feature`` given or values of only one feature; ``what`` is
+        not "curve" for a profile, a surface or a categorical feature.
 
     Examples
     --------
@@ -59,10 +70,23 @@ def predict(effect: xr.Dataset, x: Any, feature: str | int | None = None) -> xr.
     >>> curve = rs.predict(effect, [0.2, 0.7], "x0")
     >>> float((curve[1] - curve[0]).round(6))
     1.5
+    >>> rs.predict(effect, [0.2, 0.7], "x0", what="effect").round(6).values
+    array([3., 3.])
     >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
     >>> surface = rs.ale2(lambda X: X[:, 0] * X[:, 1], X, (0, 1))
     >>> rs.predict(surface, ([0.8, -0.8], [0.5, 0.5])).round(1).values
     array([ 0.4, -0.4])
     """
-    out: xr.DataArray = method("predict", effect)(effect, x, feature)
+    predictor = method("predict", effect)
+    check_choice("what", what, ("curve", "effect", "heterogeneity"))
+    if what == "curve":
+        out: xr.DataArray = predictor(effect, x, feature)
+        return out
+    if not EFFECT.holds(effect):
+        kind = kind_of(effect)
+        raise ValueError(
+            f"what must be 'curve' for {kind.name if kind else 'this result'}; got {what!r}. "
+            f"Effects and heterogeneity at a value are of effects in bins: rhale(local)."
+        )
+    out = predictor(effect, x, feature, what)
     return out

@@ -8,15 +8,16 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arrays import h_statistics as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.h_statistics.inference import (
     METHOD,
     check_kept,
     degrees_of,
+    degrees_of_groups,
     group_codes,
     influence_of,
     is_frequency,
+    moved,
     statistics_of,
     std_error,
     weight_of,
@@ -181,21 +182,20 @@ def _paired_errors(
                 "a and b must have the same frequencies, as these count pairs; got others. Use "
                 "weights of kind 'precision'."
             )
-    error = {}
+    error, code = {}, None
     degrees, source = min(degrees_of(a), degrees_of(b)), "pairs of rows"
     if groups is not None:
         code = group_codes(groups, a, b)
-        degrees, source = float(code.max()), f"pairs of rows in {int(code.max()) + 1} groups"
+        degrees = min(
+            degrees_of_groups(one, code[place]) for one, place in zip((a, b), places, strict=True)
+        )
+        source = f"pairs of rows in {int(code.max()) + 1} groups"
     for name in names:
         parts = []
         for one, place, weight, counted in zip((a, b), places, weights, frequency, strict=True):
             influence = np.zeros((*one[name].shape, len(every)))
             influence[..., place] = influence_of(one, name)
-            parts.append(
-                kernel.moved_by_rows(influence, weight, frequency=counted)
-                if groups is None
-                else kernel.moved_by_groups(influence, weight, code)
-            )
+            parts.append(moved(influence, weight, code, frequency=counted))
         error[name] = np.sqrt(np.sum((parts[0] - parts[1]) ** 2, axis=-1))
     return error, degrees, source
 

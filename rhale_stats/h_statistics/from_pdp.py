@@ -13,7 +13,6 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.h_statistics.labelled import ROUNDINGS, Found, centred, mean_square
 from rhale_stats.models import differences
 from rhale_stats.models.differences import DifferenceQuotients
-from rhale_stats.models.outputs import ModelError, UnknownOutputError
 from rhale_stats.models.table import Table, as_column
 
 # Answers, or differences, of all terms are held for the standard errors up to so many bytes, and
@@ -112,16 +111,10 @@ def _partial_dependence(
     for begin in range(0, len(example), together):
         part = example[begin : begin + together]
         rows = _copies(table, positions, part)
-        try:
-            answer = quotients.ask(rows)
-        except (ModelError, UnknownOutputError):
-            raise
-        except Exception as error:
-            names = " and ".join(repr(table.names[p]) for p in positions)
-            raise ModelError(
-                f"model raised {type(error).__name__} for {names}, called with {len(rows)} rows: "
-                f"{len(part)} versions of {n} rows: {error}"
-            ) from error
+        names = " and ".join(repr(table.names[p]) for p in positions)
+        answer = quotients.ask_named(
+            rows, f"for {names}, called with {len(rows)} rows: {len(part)} versions of {n} rows"
+        )
         _check_answers(answer)
         answer = answer.astype(np.float64, copy=False).reshape(len(part), n, -1)
         own.append(np.einsum("k,ikc->ic", share, answer))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.rows import aligned, of_rows, row_codes, storable
 from rhale_stats.arrays import h_statistics as kernel
-from rhale_stats.arrays import resample
+from rhale_stats.arrays import leverage, resample
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.h_statistics.labelled import OTHER, SOURCE, STATISTICS, se_variable
 from rhale_stats.inference.draws import Drawn, Resampling, check_boot
@@ -98,34 +98,46 @@ def group_codes(groups: ArrayLike, *used: xr.Dataset) -> IntArray:
 
 def std_error(found: xr.Dataset, _local: xr.Dataset | None, groups: ArrayLike | None) -> xr.Dataset:
     """`std_error` of H-statistics: those of rows come with them, those of groups are made here."""
-    names = statistics_of(found)
+    names, code = statistics_of(found), None
     if groups is None:
         if all(f"{name}_se" in found for name in names) and "n_groups" not in found.attrs:
             return found
         check_kept(found, "standard errors")
-        out = found.copy()
-        out.attrs.pop("n_groups", None)
-        source = SOURCE
+        out, source = found.copy(), SOURCE
+        for fact in ("n_groups", "groups_df"):
+            out.attrs.pop(fact, None)
     else:
         check_kept(found, "standard errors by groups")
         code = group_codes(groups, found)
         n_groups = int(code.max()) + 1
-        out = found.assign_attrs(n_groups=n_groups)
+        out = found.assign_attrs(n_groups=n_groups, groups_df=degrees_of_groups(found, code))
         source = f"rows in {n_groups} groups"
+    weight, frequency = weight_of(found), is_frequency(found)
     for name in names:
-        influence = influence_of(found, name)
-        if groups is None:
-            moved = kernel.moved_by_rows(influence, weight_of(found), frequency=is_frequency(found))
-        else:
-            moved = kernel.moved_by_groups(influence, weight_of(found), code)
-        out[f"{name}_se"] = se_variable(out[name], np.sqrt(np.sum(moved**2, axis=-1)), source)
+        by = moved(influence_of(found, name), weight, code, frequency=frequency)
+        out[f"{name}_se"] = se_variable(out[name], np.sqrt(np.sum(by**2, axis=-1)), source)
     return out
 
 
+def moved(
+    influence: FloatArray, weight: FloatArray, code: IntArray | None, *, frequency: bool
+) -> FloatArray:
+    """Contributions of rows to the error, or of groups where their numbers are given."""
+    if code is None:
+        return kernel.moved_by_rows(influence, weight, frequency=frequency)
+    return kernel.moved_by_groups(influence, weight, code, frequency=frequency)
+
+
+def degrees_of_groups(found: xr.Dataset, code: IntArray) -> float:
+    """Degrees of freedom of means over the rows by groups of these (math [26])."""
+    shares = leverage.of_mean(code, weight_of(found), frequency=is_frequency(found))
+    return leverage.mean_degrees(shares)
+
+
 def degrees_of(found: xr.Dataset) -> float:
-    """Rows, effective or counted, or groups of them, less one."""
+    """Rows, effective or counted, less one; with groups those of Bell and McCaffrey."""
     if "n_groups" in found.attrs:
-        return float(found.attrs["n_groups"]) - 1
+        return float(found.attrs.get("groups_df", found.attrs["n_groups"] - 1))
     w = weight_of(found)
     return float(w.sum() if is_frequency(found) else w.sum() ** 2 / np.sum(w**2)) - 1
 
@@ -160,11 +172,6 @@ def used_rows(found: xr.Dataset) -> NDArray[np.bool_]:
     return used
 
 
-def weight_and_kind(found: xr.Dataset) -> tuple[FloatArray, bool]:
-    """Weights of the rows used, and whether they are frequencies."""
-    return weight_of(found), is_frequency(found)
-
-
 def check_answers(found: xr.Dataset) -> None:
     """Raise ``ValueError`` unless the answers of the model were kept."""
     if str(found.attrs["h_kind"]) == "ale":
@@ -188,13 +195,15 @@ def bootstrap(found: xr.Dataset, effect: object, asked: Resampling) -> Drawn:
             "bootstrap of H-statistics takes what h_statistic returned alone: bootstrap(found)."
         )
     check_answers(found)
-    weight, frequency = weight_and_kind(found)
+    weight = weight_of(found)
     groups, strata = (
         None if given is None else by_row(given, name, found)
         for given, name in ((asked.groups, "groups"), (asked.strata, "strata"))
     )
     asked = asked._replace(groups=groups, strata=strata)
-    units = asked.units(len(weight), weight if frequency else None, used_rows(found), None)
+    units = asked.units(
+        len(weight), weight if is_frequency(found) else None, used_rows(found), None
+    )
     drawn = replicates(found, asked.scheme, units, asked.seeds)
     of_estimate = estimate_fingerprint(found, [name for name in STATISTICS if name in found])
     return Drawn(drawn, units, found, {OF_ESTIMATE: of_estimate})

@@ -65,10 +65,8 @@ def dataset(
     }
     if pairwise:
         tables = np.full((2, n, n), np.nan)
-        for j, k in found.pairs:
-            at = found.pairs.index((j, k))
-            tables[:, j, k] = of(found.pair[at, number], found.joint[at, number])
-            tables[:, k, j] = tables[:, j, k]
+        j, k = np.array(found.pairs).T
+        tables[:, j, k] = tables[:, k, j] = of(found.pair[:, number], found.joint[:, number])
         statistics["_pairwise"] = (tables[0], tables[1])
     data: dict[str, Any] = {}
     for suffix, both in statistics.items():

@@ -11,7 +11,14 @@ import xarray as xr
 from rhale_stats.h_statistics import tables
 from rhale_stats.inference.notes import because, bins_note, how_made, reasons_of
 from rhale_stats.printing import text as meaning
-from rhale_stats.printing.text import ABOVE_ONE, number_text, pvalue_text, share_text, with_facts
+from rhale_stats.printing.text import (
+    ABOVE_ONE,
+    bounds_text,
+    number_text,
+    pvalue_text,
+    share_text,
+    with_facts,
+)
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.features import feature_position, with_units
 from rhale_stats.schema.notes import with_notes
@@ -45,8 +52,7 @@ def summary(found: xr.Dataset, feature: str | int | None, level: float) -> Summa
     heads, columns = ["H²", "size"], ["h2", "h"]
     errors = "h2_std_error" in table
     if errors:
-        tail = (1 - level) / 2
-        bounds = [f"[{tail:.3g}", f"{1 - tail:.3g}]"]
+        bounds = bounds_text(level)
         heads = ["H²", "std err", *bounds, "size", "std err", *bounds]
         ends = ("std_error", "conf_low", "conf_high")
         columns = [name for stem in ("h2", "h") for name in (stem, *(f"{stem}_{e}" for e in ends))]

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from rhale_stats.h_statistics import tables as h_statistic_tables
 from rhale_stats.printing import text
 from rhale_stats.printing.pages import (
-    NOT_ESTIMATED,
     Line,
     Page,
     Table,
     largest_first,
     output,
     table_of,
+    uncertainty_line,
 )
 from rhale_stats.printing.text import ABOVE_ONE, number_text, pvalue_text
 from rhale_stats.schema.features import feature_names
@@ -35,14 +35,13 @@ def h_statistics_page(found: xr.Dataset, most: int) -> Page:
         "of the output."
     )
     tables[-1] = replace(tables[-1], notes=(*tables[-1].notes, meant))
-    source = str(found["h2_overall_se"].attrs.get("source", "rows")) if known else ""
     h2 = number_text(float(h_statistic_tables.share(found["h2"].item()))) or ABOVE_ONE
     return Page(
         f"H-statistics: interactions in {output(found)}",
         (
             f"{attrs['n_rows']} of {attrs['n_rows_total']} rows; all interactions: H² {h2}, "
             f"size {number_text(float(found['h']))}",
-            f"Uncertainty: {text.uncertainty(source) if known else NOT_ESTIMATED}",
+            uncertainty_line(found, "h2_overall_se", known=known),
         ),
         tuple(tables),
         "summary(result), plot_h_statistics(result), tidy(result)",

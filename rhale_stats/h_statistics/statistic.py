@@ -191,6 +191,8 @@ def h_statistic(
     taken at these rows. ``h2_overall`` needs one pass of n² rows per feature, because the same
     predictions give the partial dependence of the feature and that of all other features.
 
+    Simulated coverage by kind of process, and what to use where this fails: docs/validity.md.
+
     References
     ----------
     Friedman and Popescu (2008), *Predictive learning via rule ensembles*, Annals of Applied

@@ -9,7 +9,6 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.checks import check_level
 from rhale_stats.h_statistics.inference import confint
 from rhale_stats.h_statistics.labelled import OTHER
 from rhale_stats.inference.estimate import kept_interval
@@ -43,7 +42,6 @@ def pairs_of(found: xr.Dataset) -> tuple[NDArray[np.int64], list[str]]:
 
 def with_intervals(found: xr.Dataset, level: float) -> xr.Dataset:
     """With intervals at this level, those that are there or by standard errors, if any."""
-    check_level(level)
     if "h2_se" not in found and "h2_influence" not in found:
         return found
     if kept_interval(found, "h2", level) is not None:

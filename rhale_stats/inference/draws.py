@@ -11,7 +11,6 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
-from rhale_stats.arguments.checks import check_count
 from rhale_stats.arguments.progress import PROGRESS_DELAY
 from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arguments.words import shown
@@ -107,8 +106,6 @@ class Drawn(NamedTuple):
 
 def check_resamples(n_resamples: int, chains: int) -> None:
     """Raise ``ValueError`` unless the chains are of one length."""
-    for name, value in (("n_resamples", n_resamples), ("chains", chains)):
-        check_count(name, value, 1)
     if n_resamples % chains:
         raise ValueError(
             f"n_resamples must be a multiple of chains; got {n_resamples} and {chains}. Take "

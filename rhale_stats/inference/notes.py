@@ -16,6 +16,10 @@ CHOSEN_BINS = (
     "Bin edges were chosen on the same rows, so intervals of bin effects are too narrow. "
     "honest=True reduces this."
 )
+CHOICE_INCLUDED = (
+    "Bin edges were chosen on the same rows. Standard errors of effects include this choice, "
+    "intervals of the heterogeneity do not. honest=True chooses on other rows."
+)
 
 
 def bins_note(attrs: dict[Hashable, Any]) -> str:

@@ -115,15 +115,16 @@ class DifferenceQuotients:
 
     def at_rows(self, rows: str = "rows of X") -> FloatArray:
         """The model's answer at the rows as they are, (row, output); ``rows`` names them."""
+        return self.ask_named(self.table.copied(), f"on all {self.table.n_rows} {rows}")
+
+    def ask_named(self, rows: Any, where: str) -> FloatArray:
+        """The model's answer; an error of its own says ``where`` the model raised it."""
         try:
-            answers = self.ask(self.table.copied())
+            return self.ask(rows)
         except (ModelError, UnknownOutputError):
             raise
         except Exception as error:
-            raise ModelError(
-                f"model raised {type(error).__name__} on all {self.table.n_rows} {rows}: {error}"
-            ) from error
-        return answers
+            raise ModelError(f"model raised {type(error).__name__} {where}: {error}") from error
 
     def central(self, position: int) -> Differences:
         """math [1] by central differences."""

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from rhale_stats.arguments.checks import check_count, check_finite
+from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arguments.rows import aligned, as_numbers
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.differences import DifferenceQuotients
-from rhale_stats.models.outputs import ModelError, UnknownOutputError
+from rhale_stats.models.outputs import ModelError
 from rhale_stats.models.table import Table, as_table
 from rhale_stats.parallel import ignoring, numpy_state_kept
 
@@ -58,7 +58,6 @@ def shapley_values(
         ) from error
     table = asked.table
     if isinstance(background, int | np.integer):
-        check_count("background", background, 1)
         n = min(int(background), table.n_rows)
         others = table.take(np.sort(rng.choice(table.n_rows, n, replace=False)))
     else:
@@ -71,15 +70,9 @@ def shapley_values(
     codes = _Codes.of(table, others)
 
     def output(values: NDArray[Any]) -> FloatArray:
-        try:
-            answer = asked.ask(codes.table(values))
-        except (ModelError, UnknownOutputError):
-            raise
-        except Exception as error:
-            raise ModelError(
-                f"model raised {type(error).__name__} on {len(values)} rows of X with columns of "
-                f"the background: {error}"
-            ) from error
+        answer = asked.ask_named(
+            codes.table(values), f"on {len(values)} rows of X with columns of the background"
+        )
         n_bad = np.count_nonzero(~np.isfinite(answer).all(axis=1))
         if n_bad:
             raise ModelError(

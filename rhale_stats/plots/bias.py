@@ -13,7 +13,7 @@ from rhale_stats.plots.canvas import (
     UNCERTAINTY,
     one_panel,
 )
-from rhale_stats.plots.legend import draw_legend, say_constant
+from rhale_stats.plots.legend import draw_legend, say_empty
 from rhale_stats.plots.marks import BIN_ERROR, BIN_ERROR_SE, MARKS, OURS, TOTAL, WITHIN
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.door import checked
@@ -82,8 +82,7 @@ def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> 
         panel.set_xlabel(with_units(name, units_of(check, name)), parse_math=False)
         panel.set_ylabel("variance of local effects")
         if not row.sizes["bin"]:
-            say_constant(panel)
-            panel.tick_params(left=False, labelleft=False)
+            say_empty([panel])
             return panel
         _draw_bias(panel, row)
         draw_legend([panel])

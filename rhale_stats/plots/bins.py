@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import matplotlib.pyplot as plt
 import numpy as np
-import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
 from rhale_stats.local.rows import estimation_rows
-from rhale_stats.plots.canvas import AVERAGE, HETEROGENEITY, as_array, given_axes, style, upright
-from rhale_stats.plots.legend import draw_legend, label_bins, note, say_constant
+from rhale_stats.plots.canvas import (
+    AVERAGE,
+    HETEROGENEITY,
+    as_array,
+    new_panels,
+    several_panels,
+    upright,
+)
+from rhale_stats.plots.legend import draw_legend, label_bins, note, say_empty
 from rhale_stats.plots.marks import CHOSEN, LOSS, OURS
 from rhale_stats.plots.rows import draw_rows, rows_of
 from rhale_stats.schema.checks import check_effect, check_local
@@ -96,22 +101,18 @@ def plot_bins(
     refuse_categorical(row, "plot_bins")
     rows = rows_of(estimation_rows(check_local(local), effect), row)
     n_panels = 2 if "bin_loss" in effect else 1
-    panels = None
-    if ax is not None:
-        which = "for bins and for loss" if n_panels == 2 else "one"
-        panels = given_axes("ax", [ax] if isinstance(ax, Axes) else ax, n_panels, which)
-    with style(own=ax is None):
-        if panels is None:
-            panels = column([3.6, 2.4][:n_panels])
+    which = "for bins and for loss" if n_panels == 2 else "one"
+    given = [ax] if isinstance(ax, Axes) else ax
+    with several_panels(
+        "ax", given, n_panels, which, lambda: column([3.6, 2.4][:n_panels])
+    ) as panels:
         label_bins(panels[0], effect, row)
         if n_panels == 2:
             panels[1].set_xlabel("number of bins")
             units = str(effect.attrs.get("output_units", ""))
             panels[1].set_ylabel(upright("loss", units), parse_math=False)
         if rows is None:
-            for panel in panels:
-                say_constant(panel)
-                panel.tick_params(left=False, labelleft=False)
+            say_empty(panels)
             return as_array(panels)
         draw_rows(panels[0], rows, row)
         if n_panels == 2:
@@ -122,15 +123,7 @@ def plot_bins(
 
 def column(heights: list[float]) -> list[Axes]:
     """A figure with panels of these heights in inches, one below the other."""
-    figure, panels = plt.subplots(
-        len(heights),
-        figsize=(7.0, sum(heights)),
-        height_ratios=heights,
-        squeeze=False,
-        layout="constrained",
-    )
-    sns.despine(fig=figure)
-    return list(panels[:, 0])
+    return list(new_panels(len(heights), 1, (7.0, sum(heights)), height_ratios=heights)[:, 0])
 
 
 def _draw_loss(panel: Axes, row: xr.Dataset) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
@@ -74,17 +74,39 @@ def style(*, own: bool) -> AbstractContextManager[object]:
     return stack
 
 
+def new_panels(
+    n_lines: int, n_columns: int, size: tuple[float, float], *, despined: bool = True, **how: Any
+) -> NDArray[Any]:
+    """Panels of a new figure of this size, (line, column)."""
+    figure, grid = plt.subplots(
+        n_lines, n_columns, figsize=size, squeeze=False, layout="constrained", **how
+    )
+    if despined:
+        sns.despine(fig=figure)
+    return np.asarray(grid, dtype=object)
+
+
+@contextmanager
+def several_panels(
+    parameter: str,
+    given: Sequence[Axes] | NDArray[np.object_] | None,
+    n_axes: int,
+    which: str,
+    made: Callable[[], list[Axes]],
+) -> Iterator[list[Axes]]:
+    """The Axes that a user passed, or those of a new figure, ``made`` in our style."""
+    panels = None if given is None else given_axes(parameter, given, n_axes, which)
+    with style(own=panels is None):
+        yield made() if panels is None else panels
+
+
 @contextmanager
 def one_panel(ax: Any, size: tuple[float, float], *, despined: bool = True) -> Iterator[Axes]:
     """The Axes that a user passed, or that of a new figure of this size, in our style."""
-    given = None if ax is None else given_axes("ax", [ax], 1, "one")
-    with style(own=ax is None):
-        if given is not None:
-            yield given[0]
-            return
-        figure, panel = plt.subplots(figsize=size, layout="constrained")
-        if despined:
-            sns.despine(fig=figure)
+    given = None if ax is None else [ax]
+    with several_panels(
+        "ax", given, 1, "one", lambda: list(new_panels(1, 1, size, despined=despined)[0])
+    ) as (panel,):
         yield panel
 
 

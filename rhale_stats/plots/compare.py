@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from rhale_stats.plots.canvas import AVERAGE, REFERENCE, one_panel, upright
 from rhale_stats.plots.curve import draw_band, draw_interval, ends_of
-from rhale_stats.plots.legend import draw_legend, note, say_constant
+from rhale_stats.plots.legend import draw_legend, note, say_empty
 from rhale_stats.plots.marks import DIFFERENCE, NO_RANGE, OURS
 from rhale_stats.schema.dimensions import check_one_part
 from rhale_stats.schema.door import checked
@@ -85,8 +85,7 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
         output_units = str(comparison.attrs.get("output_units", ""))
         panel.set_ylabel(upright(label, output_units), parse_math=False)
         if not row.sizes["grid"]:
-            say_constant(panel, NO_RANGE)
-            panel.tick_params(left=False, labelleft=False)
+            say_empty([panel], NO_RANGE)
             return panel
         _draw_difference(panel, row)
         draw_legend([panel])

@@ -36,10 +36,11 @@ from rhale_stats.plots.marks import (
     LEGEND_WIDTH,
     MISSING,
     OURS,
+    OWN_SPREAD,
 )
 from rhale_stats.printing import text as meaning
 from rhale_stats.schema.checks import MEAN, statistic_name
-from rhale_stats.schema.curves import curve_of, has_cells
+from rhale_stats.schema.curves import accumulated_spread, curve_of, has_cells, spread_pieces
 from rhale_stats.schema.features import effect_at
 from rhale_stats.schema.levels import is_categorical
 
@@ -49,8 +50,11 @@ PARABOLA_PIECES = 32
 
 def draw_pieces(panel: Axes, row: xr.Dataset, line: float) -> None:
     """Draw the effect of every bin, with plus and minus its heterogeneity."""
+    own = draw_own_spread(panel, row, opacity=0.22, linewidths=line)
     row = row.isel(bin=row["effect"].notnull().values)
     ends = _draw_averages(panel, row, linewidth=1.8)
+    if own:
+        return
     known = row["heterogeneity"].notnull().values
     spread = np.zeros((known.sum(), 2, 2))  # (bin, end, coordinate), as the ends
     spread[:, :, 1] = row["heterogeneity"].values[known, None]
@@ -66,6 +70,33 @@ def draw_pieces(panel: Axes, row: xr.Dataset, line: float) -> None:
         band.set_label(BIN_SPREAD)
         panel.add_collection(band)
     panel.autoscale_view(scalex=False)
+
+
+def draw_own_spread(panel: Axes, row: xr.Dataset, *, opacity: float, linewidths: float) -> bool:
+    """Draw plus and minus the spread, between its own edges and those of the bins, if it has any.
+
+    Say whether it has.
+    """
+    pieces = spread_pieces(row)
+    if pieces is None:
+        return False
+    known = np.isfinite(pieces.effect).all(axis=1) & np.isfinite(pieces.spread)
+    x = np.column_stack([pieces.edges[:-1], pieces.edges[1:]])
+    spread = pieces.spread[:, None]
+    below, above = (
+        np.stack([x, pieces.effect + side * spread], axis=-1)[known] for side in (-1, 1)
+    )
+    area = PolyCollection(
+        list(np.concatenate([below, above[:, ::-1]], axis=1)),
+        facecolors=to_rgba(HETEROGENEITY, opacity),
+        edgecolors=HETEROGENEITY,
+        linewidths=linewidths,
+        zorder=3,
+    )
+    area.set_label(OWN_SPREAD)
+    panel.add_collection(area)
+    panel.autoscale_view(scalex=False)
+    return True
 
 
 def _draw_averages(panel: Axes, row: xr.Dataset, linewidth: float) -> FloatArray:
@@ -104,7 +135,9 @@ def curve_drawn(row: xr.Dataset) -> _Curve:
     edge, curve = row["edge_value"].values, curve_of(row)
     ends, bent = curve.edges, np.flatnonzero(curve.slope)
     within = [np.linspace(ends[k], ends[k + 1], PARABOLA_PIECES + 1) for k in bent]
-    x = np.unique(np.concatenate([edge, ends, *within]))
+    # The spread bends at the edges of its own bins.
+    own = row["spread_edge_value"].values if "spread_edge_value" in row else edge
+    x = np.unique(np.concatenate([edge, ends, own, *within]))
     value = curve.at(x)
 
     def along(at_edges: FloatArray) -> FloatArray:
@@ -125,7 +158,7 @@ def curve_drawn(row: xr.Dataset) -> _Curve:
 
     # With constant residual spread in a bin the band widens linearly, sloped or not. For a
     # standard error it is a stand-in: what a curve is at the edges does not tell it in between.
-    spread = along(row["curve_std_sum"].values)
+    spread = accumulated_spread(row, x)
     interval = band = None
     if "curve_ci" in row:
         interval = between("curve_ci")
@@ -217,6 +250,7 @@ def draw_bins(panel: Axes, row: xr.Dataset) -> None:
     edges = row["edge_value"].values
     span = np.ptp(edges)
     panel.set_xlim(edges[0] - 0.02 * span, edges[-1] + 0.02 * span)
+    own = draw_own_spread(panel, row, opacity=0.1, linewidths=0.6)
     row = row.isel(bin=row["effect"].notnull().values)
     left, right = row["bin_left"].values, row["bin_right"].values
     mean, middle = row["effect"].values, (left + right) / 2
@@ -225,18 +259,19 @@ def draw_bins(panel: Axes, row: xr.Dataset) -> None:
     gap = np.diff(middle).min() if len(middle) > 1 else span
     room = gap / span * panel.get_window_extent().width * 72 / panel.figure.dpi
     _draw_averages(panel, row, linewidth=1.6)
-    panel.errorbar(
-        middle,
-        mean,
-        yerr=row["heterogeneity"].values,
-        fmt="none",
-        ecolor=HETEROGENEITY,
-        elinewidth=np.clip(0.1 * room, 0.5, 1.0),
-        capthick=np.clip(0.1 * room, 0.5, 1.0),
-        capsize=np.clip(0.25 * room, 0.8, 4.0),
-        zorder=3,
-        label=BIN_SPREAD,
-    )
+    if not own:
+        panel.errorbar(
+            middle,
+            mean,
+            yerr=row["heterogeneity"].values,
+            fmt="none",
+            ecolor=HETEROGENEITY,
+            elinewidth=np.clip(0.1 * room, 0.5, 1.0),
+            capthick=np.clip(0.1 * room, 0.5, 1.0),
+            capsize=np.clip(0.25 * room, 0.8, 4.0),
+            zorder=3,
+            label=BIN_SPREAD,
+        )
     thick = np.clip(0.3 * room, 1.4, 3.0)
     if "effect_ci" in row:
         panel.errorbar(

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import matplotlib.pyplot as plt
 import numpy as np
-import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.plots.canvas import UNCERTAINTY, as_array, given_axes, style
+from rhale_stats.plots.canvas import UNCERTAINTY, as_array, new_panels, several_panels
 from rhale_stats.plots.compare import check_result
-from rhale_stats.plots.legend import note, say, say_constant
+from rhale_stats.plots.legend import note, say, say_empty
 from rhale_stats.plots.limits import EDGE_SHARE
 from rhale_stats.plots.marks import ONE_BIN
 from rhale_stats.schema.door import checked
@@ -80,14 +78,13 @@ def plot_edges(
             "fixed or not counted. Make it with bootstrap(local, effect, rebin=True)."
         )
     row = boot.isel(feature=feature_position(boot, feature))
-    panels = None if ax is None else given_axes("ax", ax, 2, "for edges and for number of bins")
-    with style(own=ax is None):
-        if panels is None:
-            figure, pair = plt.subplots(
-                1, 2, figsize=(7.0, 2.8), width_ratios=[2.2, 1], layout="constrained"
-            )
-            sns.despine(fig=figure)
-            panels = list(pair)
+    with several_panels(
+        "ax",
+        ax,
+        2,
+        "for edges and for number of bins",
+        lambda: list(new_panels(1, 2, (7.0, 2.8), width_ratios=[2.2, 1])[0]),
+    ) as panels:
         edges, number = panels
         name = str(row["feature"].values)
         edges.set_xlabel(with_units(name, units_of(boot, name)), parse_math=False)
@@ -96,9 +93,7 @@ def plot_edges(
         number.set_ylabel("share of replicates")
         grid = row["grid_value"].values
         if np.isnan(grid).all():
-            for panel in panels:
-                say_constant(panel)
-                panel.tick_params(left=False, labelleft=False)
+            say_empty(panels)
             return as_array(panels)
         _draw_edges(edges, grid, row["edge_frequency"].values)
         _draw_numbers(number, row["n_bins"].values.ravel())

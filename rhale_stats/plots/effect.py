@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.local.rows import estimation_rows
 from rhale_stats.plots.bins import column
-from rhale_stats.plots.canvas import as_array, given_axes, output_label, style
+from rhale_stats.plots.canvas import as_array, output_label, several_panels
 from rhale_stats.plots.curve import draw_bins, draw_curve
-from rhale_stats.plots.legend import draw_legend, label_axes, say_constant
+from rhale_stats.plots.legend import draw_legend, label_axes, say_empty
 from rhale_stats.plots.levels import draw_shares
 from rhale_stats.plots.limits import keep_noise_small
 from rhale_stats.plots.profile import plot_profile
@@ -37,10 +37,11 @@ def plot_effect(
     """Effect of one feature: its curve above, its bins below.
 
     The upper panel shows the curve with a band of plus and minus its heterogeneity and, dashed, a
-    pointwise 95 % interval. The lower panel shows the effect of every bin with plus and minus its
-    heterogeneity and, as a thicker bar, a 95 % interval; with ``local`` also a violin of the local
+    pointwise 95 % interval. The lower panel shows the effect of every bin with, as a bar, a 95 %
+    interval, and the area of plus and minus the heterogeneity, which changes at the edges of its
+    own bins (``spread``); with ``local`` also a violin of the local
     effects in every bin, and a rug of the feature's values. In a linear bin the effect is a sloped
-    line, with its bars in the middle. If `confint` was called, its intervals replace these. If
+    line, with its bar in the middle. If `confint` was called, its intervals replace these. If
     `confband` was called, simultaneous bands are drawn as thin lines along the curve and as thin
     extensions of the bars.
 
@@ -74,9 +75,11 @@ def plot_effect(
 
     Notes
     -----
-    The filled band is ``curve_std_sum``, the spread of the output if every row keeps its rank in
-    all bins (comonotone). It measures how much the rows differ and does not shrink with their
-    number. The intervals and confidence bands of the average do shrink. A pointwise interval
+    The filled band is the spread of the output if every row keeps its rank all along the axis
+    (comonotone, math [9]): the ``spread``, accumulated. Results without ``spread``
+    (``std_error_moments=False``) have ``curve_std_sum`` instead, and whiskers in the lower panel.
+    It measures how much the rows differ and does not shrink with their number. The intervals and
+    confidence bands of the average do shrink. A pointwise interval
     contains the curve at a given point in 95 % of samples; a simultaneous band contains the whole
     curve in 95 % of samples.
 
@@ -91,8 +94,8 @@ def plot_effect(
     gives the share off the scale. The rug is darker where there are more rows, and becomes a strip
     if its ticks would merge.
 
-    In a linear bin the violin shows the residuals about the line, whose spread is the
-    heterogeneity: every local effect is moved along the slope to the middle of the bin.
+    In a linear bin the violin shows the residuals about the line: every local effect is moved along
+    the slope to the middle of the bin.
 
     For a categorical feature the upper panel has a bar for every level, with the interval and band
     as whiskers. The lower panel shows the share and number of rows at every level; ``local`` is not
@@ -130,19 +133,17 @@ def plot_effect(
     rows = None
     if local is not None:
         rows = rows_of(estimation_rows(check_local(local), effect), row)
-    own = ax is None
-    panels = None if ax is None else given_axes("ax", ax, 2, "an upper and a lower one")
-    if is_categorical(row):
-        return _plot_levels(effect, row, panels)
-    with style(own=own):
-        if panels is None:
-            panels = pair()
+    levels = is_categorical(row)
+    with several_panels(
+        "ax", ax, 2, "an upper and a lower one", lambda: column([3.6, 1.6]) if levels else pair()
+    ) as panels:
         upper, lower = panels
+        if levels:
+            _draw_levels(upper, lower, effect, row)
+            return as_array(panels)
         label_axes(upper, lower, effect, row)
         if not row.sizes["bin"]:
-            for panel in panels:
-                say_constant(panel)
-                panel.tick_params(left=False, labelleft=False)
+            say_empty(panels)
             return as_array(panels)
         draw_curve(upper, row)
         draw_bins(lower, row)
@@ -156,17 +157,10 @@ def plot_effect(
     return as_array(panels)
 
 
-def _plot_levels(
-    effect: xr.Dataset, row: xr.Dataset, panels: list[Axes] | None
-) -> NDArray[np.object_]:
+def _draw_levels(upper: Axes, lower: Axes, effect: xr.Dataset, row: xr.Dataset) -> None:
     """Bars of the levels above, of their rows below."""
-    with style(own=panels is None):
-        if panels is None:
-            panels = column([3.6, 1.6])
-        upper, lower = panels
-        upper.set_ylabel(output_label(effect), parse_math=False)
-        lower.set_xlabel(str(row["feature"].values), parse_math=False)
-        draw_curve(upper, row)
-        draw_shares(lower, row)
-        draw_legend(panels)
-    return as_array(panels)
+    upper.set_ylabel(output_label(effect), parse_math=False)
+    lower.set_xlabel(str(row["feature"].values), parse_math=False)
+    draw_curve(upper, row)
+    draw_shares(lower, row)
+    draw_legend([upper, lower])

@@ -9,10 +9,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.checks import check_count
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.sizes import largest
-from rhale_stats.plots.canvas import as_array, given_axes, output_label, style
+from rhale_stats.plots.canvas import as_array, output_label, several_panels
 from rhale_stats.plots.legend import draw_legend, grid_of_panels
 from rhale_stats.plots.limits import draw_curves
 from rhale_stats.plots.profile import plot_profiles
@@ -88,34 +87,29 @@ def plot_effects(
     >>> [panel.get_title() for panel in panels]
     ['x0', 'x1']
     """
-    check_count("n_columns", n_columns, 1)
-    check_count("max_features", max_features, 1)
     profile = PROFILE.holds(effect)
     effect = check_profile(effect) if profile else check_effect(effect, any_statistic=True)
     limited = features is None and axes is None and effect.sizes["feature"] > max_features
     if limited:
         features = largest(effect, max_features)
-    if profile:
-        drawn = plot_profiles(effect, features, n_columns=n_columns, axes=axes)
-        if limited:
-            _say_limited(drawn, effect)
-        return drawn
-    if features is None:
+    elif features is None:
         features = feature_names(effect)
     elif isinstance(features, str | int | np.integer):
         features = [features]
     positions = [feature_position(effect, feature) for feature in features]
     if not positions:
         raise ValueError("features must name at least one feature; got none.")
+    if profile:
+        drawn = plot_profiles(effect, positions, n_columns, axes)
+        if limited:
+            _say_limited(drawn, effect)
+        return drawn
     shown = with_own_intervals(effect.isel(feature=positions))
     rows = [one_feature(shown, number) for number in range(len(positions))]
-    panels = None
-    if axes is not None:
-        panels = given_axes("axes", axes, len(rows), "one a feature")
-    own = panels is None
-    with style(own=own):
-        if panels is None:
-            panels = grid_of_panels(len(rows), min(n_columns, len(rows)))
+    own = axes is None
+    with several_panels(
+        "axes", axes, len(rows), "one a feature", lambda: grid_of_panels(len(rows), n_columns)
+    ) as panels:
         for panel, row, position in zip(panels, rows, positions, strict=True):
             panel.set_title(str(row["feature"].values), parse_math=False)
             units = units_of(effect, position)

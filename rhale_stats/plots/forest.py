@@ -8,7 +8,6 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from rhale_stats.arguments.checks import check_level
 from rhale_stats.effects.ranked import Ranked, ranked
 from rhale_stats.plots.canvas import AVERAGE, LABEL_LENGTH, REFERENCE, UNCERTAINTY, one_panel
 from rhale_stats.plots.curve import bar, given
@@ -86,7 +85,6 @@ def plot_forest(
     >>> [label.get_text() for label in panel.get_yticklabels()]
     ['x0', 'x1']
     """
-    check_level(level)
     forest = ranked(effect, what, level)
     with one_panel(ax, (6.0, 1.3 + 0.32 * len(forest.order))) as panel:
         _draw_forest(panel, forest, level)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import matplotlib.pyplot as plt
 import numpy as np
 import seaborn as sns
 import xarray as xr
@@ -13,7 +12,13 @@ from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
 from rhale_stats.h_statistics.tables import WHOLE
-from rhale_stats.plots.canvas import HETEROGENEITY, UNCERTAINTY, as_array, given_axes, style
+from rhale_stats.plots.canvas import (
+    HETEROGENEITY,
+    UNCERTAINTY,
+    as_array,
+    new_panels,
+    several_panels,
+)
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import with_units
@@ -84,9 +89,6 @@ def plot_h_statistics(
         )
     found = of_part(found)
     pairs = "h2_pairwise" in found
-    panels = None
-    if axes is not None:
-        panels = given_axes("axes", axes, 1 + pairs, "bars, then pairs" if pairs else "bars")
     shares = bool(found.attrs["normalize"])
     stem = "h2" if shares else "h"
     # Two features that interact only with each other differ only by rounding.
@@ -95,19 +97,22 @@ def plot_h_statistics(
     found = found.isel(feature=order)
     if pairs:
         found = found.isel(feature_other=order)
-    n = found.sizes["feature"]
-    with style(own=axes is None):
-        if panels is None:
-            width, height = (4.0, 1.0 + 0.42 * n) if not pairs else (6.0 + 0.62 * n, 1.6 + 0.5 * n)
-            _, made = plt.subplots(
-                1, 1 + pairs, figsize=(width, max(height, 2.6)), squeeze=False, layout="constrained"
-            )
-            panels = list(made.flat)
-            sns.despine(ax=panels[0])
+    which = "bars, then pairs" if pairs else "bars"
+    with several_panels(
+        "axes", axes, 1 + pairs, which, lambda: _panels(found.sizes["feature"], pairs=pairs)
+    ) as panels:
         _draw_bars(panels[0], found, stem, shares=shares)
         if pairs:
             _draw_pairs(panels[1], found, stem, shares=shares)
     return as_array(panels)
+
+
+def _panels(n: int, *, pairs: bool) -> list[Axes]:
+    """Panels of a new figure for so many features, and for their pairs."""
+    width, height = (4.0, 1.0 + 0.42 * n) if not pairs else (6.0 + 0.62 * n, 1.6 + 0.5 * n)
+    panels = list(new_panels(1, 1 + pairs, (width, max(height, 2.6)), despined=False)[0])
+    sns.despine(ax=panels[0])
+    return panels
 
 
 def _size_label(found: xr.Dataset) -> str:

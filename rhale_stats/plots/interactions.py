@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.checks import check_level
 from rhale_stats.plots.canvas import HETEROGENEITY, one_panel
 from rhale_stats.regional.tables import loss_text
 from rhale_stats.schema.door import checked
@@ -59,7 +58,6 @@ def plot_interactions(found: xr.Dataset, ax: Axes | None = None, *, level: float
     >>> [text.get_text() for text in panel.texts]
     ['0 %', '95 %', '0 %', '0 %', '0 %', '0 %']
     """
-    check_level(level)
     maker = "interaction_matrix(local)"
     if not isinstance(found, xr.Dataset):
         raise TypeError(

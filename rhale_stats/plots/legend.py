@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-import matplotlib.pyplot as plt
 import numpy as np
-import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from rhale_stats.plots.canvas import output_label, upright
+from rhale_stats.plots.canvas import new_panels, output_label, upright
 from rhale_stats.plots.marks import CONSTANT, LEGEND, OURS
 from rhale_stats.schema.features import units_of, with_units
 
 
-def grid_of_panels(n_panels: int, n_columns: int) -> list[Axes]:
-    """Panels of a new figure, row by row."""
+def grid_of_panels(
+    n_panels: int,
+    n_columns: int,
+    *,
+    panel: tuple[float, float] = (2.4, 2.1),
+    room: float | None = None,
+) -> list[Axes]:
+    """Panels of a new figure, row by row, with ``room`` above them for the legend, in inches."""
+    n_columns = min(n_columns, n_panels)
     n_lines = -(-n_panels // n_columns)
-    figure, grid = plt.subplots(
-        n_lines,
-        n_columns,
-        sharey=True,
-        squeeze=False,
-        figsize=(2.4 * n_columns + 0.6, 2.1 * n_lines + (0.6 if n_columns > 2 else 1.1)),
-        layout="constrained",
-    )
-    sns.despine(fig=figure)
-    panels = list(grid.flat)
+    if room is None:
+        room = 0.6 if n_columns > 2 else 1.1
+    size = (panel[0] * n_columns + 0.6, panel[1] * n_lines + room)
+    panels = list(new_panels(n_lines, n_columns, size, sharey=True).flat)
     for unused in panels[n_panels:]:
         unused.remove()
     return panels[:n_panels]
@@ -62,6 +62,13 @@ def say_constant(panel: Axes, text: str = CONSTANT) -> None:
     say(panel, text)
     # By their looks only: the ticks themselves may be those of other panels too.
     panel.tick_params(bottom=False, labelbottom=False)
+
+
+def say_empty(panels: Sequence[Axes], text: str = CONSTANT) -> None:
+    """Write in panels, whose axes have no numbers, that there is nothing to draw."""
+    for panel in panels:
+        say_constant(panel, text)
+        panel.tick_params(left=False, labelleft=False)
 
 
 def note(panel: Axes, text: str) -> None:

@@ -10,6 +10,7 @@ LEVEL = 0.95
 CURVE, BIN = "average effect,\naccumulated", "average effect\nin the bin"
 MISSING = "rows without a value,\nwith their interval"
 BAND, BIN_SPREAD = "± heterogeneity\n(comonotone)", "± heterogeneity\nin the bin"
+OWN_SPREAD = "± heterogeneity\nin bins of its own"
 AT_LEVEL = "average effect\nat the level"
 # Suffix of intervals that include only the sampling of rows.
 GIVEN = ", model as given"
@@ -40,7 +41,7 @@ WITHIN, BIN_ERROR = "heterogeneity within,\nsquared", "bin error"
 TOTAL, BIN_ERROR_SE = "their sum, the variance\nabout the effect", "± its standard error"
 MARKS = {BIASED: "*", LARGE: "**", TOO_FEW: "×"}
 LEGEND = (
-    *(CURVE, AT_LEVEL, BIN, BAND, BIN_SPREAD),
+    *(CURVE, AT_LEVEL, BIN, BAND, BIN_SPREAD, OWN_SPREAD),
     *(DIFFERENCE, CURVE_INTERVAL, BIN_INTERVAL, CURVE_BAND, BIN_BAND, VIOLIN),
     *(TOTAL, WITHIN, BIN_ERROR, BIN_ERROR_SE),
     *(POINTS, EDGES, LOSS, CHOSEN),

@@ -9,9 +9,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.checks import check_count
 from rhale_stats.effects.intervals import with_own_intervals
-from rhale_stats.plots.canvas import as_array, given_axes, output_label, style
+from rhale_stats.plots.canvas import as_array, output_label, several_panels
 from rhale_stats.plots.legend import draw_legend, grid_of_panels
 from rhale_stats.plots.limits import draw_curves
 from rhale_stats.plots.profile import plot_profile_outputs
@@ -81,7 +80,6 @@ def plot_outputs(
     >>> [panel.get_title() for panel in panels]
     ['output 0', 'output 1']
     """
-    check_count("n_columns", n_columns, 1)
     if OUTPUT not in getattr(effect, "dims", ()):
         given = (
             check_profile(effect)
@@ -99,11 +97,10 @@ def plot_outputs(
         for number in range(effect.sizes[OUTPUT])
     ]
     rows = [one_feature(part, feature) for part in parts]
-    panels = None if axes is None else given_axes("axes", axes, len(rows), "one an output")
-    own = panels is None
-    with style(own=own):
-        if panels is None:
-            panels = grid_of_panels(len(rows), min(n_columns, len(rows)))
+    own = axes is None
+    with several_panels(
+        "axes", axes, len(rows), "one an output", lambda: grid_of_panels(len(rows), n_columns)
+    ) as panels:
         name = feature_names(effect)[feature_position(effect, feature)]
         for panel, part in zip(panels, parts, strict=True):
             panel.set_title(str(part.attrs["output_name"]), parse_math=False)

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
-import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.checks import check_count
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.plots.canvas import (
     AVERAGE,
@@ -24,16 +21,18 @@ from rhale_stats.plots.canvas import (
     draw_ends,
     draw_missing,
     draw_spread,
-    given_axes,
     one_panel,
     output_label,
-    style,
+    several_panels,
     upright,
 )
+from rhale_stats.plots.legend import grid_of_panels, say
+from rhale_stats.plots.limits import enlarge
+from rhale_stats.plots.marks import CONSTANT, ERRORS_SHOWN
 from rhale_stats.profiles.data import check_profile, is_nominal, one_profile
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.features import feature_names, feature_position, units_of, with_units
+from rhale_stats.schema.features import units_of, with_units
 
 # Maximum numbers of ICE curves and of points drawn; more would merge.
 CURVES_DRAWN, POINTS_DRAWN = 200, 3000
@@ -47,9 +46,6 @@ CURVE = {
 SPREAD = "± spread"
 NO_VALUE = "without a value"
 STANDARD_ERROR = "± standard error"
-CONSTANT = "constant feature:\nno effect to show"
-# Minimum height of a panel, in multiples of the rounding error of the output.
-ERRORS_SHOWN = 20
 
 
 @checked
@@ -117,18 +113,12 @@ def plot_profile(
 
 def plot_profiles(
     profile: xr.Dataset,
-    features: str | int | Sequence[str | int] | None = None,
-    *,
-    n_columns: int = 3,
-    axes: Sequence[Axes] | NDArray[np.object_] | None = None,
+    positions: Sequence[int],
+    n_columns: int,
+    axes: Sequence[Axes] | NDArray[np.object_] | None,
 ) -> NDArray[np.object_]:
     """Several features of a profile, each drawn as by `plot_profile`, with one y scale."""
-    profile = check_profile(profile)
-    asked = feature_names(profile) if features is None else features
-    asked = [asked] if isinstance(asked, str | int | np.integer) else list(asked)
-    if not asked:
-        raise ValueError("features must name at least one feature; got none.")
-    shown = [(profile, one_profile(profile, feature_position(profile, one))) for one in asked]
+    shown = [(profile, one_profile(profile, position)) for position in positions]
     return _panels(shown, n_columns, axes, "one a feature")
 
 
@@ -159,25 +149,15 @@ def _panels(
     what: str,
 ) -> NDArray[np.object_]:
     """Draw profiles, each in a panel; a new figure gets one y scale and one legend."""
-    check_count("n_columns", n_columns, 1)
-    panels = None if axes is None else given_axes("axes", axes, len(shown), what)
-    with style(own=axes is None):
-        width = min(n_columns, len(shown))
-        if panels is None:
-            height = -(-len(shown) // width)
-            figure, grid = plt.subplots(
-                height,
-                width,
-                sharey=True,
-                squeeze=False,
-                figsize=(2.6 * width + 0.6, 2.3 * height + 0.8),
-                layout="constrained",
-            )
-            sns.despine(fig=figure)
-            panels = list(grid.flat)
-            for unused in panels[len(shown) :]:
-                unused.remove()
-            panels = panels[: len(shown)]
+    n = len(shown)
+    with several_panels(
+        "axes",
+        axes,
+        n,
+        what,
+        lambda: grid_of_panels(n, n_columns, panel=(2.6, 2.3), room=0.8),
+    ) as panels:
+        width = min(n_columns, n)
         for number, (panel, (profile, row)) in enumerate(zip(panels, shown, strict=True)):
             _label(panel, profile, row)
             if axes is None and number % width:
@@ -215,7 +195,7 @@ def _label(panel: Axes, profile: xr.Dataset, row: xr.Dataset) -> None:
 
 def _draw(panel: Axes, profile: xr.Dataset, row: xr.Dataset) -> None:
     if not row.sizes["grid"]:
-        panel.text(0.5, 0.5, CONSTANT, transform=panel.transAxes, ha="center", va="center")
+        say(panel, CONSTANT)
         panel.set_xticks([])
         return
     if profile.attrs["centering"] != "none":
@@ -231,11 +211,7 @@ def _draw(panel: Axes, profile: xr.Dataset, row: xr.Dataset) -> None:
             draw_missing(panel, last, float(row["missing_curve"]), se, NO_VALUE)
         draw_shares(panel, row["grid_value"].values, row["weight_share"].values)
     error = float(np.nan_to_num(row["output_error"].values)) if "output_error" in row else 0.0
-    bottom, top = panel.get_ylim()
-    if top - bottom < ERRORS_SHOWN * error:
-        middle = (top + bottom) / 2
-        half = ERRORS_SHOWN * error / 2
-        panel.set_ylim(middle - half, middle + half)
+    enlarge(panel, ERRORS_SHOWN * error)
 
 
 def legend(panel: Axes) -> None:

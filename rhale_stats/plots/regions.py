@@ -7,16 +7,14 @@ import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import matplotlib.pyplot as plt
 import numpy as np
-import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.local.rows import estimation_rows
-from rhale_stats.plots.canvas import as_array, given_axes, output_label, style
+from rhale_stats.plots.canvas import as_array, new_panels, output_label, several_panels
 from rhale_stats.plots.curve import draw_curve
 from rhale_stats.plots.legend import draw_legend, say_constant
 from rhale_stats.plots.limits import common_limits
@@ -114,21 +112,21 @@ def plot_regions(
         _one_region(tree, leaves.isel(node=number), effect.isel(region=number), local)
         for number in range(leaves.sizes["node"])
     ]
-    panels = None
-    if axes is not None:
-        which = "one a region" if global_effect is None else "of all rows, then one a region"
-        panels = given_axes("axes", axes, len(drawn), which)
-    own = panels is None
-    with style(own=own):
-        if panels is None:
-            panels = _panels(leaves.sizes["node"], everywhere=global_effect is not None)
+    which = "one a region" if global_effect is None else "of all rows, then one a region"
+    with several_panels(
+        "axes",
+        axes,
+        len(drawn),
+        which,
+        lambda: _panels(leaves.sizes["node"], everywhere=global_effect is not None),
+    ) as panels:
         for panel, one in zip(panels, drawn, strict=True):
             panel.set_title(one.title, parse_math=False, fontsize="medium")
             if one.row.sizes["bin"]:
                 draw_curve(panel, one.row)
             else:
                 say_constant(panel)
-        _label_panels(panels, effect, own=own)
+        _label_panels(panels, effect, own=axes is None)
         _one_scale(panels, [one.row for one in drawn])
         for panel, one in zip(panels, drawn, strict=True):
             if one.rows is not None:
@@ -243,14 +241,7 @@ def _panels(n_regions: int, *, everywhere: bool) -> list[Axes]:
     n_columns = min(n_columns, n_regions)
     n_lines = -(-n_regions // n_columns)
     width = n_columns + everywhere
-    figure, grid = plt.subplots(
-        n_lines,
-        width,
-        squeeze=False,
-        figsize=(max(2.7 * width + 0.5, 4.5), 2.5 * n_lines + 0.8),
-        layout="constrained",
-    )
-    sns.despine(fig=figure)
+    grid = new_panels(n_lines, width, (max(2.7 * width + 0.5, 4.5), 2.5 * n_lines + 0.8))
     regions = list(grid[:, int(everywhere) :].flat)
     panels = list(grid[:1, : int(everywhere)].flat) + regions[:n_regions]
     for unused in (panel for panel in grid.flat if panel not in panels):

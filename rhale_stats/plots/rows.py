@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
-import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
@@ -17,7 +15,7 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.same import check_no_other_model
 from rhale_stats.local.rows import columns
-from rhale_stats.plots.canvas import REFERENCE
+from rhale_stats.plots.canvas import REFERENCE, new_panels
 from rhale_stats.plots.curve import draw_pieces
 from rhale_stats.plots.legend import error_text
 from rhale_stats.plots.limits import enlarge
@@ -159,9 +157,7 @@ def rows_of(local: xr.Dataset, row: xr.Dataset) -> RowsInBins | None:
 
 def pair() -> list[Axes]:
     """A new figure of two panels with a common horizontal axis."""
-    figure, panels = plt.subplots(2, 1, sharex=True, figsize=(7.0, 6.0), layout="constrained")
-    sns.despine(fig=figure)
-    return list(panels)
+    return list(new_panels(2, 1, (7.0, 6.0), sharex=True)[:, 0])
 
 
 def draw_rug(panel: Axes, rows: RowsInBins, edges: FloatArray) -> None:

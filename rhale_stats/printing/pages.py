@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.printing.text import number_text
+from rhale_stats.printing.text import number_text, uncertainty
 from rhale_stats.schema.features import with_units
 
 # Largest number of lines of a table, and of outputs or regions.
@@ -175,6 +175,13 @@ def rows_text(result: xr.Dataset) -> str:
     text = f"{attrs['n_rows']} rows" + (f" ({weights} weights)" if weights != "none" else "")
     n = result.sizes.get("feature", 1)
     return f"{text}; {n} feature{'s' if n > 1 else ''}"
+
+
+def uncertainty_line(result: xr.Dataset, standard_error: str, *, known: bool) -> str:
+    """What the standard errors of a result are of, where they are known."""
+    if not known:
+        return f"Uncertainty: {NOT_ESTIMATED}"
+    return f"Uncertainty: {uncertainty(str(result[standard_error].attrs.get('source', 'rows')))}"
 
 
 def output(result: xr.Dataset) -> str:

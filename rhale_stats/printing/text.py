@@ -157,6 +157,12 @@ def cell(line: pd.Series, column: str) -> str:
     return forms.get(column, number_text)(line[column])
 
 
+def bounds_text(level: float) -> list[str]:
+    """Heads of the two columns of an interval."""
+    tail = (1 - level) / 2
+    return [f"[{tail:.3g}", f"{1 - tail:.3g}]"]
+
+
 def number_text(value: float) -> str:
     """A number with four significant digits; empty if it is not known."""
     return "" if np.isnan(value) else f"{value:.4g}"

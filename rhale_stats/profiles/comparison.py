@@ -19,9 +19,8 @@ from rhale_stats.inference.results import (
 )
 from rhale_stats.profiles import inference
 from rhale_stats.profiles.data import is_nominal, one_profile
-from rhale_stats.profiles.inference import check_curves, curves_of, degrees_of
-from rhale_stats.profiles.replicates import influences
-from rhale_stats.profiles.rows import KEPT, Outputs, rows_behind
+from rhale_stats.profiles.inference import check_curves, degrees_of
+from rhale_stats.profiles.rows import Outputs, rows_behind
 from rhale_stats.schema.features import feature_names
 
 # --- two profiles ---------------------------------------------------------------------------------
@@ -60,9 +59,8 @@ def compared(
     if pairs is None or not len(grids[0]):  # a constant feature has no curve
         found = rows[0]["curve_cov"].values + rows[1]["curve_cov"].values
         return Compared(grids[0], values, found, _welch(rows))
-    behind = rows_behind if a.attrs["method"] in KEPT else curves_of
-    sides = [behind(one, name) for one in pairs]
-    moved = [influences(one, str(a.attrs["centering"])) for one in sides]
+    sides = [rows_behind(one, name) for one in pairs]
+    moved = [one.influences(str(a.attrs["centering"])) for one in sides]
     error = kernel.sample(moved[0] - moved[1], sides[0].weight, frequency=sides[0].frequency)
     degrees = np.full(len(grids[0]), float(error.n_effective) - 1)
     return Compared(grids[0], values, error.covariance / error.n_effective, degrees)

@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
-from rhale_stats.arguments.checks import check_choice, check_count, check_finite
+from rhale_stats.arguments.checks import check_choice, check_finite
 from rhale_stats.arguments.progress import PROGRESS_DELAY
 from rhale_stats.arguments.rows import as_edges
 from rhale_stats.arrays import profiles as kernel
@@ -87,7 +87,6 @@ class Given(Sample):
 
     def axes(self, grid: Grid, n_grid: int, grid_kind: str) -> list[Axis]:
         """All features with their grids."""
-        check_count("n_grid", n_grid, 2)
         check_choice("grid_kind", grid_kind, GRID_KINDS)
         own = grids(grid, self.names)
         out = []

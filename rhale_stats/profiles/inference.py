@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays import resample
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.draws import check_boot, draws_of
@@ -21,8 +18,8 @@ from rhale_stats.inference.estimate import (
     with_bands,
     with_intervals,
 )
-from rhale_stats.profiles.data import VARIABLES, check_profile, is_nominal, one_profile
-from rhale_stats.profiles.rows import KEPT, check_rows
+from rhale_stats.profiles.data import VARIABLES, check_profile, one_profile
+from rhale_stats.profiles.rows import KEPT, check_rows, rows_behind
 from rhale_stats.schema.features import feature_names, given_feature, own_facts
 from rhale_stats.schema.stacking import padded
 
@@ -137,40 +134,6 @@ def confband(profile: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
     return with_bands(profile, {"curve": estimate_of(profile)}, found, level)
 
 
-# --- from ICE curves ------------------------------------------------------------------------------
-
-
-class Curves(NamedTuple):
-    """ICE curves of one feature, (row, grid), of the rows that have one."""
-
-    curves: FloatArray
-    grid: FloatArray
-    at: kernel.Places
-    weight: FloatArray | None
-    frequency: bool
-
-    @property
-    def base(self) -> FloatArray:
-        """Weights of the rows, equal ones if there are none."""
-        return np.ones(len(self.curves)) if self.weight is None else self.weight
-
-
-def curves_of(ice: xr.Dataset, feature: str | int) -> Curves:
-    """Those that `ice` kept."""
-    row = one_profile(ice, feature)
-    x = np.asarray(row["x"].values, dtype=np.float64)
-    curves = row["ice"].transpose("obs", "grid").values
-    # Rows without a value have curves with missing="bin", but no place.
-    there = ~np.isnan(curves).any(axis=1) & (row.sizes["grid"] > 0)
-    grid = row["grid_value"].values
-    if is_nominal(row):
-        at = kernel.level_places(x[there].astype(np.intp), len(grid))
-    else:
-        at = kernel.places(grid, x[there])
-    weight = row["weight"].values[there] if "weight" in row else None
-    return Curves(curves[there], grid, at, weight, ice.attrs["weight_kind"] == "frequency")
-
-
 def check_curves(ice: object, profile: xr.Dataset, parameter: str = "local") -> xr.Dataset:
     """ICE curves; refused unless the profile is their mean."""
     if profile.attrs["method"] in KEPT:
@@ -192,14 +155,15 @@ def check_curves(ice: object, profile: xr.Dataset, parameter: str = "local") -> 
             )
         if not other.sizes["grid"]:
             continue
-        curves = curves_of(found, name)
-        mean = np.average(curves.curves, axis=0, weights=curves.weight)
+        behind = rows_behind(found, name)
+        curves = behind.values
+        mean = np.average(curves, axis=0, weights=behind.weight)
         apart = mean - own["curve"].values
         # But for a constant, the profile is the mean of the curves.
-        scale = float(np.abs(curves.curves).max())
+        scale = float(np.abs(curves).max())
         if profile.attrs["centering"] != "none":
             apart = apart - apart.mean()
-        if len(curves.curves) == 0 or np.abs(apart).max() > 1e-9 * scale:
+        if len(curves) == 0 or np.abs(apart).max() > 1e-9 * scale:
             raise ValueError(
                 f"{parameter} must hold the curves that the profile is the mean of; for feature "
                 f"{name!r} their mean is another. Make both of one model, X and weights."

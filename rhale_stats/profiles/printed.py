@@ -8,7 +8,7 @@ import xarray as xr
 
 from rhale_stats.inference.notes import how_made, interval_notes
 from rhale_stats.printing import text
-from rhale_stats.printing.text import number_text, output_text, percent, with_facts
+from rhale_stats.printing.text import bounds_text, number_text, output_text, percent, with_facts
 from rhale_stats.profiles import tables
 from rhale_stats.profiles.data import METHOD_NAMES, check_profile
 from rhale_stats.schema.features import feature_names, feature_position, units_of, with_units
@@ -51,8 +51,7 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
         title = f"{title} {output_text(profile)}"
         table = tables.tidy(profile.sel(feature=[name]), level)
         known = "std_error" in table
-        tail = (1 - level) / 2
-        heads = ["share", "curve", "std err", f"[{tail:.3g}", f"{1 - tail:.3g}]", "spread"]
+        heads = ["share", "curve", "std err", *bounds_text(level), "spread"]
         numbers = ["estimate", "std_error", "conf_low", "conf_high", "spread"]
         if not known:
             heads, numbers = ["share", "curve", "spread"], ["estimate", "spread"]

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays import resample
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.draws import Drawn, Resampling
 from rhale_stats.profiles.data import variable
-from rhale_stats.profiles.inference import Curves, check_curves, curves_of
-from rhale_stats.profiles.rows import KEPT, Outputs, Shapley, rows_behind
+from rhale_stats.profiles.inference import check_curves
+from rhale_stats.profiles.rows import KEPT, Curves, Outputs, Shapley, rows_behind
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, row_labels
 from rhale_stats.schema.stacking import padded
@@ -47,14 +46,13 @@ def replicates(
     names, centering = feature_names(profile), str(profile.attrs["centering"])
     n_rows, n_grid = ice.sizes["obs"], profile.sizes["grid"]
     own_rows = profile.attrs["method"] in KEPT
-    features = [rows_behind(ice, name) if own_rows else curves_of(ice, name) for name in names]
+    features = [rows_behind(ice, name) for name in names]
     n_empty = np.zeros((len(seeds), len(names)), dtype=np.int64)
     shape = {"curve": (n_grid,), "curve_std": (n_grid,)}
     out = {
         name: np.full((len(seeds), len(names), *shape.get(name, ())), np.nan) for name in REPLICATED
     }
     size = max(1, CHUNK_BYTES // (16 * n_rows))
-    derivative = ice.attrs.get("ice_kind") == "derivative"
     for first in range(0, len(seeds), size):
         streams = seeds[first : first + size]
         drawn = resample.weights_of(scheme, units, streams, n_rows)
@@ -62,7 +60,7 @@ def replicates(
         for number, one in enumerate(features):
             if not len(one.grid):
                 continue
-            found = _replicates_of(one, drawn, centering, themselves=derivative)
+            found = one.replicates(drawn, centering)
             known = np.isfinite(profile["curve"].values[number, : len(one.grid)])
             n_empty[done, number] = np.isnan(found.curve[:, known]).sum(axis=1)
             for name, values in zip(REPLICATED, found, strict=True):
@@ -88,34 +86,6 @@ def replicates(
     )
 
 
-def _replicates_of(
-    one: Curves | Outputs | Shapley, drawn: FloatArray, centering: str, *, themselves: bool
-) -> kernel.Replicates:
-    """Statistics of one feature with its rows drawn as often as ``drawn`` (row, draw) says."""
-    if not isinstance(one, Curves):
-        return one.replicates(drawn, centering)
-    base = one.base
-    total = base.sum()
-    lost = 1.0 if one.weight is None or one.frequency else base @ base / total
-    correction = total / (total - lost) if total > lost else np.nan
-    return kernel.replicates(
-        one.curves,
-        one.grid,
-        one.at,
-        base[:, None] * drawn,
-        centering,
-        correction,
-        themselves=themselves,
-    )
-
-
-def influences(one: Curves | Outputs | Shapley, centering: str) -> FloatArray:
-    """What every row adds to the curve, (row, grid)."""
-    if not isinstance(one, Curves):
-        return one.influences(centering)
-    return kernel.influences(one.curves, one.grid, one.at, one.weight, centering)
-
-
 def _acceleration(
     one: Curves | Outputs | Shapley, centering: str, units: resample.Units
 ) -> FloatArray:
@@ -123,7 +93,7 @@ def _acceleration(
     if not len(one.grid):
         return np.zeros(0)
     base = one.base
-    psi = influences(one, centering)
+    psi = one.influences(centering)
     psi = psi - np.average(psi, axis=0, weights=base)
     size = np.ones(len(base))
     if units.unit is not None:

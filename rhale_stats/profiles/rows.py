@@ -1,8 +1,8 @@
-"""The rows behind M-plots and SHAP dependence, which these keep for errors and replicates."""
+"""The rows behind profiles: ICE curves, and what M-plots and SHAP dependence keep of theirs."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
@@ -19,12 +19,12 @@ from rhale_stats.schema.features import feature_names
 KEPT = {"m_plot": ("output_value", "x"), "shap_dependence": ("shap_value", "x", "smoothing")}
 
 
-class Outputs(NamedTuple):
-    """The output of the rows of an M-plot, and their bins."""
+@dataclass(frozen=True)
+class _Behind:
+    """What the curve of one feature is made of, row by row, and its grid."""
 
     values: FloatArray
     grid: FloatArray
-    cell: IntArray
     weight: FloatArray | None
     frequency: bool
 
@@ -32,6 +32,41 @@ class Outputs(NamedTuple):
     def base(self) -> FloatArray:
         """Weights of the rows, equal ones if there are none."""
         return np.ones(len(self.values)) if self.weight is None else self.weight
+
+
+@dataclass(frozen=True)
+class Curves(_Behind):
+    """ICE curves, (row, grid), of the rows that have one, or their derivatives."""
+
+    at: kernel.Places
+    derivative: bool
+
+    def influences(self, centering: str) -> FloatArray:
+        """What every row adds to the curve, (row, grid)."""
+        return kernel.influences(self.values, self.grid, self.at, self.weight, centering)
+
+    def replicates(self, drawn: FloatArray, centering: str) -> kernel.Replicates:
+        """Statistics of rows drawn as often as ``drawn`` (row, draw) says."""
+        base = self.base
+        total = base.sum()
+        lost = 1.0 if self.weight is None or self.frequency else base @ base / total
+        correction = total / (total - lost) if total > lost else np.nan
+        return kernel.replicates(
+            self.values,
+            self.grid,
+            self.at,
+            base[:, None] * drawn,
+            centering,
+            correction,
+            themselves=self.derivative,
+        )
+
+
+@dataclass(frozen=True)
+class Outputs(_Behind):
+    """The output of the rows of an M-plot, and their bins."""
+
+    cell: IntArray
 
     def means(self, values: FloatArray) -> kernel.BinMeans:
         """Of these values in the bins."""
@@ -59,21 +94,13 @@ class Outputs(NamedTuple):
         )
 
 
-class Shapley(NamedTuple):
+@dataclass(frozen=True)
+class Shapley(_Behind):
     """The Shapley values of the rows, and the smoother, whose parameter is held."""
 
-    values: FloatArray
-    grid: FloatArray
     at: kernel.Places
     smoother: Smoother
     smoothing: float
-    weight: FloatArray | None
-    frequency: bool
-
-    @property
-    def base(self) -> FloatArray:
-        """Weights of the rows, equal ones if there are none."""
-        return np.ones(len(self.values)) if self.weight is None else self.weight
 
     def _smoothed(self, centering: str) -> tuple[FloatArray, FloatArray, FloatArray]:
         fit = splines.smooth(self.smoother.basis, self.values, self.weight, self.smoothing)
@@ -111,34 +138,34 @@ class Shapley(NamedTuple):
         )
 
 
-def rows_behind(profile: xr.Dataset, feature: str | int) -> Outputs | Shapley:
-    """The rows of one feature that have a value of it."""
+def rows_behind(profile: xr.Dataset, feature: str | int) -> Curves | Outputs | Shapley:
+    """The rows of one feature that have a value of it, or a curve."""
     row = one_profile(profile, feature)
-    x = np.asarray(row["x"].values, dtype=np.float64)
-    there = ~np.isnan(x)
-    x, grid = x[there], row["grid_value"].values
+    method, nominal = str(profile.attrs["method"]), is_nominal(row)
+    x, grid = np.asarray(row["x"].values, dtype=np.float64), row["grid_value"].values
+    there, curves = ~np.isnan(x), None
+    if method not in KEPT:
+        curves = row["ice"].transpose("obs", "grid").values
+        # Rows without a value have curves with missing="bin", but no place.
+        there = ~np.isnan(curves).any(axis=1) & (row.sizes["grid"] > 0)
+    x = x[there]
     weight = row["weight"].values[there] if "weight" in row else None
     frequency = profile.attrs["weight_kind"] == "frequency"
-    if profile.attrs["method"] == "m_plot":
+    if method == "m_plot":
         cell = np.zeros(len(x), dtype=np.intp)
-        if is_nominal(row):
+        if nominal:
             cell = x.astype(np.intp)
         elif len(grid):
             edges = np.append(row["bin_left"].values, row["bin_right"].values[-1])
             cell = bin_index(edges, x)
-        return Outputs(row["output_value"].values[there], grid, cell, weight, frequency)
-    nominal = is_nominal(row)
+        return Outputs(row["output_value"].values[there], grid, weight, frequency, cell)
     at = kernel.level_places(x.astype(np.intp), len(grid)) if nominal else kernel.places(grid, x)
+    if curves is not None:
+        derivative = profile.attrs.get("ice_kind") == "derivative"
+        return Curves(curves[there], grid, weight, frequency, at, derivative)
     smoother = smoother_of(str(row["feature"].values), x, grid, weight, nominal=nominal)
-    return Shapley(
-        row["shap_value"].values[there],
-        grid,
-        at,
-        smoother,
-        float(row["smoothing"]),
-        weight,
-        frequency,
-    )
+    values, smoothing = row["shap_value"].values[there], float(row["smoothing"])
+    return Shapley(values, grid, weight, frequency, at, smoother, smoothing)
 
 
 def check_rows(rows: object, profile: xr.Dataset, parameter: str) -> xr.Dataset:
@@ -158,6 +185,7 @@ def check_rows(rows: object, profile: xr.Dataset, parameter: str) -> xr.Dataset:
         same = np.array_equal(own["grid_value"].values, other["grid_value"].values, equal_nan=True)
         if same and other.sizes["grid"]:
             behind, curve = rows_behind(found, name), own["curve"].values
+            assert not isinstance(behind, Curves), "of the methods above"
             again = behind.curve(centering)
             same = np.array_equal(np.isnan(again), np.isnan(curve))
             apart = np.abs(again - curve)[~np.isnan(curve)].max(initial=0.0)

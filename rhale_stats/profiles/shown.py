@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import xarray as xr
 
-from rhale_stats.printing import text
 from rhale_stats.printing.pages import (
     IMPORTANCE,
-    NOT_ESTIMATED,
     Page,
     largest_first,
     output,
     rows_text,
     table_of,
+    uncertainty_line,
 )
 from rhale_stats.printing.text import number_text
 from rhale_stats.profiles import tables
@@ -38,13 +37,12 @@ def profile_page(profile: xr.Dataset, most: int) -> Page:
     for line, at in zip(lines, order, strict=True):
         if table["kind"].iloc[at] == "constant":
             line[1] = "constant"
-    source = str(profile["curve_se"].attrs.get("source", "rows")) if known else ""
     first = repr(lines[0][0])
     return Page(
         f"{METHOD_NAMES[str(profile.attrs['method'])]}: effects on {output(profile)}",
         (
             rows_text(profile),
-            f"Uncertainty: {text.uncertainty(source) if known else NOT_ESTIMATED}",
+            uncertainty_line(profile, "curve_se", known=known),
         ),
         (
             table_of(

@@ -9,7 +9,6 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arguments.checks import check_count
 from rhale_stats.bins.fixed import EqualWidthBins
 from rhale_stats.local.cells import difference_edges
 from rhale_stats.models.differences import no_differences
@@ -87,7 +86,6 @@ def regional_ale(
     >>> tree.attrs["model_calls"], tree.attrs["model_rows"]
     (1, 1000)
     """
-    check_count("n_bins", n_bins, 1)
     given = Given.of(X, feature, conditioning, options)
     quotients, bins = given.sample.asked(model, single=True), EqualWidthBins(n_bins)
     found = no_differences("finite_difference")

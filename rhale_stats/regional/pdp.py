@@ -10,7 +10,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arguments.checks import check_count, check_finite
+from rhale_stats.arguments.checks import check_finite
 from rhale_stats.models.differences import no_differences
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
@@ -96,7 +96,6 @@ def regional_pdp(
     >>> tree.attrs["model_calls"], tree.attrs["model_rows"]
     (1, 15000)
     """
-    check_count("n_grid", n_grid, 2)
     refuse_fields(search, ("min_share",), "ICE curves have no bins")
     given = Given.of(X, feature, conditioning, options)
     # Curves take the place of local effects.

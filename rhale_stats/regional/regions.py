@@ -112,6 +112,8 @@ def regions(
     ``test=None`` finds splits in noise, too, see the study ``regions``. `interaction_matrix` tests
     the columns one by one; its notes explain why the two can disagree.
 
+    Simulated sizes by kind of process, and what to use where this fails: docs/validity.md.
+
     References
     ----------
     Gkolemis, Diou, Ntoutsi, Dalamagas, Bischl, Herbinger and Casalicchio (2024), *RegionalRHALE*,

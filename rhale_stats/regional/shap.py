@@ -9,7 +9,6 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arguments.checks import check_count
 from rhale_stats.arguments.seeds import source_of
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
@@ -101,7 +100,6 @@ def regional_shap(
     1       x3 ≤ 0    253  0.00
     2       x3 > 0    247  0.00
     """
-    check_count("n_bins", n_bins, 1)
     given = Given.of(X, feature, conditioning, options)
     generator, seed = source_of(rng)
     asked, how = None, "given"

@@ -12,8 +12,6 @@ import xarray as xr
 from rhale_stats.printing.text import number_text, text_of
 from rhale_stats.regional.trees import check_tree
 
-# What `_kind` calls trees of regions, and the drops of all pairs of columns.
-REGIONS, INTERACTIONS = "regions", "interaction matrix"
 # Losses of trees in words.
 LEFT = "heterogeneity left in the bins of the node"
 LOSS_NAMES = {

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from rhale_stats.arrays import accumulate
 from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.accumulate import Noise, Pieces
+from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.intervals import Sources
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.schema.features import bin_means, slopes
+from rhale_stats.schema.features import bin_means, effect_at, slopes
 from rhale_stats.schema.variables import LINE_MOMENTS
 
 # Averages of an effect's bins: along the axis (math [12]), or over the rows (math [5]).
@@ -172,6 +173,41 @@ def fine_of(row: xr.Dataset) -> Fine:
         accumulate.known_stretch(pieces.share),
         shared=True,
     )
+
+
+class SpreadPieces(NamedTuple):
+    """The spread about the effect of one feature, between the edges of both.
+
+    ``effect`` is (piece, end), at the left and the right end.
+    """
+
+    edges: FloatArray
+    effect: FloatArray
+    spread: FloatArray
+
+
+def spread_pieces(row: xr.Dataset) -> SpreadPieces | None:
+    """The spread about the effect; None where the result has no spread in bins of its own."""
+    if not row.sizes.get("spread_bin", 0) or not row.sizes["bin"]:
+        return None
+    edges, own = row["edge_value"].values, row["spread_edge_value"].values
+    both = np.union1d(edges, own)
+    middle = (both[:-1] + both[1:]) / 2
+    k, j = bin_index(edges, middle), bin_index(own, middle)
+    effect = np.column_stack([effect_at(row, end, k) for end in (both[:-1], both[1:])])
+    return SpreadPieces(both, effect, row["spread"].values[j])
+
+
+def accumulated_spread(row: xr.Dataset, z: FloatArray) -> FloatArray:
+    """math [9]: the comonotone spread of the curve of one feature, from the spread's own bins."""
+    edges, known = row["edge_value"].values, np.isfinite(row["curve"].values)
+    if not row.sizes.get("spread_bin", 0) or not known.any():
+        return np.asarray(np.interp(z, edges, row["curve_std_sum"].values))
+    own = row["spread_edge_value"].values
+    total = np.concatenate([[0.0], np.cumsum(row["spread"].values * np.diff(own))])
+    low, high = edges[known][[0, -1]]
+    out = np.interp(z, own, total) - np.interp(low, own, total)
+    return np.where((z >= low) & (z <= high), out, np.nan)
 
 
 class Curve(NamedTuple):

@@ -110,6 +110,11 @@ def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
         n_cells = int(dataset["cell_value"].isel(feature=position).notnull().sum())
         cells, cell_edges = slice(0, max(n_cells - 1, 0)), slice(0, n_cells)
         cut |= {"cell": cells, "cell_edge": cell_edges, "cell_edge_other": cell_edges}
+    if "spread_bin" in dataset.dims:
+        own = dataset["n_spread_bins"]
+        n_spread = int(own.isel(feature=position) if "feature" in own.dims else own)
+        cut |= {"spread_bin": slice(0, n_spread)}
+        cut |= {"spread_edge": slice(0, n_spread + 1 if n_spread else 0)}
     # At once: every selection goes through all variables.
     return own_facts(
         dataset.isel(

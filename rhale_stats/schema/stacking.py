@@ -56,7 +56,7 @@ def stacked(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[str, ND
         array = padded([row.get(name, np.nan) for row in rows], shape)
         if name in COUNTS:
             out[name] = np.nan_to_num(array).astype(
-                np.int64 if name in ("n_obs", "n_level") else np.float64
+                np.int64 if name in ("n_obs", "n_level", "spread_n_obs") else np.float64
             )
         else:
             out[name] = array
@@ -88,7 +88,7 @@ def stack(
 
     coords = {}
     for name, coordinate in first.coords.items():
-        always = str(name).startswith(dim) or name == "n_bins" or name in own
+        always = str(name).startswith(dim) or name in ("n_bins", "n_spread_bins", *own)
         always |= set(coordinate.dims) > {"feature"}
         if name in first.dims:
             coords[name] = longest[name].variables[name]

@@ -30,10 +30,32 @@ X_UNITS = "feature units"
 
 # --- effects in bins ------------------------------------------------------------------------------
 
+IN_SPREAD_BINS = ("feature", "spread_bin")
 EFFECT_VARIABLES: Table = {
     "effect": (("feature", "bin"), "average effect in the bin", EFFECT_UNITS),
     "heterogeneity": (("feature", "bin"), "standard deviation of local effects", EFFECT_UNITS),
     "slope": (("feature", "bin"), "slope of the effect in the bin", SLOPE_UNITS),
+    "spread": (IN_SPREAD_BINS, "spread of local effects in bins of its own", EFFECT_UNITS),
+    "spread_se": (IN_SPREAD_BINS, "standard error of the spread", EFFECT_UNITS),
+    "spread_n_obs": (IN_SPREAD_BINS, "rows in the bin of the spread", "rows"),
+    "spread_share": (IN_SPREAD_BINS, "share of the total weight in the bin of the spread", "1"),
+    "spread_degrees": (IN_SPREAD_BINS, "degrees of freedom of the spread", "1"),
+    "spread_third_moment": (
+        IN_SPREAD_BINS,
+        "third moment of the residuals in the bin of the spread",
+        "(output units per feature unit)^3",
+    ),
+    "spread_fourth_moment": (
+        IN_SPREAD_BINS,
+        "fourth moment of the residuals in the bin of the spread",
+        "(output units per feature unit)^4",
+    ),
+    "spread_edge_value": (
+        ("feature", "spread_edge"),
+        "position of the edge of a bin of the spread",
+        X_UNITS,
+    ),
+    "n_spread_bins": (("feature",), "number of bins of the spread", "bins"),
     "n_obs": (("feature", "bin"), "rows in the bin", "rows"),
     "n_effective": (("feature", "bin"), "effective number of rows in the bin", "rows"),
     "weight_share": (("feature", "bin"), "share of the total weight in the bin", "1"),
@@ -222,6 +244,41 @@ EFFECT_VARIABLES: Table = {
         "covariance of the average effects",
         EFFECT_SQUARE_UNITS,
     ),
+    "effect_df": (
+        ("feature", "bin"),
+        "degrees of freedom of the standard error of the average effect",
+        "1",
+    ),
+    "effect_overlap": (
+        ("feature", "bin", "bin_other"),
+        "reciprocal degrees of freedom that the variances of two effects have in common",
+        "1",
+    ),
+    "slope_df": (
+        ("feature", "bin"),
+        "degrees of freedom of the standard error of the slope in the bin",
+        "1",
+    ),
+    "heterogeneity_df": (
+        ("feature", "bin"),
+        "degrees of freedom of the standard error of the standard deviation of local effects",
+        "1",
+    ),
+    "curve_df": (
+        ("feature", "edge"),
+        "degrees of freedom of the standard error of the curve",
+        "1",
+    ),
+    "cell_curve_df": (
+        ("feature", "cell_edge"),
+        "degrees of freedom of the standard error of the curve at the cell's edge",
+        "1",
+    ),
+    "average_effect_df": (
+        ("feature",),
+        "degrees of freedom of the standard error of the average effect over the rows",
+        "1",
+    ),
     "curve_cov": (
         ("feature", "edge", "edge_other"),
         "covariance of the curve",
@@ -266,7 +323,7 @@ EFFECT_VARIABLES: Table = {
 }
 # Intervals, bands, and sizes without their bias, of what they are made of.
 for _name in (
-    "effect", "slope", "heterogeneity", "curve", "cell_curve", "average_effect",
+    "effect", "slope", "heterogeneity", "spread", "curve", "cell_curve", "average_effect",
     "heterogeneity_index",
     "heterogeneity_output", "importance", "aled", "aler_min", "aler_max", "naled", "naler_min",
     "naler_max", "missing_effect",

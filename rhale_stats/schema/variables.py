@@ -23,11 +23,24 @@ LINE_MOMENTS = ("d^3", "d^4", "d^2 r", "d^3 r", "d r^2", "d^2 r^2")
 COUNTS = (
     *("n_obs", "n_effective", "weight_share"),
     *("n_level", "n_level_effective", "level_share"),
+    *("spread_n_obs", "spread_share"),
 )
 # Order of the dimensions in every result; of local effects rows come first.
 DIMENSIONS = (
     *("pair", "replicate", "chain", "repeat", "draw", "fold", "region", "effect_method", "output"),
-    *("feature", "bin_a", "edge_a", "cell", "cell_edge", "bin", "edge", "node", "n_bins_tried"),
+    *(
+        "feature",
+        "bin_a",
+        "edge_a",
+        "cell",
+        "cell_edge",
+        "bin",
+        "edge",
+        "spread_bin",
+        "spread_edge",
+        "node",
+        "n_bins_tried",
+    ),
     *("conditioning", "feature_other", "pruning", "bin_b", "edge_b", "bin_other", "line_moment"),
     *(
         "edge_other",

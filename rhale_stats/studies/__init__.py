@@ -34,6 +34,7 @@ STUDIES: dict[str, str] = {
     "correlated": "rhale_stats.studies.correlated",
     "pdp-ice": "rhale_stats.studies.pdp_ice",
     "models": "rhale_stats.studies.models",
+    "validity": "rhale_stats.studies.validity",
 }
 
 __all__ = ["STUDIES", "Options", "Output", "Scenario", "Study", "load", "names", "run"]

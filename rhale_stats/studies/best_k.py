@@ -20,7 +20,6 @@ from rhale_stats.studies.tools import (
     FIXED_COLOUR,
     holds,
     local_of,
-    no_variants,
     only,
     panels,
     pm,
@@ -36,7 +35,6 @@ BEST = {50: 3, 100: 5, 1000: 5, 10_000: 5}
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     sizes = (50, 100, 1000) if options.quick else (50, 100, 1000, 10_000)
     return Study(
         name="best-k",

@@ -10,7 +10,6 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from rhale_stats.bins.fixed import EqualWidthBins
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.searched import OptimalBins
 from rhale_stats.diagnostics.scores import mae
@@ -20,10 +19,11 @@ from rhale_stats.studies.runner import Options, Output, Scenario, Study
 from rhale_stats.studies.tools import (
     SCORES,
     against_fixed,
+    by_name,
     draw_against_fixed,
+    fixed_rules,
     holds,
     local_of,
-    no_data,
     only,
     panels,
     pm,
@@ -49,7 +49,6 @@ FUNCTIONS = ("piecewise linear", "non-linear", "piecewise linear, other breaks")
 
 def study(options: Options) -> Study:
     """The study for these options; the settings are those of the text unless told otherwise."""
-    no_data(options)
     settings = options.settings or "text"
     if settings not in SETTINGS:
         raise ValueError(
@@ -66,7 +65,7 @@ def study(options: Options) -> Study:
         scenarios=tuple(
             Scenario(name, {"function": name, "settings_of": settings}) for name in names
         ),
-        coords={"rule": [RHALE, *(f"K = {n}" for n in _n_bins(options))]},
+        coords={"rule": [RHALE, *fixed_rules(_n_bins(options))]},
         outputs={
             **SCORES,
             "L_sigma_ddof0": Output(("rule",), "L_sigma of the deviation with divisor n"),
@@ -79,6 +78,7 @@ def study(options: Options) -> Study:
         findings=findings,
         figure=figure,
         prepare=prepare,
+        takes=("settings",),
     )
 
 
@@ -109,7 +109,7 @@ def prepare(options: Options) -> dict[str, Any]:
         truths[name] = dense.drop_vars("effect_se")
     rules: dict[str, BinRule] = {
         RHALE: CODE_RULE if settings == "code" else TEXT_RULE,
-        **{f"K = {n}": EqualWidthBins(n) for n in _n_bins(options)},
+        **fixed_rules(_n_bins(options)),
     }
     return {"truths": truths, "rules": rules}
 
@@ -131,21 +131,22 @@ def replicate(
     settings, name = parameters["settings_of"], parameters["function"]
     simulator = example(name, settings)
     local = local_of(simulator, sample(simulator, settings, rng))
-    out: dict[str, list[float]] = {
-        score: [] for score in (*SCORES, "L_sigma_ddof0", "L_rho", "L_rho_dense")
-    }
+    found = []
     for rule in context["rules"].values():
         effect = quiet_rhale(local, rule, std_error_moments=False)
         truth = simulator.truth(effect)
-        for score, value in scored(effect, truth).items():
-            out[score].append(value)
         n = only(effect, "n_obs")
         with np.errstate(invalid="ignore", divide="ignore"):
             spread = only(effect, "heterogeneity") * np.sqrt((n - 1) / n)
-        out["L_sigma_ddof0"].append(float(np.mean(np.abs(only(truth, "heterogeneity") - spread))))
-        out["L_rho"].append(float(np.mean(np.sqrt(only(truth, "bin_error")))))
-        out["L_rho_dense"].append(float(mae(effect, context["truths"][name])["L_rho"][0]))
-    return out
+        found.append(
+            {
+                **scored(effect, truth),
+                "L_sigma_ddof0": np.mean(np.abs(only(truth, "heterogeneity") - spread)),
+                "L_rho": np.mean(np.sqrt(only(truth, "bin_error"))),
+                "L_rho_dense": float(mae(effect, context["truths"][name])["L_rho"][0]),
+            }
+        )
+    return by_name(found)
 
 
 def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:

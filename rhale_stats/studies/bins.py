@@ -21,13 +21,12 @@ from rhale_stats.studies.examples import (
     QUICK_FIXED,
     Example,
     against_oracle,
-    fixed_rules,
     ratio_of_means,
     scored_along,
 )
 from rhale_stats.studies.report import mean_table
 from rhale_stats.studies.runner import Options, Scenario, Study
-from rhale_stats.studies.tools import holds, no_variants, panels, pm
+from rhale_stats.studies.tools import fixed_rules, holds, panels, pm
 
 ADAPTIVE, OPTIMAL = "AdaptiveBins", "OptimalBins"
 CHOOSING: dict[str, BinRule] = {
@@ -61,7 +60,6 @@ STYLES = {
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     # Positions are seeds.
     scenarios = [
         Scenario(f"{name}, N = {n}", {"example": name, "n": n})

@@ -26,6 +26,7 @@ from rhale_stats.studies.tools import (
     SCORES,
     against_fixed,
     draw_against_fixed,
+    fixed_rules,
     holds,
     panels,
     quiet_rhale,
@@ -88,8 +89,6 @@ class Network(NamedTuple):
 
 def study(options: Options) -> Study:
     """The study for these options; ``data`` is the CSV file of the 20,640 blocks."""
-    if options.settings is not None:
-        raise ValueError(f"settings must not be given: one variant only; got {options.settings!r}.")
     return Study(
         name="california",
         title="California Housing",
@@ -101,7 +100,7 @@ def study(options: Options) -> Study:
             Scenario(name, {"feature": name}) for name in (SHOWN if options.quick else FEATURES)
         ),
         coords={
-            "rule": [RHALE, *(f"K = {n}" for n in _n_bins(options))],
+            "rule": [RHALE, *fixed_rules(_n_bins(options))],
             "grid": np.linspace(0, 1, GRID).tolist(),
         },
         outputs={
@@ -120,6 +119,7 @@ def study(options: Options) -> Study:
         findings=findings,
         figure=figure,
         prepare=prepare,
+        takes=("data",),
     )
 
 
@@ -139,10 +139,7 @@ def prepare(options: Options) -> dict[str, Any]:
     local = local_effects(
         None, training[list(FEATURES)], jacobian=network.jacobian(x), features=list(FEATURES)
     )
-    rules: dict[str, BinRule] = {
-        RHALE: OptimalBins(),
-        **{f"K = {n}": EqualWidthBins(n) for n in _n_bins(options)},
-    }
+    rules: dict[str, BinRule] = {RHALE: OptimalBins(), **fixed_rules(_n_bins(options))}
     facts = {
         "test_mae": float(np.mean(np.abs(error)) * dollars),
         "n_training": float(n_training),

@@ -25,9 +25,9 @@ from rhale_stats.studies.tools import (
     FIXED_COLOUR,
     RHALE_COLOUR,
     TRUTH_COLOUR,
+    by_name,
     holds,
     local_of,
-    no_variants,
     panels,
     pm,
     quiet_rhale,
@@ -43,7 +43,6 @@ SIDES = ("x3 ≤ 0", "x3 > 0")
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     return Study(
         name="correlated",
         title="Regions with correlated features",
@@ -131,7 +130,7 @@ def replicate(
                 "regional": curves,
             }
         )
-    return {name: [one[name] for one in found] for name in found[0]}
+    return by_name(found)
 
 
 def _centred(curve: NDArray[Any]) -> FloatArray:

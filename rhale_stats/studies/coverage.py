@@ -25,7 +25,7 @@ from rhale_stats.generics.resampling import bootstrap
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.simulate import OppositeGroups, PiecewiseLinear
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
-from rhale_stats.studies.tools import holds, mean_and_mcse, no_variants, panels, quiet_rhale
+from rhale_stats.studies.tools import holds, mean_and_mcse, panels, quiet_rhale
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -161,7 +161,6 @@ SMALL_BINS = {200: 20, 1000: 100}
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     # Positions are seeds.
     scenarios = _scenarios()
     if options.quick:

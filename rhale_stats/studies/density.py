@@ -22,11 +22,11 @@ from rhale_stats.studies.tools import (
     RHALE_COLOUR,
     holds,
     local_of,
-    no_variants,
     only,
     panels,
     pm,
     quiet_rhale,
+    score,
     share,
     with_error,
 )
@@ -39,7 +39,6 @@ HALF_WIDTH = 1.96
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     sizes = (500,) if options.quick else (500, 5000)
     return Study(
         name="density",
@@ -124,14 +123,8 @@ def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:
 
 def findings(results: xr.Dataset) -> list[str]:
     """Does it hold."""
-    n = results.sizes["replicate"]
-    bias = np.abs(results["error"].mean("replicate")) / (
-        results["error"].std("replicate", ddof=1) / np.sqrt(n)
-    )
+    bias, left = score(results["error"]), score(results["corrected"])
     uniform = results["a"].values * results["b"].values == 1
-    left = np.abs(results["corrected"].mean("replicate")) / (
-        results["corrected"].std("replicate", ddof=1) / np.sqrt(n)
-    )
     last = results.isel(scenario=-1)
     crowded = results.isel(scenario=~uniform)
     return [

@@ -23,7 +23,6 @@ from rhale_stats.studies.tools import (
     SCORES,
     holds,
     local_of,
-    no_variants,
     panels,
     pm,
     scored_rules,
@@ -43,7 +42,6 @@ LEVEL = 0.05
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     sizes = (100,) if options.quick else (100, 1000)
     return Study(
         name="example-1",

@@ -12,7 +12,6 @@ import xarray as xr
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from rhale_stats.bins.fixed import EqualWidthBins
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.diagnostics.scores import mae
 from rhale_stats.simulate import Marginal, PiecewiseLinear, Simulator
@@ -139,11 +138,6 @@ EXAMPLES = {
     "t3 noise": Example("five pieces", noise="t3"),
     "growing spread": Example("five pieces", spread="growing"),
 }
-
-
-def fixed_rules(n_bins: Sequence[int]) -> dict[str, BinRule]:
-    """Equal-width bins, by name."""
-    return {f"K = {n}": EqualWidthBins(n) for n in n_bins}
 
 
 def scored_along(

@@ -21,7 +21,7 @@ from rhale_stats.generics.values import predict
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.models.probes import JumpWarning
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
-from rhale_stats.studies.tools import FIXED_COLOUR, RHALE_COLOUR, holds, no_variants, panels
+from rhale_stats.studies.tools import FIXED_COLOUR, RHALE_COLOUR, holds, panels
 
 # Bins of ALE, and rows of each table.
 BINS, ROWS = 40, 2000
@@ -188,7 +188,6 @@ QUICK = ("forest", "hinges of pairs (MARS)", "GLM, gamma, log")
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     chosen = QUICK if options.quick else tuple(KINDS)
     there = [name for name in chosen if find_spec(KINDS[name].library) is not None]
     along = ("table", "number")

@@ -27,9 +27,9 @@ from rhale_stats.studies.tools import (
     FIXED_COLOUR,
     RHALE_COLOUR,
     TRUTH_COLOUR,
+    by_name,
     holds,
     local_of,
-    no_variants,
     panels,
     pm,
     quiet_rhale,
@@ -51,7 +51,6 @@ PRODUCT = "x1 x2, correlation 0.99"
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     return Study(
         name="pdp-ice",
         title="PDP and ICE with correlated features",
@@ -144,9 +143,7 @@ def replicate(
     marginal = m_plot(example.model, X, bins=QuantileBins(N_BINS))
     finite = ale(example.model, X, bins=QuantileBins(N_BINS), progress=False)
     effect = quiet_rhale(local_of(example, X, None), OptimalBins(), std_error_moments=False)
-    out: dict[str, list[Any]] = {
-        name: [] for name in ("curve", "spread", "curve_error", "spread_error", "n_bins")
-    }
+    found = []
     for feature, grid in grids.items():
         true_curve, true_spread = truth(alpha, feature)
         profile = marginal.sel(feature=feature)
@@ -167,12 +164,16 @@ def replicate(
                 *(spread_at(each, feature, grid) for each in (finite, effect)),
             ]
         )
-        out["curve"].append(curves)
-        out["spread"].append(spreads)
-        out["curve_error"].append(np.nanmean(np.abs(curves - true_curve), axis=1))
-        out["spread_error"].append(np.nanmean(np.abs(spreads - true_spread), axis=1))
-        out["n_bins"].append(float(effect["n_bins"].sel(feature=feature)))
-    return out
+        found.append(
+            {
+                "curve": curves,
+                "spread": spreads,
+                "curve_error": np.nanmean(np.abs(curves - true_curve), axis=1),
+                "spread_error": np.nanmean(np.abs(spreads - true_spread), axis=1),
+                "n_bins": float(effect["n_bins"].sel(feature=feature)),
+            }
+        )
+    return by_name(found)
 
 
 def spread_at(effect: xr.Dataset, feature: str, grid: FloatArray) -> FloatArray:

@@ -21,13 +21,20 @@ from rhale_stats.studies.examples import (
     FIXED,
     QUICK_FIXED,
     Example,
-    fixed_rules,
     oracle,
     ratio_of_means,
     scored_along,
 )
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
-from rhale_stats.studies.tools import SCORES, holds, no_variants, panels, quiet_rhale
+from rhale_stats.studies.tools import (
+    SCORES,
+    fixed_rules,
+    holds,
+    panels,
+    quiet_rhale,
+    standard_error,
+    where,
+)
 
 # Noise around a constant effect, and the largest share of runs that may have more than one bin.
 NOISES = {
@@ -86,7 +93,6 @@ def variants(n: int) -> dict[str, BinRule]:
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     quick = options.quick
     # Positions are seeds.
     noises = [
@@ -164,26 +170,22 @@ def _shares(
 # What came out -----------------------------------------------------------------------------------
 
 
-def _of_kind(results: xr.Dataset, kind: str) -> xr.Dataset:
-    return results.isel(scenario=np.flatnonzero(results["kind"].values == kind))
-
-
 def _rules_tried(results: xr.Dataset) -> list[str]:
     return [str(rule) for rule in results["rule"].values if not str(rule).startswith("K = ")]
 
 
 def false_splits(results: xr.Dataset) -> pd.DataFrame:
     """Percent of samples without effect that are cut, a line for every noise, N and rule."""
-    split = 100 * _of_kind(results, "no effect")["split"].sel(rule=_rules_tried(results))
-    error = split.std("replicate", ddof=1) / np.sqrt(split.sizes["replicate"])
-    table = xr.Dataset({"percent": split.mean("replicate"), "mcse": error}).to_dataframe()
+    split = 100 * where(results, "kind", "no effect")["split"].sel(rule=_rules_tried(results))
+    found = {"percent": split.mean("replicate"), "mcse": standard_error(split)}
+    table = xr.Dataset(found).to_dataframe()
     table = table.reset_index().rename(columns={"example": "noise", "n": "N"})
     return table[["noise", "N", "rule", "percent", "mcse"]]
 
 
 def over_oracle(results: xr.Dataset) -> pd.DataFrame:
     """Mean scores over those of the best number of equal-width bins."""
-    one = _of_kind(results, "effect")
+    one = where(results, "kind", "effect")
     lines = []
     for at, (example, n) in enumerate(zip(one["example"].values, one["n"].values, strict=True)):
         for score in JUDGED:
@@ -206,7 +208,7 @@ def over_oracle(results: xr.Dataset) -> pd.DataFrame:
 
 def over_default(results: xr.Dataset, rule: str, score: str) -> tuple[float, float]:
     """Geometric mean over effects and N of the means over those of the default, and its error."""
-    values = _of_kind(results, "effect")[score]
+    values = where(results, "kind", "effect")[score]
     ours, default = (values.sel(rule=name).values for name in (rule, DEFAULT))
     ratio, error = np.array([ratio_of_means(*pair) for pair in zip(ours, default, strict=True)]).T
     mean = float(np.exp(np.log(ratio).mean()))

@@ -28,7 +28,6 @@ from rhale_stats.studies.tools import (
     RHALE_COLOUR,
     TRUTH_COLOUR,
     holds,
-    no_variants,
     panels,
 )
 
@@ -63,7 +62,6 @@ QUICK = (Setting(3, 500, 4), Setting(6, 500, 4), Setting(3, 500, 5), Setting(3, 
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     settings = _settings(options)
     over = ("setting", "kind")
     return Study(

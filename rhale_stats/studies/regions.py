@@ -17,7 +17,7 @@ from rhale_stats.regional.effects import regional_rhale
 from rhale_stats.regional.regions import regions
 from rhale_stats.simulate import TwoRegimes
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
-from rhale_stats.studies.tools import holds, no_variants, panels, quiet_rhale, share
+from rhale_stats.studies.tools import holds, panels, quiet_rhale, share, where
 
 LEVEL, MIN_DROP, MIN_SHARE = 0.05, 0.1, 0.05
 # Of these permutations one may be as good as the data: the size is exact, and a search in noise
@@ -57,12 +57,10 @@ NO_REGIONS = {
 FULL = ("additive", "noise")
 # Half the distance between the effects of two groups, beside noise with sd 1.
 STEPS = (3.0, 1.0, 0.5, 0.3, 0.2)
-DROP_OF_STEPS = {step: step**2 / (1 + step**2) for step in STEPS}
 
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     # Positions are seeds.
     scenarios = [
         Scenario(
@@ -284,10 +282,6 @@ def _two_regimes(parameters: Mapping[str, Any], rng: np.random.Generator) -> dic
 # What came out ------------------------------------------------------------------------------------
 
 
-def _of_kind(results: xr.Dataset, kind: str) -> xr.Dataset:
-    return results.isel(scenario=np.flatnonzero(results["kind"].values == kind))
-
-
 def shares(results: xr.Dataset, output: str) -> pd.DataFrame:
     """Percent of samples, a line a scenario, ways across, and the largest Monte-Carlo error."""
     values = results[output].transpose("scenario", "way", "replicate").values
@@ -301,7 +295,7 @@ def shares(results: xr.Dataset, output: str) -> pd.DataFrame:
 
 def sizes(results: xr.Dataset) -> pd.DataFrame:
     """Each exact test in each scenario without regions: does its size include the level."""
-    null = _of_kind(results, "no regions")
+    null = where(results, "kind", "no regions")
     lines = []
     for way in EXACT:
         for at, name in enumerate(null["scenario"].values):
@@ -321,8 +315,8 @@ def sizes(results: xr.Dataset) -> pd.DataFrame:
 
 def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:
     """False splits, true splits, and the two regimes as they stand."""
-    null, power = _of_kind(results, "no regions"), _of_kind(results, "regions")
-    regimes = _of_kind(results, "two regimes")
+    null, power = where(results, "kind", "no regions"), where(results, "kind", "regions")
+    regimes = where(results, "kind", "two regimes")
     drops = null["drop"].transpose("scenario", "replicate")
     quantiles = np.quantile(np.nan_to_num(drops.values), (0.5, 0.9, 0.99), axis=1)
     by_chance = pd.DataFrame(
@@ -360,7 +354,7 @@ def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:
 
 def findings(results: xr.Dataset) -> list[str]:
     """Sizes, rates without a test, power."""
-    null, power = _of_kind(results, "no regions"), _of_kind(results, "regions")
+    null, power = where(results, "kind", "no regions"), where(results, "kind", "regions")
     table, exact = shares(null, "split").set_index("scenario"), sizes(results)
     words = []
     for way in EXACT:
@@ -392,10 +386,10 @@ def findings(results: xr.Dataset) -> list[str]:
         f"Without a test and without min_drop it is split in {table['any drop'].min():.3g} % of "
         "samples at least."
     )
-    words.extend(_said_of_regimes(_of_kind(results, "two regimes").sel(way="default")))
+    words.extend(_said_of_regimes(where(results, "kind", "two regimes").sel(way="default")))
     for name in ("uniform", "log-normal"):
-        own = power.isel(scenario=np.flatnonzero(power["data"].values == name))
-        strong = own.isel(scenario=np.flatnonzero(own["step"].values == STEPS[0])[0])
+        own = where(power, "data", name)
+        strong = where(own, "step", STEPS[0]).isel(scenario=0)
         hits = strong["found"].sel(way="permutation, min_drop 0.1")
         words.append(
             f"{holds(float(hits.mean()) >= 0.95)}: effects of ±{STEPS[0]:g} under noise with sd 1, "
@@ -403,7 +397,7 @@ def findings(results: xr.Dataset) -> list[str]:
             f"with test='permutation', in {share(strong['found'].sel(way='default'))} without a "
             f"test, in {share(strong['found'].sel(way='honest, min_drop 0.1'))} with test='honest'."
         )
-    own = power.isel(scenario=np.flatnonzero(power["data"].values == "uniform"))
+    own = where(power, "data", "uniform")
     words.append(
         "Smaller steps, uniform column, found by permutation alone, by default settings with "
         "test='permutation', and by honest splits alone: "
@@ -435,7 +429,7 @@ def _said_of_regimes(default: xr.Dataset) -> list[str]:
 
 def figure(results: xr.Dataset) -> Figure:
     """False splits by way and N; drops that chance makes; power against the step."""
-    null, power = _of_kind(results, "no regions"), _of_kind(results, "regions")
+    null, power = where(results, "kind", "no regions"), where(results, "kind", "regions")
     fig, axes = panels(1, 3, gridspec_kw={"width_ratios": (1.6, 1, 1)})
     fig.set_size_inches(14, 4)
     ax = axes[0, 0]
@@ -467,7 +461,7 @@ def figure(results: xr.Dataset) -> Figure:
         ylabel="samples, %",
     )
     ax = axes[0, 2]
-    own = power.isel(scenario=np.flatnonzero(power["data"].values == "uniform"))
+    own = where(power, "data", "uniform")
     order = np.argsort(own["step"].values)
     for way, colour in zip(shown, colours, strict=True):
         p = own["found"].sel(way=way).mean("replicate").values[order]

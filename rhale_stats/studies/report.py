@@ -144,6 +144,10 @@ def render(study: Study, results: xr.Dataset, *, image: str | None = None) -> st
     str
         Heading, source and claim, findings, figure, tables, and the command that makes it.
     """
+    if study.page is not None:
+        shown = [] if image is None else [f"![{study.title}]({image})"]
+        made = [*shown, "## How it was made", *_making(results)]
+        return "\n\n".join([f"# {study.title}", study.page(results), *made]) + "\n"
     parts = [
         f"# {study.title}",
         f"Source: {study.source}",

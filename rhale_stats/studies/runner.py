@@ -184,6 +184,10 @@ class Study:
         ``results -> Figure``.
     prepare : callable or None
         ``options -> context``, called once, in the parent process. What it returns is pickled.
+    takes : tuple of str
+        Which of ``settings`` and ``data`` it takes; `load` refuses the others.
+    page : callable or None
+        ``results -> Markdown`` for readers, in place of source, findings, figure and tables.
 
     Raises
     ------
@@ -204,6 +208,8 @@ class Study:
     findings: Callable[[xr.Dataset], list[str]]
     figure: Callable[[xr.Dataset], Figure]
     prepare: Callable[[Options], Any] | None = None
+    takes: tuple[str, ...] = ()
+    page: Callable[[xr.Dataset], str] | None = None
 
     def __post_init__(self) -> None:
         check_count("n_replicates", self.n_replicates, 1)
@@ -279,6 +285,13 @@ def load(name: str, options: Options = DEFAULT_OPTIONS) -> Study:
     study: Study = import_module(module).study(options)
     if study.name != name:
         raise ValueError(f"study of {module} must be named {name!r}; it is named {study.name!r}.")
+    refused = {
+        "settings": f"one variant only; got {options.settings!r}",
+        "data": f"the study reads no file; got {options.data}",
+    }
+    for option, why in refused.items():
+        if getattr(options, option) is not None and option not in study.takes:
+            raise ValueError(f"{option} must not be given: {why}.")
     return study
 
 

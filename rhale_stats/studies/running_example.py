@@ -18,15 +18,16 @@ from rhale_stats.studies.runner import Options, Output, Scenario, Study
 from rhale_stats.studies.tools import (
     FIXED_COLOUR,
     SCORES,
+    by_name,
     holds,
     local_of,
-    no_variants,
     only,
     panels,
     pm,
     quiet_rhale,
     scored,
     share,
+    standard_error,
 )
 
 RHALE, QUANTILES = "RHALE", "quantiles, K = 7"
@@ -44,7 +45,6 @@ GRID = np.linspace(-0.5, 0.5, 201)
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     sizes = (60,) if options.quick else (60, 600)
     return Study(
         name="running-example",
@@ -85,15 +85,10 @@ def replicate(
     """One sample, every rule on the same rows."""
     example = RunningExample()
     local = local_of(example, example.sample(parameters["n"], rng))
-    out: dict[str, list[Any]] = {
-        name: [] for name in (*SCORES, "n_unknown", "filled_error", "curve")
-    }
-    wave = 0
+    found, wave = [], 0
     for name, rule in RULES.items():
         effect = quiet_rhale(local, rule, std_error_moments=False, centering="start")
         truth = example.truth(effect)
-        for score, value in scored(effect, truth).items():
-            out[score].append(value)
         edges, mean = only(effect, "edge_value"), only(effect, "effect")
         known = np.flatnonzero(np.isfinite(mean))
         filled = np.interp(np.arange(len(mean)), known, mean[known])
@@ -101,12 +96,17 @@ def replicate(
         cells, slope = only(truth, "cell_value"), only(truth, "cell_effect")
         true = np.append(0.0, np.cumsum(slope * np.diff(cells)))
         distance = np.interp(cells, edges, curve) - true
-        out["filled_error"].append(float(np.mean(np.abs(distance - distance.mean()))))
-        out["n_unknown"].append(float(np.sum(only(effect, "n_obs") < 2)))
-        out["curve"].append(np.interp(GRID, edges, curve, left=np.nan, right=np.nan))
+        found.append(
+            {
+                **scored(effect, truth),
+                "filled_error": np.mean(np.abs(distance - distance.mean())),
+                "n_unknown": np.sum(only(effect, "n_obs") < 2),
+                "curve": np.interp(GRID, edges, curve, left=np.nan, right=np.nan),
+            }
+        )
         if name == RHALE:
             wave = int(np.sum(edges[:-1] < 0))
-    return {**out, "bins_wave": wave}
+    return {**by_name(found), "bins_wave": wave}
 
 
 def findings(results: xr.Dataset) -> list[str]:
@@ -122,8 +122,7 @@ def findings(results: xr.Dataset) -> list[str]:
     bins = one["n_bins"].sel(rule=RHALE)
     # All rules see the same samples: differences in pairs. At most one in forty by chance.
     gain = error.sel(rule=fixed) - error.sel(rule=RHALE)
-    gain_error = gain.std("replicate", ddof=1) / np.sqrt(results.sizes["replicate"])
-    clear = (gain.mean("replicate") > 2 * gain_error).all()
+    clear = (gain.mean("replicate") > 2 * standard_error(gain)).all()
     return [
         f"{holds(clear)}: RHALE is better than equal-width bins, beyond chance. The mean error of "
         f"the curve, centred along the axis, over {results.sizes['replicate']} samples of 60 rows "

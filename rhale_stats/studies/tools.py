@@ -14,36 +14,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from rhale_stats.bins.fixed import EqualWidthBins
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.diagnostics.scores import mae
+from rhale_stats.diagnostics import scores
 from rhale_stats.effects import rhale
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.simulate import Simulator
-from rhale_stats.studies.runner import Options, Output
+from rhale_stats.studies.runner import Output
 
 # Scores that most studies take, of every rule for bins: both kinds of metric, math [34] and [35].
 SCORES = {
-    "L_mu": Output(("rule",), "mean over bins of |mu - effect|"),
-    "L_sigma": Output(("rule",), "mean over bins of |sigma - heterogeneity|"),
-    "ISE_mu": Output(("rule",), "mean along the axis of |mu(z) - effect|"),
-    "ISE_sigma": Output(("rule",), "mean along the axis of |sigma(z) - heterogeneity|"),
-    "curve_mean_error": Output(("rule",), "mean distance of the curves along the axis"),
+    **{
+        name: Output(("rule",), scores.SCORES[name][0])
+        for name in ("L_mu", "L_sigma", "ISE_mu", "ISE_sigma", "curve_mean_error")
+    },
     "n_bins": Output(("rule",), "number of bins", "bins"),
 }
 RHALE_COLOUR, FIXED_COLOUR, TRUTH_COLOUR = "#d55e00", "#0173b2", "0.4"
-
-
-def no_variants(options: Options) -> None:
-    """Raise ``ValueError`` for options that a study does not have."""
-    if options.settings is not None:
-        raise ValueError(f"settings must not be given: one variant only; got {options.settings!r}.")
-    no_data(options)
-
-
-def no_data(options: Options) -> None:
-    """Raise ``ValueError`` where a file is given to a study that reads none."""
-    if options.data is not None:
-        raise ValueError(f"data must not be given: the study reads no file; got {options.data}.")
 
 
 def local_of(example: Simulator, X: pd.DataFrame, features: str | None = "x1") -> xr.Dataset:
@@ -65,23 +52,34 @@ def only(effect: xr.Dataset, name: str) -> NDArray[np.float64]:
 
 def scored(effect: xr.Dataset, truth: xr.Dataset) -> dict[str, float]:
     """The scores of `SCORES` for the one feature of an effect."""
-    scores = mae(effect, truth)
+    found = scores.mae(effect, truth)
     return {
-        **{name: float(scores[name][0]) for name in SCORES if name != "n_bins"},
+        **{name: float(found[name][0]) for name in SCORES if name != "n_bins"},
         "n_bins": float(effect["n_bins"][0]),
     }
+
+
+def by_name(found: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Outputs of one rule, or number of bins, after the other as lists along these."""
+    return {name: [one[name] for one in found] for name in found[0]}
 
 
 def scored_rules(
     local: xr.Dataset, truth_of: Callable[[xr.Dataset], xr.Dataset], rules: Mapping[str, BinRule]
 ) -> dict[str, list[float]]:
     """Scores of several rules on the same rows, lists along ``rule``; NaN where a rule fails."""
-    out: dict[str, list[float]] = {name: [] for name in SCORES}
-    for rule in rules.values():
-        effect = quiet_rhale(local, rule, std_error_moments=False)
-        for name, value in scored(effect, truth_of(effect)).items():
-            out[name].append(value)
-    return out
+    effects = [quiet_rhale(local, rule, std_error_moments=False) for rule in rules.values()]
+    return by_name([scored(effect, truth_of(effect)) for effect in effects])
+
+
+def fixed_rules(n_bins: Sequence[int]) -> dict[str, BinRule]:
+    """Equal-width bins, by name."""
+    return {f"K = {n}": EqualWidthBins(n) for n in n_bins}
+
+
+def where(results: xr.Dataset, name: str, value: object) -> xr.Dataset:
+    """Scenarios of which a parameter has this value."""
+    return results.isel(scenario=np.flatnonzero(results[name].values == value))
 
 
 def against_fixed(results: xr.Dataset, scores: Sequence[str]) -> pd.DataFrame:
@@ -133,6 +131,18 @@ def mean_and_mcse(values: xr.DataArray | NDArray[np.float64]) -> tuple[float, fl
     return float(array.mean()), float(array.std(ddof=1) / np.sqrt(len(array)))
 
 
+def standard_error(values: xr.DataArray) -> xr.DataArray:
+    """Monte-Carlo standard error of the mean over replicates; NaN of a single one."""
+    error: xr.DataArray = values.std("replicate", ddof=1) / np.sqrt(values.sizes["replicate"])
+    return error
+
+
+def score(error: xr.DataArray) -> xr.DataArray:
+    """Size of the mean of errors over replicates, in Monte-Carlo standard errors."""
+    size: xr.DataArray = abs(error.mean("replicate")) / standard_error(error)
+    return size
+
+
 def pm(values: xr.DataArray | NDArray[np.float64], digits: int = 3) -> str:
     """Mean ± Monte-Carlo standard error, as text."""
     if not np.size(values):
@@ -172,6 +182,5 @@ def panels(n_rows: int, n_columns: int, **arguments: Any) -> tuple[Figure, NDArr
 
 def with_error(ax: Axes, x: Any, values: xr.DataArray, **style: Any) -> None:
     """Means over replicates against ``x`` with whiskers of one Monte-Carlo standard error."""
-    n = max(values.sizes["replicate"], 2)
-    error = values.std("replicate", ddof=1) / np.sqrt(n)
+    error = standard_error(values)
     ax.errorbar(x, values.mean("replicate"), error, **{"markersize": 3, "linewidth": 0.8, **style})

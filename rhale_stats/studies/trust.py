@@ -21,9 +21,9 @@ from rhale_stats.studies.runner import Options, Output, Scenario, Study
 from rhale_stats.studies.tools import (
     FIXED_COLOUR,
     RHALE_COLOUR,
+    by_name,
     holds,
     local_of,
-    no_variants,
     only,
     panels,
     pm,
@@ -37,7 +37,6 @@ HIGH = 100.0
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     return Study(
         name="trust",
         title="Standard errors with too few and too many bins",
@@ -79,8 +78,7 @@ def replicate(
     """One sample, in every number of bins on [0, 100]."""
     example = PiecewiseLinear.independent()
     local = local_of(example, example.sample(parameters["n"], rng))
-    each = [_one(example, local, n_bins) for n_bins in N_BINS]
-    return {name: [one[name] for one in each] for name in each[0]}
+    return by_name([_one(example, local, n_bins) for n_bins in N_BINS])
 
 
 def _one(example: PiecewiseLinear, local: xr.Dataset, n_bins: int) -> dict[str, Any]:

@@ -22,13 +22,14 @@ from rhale_stats.studies.tools import (
     FIXED_COLOUR,
     RHALE_COLOUR,
     TRUTH_COLOUR,
+    by_name,
     holds,
     local_of,
-    no_variants,
     only,
     panels,
     pm,
     quiet_rhale,
+    score,
     with_error,
 )
 
@@ -51,7 +52,6 @@ CHOSEN: dict[str, BinRule] = {
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     return Study(
         name="unbiasedness",
         title="Bias of the heterogeneity: detection, test and correction",
@@ -89,29 +89,22 @@ def replicate(
     example = EXAMPLES[parameters["example"]]
     local = local_of(example, example.sample(parameters["n"], rng))
     high = 100.0 if parameters["example"].startswith("note") else 1.0
-    fixed: dict[str, list[float]] = {
-        name: []
-        for name in (
-            "variance",
-            "expected",
-            "within",
-            "bin_error",
-            "true_bin_error",
-            "tested",
-            "flagged",
-        )
-    }
+    fixed = []
     for n_bins in N_BINS:
         effect = quiet_rhale(local, GivenBins(np.linspace(0, high, n_bins + 1)))
         check, truth = check_unbiased(local, effect, rng=rng), example.truth(effect)
         sigma2, error = only(truth, "heterogeneity") ** 2, only(truth, "bin_error")
-        fixed["variance"].append(float(np.mean(only(check, "sigma2_star"))))
-        fixed["expected"].append(float(np.mean(sigma2 + error)))
-        fixed["within"].append(float(np.mean(only(check, "heterogeneity_within") ** 2)))
-        fixed["bin_error"].append(float(np.mean(only(check, "bin_error"))))
-        fixed["true_bin_error"].append(float(np.mean(error)))
-        fixed["tested"].append(float(np.isfinite(only(check, "bin_error_pvalue")).sum()))
-        fixed["flagged"].append(float(np.isin(check["verdict"], [BIASED, LARGE]).sum()))
+        fixed.append(
+            {
+                "variance": np.mean(only(check, "sigma2_star")),
+                "expected": np.mean(sigma2 + error),
+                "within": np.mean(only(check, "heterogeneity_within") ** 2),
+                "bin_error": np.mean(only(check, "bin_error")),
+                "true_bin_error": np.mean(error),
+                "tested": np.isfinite(only(check, "bin_error_pvalue")).sum(),
+                "flagged": np.isin(check["verdict"], [BIASED, LARGE]).sum(),
+            }
+        )
     seeds = rng.integers(2**32, size=len(CHOSEN))
     chosen = [quiet_rhale(local, rule, std_error_moments=False) for rule in CHOSEN.values()]
     honest = [
@@ -119,7 +112,7 @@ def replicate(
         for rule, seed in zip(CHOSEN.values(), seeds, strict=True)
     ]
     return {
-        **fixed,
+        **by_name(fixed),
         "optimism": [_optimism(example, effect) for effect in chosen],
         "optimism_honest": [_optimism(example, effect) for effect in honest],
     }
@@ -156,13 +149,10 @@ def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:
 
 def findings(results: xr.Dataset) -> list[str]:
     """Does it hold."""
-    n = results.sizes["replicate"]
 
     def worst(estimate: xr.DataArray, truth: xr.DataArray) -> float:
         error = estimate - truth
-        known = error.notnull().all("replicate")
-        score = np.abs(error.mean("replicate")) / (error.std("replicate", ddof=1) / np.sqrt(n))
-        return float(score.where(known).max())
+        return float(score(error).where(error.notnull().all("replicate")).max())
 
     variance = worst(results["variance"], results["expected"])
     toy = results.sel(scenario="toy [47]")

@@ -18,13 +18,15 @@ from rhale_stats.studies.tools import (
     FIXED_COLOUR,
     RHALE_COLOUR,
     TRUTH_COLOUR,
+    by_name,
     holds,
     local_of,
-    no_variants,
     only,
     panels,
     pm,
     quiet_rhale,
+    score,
+    standard_error,
     with_error,
 )
 
@@ -38,7 +40,6 @@ UNAVOIDABLE = 0.4
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     curves = [
         Scenario(f"variance {v}", {"n": 1000, "variance": v, "panel": "curve"})
         for v in (0.01, 0.1, 1.0)
@@ -77,19 +78,23 @@ def replicate(
     toy = Toy(variance=parameters["variance"])
     local = local_of(toy, toy.sample(parameters["n"], rng))
     curve = quiet_rhale(local, GivenBins(np.linspace(0, 1, CURVE_BINS + 1)), centering="start")
-    by_bins: dict[str, list[float]] = {"loss": [], "loss_ddof0": [], "error": []}
+    by_bins = []
     for n_bins in N_BINS:
         effect = quiet_rhale(
             local, GivenBins(np.linspace(0, 1, n_bins + 1)), std_error_moments=False
         )
         variance, n = only(effect, "heterogeneity") ** 2, only(effect, "n_obs")
-        by_bins["loss"].append(float(np.mean(variance)))
-        by_bins["loss_ddof0"].append(float(np.mean(variance * (n - 1) / n)) if n.min() else np.nan)
-        by_bins["error"].append(float(np.mean(np.abs(variance - 4 * parameters["variance"]))))
+        by_bins.append(
+            {
+                "loss": np.mean(variance),
+                "loss_ddof0": np.mean(variance * (n - 1) / n) if n.min() else np.nan,
+                "error": np.mean(np.abs(variance - 4 * parameters["variance"])),
+            }
+        )
     return {
         "curve": only(curve, "curve"),
         "curve_std_sum": only(curve, "curve_std_sum"),
-        **by_bins,
+        **by_name(by_bins),
     }
 
 
@@ -121,18 +126,15 @@ def findings(results: xr.Dataset) -> list[str]:
         f"{pm(spread.isel(scenario=k))} for variance {v:g} (truth {2 * np.sqrt(v):.3g})"
         for k, v in enumerate(curves["variance"].values)
     ]
-    gap = (losses["loss"].mean("replicate") - UNAVOIDABLE - 1 / (3 * losses["n_bins"] ** 2)) / (
-        losses["loss"].std("replicate", ddof=1) / np.sqrt(losses.sizes["replicate"])
-    )
+    gap = losses["loss"].mean("replicate") - UNAVOIDABLE - 1 / (3 * losses["n_bins"] ** 2)
+    gap = gap / standard_error(losses["loss"])
     large = losses.isel(scenario=-1)
     error = large["error"].mean("replicate")
     best = N_BINS[int(np.argmin(error.values))]
     densest = N_BINS[-1]
     dense = losses.isel(scenario=1).sel(n_bins=densest)
     unknown = int(losses["loss"].isel(scenario=0).sel(n_bins=20).isnull().sum())
-    distance = np.abs(end.mean("replicate") - 2) / (
-        end.std("replicate", ddof=1) / np.sqrt(end.sizes["replicate"])
-    )
+    distance = score(end - 2)
     return [
         f"{holds(distance.max() < 4)}: the average curve ends at "
         + ", ".join(pm(end.isel(scenario=k)) for k in range(len(words)))

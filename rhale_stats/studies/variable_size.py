@@ -18,9 +18,9 @@ from rhale_stats.studies.report import mean_table
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
 from rhale_stats.studies.tools import (
     SCORES,
+    by_name,
     holds,
     local_of,
-    no_variants,
     panels,
     pm,
     quiet_rhale,
@@ -51,7 +51,6 @@ def example() -> PiecewiseLinear:
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     sizes = (N,) if options.quick else (N, 10 * N)
     return Study(
         name="variable-size",
@@ -79,13 +78,12 @@ def replicate(
     """One sample, every rule on the same rows."""
     simulator = example()
     local = local_of(simulator, simulator.sample(parameters["n"], rng))
-    out: dict[str, list[Any]] = {name: [] for name in (*SCORES, "curve")}
+    found = []
     for rule in RULES.values():
         effect = quiet_rhale(local, rule, std_error_moments=False, centering="integral")
-        for name, value in scored(effect, simulator.truth(effect)).items():
-            out[name].append(value)
-        out["curve"].append(predict(effect, np.linspace(0, 100, GRID), "x1").values)
-    return out
+        curve = predict(effect, np.linspace(0, 100, GRID), "x1").values
+        found.append({**scored(effect, simulator.truth(effect)), "curve": curve})
+    return by_name(found)
 
 
 def findings(results: xr.Dataset) -> list[str]:

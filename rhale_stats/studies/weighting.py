@@ -29,7 +29,6 @@ from rhale_stats.studies.tools import (
     FIXED_COLOUR,
     RHALE_COLOUR,
     holds,
-    no_variants,
     panels,
     quiet_rhale,
 )
@@ -117,7 +116,6 @@ class Truth(NamedTuple):
 
 def study(options: Options) -> Study:
     """The study for these options."""
-    no_variants(options)
     sizes = (300,) if options.quick else (200, 300, 1000, 10_000)
     places = ("exponential",) if options.quick else tuple(PLACES)
     effects = ("smooth", "stepped") if options.quick else tuple(EFFECTS)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import xarray as xr
 
-from rhale_stats.printing import text
-from rhale_stats.printing.pages import NOT_ESTIMATED, Page, output, table_of
+from rhale_stats.printing.pages import Page, output, table_of, uncertainty_line
 from rhale_stats.printing.text import number_text
 from rhale_stats.surfaces.inference import size
 from rhale_stats.surfaces.tables import corner_name, farthest_corners
@@ -26,14 +25,13 @@ def surface_page(surface: xr.Dataset, most: int) -> Page:
         for one in at
     ]
     n_corners = int(surface["surface"].notnull().sum())
-    source = str(surface["surface_se"].attrs.get("source", "rows")) if known else ""
     empty = f", {attrs['n_empty']} of them without rows" if attrs["n_empty"] else ""
     return Page(
         f"Second-order ALE: {pair_name(surface)} on {output(surface)}",
         (
             f"{attrs['n_rows']} rows; {surface['n_obs'].size} cells{empty}; "
             f"standard deviation of the surface over the rows: {number_text(size(surface))}",
-            f"Uncertainty: {text.uncertainty(source) if known else NOT_ESTIMATED}",
+            uncertainty_line(surface, "surface_se", known=known),
         ),
         (
             table_of(

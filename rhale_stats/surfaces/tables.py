@@ -93,8 +93,7 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
     found = confint(surface, None, level, "normal")
     attrs, values = found.attrs, found["surface"].values
     chosen = sorted(farthest_corners(found, SHOWN))
-    tail = (1 - level) / 2
-    heads = ["surface", "std err", f"[{tail:.3g}", f"{1 - tail:.3g}]"]
+    heads = ["surface", "std err", *meaning.bounds_text(level)]
     lines = [
         [
             f"{one:.4g}"

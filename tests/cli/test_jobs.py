@@ -40,21 +40,18 @@ def data(rng, tmp_path):
     return path
 
 
-def test_main_job(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "rhale_stats"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "RHALE: effects on visits" in done.stdout
-    assert "rhale-effects.nc: " in done.stdout
-    assert "rhale-effects.png: " in done.stdout
+@pytest.mark.filterwarnings("always:The output moves in gaps:rhale_stats.JumpWarning")
+def test_main_job(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main([]) == 0
+    out, err = capsys.readouterr()
+    assert "RHALE: effects on visits" in out
+    assert "rhale-effects.nc: " in out
+    assert "rhale-effects.png: " in out
     # Many rows have lpi = 0 or fmde = 0, and none is between that and 2.4: the model moves there.
-    assert done.stderr.count("Warning") == 1
-    assert "moves in gaps between rows with 'lpi', 'fmde'" in done.stderr
-    assert "done" in done.stderr
+    assert err.count("Warning") == 1
+    assert "moves in gaps between rows with 'lpi', 'fmde'" in err
+    assert "done" in err
     with xr.open_dataset(tmp_path / "rhale-effects.nc") as effect:
         assert effect["feature"].values.tolist() == ["disea", "lpi", "fmde"]
         assert effect["n_obs"].sum("bin").values.tolist() == [20190] * 3
@@ -63,9 +60,18 @@ def test_main_job(tmp_path):
 
 
 @pytest.fixture
-def no_picture(monkeypatch):
-    """Where nothing is asked of the picture: to draw it takes half of the time."""
-    monkeypatch.setattr(Figure, "savefig", lambda figure, path, **options: path.touch())
+def fit(monkeypatch, tmp_path):
+    """Fit a formula to a file: the effects that would be saved. To draw and save takes longest."""
+    found = []
+    monkeypatch.setattr(jobs, "_draw", lambda effect, local: None)
+    monkeypatch.setattr(jobs, "_save", lambda effect, figure, out: found.append(effect))
+
+    def fit(path, formula, *words):
+        words = ["fit", str(path), "--formula", formula, "--no-progress", *words]
+        assert main([*words, "--out", str(tmp_path)]) == 0
+        return found[-1]
+
+    return fit
 
 
 FORMULA = 'y ~ bs(age, df=4) * sex + Q("time spent")'
@@ -84,14 +90,12 @@ def test_fit_on_a_users_csv(data, tmp_path, capsys):
         assert float(effect["heterogeneity_output"][0]) == pytest.approx(0.5 * 14.4, rel=0.2)
 
 
-def test_fit_on_parquet_and_chosen_features(data, tmp_path, capsys, no_picture):
+def test_fit_on_parquet_and_chosen_features(data, tmp_path, capsys, fit):
     pytest.importorskip("pyarrow")
     parquet = tmp_path / "data.parquet"
     pd.read_csv(data).to_parquet(parquet)
-    arguments = ["fit", str(parquet), "--formula", FORMULA, "--family", "gaussian"]
-    assert main([*arguments, "--features", "age", "--out", str(tmp_path)]) == 0
-    with xr.open_dataset(tmp_path / "rhale-effects.nc") as effect:
-        assert effect["feature"].values.tolist() == ["age"]
+    effect = fit(parquet, FORMULA, "--family", "gaussian", "--features", "age")
+    assert effect["feature"].values.tolist() == ["age"]
     assert "RHALE: effects on y" in capsys.readouterr().out
 
 
@@ -216,14 +220,13 @@ def test_errors_of_the_computation_are_a_line(data, tmp_path, capsys, monkeypatc
 
 
 @pytest.mark.filterwarnings("always")
-def test_warnings_are_a_line_each(data, tmp_path, capsys, monkeypatch, no_picture):
+def test_warnings_are_a_line_each(data, capsys, monkeypatch, fit):
     def warn(effect):
         warnings.warn("first line\nsecond line", stacklevel=2)
         return rs.std_error(effect)
 
     monkeypatch.setattr(jobs, "std_error", warn)
-    arguments = ["fit", str(data), "--formula", "y ~ age", "--out", str(tmp_path), "--no-progress"]
-    assert main(arguments) == 0
+    fit(data, "y ~ age")
     assert "Warning: first line second line\n" in capsys.readouterr().err
 
 
@@ -249,71 +252,59 @@ def test_warnings_are_a_line_each(data, tmp_path, capsys, monkeypatch, no_pictur
     ],
 )
 def test_features_are_the_continuous_regressors_of_the_formula(
-    data, tmp_path, capsys, no_picture, formula, features, left_out
+    data, capsys, fit, formula, features, left_out
 ):
     # users.md: the outcome and columns that are not in the formula were taken; C(season) raised.
-    arguments = ["fit", str(data), "--formula", formula, "--no-progress", "--out", str(tmp_path)]
-    assert main(arguments) == 0
+    assert fit(data, formula)["feature"].values.tolist() == features
     out, err = capsys.readouterr()
     assert err == ""
-    with xr.open_dataset(tmp_path / "rhale-effects.nc") as effect:
-        assert effect["feature"].values.tolist() == features
     if left_out is None:
         assert "left out" not in out
     else:
         assert f"\nFeatures left out: {left_out}.\n" in out
 
 
-def test_types_that_may_hold_missing_values(data, tmp_path, no_picture):
+def test_types_that_may_hold_missing_values(data, tmp_path, fit):
     pytest.importorskip("pyarrow")
     frame = pd.read_csv(data)
     frame["old"] = (frame["age"] > 40).astype("boolean").mask(frame.index == 0)
     frame["day"] = frame["day"].astype("Int64")
     frame["df"] = frame["df"].astype("double[pyarrow]")
     frame.to_parquet(tmp_path / "data.parquet")
-    arguments = ["fit", str(tmp_path / "data.parquet"), "--formula", "y ~ old + day + df + sex"]
-    assert main([*arguments, "--out", str(tmp_path), "--no-progress"]) == 0
-    with xr.open_dataset(tmp_path / "rhale-effects.nc") as effect:
-        assert effect["feature"].values.tolist() == ["day", "df"]
-        assert effect.attrs["n_rows"] == 299
+    effect = fit(tmp_path / "data.parquet", "y ~ old + day + df + sex")
+    assert effect["feature"].values.tolist() == ["day", "df"]
+    assert effect.attrs["n_rows"] == 299
 
 
-def test_discrete_regressors_can_be_asked_for(data, tmp_path, no_picture):
-    arguments = ["fit", str(data), "--formula", "y ~ age + kids", "--no-progress"]
-    assert main([*arguments, "--features", "kids", "kids", "--out", str(tmp_path)]) == 0
-    with xr.open_dataset(tmp_path / "rhale-effects.nc") as effect:
-        assert effect["feature"].values.tolist() == ["kids"]
+def test_discrete_regressors_can_be_asked_for(data, fit):
+    effect = fit(data, "y ~ age + kids", "--features", "kids", "kids")
+    assert effect["feature"].values.tolist() == ["kids"]
 
 
-def test_the_default_family_is_said(data, tmp_path, capsys, no_picture):
-    arguments = ["fit", str(data), "--formula", "y ~ age", "--out", str(tmp_path), "--no-progress"]
-    assert main(arguments) == 0
+def test_the_default_family_is_said(data, capsys, fit):
+    fit(data, "y ~ age")
     by_default = capsys.readouterr().out
     assert "Family: gaussian (default). --family also takes binomial, gamma, " in by_default
-    assert main([*arguments, "--family", "gaussian"]) == 0
+    fit(data, "y ~ age", "--family", "gaussian")
     assert capsys.readouterr().out == re.sub("Family: .*\n", "", by_default)
 
 
-def test_successes_and_failures_are_an_outcome_of_two_columns(rng, tmp_path, no_picture):
+def test_successes_and_failures_are_an_outcome_of_two_columns(rng, tmp_path, fit):
     """The average slope is that of logistic regression: beta p (1 - p), over the rows."""
     frame = pd.DataFrame({"x": rng.normal(size=200), "won": rng.integers(0, 5, 200)})
     frame["lost"] = 5 - frame["won"]
     frame.to_csv(tmp_path / "games.csv", index=False)
-    arguments = ["fit", str(tmp_path / "games.csv"), "--formula", "won + lost ~ x"]
-    assert main([*arguments, "--family", "binomial", "--out", str(tmp_path)]) == 0
+    effect = fit(tmp_path / "games.csv", "won + lost ~ x", "--family", "binomial")
     X = sm.add_constant(frame["x"])
-    fit = sm.GLM(frame[["won", "lost"]], X, family=sm.families.Binomial()).fit()
-    expected = np.mean(fit.params["x"] * fit.fittedvalues * (1 - fit.fittedvalues))
-    with xr.open_dataset(tmp_path / "rhale-effects.nc") as effect:
-        assert float(effect["average_effect"][0]) == pytest.approx(expected, rel=1e-4)
+    known = sm.GLM(frame[["won", "lost"]], X, family=sm.families.Binomial()).fit()
+    expected = np.mean(known.params["x"] * known.fittedvalues * (1 - known.fittedvalues))
+    assert float(effect["average_effect"][0]) == pytest.approx(expected, rel=1e-4)
 
 
-def test_a_transformed_outcome_is_no_feature(data, tmp_path, capsys, no_picture):
-    arguments = ["fit", str(data), "--formula", "np.exp(y / 100) ~ age", "--family", "gaussian"]
-    assert main([*arguments, "--out", str(tmp_path), "--no-progress"]) == 0
-    with xr.open_dataset(tmp_path / "rhale-effects.nc") as effect:
-        assert effect["feature"].values.tolist() == ["age"]
-        assert effect.attrs["output_name"] == "np.exp(y / 100)"
+def test_a_transformed_outcome_is_no_feature(data, fit):
+    effect = fit(data, "np.exp(y / 100) ~ age", "--family", "gaussian")
+    assert effect["feature"].values.tolist() == ["age"]
+    assert effect.attrs["output_name"] == "np.exp(y / 100)"
 
 
 def test_many_features_are_drawn_as_curves(rng, tmp_path, monkeypatch):
@@ -404,7 +395,8 @@ def test_folders_in_the_place_of_files_are_found_before_the_fit(data, tmp_path, 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
-@pytest.mark.parametrize("stubborn", [False, True])
+# An interrupted study that is stubborn is tested in `tests.studies.test_runner`.
+@pytest.mark.parametrize("stubborn", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_an_interrupted_fit_ends_soon_with_one_line_and_no_files(data, tmp_path, stubborn):
     # users.md: Ctrl-C printed 33 lines. Half of a file has been written when it comes.
     out, waiting = tmp_path / "out", tmp_path / "waiting"

@@ -15,7 +15,7 @@ from statsmodels.stats.multitest import multipletests
 import rhale_stats as rs
 from rhale_stats import simulate
 from rhale_stats.arrays import bin_error
-from rhale_stats.diagnostics.unbiased import CHECKS
+from rhale_stats.diagnostics.unbiased import FACTS as CHECKS
 from rhale_stats.effects.bias import linear_bin_error
 from rhale_stats.inference.adjustment import ADJUSTMENTS
 from rhale_stats.local.rows import honest_split

@@ -256,26 +256,25 @@ class TestAccessor:
         assert len(effect.rhale.plot_all()) == 3
 
     def test_defaults_are_the_functions_own(self, local):
-        accessor = type(rs.rhale(local).rhale)
+        accessor = rs.rhale(local).rhale
         names = {"plot": "plot_effect", "plot_all": "plot_effects"}
-        methods = [
-            (name, method) for name, method in vars(accessor).items() if not name.startswith("_")
-        ]
+        methods = [name for name in vars(type(accessor)) if not name.startswith("_")]
         assert len(methods) == 26
-        for name, method in methods:
-            function = getattr(rs, names.get(name, name))
-            ours = {
-                key: p.default
-                for key, p in inspect.signature(method).parameters.items()
-                if p.default is not p.empty
-            }
-            theirs = {
-                key: p.default
-                for key, p in inspect.signature(function).parameters.items()
-                if p.default is not p.empty and key != "effect"  # which it is a method of
-            }
-            # What takes any options passes them on.
-            assert ours == theirs or name == "bootstrap", name
+        datasets = {"a", "effect", "result", "boot", "check", "comparison"}
+        for name in methods:
+            theirs = list(inspect.signature(getattr(rs, names.get(name, name))).parameters.values())
+            ours = list(inspect.signature(getattr(accessor, name)).parameters.values())
+            (own,) = [one for one in theirs if one not in ours]  # which it is a method of
+            assert own.name in datasets, name
+            assert ours == [one for one in theirs if one is not own], name
+
+    def test_arguments_by_name_are_those_of_the_function(self, local):
+        effect = rs.rhale(local)
+        xr.testing.assert_identical(
+            effect.rhale.check_unbiased(local=local, rng=0), rs.check_unbiased(local, effect, rng=0)
+        )
+        with pytest.raises(TypeError, match="multiple values for keyword argument 'effect'"):
+            effect.rhale.check_unbiased(local=local, effect=effect)
 
 
 def test_public_names_are_documented():

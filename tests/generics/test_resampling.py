@@ -12,8 +12,10 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
+from rhale_stats import parallel
 from rhale_stats.arrays import resample
 from rhale_stats.bins.description import describe, rule_of
+from rhale_stats.diagnostics import refits
 from rhale_stats.effects import rebinned, replicates
 from rhale_stats.effects.sizes import SIZES
 from rhale_stats.inference import draws
@@ -602,13 +604,37 @@ class Counted(pd.DataFrame):
         return pd.DataFrame, (self.to_numpy(),)
 
 
-def test_refits_in_two_processes_to_which_the_table_is_sent_once():
+def test_refits_by_a_closure_in_two_processes_to_which_the_table_is_sent_once():
+    """users.md: Can't pickle local object."""
     data, options = Counted(line()), {"n_resamples": 8, "n_grid": 3, "rng": 1}
-    one = rs.bootstrap_refit(least_squares, data, n_jobs=1, **options)
+    bins, slope_of = rs.EqualWidthBins(1), lambda rows: np.polyfit(rows[:, 0], rows[:, 1], 1)[0]
+
+    # By nothing of this module: the processes would import all that it imports.
+    def closure(rows):
+        rows = np.asarray(rows)
+        slope = slope_of(rows)
+        local = rs.local_effects(lambda X: slope * X[:, 0], rows[:, :1], features=0)
+        return rs.rhale(local, bins=bins)
+
+    one = rs.bootstrap_refit(closure, data, **options)
     Counted.sent = 0
-    two = rs.bootstrap_refit(least_squares, data, n_jobs=2, **options)
+    two = rs.bootstrap_refit(closure, data, n_jobs=2, **options)
     assert 1 <= Counted.sent <= 2
     xr.testing.assert_identical(one, two)
+    assert float(one["failed"].sum()) == 0
+
+
+def test_jobs_is_the_former_name_of_n_jobs(monkeypatch):
+    asked = []
+
+    def here(function, items, processes, done):
+        asked.append(processes)
+        return parallel.in_processes(function, items, 1, done)
+
+    monkeypatch.setattr(refits, "in_processes", here)
+    with pytest.warns(FutureWarning, match="use n_jobs"):
+        rs.bootstrap_refit(least_squares, line(), n_resamples=4, jobs=3)
+    assert asked == [3]
 
 
 def test_fits_that_fail_are_counted(tmp_path):

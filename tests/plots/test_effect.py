@@ -16,6 +16,7 @@ from matplotlib.colors import to_rgb
 from scipy import stats
 
 import rhale_stats as rs
+from rhale_stats.effects.spread import without_spread
 from rhale_stats.local.rows import estimation_rows
 from rhale_stats.plots import canvas, violins
 from rhale_stats.plots import curve as plots_curve
@@ -64,8 +65,8 @@ def local(table):
 
 @pytest.fixture(scope="module")
 def effect(local):
-    """Means over rows: the curve is straight in a bin."""
-    return frozen(rs.rhale(local, bins=rs.EqualWidthBins(6), weighting="rows"))
+    """Means over rows: the curve is straight in a bin. Without spread in bins of its own."""
+    return frozen(without_spread(rs.rhale(local, bins=rs.EqualWidthBins(6), weighting="rows")))
 
 
 def given(x, local_effect, edges, weight=None, kind="precision", centering="mean"):
@@ -83,7 +84,8 @@ def given(x, local_effect, edges, weight=None, kind="precision", centering="mean
         warnings.filterwarnings("ignore", "Bins without rows")
         warnings.filterwarnings("ignore", "No rows inside a bin")
         rule = rs.GivenBins(edges)
-        return local, rs.rhale(local, bins=rule, centering=centering, weighting="rows")
+        effect = rs.rhale(local, bins=rule, centering=centering, weighting="rows")
+        return local, without_spread(effect)
 
 
 def dashed(ax):
@@ -975,7 +977,7 @@ def test_all_features_are_drawn_in_order(effect):
 
 
 def test_features_of_different_numbers_of_bins(local):
-    effect = rs.rhale(local, bins=rs.OptimalBins(), weighting="rows")
+    effect = without_spread(rs.rhale(local, bins=rs.OptimalBins(), weighting="rows"))
     assert len(set(effect["n_bins"].values)) > 2
     for panel, n_bins in zip(plot_effects(effect)[:3], effect["n_bins"].values, strict=False):
         assert len(labelled(panel, plots_marks.CURVE).get_xdata()) == n_bins + 1
@@ -1055,7 +1057,8 @@ class TestLinearBins:
     @pytest.fixture(scope="class")
     @staticmethod
     def effect(local):
-        return rs.std_error(rs.rhale(local, bins=rs.AdaptiveBins(), weighting="rows"))
+        effect = rs.rhale(local, bins=rs.AdaptiveBins(), weighting="rows")
+        return rs.std_error(without_spread(effect))
 
     @pytest.fixture
     def row(self, effect):

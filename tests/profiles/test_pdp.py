@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 import rhale_stats as rs
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.models import differences
-from rhale_stats.profiles import inference
+from rhale_stats.profiles.rows import rows_behind
 
 
 @pytest.fixture(scope="module")
@@ -139,9 +139,9 @@ def test_blocks_of_rows_are_one_table(monkeypatch, kind, centering):
     again = rs.ice(model, X, **{**more, "centering": "none"})
     np.testing.assert_array_equal(again["ice"], curves["ice"])
     # The covariance is that of the influences of the rows, which replicates know, multiplied out.
-    rows = inference.curves_of(curves, "a")
-    own = kernel.influences(rows.curves, rows.grid, rows.at, rows.weight, centering)
-    error = kernel.sample(own, rows.weight, frequency=kind == "frequency")
+    behind = rows_behind(curves, "a")
+    own = behind.influences(centering)
+    error = kernel.sample(own, behind.weight, frequency=kind == "frequency")
     np.testing.assert_allclose(
         whole["curve_cov"][0], error.covariance / error.n_effective, rtol=1e-6, atol=1e-9
     )

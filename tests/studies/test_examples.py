@@ -12,12 +12,11 @@ from rhale_stats.studies import penalty
 from rhale_stats.studies.examples import (
     EXAMPLES,
     Example,
-    fixed_rules,
     oracle,
     ratio_of_means,
     scored_along,
 )
-from rhale_stats.studies.tools import local_of, scored
+from rhale_stats.studies.tools import fixed_rules, local_of, scored
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -53,6 +53,7 @@ def study(options: Options) -> Study:
         findings=lambda results: [f"The mean is {float(results['mean'].mean()):.0f}."],
         figure=figure,
         prepare=prepare,
+        takes=("settings", "data"),
     )
 
 

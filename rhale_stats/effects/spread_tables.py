@@ -1,0 +1,89 @@
+"""Notes and a table of the spread in bins of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.effects.spread import spread_estimate
+from rhale_stats.inference.estimate import by_errors, kept_interval
+from rhale_stats.printing.text import interval_labels, number_text
+from rhale_stats.schema.features import feature_names, feature_position, one_feature
+
+if TYPE_CHECKING:
+    from statsmodels.iolib.table import SimpleTable
+
+# Largest spread over the smallest one in a bin of the effect, from which a note says so.
+NOTABLE = 1.5
+# Least share of a bin, or of a bin of the spread, that both have in common, for that note.
+OVERLAP = 0.05
+# Most lines of the table of the spread.
+MOST_LINES = 20
+
+
+def within_bins(row: xr.Dataset) -> FloatArray:
+    """Smallest and largest spread in every bin of the effect of one feature, (end, bin).
+
+    A bin of the spread that only a twentieth of the bin, or less, belongs to does not count there.
+    """
+    left, right = row["bin_left"].values, row["bin_right"].values
+    own = row["spread_edge_value"].values
+    if len(own) < 2:
+        return np.full((2, len(left)), np.nan)
+    shared = np.minimum(right[:, None], own[1:]) - np.maximum(left[:, None], own[:-1])
+    counts = shared > OVERLAP * np.minimum((right - left)[:, None], np.diff(own))
+    spread = row["spread"].values
+    return np.stack(
+        [
+            np.where(counts, spread, np.inf).min(axis=1),
+            np.where(counts, spread, -np.inf).max(axis=1),
+        ]
+    )
+
+
+def spread_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
+    """Note on features whose spread changes within bins of the effect."""
+    if "spread" not in effect:
+        return []
+    names, said = feature_names(effect), []
+    for at in range(len(names)) if feature is None else [feature_position(effect, feature)]:
+        if effect["n_spread_bins"].values[at] < 2:
+            continue
+        row = one_feature(effect, at)
+        low, high = within_bins(row)
+        with np.errstate(invalid="ignore"):
+            if not (high > NOTABLE * low).any():
+                continue
+        spread = row["spread"].values
+        ends = f"{number_text(np.nanmin(spread))} to {number_text(np.nanmax(spread))}"
+        said.append(f"{names[at]} ({ends} in {len(spread)} bins of the spread)")
+    if not said:
+        return []
+    note = f"The spread of the local effects changes within bins of {', '.join(said)}"
+    if feature is not None:
+        return [f"{note}. heterog. is its average over a bin."]
+    return [f"{note}. See summary(effect, {said[0].partition(' (')[0]!r})."]
+
+
+def spread_table(row: xr.Dataset, level: float) -> SimpleTable | None:
+    """The spread of one feature in bins of its own, where it has several, and not very many."""
+    from statsmodels.iolib.table import SimpleTable
+    from statsmodels.iolib.tableformatting import fmt_params
+
+    if "spread_se" not in row or not 1 < row.sizes["spread_bin"] <= MOST_LINES:
+        return None
+    (estimate,) = spread_estimate(row.expand_dims("feature")).values()
+    ends = kept_interval(row, "spread", level)
+    ends = by_errors(estimate, level)[0][0] if ends is None else ends
+    tail = (1 - level) / 2
+    heads = ["rows", "spread", "std err", f"[{tail:.3g}", f"{1 - tail:.3g}]"]
+    columns = (row["spread"].values, row["spread_se"].values, ends[:, 0], ends[:, 1])
+    lines = [
+        [f"{n}", *(number_text(float(value)) for value in values)]
+        for n, *values in zip(row["spread_n_obs"].values, *columns, strict=True)
+    ]
+    labels = interval_labels(row["spread_edge_value"].values)
+    return SimpleTable(lines, heads, labels, "Spread, in bins of its own", txt_fmt=fmt_params)

@@ -1,0 +1,117 @@
+"""Sums of residuals, and the search for bins of the spread (math [66])."""
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from rhale_stats.arrays import binning, spread
+
+EDGES = np.linspace(0, 1, 21)
+
+
+def means_of(x, g, n_cells):
+    """Means in equal cells, each of which takes one degree of freedom."""
+    cell = np.minimum((x * n_cells).astype(np.int32), n_cells - 1)
+    n = np.bincount(cell, minlength=n_cells)
+    mean, x_mean = (np.bincount(cell, part, n_cells) / n for part in (g, x))
+    return spread.Means(cell, mean, x_mean, np.zeros(n_cells), 1 - 1 / n)
+
+
+def residuals(x, g, n_cells=4, weight=None, frequency=False):
+    axis = binning.variable_axis(EDGES)
+    means = means_of(x, g, n_cells)
+    return spread.residuals(axis, means, x, g, weight, frequency=frequency)
+
+
+def sums_of(mean, n=50):
+    """Cells of ``n`` rows whose |r| have these means and a variation of 0.75."""
+    mean, n = np.asarray(mean, dtype=float), np.full(len(mean), float(n))
+    square = n * mean**2 * 1.5625
+    return spread.Residuals(n, n, n, n, n * mean, square, 0 * n, 3 * square)
+
+
+def starts(sums, **more):
+    given = {"fine": 1, "penalty": 11.0, "min_obs": 30, "resolution": 0.0, "in_cells": False}
+    return spread.spread_starts(sums, **(given | more))
+
+
+def test_toy_residuals_by_hand():
+    """Two rows of -1 and 1 about their mean: one degree of freedom, variance 2."""
+    x, g = np.array([0.1, 0.2, 0.6, 0.7]), np.array([4.0, 6.0, -3.0, 3.0])
+    found = residuals(x, g, 2).merged(np.array([0, 10]))
+    assert_array_equal(found.n_obs, [2, 2])
+    assert_allclose(found.degrees, [1, 1])
+    assert_allclose(found.moment("square"), [2, 18])
+    # r = 1 / sqrt(1/2), so r^4 = 4; and 324 for the others.
+    assert_allclose(found.moment("fourth"), [4, 324])
+    assert_allclose(found.moment("third"), 0, atol=1e-12)
+
+
+def test_one_bin_has_the_unbiased_variance_within_the_cells(rng):
+    x, g = rng.uniform(size=200), rng.normal(size=200)
+    cell = np.minimum((x * 4).astype(int), 3)
+    within = sum(np.sum((g[cell == k] - g[cell == k].mean()) ** 2) for k in range(4))
+    found = residuals(x, g).merged(np.array([0]))
+    assert_allclose(found.moment("square"), within / 196)
+    assert_allclose(found.degrees, 196)
+
+
+def test_frequencies_are_rows_written_out(rng):
+    x, g, count = rng.uniform(size=60), rng.normal(size=60), rng.integers(1, 4, 60)
+    each = [np.repeat(values, count) for values in (x, g)]
+    means = means_of(*each, 4)
+    own = means._replace(of_row=np.minimum((x * 4).astype(np.int32), 3))
+    axis = binning.variable_axis(EDGES)
+    counted = spread.residuals(axis, own, x, g, count.astype(float), frequency=True)
+    repeated = spread.residuals(axis, means, *each, None, frequency=False)
+    for a, b in zip(counted, repeated, strict=True):
+        assert_allclose(a, b, rtol=1e-12)
+
+
+def test_rows_that_are_fitted_exactly_have_no_weight():
+    x, g = np.array([0.1, 0.3, 0.35, 0.6, 0.9]), np.array([5.0, 1.0, 2.0, 7.0, 7.5])
+    found = residuals(x, g).merged(np.array([0, 5, 10]))
+    assert_array_equal(found.n_obs, [1, 2, 2])
+    assert_allclose(found.moment("square"), [np.nan, 0.5, np.nan])
+
+
+def test_a_step_is_found_where_it_is():
+    assert_array_equal(starts(sums_of([1] * 7 + [2] * 13)), [0, 7])
+    assert_array_equal(starts(sums_of([1] * 20)), [0])
+    assert_array_equal(starts(sums_of([1] * 5 + [3] * 4 + [1] * 11)), [0, 5, 9])
+
+
+def test_edges_move_among_fine_cells():
+    """Places are every tenth cell and ends of stretches; the step is at neither."""
+    mean = np.repeat([1.0, 3.0], [137, 163])
+    assert_array_equal(starts(sums_of(mean, 9), fine=10), [0, 137])
+
+
+def test_no_bin_has_fewer_rows_than_asked():
+    mean = [1] * 9 + [5] + [1] * 10
+    assert_array_equal(starts(sums_of(mean)), [0, 9, 10])
+    found = starts(sums_of(mean), min_obs=120)
+    assert np.diff([*found, 20]).min() >= 3
+
+
+@pytest.mark.parametrize("mean", [[0] * 20, [1e-9] * 10 + [2e-9] * 10])
+def test_spread_below_the_resolution_is_none(mean):
+    assert_array_equal(starts(sums_of(mean), resolution=1e-6), [0])
+
+
+def test_the_search_is_the_best_of_all_partitions(rng):
+    """Brute force over all partitions of eight cells."""
+    for _ in range(20):
+        search = spread._Search(sums_of(rng.uniform(1, 4, 8), 20), 30, 0.0, in_cells=False)
+
+        def cost(edges, search=search):
+            own = np.array(edges)
+            return np.sum(search.cost(own[:-1], own[1:])) + 3.0 * (len(own) - 1)
+
+        every = [
+            (0, *inner, 8) for k in range(8) for inner in itertools.combinations(range(1, 8), k)
+        ]
+        best = min(every, key=cost)
+        assert_array_equal(search.best(np.arange(9), 3.0), best)

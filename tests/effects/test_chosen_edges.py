@@ -1,0 +1,83 @@
+"""Standard errors of bin effects where the rule chose edges on the same rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import rhale_stats as rs
+
+
+def smooth(n, n_samples, seed=0):
+    """Local effects sin 3z + z/2 with noise of variance 1, a feature a sample."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(size=(n, n_samples))
+    return rs.local_effects(None, x, jacobian=np.sin(3 * x) + x / 2 + rng.normal(size=x.shape))
+
+
+def targets(effect):
+    edges = effect["edge_value"].values
+    integral = -np.cos(3 * edges) / 3 + edges**2 / 4
+    return np.diff(integral, axis=1) / np.diff(edges, axis=1)
+
+
+def given(local, effect, feature=0):
+    """The same bins, as if they had been given."""
+    edges = effect["edge_value"].values[feature]
+    bins = rs.GivenBins(edges[np.isfinite(edges)])
+    return rs.std_error(rs.rhale(local.isel(feature=[feature]), bins=bins))
+
+
+@pytest.mark.parametrize("rule", [rs.AdaptiveBins(degree=0), rs.OptimalBins()])
+def test_more_than_in_given_bins(rule):
+    local = smooth(1000, 1, seed=3)
+    effect = rs.std_error(rs.rhale(local, bins=rule))
+    assert effect.sizes["bin"] > 1
+    fixed = given(local, effect)
+    assert_allclose(effect["effect"], fixed["effect"])
+    assert (effect["effect_se"].values > fixed["effect_se"].values).all()
+    assert_allclose(effect["curve_se"], fixed["curve_se"])
+    assert_allclose(np.diagonal(rs.vcov(effect, "x0", of="effect")), effect["effect_se"][0] ** 2)
+
+
+def test_same_as_in_given_bins_where_nothing_was_chosen():
+    local = smooth(1000, 1)
+    for options in (
+        {"bins": rs.OptimalBins(), "weighting": "rows"},
+        {"bins": rs.EqualWidthBins(3)},
+    ):
+        effect = rs.std_error(rs.rhale(local, **options))
+        edges = effect["edge_value"].values[0]
+        weighting = options.get("weighting", "axis")
+        fixed = rs.rhale(local, bins=rs.GivenBins(edges), weighting=weighting)
+        assert_allclose(effect["effect_se"], rs.std_error(fixed)["effect_se"])
+
+
+def test_note_of_the_summary():
+    local = smooth(1000, 1)
+    included = "Standard errors of effects include this choice"
+    effect = rs.rhale(local)
+    assert included in str(rs.summary(effect, "x0"))
+    for other in (
+        rs.rhale(local, weighting="rows"),
+        rs.std_error(effect, local, groups=np.arange(1000) // 4),
+    ):
+        assert "intervals of bin effects are too narrow" in str(rs.summary(other, "x0"))
+        assert included not in str(rs.summary(other, "x0"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [300, 1000])
+def test_coverage_of_chosen_bins(n):
+    """Without the choice of edges 89 to 91 %: that many samples tell the two apart."""
+    effect = rs.confint(rs.rhale(smooth(n, 250, seed=n)))
+    truth, bounds = targets(effect), effect["effect_ci"].values
+    there = np.isfinite(truth)
+    hit = (bounds[..., 0] <= truth) & (truth <= bounds[..., 1])
+    share = hit[there].mean()
+    # Bins of one sample are correlated, so that its bins count as one.
+    error = np.sqrt(0.05 * 0.95 / 250)
+    assert 0.93 - 2 * error < share < 0.97 + 2 * error
+    z2 = ((effect["effect"].values - truth) / effect["effect_se"].values)[there] ** 2
+    assert z2.mean() < 1.25  # 1.5 without the choice of edges

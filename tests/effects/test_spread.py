@@ -1,0 +1,334 @@
+"""The spread of the local effects in bins of its own (math [66])."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from numpy.testing import assert_allclose, assert_array_equal
+
+import rhale_stats as rs
+from rhale_stats.schema.features import one_feature
+from tests.helpers import labelled, local_of
+
+OWN = {"spread", "spread_n_obs", "spread_share", "spread_degrees"}
+
+
+def moving(rng, n=1500, **options):
+    """x0: flat, with a spread of 0.2 + 2 z; x1: even spread; x2: spread in proportion; x3: none."""
+    z = rng.uniform(size=(n, 4))
+    noise = rng.normal(size=(n, 4))
+    mean = np.column_stack([0 * z[:, 0], 9 * z[:, 1], np.exp(2 * z[:, 2]), np.sin(6 * z[:, 3])])
+    sd = np.column_stack([0.2 + 2 * z[:, 0], 0.5 + 0 * z[:, 1], np.exp(2 * z[:, 2]), 0 * z[:, 3]])
+    return local_of(z, mean + sd * noise, **options)
+
+
+@pytest.fixture(scope="module")
+def local():
+    return moving(np.random.default_rng(20250))
+
+
+@pytest.fixture(scope="module")
+def effect(local):
+    return rs.rhale(local)
+
+
+def ise(effect, feature, true):
+    """Integrated squared errors of ``predict`` and of the heterogeneity of the bins."""
+    z = np.linspace(0.001, 0.999, 999)
+    own = rs.predict(effect, z, feature, what="heterogeneity").values
+    row = one_feature(effect, feature)
+    k = np.searchsorted(row["edge_value"].values[1:-1], z, side="right")
+    return np.nanmean((own - true(z)) ** 2), np.nanmean(
+        (row["heterogeneity"].values[k] - true(z)) ** 2
+    )
+
+
+def test_spread_that_moves_where_the_effect_does_not_is_followed(effect):
+    assert effect["n_bins"].values[0] == 1
+    own, of_bins = ise(effect, "x0", lambda z: 0.2 + 2 * z)
+    assert of_bins > 20 * own
+    own, of_bins = ise(effect, "x2", lambda z: np.exp(2 * z))
+    assert of_bins > 5 * own
+
+
+def test_one_bin_where_the_spread_does_not_move(effect):
+    assert_array_equal(effect["n_spread_bins"].values[[1, 3]], [1, 1])
+    row = one_feature(effect, "x1")
+    assert_allclose(row["spread"], row["heterogeneity"].values[0], rtol=0.03)
+
+
+def test_bins_of_the_effect_do_not_change_it(local):
+    """Five bins of a steep effect have bin error, and the spread has none."""
+    wide = rs.rhale(local, bins=rs.EqualWidthBins(5))
+    assert one_feature(wide, "x1")["heterogeneity"].values.min() > 0.6
+    assert_allclose(rs.predict(wide, [0.1, 0.9], "x1", what="heterogeneity"), 0.5, rtol=0.06)
+    chosen = rs.rhale(local)
+    for feature in ("x0", "x2"):
+        z = np.linspace(0.01, 0.99, 50)
+        one, other = (
+            rs.predict(e, z, feature, what="heterogeneity").values for e in (wide, chosen)
+        )
+        assert_allclose(one, other, rtol=0.5)
+
+
+def test_edges_shares_and_rows(effect):
+    for feature in range(4):
+        row = one_feature(effect, feature)
+        edges = row["spread_edge_value"].values
+        assert (np.diff(edges) > 0).all()
+        assert_array_equal(edges[[0, -1]], row["edge_value"].values[[0, -1]])
+        assert row["spread_n_obs"].values.sum() == 1500
+        assert_allclose(row["spread_share"].sum(), 1)
+        assert (row["spread_degrees"].values <= row["spread_n_obs"].values).all()
+        assert row["spread_degrees"].values.min() >= 30
+    beyond = effect["spread"].isel(feature=1, spread_bin=slice(1, None))
+    assert bool(beyond.isnull().all())
+    assert (effect["spread_n_obs"].values[1, 1:] == 0).all()
+
+
+def test_counting_rows_by_the_edges_gives_their_number(local, effect):
+    row = one_feature(effect, "x0")
+    counts, _ = np.histogram(local["x"].values[:, 0], row["spread_edge_value"].values)
+    assert_array_equal(counts, row["spread_n_obs"])
+
+
+def test_invariance_to_scale_shift_and_reversal(local, effect):
+    z, g = local["x"].values, local["local_effect"].values
+    other = rs.rhale(local_of(5 - 2 * z, -3 * g))
+    for feature in (0, 2):
+        row, turned = one_feature(effect, feature), one_feature(other, feature)
+        z = np.linspace(0.05, 0.95, 41)
+        a = rs.predict(effect, z, feature, what="heterogeneity").values
+        b = rs.predict(other, 5 - 2 * z, feature, what="heterogeneity").values
+        assert_allclose(np.median(b / a), 3, rtol=0.02)
+        assert abs(row.sizes["spread_bin"] - turned.sizes["spread_bin"]) <= 2
+
+
+@pytest.mark.parametrize("weighting", ["axis", "rows"])
+def test_frequencies_are_rows_written_out(rng, weighting):
+    z, count = rng.uniform(size=(400, 1)), rng.integers(1, 4, 400)
+    g = (0.2 + 2 * z) * rng.normal(size=z.shape)
+    counted = rs.rhale(
+        local_of(z, g, weights=count.astype(float), weight_kind="frequency"), weighting=weighting
+    )
+    repeated = rs.rhale(
+        local_of(np.repeat(z, count, 0), np.repeat(g, count, 0)), weighting=weighting
+    )
+    for name in (*OWN, "spread_edge_value", "spread_fourth_moment"):
+        assert_allclose(counted[name], repeated[name], rtol=1e-9, err_msg=name)
+
+
+def test_equal_precision_weights_change_nothing(rng):
+    z = rng.uniform(size=(400, 1))
+    g = (0.2 + 2 * z) * rng.normal(size=z.shape)
+    plain, weighted = (
+        rs.rhale(local_of(z, g, **more)) for more in ({}, {"weights": np.full(400, 7.0)})
+    )
+    for name in (*OWN, "spread_edge_value", "spread_third_moment"):
+        assert_allclose(plain[name], weighted[name], rtol=1e-9, err_msg=name)
+
+
+def test_honest_edges_come_from_other_rows(local):
+    effect = rs.rhale(local, honest=True, rng=0)
+    assert effect["n_spread_bins"].values[0] > 1
+    assert effect["spread_n_obs"].isel(feature=0).sum() == effect.attrs["n_rows"]
+    again = rs.rhale(local, honest=True, rng=0)
+    xr.testing.assert_identical(effect["spread_edge_value"], again["spread_edge_value"])
+
+
+def test_standard_errors_are_those_of_replicates():
+    """Against the standard deviation over samples, with one bin: 0.5 / sqrt(2 n)."""
+    rng = np.random.default_rng(4)
+    z = rng.uniform(size=(300, 200))
+    found = rs.std_error(rs.rhale(local_of(z, rng.normal(0, 0.5, z.shape))))
+    one = found["n_spread_bins"].values == 1
+    assert one.mean() > 0.9
+    spread, se = (found[name].values[one, 0] for name in ("spread", "spread_se"))
+    assert_allclose(np.mean(spread**2), 0.25, rtol=0.02)
+    # The standard deviation of 200 values has an error of 5 %.
+    assert_allclose(np.std(spread), np.mean(se), rtol=0.15)
+    assert_allclose(np.mean(se), 0.5 / np.sqrt(2 * 280), rtol=0.05)
+
+
+def test_intervals_of_the_spread(effect):
+    found = rs.confint(effect, level=0.9)
+    ends, spread = found["spread_ci"], found["spread"]
+    assert ends.dims == ("feature", "spread_bin", "ci_bound")
+    inside = (ends[..., 0] < spread) & (spread < ends[..., 1])
+    assert bool((inside == spread.notnull()).all())
+    assert "inversion" in ends.attrs["method"]
+    assert "spread_ci" not in rs.std_error(found)
+
+
+def test_groups_of_one_row_have_nearly_the_errors_of_rows(local, effect):
+    by_rows = rs.std_error(effect)["spread_se"]
+    grouped = rs.std_error(effect, local, groups=np.arange(1500))
+    # All but the factors n / (n - 1), for the mean of each cell and for all rows.
+    assert_allclose(grouped["spread_se"][:3], by_rows[:3], rtol=0.1)
+    assert grouped["spread_se"].attrs["source"] == "rows in 1500 groups"
+    assert "log scale" in rs.confint(grouped)["spread_ci"].attrs["method"]
+
+
+def test_rows_that_repeat_in_groups_have_larger_errors(rng):
+    z = np.repeat(rng.uniform(size=(150, 1)), 4, axis=0)
+    g = np.repeat(rng.normal(size=(150, 1)), 4, axis=0) + rng.normal(0, 1e-3, (600, 1))
+    local = local_of(z, g)
+    effect = rs.rhale(local, weighting="rows", bins=rs.AdaptiveBins(penalty=1e6))
+    assert effect["n_spread_bins"].item() == 1
+    by_rows, by_groups = (
+        one["spread_se"].values[0, 0]
+        for one in (
+            rs.std_error(effect),
+            rs.std_error(effect, local, groups=np.repeat(np.arange(150), 4)),
+        )
+    )
+    assert_allclose(by_groups / by_rows, 2, rtol=0.05)
+
+
+def test_replicates_give_no_interval_of_the_spread(local, effect):
+    boot = rs.bootstrap(local, effect, n_resamples=20, rng=0)
+    assert "spread_ci" not in rs.confint(rs.confint(effect), boot)
+
+
+# --- predict --------------------------------------------------------------------------------------
+
+
+def test_predict_takes_the_bin_of_each_value(effect):
+    row = one_feature(effect, "x0")
+    edges, spread = row["spread_edge_value"].values, row["spread"].values
+    middle = (edges[:-1] + edges[1:]) / 2
+    found = effect.rhale.predict([*middle, -1, np.nan], "x0", what="heterogeneity")
+    assert_array_equal(found, [*spread, np.nan, np.nan])
+    assert found.name == "heterogeneity"
+    assert_array_equal(found["x"].values[:-1], [*middle, -1])
+    steep = rs.predict(effect, [0.25, 0.75], "x1", what="effect").values
+    assert_allclose(steep, [2.25, 6.75], atol=0.1)
+
+
+def test_predict_without_spread_takes_the_bins(local):
+    effect = rs.rhale(local, std_error_moments=False)
+    assert not OWN & set(effect.variables)
+    assert "spread_bin" not in effect.dims
+    found = rs.predict(effect, [0.5], "x0", what="heterogeneity")
+    assert_array_equal(found, effect["heterogeneity"].values[0, :1])
+
+
+def test_predict_says_what_it_cannot_give(effect):
+    with pytest.raises(ValueError, match="what must be one of .*got 'sigma'"):
+        rs.predict(effect, [0.5], "x0", what="sigma")
+    profile = rs.pdp(lambda X: X[:, 0], np.random.default_rng(0).uniform(size=(50, 1)))
+    with pytest.raises(ValueError, match="what must be 'curve' for a profile; got 'effect'"):
+        rs.predict(profile, [0.5], "x0", what="effect")
+    table = pd.DataFrame({"a": list("uvw") * 20})
+    levels = rs.ale(lambda t: t["a"].map({"u": 0.0, "v": 1.0, "w": 3.0}).to_numpy(), table)
+    with pytest.raises(ValueError, match="which has levels"):
+        rs.predict(levels, ["u"], "a", what="heterogeneity")
+
+
+# --- with everything else -------------------------------------------------------------------------
+
+
+def test_files_selection_and_trees(effect, local, tmp_path):
+    effect.to_netcdf(tmp_path / "effect.nc", engine="h5netcdf")
+    xr.testing.assert_identical(xr.load_dataset(tmp_path / "effect.nc"), effect)
+    some = effect.isel(feature=[1, 0])
+    assert_array_equal(rs.confint(some)["spread"], effect["spread"][[1, 0]])
+    tree = rs.to_datatree(local, effect)
+    assert "spread" in tree["effect"].dataset
+
+
+def test_levels_beside_an_axis(rng):
+    table = pd.DataFrame({"z": rng.uniform(size=600), "a": pd.Categorical(list("uvw") * 200)})
+
+    def model(t):
+        z = t["z"].to_numpy()
+        return np.sin(30 * z) * z**2 + t["a"].map({"u": 0.0, "v": 1.0, "w": 3.0}).astype(float)
+
+    effect = rs.confint(rs.ale(model, table))
+    numbers = dict(zip(effect["feature"].values, effect["n_spread_bins"].values, strict=True))
+    assert numbers["a"] == 0
+    assert numbers["z"] >= 1
+    assert bool(effect["spread"].sel(feature="a").isnull().all())
+    assert "a" in str(rs.summary(effect))
+
+
+def test_outputs_rows_without_a_value_and_regions(rng):
+    X = pd.DataFrame(rng.uniform(size=(600, 3)), columns=["a", "b", "c"])
+    X.loc[:50, "b"] = np.nan
+
+    def model(X):
+        a, b = X["a"].to_numpy(), np.nan_to_num(X["b"].to_numpy())
+        return np.column_stack([a * b, a**3 * b])
+
+    local = rs.local_effects(model, X, missing="drop", method="central_difference")
+    effect = rs.confint(rs.rhale(local))
+    assert effect["spread"].dims[:2] == ("output", "feature")
+    # The local effect of a is b in one output, and 3 a^2 b in the other.
+    assert_array_equal(effect["n_spread_bins"].sel(feature="a").values > 1, [False, True])
+    rows = effect["spread_n_obs"].sum("spread_bin").sel(feature="b").values
+    assert (rows == 549).all()
+    one = effect.isel(output=1)
+    assert rs.predict(one, [0.9], "a", what="heterogeneity").item() > 0.5
+
+
+# --- tables and pictures --------------------------------------------------------------------------
+
+
+def test_tables_tell_the_two_apart(effect):
+    lines = rs.tidy(effect).set_index("term")
+    assert lines.loc["x0", "spread_min"] < 0.5
+    assert lines.loc["x0", "spread_max"] > 1.7
+    assert lines.loc["x1", "spread_min"] == lines.loc["x1", "spread_max"]
+    assert_array_equal(rs.glance(effect)["n_spread_bins"], effect["n_spread_bins"])
+    whole, one, other = (str(rs.summary(effect, *feature)) for feature in ([], ["x0"], ["x1"]))
+    assert "The spread of the local effects changes within bins of x0" in whole
+    assert "x1 (" not in whole
+    assert "Spread, in bins of its own" in one
+    assert "Spread, in bins of its own" not in other
+    assert "changes within bins of x0" in str(rs.show(effect)).replace("\n", " ")
+
+
+def test_pictures_draw_the_spread_by_its_own_edges(effect):
+    upper, lower = rs.plot_effect(effect, "x0")
+    row = one_feature(effect, "x0")
+    edges, spread = row["spread_edge_value"].values, row["spread"].values
+    areas = [path.vertices for path in labelled(lower, "± heterogeneity").get_paths()]
+    assert len(areas) == len(spread)
+    for area, left, right, size in zip(areas, edges[:-1], edges[1:], spread, strict=True):
+        assert_allclose([area[:, 0].min(), area[:, 0].max()], [left, right])
+        assert_allclose(np.ptp(area[:, 1]), 2 * size)
+    (band,) = labelled(upper, "± heterogeneity").get_paths()
+    last = band.vertices[np.isclose(band.vertices[:, 0], edges[-1])]
+    assert_allclose(np.ptp(last[:, 1]), 2 * np.sum(spread * np.diff(edges)))
+
+
+# --- small and odd data ---------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:Bins without rows", "ignore:No rows inside")
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 40])
+@pytest.mark.parametrize("rule", [rs.EqualWidthBins(3), rs.QuantileBins(5)])
+def test_few_rows(rng, n, rule):
+    x = np.arange(n, dtype=float)[:, None]
+    effect = rs.confint(rs.rhale(local_of(x, rng.normal(size=(n, 1))), bins=rule))
+    assert effect["n_spread_bins"].item() == (n > 1)
+    if n > 1:
+        assert effect["spread_n_obs"].sum() == n
+    str(rs.summary(effect))
+
+
+@pytest.mark.parametrize("size", [1e-58, 1e-12, 1e12, 1e50])
+def test_units_of_any_size(local, effect, size):
+    z, g = local["x"].values, local["local_effect"].values
+    other = rs.confint(rs.rhale(local_of(z, g * size)))
+    assert_allclose(other["spread"][:3] / size, effect["spread"][:3], rtol=1e-6)
+
+
+def test_a_deterministic_effect_has_one_bin_and_next_to_no_spread(effect):
+    assert effect["n_spread_bins"].values[3] == 1
+    assert effect["spread"].values[3, 0] < 0.05
+    constant = rs.rhale(local_of(np.linspace(0, 1, 100)[:, None], np.full((100, 1), 2.0)))
+    assert constant["n_spread_bins"].item() == 1
+    assert_allclose(constant["spread"], 0, atol=1e-12)
