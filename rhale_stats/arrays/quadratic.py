@@ -10,8 +10,8 @@ from scipy import optimize, sparse, special
 
 from rhale_stats.arrays.moments import FloatArray
 
-# Above this noncentrality a root of a noncentral F variable is normal for all purposes.
-LARGE = 500.0
+# Above this noncentrality the root of the estimate is taken as normal.
+LARGE = 30.0
 
 
 class Form(NamedTuple):
@@ -130,7 +130,8 @@ class Square(NamedTuple):
             return np.asarray(self.size + np.array([-half, half]))
 
         def beyond(noncentrality: float, share: float) -> float:
-            below = special.ncfdtr(degrees, self.denominator, noncentrality, statistic)
+            denominator = min(self.denominator, 1e6)
+            below = special.ncfdtr(degrees, denominator, noncentrality, statistic)
             # Far beyond the estimate the series fails, where there is nothing below.
             return float(np.nan_to_num(below)) - share
 

@@ -165,12 +165,9 @@ def _of_groups(row: xr.Dataset, null: str) -> Wald:
     found = quadratic.form(
         places.values(row), weight, sparse.csr_array(covariance), places.level(null)
     )
-<<<<<<< HEAD
-    return _against_f(found, float(row.attrs["n_groups"]) - 1, _rows_in(weight, places))
-=======
     of_bin = found.parts[: row.sizes["bin"]].copy()
     np.add.at(of_bin, at, found.parts[row.sizes["bin"] :])
-    return _against_f(found, _degrees_together(row, of_bin))
+    return _against_f(found, _degrees_together(row, of_bin), _rows_in(weight, places))
 
 
 def _degrees_together(row: xr.Dataset, parts: FloatArray) -> float:
@@ -180,7 +177,6 @@ def _degrees_together(row: xr.Dataset, parts: FloatArray) -> float:
     """
     overlap = group_overlap(row)
     return float(parts.sum() ** 2 / (parts @ overlap @ parts)) if parts.any() else np.inf
->>>>>>> main
 
 
 def _of_steps(row: xr.Dataset, null: str) -> Wald:
@@ -192,11 +188,7 @@ def _of_steps(row: xr.Dataset, null: str) -> Wald:
     weight = sparse.diags_array(n).tocsr()
     found = quadratic.form(value, weight, sparse.csr_array(covariance), level)
     if "n_groups" in row.attrs:
-<<<<<<< HEAD
-        return _against_f(found, float(row.attrs["n_groups"]) - 1, float(n.sum()))
-=======
-        return _against_f(found, _degrees_together(row, found.parts))
->>>>>>> main
+        return _against_f(found, _degrees_together(row, found.parts), float(n.sum()))
     # Satterthwaite's degrees of freedom, as if steps were independent.
     own = (n if level is None else n * (1 - n / n.sum())) * np.diagonal(covariance)
     denominator = float(found.expected**2 / np.sum(own**2 / bin_degrees(row)))
