@@ -10,21 +10,28 @@ from scipy import optimize, sparse, special
 
 from rhale_stats.arrays.moments import FloatArray
 
-# Above this noncentrality a root of a noncentral F variable is normal for all purposes.
-LARGE = 1e4
+# Above this noncentrality the root of the estimate is taken as normal.
+LARGE = 30.0
 
 
 class Form(NamedTuple):
     """A quadratic form over its expectation, and Box's degrees of freedom of its numerator.
 
     ``expected`` is the expectation under the null hypothesis, the denominator. ``parts`` are what
-    each estimate adds to it: by its own variance and its covariances with others.
+    each estimate adds to it: by its own variance and its covariances with others. ``moved`` is the
+    variance of the noise along the estimates, d'ACAd.
     """
 
     statistic: float
     degrees: float
     expected: float
     parts: FloatArray
+    moved: float
+
+    def square(self, denominator: float) -> Square:
+        """The form itself, with the degrees of freedom of its expectation."""
+        value, squares = self.statistic * self.expected, self.expected**2 / self.degrees
+        return Square(value, self.expected, squares, self.moved, denominator)
 
 
 def form(
@@ -48,8 +55,10 @@ def form(
         squares += taken**2 - 2 * float(shared @ (weight @ shared)) / total
         parts = parts - loading * shared / total
     expected = float(parts.sum())
-    statistic = float(value @ (weight @ value)) / expected
-    return Form(statistic, expected**2 / squares, expected, parts)
+    loaded = weight @ value
+    statistic = float(value @ loaded) / expected
+    moved = float(loaded @ (covariance @ loaded))
+    return Form(statistic, expected**2 / squares, expected, parts, moved)
 
 
 def blocks(
@@ -118,11 +127,13 @@ class Square(NamedTuple):
         statistic = self.value / self.expected
         if self.value / scale > LARGE:
             half = special.stdtrit(self.denominator, 1 - tail) * np.sqrt(scale)
-            return np.sqrt(max(self.corrected, 0.0)) + np.array([-half, half])
+            return np.asarray(self.size + np.array([-half, half]))
 
         def beyond(noncentrality: float, share: float) -> float:
-            below = special.ncfdtr(degrees, self.denominator, noncentrality, statistic)
-            return float(below) - share
+            denominator = min(self.denominator, 1e6)
+            below = special.ncfdtr(degrees, denominator, noncentrality, statistic)
+            # Far beyond the estimate the series fails, where there is nothing below.
+            return float(np.nan_to_num(below)) - share
 
         ends = []
         for share in (1 - tail, tail):

@@ -434,7 +434,7 @@ def degrees_of_curves(left: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def at_most(largest: float, degrees: FloatArray) -> float:
-    """Bound of the probability that some split has a statistic of ``largest`` by chance (math [39]).
+    """Bound of the probability that some split has such a statistic by chance (math [39]).
 
     For normal errors no sum of squares with expectation 1 has a longer tail than the square of one
     normal variable (Szekely and Bakirov 2003); the probabilities of all splits are added up.

@@ -27,7 +27,7 @@ def accelerations(
 ) -> dict[str, Any]:
     """Accelerations of all features: sum psi^3 / (6 (sum psi^2)^(3/2)) over the units."""
     unit = np.arange(rows.n_rows) if units.unit is None else units.unit
-    # A unit with frequency k stands for k rows, each with 1/k of its influence.
+    # A unit with frequency k represents k rows, each with 1/k of its influence.
     size = np.ones(int(unit.max()) + 1) if units.size is None else units.size
     estimates: list[dict[str, Any]] = []
     for number, name in enumerate(feature_names(effect)):

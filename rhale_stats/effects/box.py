@@ -13,6 +13,7 @@ from rhale_stats.arrays import quadratic
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.fit import bin_degrees, group_overlap, noise_in_the_middle
 from rhale_stats.inference import meaning
+from rhale_stats.inference.results import SIZE_LEVEL
 from rhale_stats.schema.curves import Fine, fine_of, has_cells, pieces_of
 from rhale_stats.schema.features import resolution, slopes
 from rhale_stats.schema.levels import is_categorical
@@ -29,6 +30,9 @@ class Wald(NamedTuple):
     p_value: float = float("nan")
     reason: str = ""
     df_denominator: float = float("nan")
+    size: float = float("nan")
+    size_low: float = float("nan")
+    size_high: float = float("nan")
 
 
 def box(row: xr.Dataset, null: str) -> Wald:
@@ -142,7 +146,8 @@ def _of_bins(row: xr.Dataset, null: str) -> Wald:
     np.add.at(of_bin, np.concatenate([number, number[at]]), found.parts)
     shares = np.where(known[cells.bin], cells.of_effects / variance[cells.bin], 0.0)
     sources = cells.sources((of_bin[cells.bin] * shares)[None, :])
-    return _against_f(found, float(sources.satterthwaite(np.array([found.expected]))[0]))
+    denominator = float(sources.satterthwaite(np.array([found.expected]))[0])
+    return _against_f(found, denominator, _rows_in(weight, places))
 
 
 def _of_groups(row: xr.Dataset, null: str) -> Wald:
@@ -162,7 +167,7 @@ def _of_groups(row: xr.Dataset, null: str) -> Wald:
     )
     of_bin = found.parts[: row.sizes["bin"]].copy()
     np.add.at(of_bin, at, found.parts[row.sizes["bin"] :])
-    return _against_f(found, _degrees_together(row, of_bin))
+    return _against_f(found, _degrees_together(row, of_bin), _rows_in(weight, places))
 
 
 def _degrees_together(row: xr.Dataset, parts: FloatArray) -> float:
@@ -183,16 +188,29 @@ def _of_steps(row: xr.Dataset, null: str) -> Wald:
     weight = sparse.diags_array(n).tocsr()
     found = quadratic.form(value, weight, sparse.csr_array(covariance), level)
     if "n_groups" in row.attrs:
-        return _against_f(found, _degrees_together(row, found.parts))
+        return _against_f(found, _degrees_together(row, found.parts), float(n.sum()))
     # Satterthwaite's degrees of freedom, as if steps were independent.
     own = (n if level is None else n * (1 - n / n.sum())) * np.diagonal(covariance)
-    return _against_f(found, float(found.expected**2 / np.sum(own**2 / bin_degrees(row))))
+    denominator = float(found.expected**2 / np.sum(own**2 / bin_degrees(row)))
+    return _against_f(found, denominator, float(n.sum()))
 
 
-def _against_f(found: quadratic.Form, denominator: float) -> Wald:
+def _rows_in(weight: sparse.csr_array, places: Places) -> float:
+    """Number of rows that the weights of all effects represent."""
+    level = np.concatenate([np.ones(int(places.known.sum())), np.zeros(len(places.at))])
+    return float(level @ (weight @ level))
+
+
+def _against_f(found: quadratic.Form, denominator: float, rows: float) -> Wald:
+    """The test, with the root mean square of what it tests (math [31])."""
     from scipy import stats
 
     if not denominator > 0:
         return Wald(df=0.0, reason=meaning.NO_ROWS)
     p_value = float(stats.f.sf(found.statistic, found.degrees, denominator))
-    return Wald(found.statistic, found.degrees, p_value, df_denominator=denominator)
+    square = found.square(denominator)
+    low, high = square.interval(SIZE_LEVEL) / np.sqrt(rows)
+    size = square.size / np.sqrt(rows)
+    return Wald(
+        found.statistic, found.degrees, p_value, "", denominator, size, float(low), float(high)
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from rhale_stats.arrays import categories, influence, quadratic
 from rhale_stats.arrays.accumulate import Pieces
@@ -61,7 +62,7 @@ def square_of_curve(row: xr.Dataset, fit: Fit) -> quadratic.Square:
     return quadratic.square(value, weight, covariance, denominator)
 
 
-def _stored(row: xr.Dataset, fit: Fit, linear: FloatArray) -> FloatArray:
+def _stored(row: xr.Dataset, fit: Fit, linear: NDArray[np.intp]) -> FloatArray:
     """The covariance that standard errors by groups left behind."""
     if has_cells(row):
         here = slice(fit.cells.here.start, fit.cells.here.stop + 1)
@@ -85,7 +86,7 @@ def _unknown(value: FloatArray, weight: FloatArray) -> quadratic.Square:
 
 
 def moments_of_rows(
-    pieces: Pieces, third: FloatArray, fourth: FloatArray, linear: FloatArray
+    pieces: Pieces, third: FloatArray, fourth: FloatArray, linear: NDArray[np.intp]
 ) -> FloatArray:
     """Covariance over the rows of what a curve is a sum of: (edge and slope, edge and slope).
 

@@ -18,17 +18,32 @@ from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.fit import bin_degrees, group_overlap, noise_in_the_middle
 from rhale_stats.effects.same import check_same_rows
 from rhale_stats.inference import meaning
-from rhale_stats.inference.results import CONSTANT, labelled_test
+from rhale_stats.inference.estimate import BY_ERRORS
+from rhale_stats.inference.results import CONSTANT, SIZE_LEVEL, Size, labelled_test
 from rhale_stats.local.rows import Rows, estimation_rows, own_columns
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import fine_of
 from rhale_stats.schema.features import feature_names, methods_of, one_feature, resolution, slopes
 from rhale_stats.schema.levels import is_categorical
+from rhale_stats.schema.variables import EFFECT_UNITS
 
 NULLS = {
     "zero": "all effects are 0",
     "constant": "all effects are equal",
     "homogeneous": "all rows have the same effect at a value of the feature",
+}
+# The size of what each of them denies.
+SIZES = {
+    "zero": Size("root mean square effect over the rows, without the part of noise", EFFECT_UNITS),
+    "constant": Size(
+        "root mean square deviation of the effect from its mean, without the part of noise",
+        EFFECT_UNITS,
+    ),
+    "homogeneous": Size(
+        "standard deviation of the local effects at a value of the feature",
+        EFFECT_UNITS,
+        method=BY_ERRORS,
+    ),
 }
 # The statistics for "zero" and "constant".
 METHODS = ("box", "wald")
@@ -81,6 +96,7 @@ def wald_test(
         null=NULLS[null],
         source=str(effect["effect_se"].attrs["source"]) if "effect_se" in effect else "rows",
         test=f"wald_test, null {null!r}{by}",
+        size=SIZES[null],
     )
 
 
@@ -88,7 +104,10 @@ def by_name(rows: Sequence[Wald], *, of_f: bool = False) -> dict[str, Any]:
     """Tests of all features, as arrays by name; ``of_f`` with the degrees of the denominator."""
     found = {name: np.array(values) for name, *values in zip(Wald._fields, *rows, strict=True)}
     denominator = found.pop("df_denominator")
-    names = ("statistic", "df", "df_denominator", "p_value", "reason")
+    names = ("statistic", "df", "df_denominator", "p_value", "reason", "size", "size_ci")
+    found["size_ci"] = np.stack([found.pop("size_low"), found.pop("size_high")], axis=-1)
+    if np.isnan(found["size"]).all():
+        del found["size"], found["size_ci"]
     found |= {"df_denominator": denominator} if of_f else {}
     return {name: found[name] for name in names if name in found}
 
@@ -104,11 +123,14 @@ def _equal(row: xr.Dataset, null: str, method: str) -> Wald:
             return Wald(df=0.0, reason=meaning.ONE_BIN)
     if reason := meaning.of_effects(row):
         return Wald(reason=reason)
+    found = box(row, null)
     if method == "box":
-        return box(row, null)
+        return found
     if "n_groups" in row.attrs:
-        return _grouped(row, null)
-    return _correlated(row, null) if is_categorical(row) else _sum_of_squares(row, null)
+        other = _grouped(row, null)
+    else:
+        other = (_correlated if is_categorical(row) else _sum_of_squares)(row, null)
+    return other._replace(size=found.size, size_low=found.size_low, size_high=found.size_high)
 
 
 def _sum_of_squares(row: xr.Dataset, null: str) -> Wald:
@@ -227,7 +249,10 @@ def _homogeneous(row: xr.Dataset, own: tuple[Rows, int] | None) -> Wald:
     largest = float(np.nanmax(row["heterogeneity"].values, initial=0.0)) / least
     if largest <= 1 or is_categorical(row) or _bins_are_cells(row):
         # Here only differences between rows cause a spread.
-        return Wald(largest, float(row.sizes["bin"]), 1.0 if largest <= 1 else 0.0)
+        p_value, spread = (1.0 if largest <= 1 else 0.0), row["heterogeneity"].values
+        n = np.where(np.isfinite(spread), row["n_effective"].values, 0.0)
+        size = float(np.sqrt(np.average(np.nan_to_num(spread) ** 2, weights=n))) if n.any() else 0.0
+        return Wald(largest, float(row.sizes["bin"]), p_value, size=size)
     if own is None:
         return Wald(reason=BIN_ERROR)
     rows, position = own
@@ -241,9 +266,15 @@ def _homogeneous(row: xr.Dataset, own: tuple[Rows, int] | None) -> Wald:
         return Wald(reason=meaning.NO_ROWS)
     variance, df = -float(product.mean()), float(len(product) - 1)
     if variance <= least**2:
-        return Wald(0.0, df, 1.0)
-    statistic = variance / float(product.std(ddof=1) / np.sqrt(len(product)))
-    return Wald(statistic, df, float(stats.t.sf(statistic, df)))
+        return Wald(0.0, df, 1.0, size=0.0)
+    error = float(product.std(ddof=1) / np.sqrt(len(product)))
+    half = float(intervals.student(SIZE_LEVEL, np.array(df))) * error
+    low, high = np.sqrt(np.maximum([variance - half, variance + half], 0.0))
+    statistic = variance / error
+    return Wald(
+        statistic, df, float(stats.t.sf(statistic, df)),
+        size=float(np.sqrt(variance)), size_low=float(low), size_high=float(high),
+    )  # fmt: skip
 
 
 def _bins_are_cells(row: xr.Dataset) -> bool:

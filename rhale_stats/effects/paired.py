@@ -164,7 +164,7 @@ def paired_covariance(
             blind |= few
         unknown |= (at.level[:, blind] != 0).any(axis=1)
     covariance = np.zeros((len(z), len(z)))
-    # A unit with frequency k stands for k pairs, each with 1/k of its influence.
+    # A unit with frequency k represents k pairs, each with 1/k of its influence.
     share = 1 / np.sqrt(np.where(pairs.repeats > 0, pairs.repeats, 1.0))
     for begin in range(0, len(share), influence.BLOCK_ROWS):
         here = slice(begin, begin + influence.BLOCK_ROWS)

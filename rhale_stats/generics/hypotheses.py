@@ -59,7 +59,9 @@ def wald_test(
         Over (feature): ``statistic``, ``df``, ``p_value``, ``p_value_adjusted`` and ``reason``,
         which says why a p-value is NaN and is empty otherwise; the null, the method and the source
         of uncertainty are in the attributes. ``df_denominator`` is present where the statistic is
-        compared with F. `tidy` and `summary` accept the result. For a surface
+        compared with F. ``size`` with ``size_ci`` (95 %): the root mean square over the rows of
+        what the null denies, without the part of noise (its long name says which). `tidy` and
+        `summary` accept the result. For a surface
         there is one feature, "a:b".
 
     Raises
@@ -194,7 +196,9 @@ def compare(
         ``difference_ci`` and ``difference_band`` (with ci_bound) at ``grid_value``. Over (feature):
         ``statistic``, the largest |difference| over its standard error, ``p_value`` of the null
         hypothesis of no difference at any point (with Student's t at every point, as for the band),
-        and ``p_value_adjusted``. NaN, with a warning, for a feature without a common range. For
+        and ``p_value_adjusted``; ``size`` with ``size_ci``, the root mean square difference along
+        the axis without the part of noise, ``largest`` and ``largest_at``, the largest absolute
+        difference and its place. NaN, with a warning, for a feature without a common range. For
         H-statistics, for each of ``h2``, ``h2_overall``, ``h2_pairwise``, ``h`` and
         so on: ``h2_difference``, ``h2_difference_se``, ``h2_difference_ci``, ``h2_p_value`` and
         ``h2_p_value_adjusted`` (over features, or over pairs), math [62].

@@ -14,7 +14,7 @@ from rhale_stats.inference.estimate import kept_interval
 SEARCHED = ("AdaptiveBins", "OptimalBins", "GreedyBins", "BestEqualWidthBins")
 CHOSEN_BINS = (
     "Bin edges were chosen on the same rows, so intervals of bin effects are too narrow. "
-    "honest=True removes this."
+    "honest=True reduces this."
 )
 CHOICE_INCLUDED = (
     "Bin edges were chosen on the same rows. Standard errors of effects include this choice, "

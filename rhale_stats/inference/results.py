@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from rhale_stats.arrays import intervals
+from rhale_stats.arrays import intervals, quadratic
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.adjustment import adjusted
 from rhale_stats.inference.estimate import (
@@ -23,12 +23,24 @@ from rhale_stats.inference.estimate import (
     interval,
 )
 from rhale_stats.schema.stacking import padded
-from rhale_stats.schema.variables import OUTPUT_UNITS, software
+from rhale_stats.schema.variables import OUTPUT_UNITS, X_UNITS, software
 
 EXACT = "the local effects of both vary by numerical error only, so there is no sampling error"
 CONSTANT = "the feature is constant"
 GRID_POINT = "point of the grid"
+# Of the intervals of the sizes that tests give.
+SIZE_LEVEL = 0.95
+BY_NONCENTRAL = "inversion of a noncentral F test, math [32]"
 NO_ERROR = "the difference has no standard error at some points"
+
+
+class Size(NamedTuple):
+    """What the size of what is tested is."""
+
+    long_name: str
+    units: str
+    level: float = SIZE_LEVEL
+    method: str = BY_NONCENTRAL
 
 
 class Asked(NamedTuple):
@@ -43,9 +55,17 @@ class Asked(NamedTuple):
 
 
 def labelled_test(
-    effect: xr.Dataset, values: dict[str, Any], adjust: str, **facts: str | float
+    effect: xr.Dataset,
+    values: dict[str, Any],
+    adjust: str,
+    *,
+    size: Size | None = None,
+    **facts: str | float,
 ) -> xr.Dataset:
-    """Results of a test, over features; ``reason`` says why there is no p-value."""
+    """Results of a test, over features; ``reason`` says why there is no p-value.
+
+    ``size`` says what the values of that name are, and their intervals ``size_ci``, if there are.
+    """
     names = {
         "statistic": "test statistic",
         "df": "degrees of freedom",
@@ -53,13 +73,21 @@ def labelled_test(
         "p_value": "p-value",
         "p_value_adjusted": "p-value, adjusted over features",
         "reason": "why there is no p-value",
+        "largest": "largest absolute difference",
+        "largest_at": "point of the largest difference",
     }
     nothing = np.full(len(values["p_value"]), "")
     values = {"reason": nothing} | values
     values = values | {"p_value_adjusted": adjusted(values["p_value"], adjust)}
-    return xr.Dataset(
+    units = {"largest": OUTPUT_UNITS, "largest_at": X_UNITS}
+    of_size = {name: values.pop(name) for name in ("size", "size_ci") if name in values}
+    tested = xr.Dataset(
         {
-            name: ("feature", values[name], {"long_name": names.get(name, name), "units": "1"})
+            name: (
+                "feature",
+                values[name],
+                {"long_name": names.get(name, name), "units": units.get(name, "1")},
+            )
             for name in (*(name for name in values if name != "reason"), "reason")
         },
         {"feature": effect["feature"], "feature_kind": effect["feature_kind"]},
@@ -75,6 +103,15 @@ def labelled_test(
             "software": software(),
         },
     )
+    if size is None or "size" not in of_size:
+        return tested
+    said = {"long_name": size.long_name, "units": size.units}
+    tested = tested.assign(size=("feature", of_size["size"], said))
+    if "size_ci" not in of_size:
+        return tested
+    target = Facts(("feature",), size.long_name, size.units, size.long_name, str(facts["source"]))
+    ends = interval(target, of_size["size_ci"], size.level, size.method)
+    return tested.assign(size_ci=ends).assign_coords(BOUNDS)
 
 
 class Difference(NamedTuple):
@@ -88,6 +125,10 @@ class Difference(NamedTuple):
     statistic: float
     p_value: float
     reason: str
+    size: float = float("nan")
+    size_ci: tuple[float, float] = (float("nan"), float("nan"))
+    largest: float = float("nan")
+    largest_at: float = float("nan")
 
 
 def no_difference(reason: str) -> Difference:
@@ -111,8 +152,17 @@ def labelled_differences(
             "statistic": np.array([difference.statistic for difference in found]),
             "p_value": np.array([difference.p_value for difference in found]),
             "reason": np.array([difference.reason for difference in found]),
+            **{
+                name: np.array([getattr(difference, name) for difference in found])
+                for name in ("size", "size_ci", "largest", "largest_at")
+            },
         },
         asked.adjust,
+        size=Size(
+            "root mean square difference along the axis, without the part of noise",
+            OUTPUT_UNITS,
+            asked.level,
+        ),
         null="no difference between the curves",
         source=source,
         test="compare, largest standardised difference",
@@ -193,4 +243,27 @@ def difference_of(
         statistic, reason, largest = float("nan"), EXACT, float("nan")
     joint = Joint(covariance, degrees)
     zero = against_zero(difference, se, own, joint, largest, asked.level, asked.n_draws, rng)
-    return Difference(z, difference, se, zero.interval, zero.band, statistic, zero.p_value, reason)
+    tested = Difference(
+        z, difference, se, zero.interval, zero.band, statistic, zero.p_value, reason
+    )
+    return _with_size(tested, covariance, float(np.min(own)), asked.level)
+
+
+def _with_size(
+    found: Difference, covariance: FloatArray, degrees: float, level: float
+) -> Difference:
+    """With the root mean square of the difference along the axis, and with its largest value."""
+    z, difference = found.grid_value, found.difference
+    at = int(np.argmax(np.abs(difference)))
+    largest, place = float(abs(difference[at])), float(z[at])
+    share = np.zeros(len(z))
+    share[:-1] += np.diff(z) / 2
+    share[1:] += np.diff(z) / 2
+    share = share / share.sum() if share.sum() > 0 else np.full(len(z), 1 / len(z))
+    square = quadratic.square(difference, np.diag(share), covariance, degrees)
+    low, high = square.interval(level)
+    # Up to rounding there is no difference at all.
+    size = square.size if found.statistic > 0 or found.reason else 0.0
+    return found._replace(
+        size=size, size_ci=(float(low), float(high)), largest=largest, largest_at=place
+    )

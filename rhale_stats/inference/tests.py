@@ -18,18 +18,22 @@ if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
 
+COLUMNS = (
+    *("statistic", "df", "df_denominator", "p_value", "p_value_adjusted"),
+    *("largest", "largest_at", "size"),
+)
+
+
 def glance(test: xr.Dataset, _level: float) -> pd.DataFrame:
     """`glance` of a test: a line a feature."""
-    names = [
-        name
-        for name in (
-            *("statistic", "df", "df_denominator", "p_value", "p_value_adjusted", "reason"),
-        )
-        if name in test and not (name == "reason" and (test[name] == "").all())
-    ]
-    return pd.DataFrame(
-        {"term": feature_names(test), **{name: test[name].values for name in names}}
-    )
+    names = [name for name in COLUMNS if name in test]
+    table = {"term": feature_names(test), **{name: test[name].values for name in names}}
+    if "size_ci" in test:
+        low, high = test["size_ci"].transpose(..., "ci_bound").values.T
+        table |= {"size_low": low, "size_high": high}
+    if "reason" in test and not (test["reason"] == "").all():
+        table["reason"] = test["reason"].values
+    return pd.DataFrame(table)
 
 
 def tidy(test: xr.Dataset, level: float) -> pd.DataFrame:
@@ -68,6 +72,10 @@ def summary(test: xr.Dataset, _feature: object, level: float) -> Summary:
         "df_denominator": "df, denominator",
         "p_value": "P",
         "p_value_adjusted": f"P, adjusted ({attrs['adjust']})",
+        "size": "size",
+        "size_low": "low",
+        "size_high": "high",
+        "largest": "largest",
     }
     heads = {name: head for name, head in heads.items() if name in table}
     lines = [[cell(line, name) for name in heads] for _, line in table.iterrows()]
@@ -81,6 +89,11 @@ def summary(test: xr.Dataset, _feature: object, level: float) -> Summary:
         for name in ("difference_ci", "difference_band")
         if name in test
     ]
+    if "size" in test:
+        ends = ""
+        if "size_ci" in test:
+            ends = f"; low, high: its {100 * test['size_ci'].attrs['ci_prob']:.3g} % interval"
+        intervals.insert(0, f"size: {test['size'].attrs['long_name']}{ends}.")
     notes = [
         *because(table["term"].tolist(), reasons_of(table)),
         f"Null hypothesis: {attrs['null']}.",

@@ -80,11 +80,11 @@ def regions(
         ``condition`` with ``condition_feature``, ``operator``, ``threshold`` and ``levels``;
         ``rule``, all conditions in words; ``n_obs``, ``weight_share``, ``loss``; ``loss_drop``, by
         the split that was made; ``best`` and ``best_drop``, the best split, whether or not it was
-        made; ``pvalue`` of the test, NaN where none was made; ``region``, 0, 1, ... for leaves. Over ``obs``: ``region_of_row``, -1 for
-        rows on which honest splits were searched, and for rows of weight zero. A tree without
-        splits has one node. With ``n_folds`` also ``pruning_n_regions``, ``pruning_price``,
-        ``pruning_loss`` and
-        ``pruning_loss_se`` over ``pruning``, the trees compared.
+        made; ``pvalue`` of the test, NaN where none was made; ``region``, 0, 1, ... for leaves.
+        Over ``obs``: ``region_of_row``, -1 for rows on which honest splits were searched, and for
+        rows of weight zero. A tree without splits has one node. With ``n_folds`` also
+        ``pruning_n_regions``, ``pruning_price``, ``pruning_loss`` and ``pruning_loss_se`` over
+        ``pruning``, the trees compared.
 
     Raises
     ------
@@ -104,10 +104,11 @@ def regions(
     With the default ``test="permutation"`` the probability that the root is split although no
     column conditions the mean of the local effects is about ``level``, also if their spread depends
     on the columns (math [39] has simulated sizes, from 100 rows on). The same holds in every node
-    below. This is one test of the largest studentised drop over all columns. Where the drop is so
-    clear that a bound of its p-value is far below the smallest one that permutations can give, no
-    rows are permuted and ``pvalue`` is the bound. The test then costs little; in nodes that are
-    neither clear nor noise it takes up to ``n_permutations`` times a pass over the rows.
+    below. This is one test of the largest studentised drop over all columns. Permutations stop when
+    the answer is known. None are made, and ``pvalue`` is an upper bound for normal effects, where
+    this bound is below 1e-8; below 0.001, 39 permutations (at level 0.05) are enough if none is as
+    good, and ``pvalue`` is 1/40. With 1,000 rows or more and clear regions the test adds 5 to 20 %
+    to the search; a node between clear and noise costs as much as 2 to 15 searches.
     ``test=None`` finds splits in noise, too, see the study ``regions``. `interaction_matrix` tests
     the columns one by one; its notes explain why the two can disagree.
 
@@ -116,11 +117,11 @@ def regions(
     References
     ----------
     Gkolemis, Diou, Ntoutsi, Dalamagas, Bischl, Herbinger and Casalicchio (2024), *RegionalRHALE*,
-    section 2. Herbinger, Bischl and Casalicchio (2023). Besag and Clifford (1991), *Biometrika*
-    78, 301-304, for stopping early. Szekely and Bakirov (2003), *Probability Theory and Related
-    Fields* 126, 184-202, for the bound. Chung and Romano (2013), *Annals of Statistics* 41, 484-507,
-    for studentised permutation tests. Canay, Romano and Shaikh (2017), *Econometrica* 85,
-    1013-1030, for signs of groups.
+    section 2. Herbinger, Bischl and Casalicchio (2023). Besag and Clifford (1991), *Biometrika* 78,
+    301-304, for stopping early. Szekely and Bakirov (2003), *Probability Theory and Related Fields*
+    126, 184-202, for the bound. Chung and Romano (2013), *Annals of Statistics* 41, 484-507, for
+    studentised permutation tests. Canay, Romano and Shaikh (2017), *Econometrica* 85, 1013-1030,
+    for signs of groups.
 
     Examples
     --------

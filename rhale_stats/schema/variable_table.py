@@ -489,7 +489,11 @@ NODE_VARIABLES: Table = {
     "loss_drop": (NODE, "relative drop of the loss by the split of the node", "1"),
     "best": (NODE, "best split found", "1"),
     "best_drop": (NODE, "relative drop of the loss by the best split found", "1"),
-    "pvalue": (NODE, "p-value of the hypothesis that no column conditions the effect", "1"),
+    "pvalue": (
+        NODE,
+        "p-value of the hypothesis that no column conditions the mean of the local effects",
+        "1",
+    ),
     "region": (NODE, "number of the region, -1 where the node was split", "1"),
 }
 OF_PAIRS = ("feature", "conditioning")

@@ -90,9 +90,9 @@ def replicate(
     local = local_of(example, X)
     effect = quiet_rhale(local, OptimalBins(), std_error_moments=False)
     trees = {
-        "PDP": regional_pdp(example.model, X, "x1"),
-        "RHALE": regions(local, "x1", conditioning=X),
-        "ALE": regional_ale(example.model, X, "x1"),
+        "PDP": regional_pdp(example.model, X, "x1", test=None),
+        "RHALE": regions(local, "x1", conditioning=X, test=None),
+        "ALE": regional_ale(example.model, X, "x1", test=None),
     }
     positive = X["x3"].to_numpy() > 0
     found = []

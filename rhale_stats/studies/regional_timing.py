@@ -159,7 +159,7 @@ def _torch_functions(
 
 
 # Without thresholds of a drop every method splits as often, and does as much.
-OPTIONS: dict[str, Any] = {"max_depth": 2, "min_drop": 0.0}
+OPTIONS: dict[str, Any] = {"max_depth": 2, "min_drop": 0.0, "test": None}
 
 
 def _rhale(model: Timed, x: FloatArray) -> xr.Dataset:

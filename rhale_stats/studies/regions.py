@@ -193,7 +193,7 @@ def replicate(parameters: Mapping[str, Any], rng: np.random.Generator, _: Any) -
     seed = int(rng.integers(2**31))
     honest = regions(local, "x0", test="honest", **everything | {"rng": seed})
     biased = {**common, "bins": OptimalBins(parameters["max_bins"], ddof=0)}
-    ddof_0 = regions(local, "x0", min_drop=MIN_DROP, min_share=MIN_SHARE, **biased)
+    ddof_0 = regions(local, "x0", test=None, min_drop=MIN_DROP, min_share=MIN_SHARE, **biased)
     drop = float(tested["best_drop"][0])
     enough = drop >= MIN_DROP and _mixed(local, tested)
     passed, passed_honest = tested.sizes["node"] > 1, honest.sizes["node"] > 1
@@ -243,12 +243,12 @@ def _right(
 
 
 def _two_regimes(parameters: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
-    """math [53] as it stands, by default settings."""
+    """math [53] as it stands, by default settings but for the test."""
     example = TwoRegimes(correlated=parameters["data"] == "correlated")
     X = example.sample(parameters["n"], rng)
     local = local_effects(None, X, jacobian=example.jacobian)
     rule = OptimalBins(parameters["max_bins"])
-    tree = regions(local, "x1", bins=rule)
+    tree = regions(local, "x1", bins=rule, test=None)
     was_split = tree.sizes["node"] > 1
     right, distance, left, error = False, np.nan, np.nan, np.nan
     if was_split:

@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.words import warn
-from rhale_stats.arrays import intervals
+from rhale_stats.arrays import intervals, quadratic
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference import meaning
@@ -25,7 +25,7 @@ from rhale_stats.inference.estimate import (
     band,
     interval,
 )
-from rhale_stats.inference.results import Asked, labelled_test
+from rhale_stats.inference.results import Asked, Size, labelled_test
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.features import resolution
 from rhale_stats.schema.kinds import SURFACE
@@ -38,6 +38,12 @@ from rhale_stats.surfaces.values import pair_name
 NULLS = {
     "zero": "no interaction on average: all mean second differences are 0",
     "homogeneous": "all rows have one second difference in a cell",
+}
+SIZES = {
+    "zero": Size(
+        "root mean square interaction in the cells, without the part of noise", OUTPUT_UNITS
+    ),
+    "homogeneous": Size("standard deviation of second differences in the cells", OUTPUT_UNITS),
 }
 ADDITIVE = "the second differences are 0 up to their numerical error"
 KEPT_ATTRS = ("feature_a", "feature_b", "kind_a", "kind_b", "units_a", "units_b")
@@ -89,9 +95,18 @@ def wald(surface: xr.Dataset, null: str) -> dict[str, NDArray[Any]]:
             # One row per cell: its sign carries no information.
             reason = meaning.NO_ROWS if (delta != 0).any() else ADDITIVE
             found = (float("nan"), 0.0, float("nan"), reason)
+    variance, n = spread**2, rows.cells.n_effective().ravel()
+    known = np.isfinite(variance) & (n > 0)
+    square = float(
+        np.sum((n * variance if null == "homogeneous" else n * mean**2 - variance)[known])
+    )
+    total = n[known].sum()
+    size = float(np.sqrt(max(square / total, 0.0))) if total > 0 else float("nan")
     return {
         name: np.array([one])
-        for name, one in zip(("statistic", "df", "p_value", "reason"), found, strict=True)
+        for name, one in zip(
+            ("statistic", "df", "p_value", "reason", "size"), (*found, size), strict=True
+        )
     }
 
 
@@ -178,12 +193,14 @@ def compared(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> Compared:
             strict=True,
         )
     )
-    tests = {
+    tests: dict[str, float | FloatArray] = {
         "statistic": edges.statistic,
         "p_value": edges.zero.p_value,
         "cell_statistic": cells.statistic,
         "cell_p_value": cells.zero.p_value,
     }
+    square = _square_of_cells(both[1])
+    tests["size"], tests["size_ci"] = square.size, square.interval(asked.level)
     coords = {
         name: coordinate
         for name, coordinate in a.coords.items()
@@ -208,6 +225,17 @@ def compared(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> Compared:
         {**coords, **BOUNDS},
         {**{key: a.attrs[key] for key in KEPT_ATTRS}, "n_unshared": unshared},
         source,
+    )
+
+
+def _square_of_cells(cells: Errors) -> quadratic.Square:
+    """Mean square of the second differences, over the cells whose error is known."""
+    known = np.isfinite(cells.values) & np.isfinite(np.diagonal(cells.covariance))
+    known &= cells.degrees > 0
+    n = int(known.sum())
+    weight, degrees = np.eye(n) / max(n, 1), cells.degrees[known].sum()
+    return quadratic.square(
+        cells.values[known], weight, cells.covariance[np.ix_(known, known)], float(degrees)
     )
 
 
@@ -380,6 +408,7 @@ def wald_test(
         null=NULLS[null],
         source="rows",
         test=f"wald_test, null {null!r}",
+        size=SIZES[null],
     )
 
 
@@ -394,5 +423,10 @@ def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
         source=pair.source,
         test="compare, largest standardised difference",
         centering=str(a.attrs["centering"]),
+        size=Size(
+            "root mean square difference of the second differences, without the part of noise",
+            OUTPUT_UNITS,
+            asked.level,
+        ),
     )
     return tested.assign(pair.variables).assign_coords(pair.coords).assign_attrs(pair.attrs)

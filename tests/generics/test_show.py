@@ -93,7 +93,7 @@ def test_every_result_is_shown(name, of):
 def test_regions_interactions_and_others_are_shown():
     local = two_features(n_features=3)
     effect = rs.rhale(local, bins=rs.EqualWidthBins(3))
-    trees = rs.all_regions(local, n_permutations=9, rng=0)
+    trees = rs.all_regions(local, n_permutations=19, rng=0)
     tree = rs.regions(local, "x0")
     found = rs.interaction_matrix(local, n_permutations=9, rng=0)
     others = (

@@ -358,7 +358,7 @@ class TestRegions:
         assert len({len(line) for line in text.splitlines() if line.startswith("==")}) == 1
 
     def test_without_a_test(self, rows):
-        text = str(rs.summary(rs.regions(rows, "x1", loss="output", thresholds="exact")))
+        text = str(rs.summary(rs.regions(rows, "x1", loss="output", thresholds="exact", test=None)))
         assert "heterogeneity of the output" in text
         assert "every value" in text
         assert "No test was made. Without a test, splits are also found in noise" in text
@@ -436,7 +436,7 @@ class TestRegions:
             assert "but not by enough on the other rows." in str(rs.summary(honest))
 
     def test_pruned_trees(self, rows):
-        tree = rs.regions(rows, "x1", n_folds=3, min_drop=0.01, rng=0)
+        tree = rs.regions(rows, "x1", n_folds=3, min_drop=0.01, test=None, rng=0)
         text = str(rs.summary(tree))
         assert tree.sizes["node"] == 3
         assert text.count(": pruned") == 2

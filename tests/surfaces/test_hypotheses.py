@@ -198,7 +198,9 @@ def test_wald_test_is_invariant_and_printed(surface, frame):
     one, two = rs.wald_test(surface), rs.wald_test(other)
     np.testing.assert_allclose(one["statistic"], two["statistic"], rtol=1e-8)
     assert ":".join(pair) in rs.summary(one).as_text()
-    assert list(rs.tidy(one).columns) == ["term", "statistic", "df", "p_value", "p_value_adjusted"]
+    columns = ["term", "statistic", "df", "p_value", "p_value_adjusted", "size"]
+    assert list(rs.tidy(one).columns) == columns
+    np.testing.assert_allclose(3 * one["size"], two["size"], rtol=1e-8)
 
 
 def test_wald_test_of_one_row_a_cell_knows_nothing():
