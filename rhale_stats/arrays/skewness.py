@@ -1,9 +1,9 @@
 """Skewness of the errors of estimates, and intervals that allow for it (math [24]).
 
-Under skewed local effects the mean of a cell and its own variance are correlated, and Student's t is
-off on one side. Hall's (1992) transformation takes this off, given the skewness of the error. That
-of few rows is poorly known, and is as large under symmetric heavy tails as under skewness; so it is
-taken together from neighbouring cells, and only where these agree on its sign.
+Under skewed local effects the mean of a cell and its own variance are correlated, and Student's t
+is off on one side. Hall's (1992) transformation takes this off, given the skewness of the error.
+That of few rows is poorly known, and is as large under symmetric heavy tails as under skewness; so
+it is taken together from neighbouring cells, and only where these agree on its sign.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ def _skewness(row: xr.Dataset, fit: Fit) -> Estimates:
     parts = float(np.nansum(share**2 * cells.noise.mean))
     between = float(np.nansum(share**2 * (cells.pieces.mean - total) ** 2 / cells.n_effective))
     alone = parts / (parts + between) if parts > 0 else 0.0
-    out: dict[str, FloatArray | float] = {
+    out: dict[str, np.ndarray | float] = {
         "effect_skewness": cells.skewness_of(of_bins),
         "curve_skewness": at_edges(fit.curve_skewness(fit.edges), fit),
         "average_effect_skewness": float(cells.skewness_of(share[None])[0] * alone**1.5),

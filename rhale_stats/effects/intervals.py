@@ -48,6 +48,8 @@ from rhale_stats.schema.variables import EFFECT_VARIABLES
 
 MAKER = "bootstrap(local, effect)"
 VARYING = ("slope", "heterogeneity", "effect", "curve", "average_effect")
+# Replicates of these repeat their bias, which "bca" takes off: it is what they have by default.
+SPREADS = ("heterogeneity", "heterogeneity_index", "heterogeneity_output")
 WITH_ERRORS = ("effect", "slope", "heterogeneity", "curve", "cell_curve", "average_effect")
 
 
@@ -73,7 +75,10 @@ def confint(
     # Replicates have no curve between the edges of bins, and no spread in bins of its own.
     own = spread_estimate(effect) if chosen == "normal" else {}
     effect = effect.drop_vars(["cell_curve_ci", "spread_ci"], errors="ignore")
-    return with_intervals(effect, found | _of_missing(effect) | own, level, chosen)
+    of_spread = SPREADS if chosen != "normal" and method is None else ()
+    spreads = {name: found.pop(name) for name in of_spread if name in found}
+    out = with_intervals(effect, found | _of_missing(effect) | own, level, chosen)
+    return with_intervals(out, spreads, level, "bca")
 
 
 def with_own_intervals(effect: xr.Dataset) -> xr.Dataset:

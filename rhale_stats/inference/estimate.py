@@ -65,8 +65,8 @@ class Estimate(NamedTuple):
     """Numbers with what their intervals are made from.
 
     ``log``: they are positive, and the interval by standard errors is symmetric on the log scale.
-    ``moments``: they are standard deviations, whose interval inverts a test. ``skewness`` is that of
-    their errors: intervals and bands are longer on one side.
+    ``moments``: they are standard deviations, whose interval inverts a test. ``skewness`` is that
+    of their errors: intervals and bands are longer on one side.
     """
 
     values: FloatArray

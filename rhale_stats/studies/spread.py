@@ -11,8 +11,11 @@ import xarray as xr
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-import rhale_stats as rs
+from rhale_stats.bins.fixed import EqualWidthBins
 from rhale_stats.effects.rhale import quiet_rhale
+from rhale_stats.generics.intervals import confint
+from rhale_stats.generics.values import predict
+from rhale_stats.local.local_effects import local_effects
 from rhale_stats.studies.report import mean_table
 from rhale_stats.studies.runner import Options, Output, Scenario, Study
 from rhale_stats.studies.tools import (
@@ -133,7 +136,7 @@ def replicate(
     n = parameters["n"]
     x = draw_x(rng, n)
     residual = sigma(x) * draw_error(rng, n)
-    local = rs.local_effects(None, x[:, None], jacobian=(mu(x) + residual)[:, None], features=0)
+    local = local_effects(None, x[:, None], jacobian=(mu(x) + residual)[:, None], features=0)
     z = np.linspace(x.min(), x.max(), N_POINTS)
     truth = sigma(z)
 
@@ -141,17 +144,17 @@ def replicate(
         return float(np.mean((values - truth) ** 2) * (z[-1] - z[0]))
 
     def of_spread(effect: xr.Dataset) -> float:
-        return ise(rs.predict(effect, z, 0, what="heterogeneity").values)
+        return ise(predict(effect, z, 0, what="heterogeneity").values)
 
-    effect = rs.confint(quiet_rhale(local))
-    honest = rs.confint(quiet_rhale(local, honest=True, rng=rng))
+    effect = confint(quiet_rhale(local))
+    honest = confint(quiet_rhale(local, honest=True, rng=rng))
     inner = effect["edge_value"].values[0, 1:-1]
     of_bins = effect["heterogeneity"].values[0, np.searchsorted(inner, z, side="right")]
     return {
         "ise_equal": [ise(_equal_widths(x, residual, z, k + 1)) for k in range(MOST_BINS)],
         "ise_bins": ise(of_bins),
         "ise_spread": of_spread(effect),
-        "ise_given": of_spread(quiet_rhale(local, rs.EqualWidthBins(5))),
+        "ise_given": of_spread(quiet_rhale(local, EqualWidthBins(5))),
         "n_spread_bins": int(effect["n_spread_bins"].item()),
         "covered": _covered(effect, x, sigma),
         "covered_honest": _covered(honest, x, sigma),
