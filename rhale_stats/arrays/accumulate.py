@@ -59,9 +59,11 @@ class Noise(NamedTuple):
 
     def of(self, level: FloatArray, tilt: FloatArray) -> FloatArray:
         """Variance of level * mean + tilt * slope."""
-        return np.asarray(
-            level**2 * self.mean + 2 * level * tilt * self.covariance + tilt**2 * self.slope
-        )
+        # Of rows at one place the slope is not known, and its part may be 0 times infinity.
+        with np.errstate(invalid="ignore"):
+            return np.asarray(
+                level**2 * self.mean + 2 * level * tilt * self.covariance + tilt**2 * self.slope
+            )
 
 
 def known_stretch(weight: FloatArray) -> slice:

@@ -117,6 +117,8 @@ class Square(NamedTuple):
 
     def interval(self, level: float) -> FloatArray:
         """Interval of the root of the true square, by inversion of a noncentral F (math [32])."""
+        if self.expected == 0:
+            return np.full(2, self.size)  # known exactly
         if not (self.expected > 0 and self.denominator > 0):
             return np.full(2, np.nan)
         # Variance of the noise along the estimates; at least that along all directions together.

@@ -1500,8 +1500,8 @@ class TestForest:
             plot_forest(effect, "heterogeneity_output")
         with pytest.raises(ValueError, match="'average_effect' without one"):
             plot_forest(effect.drop_vars("fourth_moment"))
-        with pytest.raises(ValueError, match="'importance' without one"):
-            plot_forest(rs.effect_sizes(effect), "importance")
+        with pytest.raises(ValueError, match="'aled' without one"):
+            plot_forest(rs.effect_sizes(effect), "aled")
 
     def test_something_else(self, effect, boot):
         with pytest.raises(

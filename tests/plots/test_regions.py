@@ -314,7 +314,7 @@ class TestTree:
         assert set(drawn) == {(0.75, 0.0), (0.0, -1.0), (1.5, -1.0), (1.0, -2.0), (2.0, -2.0)}
         root, left = drawn[0.75, 0.0][0], drawn[0.0, -1.0][0]
         loss, drop = float(tree["loss"][0]), 100 * float(tree["loss_drop"][0])
-        assert root == f"all rows\nn = 600, loss {loss:.4g}\nsplit: drop {drop:.3g} %"
+        assert root == f"all rows\nn = 600, loss {loss:.4g}\nsplit: drop {drop:.3g} %, p < 0.001"
         assert left.splitlines()[0] == "x3 ≤ 0"
         assert left.splitlines()[2] == "region 0"
         assert drawn[1.0, -2.0][0].startswith("summer = no\nn = ")
