@@ -14,6 +14,7 @@ from rhale_stats.effects.chosen_edges import includes_choice
 from rhale_stats.effects.fit import curve_degrees, fit_of
 from rhale_stats.effects.spread_tables import spread_notes, spread_table
 from rhale_stats.effects.tables import NOT_ESTIMATED, WALD, complete, glance, source_text, tidy
+from rhale_stats.effects.tails import tail_notes
 from rhale_stats.inference.estimate import ends_in_table, kept_interval
 from rhale_stats.inference.notes import (
     CHOICE_INCLUDED,
@@ -102,6 +103,7 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
         *bias_warnings(effect, feature),
         *_group_notes(effect, feature),
         *spread_notes(effect, feature),
+        *tail_notes(effect, feature),
         *reasons,
         *_missing_notes(effect, feature),
         *(_edge_notes(effect) if has_bins else []),
