@@ -36,9 +36,10 @@ def confint(
     method : {"normal", "percentile", "basic", "bca", "studentized"}, optional
         "normal" (the default without ``boot``): by standard errors, with Student's quantiles for
         the degrees of freedom of the bins (Satterthwaite's for the curve); for the heterogeneity by
-        inversion of a test, see Notes; longer on one side where local effects are clearly skewed
-        (math [64]). The other methods need ``boot``; with it "percentile" is the default, and
-        "bca" of heterogeneities in bins, whose replicates repeat their bias. "studentized" needs replicates made with ``studentize=True``.
+        inversion of a test, see Notes; longer on one side where local effects are clearly
+        skewed (math [64]). The other methods need ``boot``; with it "percentile" is the default,
+        and "bca" of heterogeneities in bins, whose replicates repeat their bias. "studentized"
+        needs replicates made with ``studentize=True``.
 
     Returns
     -------
