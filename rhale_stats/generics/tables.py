@@ -214,7 +214,7 @@ def summary(
                       RHALE: effects on output...
     >>> example = rs.simulate.TwoRegimes()
     >>> local = rs.local_effects(None, example.sample(500, rng=0), jacobian=example.jacobian)
-    >>> print(rs.summary(rs.regions(local, "x1")).tables[1])
+    >>> print(rs.summary(rs.regions(local, "x1", test=None)).tables[1])
     =========================================================================================
                                 rows       loss best split       drop           P
     -----------------------------------------------------------------------------------------
