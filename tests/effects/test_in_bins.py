@@ -161,7 +161,7 @@ def test_formulas_of_means_refuse_other_statistics(use, local, effect):
         ),
         (
             lambda local, effect: rs.bootstrap(local, effect.assign_attrs(statistic="mode")),
-            "mean or average; got 'mode'",
+            "or average; got 'mode'",
         ),
     ],
 )
