@@ -150,7 +150,7 @@ def _whole(result, path, *saved):
         if array.dtype.kind == "f":
             assert "units" in array.attrs, name
             # An interval by inversion of a test may have no upper end.
-            ends = {"ci_bound": 0} if name == "heterogeneity_ci" else {}
+            ends = {"ci_bound": 0} if name in ("heterogeneity_ci", "spread_ci") else {}
             assert not np.isinf(array.isel(ends)).any(), name
             known = array.notnull().any() or (result.attrs.get("method"), name) in MAY_BE_UNKNOWN
             assert known, name
