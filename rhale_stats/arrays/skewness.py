@@ -8,6 +8,8 @@ it is taken together from neighbouring cells, and only where these agree on its 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy import special
 
@@ -44,7 +46,9 @@ def of_cells(third: FloatArray, variance: FloatArray, n: FloatArray) -> FloatArr
     width = min(TOGETHER, len(rows))
     mean, square = _around(bounded, width) / width, _around(bounded**2, width) / width
     spread = np.sqrt(np.maximum(square - mean**2, 0.0) / (width - 1))
-    clear = np.abs(mean) > special.stdtrit(width - 1, 1 - SIGNIFICANCE / 2) * spread
+    # Divided among stretches that have no cells in common.
+    tail = SIGNIFICANCE * width / len(rows) / 2
+    clear = np.abs(mean) > special.stdtrit(width - 1, 1 - tail) * spread
     few = min(SMOOTH, len(rows))
     common = _around(rows * v, few) / _around(rows, few)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -72,15 +76,32 @@ def smooth_variance(variance: FloatArray, n: FloatArray) -> FloatArray:
     return out
 
 
-def of_sums(
-    weight: FloatArray, skewness: FloatArray, variance: FloatArray, n: FloatArray
-) -> FloatArray:
-    """Skewness of weighted sums of the means of cells, (..., cell) -> (...).
+class Skewness(NamedTuple):
+    """Second and third cumulants of the errors of the means of cells, where these are skewed."""
 
-    ``variance`` are those that the skewness is standardised by.
-    """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        second = np.where(n > 0, variance / n, 0.0)
-        third = np.where(n > 0, skewness * variance**1.5 / n**2, 0.0)
-        total = (weight**2) @ second
-        return np.where(total > 0, (weight**3) @ third / total**1.5, 0.0)
+    second: FloatArray
+    third: FloatArray
+
+    @classmethod
+    def of(cls, third: FloatArray, variance: FloatArray, n: FloatArray) -> Skewness | None:
+        """From third cumulants, variances and numbers of rows; None if no cell has a skewness."""
+        found = of_cells(third, variance, n)
+        if not found.any():
+            return None
+        smooth = smooth_variance(variance, n)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return cls(
+                np.where(n > 0, smooth / n, 0.0),
+                np.where(n > 0, found * smooth**1.5 / n**2, 0.0),
+            )
+
+    def at(self, cells: slice) -> Skewness:
+        """Of some of the cells."""
+        return Skewness(self.second[cells], self.third[cells])
+
+    def of_sums(self, weight: FloatArray) -> FloatArray:
+        """Skewness of weighted sums of the means of cells, (..., cell) -> (...)."""
+        square = weight * weight
+        total = square @ self.second
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(total > 0, (square * weight) @ self.third / total**1.5, 0.0)

@@ -9,6 +9,7 @@ import xarray as xr
 
 from rhale_stats.arrays import accumulate, categories, influence, intervals
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.schema.curves import (
     Fine,
     bin_noise,
@@ -59,17 +60,14 @@ class Fit(NamedTuple):
             return np.maximum(np.diagonal(self.covariance(z)), 0.0)
         return influence.variance(self.loadings(z), self.noise, self.places)
 
-    def curve_skewness(self, z: FloatArray) -> FloatArray:
-        """Skewness of the error of the curve at points within the stretch."""
-        if self.of_levels is not None:
-            return np.zeros(len(z))
-        level = np.zeros((len(z), len(self.cells.bin)))
-        level[:, self.cells.here] = self.loadings(z).level
+    def curve_skewness(self, of: Skewness, variance: FloatArray) -> FloatArray:
+        """Skewness of the error of the curve at the edges of its cells, with this variance."""
+        at = self.loadings(self.pieces.edges)
         # What the places of the rows add to the error has no skewness.
-        parts = np.sum(influence.parts(self.loadings(z), self.noise), axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.clip(np.nan_to_num(parts / self.variance(z)), 0.0, 1.0)
-        return np.asarray(self.cells.skewness_of(level) * share**1.5)
+            share = influence.variance(at, self.noise, None) / variance
+        share = np.clip(np.nan_to_num(share), 0.0, 1.0)
+        return np.asarray(of.at(self.cells.here).of_sums(at.level) * share**1.5)
 
     def curve_se(self) -> FloatArray:
         """Standard error of the curve at the edges of its cells."""

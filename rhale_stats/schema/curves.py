@@ -14,6 +14,7 @@ from rhale_stats.arrays.accumulate import Noise, Pieces
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.intervals import Sources
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.schema.features import bin_means, effect_at, slopes
 from rhale_stats.schema.variables import LINE_MOMENTS
 
@@ -67,14 +68,14 @@ class Fine(NamedTuple):
         parts = self.noise.of(*self.loading)
         return np.where(self.pieces.share > 0, parts, 0.0)
 
-    def skewness_of(self, level: FloatArray) -> FloatArray:
-        """Skewness of the errors of weighted sums of the cells' means, (..., cell) -> (...)."""
+    def skewness(self) -> Skewness | None:
+        """Skewness of the errors of the cells' means; None if it is not clear anywhere."""
         # Under precision weights those of rows with much weight count, which may be others.
         if self.third_moment is None or self.squares is not None:
-            return np.zeros(level.shape[:-1])
-        n, variance = self.n_effective, np.nan_to_num(self.variance)
-        found = skewness.of_cells(skewness.third_cumulant(self.third_moment, n), variance, n)
-        return skewness.of_sums(level, found, skewness.smooth_variance(variance, n), n)
+            return None
+        n = self.n_effective
+        third = skewness.third_cumulant(self.third_moment, n)
+        return Skewness.of(third, np.nan_to_num(self.variance), n)
 
     def n_bins(self) -> int:
         """Number of bins."""

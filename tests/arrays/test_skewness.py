@@ -59,9 +59,10 @@ def test_skewness_does_not_depend_on_units_and_follows_the_sign(rng):
 
 def test_sum_of_equal_cells_by_hand():
     """The mean of n rows has the skewness of one over the root of n."""
-    n = np.full(4, 25.0)
-    found = skewness.of_sums(np.full((1, 4), 0.25), np.full(4, 2.0), np.full(4, 9.0), n)
-    assert_allclose(found, 2 / np.sqrt(100))
+    # Variance 9 and skewness 2 of the rows, 25 of them in each of four cells.
+    cells = skewness.Skewness(np.full(4, 9 / 25), np.full(4, 2 * 27 / 25**2))
+    assert_allclose(cells.of_sums(np.full((1, 4), 0.25)), 2 / np.sqrt(100))
+    assert_allclose(cells.at(slice(0, 1)).of_sums(np.ones((1, 1))), 2 / np.sqrt(25))
 
 
 @pytest.mark.parametrize("k", [-0.8, -0.1, 0.3, 1.5])
@@ -88,12 +89,8 @@ def covered(name, seed, n_samples):
     for _ in range(n_samples):
         values = sd * drawn(name, rng, (N_CELLS, ROWS))
         third, variance, n = moments(values)
-        of_bins = skewness.of_sums(
-            weight,
-            skewness.of_cells(third, variance, n),
-            skewness.smooth_variance(variance, n),
-            n,
-        )
+        own = skewness.Skewness.of(third, variance, n)
+        of_bins = np.zeros(10) if own is None else own.of_sums(weight)
         mean = weight @ values.mean(axis=1)
         se = np.sqrt(weight**2 @ (variance / n))
         for level, out in ((0.95, pointwise), (0.95**0.1, joint)):
