@@ -142,8 +142,9 @@ def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
     variance, noise, by_squares = row["heterogeneity"].values ** 2, bin_noise(row), squares_of(row)
     zero_start = influence.loadings(fit.pieces, fit.edges, "start")
     start = np.sqrt(influence.variance(zero_start, fit.noise, None))
-    centred = start if fit.centering == "start" else np.sqrt(fit.variance(fit.edges))
+    # The edges of the bins are among those of the cells.
     everywhere = fit.variance(fit.pieces.edges)
+    centred = np.sqrt(everywhere[np.searchsorted(fit.pieces.edges, fit.edges)])
     spread_se = accumulate.heterogeneity_se(variance, row["fourth_moment"].values, n)
     squares = accumulate.mean_square(variance, pieces, n)
     of_average = accumulate.average_effect_se(pieces.mean, squares, share, n)

@@ -69,10 +69,6 @@ class Fit(NamedTuple):
         share = np.clip(np.nan_to_num(share), 0.0, 1.0)
         return np.asarray(of.at(self.cells.here).of_sums(at.level) * share**1.5)
 
-    def curve_se(self) -> FloatArray:
-        """Standard error of the curve at the edges of its cells."""
-        return np.sqrt(self.variance(self.pieces.edges))
-
     def covariance(self, z: FloatArray) -> FloatArray:
         """Covariance of the curve between points within the stretch."""
         if self.of_levels is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 import xarray as xr
+from numpy.typing import NDArray
 
 from rhale_stats.effects.bias import LARGE, linear_bin_error
 from rhale_stats.effects.checked import SIGNIFICANCE, along_axis, bias_table, jump_table
@@ -277,18 +278,22 @@ def _group_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     """Note on bins whose standard errors by groups have hardly any degrees of freedom."""
     if "effect_df" not in effect:
         return []
-    few = (effect["effect_df"] < FEW_DEGREES).values
-    if feature is not None:
-        few &= (np.arange(len(few)) == feature_position(effect, feature))[:, None]
-    if not few.any():
+    named = _bins_named(effect, (effect["effect_df"] < FEW_DEGREES).values, feature)
+    if not named:
         return []
-    counts = zip(feature_names(effect), few.sum(axis=1), effect["n_bins"].values, strict=True)
-    named = ", ".join(f"{name} ({count} of {bins} bins)" for name, count, bins in counts if count)
     return [
         f"Warning: standard errors by groups have fewer than {FEW_DEGREES} degrees of freedom in "
         f"bins of {named}. A few groups have most of the rows there. Intervals and p-values of "
         f"these bins are unreliable. Use fewer bins."
     ]
+
+
+def _bins_named(effect: xr.Dataset, marked: NDArray[np.bool_], feature: str | int | None) -> str:
+    """Features with marked bins, (feature, bin), and how many; of all features, or of one."""
+    if feature is not None:
+        marked = marked & (np.arange(len(marked)) == feature_position(effect, feature))[:, None]
+    counts = zip(feature_names(effect), marked.sum(axis=1), effect["n_bins"].values, strict=True)
+    return ", ".join(f"{name} ({count} of {bins} bins)" for name, count, bins in counts if count)
 
 
 def bias_warnings(effect: xr.Dataset, feature: str | int | None) -> list[str]:
@@ -301,12 +306,9 @@ def bias_warnings(effect: xr.Dataset, feature: str | int | None) -> list[str]:
         large = linear_bin_error(effect, significance=SIGNIFICANCE).values
     else:
         return []
-    if feature is not None:
-        large &= (np.arange(len(large)) == feature_position(effect, feature))[:, None]
-    if not large.any():
+    named = _bins_named(effect, large, feature)
+    if not named:
         return []
-    counts = zip(feature_names(effect), large.sum(axis=1), effect["n_bins"].values, strict=True)
-    named = ", ".join(f"{name} ({count} of {bins} bins)" for name, count, bins in counts if count)
     return [
         f"Warning: the effect changes within bins of {named}. Their heterogeneity is too large by "
         f"more than its standard error. Use narrower bins, or debias(effect, "

@@ -198,23 +198,23 @@ class Problem:
         self, children: search.Children, rows: search.Rows, node: Node[search.Rows]
     ) -> FloatArray:
         """Studentised drops by many splits, in the bins of the node: (split,)."""
-        if node.starts is None:
-            raise AssertionError("a node of local effects has bins")
-        left, _ = search.moments(children.left, rows)
-        right, _ = search.moments(children.right, rows)
-        width = self.width if self.loss == "index" else None
-        return search.studentised(left, right, node.starts, width, node.resolution)
+        return search.studentised(*self._sides(children, rows, node), node.resolution)
 
     def degrees(
         self, children: search.Children, rows: search.Rows, node: Node[search.Rows]
     ) -> FloatArray:
         """Degrees of freedom of the variances in these, (split,)."""
+        return search.studentised_degrees(*self._sides(children, rows, node))
+
+    def _sides(
+        self, children: search.Children, rows: search.Rows, node: Node[search.Rows]
+    ) -> tuple[Moments, Moments, NDArray[np.bool_], FloatArray | None]:
+        """Moments on both sides of many splits, the bins of the node, and widths if they count."""
         if node.starts is None:
             raise AssertionError("a node of local effects has bins")
         left, _ = search.moments(children.left, rows)
         right, _ = search.moments(children.right, rows)
-        width = self.width if self.loss == "index" else None
-        return search.studentised_degrees(left, right, node.starts, width)
+        return left, right, node.starts, self.width if self.loss == "index" else None
 
     def coarse(self, node: Node[search.Rows]) -> tuple[Problem, Node[search.Rows]]:
         """The same with the bins of the node as cells: sums over fewer cells, without lines."""
