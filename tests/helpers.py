@@ -32,6 +32,38 @@ class Counting:
         return self.model(X)
 
 
+def _half_inverse(matrix):
+    values, vectors = np.linalg.eigh(matrix)
+    return vectors @ np.diag(values**-0.5) @ vectors.T
+
+
+def cr2(columns, outcome, group):
+    """Influences of groups on least squares by the definition of CR2, (group, parameter).
+
+    The residuals of a group are multiplied by (I - H)^(-1/2), H being its part of the hat matrix.
+    """
+    inverse = np.linalg.pinv(columns.T @ columns)
+    residual = outcome - columns @ (inverse @ (columns.T @ outcome))
+    influences = []
+    for code in np.unique(group):
+        own = columns[group == code]
+        adjusted = _half_inverse(np.eye(len(own)) - own @ inverse @ own.T)
+        influences.append(inverse @ own.T @ adjusted @ residual[group == code])
+    return np.array(influences)
+
+
+def bell_mccaffrey(columns, contrast, group):
+    """Degrees of freedom of the CR2 variance of a contrast, by their definition of 2002."""
+    inverse, n = np.linalg.pinv(columns.T @ columns), len(columns)
+    rest, loads = np.eye(n) - columns @ inverse @ columns.T, []
+    for code in np.unique(group):
+        own = group == code
+        adjusted = _half_inverse(rest[np.ix_(own, own)])
+        loads.append(rest[:, own] @ adjusted @ columns[own] @ inverse @ contrast)
+    products = np.array(loads) @ np.array(loads).T
+    return np.trace(products) ** 2 / np.sum(products**2)
+
+
 def labelled(ax, text):
     """The artist or container whose label begins with ``text``."""
     handles, labels = ax.get_legend_handles_labels()

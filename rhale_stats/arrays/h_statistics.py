@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from rhale_stats.arrays import leverage
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.second_order import Axis, Influence, Main
 
@@ -282,11 +283,14 @@ def moved_by_rows(influence: FloatArray, weight: FloatArray, *, frequency: bool)
     return np.asarray(influence * (each / total * factor))
 
 
-def moved_by_groups(influence: FloatArray, weight: FloatArray, group: IntArray) -> FloatArray:
-    """(..., group): the same of groups of rows, with the factor G / (G - 1) (math [62])."""
+def moved_by_groups(
+    influence: FloatArray, weight: FloatArray, group: IntArray, *, frequency: bool
+) -> FloatArray:
+    """(..., group): the same of groups of rows, corrected for their leverage (math [26], [62])."""
     n_groups, n_rows = int(group.max()) + 1, len(group)
     sums = sparse.csr_array(
         (weight / weight.sum(), (np.arange(n_rows), group)), shape=(n_rows, n_groups)
     )
-    moved = influence.reshape(-1, n_rows) @ sums * np.sqrt(n_groups / (n_groups - 1))
+    factor = leverage.of_mean(group, weight, frequency=frequency).factor.toarray()[:, 0]
+    moved = influence.reshape(-1, n_rows) @ sums * factor
     return np.asarray(moved.reshape(*influence.shape[:-1], n_groups))

@@ -149,20 +149,6 @@ class RowSums(NamedTuple):
         total = self.mean[rows] @ at.level.T + self.slope[rows] @ at.tilt.T
         return np.asarray(total - self.places[rows, None] if population else total)
 
-    def corrected(self, n_groups: float, n_rows: float, n_parameters: int) -> RowSums:
-        """Influences with the factors for numbers of means and slopes; the average has its own."""
-        cells, one = (group_factor(n_groups, n_rows, p) ** 0.5 for p in (n_parameters, 1))
-        return self._replace(
-            mean=self.mean * cells, slope=self.slope * cells, places=self.places * one
-        )
-
-
-def group_factor(n_groups: float, n_rows: float, n_parameters: int) -> float:
-    """G / (G - 1) (N - 1) / (N - p), p means and slopes, as in statsmodels; NaN if none is left."""
-    if n_groups <= 1 or n_rows <= n_parameters:
-        return float("nan")
-    return n_groups / (n_groups - 1) * (n_rows - 1) / (n_rows - n_parameters)
-
 
 def row_sums(
     pieces: Pieces,

@@ -10,13 +10,13 @@ import xarray as xr
 from rhale_stats.arrays import influence, resample
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.effects.clusters import level_sums, on_effects
+from rhale_stats.effects.clusters import Clusters, degrees_of_groups, level_sums, on_effects
 from rhale_stats.effects.fit import Fit, at_edges, fit_of
 from rhale_stats.local.rows import Rows
 from rhale_stats.schema.curves import curve_of, has_cells, pieces_of
 from rhale_stats.schema.features import feature_names, feature_position, one_feature
 from rhale_stats.schema.levels import is_categorical
-from rhale_stats.schema.stacking import Estimates, stacked
+from rhale_stats.schema.stacking import stacked
 from rhale_stats.schema.variables import variable
 
 ACCELERATIONS = ("effect_acceleration", "heterogeneity_acceleration", "curve_acceleration")
@@ -29,7 +29,7 @@ def accelerations(
     unit = np.arange(rows.n_rows) if units.unit is None else units.unit
     # A unit with frequency k stands for k rows, each with 1/k of its influence.
     size = np.ones(int(unit.max()) + 1) if units.size is None else units.size
-    estimates: list[Estimates] = []
+    estimates: list[dict[str, Any]] = []
     for number, name in enumerate(feature_names(effect)):
         row, position = one_feature(effect, number), feature_position(local, name)
         if not row.sizes["bin"]:
@@ -38,6 +38,9 @@ def accelerations(
         of_feature = _of_levels if is_categorical(row) else _of_axis
         values = of_feature(row, rows, position, unit, size)
         estimates.append(dict(zip(ACCELERATIONS, values, strict=True)))
+        if units.unit is not None:
+            clusters = Clusters(rows, local, unit, len(size))
+            estimates[-1] |= degrees_of_groups(row, fit_of(row), clusters)
     arrays = stacked(estimates, effect.sizes["bin"])
     return {name: variable(name, values) for name, values in arrays.items()}
 

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from rhale_stats.arrays import quadratic
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.fit import bin_degrees, noise_in_the_middle
+from rhale_stats.effects.fit import bin_degrees, group_overlap, noise_in_the_middle
 from rhale_stats.inference import meaning
 from rhale_stats.schema.curves import Fine, fine_of, has_cells, pieces_of
 from rhale_stats.schema.features import resolution, slopes
@@ -160,7 +160,18 @@ def _of_groups(row: xr.Dataset, null: str) -> Wald:
     found = quadratic.form(
         places.values(row), weight, sparse.csr_array(covariance), places.level(null)
     )
-    return _against_f(found, float(row.attrs["n_groups"]) - 1)
+    of_bin = found.parts[: row.sizes["bin"]].copy()
+    np.add.at(of_bin, at, found.parts[row.sizes["bin"] :])
+    return _against_f(found, _degrees_together(row, of_bin))
+
+
+def _degrees_together(row: xr.Dataset, parts: FloatArray) -> float:
+    """Degrees of freedom of a sum of variances by groups, with what each bin adds to it.
+
+    A group counts as one degree in all bins, because its effects may depend on each other.
+    """
+    overlap = group_overlap(row)
+    return float(parts.sum() ** 2 / (parts @ overlap @ parts)) if parts.any() else np.inf
 
 
 def _of_steps(row: xr.Dataset, null: str) -> Wald:
@@ -172,7 +183,7 @@ def _of_steps(row: xr.Dataset, null: str) -> Wald:
     weight = sparse.diags_array(n).tocsr()
     found = quadratic.form(value, weight, sparse.csr_array(covariance), level)
     if "n_groups" in row.attrs:
-        return _against_f(found, float(row.attrs["n_groups"]) - 1)
+        return _against_f(found, _degrees_together(row, found.parts))
     # Satterthwaite's degrees of freedom, as if steps were independent.
     own = (n if level is None else n * (1 - n / n.sum())) * np.diagonal(covariance)
     return _against_f(found, float(found.expected**2 / np.sum(own**2 / bin_degrees(row))))

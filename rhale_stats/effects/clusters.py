@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from rhale_stats.arguments.rows import row_codes
-from rhale_stats.arrays import accumulate, categories, influence
+from rhale_stats.arrays import accumulate, categories, influence, leverage
 from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.leverage import like
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.effects.fit import Fit, rows_of_feature
+from rhale_stats.effects.fit import Fit, at_edges
 from rhale_stats.effects.same import check_same_rows
-from rhale_stats.effects.targets import GROUP_COVARIANCES, TARGETS
+from rhale_stats.effects.targets import GROUP_COVARIANCES, GROUP_DEGREES, TARGETS
 from rhale_stats.local.rows import Rows, columns, is_used_row
 from rhale_stats.schema.curves import Fine, curve_of, has_cells, pieces_of
 from rhale_stats.schema.features import feature_position, slopes
@@ -55,28 +56,37 @@ class Clusters(NamedTuple):
         position = self.position(row)
         return self.rows.x[position], self.rows.local_effect[position]
 
-    def influences(self, row: xr.Dataset, cells: Fine) -> tuple[influence.RowSums, int]:
-        """Influences of the groups on all cells of one feature, and the number of fitted means."""
+    def influences(self, row: xr.Dataset, cells: Fine) -> Grouped:
+        """Influences of the groups on all cells of one feature."""
         x, g = self.columns(row)
         k = bin_index(cells.pieces.edges, x)
         block = self.blocks(cells, k)
         pieces = cells.pieces._replace(mean=self.centres(cells, block, k, g))
-        return self._sums(pieces, row, k, x, g), len(np.unique(block[k]))
+        return self._sums(pieces, row, k, x, g, block)
 
-    def of_bins(self, row: xr.Dataset) -> influence.RowSums:
+    def of_bins(self, row: xr.Dataset) -> Grouped:
         """Influences of the groups on means, slopes and variances of the bins by their rows."""
         if is_categorical(row):
-            return level_sums(row, self.rows, self.position(row), self.group, self.n_groups)
+            return grouped_levels(row, self.rows, self.position(row), self.group, self.n_groups)
         x, g = self.columns(row)
         pieces = pieces_of(row)
-        return self._sums(pieces, row, bin_index(pieces.edges, x), x, g)
+        block = np.arange(len(pieces.mean))
+        return self._sums(pieces, row, bin_index(pieces.edges, x), x, g, block)
 
     def _sums(
-        self, pieces: accumulate.Pieces, row: xr.Dataset, k: IntArray, x: FloatArray, g: FloatArray
-    ) -> influence.RowSums:
+        self,
+        pieces: accumulate.Pieces,
+        row: xr.Dataset,
+        k: IntArray,
+        x: FloatArray,
+        g: FloatArray,
+        block: IntArray,
+    ) -> Grouped:
         curve = curve_of(row).at(pieces.edges)
         weight = self.rows.weight
-        return influence.row_sums(pieces, curve, k, x, g, weight, self.group, self.n_groups)
+        sums = influence.row_sums(pieces, curve, k, x, g, weight, self.group, self.n_groups)
+        held = Held.of(k, self.group, self.n_groups, weight, self.rows.frequency)
+        return held.corrected(sums, block, lines_of(pieces, held, x))
 
     def centres(self, cells: Fine, block: IntArray, k: IntArray, g: FloatArray) -> FloatArray:
         """Centre of the residuals in every cell: the mean of its block."""
@@ -118,6 +128,168 @@ class Clusters(NamedTuple):
         return block
 
 
+class Held(NamedTuple):
+    """Rows with the unit and the group of each, their weights, and what squares of these count."""
+
+    unit: IntArray
+    group: IntArray
+    n_groups: int
+    weight: FloatArray
+    square: FloatArray
+    repeats: FloatArray | None
+
+    @classmethod
+    def of(
+        cls,
+        unit: IntArray,
+        group: IntArray,
+        n_groups: int,
+        weight: FloatArray | None,
+        frequency: bool,
+        repeats: FloatArray | None = None,
+    ) -> Held:
+        """Frequencies count rows, so that their squares are the frequencies themselves.
+
+        A group may stand for ``repeats`` independent ones, which have equal parts of its weight.
+        """
+        w = np.ones(len(unit)) if weight is None else weight
+        square = w if weight is None or frequency else w**2
+        return cls(unit, group, n_groups, w, square, repeats)
+
+    def table(self, values: FloatArray, unit: IntArray, n_units: int) -> sparse.csr_array:
+        """Sums by group and unit."""
+        return leverage.table(values, self.group, unit, self.n_groups, n_units)
+
+    def shares(self, unit: IntArray, n_units: int) -> leverage.Shares:
+        """Shares of the groups in units."""
+        weight, square = (self.table(one, unit, n_units) for one in (self.weight, self.square))
+        return leverage.Shares.of(weight, square, self.repeats)
+
+    def corrected(
+        self, sums: influence.RowSums, block: IntArray, lines: leverage.Lines | None = None
+    ) -> Grouped:
+        """Influences by groups with their leverage corrected; ``block`` is that of every unit."""
+        n_units = sums.mean.shape[1]
+        of_units, every = self.shares(self.unit, n_units), self.of_all()
+        factor = every.factor.toarray()[:, 0]
+        own = like(sums.variance, sums.variance.data * of_units.factor.data)
+        sums = sums._replace(
+            variance=own, places=sums.places * factor, average=sums.average * factor
+        )
+        n_blocks = int(block.max()) + 1
+        if n_blocks < n_units:
+            blocks = self.shares(block[self.unit], n_blocks)
+            total = np.bincount(self.unit, self.weight, n_units).astype(np.float64)
+            mean = leverage.of_cells(sums.mean, of_units, total, block, blocks)
+            return Grouped(sums._replace(mean=mean), _overlap(of_units, blocks, block, every))
+        if lines is None:
+            mean = like(sums.mean, sums.mean.data * of_units.factor.data)
+            sums = sums._replace(mean=mean)
+        else:
+            moved = leverage.of_lines(sums, of_units, lines)
+            sums = sums._replace(mean=like(sums.mean, moved[0]), slope=like(sums.slope, moved[1]))
+            of_units = of_units.with_lines(lines)
+        return Grouped(sums, _overlap(of_units, of_units, block, every))
+
+    def of_all(self) -> leverage.Shares:
+        """Shares of the groups in all rows together."""
+        return self.shares(np.zeros(len(self.unit), dtype=np.int64), 1)
+
+
+class Grouped(NamedTuple):
+    """Influences of groups, corrected, and how much their variances have in common.
+
+    ``overlap`` is of the units, and of all rows at the end (math [26]).
+    """
+
+    sums: influence.RowSums
+    overlap: FloatArray
+
+    def of_units(self) -> FloatArray:
+        """Overlap of the units."""
+        return self.overlap[:-1, :-1]
+
+    def degrees(self) -> FloatArray:
+        """Degrees of freedom of the variances of single units."""
+        return np.asarray(1 / np.diagonal(self.of_units()))
+
+    def of_curve(self, fit: Fit, z: FloatArray) -> FloatArray:
+        """Degrees of freedom of the variance of the curve at points within its stretch."""
+        noise = _known(fit)
+        parts = np.maximum(influence.parts(fit.loadings(z), noise), 0.0)
+        alone = np.full((len(z), 1), 0.0)
+        if fit.centering == "mean":
+            alone += _of_places(fit)
+        found = leverage.degrees(np.hstack([parts, alone]), self.overlap)
+        return np.where(np.isfinite(found), found, 1 / self.overlap[-1, -1])
+
+
+def _known(fit: Fit) -> accumulate.Noise:
+    """Noise of the cells; as if all had one variance where there is no spread at all."""
+    mean = np.nan_to_num(fit.noise.mean)
+    if (mean > 0).any():
+        return fit.noise._replace(mean=mean)
+    n = fit.cells.n_effective[fit.cells.here]
+    none = np.zeros(len(n))
+    return accumulate.Noise(np.divide(1.0, n, out=none.copy(), where=n > 0), none, none)
+
+
+def _of_places(fit: Fit) -> float:
+    """Variance of the mean of the curve over the rows, if these were independent."""
+    if fit.places is not None:
+        return fit.places.alone
+    assert fit.level_share is not None
+    centre = np.average(fit.curve, weights=fit.level_share)
+    spread = float(np.average((fit.curve - centre) ** 2, weights=fit.level_share))
+    n = fit.cells.n_effective
+    return spread / max(float(n.max()), 1.0)
+
+
+def _overlap(
+    units: leverage.Shares, blocks: leverage.Shares, block: IntArray, every: leverage.Shares
+) -> FloatArray:
+    """Overlap of units whose residuals are from the means of blocks, and of all rows."""
+    n_blocks = blocks.weight.shape[1]
+    square = sparse.csr_array(sparse.hstack([units.square, every.square]))
+    lost = [like(one.square, one.square.data * one.factor.data) for one in (blocks, every)]
+    at = np.append(block, n_blocks)
+    between = leverage.between(sparse.csr_array(sparse.hstack(lost)))
+    return np.asarray(leverage.products(square) + between[np.ix_(at, at)])
+
+
+def lines_of(pieces: accumulate.Pieces, held: Held, x: FloatArray) -> leverage.Lines | None:
+    """What groups have of the lines of units; None where there are no lines."""
+    if not pieces.slope.any():
+        return None
+    n_units, w = len(pieces.mean), held.weight
+    sd = np.where(pieces.slope != 0, np.sqrt(pieces.x_variance), 0.0)
+    own = sd[held.unit]
+    away = np.divide(x - pieces.x_mean[held.unit], own, out=np.zeros(len(x)), where=own > 0)
+    share = w / np.bincount(held.unit, w, n_units)[held.unit]
+    if held.repeats is not None:
+        share = share / held.repeats[held.group]
+    shared, slope = (held.table(share * part, held.unit, n_units) for part in (away, away**2))
+    return leverage.Lines(shared, slope, sd)
+
+
+def grouped_levels(
+    row: xr.Dataset,
+    rows: Rows,
+    position: int,
+    group: IntArray,
+    n_groups: int,
+    repeats: FloatArray | None = None,
+) -> Grouped:
+    """Corrected influences of groups on the steps between the levels of one feature."""
+    assert rows.sides is not None
+    code = rows.x[position].astype(np.int64)
+    of = categories.steps(code, *rows.sides[position], row.sizes["edge"])
+    weight = None if rows.weight is None else rows.weight[of.row]
+    held = Held.of(of.step, group[of.row], n_groups, weight, rows.frequency, repeats)
+    sums = level_sums(row, rows, position, group, n_groups)
+    return held.corrected(sums, np.arange(row.sizes["bin"]))
+
+
 def level_sums(
     row: xr.Dataset, rows: Rows, position: int, group: IntArray, n_groups: int
 ) -> influence.RowSums:
@@ -130,7 +302,7 @@ def level_sums(
 
 def of_groups(row: xr.Dataset, fit: Fit | None, clusters: Clusters) -> Estimates:
     """Standard errors of one feature from the influences of groups of rows."""
-    name, n_bins, n_groups = str(row["feature"].values), row.sizes["bin"], clusters.n_groups
+    name = str(row["feature"].values)
     if fit is None:
         return _of_constant(row)
     if np.isnan(row["curve"].values).any():
@@ -141,30 +313,28 @@ def of_groups(row: xr.Dataset, fit: Fit | None, clusters: Clusters) -> Estimates
     check_same_rows(row, clusters.rows, clusters.position(row))
     own = clusters.of_bins(row)
     linear = slopes(row) != 0
-    _check_enough_groups(own, linear, name)
-    # Levels have no cells but their steps.
-    sums, n_means = (own, n_bins) if is_categorical(row) else clusters.influences(row, fit.cells)
-    # For the curve means of blocks of cells are fitted, for lines and spreads those of bins.
-    n_rows, n_slopes = rows_of_feature(row), int(np.sum(fit.cells.pieces.slope != 0))
-    sums = sums.corrected(n_groups, n_rows, n_means + n_slopes)
-    of_bins = influence.group_factor(n_groups, n_rows, n_bins + int(linear.sum()))
-    of_effect = on_effects(sums, fit.cells)
+    _check_enough_groups(own.sums, linear, name)
+    # Levels have no cells but their steps. For the curve residuals are from the means of blocks of
+    # cells, for lines and spreads from those of bins.
+    found = own if is_categorical(row) else clusters.influences(row, fit.cells)
+    of_effect = on_effects(found.sums, fit.cells)
     effect_cov = (of_effect.T @ of_effect).toarray()
     # At all edges of cells, because the curve is not straight within a bin.
     everywhere = fit.pieces.edges
-    of_curve = sums.of_curve(fit.loadings(everywhere), population=fit.centering == "mean")
+    of_curve = found.sums.of_curve(fit.loadings(everywhere), population=fit.centering == "mean")
     fine_cov = of_curve.T @ of_curve
     at = np.searchsorted(everywhere, fit.edges)
     of_curve, curve_cov = of_curve[:, at], fine_cov[np.ix_(at, at)]
     zero_start = influence.loadings(fit.pieces, fit.edges, "start")
-    of_start = sums.of_curve(zero_start, population=False)
+    of_start = found.sums.of_curve(zero_start, population=False)
     more: dict[str, FloatArray] = {}
     if has_cells(row):
         more["cell_curve_cov"] = fine_cov
         more["cell_curve_se"] = np.sqrt(np.maximum(np.diagonal(fine_cov), 0.0))
+        more["cell_curve_df"] = found.of_curve(fit, everywhere)
     if "slope" in row:
-        more |= _of_slopes(own, of_bins, of_effect, of_curve)
-    variance_se = np.sqrt(of_bins * own.variance.power(2).sum(axis=0))
+        more |= _of_slopes(own.sums, of_effect, of_curve)
+    variance_se = np.sqrt(own.sums.variance.power(2).sum(axis=0))
     spread = row["heterogeneity"].values
     with np.errstate(invalid="ignore", divide="ignore"):
         return {
@@ -173,12 +343,47 @@ def of_groups(row: xr.Dataset, fit: Fit | None, clusters: Clusters) -> Estimates
             "heterogeneity_se": np.where(spread == 0, 0.0, variance_se / (2 * spread)),
             "curve_se": np.sqrt(np.maximum(np.diagonal(curve_cov), 0.0)),
             "curve_se_start": np.sqrt(np.sum(of_start**2, axis=0)),
-            "average_effect_se": float(
-                np.sqrt(n_groups / (n_groups - 1) * np.sum(sums.average**2))
-            ),
+            "average_effect_se": float(np.sqrt(np.sum(found.sums.average**2))),
             "effect_cov": effect_cov,
             "curve_cov": curve_cov,
+            **_degrees(row, fit, own, found),
         }
+
+
+def degrees_of_groups(row: xr.Dataset, fit: Fit | None, clusters: Clusters) -> Estimates:
+    """Degrees of freedom of one feature's estimates by groups of rows."""
+    if fit is None:
+        return {}
+    own = clusters.of_bins(row)
+    found = own if is_categorical(row) else clusters.influences(row, fit.cells)
+    return _degrees(row, fit, own, found)
+
+
+def _degrees(row: xr.Dataset, fit: Fit, own: Grouped, found: Grouped) -> dict[str, Any]:
+    overlap = _of_effects(found, fit)
+    with np.errstate(divide="ignore"):
+        return {
+            "effect_df": 1 / np.diagonal(overlap),
+            "effect_overlap": overlap,
+            **({"slope_df": own.degrees()} if "slope" in row else {}),
+            "heterogeneity_df": own.degrees(),
+            "curve_df": at_edges(found.of_curve(fit, fit.edges), fit),
+            "average_effect_df": float(1 / found.overlap[-1, -1]),
+        }
+
+
+def _of_effects(found: Grouped, fit: Fit) -> FloatArray:
+    """(bin, bin): overlap of the variances of the effects of the bins, from that of cells."""
+    cells = fit.cells
+    parts = np.nan_to_num(cells.of_effects)
+    total = np.bincount(cells.bin, parts)[cells.bin]
+    level, n = cells.loading[0], cells.n_effective
+    alike = np.divide(level**2, n, out=np.zeros(len(n)), where=n > 0)
+    # Without any spread, as if all rows had one variance.
+    parts = np.where(total > 0, parts, alike)
+    shares = np.zeros((cells.n_bins(), len(parts)))
+    shares[cells.bin, np.arange(len(parts))] = parts / np.bincount(cells.bin, parts)[cells.bin]
+    return np.asarray(shares @ found.of_units() @ shares.T)
 
 
 def _of_constant(row: xr.Dataset) -> Estimates:
@@ -186,7 +391,7 @@ def _of_constant(row: xr.Dataset) -> Estimates:
     absent = [
         part for part, name in (("slope", "slope"), ("cell", "cell_value")) if name not in row
     ]
-    names = [*TARGETS, *GROUP_COVARIANCES]
+    names = [*TARGETS, *GROUP_COVARIANCES, *GROUP_DEGREES]
     wanted = [name for name in names if not any(part in name for part in absent)]
     return dict.fromkeys(wanted, np.nan)
 
@@ -206,18 +411,15 @@ def _check_enough_groups(own: influence.RowSums, linear: NDArray[np.bool_], name
 
 
 def _of_slopes(
-    own: influence.RowSums, factor: float, of_effect: sparse.csr_array, of_curve: FloatArray
+    own: influence.RowSums, of_effect: sparse.csr_array, of_curve: FloatArray
 ) -> dict[str, FloatArray]:
-    """Covariances of the slopes of the bins, with each other, the effects and the curve.
-
-    ``factor`` makes the sums of squares of the bins' own influences unbiased.
-    """
-    slope_cov, root = factor * (own.slope.T @ own.slope).toarray(), np.sqrt(factor)
+    """Covariances of the slopes of the bins, with each other, the effects and the curve."""
+    slope_cov = (own.slope.T @ own.slope).toarray()
     return {
         "slope_se": np.sqrt(np.diagonal(slope_cov)),
         "slope_cov": slope_cov,
-        "effect_slope_cov": root * (of_effect.T @ own.slope).toarray(),
-        "curve_slope_cov": root * of_curve.T @ own.slope,
+        "effect_slope_cov": (of_effect.T @ own.slope).toarray(),
+        "curve_slope_cov": of_curve.T @ own.slope,
     }
 
 

@@ -10,7 +10,7 @@ from rhale_stats.arrays import accumulate, intervals
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import with_std_error
-from rhale_stats.effects.fit import Fit, fit_of, has_covariance, interpolation
+from rhale_stats.effects.fit import Fit, curve_degrees, fit_of, has_covariance, interpolation
 from rhale_stats.effects.hypotheses import APART, QUARTERS
 from rhale_stats.effects.paired import Pairs, paired_covariance, pairs_of
 from rhale_stats.inference import meaning
@@ -129,19 +129,15 @@ def _difference(
     if pairs is None:
         parts = [_covariance(row, fit, z) for row, fit in zip(rows, fits, strict=True)]
         covariance = parts[0] + parts[1]
-        of_groups = [row.attrs.get("n_groups") for row in rows]
+        own = [curve_degrees(row, fit, z) for row, fit in zip(rows, fits, strict=True)]
     else:
-        covariance, of_groups = paired_covariance(pairs, rows, fits, z)
-    own = [
-        fit.curve_degrees(z) if n_groups is None else np.full(len(z), n_groups - 1.0)
-        for fit, n_groups in zip(fits, of_groups, strict=True)
-    ]
+        covariance, own = paired_covariance(pairs, rows, fits, z)
     degrees: FloatArray | float = np.minimum(*own)
     if pairs is None:
         degrees = intervals.welch(np.diagonal(parts[0]), np.diagonal(parts[1]), *own)
-    elif None not in of_groups:
-        # With groups there is one estimate of scale for all points.
-        degrees = float(np.min(own))
+    elif pairs.grouped:
+        # The same groups are in all points, so that there is one estimate of scale.
+        degrees = float(1 / np.mean(1 / np.asarray(degrees)))
     least = sum(meaning.least_effect(row) for row in rows) * float(np.ptp(z))
     return difference_of(z, (values[0], values[1]), covariance, degrees, asked, rng, least)
 

@@ -19,7 +19,13 @@ from rhale_stats.effects.fit import (
     fit_of,
     has_covariance,
 )
-from rhale_stats.effects.targets import CURVE_TARGETS, GROUP_COVARIANCES, SOURCE, TARGETS
+from rhale_stats.effects.targets import (
+    CURVE_TARGETS,
+    GROUP_COVARIANCES,
+    GROUP_DEGREES,
+    SOURCE,
+    TARGETS,
+)
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import cell_sizes, has_cells, line_moments_of, pieces_of
 from rhale_stats.schema.features import given_feature, is_grouped, one_feature
@@ -96,6 +102,8 @@ def _of_features(
     targets["curve_slope_cov"] = f"{of_curve}; and slope of the effect in the bin"
     # Intervals and bands were of other standard errors.
     of_others = [name for name in effect.data_vars if str(name).endswith(("_ci", "_band"))]
+    # Degrees of freedom come after what they belong to.
+    targets |= {name: targets.get(f"{name.rpartition('_')[0]}_se", "") for name in GROUP_DEGREES}
     out = effect.drop_vars(of_others).assign(
         {
             name: variable(name, array, target=targets[name], **facts)
@@ -106,7 +114,7 @@ def _of_features(
         return out.assign_attrs(n_groups=clusters.n_groups)
     # What earlier groups left behind.
     out.attrs.pop("n_groups", None)
-    out = out.drop_vars("feature_n_groups", errors="ignore")
+    out = out.drop_vars(["feature_n_groups", *GROUP_DEGREES], errors="ignore")
     return out if levels else out.drop_vars(GROUP_COVARIANCES, errors="ignore")
 
 

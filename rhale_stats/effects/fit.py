@@ -146,25 +146,52 @@ def rows_of_feature(row: xr.Dataset) -> float:
     return float(row["n_level" if is_categorical(row) else "n_obs"].sum())
 
 
+def group_degrees(row: xr.Dataset, name: str) -> FloatArray:
+    """Degrees of freedom of a standard error by groups; of older results those of the groups."""
+    if f"{name}_df" in row:
+        return np.asarray(row[f"{name}_df"].values, dtype=np.float64)
+    return np.full(row[name].shape, float(row.attrs["n_groups"]) - 1)
+
+
+def group_overlap(row: xr.Dataset) -> FloatArray:
+    """What the variances of effects by groups have in common; of older results all of it."""
+    if "effect_overlap" in row:
+        return np.asarray(row["effect_overlap"].values, dtype=np.float64)
+    return np.full((row.sizes["bin"],) * 2, 1 / (float(row.attrs["n_groups"]) - 1))
+
+
+def curve_degrees(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
+    """Degrees of freedom of the curve of one feature at points within its stretch."""
+    if "n_groups" not in row.attrs:
+        return fit.curve_degrees(z)
+    if has_cells(row):
+        here = slice(fit.cells.here.start, fit.cells.here.stop + 1)
+        return np.interp(z, fit.pieces.edges, group_degrees(row, "cell_curve")[here])
+    known = group_degrees(row, "curve")[fit.there]
+    return np.interp(z, fit.edges, known)
+
+
 def bin_degrees(row: xr.Dataset, cells: Fine | None = None) -> FloatArray:
     """Degrees of freedom of the effects of one feature's bins, for Student's t."""
-    if "n_groups" in row.attrs:
-        return np.full(row.sizes["bin"], float(row.attrs["n_groups"]) - 1)
     if not row.sizes["bin"]:
         return np.zeros(0)
+    if "n_groups" in row.attrs:
+        return group_degrees(row, "effect")
     cells = fine_of(row) if cells is None else cells
     return cells.effect_degrees() if cells.shared else cells.degrees
 
 
 def spread_degrees(row: xr.Dataset) -> FloatArray:
     """Degrees of freedom of the spread in one feature's bins."""
+    if "n_groups" in row.attrs:
+        return group_degrees(row, "heterogeneity")
     return np.asarray(np.maximum(row["n_effective"].values - 1 - (slopes(row) != 0), 0))
 
 
 def row_degrees(row: xr.Dataset) -> float:
     """Degrees of freedom of one feature's mean over the rows."""
     if "n_groups" in row.attrs:
-        return float(row.attrs["n_groups"]) - 1
+        return float(group_degrees(row, "average_effect"))
     parts = ("n_effective", "weight_share")
     parts = ("n_level_effective", "level_share") if is_categorical(row) else parts
     n, share = (row[name].values for name in parts)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 from scipy import linalg
 
 from rhale_stats.arguments.checks import check_choice
@@ -14,7 +15,7 @@ from rhale_stats.arrays import bin_error, intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.box import Wald, box, least_of_cells, with_spread
 from rhale_stats.effects.errors import with_std_error
-from rhale_stats.effects.fit import bin_degrees, noise_in_the_middle
+from rhale_stats.effects.fit import bin_degrees, group_overlap, noise_in_the_middle
 from rhale_stats.effects.same import check_same_rows
 from rhale_stats.inference import meaning
 from rhale_stats.inference.results import CONSTANT, labelled_test
@@ -189,13 +190,29 @@ def _grouped(row: xr.Dataset, null: str) -> Wald:
     value, covariance = contrast @ value, contrast @ covariance @ contrast.T
     df = float(len(value))
     statistic = float(value @ np.linalg.pinv(covariance, hermitian=True) @ value)
-    of_groups = float(row.attrs["n_groups"]) - 1
+    of_groups = _degrees_of_matrix(row, contrast, linear)
     # Hotelling's correction: the covariance has fewer degrees of freedom than its size asks for.
     left = of_groups - df + 1
     if left <= 0:
         return Wald(statistic, df, reason=FEW_GROUPS)
     p_value = float(stats.f.sf(statistic * left / (of_groups * df), df, left))
     return Wald(statistic, df, p_value, df_denominator=left)
+
+
+def _degrees_of_matrix(row: xr.Dataset, contrast: FloatArray, linear: NDArray[np.bool_]) -> float:
+    """Degrees of freedom of a covariance by groups (math [31]): of the Wishart matrix like it.
+
+    The variances of its entries add up to those of the estimated covariance of the contrasts, each
+    scaled by its own standard error.
+    """
+    sloped = np.flatnonzero(linear)
+    at = np.concatenate([np.arange(row.sizes["bin"]), sloped])
+    overlap = group_overlap(row)[np.ix_(at, at)]
+    # Differences of neighbours have in common what the variances of both have.
+    parts = np.abs(contrast) / np.abs(contrast).sum(axis=1, keepdims=True)
+    overlap = parts @ overlap @ parts.T
+    q = len(overlap)
+    return float(q * (q + 1) / (overlap.sum() + np.trace(overlap)))
 
 
 def _homogeneous(row: xr.Dataset, own: tuple[Rows, int] | None) -> Wald:

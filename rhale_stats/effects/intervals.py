@@ -16,6 +16,8 @@ from rhale_stats.effects.fit import (
     at_cells,
     at_edges,
     bin_degrees,
+    curve_degrees,
+    group_degrees,
     has_covariance,
     row_degrees,
     spread_degrees,
@@ -32,6 +34,7 @@ from rhale_stats.inference.estimate import (
     chosen_method,
     independent_quantiles,
     joint_quantiles,
+    of_one_scale,
     with_bands,
     with_intervals,
 )
@@ -116,20 +119,18 @@ def _degrees(row: xr.Dataset, fit: Fit | None) -> Estimates:
     """Degrees of freedom of all standard errors of one feature, by name."""
     if fit is None:
         return dict.fromkeys(WITH_ERRORS, np.nan)
-    grouped, of_rows = "n_groups" in row.attrs, row_degrees(row)
-    of_effect = bin_degrees(row, fit.cells)
-    in_bins = of_effect if grouped else spread_degrees(row)
+    grouped, in_bins = "slope_df" in row, spread_degrees(row)
 
     def of_curve(z: FloatArray) -> FloatArray:
-        return np.full(len(z), of_rows) if grouped else fit.curve_degrees(z)
+        return curve_degrees(row, fit, z)
 
     return {
-        "effect": of_effect,
-        "slope": in_bins,
+        "effect": bin_degrees(row, fit.cells),
+        "slope": group_degrees(row, "slope") if grouped else in_bins,
         "heterogeneity": in_bins,
         "curve": at_edges(of_curve(fit.edges), fit),
         "cell_curve": at_cells(of_curve(fit.pieces.edges), fit) if has_cells(row) else np.nan,
-        "average_effect": of_rows,
+        "average_effect": row_degrees(row),
     }
 
 
@@ -173,6 +174,8 @@ def _varying(row: xr.Dataset, fit: Fit | None, boot: xr.Dataset) -> tuple[Estima
     if fit is None:
         nothing = dict.fromkeys(VARYING, np.nan)
         return nothing, nothing
+    if grouped and "effect_df" in boot:
+        return _of_drawn_groups(row, boot)
     # The drawn units count, not the units of the standard errors.
     row = row.assign_attrs(n_groups=n_units - n_strata + 1)
     if not grouped:
@@ -213,6 +216,32 @@ def _varying(row: xr.Dataset, fit: Fit | None, boot: xr.Dataset) -> tuple[Estima
         "curve": at_edges(short_curve, fit),
         "average_effect": short(of_rows + 1, of_rows),
     }
+
+
+def _of_drawn_groups(row: xr.Dataset, boot: xr.Dataset) -> tuple[Estimates, Estimates]:
+    """The same of replicates by groups, whose shares decide (math [29]).
+
+    For means of groups with equal shares the degrees are groups less one, and the shortfall is that
+    of as many rows.
+    """
+    n_strata, scheme = int(boot.attrs["n_strata"]), str(boot.attrs["scheme"])
+    sizes = {"curve": row.sizes["edge"], "average_effect": 0}
+    degrees, shortfall = {}, {}
+    for name in VARYING:
+        if f"{name}_df" not in boot:
+            continue
+        own = np.asarray(boot[f"{name}_df"].values, dtype=np.float64)
+        own = own[: sizes.get(name, row.sizes["bin"])] if own.ndim else own
+        degrees[name] = np.maximum(own - (n_strata - 1), 0.0)
+        shortfall[name] = _shortfall_of_groups(scheme, own, n_strata)
+    return degrees, shortfall
+
+
+def _shortfall_of_groups(scheme: str, degrees: FloatArray, n_strata: int) -> FloatArray:
+    n_units = degrees + 1
+    if scheme == "multinomial":
+        return np.asarray(1 - np.minimum(n_strata / n_units, 0.5))
+    return resample.shortfall(scheme, n_units, degrees, 1.0, n_strata)
 
 
 def confband(effect: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.Dataset:
@@ -259,7 +288,7 @@ def _quantiles(
         return {**out, "effect": independent_quantiles(effect_se, degrees, level)}
     known = np.isfinite(effect_se)
     own = row["effect_cov"].values[np.ix_(known, known)]
-    of_bins = Joint(own, joint.degrees if "n_groups" in row.attrs else degrees[known])
+    of_bins = Joint(own, degrees[known])
     return {**out, "effect": joint_quantiles(of_bins, degrees, level, n_draws, rng)}
 
 
@@ -273,6 +302,6 @@ def _of_curve(row: xr.Dataset, fit: Fit) -> Joint:
         at = slice(fit.cells.here.start, fit.cells.here.stop + 1)
         covariance = np.asarray(row[name].values[at, at])
     if "n_groups" in row.attrs:
-        return Joint(covariance, float(row.attrs["n_groups"]) - 1)
+        return of_one_scale(covariance, curve_degrees(row, fit, z))
     sources = fit.sources(z)
     return Joint(covariance, sources.satterthwaite(fit.variance(z)), sources)

@@ -12,12 +12,17 @@ from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arrays import influence
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.effects.clusters import Clusters, level_sums
-from rhale_stats.effects.fit import Fit, rows_of_feature
+from rhale_stats.effects.clusters import (
+    Clusters,
+    Grouped,
+    Held,
+    grouped_levels,
+    lines_of,
+)
+from rhale_stats.effects.fit import Fit
 from rhale_stats.effects.same import check_same_rows
 from rhale_stats.local.rows import columns, is_used_row
 from rhale_stats.schema.checks import check_local
-from rhale_stats.schema.curves import has_cells
 from rhale_stats.schema.features import feature_names, feature_position, is_grouped, one_feature
 from rhale_stats.schema.identity import check_same_output, row_labels
 from rhale_stats.schema.levels import is_categorical
@@ -138,21 +143,20 @@ def _multiplicity(paired: tuple[xr.Dataset, xr.Dataset]) -> FloatArray:
 
 def paired_covariance(
     pairs: Pairs, rows: tuple[xr.Dataset, xr.Dataset], fits: tuple[Fit, Fit], z: FloatArray
-) -> tuple[FloatArray, list[float | None]]:
-    """Covariance of the difference from the influences of units, or of their groups."""
+) -> tuple[FloatArray, list[FloatArray]]:
+    """Covariance of the difference from the influences of units, or of their groups.
+
+    Also the degrees of freedom of both curves at the points.
+    """
     influences: list[tuple[influence.RowSums, influence.Loadings, bool]] = []
-    of_groups: list[float | None] = []
+    degrees: list[FloatArray] = []
     unknown = np.zeros(len(z), dtype=bool)
     for side, row, fit in zip(pairs.sides, rows, fits, strict=True):
-        sums, units, n_means = _influences(side, row, fit, grouped=pairs.grouped)
-        n_units = float(pairs.repeats[units].sum())
-        levels = is_categorical(row)
-        n_rows = rows_of_feature(row) if levels else _rows_of_curve(side, row, fit)
-        n_parameters = n_means + int(np.sum(fit.pieces.slope != 0))
-        sums = sums.corrected(n_units, n_rows, n_parameters)
+        found = _influences(side, row, fit, None if pairs.grouped else pairs.repeats)
+        sums = found.sums
+        degrees.append(found.of_curve(fit, z) if pairs.grouped else fit.curve_degrees(z))
         at = fit.loadings(z)
         influences.append((sums, at, fit.centering == "mean"))
-        of_groups.append(n_units if pairs.grouped else None)
         # Without a residual degree of freedom, or with one group, the noise is not estimable.
         blind = np.isnan(fit.noise.mean)
         if pairs.grouped:
@@ -171,7 +175,7 @@ def paired_covariance(
         moved = share[here, None] * (first - second)
         covariance += moved.T @ moved
     covariance[unknown] = covariance[:, unknown] = np.nan
-    return covariance, of_groups
+    return covariance, degrees
 
 
 def _groups_of_bins(sums: influence.RowSums, fit: Fit) -> IntArray:
@@ -184,45 +188,32 @@ def _groups_of_bins(sums: influence.RowSums, fit: Fit) -> IntArray:
     return np.asarray(np.bincount(pairs[0], minlength=int(bin_of.max()) + 1)[bin_of])
 
 
-def _influences(
-    side: Clusters, row: xr.Dataset, fit: Fit, *, grouped: bool
-) -> tuple[influence.RowSums, IntArray, int]:
-    """Influences of units on the stretch of the curve, units with rows there, number of means."""
-    position = feature_position(side.local, str(row["feature"].values))
-    x, g = side.rows.x[position], side.rows.local_effect[position]
+def _influences(side: Clusters, row: xr.Dataset, fit: Fit, repeats: FloatArray | None) -> Grouped:
+    """Influences of units on the stretch of the curve, corrected for their leverage.
+
+    ``repeats``: the pairs that every unit represents; None for groups, whose residuals are from the
+    means of blocks of cells.
+    """
     if is_categorical(row):
-        sums = level_sums(row, side.rows, position, side.group, side.n_groups)
-        return sums, np.unique(side.group), len(fit.pieces.mean)
-    there = _on_curve(x, fit)
-    k = bin_index(fit.pieces.edges, x[there])
-    weight = None if side.rows.weight is None else side.rows.weight[there]
-    unit = side.group[there]
-    pieces, n_means = fit.pieces, len(fit.pieces.mean)
-    if grouped:
-        every = bin_index(fit.cells.pieces.edges, x)
+        return grouped_levels(
+            row, side.rows, side.position(row), side.group, side.n_groups, repeats
+        )
+    x, g = side.columns(row)
+    there, every = _on_curve(x, fit), bin_index(fit.cells.pieces.edges, x)
+    pieces, block = fit.pieces, np.arange(len(fit.pieces.mean))
+    if repeats is None:
         block = side.blocks(fit.cells, every)
         pieces = pieces._replace(mean=side.centres(fit.cells, block, every, g)[fit.cells.here])
-        n_means = len(np.unique(block[every[there]]))
-    sums = influence.row_sums(pieces, fit.curve, k, x[there], g[there], weight, unit, side.n_groups)
-    if not grouped and has_cells(row):
-        # Cells of few rows lose more of their spread to their means than the others: n / (n - 1)
-        # each, in place of one factor for all.
-        n = fit.cells.n_effective[fit.cells.here]
-        lost = np.sqrt(np.divide(n, n - 1, out=np.ones(len(n)), where=n > 1 + 1e-9))
-        sums, n_means = sums._replace(mean=sums.mean.multiply(lost[None, :]).tocsr()), 1
-    return sums, np.unique(unit), n_means
+        # Numbers of the blocks of the stretch, from 0 on.
+        block = np.unique(block[fit.cells.here], return_inverse=True)[1]
+    k, x, g = bin_index(fit.pieces.edges, x[there]), x[there], g[there]
+    weight = None if side.rows.weight is None else side.rows.weight[there]
+    held = Held.of(k, side.group[there], side.n_groups, weight, side.rows.frequency, repeats)
+    sums = influence.row_sums(pieces, fit.curve, k, x, g, weight, held.group, side.n_groups)
+    return held.corrected(sums, block, lines_of(pieces, held, x))
 
 
 def _on_curve(x: FloatArray, fit: Fit) -> NDArray[np.bool_]:
     """Rows that contribute to the curve; rows beyond a gap do not."""
     k = bin_index(fit.cells.pieces.edges, x)
     return np.asarray((k >= fit.cells.here.start) & (k < fit.cells.here.stop))
-
-
-def _rows_of_curve(side: Clusters, row: xr.Dataset, fit: Fit) -> float:
-    """Number of these rows, with their frequency weights."""
-    position = feature_position(side.local, str(row["feature"].values))
-    there, rows = _on_curve(side.rows.x[position], fit), side.rows
-    if rows.frequency and rows.weight is not None:
-        return float(rows.weight[there].sum())
-    return float(there.sum())

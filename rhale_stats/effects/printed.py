@@ -10,7 +10,7 @@ import xarray as xr
 
 from rhale_stats.effects.bias import LARGE, linear_bin_error
 from rhale_stats.effects.checked import SIGNIFICANCE, along_axis, bias_table, jump_table
-from rhale_stats.effects.fit import fit_of
+from rhale_stats.effects.fit import curve_degrees, fit_of
 from rhale_stats.effects.tables import NOT_ESTIMATED, WALD, complete, glance, source_text, tidy
 from rhale_stats.inference.estimate import ends_in_table, kept_interval
 from rhale_stats.inference.notes import (
@@ -227,7 +227,7 @@ def _level_table(row: xr.Dataset, level: float) -> SimpleTable:
 
     tail = (1 - level) / 2
     heads = ["rows", "share", "curve", "std err", f"[{tail:.3g}", f"{1 - tail:.3g}]"]
-    degrees = fit_of(row).curve_degrees(row["edge_value"].values)
+    degrees = curve_degrees(row, fit_of(row), row["edge_value"].values)
     curve, se = row["curve"].values, row["curve_se"].values
     ends = ends_in_table(row, "curve", se, degrees, level)
     columns = (curve, se, ends[:, 0], ends[:, 1])

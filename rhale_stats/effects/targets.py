@@ -32,6 +32,18 @@ GROUP_COVARIANCES = (
 )
 
 
+# Degrees of freedom of standard errors by groups, and how much those of two bins have in common.
+GROUP_DEGREES = (
+    "effect_df",
+    "effect_overlap",
+    "slope_df",
+    "heterogeneity_df",
+    "curve_df",
+    "cell_curve_df",
+    "average_effect_df",
+)
+
+
 def source_of_errors(effect: xr.Dataset, name: str) -> str:
     """The source of the standard error of a variable: rows, replicates, or the model."""
     return str(effect[f"{name}_se"].attrs.get("source", SOURCE))

@@ -14,6 +14,7 @@ from rhale_stats.h_statistics.inference import (
     METHOD,
     check_kept,
     degrees_of,
+    degrees_of_groups,
     group_codes,
     influence_of,
     is_frequency,
@@ -185,7 +186,10 @@ def _paired_errors(
     degrees, source = min(degrees_of(a), degrees_of(b)), "pairs of rows"
     if groups is not None:
         code = group_codes(groups, a, b)
-        degrees, source = float(code.max()), f"pairs of rows in {int(code.max()) + 1} groups"
+        degrees = min(
+            degrees_of_groups(one, code[place]) for one, place in zip((a, b), places, strict=True)
+        )
+        source = f"pairs of rows in {int(code.max()) + 1} groups"
     for name in names:
         parts = []
         for one, place, weight, counted in zip((a, b), places, weights, frequency, strict=True):
@@ -194,7 +198,7 @@ def _paired_errors(
             parts.append(
                 kernel.moved_by_rows(influence, weight, frequency=counted)
                 if groups is None
-                else kernel.moved_by_groups(influence, weight, code)
+                else kernel.moved_by_groups(influence, weight, code, frequency=counted)
             )
         error[name] = np.sqrt(np.sum((parts[0] - parts[1]) ** 2, axis=-1))
     return error, degrees, source

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.rows import aligned, of_rows, row_codes, storable
 from rhale_stats.arrays import h_statistics as kernel
-from rhale_stats.arrays import resample
+from rhale_stats.arrays import leverage, resample
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.h_statistics.labelled import OTHER, SOURCE, STATISTICS, se_variable
 from rhale_stats.inference.draws import Drawn, Resampling, check_boot
@@ -104,28 +104,37 @@ def std_error(found: xr.Dataset, _local: xr.Dataset | None, groups: ArrayLike | 
             return found
         check_kept(found, "standard errors")
         out = found.copy()
-        out.attrs.pop("n_groups", None)
+        for fact in ("n_groups", "groups_df"):
+            out.attrs.pop(fact, None)
         source = SOURCE
     else:
         check_kept(found, "standard errors by groups")
         code = group_codes(groups, found)
         n_groups = int(code.max()) + 1
-        out = found.assign_attrs(n_groups=n_groups)
+        out = found.assign_attrs(n_groups=n_groups, groups_df=degrees_of_groups(found, code))
         source = f"rows in {n_groups} groups"
     for name in names:
         influence = influence_of(found, name)
         if groups is None:
             moved = kernel.moved_by_rows(influence, weight_of(found), frequency=is_frequency(found))
         else:
-            moved = kernel.moved_by_groups(influence, weight_of(found), code)
+            moved = kernel.moved_by_groups(
+                influence, weight_of(found), code, frequency=is_frequency(found)
+            )
         out[f"{name}_se"] = se_variable(out[name], np.sqrt(np.sum(moved**2, axis=-1)), source)
     return out
 
 
+def degrees_of_groups(found: xr.Dataset, code: IntArray) -> float:
+    """Degrees of freedom of means over the rows by groups of these (math [26])."""
+    shares = leverage.of_mean(code, weight_of(found), frequency=is_frequency(found))
+    return leverage.mean_degrees(shares)
+
+
 def degrees_of(found: xr.Dataset) -> float:
-    """Rows, effective or counted, or groups of them, less one."""
+    """Rows, effective or counted, less one; with groups those of Bell and McCaffrey."""
     if "n_groups" in found.attrs:
-        return float(found.attrs["n_groups"]) - 1
+        return float(found.attrs.get("groups_df", found.attrs["n_groups"] - 1))
     w = weight_of(found)
     return float(w.sum() if is_frequency(found) else w.sum() ** 2 / np.sum(w**2)) - 1
 

@@ -87,6 +87,17 @@ class Joint(NamedTuple):
     sources: intervals.Sources | None = None
 
 
+def of_one_scale(covariance: FloatArray, degrees: FloatArray) -> Joint:
+    """Points whose variances are estimated from the same groups, each with its own degrees.
+
+    Errors of the variances are drawn together, with the degrees that they have on average.
+    """
+    variance = np.maximum(np.nan_to_num(np.diagonal(covariance)), 0.0)
+    known = (variance > 0) & (degrees > 0)
+    common = float(1 / np.mean(1 / degrees[known])) if known.any() else np.inf
+    return Joint(covariance, degrees, intervals.Sources.one(variance, common))
+
+
 # --- numbers --------------------------------------------------------------------------------------
 
 

@@ -222,6 +222,41 @@ EFFECT_VARIABLES: Table = {
         "covariance of the average effects",
         EFFECT_SQUARE_UNITS,
     ),
+    "effect_df": (
+        ("feature", "bin"),
+        "degrees of freedom of the standard error of the average effect",
+        "1",
+    ),
+    "effect_overlap": (
+        ("feature", "bin", "bin_other"),
+        "reciprocal degrees of freedom that the variances of two effects have in common",
+        "1",
+    ),
+    "slope_df": (
+        ("feature", "bin"),
+        "degrees of freedom of the standard error of the slope in the bin",
+        "1",
+    ),
+    "heterogeneity_df": (
+        ("feature", "bin"),
+        "degrees of freedom of the standard error of the standard deviation of local effects",
+        "1",
+    ),
+    "curve_df": (
+        ("feature", "edge"),
+        "degrees of freedom of the standard error of the curve",
+        "1",
+    ),
+    "cell_curve_df": (
+        ("feature", "cell_edge"),
+        "degrees of freedom of the standard error of the curve at the cell's edge",
+        "1",
+    ),
+    "average_effect_df": (
+        ("feature",),
+        "degrees of freedom of the standard error of the average effect over the rows",
+        "1",
+    ),
     "curve_cov": (
         ("feature", "edge", "edge_other"),
         "covariance of the curve",

@@ -14,6 +14,7 @@ from scipy import stats
 import rhale_stats as rs
 from rhale_stats.effects.fit import fit_of
 from rhale_stats.schema.features import one_feature
+from tests.helpers import bell_mccaffrey, cr2
 
 CENTERINGS = pytest.mark.parametrize("centering", ["mean", "start", "integral"])
 WEIGHTINGS = pytest.mark.parametrize("weighting", ["axis", "rows"])
@@ -282,7 +283,7 @@ def design(row, x):
 
 @KINDS
 @CENTERINGS
-def test_groups_are_those_of_statsmodels(kind, centering, table):
+def test_groups_by_the_definition_of_cr2(kind, centering, table):
     X, g, group = table
     local = local_of(X, g)
     effect = rs.std_error(of_kind(kind, local, centering, "rows"), local, groups=group)
@@ -290,16 +291,18 @@ def test_groups_are_those_of_statsmodels(kind, centering, table):
     for number in (0, 1):
         row = one_feature(effect, number)
         columns, linear = design(row, X[:, number])
-        fit = sm.OLS(g[:, number], columns).fit(cov_type="cluster", cov_kwds={"groups": group})
+        fit = sm.OLS(g[:, number], columns).fit()
+        influences = cr2(columns, g[:, number], group)
+        covariance = influences.T @ influences
+        errors = np.sqrt(np.diagonal(covariance))
         n = row.sizes["bin"]
         assert_allclose(row["effect"], fit.params[:n], rtol=1e-9, atol=1e-12)
-        assert_allclose(row["effect_se"], fit.bse[:n], rtol=1e-9)
-        covariance = fit.cov_params()
+        assert_allclose(row["effect_se"], errors[:n], rtol=1e-9)
         assert_allclose(row["effect_cov"], covariance[:n, :n], atol=1e-9 * covariance.max())
         assert_array_equal(rs.vcov(effect, number, of="effect"), row["effect_cov"])
         if "slope" in row:
             assert_allclose(row["slope"].values[linear], fit.params[n:], rtol=1e-9)
-            assert_allclose(row["slope_se"].values[linear], fit.bse[n:], rtol=1e-9)
+            assert_allclose(row["slope_se"].values[linear], errors[n:], rtol=1e-9)
             shared, own = (row[f"{name}_cov"].values for name in ("effect_slope", "slope"))
             rounding = 1e-9 * covariance.max()
             assert_allclose(shared[:, linear], covariance[:n, n:], atol=rounding)
@@ -309,8 +312,14 @@ def test_groups_are_those_of_statsmodels(kind, centering, table):
             # The effect in the middle of a bin is what the curve gains over its width.
             steps = np.diff(row["curve_slope_cov"], axis=0) / np.diff(row["edge_value"])[:, None]
             assert_allclose(steps, shared, atol=rounding)
-        mean = sm.OLS(g[:, number], np.ones(N)).fit(cov_type="cluster", cov_kwds={"groups": group})
-        assert_allclose(row["average_effect_se"], mean.bse[0], rtol=1e-10)
+        mean = cr2(np.ones((N, 1)), g[:, number], group)
+        assert_allclose(row["average_effect_se"] ** 2, np.sum(mean**2), rtol=1e-10)
+        degrees = bell_mccaffrey(np.ones((N, 1)), np.ones(1), group)
+        assert_allclose(row["average_effect_df"], degrees, rtol=1e-9)
+        for k in np.flatnonzero(~linear):
+            degrees = bell_mccaffrey(columns, np.eye(columns.shape[1])[k], group)
+            assert_allclose(row["effect_df"][k], degrees, rtol=1e-9)
+            assert_allclose(row["heterogeneity_df"][k], degrees, rtol=1e-9)
         # The zero-start curve is a sum of effects.
         steps = np.tri(n + 1, n, -1) * np.diff(row["edge_value"])
         start = np.sqrt(np.diagonal(steps @ row["effect_cov"].values @ steps.T))
@@ -322,7 +331,7 @@ def test_groups_are_those_of_statsmodels(kind, centering, table):
         assert_array_equal(rs.vcov(effect, number), row["curve_cov"])
 
 
-def test_groups_along_the_axis_are_those_of_statsmodels(rng):
+def test_groups_along_the_axis_by_the_definition_of_cr2(rng):
     """The regression on indicators of cells, of which an effect is an average by widths."""
     n = 1200
     X, group = rng.uniform(-1, 1, (n, 1)), rng.integers(300, size=n)
@@ -336,47 +345,74 @@ def test_groups_along_the_axis_are_those_of_statsmodels(rng):
     assert min(len(np.unique(group[k == cell])) for cell in range(len(n_cell))) >= 10
     assert len(n_cell) > 70
     inside = (k[:, None] == np.arange(len(n_cell))).astype(float)
-    fit = sm.OLS(g[:, 0], inside).fit(cov_type="cluster", cov_kwds={"groups": group})
-    found = fit.t_test(along(edges, of))
-    assert_allclose(row["effect"], found.effect, rtol=1e-9)
-    assert_allclose(row["effect_se"], found.sd, rtol=1e-9)
+    influences = cr2(inside, g[:, 0], group)
+    assert_allclose(
+        row["effect"], along(edges, of) @ sm.OLS(g[:, 0], inside).fit().params, rtol=1e-9
+    )
+    moved = influences @ along(edges, of).T
+    assert_allclose(row["effect_cov"], moved.T @ moved, atol=1e-12)
     steps = np.tri(len(edges), len(n_cell), -1) * np.diff(edges)
-    covariance = steps @ fit.cov_params() @ steps.T
+    covariance = steps @ influences.T @ influences @ steps.T
     assert_allclose(row["cell_curve_cov"], covariance, atol=1e-9 * covariance.max())
     at = np.searchsorted(edges, row["edge_value"])
     assert_allclose(row["curve_se"] ** 2, np.diagonal(covariance)[at], rtol=1e-9)
 
 
-def test_groups_with_precision_weights_are_those_of_statsmodels(table, rng):
+def test_groups_with_precision_weights_are_unbiased_for_equal_variances(table, rng):
+    """Sums of weighted residuals over the share of their variance that the mean leaves them."""
     X, g, group = table
     weights = rng.uniform(0.2, 2, N)
     weights[:7] = 0
     local = local_of(X, g, weights=weights)
     effect = rs.std_error(of_rows(local, bins=rs.GivenBins(EDGES)), local, groups=group)
     row = one_feature(effect, 0)
-    columns, _ = design(row, X[:, 0])
-    fit = sm.WLS(g[7:, 0], columns[7:], weights[7:]).fit(
-        cov_type="cluster", cov_kwds={"groups": group[7:]}
-    )
-    assert_allclose(row["effect_se"], fit.bse, rtol=1e-9)
+    inside = design(row, X[:, 0])[0].astype(bool)
+    for k, own in enumerate(inside.T):
+        w, y, of = weights[own], g[own, 0], group[own]
+        rest = np.eye(len(w)) - np.outer(np.ones(len(w)), w / w.sum())
+        variance = 0.0
+        for code in np.unique(of[w > 0]):
+            loads = np.where(of == code, w, 0.0)
+            left = np.sum((loads @ rest) ** 2) / np.sum(loads**2)
+            variance += (loads @ rest @ y / w.sum()) ** 2 / left
+        assert_allclose(row["effect_se"][k] ** 2, variance, rtol=1e-9)
     assert effect.attrs["n_groups"] == len(np.unique(group[7:]))
 
 
+def test_equal_groups_have_the_factor_of_cr1(rng):
+    """As statsmodels has it, but for its factor (N - 1) / (N - p); with G - 1 degrees."""
+    group = np.repeat(np.arange(30), 12)
+    x = np.tile(np.repeat([0.25, 0.75], 6), 30) + rng.uniform(-0.2, 0.2, 360)
+    g = rng.normal(size=360) + rng.normal(size=30)[group]
+    local = local_of(x[:, None], g[:, None], features=0)
+    effect = of_rows(local, bins=rs.GivenBins([0, 0.5, 1]))
+    row = one_feature(rs.std_error(effect, local, groups=group), 0)
+    inside = np.column_stack([x < 0.5, x >= 0.5]).astype(float)
+    fit = sm.OLS(g, inside).fit(cov_type="cluster", cov_kwds={"groups": group})
+    assert_allclose(row["effect_cov"] * 359 / 358, fit.cov_params(), rtol=1e-9)
+    assert_allclose(row["effect_df"], 29, rtol=1e-9)
+    assert_allclose(row["average_effect_df"], 29, rtol=1e-9)
+
+
 @KINDS
-def test_groups_of_one_row_have_another_factor(kind, table):
-    """N / (N - p) in place of the bins' own degrees of freedom, and nothing else."""
-    local = local_of(*table[:2])
+def test_groups_of_one_row_have_hc2(kind, table):
+    """White's variances with (1 - leverage), which for means are those without groups."""
+    X, g, _ = table
+    local = local_of(X, g)
     bins = rs.std_error(of_kind(kind, local, weighting="rows"))
     effect = rs.std_error(bins, local, groups=np.arange(N))
     for number in (0, 1):
         rows = one_feature(bins, number), one_feature(effect, number)
-        n = rows[0]["n_obs"].values
-        linear = rows[0]["slope"].values != 0 if kind == "linear" else np.zeros(len(n), dtype=bool)
-        factor = N / (N - len(n) - linear.sum()) * (n - 1 - linear) / n
-        assert_allclose(rows[1]["effect_se"] ** 2, factor * rows[0]["effect_se"] ** 2, rtol=1e-9)
+        columns, linear = design(rows[1], X[:, number])
+        theirs = sm.OLS(g[:, number], columns).fit(cov_type="HC2")
+        n = rows[1].sizes["bin"]
+        assert_allclose(rows[1]["effect_se"], theirs.bse[:n], rtol=1e-9)
         if kind == "linear":
-            expected = factor * rows[0]["slope_se"] ** 2
-            assert_allclose(rows[1]["slope_se"] ** 2, expected, rtol=1e-9)
+            assert_allclose(rows[1]["slope_se"].values[linear], theirs.bse[n:], rtol=1e-9)
+        ours = rows[0]["effect_se"].values[~linear]
+        assert_allclose(rows[1]["effect_se"].values[~linear], ours, rtol=1e-9)
+        degrees = rows[0]["n_obs"].values[~linear] - 1
+        assert_allclose(rows[1]["effect_df"].values[~linear], degrees, rtol=1e-9)
 
 
 @pytest.mark.parametrize("n", [100, 400])
@@ -398,17 +434,19 @@ def test_errors_along_the_axis_are_unbiased(n, rng):
 
 @CENTERINGS
 def test_groups_of_one_row(centering, table):
-    """White's, with N / (N - p) in place of the bins' own degrees of freedom."""
+    """White's with (1 - leverage): as without groups."""
     X, g, _ = table
     local = local_of(X, g)
     alone = of_rows(local, bins=rs.GivenBins(EDGES), centering=centering)
     effect = rs.std_error(alone, local, groups=np.arange(N))
-    fit = sm.OLS(g[:, 0], design(one_feature(effect, 0), X[:, 0])[0]).fit(cov_type="HC1")
+    fit = sm.OLS(g[:, 0], design(one_feature(effect, 0), X[:, 0])[0]).fit(cov_type="HC2")
     assert_allclose(effect["effect_se"][0], fit.bse, rtol=1e-10)
     bins = rs.std_error(alone)
-    # n_k / (n_k - 1) against N / (N - 4), and n_k is 60 or more.
+    for name in ("effect_se", "curve_se_start"):
+        assert_allclose(effect[name], bins[name], rtol=1e-9, atol=1e-12)
+    # Places of rows and squares have n and n - 1 otherwise, and n_k is 50 or more.
     assert alone["n_obs"].min() >= 50
-    for name in ("effect_se", "curve_se", "curve_se_start", "heterogeneity_se"):
+    for name in ("curve_se", "heterogeneity_se"):
         assert_allclose(effect[name], bins[name], rtol=0.02, atol=1e-12)
     assert_allclose(effect["average_effect_se"], bins["average_effect_se"], rtol=1e-10)
 
@@ -425,8 +463,7 @@ def test_groups_of_labels_and_of_one_another(table):
     pairs = np.tile(np.arange(N), 2)
     found = rs.std_error(of_rows(twice, bins=rs.GivenBins(EDGES)), twice, groups=pairs)
     once = rs.std_error(effect, local, groups=np.arange(N))
-    # But for the factor (2 N - 1) / (2 N - 4), in place of (N - 1) / (N - 4).
-    assert_allclose(found["effect_se"], once["effect_se"], rtol=0.005)
+    assert_allclose(found["effect_se"], once["effect_se"], rtol=1e-9)
     naive = rs.std_error(of_rows(twice, bins=rs.GivenBins(EDGES)))
     assert (naive["effect_se"] < 0.8 * found["effect_se"]).all()
 
@@ -447,10 +484,13 @@ def test_groups_in_intervals_have_their_degrees_of_freedom(table):
     local = local_of(X, g)
     effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins(EDGES)), local, groups=group)
     found = rs.confint(effect)
-    quantile = stats.t.ppf(0.975, 39)
     for name in ("effect", "curve", "average_effect"):
         half = np.diff(found[f"{name}_ci"])[..., 0] / 2
+        quantile = stats.t.ppf(0.975, effect[f"{name}_df"])
         assert_allclose(half, quantile * effect[f"{name}_se"], rtol=1e-10)
+        assert (effect[f"{name}_df"] < 39).all()
+        assert (effect[f"{name}_df"] > 15).all()
+    quantile = stats.t.ppf(0.975, effect["heterogeneity_df"])
     ratio = found["heterogeneity_ci"].sel(ci_bound="upper") / effect["heterogeneity"]
     expected = np.exp(quantile * effect["heterogeneity_se"] / effect["heterogeneity"])
     assert_allclose(ratio, expected, rtol=1e-12)
@@ -792,8 +832,9 @@ def test_expanded_levels_by_hand():
         ({}, 19, 100 / 99),
         ({"scheme": "bayesian"}, 19, 21 / 19),
         ({"scheme": "poisson"}, 19, 1.0),
-        ({"groups": group}, 24, 25 / 24),
-        ({"groups": group, "scheme": "bayesian"}, 24, 26 / 24),
+        # Of the 25 groups, 20 have a row in a bin.
+        ({"groups": group}, 19, 20 / 19),
+        ({"groups": group, "scheme": "bayesian"}, 19, 21 / 19),
         ({"strata": np.arange(100) // 20}, 19, 100 / 95),
     ):
         boot = rs.bootstrap(local, effect, n_resamples=400, rng=1, **options)

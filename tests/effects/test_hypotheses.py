@@ -9,7 +9,7 @@ import pytest
 import statsmodels.api as sm
 import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import linalg, stats
+from scipy import stats
 from statsmodels.stats.oneway import anova_oneway
 
 import rhale_stats as rs
@@ -17,7 +17,7 @@ from rhale_stats.effects.fit import fit_of
 from rhale_stats.effects.hypotheses import METHODS
 from rhale_stats.schema.features import one_feature
 from tests.bins.test_adaptive import Lines
-from tests.helpers import local_of
+from tests.helpers import cr2, local_of
 
 EDGES = np.array([-1, -0.5, 0.1, 0.4, 1])
 N = 300
@@ -252,8 +252,13 @@ def test_groups_by_hand():
             wald = mean @ np.linalg.solve(covariance, mean)
             df = len(mean)
             assert found["statistic"][number].item() == pytest.approx(wald, rel=1e-9)
-            left = 29 - df + 1
-            p = stats.f.sf(wald * left / (29 * df), df, left)
+            # Of the Wishart matrix whose entries have variances of the same sum.
+            parts = np.abs(contrast) / np.abs(contrast).sum(axis=1, keepdims=True)
+            overlap = parts @ row["effect_overlap"].values @ parts.T
+            degrees = df * (df + 1) / (overlap.sum() + np.trace(overlap))
+            assert 20 < degrees < 29
+            left = degrees - df + 1
+            p = stats.f.sf(wald * left / (degrees * df), df, left)
             assert found["p_value"][number].item() == pytest.approx(p, rel=1e-9)
         assert found.attrs["source"] == "rows in 30 groups"
     few = rs.std_error(effect_of(x, g), local_of(x, g), groups=np.arange(N) % 3)
@@ -277,35 +282,44 @@ def design(x, linear=LINEAR, edges=EDGES):
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e9])
-def test_groups_with_linear_bins_are_those_of_statsmodels(scale):
+def test_groups_with_linear_bins_by_the_definition_of_cr2(scale):
     """Wald's statistic of the regression on pieces; whatever the feature is measured in."""
     x, g, group = grouped_lines()
     bins = Lines(tuple(scale * EDGES), tuple(LINEAR))
     local = local_of(scale * x[:, None], g[:, None] / scale)
     effect = rs.std_error(of_rows(local, bins=bins), local, groups=group)
-    fit = sm.OLS(g, design(x)).fit(cov_type="cluster", cov_kwds={"groups": group})
+    influences = cr2(design(x), g, group)
+    params, covariance = sm.OLS(g, design(x)).fit().params, influences.T @ influences
     slopes = np.eye(6)[4:]
     equal = np.column_stack([np.diff(np.eye(4), axis=0), np.zeros((3, 2))])
     for null, contrast in (("zero", np.eye(6)), ("constant", np.vstack([equal, slopes]))):
         found = rs.wald_test(effect, null, method="wald")
-        theirs = fit.wald_test(contrast, use_f=False, scalar=True)
-        q, left = len(contrast), 39 - len(contrast) + 1
-        assert found["statistic"].item() == pytest.approx(theirs.statistic, rel=1e-8)
+        value = contrast @ params
+        wald = value @ np.linalg.solve(contrast @ covariance @ contrast.T, value)
+        q = len(contrast)
+        assert found["statistic"].item() == pytest.approx(wald, rel=1e-8)
         assert found["df"] == q
-        p = stats.f.sf(theirs.statistic * left / (39 * q), q, left)
+        # Fewer degrees of freedom than 40 groups of equal size would have.
+        left = found["df_denominator"].item()
+        assert 20 < left + q - 1 < 39
+        p = stats.f.sf(wald * left / ((left + q - 1) * q), q, left)
         assert found["p_value"].item() == pytest.approx(p, rel=1e-6)
     # The ends of the linear bins, and the middle of all.
     half = np.diff(EDGES)[LINEAR] / 2
     ends = [np.eye(6)[:4]]
     for sign in (-1, 1):
         ends.append(np.column_stack([np.eye(4)[LINEAR], sign * np.diag(half)]))
-    places = fit.t_test(np.vstack(ends))
-    delta = 4.5
-    distance = (delta - np.abs(places.effect)) / places.sd
+    at = np.vstack(ends)
+    delta, sd = 4.5, np.sqrt(np.diagonal(at @ covariance @ at.T))
+    distance = (delta - np.abs(at @ params)) / sd
     found = rs.equivalence_test(effect, delta / scale)
-    assert found["statistic"].item() == pytest.approx(distance.min(), rel=1e-8)
-    assert found["p_value"].item() == pytest.approx(stats.t.sf(distance.min(), 39), rel=1e-6)
-    assert found["df"] == 39
+    bins = np.concatenate([np.arange(4), *2 * [np.flatnonzero(LINEAR)]])
+    degrees = effect["effect_df"].values[0, bins]
+    pvalue = stats.t.sf(distance, degrees)
+    worst = np.argmax(pvalue)
+    assert found["statistic"].item() == pytest.approx(distance[worst], rel=1e-8)
+    assert found["p_value"].item() == pytest.approx(pvalue[worst], rel=1e-6)
+    assert found["df"] == pytest.approx(degrees[worst])
 
 
 @RULES
@@ -438,8 +452,8 @@ def test_box_of_lines_is_the_sum_of_squares_of_their_regression():
             inverse = inverse - np.outer(loading, loading) / (ones @ loading)
         # HC1 has N / (N - 6) in all bins, ours n / (n - 1) or n / (n - 2) in each.
         assert own == pytest.approx(np.trace(inverse @ white), rel=0.03)
-        clustered = sm.OLS(g, design(x)).fit(cov_type="cluster", cov_kwds={"groups": group})
-        assert trace == pytest.approx(np.trace(inverse @ clustered.cov_params()), rel=1e-6)
+        clustered = cr2(design(x), g, group)
+        assert trace == pytest.approx(np.trace(inverse @ clustered.T @ clustered), rel=1e-6)
 
 
 def test_method_is_of_effects_and_of_two_nulls():
@@ -524,9 +538,12 @@ def test_equivalence_of_groups_has_their_degrees_of_freedom():
     x, g = table()
     effect = rs.std_error(effect_of(x, g), local_of(x, g), groups=np.arange(N) // 10)
     found = rs.equivalence_test(effect, 0.6)
-    assert_array_equal(found["df"], 29)
-    distance = ((0.6 - abs(effect["effect"])) / effect["effect_se"]).min("bin")
-    assert_allclose(found["p_value"], stats.t.sf(distance, 29), rtol=1e-9)
+    distance = (0.6 - abs(effect["effect"])) / effect["effect_se"]
+    pvalue = stats.t.sf(distance, effect["effect_df"])
+    assert (effect["effect_df"] < 29).all()
+    assert_allclose(found["p_value"], pvalue.max(axis=1), rtol=1e-9)
+    worst = np.argmax(pvalue, axis=1)
+    assert_allclose(found["df"], effect["effect_df"].values[np.arange(3), worst], rtol=1e-9)
 
 
 # --- two curves ----------------------------------------------------------------------------------
@@ -648,14 +665,16 @@ def test_groups_in_a_comparison():
     found = rs.compare(a, b, rng=0)
     se = np.sqrt(a["curve_se"] ** 2 + rs.std_error(b)["curve_se"] ** 2)
     assert_allclose(found["difference_se"], se, rtol=1e-9)
-    # Welch and Satterthwaite at every point, code.md B20: more than those of the ten groups alone.
+    # Welch and Satterthwaite at every point: more than those of the ten groups alone.
     ratio = np.diff(found["difference_ci"])[..., 0] / 2 / found["difference_se"]
     for number in range(3):
         row = one_feature(rs.std_error(b), number)
         own = fit_of(row).curve_degrees(row["edge_value"].values)
         squares = a["curve_se"].values[number] ** 2, row["curve_se"].values ** 2
-        degrees = sum(squares) ** 2 / (squares[0] ** 2 / 9 + squares[1] ** 2 / own)
-        assert (degrees > 9).all()
+        groups = a["curve_df"].values[number]
+        degrees = sum(squares) ** 2 / (squares[0] ** 2 / groups + squares[1] ** 2 / own)
+        assert (groups <= 9 + 1e-9).all()
+        assert (degrees > groups).all()
         assert_allclose(ratio[number], stats.t.ppf(0.975, degrees), rtol=1e-9)
     assert found.attrs["source"] == "rows in 10 groups against rows, independent"
 
@@ -697,30 +716,29 @@ def steps(z, linear=LINEAR, edges=EDGES):
     return np.column_stack([behind, bent[:, linear]])
 
 
-def of_clusters(model, group, **options):
-    return model.fit(cov_type="cluster", cov_kwds={"groups": group, **options})
-
-
 @RULES
-def test_groups_of_pairs_are_those_of_statsmodels(bins):
+def test_groups_of_pairs_by_the_definition_of_cr2(bins):
     """Of the regression of differences of local effects on pieces."""
     x, group, locals_ = pairs_of()
     effects = [of_rows(local, bins=bins, centering="start") for local in locals_]
     found = rs.compare(*effects, paired=locals_, groups=group, n_draws=500, rng=0).isel(feature=0)
     linear = LINEAR & (bins is LINES)
     g, h = (local["local_effect"].values[:, 0] for local in locals_)
-    fit = of_clusters(sm.OLS(g - h, design(x, linear)), group)
-    curve = fit.t_test(steps(found["grid_value"].values[1:], linear))
-    assert_allclose(found["difference"][1:], curve.effect, rtol=1e-9)
-    assert_allclose(found["difference_se"][1:], curve.sd, rtol=1e-9)
+    at = steps(found["grid_value"].values[1:], linear)
+    fit = sm.OLS(g - h, design(x, linear)).fit()
+    assert_allclose(found["difference"][1:], at @ fit.params, rtol=1e-9)
+    moved = cr2(design(x, linear), g - h, group) @ at.T
+    assert_allclose(found["difference_se"][1:], np.sqrt(np.sum(moved**2, axis=0)), rtol=1e-9)
     assert found["difference_se"][0] == 0
     ratio = np.diff(found["difference_ci"])[1:, 0] / 2 / found["difference_se"][1:]
-    assert_allclose(ratio, stats.t.ppf(0.975, 39), rtol=1e-9)
+    # One estimate of scale for all points, by fewer degrees than of groups of equal size.
+    assert_allclose(ratio, ratio[0], rtol=1e-9)
+    assert stats.t.ppf(0.975, 39) < ratio[0] < stats.t.ppf(0.975, 15)
     assert found.attrs["source"] == "pairs of rows in 40 groups"
 
 
-def test_groups_of_pairs_in_other_bins_are_those_of_statsmodels():
-    """Both regressions at once, each with its own number of parameters in the factor."""
+def test_groups_of_pairs_in_other_bins_by_the_definition_of_cr2():
+    """Both regressions at once."""
     x, group, locals_ = pairs_of()
     edges = EDGES, np.array([-1, -0.2, 0.3, 1])
     linear = LINEAR, np.array([False, False, True])
@@ -730,29 +748,25 @@ def test_groups_of_pairs_in_other_bins_are_those_of_statsmodels():
     ]
     found = rs.compare(*effects, paired=locals_, groups=group, n_draws=500, rng=0).isel(feature=0)
     z = found["grid_value"].values[1:]
-    parts, contrast = [], []
-    for sign, e, which in zip((1, -1), edges, linear, strict=True):
-        part = design(x, which, e)
-        factor = 40 / 39 * (N - 1) / (N - part.shape[1])
-        parts.append(part)
-        contrast.append(sign * np.sqrt(factor) * steps(z, which, e))
-    outcomes = np.concatenate([local["local_effect"].values[:, 0] for local in locals_])
-    fit = of_clusters(
-        sm.OLS(outcomes, linalg.block_diag(*parts)), np.tile(group, 2), use_correction=False
-    )
-    assert_allclose(found["difference_se"][1:], fit.t_test(np.hstack(contrast)).sd, rtol=1e-9)
+    moved = 0.0
+    for sign, e, which, local in zip((1, -1), edges, linear, locals_, strict=True):
+        influences = cr2(design(x, which, e), local["local_effect"].values[:, 0], group)
+        moved = moved + sign * influences @ steps(z, which, e).T
+    assert_allclose(found["difference_se"][1:], np.sqrt(np.sum(moved**2, axis=0)), rtol=1e-9)
 
 
-def test_groups_of_weighted_pairs_are_those_of_statsmodels():
+def test_groups_of_weighted_pairs_are_those_of_the_weighted_differences():
+    """With the same bins, weights and groups the difference is one effect, of g - h."""
     weights = np.random.default_rng(5).uniform(0.2, 2, N)
     weights[:7] = 0
     x, group, locals_ = pairs_of(weights=weights)
-    effects = [of_rows(local, bins=LINES, centering="start") for local in locals_]
+    options = {"bins": rs.GivenBins(EDGES), "centering": "start"}
+    effects = [of_rows(local, **options) for local in locals_]
     found = rs.compare(*effects, paired=locals_, groups=group, n_draws=500, rng=0).isel(feature=0)
-    g, h = (local["local_effect"].values[7:, 0] for local in locals_)
-    fit = of_clusters(sm.WLS(g - h, design(x)[7:], weights[7:]), group[7:])
-    curve = fit.t_test(steps(found["grid_value"].values[1:]))
-    assert_allclose(found["difference_se"][1:], curve.sd, rtol=1e-9)
+    g, h = (local["local_effect"].values for local in locals_)
+    apart = local_of(x[:, None], g - h, weights=weights)
+    expected = one_feature(rs.std_error(of_rows(apart, **options), apart, groups=group), 0)
+    assert_allclose(found["difference_se"], expected["curve_se"], rtol=1e-9)
 
 
 @RULES
