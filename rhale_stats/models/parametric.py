@@ -7,18 +7,22 @@ from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.offsets import predict_of
 from rhale_stats.models.outputs import log_odds
-from rhale_stats.models.table import Table, as_array
+from rhale_stats.models.table import Table, as_array, as_table
 
 # Step along each direction of the parameters, in standard errors. Central differences along x
 # leave a relative error of 1e-11, so that 1e-7 is left of it; the third derivative adds 1e-8.
 STEP = 1e-4
 # Directions with a smaller share of the largest eigenvalue of the correlation are rounding.
 LEAST_SHARE = 1e-13
+# Models of statsmodels that predict by an inverse link of X @ params.
+LINEAR = ("OLS", "WLS", "GLS", "GLM")
 
 
 class Parametric:
@@ -81,16 +85,33 @@ class Parametric:
         """Predictions at the estimates."""
         return self._predict(self.params, X)
 
-    def at_all(self, table: Table, params: FloatArray) -> tuple[Callable[[Any], FloatArray], Any]:
-        """A function from rows to predictions at all ``params``, and the table to ask it with.
+    def changes(self, table: Table) -> tuple[Callable[[Any], FloatArray], Any]:
+        """A function from rows to outputs and their changes, and the table to ask it with.
 
-        ``params`` are of shape (versions, n_params), predictions of (rows, outputs, versions).
+        Shape (rows, outputs, directions + 1): what one step along every direction of the parameters
+        adds, to first order, and at the end the output itself. By central differences.
         """
+        steps = STEP * self.directions()
+        around = [self.params + steps, self.params - steps, self.params[None]]
+        ask, data = self._at_all(table, np.concatenate(around))
+
+        def changes(rows: Any) -> FloatArray:
+            upper, lower, middle = np.split(ask(rows), [len(steps), 2 * len(steps)], axis=-1)
+            return np.concatenate([(upper - lower) / (2 * STEP), middle], axis=-1)
+
+        return changes, data
+
+    def _at_all(self, table: Table, params: FloatArray) -> tuple[Callable[[Any], FloatArray], Any]:
+        """Predictions at all ``params`` (versions, n_params), (rows, outputs, versions)."""
 
         def versions(rows: Any) -> FloatArray:
             return _stacked([self._predict(one, rows) for one in params])
 
         return versions, table.data
+
+    def is_of_rows(self, table: Table) -> bool:
+        """Whether the influences, where they are known, are those of these rows."""
+        return self.influence is not None and len(self.influence) == table.n_rows
 
     def directions(self) -> FloatArray:
         """Independent directions of the parameters, each one standard error long.
@@ -117,23 +138,69 @@ class _FromResults(Parametric):
         self._shape = np.shape(self._inner.params)
         self.params = np.ravel(np.asarray(self._inner.params, dtype=np.float64), order="F")
         self.cov = _of_results(results, len(self.params))
-        self.degrees = float(results.df_resid) if getattr(results, "use_t", False) else np.inf
+        self.degrees = np.inf
+        if getattr(results, "use_t", False):
+            # Of clusters, one less than these.
+            self.degrees = float(getattr(results, "df_resid_inference", results.df_resid))
         self.influence = _influence(self._inner, self.params)
 
     def __call__(self, X: Any) -> Any:
         return self.results.predict(X)
 
-    def at_all(self, table: Table, params: FloatArray) -> tuple[Callable[[Any], FloatArray], Any]:
+    def changes(self, table: Table) -> tuple[Callable[[Any], FloatArray], Any]:
+        if type(self._inner.model).__name__ not in LINEAR:
+            return super().changes(table)
+        # In a linear predictor the derivatives are known.
+        ask, data = self._asked_of(_Linear(self._inner.model, self.directions()), table)
+        return lambda rows: ask(rows)[:, None], data
+
+    def _at_all(self, table: Table, params: FloatArray) -> tuple[Callable[[Any], FloatArray], Any]:
         shaped = [one.reshape(self._shape, order="F") for one in params]
-        many = copy(self._inner)
-        many.model = _ManyVersions(self._inner.model, shaped)
-        ask, data = predict_of(self.results, table.data, many.predict)
+        ask, data = self._asked_of(_ManyVersions(self._inner.model, shaped), table)
 
         def versions(rows: Any) -> FloatArray:
-            flat = np.asarray(ask(rows), dtype=np.float64)
+            flat = ask(rows)
             return flat.reshape(len(flat), -1, len(shaped))
 
         return versions, data
+
+    def _asked_of(self, model: Any, table: Table) -> tuple[Callable[[Any], FloatArray], Any]:
+        """Predictions of another model as this one makes them: by formula, with offsets."""
+        other = copy(self._inner)
+        other.model = model
+        ask, data = predict_of(self.results, table.data, other.predict)
+        return lambda rows: np.asarray(ask(rows), dtype=np.float64), data
+
+    def is_of_rows(self, table: Table) -> bool:
+        if not super().is_of_rows(table):
+            return False
+        ask, data = predict_of(self.results, table.data)
+        given = np.asarray(ask(data), dtype=np.float64)
+        own = np.asarray(self._inner.model.predict(self._inner.params), dtype=np.float64)
+        return given.shape == own.shape and bool(np.allclose(given, own, rtol=1e-6))
+
+
+class _Linear:
+    """A model with a linear predictor whose predictions are derivatives along directions."""
+
+    def __init__(self, model: Any, directions: FloatArray) -> None:
+        self._model, self._directions = model, directions
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def predict(self, params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
+        """Change along every direction, and the prediction, (rows, directions + 1)."""
+        exog = np.asarray(exog)
+        moved = exog @ self._directions.T
+        family = getattr(self._model, "family", None)
+        if family is None:
+            middle = self._model.predict(params, exog, *args, **kwargs)
+        else:
+            line = self._model.predict(params, exog, *args, which="linear", **kwargs)
+            middle, slope = family.link.inverse(line), family.link.inverse_deriv(line)
+            moved = slope[:, None] * moved
+        return np.column_stack([moved, middle])
 
 
 class _ManyVersions:
@@ -145,12 +212,54 @@ class _ManyVersions:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
 
-    def predict(self, params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
+    def predict(self, _params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
         """Predictions at all parameters instead of ``params``, (rows, outputs x versions)."""
         exog = exog if exog is None else np.asarray(exog)
         found = [self._model.predict(one, exog, *args, **kwargs) for one in self._params]
         stacked = _stacked(found)
         return stacked.reshape(len(stacked), -1)
+
+
+UNCERTAINTY = ("both", "rows", "parameters")
+ROW_NUMBER = "row_number"
+
+
+class Fitted(NamedTuple):
+    """A fitted model, the rows that a result was made from, and which uncertainty is wanted."""
+
+    model: Parametric
+    X: Any
+    uncertainty: str
+
+    @classmethod
+    def of(cls, model: Any, X: Any, uncertainty: str) -> Fitted:
+        """Raise ``ValueError`` without ``X``, ``TypeError`` for a model without parameters."""
+        check_choice("uncertainty", uncertainty, UNCERTAINTY)
+        if X is None:
+            raise ValueError(
+                "X must come with model: the table that the effects were made from; got None. Pass "
+                "both: std_error(effect, local, model=results, X=X)."
+            )
+        return cls(parametric(model), X, uncertainty)
+
+    def numbered(self, local: xr.Dataset) -> xr.Dataset:
+        """Local effects with the number of every row in ``X``."""
+        n_obs, n_rows = local.sizes["obs"], as_table(self.X).n_rows
+        if n_rows != n_obs:
+            raise ValueError(
+                f"X must hold the rows of local; got {n_rows} rows for {n_obs}. Pass the table "
+                f"that local was made from, or the same rows of it."
+            )
+        return local.assign_coords({ROW_NUMBER: ("obs", np.arange(n_obs))})
+
+
+def refuse_model(fitted: Fitted | None, what: str) -> None:
+    """Raise ``ValueError`` for a model where errors by its parameters are not to be had."""
+    if fitted is not None:
+        raise ValueError(
+            f"model must be None for {what}, whose standard errors take the model as given. Refit "
+            f"it instead: bootstrap_refit."
+        )
 
 
 def parametric(model: Any) -> Parametric:
@@ -167,8 +276,8 @@ def parametric(model: Any) -> Parametric:
     )
 
 
-class Versions(NamedTuple):
-    """A model whose outputs are its predictions at parameters on both sides of the estimates."""
+class Changes(NamedTuple):
+    """A model whose outputs are what every direction of the parameters adds, and the prediction."""
 
     ask: Callable[[Any], FloatArray]
     table: Table
@@ -177,22 +286,20 @@ class Versions(NamedTuple):
     @classmethod
     def of(
         cls, model: Parametric, table: Table, output: int = 0, scale: str = "response"
-    ) -> Versions:
+    ) -> Changes:
         """Of one output, by its number, on a scale."""
-        directions = STEP * model.directions()
-        both = np.concatenate([model.params + directions, model.params - directions])
-        ask, data = model.at_all(table, both)
+        ask, data = model.changes(table)
 
-        def versions(rows: Any) -> FloatArray:
+        def changes(rows: Any) -> FloatArray:
             answer = ask(rows)[:, output]
-            return log_odds(answer) if scale == "logit" else answer
+            if scale != "logit":
+                return answer
+            share = answer[:, -1:]
+            on_scale = answer / (share * (1 - share))
+            on_scale[:, -1:] = log_odds(share)
+            return on_scale
 
-        return cls(versions, Table(data, table.names), len(directions))
-
-    def derivatives(self, values: FloatArray) -> FloatArray:
-        """Change with every direction, (..., direction), from values (..., version)."""
-        upper, lower = np.split(values, [self.n_directions], axis=-1)
-        return np.asarray((upper - lower) / (2 * STEP))
+        return cls(changes, Table(data, table.names), len(model.directions()))
 
 
 def _stacked(answers: list[Any]) -> FloatArray:
@@ -261,5 +368,3 @@ def _influence(inner: Any, params: FloatArray) -> FloatArray | None:
     except (NotImplementedError, np.linalg.LinAlgError, ValueError, AttributeError):
         return None
     return influence if influence.shape[1] == len(params) else None
-
-
