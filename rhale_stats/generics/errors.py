@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.generics.dispatch import method
-from rhale_stats.models.parametric import Fitted
+from rhale_stats.models.parametric import ROW_NUMBER, Fitted
 from rhale_stats.schema.door import checked
+from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.parts import each_part, own_rows
 
 
@@ -136,6 +137,11 @@ def std_error(
     if fitted is not None and local is not None:
         # Rows are selected below by feature; each keeps its number in X.
         local = fitted.numbered(local)
+    if fitted is not None and PROFILE.holds(effect) and "x" in effect and "obs" in effect.dims:
+        found: xr.Dataset = _std_error(
+            fitted.numbered(effect, "effect"), local, groups=groups, fitted=fitted
+        )
+        return found.drop_vars(ROW_NUMBER)
     return _std_error(effect, local, groups=groups, fitted=fitted)
 
 

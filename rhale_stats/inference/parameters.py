@@ -1,0 +1,110 @@
+"""The parameters of a fitted model in the errors of any result (math [80])."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rhale_stats.arrays import delta
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.models.outputs import Outputs
+from rhale_stats.models.parametric import Changes, Fitted, Parametric
+from rhale_stats.models.table import Table, as_table
+
+KIND = "delta method, math [80]"
+# Estimates of the model and of its versions differ by no more, relative to the largest.
+TOLERANCE = 1e-6
+
+
+class Directions(NamedTuple):
+    """Changes of a model along the directions of its parameters, and which errors are wanted.
+
+    ``influence`` (row, direction) is that of the rows of ``X`` on the directions, where it is known
+    and asked for.
+    """
+
+    model: Parametric
+    changes: Changes
+    uncertainty: str
+    influence: FloatArray | None
+
+    @classmethod
+    def of(
+        cls, fitted: Fitted, facts: Mapping[Any, Any], *, frequency: bool = False
+    ) -> Directions:
+        """Of the output and on the scale that the facts of a result say."""
+        model, table = fitted.model, as_table(fitted.X)
+        label = str(facts.get("output_label", ""))
+        outputs = Outputs(model, table, label or None)
+        few = Table(outputs.table.take(np.arange(min(2, table.n_rows))).data, table.names)
+        outputs(few.copied())
+        scale = str(facts.get("scale") or "response")
+        changes = Changes.of(model, table, outputs.numbers[0], scale)
+        influence = None
+        # What is said of a repeated row once cannot be added to what its copies do.
+        if fitted.uncertainty == "both" and not frequency and model.is_of_rows(changes.table):
+            assert model.influence is not None
+            influence = np.asarray(model.influence @ np.linalg.pinv(model.directions()))
+        return cls(model, changes, fitted.uncertainty, influence)
+
+    @property
+    def how(self) -> str:
+        """How rows and parameters were put together, as an attribute says it."""
+        if self.uncertainty == "parameters":
+            return "rows held fixed"
+        if self.influence is None:
+            return "variances of rows and parameters added"
+        return "influences of every row on estimates and parameters added"
+
+    def source(self, rows: str) -> str:
+        """The source of a standard error, in words."""
+        return "parameters" if self.uncertainty == "parameters" else f"{rows} and parameters"
+
+    def covariances(
+        self,
+        rows: FloatArray,
+        change: FloatArray,
+        units: delta.Units | None,
+        influence: FloatArray | None,
+    ) -> delta.Covariances:
+        """Of estimates whose covariance from the rows, and changes by direction, are given."""
+        model = np.asarray(change.T @ change)
+        if self.uncertainty == "parameters":
+            return delta.Covariances(rows, model, model)
+        total = delta.together(rows, change, units, influence, len(self.model.params))
+        return delta.Covariances(rows, model, total)
+
+    def degrees(
+        self, of: delta.Covariances, rows: FloatArray | float
+    ) -> FloatArray:
+        """Degrees of freedom of every estimate, by Satterthwaite."""
+        of_rows, of_model = (np.maximum(np.diagonal(one), 0.0) for one in of[:2])
+        if self.uncertainty == "parameters":
+            of_rows = np.zeros_like(of_rows)
+        return delta.satterthwaite((of_rows, rows), (of_model, self.model.degrees))
+
+
+def errors(of: delta.Covariances) -> dict[str, FloatArray]:
+    """Standard errors by the end of their names."""
+    ends = ("se_rows", "se_model", "se")
+    return {
+        end: np.sqrt(np.maximum(np.diagonal(one), 0.0)) for end, one in zip(ends, of, strict=True)
+    }
+
+
+def sources(directions: Directions, rows: str) -> dict[str, str]:
+    """The source of a variable by the end of its name."""
+    whole = directions.source(rows)
+    return {"se_rows": rows, "se_model": "parameters", "se": whole, "df": whole, "cov": whole}
+
+
+def check_model(found: FloatArray, known: FloatArray, what: str) -> None:
+    """Raise ``ValueError`` where a model and ``X`` give other estimates than those known."""
+    there = np.isfinite(known)
+    size = float(max(np.abs(found).max(initial=0.0), np.abs(known[there]).max(initial=0.0)))
+    if np.abs(found - known)[there].max(initial=0.0) > TOLERANCE * size:
+        raise ValueError(
+            f"model and X must be those that the result was made from; they give another {what}."
+        )
