@@ -66,31 +66,41 @@ def of_bins(
     of: BinMeans,
     centre: FloatArray | None,
     weight: FloatArray | None,
-    code: IntArray,
+    group: IntArray | None,
+    *,
+    frequency: bool = False,
 ) -> BinUnits:
     """math [42] by units: every bin has corrections for the leverage of its own units.
 
-    ``centre`` are the weights of bins in the constant that is subtracted; None: the mean over rows.
+    Units are the groups of the rows, or the rows. ``centre`` are the weights of bins in the
+    constant that is subtracted; None: the mean over rows.
     """
     w = np.ones(len(values)) if weight is None else weight
+    code = np.arange(len(values)) if group is None else group
+    # A row of a frequency weight is as many rows, whose squares are added.
+    repeats = w if frequency and group is None else None
     n_bins, n_units = len(of.share), int(code.max(initial=-1)) + 1
     total = np.bincount(cell, w, n_bins)
     mean = np.where(of.share > 0, of.mean, 0.0)
     tables = [
         leverage.table(one, code, cell, n_units, n_bins)
-        for one in (w, w**2, w * (values - mean[cell]) / total[cell])
+        for one in (w, w if frequency else w**2, w * (values - mean[cell]) / total[cell])
     ]
-    shares = leverage.Shares.of(tables[0], tables[1])
+    shares = leverage.Shares.of(tables[0], tables[1], repeats)
     moved = leverage.like(tables[2], tables[2].data * shares.factor.data).toarray()
+    if repeats is not None:
+        moved /= np.sqrt(repeats)[:, None]
     if centre is None:
         apart = (w / w.sum()) * (mean[cell] - of.share @ mean)
-        factor = leverage.of_mean(code, w, frequency=False).factor.toarray()[:, 0]
+        factor = leverage.of_mean(code, w, frequency=frequency).factor.toarray()[:, 0]
         moved -= (moved @ of.share + summed(apart, code) * factor)[:, None]
     else:
         moved -= (moved @ centre)[:, None]
     lost = leverage.like(shares.square, shares.square.data * shares.factor.data)
     overlap = np.diagonal(leverage.products(shares.square) + leverage.between(lost))
     degrees = np.divide(1.0, overlap, out=np.zeros(n_bins), where=overlap > 0)
+    if group is None:
+        degrees = np.maximum(of.n_effective - 1, 0.0)
     return BinUnits(
         Units(moved, code, np.nan), degrees, np.bincount(tables[0].indices, minlength=n_bins)
     )
@@ -114,24 +124,24 @@ class Covariances(NamedTuple):
 def together(
     rows: FloatArray,
     change: FloatArray,
-    units: Units | None,
-    influence: FloatArray | None,
+    units: Units,
+    influence: FloatArray,
+    used: IntArray,
     n_parameters: int,
 ) -> FloatArray:
-    """math [80]: covariance (estimate, estimate) of rows and parameters.
+    """math [80]: covariance (estimate, estimate) by the summed influences of every row.
 
     ``change`` is (direction, estimate). ``influence`` (row, direction) is that of the rows of the
-    fit on the directions: it is added to what the ``units`` do before both are squared. Where it is
-    None, the covariance ``rows`` and that of the parameters are added.
+    fit on the directions. ``used`` are the numbers of those that the ``units`` are made of; the
+    others move the parameters alone.
     """
-    if influence is None or units is None:
-        return np.asarray(rows + change.T @ change)
     n_rows, n_units = len(influence), len(units.moved)
-    grouped = n_units < n_rows
+    grouped = n_units < len(used)
     factor = n_units / (n_units - 1) if grouped else n_rows / max(n_rows - n_parameters, 1)
-    own = np.sqrt(factor) * summed(influence, units.code) @ change
+    own = np.sqrt(factor) * summed(influence[used], units.code) @ change
+    rest = np.sqrt(factor) * np.delete(influence, used, axis=0) @ change
     shared = units.moved.T @ own
-    return np.asarray(rows + shared + shared.T + own.T @ own)
+    return np.asarray(rows + shared + shared.T + own.T @ own + rest.T @ rest)
 
 
 def satterthwaite(*parts: tuple[FloatArray, FloatArray | float]) -> FloatArray:

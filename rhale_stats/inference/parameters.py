@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rhale_stats.arrays import delta
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.outputs import Outputs
 from rhale_stats.models.parametric import Changes, Fitted, Parametric
 from rhale_stats.models.table import Table, as_table
@@ -52,28 +52,33 @@ class Directions(NamedTuple):
     @property
     def how(self) -> str:
         """How rows and parameters were put together, as an attribute says it."""
-        if self.uncertainty == "parameters":
-            return "rows held fixed"
+        if self.uncertainty != "both":
+            return f"{'rows' if self.uncertainty == 'parameters' else 'parameters'} held fixed"
         if self.influence is None:
             return "variances of rows and parameters added"
         return "influences of every row on estimates and parameters added"
 
     def source(self, rows: str) -> str:
         """The source of a standard error, in words."""
-        return "parameters" if self.uncertainty == "parameters" else f"{rows} and parameters"
+        both = f"{rows} and parameters"
+        return {"parameters": "parameters", "rows": rows}.get(self.uncertainty, both)
 
     def covariances(
-        self,
-        rows: FloatArray,
-        change: FloatArray,
-        units: delta.Units | None,
-        influence: FloatArray | None,
+        self, rows: FloatArray, change: FloatArray, units: delta.Units, used: IntArray
     ) -> delta.Covariances:
-        """Of estimates whose covariance from the rows, and changes by direction, are given."""
+        """Of estimates whose covariance from the rows, and changes by direction, are given.
+
+        ``used`` are the numbers of the rows of ``X`` that the ``units`` are made of.
+        """
         model = np.asarray(change.T @ change)
         if self.uncertainty == "parameters":
-            return delta.Covariances(rows, model, model)
-        total = delta.together(rows, change, units, influence, len(self.model.params))
+            return delta.Covariances(rows, model, model.copy())
+        if self.uncertainty == "rows":
+            return delta.Covariances(rows, model, rows.copy())
+        total = rows + model
+        if self.influence is not None:
+            n_parameters = len(self.model.params)
+            total = delta.together(rows, change, units, self.influence, used, n_parameters)
         return delta.Covariances(rows, model, total)
 
     def degrees(
@@ -83,6 +88,8 @@ class Directions(NamedTuple):
         of_rows, of_model = (np.maximum(np.diagonal(one), 0.0) for one in of[:2])
         if self.uncertainty == "parameters":
             of_rows = np.zeros_like(of_rows)
+        if self.uncertainty == "rows":
+            of_model = np.zeros_like(of_model)
         return delta.satterthwaite((of_rows, rows), (of_model, self.model.degrees))
 
 

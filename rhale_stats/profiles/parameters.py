@@ -36,14 +36,14 @@ class Behind(NamedTuple):
     """What the curve of one feature is a mean of: its units, and its change by direction.
 
     ``rows`` is the covariance by the rows, ``degrees`` those of freedom, ``used`` the numbers of
-    the rows among all of ``X``.
+    its rows among those asked.
     """
 
     rows: FloatArray
     degrees: FloatArray
     units: delta.Units
     change: FloatArray | None
-    used: IntArray | None
+    used: IntArray
 
 
 def of_curves(one: Curves, centering: str, group: IntArray | None) -> tuple[FloatArray, delta.Units]:
@@ -61,13 +61,13 @@ def of_bins(
 ) -> tuple[FloatArray, FloatArray, delta.Units]:
     """Covariance of an M-plot, its degrees of freedom by bin, and what rows or groups do to it."""
     means = one.means(one.values)
-    code = np.arange(len(one.values)) if group is None else group
+    centre = _centre(one, means, centering)
     found = delta.of_bins(
-        one.values, one.cell, means, _centre(one, means, centering), one.weight, code
+        one.values, one.cell, means, centre, one.weight, group, frequency=one.frequency
     )
     if group is None:
         covariance = kernel.bin_curve(means, one.grid, centering).covariance
-        return covariance, np.maximum(means.n_effective - 1, 0.0), found.units
+        return covariance, found.degrees, found.units
     few = np.flatnonzero((found.n_units < 2) & (means.share > 0))
     if len(few):
         raise ValueError(
@@ -224,10 +224,8 @@ def _of_feature(
         return {"se": se, "cov": behind.rows, "df": behind.degrees}
     directions, known = asked.directions, row["curve"].values
     check_model(behind.change[-1], known, f"curve of {name!r}")
-    influence = directions.influence
-    if influence is not None:
-        influence = influence[asked.numbers][behind.used]
-    found = directions.covariances(behind.rows, behind.change[:-1], behind.units, influence)
+    used = asked.numbers[behind.used]
+    found = directions.covariances(behind.rows, behind.change[:-1], behind.units, used)
     gone = np.isnan(known)
     found.total[gone] = found.total[:, gone] = np.nan
     found.model[gone] = found.model[:, gone] = np.nan
