@@ -29,7 +29,7 @@ COUNTS = (
 )
 # Order of the dimensions in every result; of local effects rows come first.
 DIMENSIONS = (
-    *("pair", "replicate", "chain", "repeat", "draw", "fold", "region", "effect_method", "output"),
+    *("direction", "pair", "replicate", "chain", "repeat", "draw", "fold", "region", "effect_method", "output"),
     *(
         "feature",
         "bin_a",
