@@ -506,6 +506,15 @@ for _suffix, _dims, _what in (
         f"h2{_suffix}": (_dims, f"H², share of the variance by {_what}", "1"),
         f"h{_suffix}": (_dims, f"size of {_what}", OUTPUT_UNITS),
     }
+    for _stem, _units in (("h2", "1"), ("h", OUTPUT_UNITS)):
+        _text = H_VARIABLES[f"{_stem}{_suffix}"][1]
+        H_VARIABLES |= {
+            f"{_stem}{_suffix}_df": (_dims, f"degrees of freedom of {_text}", "1"),
+            **{
+                f"{_stem}{_suffix}_se_{part}": (_dims, f"standard error of {_text}, {of}", _units)
+                for part, of in SE_PARTS.items()
+            },
+        }
 
 # --- trees of regions and interactions ------------------------------------------------------------
 
