@@ -128,12 +128,15 @@ def together(
     influence: FloatArray,
     used: IntArray,
     n_parameters: int,
+    *,
+    as_fitted: bool = False,
 ) -> FloatArray:
     """math [80]: covariance (estimate, estimate) by the summed influences of every row.
 
     ``change`` is (direction, estimate). ``influence`` (row, direction) is that of the rows of the
     fit on the directions. ``used`` are the numbers of those that the ``units`` are made of; the
-    others move the parameters alone.
+    others move the parameters alone. ``as_fitted`` keeps the covariance of the parameters; else it
+    is made of the influences.
     """
     n_rows, n_units = len(influence), len(units.moved)
     grouped = n_units < len(used)
@@ -141,7 +144,8 @@ def together(
     own = np.sqrt(factor) * summed(influence[used], units.code) @ change
     rest = np.sqrt(factor) * np.delete(influence, used, axis=0) @ change
     shared = units.moved.T @ own
-    return np.asarray(rows + shared + shared.T + own.T @ own + rest.T @ rest)
+    model = change.T @ change if as_fitted else own.T @ own + rest.T @ rest
+    return np.asarray(rows + shared + shared.T + model)
 
 
 def satterthwaite(*parts: tuple[FloatArray, FloatArray | float]) -> FloatArray:

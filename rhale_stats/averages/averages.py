@@ -22,7 +22,7 @@ from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Outputs
 from rhale_stats.models.parametric import Fitted, Parametric
 from rhale_stats.models.sample import Sample
-from rhale_stats.models.table import Table, as_table, check_column, columns_named
+from rhale_stats.models.table import as_table, check_column, columns_named
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.door import checked, refuse_fields
 from rhale_stats.schema.kinds import AVERAGES
@@ -128,13 +128,13 @@ def averages(
     2         arm    b - a     0.947      0.146
     """
     refuse_fields(options, ("missing",), "averages need all values of every row")
-    fitted = Fitted.of(model, X, uncertainty)
+    fitted, groups = Fitted.of(model, X, uncertainty).with_groups(groups)
     sample = Sample.of(X, options)
     if not sample.present.all():
         sample = sample.take(sample.present)
     columns = _columns(sample, fitted, features, categorical)
     levels = None if by is None else levels_of(sample, columns_named(sample.table, by, "by")[0])
-    probe = Outputs(fitted.model, sample.table, options.output, options.scale)
+    probe = Outputs(fitted.model.asked, sample.table, options.output, options.scale)
     probe(probe.table.take(np.arange(1)).copied())
     by_level = _ByLevel.of(sample, levels, groups)
     parts = []
@@ -282,14 +282,14 @@ class _ByLevel(NamedTuple):
             )
             found.append((means, units, self._means(term.values)))
         moved = np.concatenate([one.units.moved for _, one, _ in found], axis=1)
-        units = found[0][1].units._replace(moved=moved)
+        units_of = found[0][1].units._replace(moved=moved)
         change = np.concatenate([one for *_, one in found], axis=1)
         rows = moved.T @ moved
         if self.group is None:
             # Levels have rows of their own; a single row in one has no variance.
             alone = np.concatenate([one.n_effective <= 1 + 1e-12 for one, *_ in found])
             rows[alone] = rows[:, alone] = np.nan
-        covariances = directions.covariances(rows, change[:-1], units, self.sample.rows)
+        covariances = directions.covariances(rows, change[:-1], units_of, self.sample.rows)
         degrees = directions.degrees(
             covariances, np.concatenate([one.degrees for _, one, _ in found])
         )
@@ -317,7 +317,11 @@ class _ByLevel(NamedTuple):
         kind = CENTRAL_LIMIT if directions.uncertainty == "rows" else KIND
         data = {"average": variable("average", average.reshape(shape), AVERAGES, ("term", *by))}
         for end, values in made.items():
-            dims = ("term", *by, *(("term_other", *(f"{one}_other" for one in by)) * (end == "cov")))
+            dims = (
+                "term",
+                *by,
+                *(("term_other", *(f"{one}_other" for one in by)) * (end == "cov")),
+            )
             own = values.reshape(shape * 2 if end == "cov" else shape)
             name, about = f"average_{end}", {"source": said[end], "target": "average", "kind": kind}
             data[name] = variable(name, own, AVERAGES, dims, **about)
@@ -332,7 +336,7 @@ class _ByLevel(NamedTuple):
         coords["term"] = ("term", np.array([_name(term) for term in terms]))
         if by:
             coords["by"] = ("by", np.array(self.texts), {"long_name": self.name})
-        facts = {"by": self.name, "parameters": directions.how}
+        facts: dict[str, Any] = {"by": self.name, "parameters": directions.how}
         facts |= {"n_groups": self.n_groups} if self.group is not None else {}
         return xr.Dataset(data, coords, facts)
 

@@ -36,9 +36,7 @@ if TYPE_CHECKING:
 NUMBERS = ("estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high")
 
 
-def confint(
-    found: xr.Dataset, boot: object, level: float, method: str | None
-) -> xr.Dataset:
+def confint(found: xr.Dataset, boot: object, level: float, method: str | None) -> xr.Dataset:
     """`confint` of averages: ``average_ci``, pointwise."""
     if boot is not None:
         raise ValueError("boot must be None for averages, which have no replicates.")

@@ -11,8 +11,13 @@ from rhale_stats.arrays import delta
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.outputs import Outputs
 from rhale_stats.models.parametric import Changes, Fitted, Parametric
-from rhale_stats.models.table import Table, as_table
+from rhale_stats.models.table import as_table
 
+# How errors of rows and of parameters were put together, in the attribute ``parameters``.
+ROWS_FIXED = "rows held fixed"
+MODEL_FIXED = "parameters held fixed"
+ADDED = "variances of rows and parameters added"
+TOGETHER = "influences of every row on estimates and parameters added"
 KIND = "delta method, math [80]"
 # Estimates of the model and of its versions differ by no more, relative to the largest.
 TOLERANCE = 1e-6
@@ -22,41 +27,42 @@ class Directions(NamedTuple):
     """Changes of a model along the directions of its parameters, and which errors are wanted.
 
     ``influence`` (row, direction) is that of the rows of ``X`` on the directions, where it is known
-    and asked for.
+    and asked for. ``as_fitted``: the covariance of the parameters is kept all the same.
     """
 
     model: Parametric
     changes: Changes
     uncertainty: str
     influence: FloatArray | None
+    as_fitted: bool
 
     @classmethod
-    def of(
-        cls, fitted: Fitted, facts: Mapping[Any, Any], *, frequency: bool = False
-    ) -> Directions:
+    def of(cls, fitted: Fitted, facts: Mapping[Any, Any], *, frequency: bool = False) -> Directions:
         """Of the output and on the scale that the facts of a result say."""
         model, table = fitted.model, as_table(fitted.X)
-        label = str(facts.get("output_label", ""))
-        outputs = Outputs(model, table, label or None)
-        few = Table(outputs.table.take(np.arange(min(2, table.n_rows))).data, table.names)
-        outputs(few.copied())
+        outputs = Outputs(model.asked, table)
+        outputs(outputs.table.take(np.arange(min(2, table.n_rows))).copied())
+        label, known = str(facts.get("output_label", "")), [str(one) for one in outputs.labels]
+        if label and label not in known:
+            raise ValueError(
+                f"model must have the output {label!r} of the result; it has {', '.join(known)}."
+            )
         scale = str(facts.get("scale") or "response")
-        changes = Changes.of(model, table, outputs.numbers[0], scale)
+        number = known.index(label) if label else 0
+        changes = Changes.of(model, table, outputs.numbers[number], scale)
         influence = None
         # What is said of a repeated row once cannot be added to what its copies do.
-        if fitted.uncertainty == "both" and not frequency and model.is_of_rows(changes.table):
-            assert model.influence is not None
+        known_rows = fitted.uncertainty == "both" and not frequency
+        if known_rows and model.influence is not None and model.is_of_rows(table):
             influence = np.asarray(model.influence @ np.linalg.pinv(model.directions()))
-        return cls(model, changes, fitted.uncertainty, influence)
+        return cls(model, changes, fitted.uncertainty, influence, fitted.as_fitted)
 
     @property
     def how(self) -> str:
         """How rows and parameters were put together, as an attribute says it."""
         if self.uncertainty != "both":
-            return f"{'rows' if self.uncertainty == 'parameters' else 'parameters'} held fixed"
-        if self.influence is None:
-            return "variances of rows and parameters added"
-        return "influences of every row on estimates and parameters added"
+            return ROWS_FIXED if self.uncertainty == "parameters" else MODEL_FIXED
+        return ADDED if self.influence is None else TOGETHER
 
     def source(self, rows: str) -> str:
         """The source of a standard error, in words."""
@@ -78,12 +84,12 @@ class Directions(NamedTuple):
         total = rows + model
         if self.influence is not None:
             n_parameters = len(self.model.params)
-            total = delta.together(rows, change, units, self.influence, used, n_parameters)
+            total = delta.together(
+                *(rows, change, units, self.influence, used, n_parameters), as_fitted=self.as_fitted
+            )
         return delta.Covariances(rows, model, total)
 
-    def degrees(
-        self, of: delta.Covariances, rows: FloatArray | float
-    ) -> FloatArray:
+    def degrees(self, of: delta.Covariances, rows: FloatArray | float) -> FloatArray:
         """Degrees of freedom of every estimate, by Satterthwaite."""
         of_rows, of_model = (np.maximum(np.diagonal(one), 0.0) for one in of[:2])
         if self.uncertainty == "parameters":

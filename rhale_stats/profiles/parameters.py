@@ -46,7 +46,9 @@ class Behind(NamedTuple):
     used: IntArray
 
 
-def of_curves(one: Curves, centering: str, group: IntArray | None) -> tuple[FloatArray, delta.Units]:
+def of_curves(
+    one: Curves, centering: str, group: IntArray | None
+) -> tuple[FloatArray, delta.Units]:
     """Covariance of the mean of ICE curves by rows, or by groups, and what these do to it."""
     psi = one.influences(centering)
     if group is None:
@@ -108,7 +110,9 @@ class FromModel:
             weight_kind=str(profile.attrs["weight_kind"]) if weighted else "precision",
             missing=self._missing(),
         )
-        names = [name for name in feature_names(profile) if one_profile(profile, name).sizes["grid"]]
+        names = [
+            name for name in feature_names(profile) if one_profile(profile, name).sizes["grid"]
+        ]
         self.given = Given.used(table.take(self.numbers).data, names, self.options)
         self.asked = self.given.asked(directions.changes.ask)
         self.axes: dict[str, Axis] = {}
@@ -138,7 +142,8 @@ class FromModel:
         """Change of the curve by direction, and the ICE curves."""
         axis, given = self.axes[name], self.given
         weight = given.weight_of(axis)
-        total, own = np.zeros(0), []
+        own: list[FloatArray] = []
+        total = np.zeros(0)
         for rows, curves, _ in given.curves(self.asked, axis):
             w = np.ones(curves.shape[1]) if weight is None else weight[rows]
             part = np.einsum("org,r->og", curves, w)
@@ -178,7 +183,9 @@ def std_error(
     directions = None
     frequency = str(profile.attrs["weight_kind"]) == "frequency"
     if fitted is not None:
-        directions = Directions.of(fitted, profile.attrs | model_facts(profile), frequency=frequency)
+        directions = Directions.of(
+            fitted, profile.attrs | model_facts(profile), frequency=frequency
+        )
     asked = None if directions is None else FromModel(profile, rows, directions)
     code, n_groups = _groups(groups, rows, asked)
     found = [_of_feature(profile, name, rows, code, asked) for name in feature_names(profile)]
@@ -262,7 +269,9 @@ def _behind(
         found = rows_behind(rows, name)
         assert isinstance(found, Curves), "of ICE curves"
         curves = found
-        there = ~np.isnan(one_profile(rows, name)["ice"].transpose("obs", "grid").values).any(axis=1)
+        there = ~np.isnan(one_profile(rows, name)["ice"].transpose("obs", "grid").values).any(
+            axis=1
+        )
     group = None if code is None else code[there]
     covariance, units = of_curves(curves, centering, _numbered(group))
     degrees = np.full(len(covariance), max(units.degrees, 0.0))
@@ -301,5 +310,3 @@ def _labelled(
     if directions is not None:
         out.attrs["parameters"] = directions.how
     return out
-
-

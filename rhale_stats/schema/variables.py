@@ -29,7 +29,18 @@ COUNTS = (
 )
 # Order of the dimensions in every result; of local effects rows come first.
 DIMENSIONS = (
-    *("direction", "pair", "replicate", "chain", "repeat", "draw", "fold", "region", "effect_method", "output"),
+    *(
+        "direction",
+        "pair",
+        "replicate",
+        "chain",
+        "repeat",
+        "draw",
+        "fold",
+        "region",
+        "effect_method",
+        "output",
+    ),
     *(
         "feature",
         "bin_a",

@@ -44,7 +44,8 @@ def std_error(
     """`std_error` of a surface: ``effect_se`` in cells, ``surface_se`` at edges, math [59]."""
     if groups is not None:
         raise ValueError(
-            "groups must be None for a surface of ale2. Use bootstrap(surface, groups=...)."
+            "groups must be None for a surface of ale2, also those that the covariance of a model "
+            "was fitted with. Use bootstrap(surface, groups=...)."
         )
     surface = parameters.without_parts(surface)
     rows = Rows.of(surface)

@@ -11,7 +11,7 @@ from rhale_stats.arrays import delta
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.inference.parameters import KIND, Directions, check_model, sources
+from rhale_stats.inference.parameters import KIND, ROWS_FIXED, Directions, check_model, sources
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.parametric import Fitted
 from rhale_stats.schema.dimensions import OUTPUT
@@ -23,7 +23,6 @@ from rhale_stats.surfaces.ale2 import ale2
 
 # Estimates, their standard errors, and their changes by direction.
 OF = {"second_effect": "effect", "surface": "surface"}
-HELD = "rows held fixed"
 
 
 def change_of(surface: xr.Dataset, name: str) -> FloatArray | None:
@@ -37,7 +36,7 @@ def with_model(surface: xr.Dataset, name: str, rows: FloatArray) -> FloatArray:
     change = change_of(surface, name)
     if change is None:
         return rows
-    held = surface.attrs.get("parameters") == HELD
+    held = surface.attrs.get("parameters") == ROWS_FIXED
     return np.asarray((np.where(np.isnan(rows), np.nan, 0.0) if held else rows) + change.T @ change)
 
 

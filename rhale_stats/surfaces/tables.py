@@ -52,7 +52,10 @@ def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
     if meaning.holds_model(str(surface["effect_se"].attrs["source"])):
         with np.errstate(invalid="ignore", divide="ignore"):
             statistic = np.where(se > rounding(surface), estimate / se, np.nan)
-        tested = {"statistic": statistic, "p_value": 2 * stats.t.sf(np.abs(statistic), degrees[at_a, at_b])}
+        tested = {
+            "statistic": statistic,
+            "p_value": 2 * stats.t.sf(np.abs(statistic), degrees[at_a, at_b]),
+        }
     return frame.assign(
         n_obs=surface["n_obs"].values[at_a, at_b],
         estimate=estimate,
