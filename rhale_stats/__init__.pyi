@@ -6,7 +6,6 @@ from .bins.fixed import EqualWidthBins, GivenBins, QuantileBins
 from .bins.searched import BestEqualWidthBins, GreedyBins, OptimalBins
 from .diagnostics.folds import folds
 from .diagnostics.jumps import jump_check
-from .diagnostics.refits import bootstrap_refit
 from .diagnostics.scores import mae, mcse
 from .diagnostics.unbiased import check_unbiased, debias
 from .effects.ale import ale, ale_from_local, dale
@@ -14,6 +13,7 @@ from .effects.equivalence import equivalence_test
 from .effects.rhale import rhale
 from .effects.sizes import effect_sizes
 from .effects.tables import augment
+from .ensembles.refits import bootstrap_refit
 from .generics.compare_methods import compare_methods
 from .generics.datatree import to_datatree
 from .generics.errors import std_error, vcov

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arguments.words import warn
-from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.effects.rebinned import common_grid, evaluated
-from rhale_stats.inference.draws import GRID, check_resamples, in_chains, progress_bar
+from rhale_stats.arrays.moments import IntArray
+from rhale_stats.ensembles.labelled import (
+    Grid,
+    Member,
+    check_member,
+    common_grid,
+    labelled,
+    on_grid,
+)
+from rhale_stats.inference.draws import GRID, check_resamples, progress_bar
 from rhale_stats.models.table import as_array
 from rhale_stats.parallel import in_processes, n_processes
-from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names
-from rhale_stats.schema.variables import EFFECT_VARIABLES, software
 
 
 @checked
@@ -112,75 +117,28 @@ def bootstrap_refit(
     if groups is not None:
         labels = table.index.to_numpy() if isinstance(table, pd.DataFrame) else None
         group = row_codes(groups, labels, np.ones(n_rows, dtype=bool), "groups", "rows of data")
-    whole = check_effect(fit(table), "what fit returns", any_statistic=True)
-    names = feature_names(whole)
-    grid = common_grid(whole, n_grid)
-    refit = _Refit(fit, table, group, grid, tuple(names))
+    whole = check_member(fit(table), "what fit returns")
+    grid = common_grid([whole], n_grid, "what fit returns")
+    refit = _Refit(fit, table, group, grid)
     streams = np.random.default_rng(rng).spawn(n_resamples)
     # More processes than replicates would have nothing to do.
     processes = n_processes(n_jobs, most=n_resamples)
     with progress_bar(n_resamples, progress=progress) as bar:
-        replicates: list[_Replicate] = in_processes(
-            refit, streams, processes, lambda _: bar.update(1)
-        )
-    reasons = [result for result in replicates if isinstance(result, str)]
-    if len(reasons) == len(replicates):
+        members: list[Member] = in_processes(refit, streams, processes, lambda _: bar.update(1))
+    reasons = [member for member in members if isinstance(member, str)]
+    if len(reasons) == len(members):
         raise ValueError(
-            f"fit must work on resampled rows; all {len(replicates)} failed: {reasons[0]}"
+            f"fit must work on resampled rows; all {len(members)} failed: {reasons[0]}"
         )
-    out = xr.Dataset(
-        _replicates(replicates, evaluated(whole, grid), len(names)),
-        {
-            "feature": whole["feature"].variable,
-            "feature_kind": whole["feature_kind"].variable,
-            "feature_units": whole["feature_units"].variable,
-            "grid_value": (("feature", "grid"), grid, {"long_name": "point of the grid"}),
-        },
-        {
-            **whole.attrs,
-            "method": "bootstrap",
-            "scheme": "multinomial",
-            "n_resamples": n_resamples,
-            "source": "refit" if groups is None else "refit, groups of rows",
-            "model": "fitted again in every replicate",
-            "bins": "chosen again in every replicate",
-            "first_failure": reasons[0] if reasons else "",
-            "software": software(),
-        },
-    )
-    return in_chains(out, chains)
-
-
-# Values on the grid by name, or the error of the fit.
-_Replicate: TypeAlias = dict[str, NDArray[Any]] | str
-
-
-def _replicates(
-    found: Sequence[dict[str, NDArray[Any]] | str],
-    estimate: Mapping[str, NDArray[Any]],
-    n_features: int,
-) -> dict[str, Any]:
-    """Variables of all replicates (NaN if the fit failed), and the estimates from all rows."""
-    on_grid = ("effect", "heterogeneity", "curve")
-    variables: dict[str, Any] = {}
-    for name in (*on_grid, "average_effect"):
-        size = estimate[name].shape if name in on_grid else (n_features,)
-        values = np.stack(
-            [np.full(size, np.nan) if isinstance(one, str) else one[name] for one in found]
-        )
-        dims = ("draw", "feature", "grid")[: values.ndim]
-        _, long_name, units = EFFECT_VARIABLES[name]
-        variables[name] = (dims, values, {"long_name": long_name, "units": units})
-    for name in on_grid:
-        about = variables[name][2]
-        variables[f"{name}_estimate"] = (
-            ("feature", "grid"),
-            estimate[name],
-            {**about, "long_name": f"{about['long_name']}, all rows"},
-        )
-    failed = np.array([isinstance(one, str) for one in found], dtype=np.float64)
-    variables["failed"] = (("draw",), failed, {"long_name": "the fit raised", "units": "1"})
-    return variables
+    facts = {
+        "method": "bootstrap_refit",
+        "scheme": "bootstrap",
+        "n_resamples": n_resamples,
+        "source": "refits" if groups is None else "refits, groups of rows",
+        "model": "fitted again in every replicate",
+        "bins": "chosen again in every replicate",
+    }
+    return labelled(members, grid, whole, on_grid(whole, grid), chains, facts)
 
 
 @dataclass(frozen=True)
@@ -190,10 +148,9 @@ class _Refit:
     fit: Callable[[Any], xr.Dataset]
     table: Any
     group: IntArray | None
-    grid: FloatArray
-    names: tuple[str, ...]
+    grid: Grid
 
-    def __call__(self, stream: np.random.Generator) -> _Replicate:
+    def __call__(self, stream: np.random.Generator) -> Member:
         """Values on the grid, or the error of the fit."""
         n_rows = len(self.table)
         if self.group is None:
@@ -213,13 +170,11 @@ class _Refit:
             effect = self.fit(sample)
         except Exception as error:  # a fit may fail on some resamples, in any way
             return f"{type(error).__name__}: {error}"
-        effect = check_effect(effect, "what fit returns", any_statistic=True)
-        if tuple(feature_names(effect)) != self.names:
+        effect = check_member(effect, "what fit returns")
+        if tuple(feature_names(effect)) != self.grid.names:
             raise ValueError(
                 f"fit must return the same features for all rows and for resampled ones; got "
-                f"{', '.join(self.names)} for all, {', '.join(feature_names(effect))} for some."
+                f"{', '.join(self.grid.names)} for all, {', '.join(feature_names(effect))} for "
+                f"some."
             )
-        return {
-            **evaluated(effect, self.grid),
-            "average_effect": np.asarray(effect["average_effect"].values),
-        }
+        return on_grid(effect, self.grid)

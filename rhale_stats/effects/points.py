@@ -1,0 +1,81 @@
+"""Estimates of one feature and their standard errors at points of its axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.effects.chosen_edges import effect_variance
+from rhale_stats.effects.errors import spread_and_average_errors
+from rhale_stats.effects.fit import fit_of
+from rhale_stats.schema.checks import MEAN, statistic_name
+from rhale_stats.schema.curves import bin_noise, curve_of, has_cells
+from rhale_stats.schema.features import effect_at
+
+
+def values_at(row: xr.Dataset, z: FloatArray) -> dict[str, FloatArray]:
+    """Effect, heterogeneity and curve of one feature; NaN outside its bins."""
+    edges = row["edge_value"].values
+    inside = (z >= edges[0]) & (z <= edges[-1])
+    k = bin_index(edges, z)
+    return {
+        "effect": np.where(inside, effect_at(row, z, k), np.nan),
+        "heterogeneity": np.where(inside, row["heterogeneity"].values[k], np.nan),
+        "curve": curve_of(row).at(z),
+    }
+
+
+def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
+    """Standard errors of the same and of the average effect, by name, as far as they are known.
+
+    Those that the result holds, which may be of groups of rows; else those by rows, from its
+    moments.
+    """
+    edges = row["edge_value"].values
+    inside = (z >= edges[0]) & (z <= edges[-1])
+    k = bin_index(edges, z)
+    if "curve_se" in row:
+        effect_se, slope_se = row["effect_se"].values, _values(row, "slope_se", len(edges) - 1)
+        spread_se, average_se = row["heterogeneity_se"].values, float(row["average_effect_se"])
+        curve_se = _between(row, z)
+    elif "fourth_moment" in row and "debiased" not in row.attrs and statistic_name(row) == MEAN:
+        fit = fit_of(row)
+        effect_se = np.sqrt(effect_variance(row, fit))
+        slope_se = np.sqrt(bin_noise(row).slope)
+        spread_se, average_se = spread_and_average_errors(row)
+        ends = fit.pieces.edges
+        known = (z >= ends[0]) & (z <= ends[-1])
+        curve_se = np.full(len(z), np.nan)
+        curve_se[known] = np.sqrt(np.maximum(fit.variance(z[known]), 0.0))
+    else:
+        return {}
+    away = z - (edges[k] + edges[k + 1]) / 2
+    covariance = _values(row, "effect_slope_covariance", len(edges) - 1)
+    square = effect_se[k] ** 2 + away**2 * slope_se[k] ** 2 + 2 * away * covariance[k]
+    return {
+        "effect": np.where(inside, np.sqrt(np.maximum(square, 0.0)), np.nan),
+        "heterogeneity": np.where(inside, spread_se[k], np.nan),
+        "curve": curve_se,
+        "average_effect": average_se,
+    }
+
+
+def _values(row: xr.Dataset, name: str, size: int) -> FloatArray:
+    """A variable of the bins; 0 where it is unknown, as without linear bins."""
+    return np.nan_to_num(row[name].values) if name in row else np.zeros(size)
+
+
+def _between(row: xr.Dataset, z: FloatArray) -> FloatArray:
+    """Standard errors of the curve: between two edges at most the mean of theirs."""
+    at, name = ("cell_value", "cell_curve_se") if has_cells(row) else ("edge_value", "curve_se")
+    if name not in row:
+        at, name = "edge_value", "curve_se"
+    edges, values = row[at].values[: row[name].size], row[name].values
+    known = np.isfinite(values) & np.isfinite(edges)
+    if not known.any():
+        return np.full(len(z), np.nan)
+    return np.interp(z, edges[known], values[known], np.nan, np.nan)
