@@ -13,7 +13,8 @@ from .effects.equivalence import equivalence_test
 from .effects.rhale import rhale
 from .effects.sizes import effect_sizes
 from .effects.tables import augment
-from .ensembles.refits import bootstrap_refit
+from .ensembles.cross import cross_effects
+from .ensembles.refits import RefitOptions, bootstrap_refit
 from .generics.compare_methods import compare_methods
 from .generics.datatree import to_datatree
 from .generics.errors import std_error, vcov
@@ -78,6 +79,7 @@ __all__ = [
     "OptimalBins",
     "Parametric",
     "QuantileBins",
+    "RefitOptions",
     "ResamplingOptions",
     "SplitSearch",
     "__version__",
@@ -96,6 +98,7 @@ __all__ = [
     "compare_methods",
     "confband",
     "confint",
+    "cross_effects",
     "dale",
     "debias",
     "dense_truth",
