@@ -7,7 +7,6 @@ from .bins.fixed import EqualWidthBins, GivenBins, QuantileBins
 from .bins.searched import BestEqualWidthBins, GreedyBins, OptimalBins
 from .diagnostics.folds import folds
 from .diagnostics.jumps import jump_check
-from .diagnostics.refits import bootstrap_refit
 from .diagnostics.scores import mae, mcse
 from .diagnostics.unbiased import check_unbiased, debias
 from .effects.ale import ale, ale_from_local, dale
@@ -15,6 +14,8 @@ from .effects.equivalence import equivalence_test
 from .effects.rhale import rhale
 from .effects.sizes import effect_sizes
 from .effects.tables import augment
+from .ensembles.cross import cross_effects
+from .ensembles.refits import RefitOptions, bootstrap_refit
 from .generics.compare_methods import compare_methods
 from .generics.datatree import to_datatree
 from .generics.errors import std_error, vcov
@@ -79,6 +80,7 @@ __all__ = [
     "OptimalBins",
     "Parametric",
     "QuantileBins",
+    "RefitOptions",
     "ResamplingOptions",
     "SplitSearch",
     "__version__",
@@ -98,6 +100,7 @@ __all__ = [
     "compare_methods",
     "confband",
     "confint",
+    "cross_effects",
     "dale",
     "debias",
     "dense_truth",

@@ -10,7 +10,7 @@ import xarray as xr
 
 from rhale_stats.schema.dimensions import check_one_part, of_part
 from rhale_stats.schema.features import feature_names
-from rhale_stats.schema.kinds import kind_of
+from rhale_stats.schema.kinds import ENSEMBLE_METHODS, kind_of
 from rhale_stats.schema.variables import in_order
 
 # Advice for replicates passed as an effect: with chosen bins, and with fixed bins.
@@ -63,7 +63,7 @@ def check_local(local: object, parameter: str = "local") -> xr.Dataset:
 def statistic_name(effect: xr.Dataset) -> str:
     """Of which statistic of the local effects in a bin effects or replicates are."""
     method = str(effect.attrs.get("method", ""))
-    known = method in (*OF_MEANS, "bootstrap", "")
+    known = method in (*OF_MEANS, *ENSEMBLE_METHODS, "bootstrap", "")
     return str(effect.attrs.get("statistic", MEAN if known else method))
 
 

@@ -30,8 +30,14 @@ class Kind(NamedTuple):
             isinstance(result, xr.Dataset)
             and self.variables <= set(map(str, result.variables))
             and self.dims <= set(map(str, result.dims))
-            and (not self.methods or result.attrs.get("method") in self.methods)
+            and (not self.methods or _method(result) in self.methods)
         )
+
+
+def _method(result: xr.Dataset) -> object:
+    """The attribute ``method``; files of earlier versions had that of replicates for refits."""
+    refit = str(result.attrs.get("source", "")) in ("refit", "refit, groups of rows")
+    return "bootstrap_refit" if refit else result.attrs.get("method")
 
 
 # What generic functions do with kinds of results: functions of a wing by the name of the generic.
@@ -43,6 +49,15 @@ LOCAL = Kind(
     "local_effects(model, X)",
     ("rhale", "folds", "regions", "interaction_matrix", "show", "to_datatree"),
     frozenset({"x", "local_effect"}),
+)
+ENSEMBLE_METHODS = ("bootstrap_refit", "cross_effects", "over_models")
+# Before `REPLICATES`: members of an ensemble are along the same dimensions.
+ENSEMBLE = Kind(
+    "results of several models",
+    "bootstrap_refit(fit, data)",
+    ("plot_forest", "show", "to_datatree"),
+    dims=frozenset({"draw"}),
+    methods=frozenset(ENSEMBLE_METHODS),
 )
 REPLICATES = Kind(
     "replicates",
@@ -132,8 +147,8 @@ AVERAGES = Kind(
 )
 # The first kind that matches: special kinds come before the kinds they are made from.
 KINDS = (
-    *(REPLICATES, SURFACE_DIFFERENCE, TEST, SIZES, H_STATISTICS, H_DIFFERENCE, TREE, INTERACTIONS),
-    *(AVERAGES, SURFACE, PROFILE, EFFECT, LOCAL),
+    *(ENSEMBLE, REPLICATES, SURFACE_DIFFERENCE, TEST, SIZES, H_STATISTICS, H_DIFFERENCE, TREE),
+    *(INTERACTIONS, AVERAGES, SURFACE, PROFILE, EFFECT, LOCAL),
 )
 
 
