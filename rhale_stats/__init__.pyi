@@ -29,6 +29,7 @@ from .local.local_effects import local_effects
 from .models.jacobian import check_jacobian
 from .models.options import ModelOptions
 from .models.outputs import ModelError
+from .models.parametric import Parametric
 from .models.probes import JumpWarning
 from .plots.bias import plot_bias
 from .plots.bins import plot_bins
@@ -75,6 +76,7 @@ __all__ = [
     "ModelError",
     "ModelOptions",
     "OptimalBins",
+    "Parametric",
     "QuantileBins",
     "ResamplingOptions",
     "SplitSearch",

@@ -15,7 +15,7 @@ from rhale_stats.effects.fit import bin_degrees, group_overlap, noise_in_the_mid
 from rhale_stats.inference import meaning
 from rhale_stats.inference.results import SIZE_LEVEL
 from rhale_stats.schema.curves import Fine, fine_of, has_cells, pieces_of
-from rhale_stats.schema.features import resolution, slopes
+from rhale_stats.schema.features import resolution, slopes, stores_errors
 from rhale_stats.schema.levels import is_categorical
 
 # Largest correlation of an effect and its slope in the weights; Kish's rows may overstate it.
@@ -39,7 +39,7 @@ def box(row: xr.Dataset, null: str) -> Wald:
     """Test that all effects of one feature are 0, or equal."""
     if is_categorical(row):
         return _of_steps(row, null)
-    return _of_groups(row, null) if "n_groups" in row.attrs else _of_bins(row, null)
+    return _of_groups(row, null) if stores_errors(row) else _of_bins(row, null)
 
 
 def with_spread(cells: Fine, least: float) -> Fine | None:
@@ -187,7 +187,7 @@ def _of_steps(row: xr.Dataset, null: str) -> Wald:
     level = np.ones(len(value)) if null == "constant" else None
     weight = sparse.diags_array(n).tocsr()
     found = quadratic.form(value, weight, sparse.csr_array(covariance), level)
-    if "n_groups" in row.attrs:
+    if stores_errors(row):
         return _against_f(found, _degrees_together(row, found.parts), float(n.sum()))
     # Satterthwaite's degrees of freedom, as if steps were independent.
     own = (n if level is None else n * (1 - n / n.sum())) * np.diagonal(covariance)

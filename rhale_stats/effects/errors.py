@@ -22,6 +22,7 @@ from rhale_stats.effects.fit import (
     has_covariance,
     spread_rows,
 )
+from rhale_stats.effects.parameters import with_parameters, without_parts
 from rhale_stats.effects.spread import with_spread_errors
 from rhale_stats.effects.targets import (
     CURVE_TARGETS,
@@ -31,20 +32,31 @@ from rhale_stats.effects.targets import (
     SOURCE,
     TARGETS,
 )
+from rhale_stats.models.parametric import Fitted
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import bin_noise, cell_sizes, has_cells, pieces_of, squares_of
-from rhale_stats.schema.features import given_feature, is_grouped, one_feature
+from rhale_stats.schema.features import given_feature, one_feature, stores_errors
 from rhale_stats.schema.levels import categorical_features, is_categorical
 from rhale_stats.schema.stacking import Estimates, stacked
 from rhale_stats.schema.variables import variable
 
 
 def std_error(
-    effect: xr.Dataset, local: xr.Dataset | None = None, groups: ArrayLike | None = None
+    effect: xr.Dataset,
+    local: xr.Dataset | None = None,
+    groups: ArrayLike | None = None,
+    fitted: Fitted | None = None,
 ) -> xr.Dataset:
-    """`std_error` of effects in bins, by rows or by groups of rows."""
+    """`std_error` of effects in bins, by rows or by groups of rows, and by parameters."""
     effect, local = check_effect(effect), None if local is None else check_local(local)
-    return _of_features(_check_moments(effect), None, local, groups)
+    out = _of_features(_check_moments(without_parts(effect)), None, local, groups)
+    if fitted is None or fitted.uncertainty == "rows":
+        return out
+    if local is None:
+        raise ValueError(
+            "local must be given with model: std_error(effect, local, model=results, X=X)."
+        )
+    return with_parameters(out, local, groups, fitted)
 
 
 def opened(effect: xr.Dataset) -> tuple[xr.Dataset, list[Feature]]:
@@ -82,11 +94,11 @@ def _of_features(
     levels = categorical_features(effect)
     clusters = None
     if groups is None:
-        if levels and is_grouped(effect):
+        if levels and stores_errors(effect):
             raise ValueError(
                 f"effect must be what ale returned where features have levels, here "
-                f"{', '.join(map(repr, levels))}; this one holds covariances by groups. Make it "
-                f"again."
+                f"{', '.join(map(repr, levels))}; this one holds covariances by groups or "
+                f"parameters. Make it again."
             )
         source = SOURCE
         rows = [_of_feature(*one) for one in features or features_of(effect)]

@@ -23,7 +23,14 @@ from rhale_stats.inference.results import CONSTANT, SIZE_LEVEL, Size, labelled_t
 from rhale_stats.local.rows import Rows, estimation_rows, own_columns
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import fine_of
-from rhale_stats.schema.features import feature_names, methods_of, one_feature, resolution, slopes
+from rhale_stats.schema.features import (
+    feature_names,
+    methods_of,
+    one_feature,
+    resolution,
+    slopes,
+    stores_errors,
+)
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.variables import EFFECT_UNITS
 
@@ -87,7 +94,7 @@ def wald_test(
         effect = with_std_error(effect)
         rows = [_equal(one_feature(effect, name), null, method) for name in names]
     # The normal scores of rows are compared with chi-squared, everything else with F.
-    compared_with_f = null != "homogeneous" and (method == "box" or "n_groups" in effect.attrs)
+    compared_with_f = null != "homogeneous" and (method == "box" or stores_errors(effect))
     by = "" if null == "homogeneous" else f", method {method!r}"
     return labelled_test(
         effect,
@@ -126,7 +133,7 @@ def _equal(row: xr.Dataset, null: str, method: str) -> Wald:
     found = box(row, null)
     if method == "box":
         return found
-    if "n_groups" in row.attrs:
+    if stores_errors(row):
         other = _grouped(row, null)
     else:
         other = (_correlated if is_categorical(row) else _sum_of_squares)(row, null)

@@ -23,6 +23,7 @@ from rhale_stats.inference.estimate import (
     with_intervals,
     with_replicates,
 )
+from rhale_stats.models.parametric import Fitted, refuse_model
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, row_labels
 
@@ -96,8 +97,14 @@ def group_codes(groups: ArrayLike, *used: xr.Dataset) -> IntArray:
     return code
 
 
-def std_error(found: xr.Dataset, _local: xr.Dataset | None, groups: ArrayLike | None) -> xr.Dataset:
+def std_error(
+    found: xr.Dataset,
+    _local: xr.Dataset | None,
+    groups: ArrayLike | None,
+    fitted: Fitted | None = None,
+) -> xr.Dataset:
     """`std_error` of H-statistics: those of rows come with them, those of groups are made here."""
+    refuse_model(fitted, "H-statistics")
     names, code = statistics_of(found), None
     if groups is None:
         if all(f"{name}_se" in found for name in names) and "n_groups" not in found.attrs:

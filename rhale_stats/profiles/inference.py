@@ -18,6 +18,7 @@ from rhale_stats.inference.estimate import (
     with_bands,
     with_intervals,
 )
+from rhale_stats.models.parametric import Fitted, refuse_model
 from rhale_stats.profiles.data import VARIABLES, check_profile, one_profile
 from rhale_stats.profiles.rows import KEPT, check_rows, rows_behind
 from rhale_stats.schema.features import feature_names, given_feature, own_facts
@@ -33,8 +34,11 @@ def with_errors(profile: xr.Dataset, parameter: str = "effect") -> xr.Dataset:
     return check_profile(profile, parameter, needs=ERRORS, advice=NO_ERRORS)
 
 
-def std_error(profile: xr.Dataset, _local: xr.Dataset | None, groups: object) -> xr.Dataset:
+def std_error(
+    profile: xr.Dataset, _local: xr.Dataset | None, groups: object, fitted: Fitted | None
+) -> xr.Dataset:
     """The profile itself; groups of rows are refused."""
+    refuse_model(fitted, "profiles")
     if groups is not None:
         raise ValueError(
             "groups must be None for profiles, whose standard errors take rows as independent. For "

@@ -363,6 +363,14 @@ EFFECT_VARIABLES: Table = {
     "n_empty": (("feature",), "bins without an estimate", "bins"),
     "n_bins": (("feature",), "number of bins", "bins"),
 }
+# What of a standard error comes from the rows, and from the parameters of the model.
+SE_PARTS = {"rows": "by the rows", "model": "by the parameters of the model"}
+EFFECT_VARIABLES |= {
+    f"{name}_{part}": (dims, f"{long_name}, {of}", units)
+    for name, (dims, long_name, units) in EFFECT_VARIABLES.items()
+    for part, of in SE_PARTS.items()
+    if name.endswith("_se") and not name.startswith("spread")
+}
 # Intervals, bands, and sizes without their bias, of what they are made of.
 for _name in (
     "effect", "slope", "heterogeneity", "spread", "curve", "cell_curve", "average_effect",

@@ -21,6 +21,7 @@ from rhale_stats.inference.estimate import (
     with_intervals,
     with_replicates,
 )
+from rhale_stats.models.parametric import Fitted, refuse_model
 from rhale_stats.schema.dimensions import OUTPUT, of_part
 from rhale_stats.schema.variables import OUTPUT_UNITS
 from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS
@@ -34,9 +35,13 @@ SOURCE = "rows"
 
 
 def std_error(
-    surface: xr.Dataset, _local: xr.Dataset | None = None, groups: object = None
+    surface: xr.Dataset,
+    _local: xr.Dataset | None = None,
+    groups: object = None,
+    fitted: Fitted | None = None,
 ) -> xr.Dataset:
     """`std_error` of a surface: ``effect_se`` in cells, ``surface_se`` at edges, math [59]."""
+    refuse_model(fitted, "a surface of ale2")
     if groups is not None:
         raise ValueError(
             "groups must be None for a surface of ale2. Use bootstrap(surface, groups=...)."
