@@ -364,7 +364,7 @@ def _influence(inner: Any, params: FloatArray) -> FloatArray | None:
     try:
         scores = np.asarray(model.score_obs(inner.params), dtype=np.float64)
         information = -np.asarray(model.hessian(inner.params), dtype=np.float64)
-        influence: NDArray[np.float64] = np.linalg.solve(information, scores.T).T
+        influence = np.asarray(np.linalg.solve(information, scores.T).T, dtype=np.float64)
     except (NotImplementedError, np.linalg.LinAlgError, ValueError, AttributeError):
         return None
     return influence if influence.shape[1] == len(params) else None

@@ -291,6 +291,11 @@ EFFECT_VARIABLES: Table = {
         "degrees of freedom of the standard error of the average effect",
         "1",
     ),
+    "spread_df": (
+        IN_SPREAD_BINS,
+        "degrees of freedom of the standard error of the spread",
+        "1",
+    ),
     "effect_overlap": (
         ("feature", "bin", "bin_other"),
         "reciprocal degrees of freedom that the variances of two effects have in common",
@@ -364,12 +369,13 @@ EFFECT_VARIABLES: Table = {
     "n_bins": (("feature",), "number of bins", "bins"),
 }
 # What of a standard error comes from the rows, and from the parameters of the model.
+WITH_PARTS = ("effect", "slope", "heterogeneity", "curve", "cell_curve", "average_effect", "spread")
 SE_PARTS = {"rows": "by the rows", "model": "by the parameters of the model"}
 EFFECT_VARIABLES |= {
     f"{name}_{part}": (dims, f"{long_name}, {of}", units)
     for name, (dims, long_name, units) in EFFECT_VARIABLES.items()
     for part, of in SE_PARTS.items()
-    if name.endswith("_se") and not name.startswith("spread")
+    if name.endswith("_se") and name.removesuffix("_se") in WITH_PARTS
 }
 # Intervals, bands, and sizes without their bias, of what they are made of.
 for _name in (
