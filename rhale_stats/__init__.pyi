@@ -11,8 +11,9 @@ from .diagnostics.unbiased import check_unbiased, debias
 from .effects.ale import ale, ale_from_local, dale
 from .effects.equivalence import equivalence_test
 from .effects.rhale import rhale
-from .effects.sizes import effect_sizes
 from .effects.tables import augment
+from .ensembles.draws import over_models
+from .ensembles.given import DrawOptions
 from .ensembles.refits import bootstrap_refit
 from .generics.compare_methods import compare_methods
 from .generics.datatree import to_datatree
@@ -21,6 +22,7 @@ from .generics.hypotheses import compare, wald_test
 from .generics.intervals import confband, confint
 from .generics.resampling import ResamplingOptions, bootstrap
 from .generics.show import show
+from .generics.sizes import effect_sizes
 from .generics.tables import glance, summary, tidy
 from .generics.values import predict
 from .h_statistics.statistic import HEstimator, h_statistic
@@ -68,6 +70,7 @@ def unload_ipython_extension(ipython: object) -> None: ...
 __all__ = [
     "AdaptiveBins",
     "BestEqualWidthBins",
+    "DrawOptions",
     "EqualWidthBins",
     "GivenBins",
     "GreedyBins",
@@ -111,6 +114,7 @@ __all__ = [
     "m_plot",
     "mae",
     "mcse",
+    "over_models",
     "pdp",
     "plot_bias",
     "plot_bins",

@@ -19,6 +19,7 @@ from rhale_stats.effects.levels import level_ale
 from rhale_stats.effects.rhale import CENTERINGS, quiet_rhale, warn_of_gaps
 from rhale_stats.ensembles.given import MODELS, DrawOptions, Members, members_of
 from rhale_stats.ensembles.labelled import Grid, common_grid, labelled, on_grid
+from rhale_stats.ensembles.variances import SPREAD
 from rhale_stats.inference.draws import GRID, progress_bar
 from rhale_stats.local.ale import ALE_BINS, ale_local_effects
 from rhale_stats.local.levels import DIFFERENCES, LABELS
@@ -283,9 +284,7 @@ def _same_method(local: xr.Dataset) -> dict[str, str]:
     return dict(zip(feature_names(local), map(str, kinds), strict=True))
 
 
-def _by_method(
-    model: Any, X: Any, how: Mapping[str, str], alike: Mapping[str, Any]
-) -> xr.Dataset:
+def _by_method(model: Any, X: Any, how: Mapping[str, str], alike: Mapping[str, Any]) -> xr.Dataset:
     """Local effects of every feature, taken as those of the first model were."""
     groups: dict[str, list[str]] = {}
     for name, kind in how.items():
@@ -310,9 +309,7 @@ def _each_output(found: xr.Dataset, model: Any) -> list[xr.Dataset]:
     if OUTPUT not in found.dims:
         return [found]
     labels = [name for name in found.coords if str(name).startswith(OUTPUT)]
-    return [
-        found.isel({OUTPUT: number}).drop_vars(labels) for number in range(found.sizes[OUTPUT])
-    ]
+    return [found.isel({OUTPUT: number}).drop_vars(labels) for number in range(found.sizes[OUTPUT])]
 
 
 def _mean_of(each: Sequence[xr.Dataset]) -> xr.Dataset:
@@ -330,6 +327,7 @@ def _labelled(found: _Found, members: Members, asked: _Asked) -> xr.Dataset:
     facts = {
         "method": "over_models",
         "source": members.source,
+        "variance": SPREAD,
         "members": members.identity,
         "estimate": "mean over the members",
         "model": "draws of its parameters" if members.source != MODELS else "several models",

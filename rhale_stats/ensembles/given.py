@@ -278,7 +278,9 @@ def _chained(one: Any, by_chain: bool) -> NDArray[Any]:
     return array if by_chain else array[None]
 
 
-def _of_draws(predict: Callable[..., Any], draws: Draws, options: DrawOptions, n_rows: int) -> Members:
+def _of_draws(
+    predict: Callable[..., Any], draws: Draws, options: DrawOptions, n_rows: int
+) -> Members:
     """A model for every draw, or one for many draws where the function takes many."""
     draws = draws.thinned(options.max_draws)
     chains, n = draws.shape
