@@ -179,7 +179,8 @@ def _at(curve: _Curve, z: FloatArray) -> _Values:
         covariance = weight @ curve.of["curve_cov"].values @ weight.T
         degrees = np.interp(z, curve.z, profile_degrees(curve.of))
         return _Values(weight @ curve.of["curve"].values, covariance, degrees)
-    assert isinstance(curve.of, tuple), "a curve with points has a source"
+    assert curve.of is not None, "a curve with points has a source"
+    assert not isinstance(curve.of, Row), "results of several models are above"
     row, fit = curve.of
     values = np.interp(z, curve.z, fit.curve) if curve.levels else curve_of(row).at(z)
     return _Values(values, fit.covariance(z), curve_degrees(row, fit, z))
@@ -210,7 +211,7 @@ def _points(sides: tuple[_Curve, _Curve]) -> FloatArray:
     z = next(side.z for side in sides if side.row is not None)
     low, high = max(side.z[0] for side in sides), min(side.z[-1] for side in sides)
     slack = 1e-9 * (z[-1] - z[0])
-    return np.clip(z[(z >= low - slack) & (z <= high + slack)], low, high)
+    return np.asarray(np.clip(z[(z >= low - slack) & (z <= high + slack)], low, high))
 
 
 def _of_feature(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arguments.checks import check_choice, check_count
+from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import DEFAULT_BINS, SEARCHING, describe
 from rhale_stats.bins.fixed import QuantileBins
@@ -152,8 +152,6 @@ def over_models(
     """
     check_choice("method", method, EFFECTS)
     check_choice("centering", centering, CENTERINGS)
-    if drawn.max_draws is not None:
-        check_count("max_draws", drawn.max_draws, 1)
     rule = _rule(method, bins)
     members = members_of(models, draws, drawn, len(X))
     asked = _Asked(X, method, features, rule, centering, n_grid, options)
@@ -219,9 +217,9 @@ class _Asked(NamedTuple):
             self._effect(_mean_of(locals_), held)
             effect = self._effect(locals_[0], held)
             grid = self._grid(effect)
-            found = [on_grid(effect, grid)]
-            found += [on_grid(self._effect(one, held), grid) for one in locals_[1:]]
-            return _Found(found, grid, effect)
+            evaluated = partial(self._held, grid=grid, held=held)
+            found = in_processes(evaluated, locals_[1:], processes)
+            return _Found([on_grid(effect, grid), *found], grid, effect)
         effects = [self._effect(one) for one in begun]
         grid = self._grid(effects[0])
         found = [on_grid(one, grid) for one in effects]
@@ -233,6 +231,11 @@ class _Asked(NamedTuple):
             # Twice: the points of its own grid are those of all.
             return common_grid([effect, effect], self.n_grid, "models")
         return common_grid([effect], self.n_grid, "models")
+
+    def _held(
+        self, local: xr.Dataset, *, grid: Grid, held: dict[str, Partition]
+    ) -> dict[str, FloatArray]:
+        return on_grid(self._effect(local, held), grid)
 
     def _on_grid(
         self, model: Any, *, grid: Grid, how: Mapping[str, str] | None

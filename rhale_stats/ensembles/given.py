@@ -36,9 +36,9 @@ class DrawOptions(Options):
 
     Parameters
     ----------
-    max_draws : int or None, default 200
+    max_draws : int, default 200
         Largest number of draws, of all chains together. Of more, draws at equal distances in every
-        chain are used. None uses all.
+        chain are used.
     by_chain : bool, default False
         Arrays of draws are over (chain, draw, ...), and not over (draw, ...). xarray and ArviZ name
         their dimensions, so that this is for other arrays.
@@ -57,7 +57,7 @@ class DrawOptions(Options):
     50
     """
 
-    max_draws: int | None = 200
+    max_draws: int = 200
     by_chain: bool = False
     vectorized: bool = False
 
@@ -210,10 +210,10 @@ class Draws(NamedTuple):
             )
         return cls(arrays, alone, next(iter(shapes)))
 
-    def thinned(self, most: int | None) -> Draws:
+    def thinned(self, most: int) -> Draws:
         """At most so many draws, at equal distances in every chain."""
         chains, n = self.shape
-        each = n if most is None else min(n, max(most // chains, 1))
+        each = min(n, max(most // chains, 1))
         kept = np.unique(np.linspace(0, n - 1, each).round().astype(np.intp))
         arrays = {name: one[:, kept] for name, one in self.arrays.items()}
         return Draws(arrays, self.alone, (chains, len(kept)))
@@ -254,7 +254,7 @@ def _by_chain(one: xr.DataArray) -> NDArray[Any]:
     """An array with names of dimensions, over (chain, draw, ...)."""
     if "draw" not in one.dims:
         raise ValueError(
-            f"draws must have the dimension 'draw'; {one.name or 'the array'!r} has "
+            f"draws must have the dimension 'draw'; {str(one.name)!r} has "
             f"{', '.join(map(str, one.dims)) or 'none'}. Rename it, or pass arrays."
         )
     if "chain" not in one.dims:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -206,7 +206,7 @@ def mapped(row: Row, name: str, weight: FloatArray) -> xr.Dataset:
     What is not known stays unknown. Errors by the rows are left out.
     """
     kept = [one for one in (name, f"{name}_other_model") if one in row.dataset]
-    found = {}
+    found: dict[str, Any] = {}
     for one in kept:
         values = row.dataset[one].transpose("chain", "draw", "feature", "grid").values
         found[one] = (("chain", "draw", "feature", "grid"), through(values, weight))
@@ -218,4 +218,4 @@ def mapped(row: Row, name: str, weight: FloatArray) -> xr.Dataset:
 def through(values: FloatArray, weight: FloatArray) -> FloatArray:
     """Sums of weights and values along the last axis, unknown where a value with weight is."""
     unknown = np.isnan(values).astype(np.float64) @ (weight != 0).T.astype(np.float64)
-    return np.where(unknown > 0, np.nan, np.nan_to_num(values) @ weight.T)
+    return np.asarray(np.where(unknown > 0, np.nan, np.nan_to_num(values) @ weight.T))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import xarray as xr
 
 from rhale_stats.ensembles.labelled import TOTALS
-from rhale_stats.ensembles.members import centre_of, check_ensemble, estimated
+from rhale_stats.ensembles.members import centre_of, check_ensemble, estimated, facts_of
 from rhale_stats.ensembles.tables import with_intervals
 from rhale_stats.inference.estimate import BOUNDS
 
@@ -21,9 +23,10 @@ def effect_sizes(ensemble: xr.Dataset, boot: object, y: object, level: float) ->
             )
     ensemble = with_intervals(ensemble, level)
     names = [name for name in estimated(ensemble) if name in TOTALS and name != "average_effect"]
-    found = {}
+    found: dict[str, Any] = {}
     for name in names:
-        about = {key: ensemble[name].attrs[key] for key in ("long_name", "units")}
+        facts = facts_of(ensemble, name)
+        about = {"long_name": facts.long_name, "units": facts.units}
         found[name] = ("feature", centre_of(ensemble, name), about)
         found[f"{name}_ci"] = ensemble[f"{name}_ci"].variable
     kept = ("output_name", "output_units", "bin_rule", "bin_parameters", "n_rows", "software")

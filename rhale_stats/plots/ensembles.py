@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -76,7 +76,7 @@ def plot_ensemble(
 
 def plot_ensembles(
     ensemble: xr.Dataset,
-    features: object,
+    features: Any,
     n_columns: int,
     most: int,
     axes: Sequence[Axes] | NDArray[np.object_] | None,
@@ -113,16 +113,14 @@ def _prepared(ensemble: xr.Dataset) -> xr.Dataset:
     return ensemble if "curve_ci" in ensemble else confint(ensemble, None, LEVEL, None)
 
 
-def _chosen(ensemble: xr.Dataset, features: object, most: int, *, limited: bool) -> list[str | int]:
+def _chosen(ensemble: xr.Dataset, features: Any, most: int, *, limited: bool) -> list[Any]:
     """The features to draw; by default all, or those of largest importance."""
     names = feature_names(ensemble)
     if features is None:
         order = np.argsort(-np.nan_to_num(centre_of(ensemble, "importance")), kind="stable")
         some = limited and len(names) > most
         return [names[at] for at in order[:most]] if some else list(names)
-    chosen: list[str | int] = (
-        [features] if isinstance(features, str | int | np.integer) else list(features)  # type: ignore[call-overload]
-    )
+    chosen = [features] if isinstance(features, str | int | np.integer) else list(features)
     if not chosen:
         raise ValueError("features must name at least one feature; got none.")
     return chosen
@@ -157,7 +155,7 @@ def _draw(panel: Axes, row: Row, name: str) -> None:
     if name == "effect":
         spread = centre_of(row.dataset, "heterogeneity")[0]
         low, high = drawn.value - spread, drawn.value + spread
-        how = {"color": HETEROGENEITY, "alpha": 0.15, "linewidth": 0}
+        how: dict[str, Any] = {"color": HETEROGENEITY, "alpha": 0.15, "linewidth": 0}
         panel.fill_between(drawn.z, low, high, zorder=1, label=SPREAD, **how)
     for half, opacity, label in (
         (drawn.total, LIGHT, TOTAL if drawn.rows is not None else TOTAL.partition(":")[0]),
@@ -187,7 +185,12 @@ def _draw_levels(panel: Axes, drawn: _Drawn, levels: list[str]) -> None:
     ):
         if error is not None:
             alpha = {2.0: LIGHT + 0.2, 5.0: DARK}.get(width, 1.0)
-            how = {"fmt": "none", "ecolor": UNCERTAINTY, "elinewidth": width, "alpha": alpha}
+            how: dict[str, Any] = {
+                "fmt": "none",
+                "ecolor": UNCERTAINTY,
+                "elinewidth": width,
+                "alpha": alpha,
+            }
             panel.errorbar(at, value, error, label=label, zorder=2, **how)
     panel.plot(
         drawn.z, drawn.value, "o", color=AVERAGE, markersize=4, zorder=4, label=ESTIMATE, gid=OURS
