@@ -12,9 +12,10 @@ from .effects.ale import ale, ale_from_local, dale
 from .effects.equivalence import equivalence_test
 from .effects.rhale import rhale
 from .effects.tables import augment
+from .ensembles.cross import cross_effects
 from .ensembles.draws import over_models
 from .ensembles.given import DrawOptions
-from .ensembles.refits import bootstrap_refit
+from .ensembles.refits import RefitOptions, bootstrap_refit
 from .generics.compare_methods import compare_methods
 from .generics.datatree import to_datatree
 from .generics.errors import std_error, vcov
@@ -81,6 +82,7 @@ __all__ = [
     "OptimalBins",
     "Parametric",
     "QuantileBins",
+    "RefitOptions",
     "ResamplingOptions",
     "SplitSearch",
     "__version__",
@@ -99,6 +101,7 @@ __all__ = [
     "compare_methods",
     "confband",
     "confint",
+    "cross_effects",
     "dale",
     "debias",
     "dense_truth",

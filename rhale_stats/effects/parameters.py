@@ -63,6 +63,7 @@ class Asked(NamedTuple):
     clusters: Clusters
     uncertainty: str
     influence: FloatArray | None
+    as_fitted: bool
 
     @classmethod
     def of(
@@ -76,6 +77,7 @@ class Asked(NamedTuple):
             Clusters.of(local, effect, codes),
             fitted.uncertainty,
             derivatives.influence() if both else None,
+            fitted.as_fitted,
         )
 
     def source(self, rows: str) -> str:
@@ -151,7 +153,8 @@ def _unconditional(
     factor = n_groups / (n_groups - 1)
     if n_groups == len(used):
         factor = n_groups / (n_groups - n_parameters)
-    return added(rows, model, shared, factor * by_group.T @ by_group)
+    squares = factor * by_group.T @ by_group
+    return added(rows, model, shared, np.eye(len(squares)) if asked.as_fitted else squares)
 
 
 def rows_of(row: xr.Dataset, fit: Fit) -> dict[str, FloatArray]:

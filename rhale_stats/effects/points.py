@@ -38,10 +38,14 @@ def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
     edges = row["edge_value"].values
     inside = (z >= edges[0]) & (z <= edges[-1])
     k = bin_index(edges, z)
-    if "curve_se" in row:
-        effect_se, slope_se = row["effect_se"].values, _values(row, "slope_se", len(edges) - 1)
-        spread_se, average_se = row["heterogeneity_se"].values, float(row["average_effect_se"])
-        curve_se = _between(row, z)
+    if "curve_se" in row and "rows" in str(row["curve_se"].attrs.get("source", "rows")):
+        effect_se, spread_se = (
+            own_error(row, f"{name}_se") for name in ("effect", "heterogeneity")
+        )
+        slope_se = np.zeros(len(edges) - 1)
+        if "slope_se" in row:
+            slope_se = np.nan_to_num(own_error(row, "slope_se"))
+        average_se, curve_se = float(own_error(row, "average_effect_se")), _between(row, z)
     elif "fourth_moment" in row and "debiased" not in row.attrs and statistic_name(row) == MEAN:
         fit = fit_of(row)
         effect_se = np.sqrt(effect_variance(row, fit))
@@ -54,8 +58,9 @@ def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
     else:
         return {}
     away = z - (edges[k] + edges[k + 1]) / 2
-    covariance = _values(row, "effect_slope_covariance", len(edges) - 1)
-    square = effect_se[k] ** 2 + away**2 * slope_se[k] ** 2 + 2 * away * covariance[k]
+    square = effect_se[k] ** 2 + away**2 * slope_se[k] ** 2
+    if "effect_slope_covariance" in row:
+        square += 2 * away * np.nan_to_num(row["effect_slope_covariance"].values)[k]
     return {
         "effect": np.where(inside, np.sqrt(np.maximum(square, 0.0)), np.nan),
         "heterogeneity": np.where(inside, spread_se[k], np.nan),
@@ -64,18 +69,18 @@ def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
     }
 
 
-def _values(row: xr.Dataset, name: str, size: int) -> FloatArray:
-    """A variable of the bins; 0 where it is unknown, as without linear bins."""
-    return np.nan_to_num(row[name].values) if name in row else np.zeros(size)
+def own_error(row: xr.Dataset, name: str) -> FloatArray:
+    """A standard error that the result holds: its part by rows, where it also has one by models."""
+    part = f"{name}_rows"
+    return np.asarray(row[part if part in row else name].values, dtype=np.float64)
 
 
 def _between(row: xr.Dataset, z: FloatArray) -> FloatArray:
     """Standard errors of the curve: between two edges at most the mean of theirs."""
     at, name = ("cell_value", "cell_curve_se") if has_cells(row) else ("edge_value", "curve_se")
-    if name not in row:
-        at, name = "edge_value", "curve_se"
-    edges, values = row[at].values[: row[name].size], row[name].values
+    values = own_error(row, name)
+    edges = row[at].values[: len(values)]
     known = np.isfinite(values) & np.isfinite(edges)
     if not known.any():
         return np.full(len(z), np.nan)
-    return np.interp(z, edges[known], values[known], np.nan, np.nan)
+    return np.asarray(np.interp(z, edges[known], values[known], np.nan, np.nan))

@@ -14,7 +14,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.points import errors_at, values_at
+from rhale_stats.effects.points import errors_at, own_error, values_at
 from rhale_stats.effects.sizes import importances
 from rhale_stats.inference.draws import in_chains
 from rhale_stats.profiles.data import check_profile, one_profile
@@ -28,8 +28,16 @@ ON_GRID = ("effect", "heterogeneity", "curve")
 TOTALS = ("average_effect", "importance", "heterogeneity_index", "heterogeneity_output")
 # Attributes that describe one member, and are not those of all.
 OF_ONE = ("row_fingerprint", "model_calls", "model_rows", "seed", "honest_seed", "n_groups")
-# Values of one member by name, over (feature, grid) or (feature,), or why there is none.
-Member: TypeAlias = dict[str, FloatArray] | str
+# Coordinates that the estimates of one member are read with, and variables that are not needed.
+COORDINATES = (
+    *("feature", "feature_kind", "n_bins", "bin_left", "bin_right", "edge_value", "cell_value"),
+    *("level", "n_levels"),
+)
+NOT_READ = ("spread", "n_spread", "curve_std", "curve_skew", "cell_curve_skew", "effect_skew")
+# Values of one member by name, over (feature, grid) or (feature,).
+Values: TypeAlias = dict[str, FloatArray]
+# These, or why there are none.
+Member: TypeAlias = Values | str
 
 
 class Grid(NamedTuple):
@@ -125,7 +133,7 @@ def _axis(rows: Sequence[xr.Dataset], n_grid: int) -> FloatArray:
 # --- one member -----------------------------------------------------------------------------------
 
 
-def on_grid(effect: xr.Dataset, grid: Grid) -> dict[str, FloatArray]:
+def on_grid(effect: xr.Dataset, grid: Grid) -> Values:
     """Estimates of one member and their standard errors by rows, as far as they are known."""
     if tuple(feature_names(effect)) != grid.names:
         raise ValueError(
@@ -133,6 +141,7 @@ def on_grid(effect: xr.Dataset, grid: Grid) -> dict[str, FloatArray]:
             f"{', '.join(feature_names(effect))} for some."
         )
     profile = PROFILE.holds(effect)
+    effect = effect if profile else _lean(effect)
     out = {
         name: np.full(grid.value.shape, np.nan) for name in (ON_GRID[2:] if profile else ON_GRID)
     }
@@ -150,6 +159,12 @@ def on_grid(effect: xr.Dataset, grid: Grid) -> dict[str, FloatArray]:
     return out
 
 
+def _lean(effect: xr.Dataset) -> xr.Dataset:
+    """An effect without what members do not need: selection goes through all variables."""
+    names = [name for name in effect.variables if str(name).startswith(NOT_READ)]
+    return effect.drop_vars([*names, *(name for name in effect.coords if name not in COORDINATES)])
+
+
 def _of_effect(row: xr.Dataset, z: FloatArray, levels: list[str]) -> dict[str, Any]:
     """Estimates and errors of one feature with bins, or with levels."""
     if not levels:
@@ -165,7 +180,7 @@ def _of_effect(row: xr.Dataset, z: FloatArray, levels: list[str]) -> dict[str, A
             if values is not None:
                 out[key] = _taken(values, place, len(z))
     if "average_effect_se" in row:
-        out["average_effect_se_rows"] = float(row["average_effect_se"])
+        out["average_effect_se_rows"] = float(own_error(row, "average_effect_se"))
     return out
 
 
@@ -173,9 +188,9 @@ def _of_levels(row: xr.Dataset, name: str) -> FloatArray | None:
     """A variable of levels or their steps; its standard error from the stored covariances."""
     covariance = f"{name.removesuffix('_se')}_cov"
     if name in row:
-        return np.asarray(row[name].values)
+        return own_error(row, name)
     if name.endswith("_se") and covariance in row:
-        return np.sqrt(np.diagonal(row[covariance].values))
+        return np.asarray(np.sqrt(np.diagonal(row[covariance].values)))
     return None
 
 
@@ -268,6 +283,7 @@ def _about(name: str) -> dict[str, str]:
     """Long name and units of a variable of the layout."""
     for ending, words in (
         ("_se_rows", "standard error by the rows of the {}"),
+        ("_other_model", "{}, by the model of the next fold"),
         ("_estimate", "{}, estimate"),
     ):
         if name.endswith(ending):

@@ -63,7 +63,7 @@ def deviations(ensemble: xr.Dataset, name: str) -> FloatArray:
     if kind not in CROSS_FITTED:
         factor = float(ensemble.attrs.get("variance_factor", 1.0))
         n = np.maximum(members.n_known(values) - 1, 1)
-        return np.nan_to_num((values - members.mean(values)) * np.sqrt(factor / n))
+        return np.asarray(np.nan_to_num((values - members.mean(values)) * np.sqrt(factor / n)))
     by_repeat = _by_repeat(ensemble, name)
     with np.errstate(invalid="ignore"):
         away = values - np.repeat(_mean_of_folds(by_repeat), by_repeat.shape[1], axis=0)
@@ -71,7 +71,7 @@ def deviations(ensemble: xr.Dataset, name: str) -> FloatArray:
     away = np.nan_to_num(away) / np.sqrt(n_folds * n_repeats * max(n_folds - 1, 1))
     other = f"{name}_other_model"
     if other not in ensemble:
-        return away
+        return np.asarray(away)
     models = np.nan_to_num(values - draws_of(ensemble, other))
     factor = members.jackknife_factor(n_folds) / (2 * len(values))
     return np.concatenate([away, np.sqrt(factor) * models])
@@ -107,15 +107,14 @@ def _jackknife(ensemble: xr.Dataset, name: str) -> Error:
     n_folds, n_repeats = ensemble.attrs["n_folds"], ensemble.attrs["n_repeats"]
     of_models = members.variance_of_models(values, draws_of(ensemble, f"{name}_other_model"))
     left = members.variance_within(_by_repeat(ensemble, name)) - of_models
-    within = np.full(of_models.shape, np.nan)
-    if "groups" not in str(ensemble.attrs["source"]):
-        within = _rows(ensemble, name)
+    by_groups = "groups" in str(ensemble.attrs["source"])
+    within = np.full(of_models.shape, np.nan) if by_groups else _rows(ensemble, name)
     within = np.where(np.isfinite(within), within, np.maximum(left, 0.0))
     model, rows = members.jackknife_factor(n_folds) * of_models, within / n_folds
     most = float(ensemble.attrs["n_units"]) - 1
     degrees = (
         min(members.paired_degrees(n_folds, n_repeats), most),
-        most if "groups" not in str(ensemble.attrs["source"]) else n_folds - 1.0,
+        n_folds - 1.0 if by_groups else most,
     )
     return Error(model + rows, rows, model, members.satterthwaite((model, rows), degrees))
 

@@ -15,7 +15,7 @@ from rhale_stats.arguments.progress import PROGRESS_DELAY
 from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import resample
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.schema.checks import statistic_name
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.features import feature_names, own_facts
@@ -81,18 +81,24 @@ class Resampling(NamedTuple):
             for given, name in ((self.groups, "groups"), (self.strata, "strata"))
         )
         n_units = n_rows if group is None else int(group.max()) + 1
-        members = [np.arange(n_units)]
-        if stratum is not None:
-            of_unit = stratum
-            if group is not None:
-                of_unit = np.empty(n_units, dtype=np.int64)
-                of_unit[group] = stratum
-                if not np.array_equal(of_unit[group], stratum):
-                    raise ValueError(
-                        "strata must hold whole groups; some group has rows in two strata."
-                    )
-            members = [np.flatnonzero(of_unit == code) for code in range(int(stratum.max()) + 1)]
+        members = in_strata(n_units, group, stratum)
         return resample.Units(group, members, counts if group is None else None)
+
+
+def in_strata(n_units: int, group: IntArray | None, stratum: IntArray | None) -> list[IntArray]:
+    """Units of every stratum; ``group`` and ``stratum`` are codes of the rows.
+
+    Raises ``ValueError`` where a group is in two strata.
+    """
+    if stratum is None:
+        return [np.arange(n_units)]
+    of_unit = stratum
+    if group is not None:
+        of_unit = np.empty(n_units, dtype=np.int64)
+        of_unit[group] = stratum
+        if not np.array_equal(of_unit[group], stratum):
+            raise ValueError("strata must hold whole groups; some group has rows in two strata.")
+    return [np.flatnonzero(of_unit == code) for code in range(int(stratum.max()) + 1)]
 
 
 class Drawn(NamedTuple):

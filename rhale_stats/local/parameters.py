@@ -16,6 +16,7 @@ from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.outputs import Outputs
 from rhale_stats.models.parametric import ROW_NUMBER, Changes, Fitted, Parametric
 from rhale_stats.models.table import Table, as_table
+from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.levels import CATEGORICAL
 
@@ -31,6 +32,7 @@ class Derivatives(NamedTuple):
     model: Parametric
     quotients: DifferenceQuotients
     changes: Changes
+    table: Table
     local: xr.Dataset
 
     @classmethod
@@ -40,7 +42,7 @@ class Derivatives(NamedTuple):
         _check_rows(table, local)
         scale = str(local.attrs.get("scale") or "response")
         changes = Changes.of(model, table, _output(model, table, local), scale)
-        return cls(model, DifferenceQuotients(changes.ask, changes.table), changes, local)
+        return cls(model, DifferenceQuotients(changes.ask, changes.table), changes, table, local)
 
     def slopes(self, name: str, rows: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
         """Rows, by their numbers in ``local``, and change of their local effects by direction."""
@@ -92,20 +94,23 @@ class Derivatives(NamedTuple):
 
         It is known of the rows of the fit, in their order.
         """
-        if not self.model.is_of_rows(self.changes.table):
+        if self.model.influence is None or not self.model.is_of_rows(self.table):
             return None
-        assert self.model.influence is not None
         all_rows = np.asarray(self.model.influence @ np.linalg.pinv(self.model.directions()))
         return np.asarray(all_rows[self.local[ROW_NUMBER].values])
 
 
 def _output(model: Parametric, table: Table, local: xr.Dataset) -> int:
     """Number of the output that the local effects are of."""
-    label = str(local.attrs.get("output_label", ""))
-    outputs = Outputs(model, table, label or None)
-    few = Table(outputs.table.take(np.arange(min(2, table.n_rows))).data, table.names)
-    outputs(few.copied())
-    return outputs.numbers[0]
+    label = str(local[OUTPUT].values) if OUTPUT in local.coords else local.attrs["output_label"]
+    outputs = Outputs(model.asked, table)
+    outputs(Table(table.take(np.arange(min(2, table.n_rows))).data, table.names).copied())
+    known = [str(one) for one in outputs.labels]
+    if label and label not in known:
+        raise ValueError(
+            f"model must have the output {label!r} that local is of; it has {', '.join(known)}."
+        )
+    return known.index(label) if label else 0
 
 
 def _check_rows(table: Table, local: xr.Dataset) -> None:

@@ -464,7 +464,7 @@ MAKERS = {
     "profile": ("pdp", "ice", "m_plot", "shap_dependence"),
     "surface": ("ale2",),
     "found": ("h_statistic",),
-    "boot": ("bootstrap", "bootstrap", "folds", "bootstrap_refit"),
+    "boot": ("bootstrap", "bootstrap", "folds", "bootstrap_refit", "cross_effects"),
     "check": ("check_unbiased",),
     "jump": ("jump_check",),
     "tree": ("regions", "all_regions", "regional_ale", "regional_pdp", "regional_shap"),
@@ -592,6 +592,9 @@ OF_PARAMETER: dict[str, Any] = {
     "samples": kinds("boot", "effect"),
     "statistic": lambda world: statistic,
     "fit": fitted,
+    "estimate": lambda world: lambda model, rows: model,
+    "sample_size": options(0.3, 0.632, 0.9),
+    "variance": options("jackknife", "nadeau-bengio"),
     "ax": axes_of,
     "axes": axes_of,
     "paired": lambda world: (world.dataset("local", "profile"), world.dataset("local", "profile")),
@@ -625,6 +628,7 @@ OF_PARAMETER: dict[str, Any] = {
 DEFAULTS = {field.name: options(field.default) for field in fields(rs.SplitSearch)}
 PLAIN_EFFECTS = kinds("effect", "effect", "effect", "regional")
 OF_FUNCTION: dict[tuple[str, str], Any] = {
+    ("bootstrap_refit", "scheme"): options("bootstrap", "subsampling"),
     ("wald_test", "method"): options("box", "wald"),
     ("ale2", "features"): lambda world: tuple(
         world.random.sample(world.names, min(2, len(world.names)))
@@ -750,7 +754,8 @@ REFUSED: dict[str, tuple[str, ...]] = {
         (*NUMBERS_NOT, "nan", "infinite", "negative"),
     ),
     **dict.fromkeys(
-        ("level", "significance"), (*NUMBERS_NOT, "nan", "infinite", "negative", "large")
+        ("level", "sample_size", "significance"),
+        (*NUMBERS_NOT, "nan", "infinite", "negative", "large"),
     ),
     **dict.fromkeys(
         (
@@ -790,7 +795,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
         (
             *("adjust", "centering", "grid_kind", "kind", "loss", "method", "missing", "null"),
             *("of", "scale", "scheme", "test", "thresholds", "weight_kind", "weighting", "what"),
-            *("dim",),
+            *("dim", "variance"),
         ),
         (
             *("text", "empty text", "bytes", "fraction", "Dataset", "array", "list", "mapping"),
@@ -807,11 +812,13 @@ REFUSED: dict[str, tuple[str, ...]] = {
             *("object", "DataArray", "none", "list"),
         ),
     ),
-    **dict.fromkeys(("fit", "statistic"), ("text", "fraction", "Dataset", "none", "array")),
+    **dict.fromkeys(
+        ("estimate", "fit", "statistic"), ("text", "fraction", "Dataset", "none", "array")
+    ),
     **dict.fromkeys(("X", "data"), ("text", "fraction", "Dataset", "none", "function", "object")),
     "model": ("text", "fraction", "Dataset", "array", "object"),
     **dict.fromkeys(
-        ("search", "options", "estimator", "resampling"),
+        ("search", "options", "estimator", "resampling", "sampling"),
         ("text", "fraction", "Dataset", "none", "type", "mapping", "rule"),
     ),
     "bins": ("text", "fraction", "type", "Dataset", "array", "function", "mapping"),
@@ -915,7 +922,7 @@ RULE_ARGUMENTS = {
     "GivenBins": {"edges": [0.0, 1.0]},
 }
 # The error may be that of a function of the user.
-OWN_ERRORS = ("fit", "model", "statistic")
+OWN_ERRORS = ("estimate", "fit", "model", "statistic")
 # What names one of several, or decides what else is legal.
 OTHER_NAMES = {"X": "X|feature", "data": "data|feature", "categorical": "categorical|feature"}
 # Legal there.
