@@ -17,11 +17,13 @@ from rhale_stats.ensembles.members import (
     centre_of,
     check_ensemble,
     covariance_of,
+    degrees_of,
     errors,
     mapped,
     names_of,
     one_row,
     origin_of,
+    own_errors,
 )
 from rhale_stats.ensembles.variances import deviations, error_of
 from rhale_stats.inference.results import (
@@ -173,7 +175,10 @@ class _Values(NamedTuple):
 def _at(curve: _Curve, z: FloatArray) -> _Values:
     """A curve at points within its range."""
     if curve.row is not None:
-        return _of_members(_on_points(curve.row, z))
+        row = curve.row
+        own = own_errors(row.dataset, "curve")[0], degrees_of(row.dataset, "curve")[0]
+        se, degrees = (np.interp(z, row.z, values) for values in own)
+        return _of_members(_on_points(row, z), se, degrees)
     if isinstance(curve.of, xr.Dataset):
         weight = interpolation(curve.z, z)
         covariance = weight @ curve.of["curve_cov"].values @ weight.T
@@ -181,9 +186,9 @@ def _at(curve: _Curve, z: FloatArray) -> _Values:
         return _Values(weight @ curve.of["curve"].values, covariance, degrees)
     assert curve.of is not None, "a curve with points has a source"
     assert not isinstance(curve.of, Row), "results of several models are above"
-    row, fit = curve.of
-    values = np.interp(z, curve.z, fit.curve) if curve.levels else curve_of(row).at(z)
-    return _Values(values, fit.covariance(z), curve_degrees(row, fit, z))
+    found, fit = curve.of
+    values = np.interp(z, curve.z, fit.curve) if curve.levels else curve_of(found).at(z)
+    return _Values(values, fit.covariance(z), curve_degrees(found, fit, z))
 
 
 def _on_points(row: Row, z: FloatArray) -> xr.Dataset:
@@ -191,13 +196,10 @@ def _on_points(row: Row, z: FloatArray) -> xr.Dataset:
     return mapped(row, "curve", interpolation(row.z, z))
 
 
-def _of_members(curves: xr.Dataset) -> _Values:
+def _of_members(curves: xr.Dataset, se: FloatArray, degrees: FloatArray) -> _Values:
     """Estimate, covariance and degrees of one curve of several models."""
-    error = error_of(curves, "curve")
-    model = np.sqrt(error.variance[0])
-    covariance = covariance_of(deviations(curves, "curve")[:, 0], model)
-    degrees = np.broadcast_to(np.asarray(error.degrees)[0], model.shape)
-    return _Values(centre_of(curves, "curve")[0], covariance, degrees)
+    covariance = covariance_of(deviations(curves, "curve")[:, 0], se)
+    return _Values(centre_of(curves, "curve")[0], covariance, np.broadcast_to(degrees, se.shape))
 
 
 def _less(a: xr.Dataset, b: xr.Dataset) -> xr.Dataset:
@@ -233,7 +235,9 @@ def _of_feature(
     values = (first.values, second.values)
     rows = [side.row for side in sides]
     if paired and rows[0] is not None and rows[1] is not None:
-        both = _of_members(_less(_on_points(rows[0], z), _on_points(rows[1], z)))
+        apart = _less(_on_points(rows[0], z), _on_points(rows[1], z))
+        error = error_of(apart, "curve")
+        both = _of_members(apart, np.sqrt(error.variance[0]), np.asarray(error.degrees)[0])
         return difference_of(z, values, both.covariance, both.degrees, asked, rng)
     variances = [np.diagonal(one.covariance) for one in (first, second)]
     degrees = intervals.welch(variances[0], variances[1], first.degrees, second.degrees)

@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.arrays import intervals
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.ensembles.errors import with_errors
 from rhale_stats.ensembles.intervals import largest_of
 from rhale_stats.ensembles.members import (
@@ -13,6 +14,8 @@ from rhale_stats.ensembles.members import (
     Origin,
     centre_of,
     check_ensemble,
+    degrees_of,
+    errors,
     estimated,
     joint_of,
     mapped,
@@ -83,24 +86,27 @@ def _tested(ensemble: xr.Dataset, name: str, null: str, origin: Origin) -> tuple
     row = one_row(ensemble, name)
     if not len(row.z):
         return np.nan, np.nan, CONSTANT
-    contrast = np.eye(len(row.z))
-    if null == "constant":
-        # Deviations from the mean over the points that all members reach.
-        values = members_of(row.dataset, "effect")[:, 0]
-        sound = np.isfinite(values).any(axis=1)
-        common = np.isfinite(values[sound]).all(axis=0)
-        contrast -= common / max(common.sum(), 1)
-    return largest_test(mapped(row, "effect", contrast), origin)
+    if null == "zero":
+        se, degrees = errors(row.dataset, "effect")[0], degrees_of(row.dataset, "effect")[0]
+        return largest_test(row.dataset, se, degrees, origin)
+    # Deviations from the mean over the points that all members reach.
+    values = members_of(row.dataset, "effect")[:, 0]
+    sound = np.isfinite(values).any(axis=1)
+    common = np.isfinite(values[sound]).all(axis=0)
+    bent = mapped(row, "effect", np.eye(len(row.z)) - common / max(common.sum(), 1))
+    error = error_of(bent, "effect")
+    return largest_test(bent, np.sqrt(error.variance[0]), np.asarray(error.degrees)[0], origin)
 
 
-def largest_test(ensemble: xr.Dataset, origin: Origin) -> tuple[float, float, str]:
+def largest_test(
+    ensemble: xr.Dataset, se: FloatArray, degrees: FloatArray, origin: Origin
+) -> tuple[float, float, str]:
     """The largest |effect| of one feature over its standard error, compared with its distribution.
 
     Of refits that is the distribution of the members about their mean; of folds that of correlated
     errors with Student's degrees. Up to rounding there is nothing to test.
     """
-    centre, error = centre_of(ensemble, "effect")[0], error_of(ensemble, "effect")
-    se, degrees = np.sqrt(error.variance[0]), np.asarray(error.degrees)[0]
+    centre = centre_of(ensemble, "effect")[0]
     least = 1e-9 * float(np.nanmax(np.abs(centre), initial=0.0))
     used = np.isfinite(centre) & (se > least)
     if not used.any():

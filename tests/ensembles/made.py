@@ -56,3 +56,12 @@ def ensemble(curve, effect=None, *, se_rows=None, estimate=None, **attrs):
 
 
 REFITS = {"method": "bootstrap_refit", "source": "refits", "variance": "bootstrap"}
+FOLDS = {
+    "method": "cross_effects",
+    "source": "cross-fitting",
+    "variance": "nadeau-bengio",
+    "test_over_train": 1 / 4,
+    "n_folds": 5,
+    "n_repeats": 2,
+    "n_units": 100,
+}

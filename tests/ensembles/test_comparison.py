@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import rhale_stats as rs
-from tests.ensembles.made import REFITS, ensemble
-from tests.ensembles.test_intervals import TestFolds
+from tests.ensembles.made import FOLDS, REFITS, ensemble
 
 RNG = np.random.default_rng(2)
 Z = np.linspace(0, 1, 5)
@@ -49,9 +48,7 @@ def test_refits_by_one_seed_are_of_the_same_rows():
 
 def test_folds_have_the_corrected_variance_of_the_differences():
     a, b = A[:10], B[:10]
-    found = rs.compare(
-        ensemble(a, members="m", **TestFolds.ATTRS), ensemble(b, members="m", **TestFolds.ATTRS)
-    )
+    found = rs.compare(ensemble(a, members="m", **FOLDS), ensemble(b, members="m", **FOLDS))
     se = np.sqrt((1 / 10 + 1 / 4) * (a - b).var(axis=0, ddof=1))
     assert_allclose(found["difference_se"].values[0], se)
     half = np.ptp(found["difference_ci"].values[0], axis=1) / 2
@@ -112,8 +109,8 @@ def test_what_is_refused():
         rs.compare(a, b.assign_attrs(centering="start"))
     with pytest.raises(ValueError, match="feature in common; got x and z"):
         rs.compare(a, b.assign_coords(feature=["z"]))
+    short = ensemble(B[:10])
     with pytest.raises(ValueError, match=r"same members; .* \(1, 60\) and \(1, 10\)"):
-        short = ensemble(B[:10])
         rs.compare(a, short, paired=(a, short))
     with pytest.raises(ValueError, match="groups must be None"):
         rs.compare(a, b, groups=np.ones(3))

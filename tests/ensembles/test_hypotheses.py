@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 
 import rhale_stats as rs
-from tests.ensembles.made import REFITS, ensemble
-from tests.ensembles.test_intervals import TestFolds
+from tests.ensembles.made import FOLDS, REFITS, ensemble
 
 Z = np.linspace(0, 1, 5)
 
@@ -63,7 +62,7 @@ def test_size(kind):
         else:
             # Correlated as the correction assumes: rho = 1/5 with a quarter of the rows tested.
             common, own = rng.standard_normal((1, 2)), rng.standard_normal((10, 2))
-            made = ensemble((np.sqrt(0.2) * common + np.sqrt(0.8) * own) @ root, **TestFolds.ATTRS)
+            made = ensemble((np.sqrt(0.2) * common + np.sqrt(0.8) * own) @ root, **FOLDS)
         rejected += rs.wald_test(made)["p_value"].item() <= 0.05
     assert stats.binomtest(rejected, n, 0.05).pvalue > 0.001, rejected
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.ensembles.intervals import largest_of
-from tests.ensembles.made import REFITS, ensemble
+from tests.ensembles.made import FOLDS, REFITS, ensemble
 
 RNG = np.random.default_rng(8)
 Z = np.linspace(0, 1, 6)
@@ -95,33 +95,23 @@ class TestRefits:
 class TestFolds:
     """Nadeau and Bengio: (1/J + 1/(k - 1)) S², t with J - 1 degrees."""
 
-    ATTRS = {
-        "method": "cross_effects",
-        "source": "cross-fitting",
-        "variance": "nadeau-bengio",
-        "test_over_train": 1 / 4,
-        "n_folds": 5,
-        "n_repeats": 2,
-        "n_units": 100,
-    }
-
     def folds(self, seed=0):
         rng = np.random.default_rng(seed)
         return rng.standard_normal((10, 1)) * Z + 0.3 * rng.standard_normal((10, 6))
 
     def test_by_hand(self):
         curves = self.folds()
-        found = rs.confint(ensemble(curves, **self.ATTRS))
+        found = rs.confint(ensemble(curves, **FOLDS))
         se = np.sqrt((1 / 10 + 1 / 4) * curves.var(axis=0, ddof=1))
         half = stats.t.ppf(0.975, 9) * se
         assert_allclose(found["curve_se"].values[0], se)
         assert_allclose(bounds(found), curves.mean(axis=0)[:, None] + half[:, None] * [-1, 1])
         assert_allclose(found["curve_df"], 9)
         with pytest.raises(ValueError, match="method must be one of 'normal'; got 'percentile'"):
-            rs.confint(ensemble(curves, **self.ATTRS), method="percentile")
+            rs.confint(ensemble(curves, **FOLDS), method="percentile")
 
     def test_band_is_between_one_point_and_bonferroni(self):
-        found = rs.confband(ensemble(self.folds(), **self.ATTRS), rng=0)
+        found = rs.confband(ensemble(self.folds(), **FOLDS), rng=0)
         row = found.isel(feature=0)
         quantile = np.ptp(bounds(found, kind="band"), axis=1) / 2 / row["curve_se"].values
         assert np.ptp(quantile) < 1e-9
@@ -154,7 +144,7 @@ class TestBands:
 
     @pytest.mark.slow
     def test_holds_the_truth_as_often_as_it_says(self):
-        """Truth from the prior, data, draws of the posterior: 90 % of bands hold the whole curve."""
+        """Truth from the prior, data, draws of the posterior: 90 % of bands hold the curve."""
         rng = np.random.default_rng(0)
         z = np.linspace(0, 1, 21)
         basis = np.column_stack([z, np.sin(3 * z), np.cos(5 * z)])
