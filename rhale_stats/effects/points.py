@@ -32,33 +32,32 @@ def values_at(row: xr.Dataset, z: FloatArray) -> dict[str, FloatArray]:
 def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
     """Standard errors of the same and of the average effect, by name, as far as they are known.
 
-    Those that the result holds, which may be of groups of rows; else those by rows, from its
-    moments.
+    By rows from the moments of the result; by groups of rows those that the result holds.
     """
     edges = row["edge_value"].values
     inside = (z >= edges[0]) & (z <= edges[-1])
     k = bin_index(edges, z)
-    if "curve_se" in row and "rows" in str(row["curve_se"].attrs.get("source", "rows")):
-        effect_se, spread_se = (
-            own_error(row, f"{name}_se") for name in ("effect", "heterogeneity")
-        )
-        slope_se = np.zeros(len(edges) - 1)
-        if "slope_se" in row:
-            slope_se = np.nan_to_num(own_error(row, "slope_se"))
-        average_se, curve_se = float(own_error(row, "average_effect_se")), _between(row, z)
-    elif "fourth_moment" in row and "debiased" not in row.attrs and statistic_name(row) == MEAN:
+    by_groups = "n_groups" in row.attrs
+    if "fourth_moment" in row and not by_groups and "debiased" not in row.attrs:
+        if statistic_name(row) != MEAN:
+            return {}
         fit = fit_of(row)
-        effect_se = np.sqrt(effect_variance(row, fit))
-        slope_se = np.sqrt(bin_noise(row).slope)
+        effect_se, slope_se = np.sqrt(effect_variance(row, fit)), np.sqrt(bin_noise(row).slope)
         spread_se, average_se = spread_and_average_errors(row)
         ends = fit.pieces.edges
         known = (z >= ends[0]) & (z <= ends[-1])
         curve_se = np.full(len(z), np.nan)
         curve_se[known] = np.sqrt(np.maximum(fit.variance(z[known]), 0.0))
+    elif "curve_se" in row and "rows" in str(row["curve_se"].attrs.get("source", "rows")):
+        effect_se, spread_se = (
+            own_error(row, f"{name}_se") for name in ("effect", "heterogeneity")
+        )
+        slope_se = own_error(row, "slope_se") if "slope_se" in row else np.zeros(len(edges) - 1)
+        average_se, curve_se = float(own_error(row, "average_effect_se")), _between(row, z)
     else:
         return {}
     away = z - (edges[k] + edges[k + 1]) / 2
-    square = effect_se[k] ** 2 + away**2 * slope_se[k] ** 2
+    square = effect_se[k] ** 2 + away**2 * np.nan_to_num(slope_se)[k] ** 2
     if "effect_slope_covariance" in row:
         square += 2 * away * np.nan_to_num(row["effect_slope_covariance"].values)[k]
     return {

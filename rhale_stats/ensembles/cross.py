@@ -154,8 +154,8 @@ def cross_effects(
     table = Table.of(data, groups, strata)
     if table.n_units < n_folds:
         raise ValueError(
-            f"n_folds must not exceed the number of {'rows' if groups is None else 'groups'}; got "
-            f"{n_folds} for {table.n_units}."
+            f"n_folds must not exceed the number of {'rows' if groups is None else 'groups'} of "
+            f"data; got {n_folds} for {table.n_units}."
         )
     whole = check_member(estimate(fit(table.data), table.data), "what estimate returns")
     grid = common_grid([whole], n_grid, "what estimate returns")

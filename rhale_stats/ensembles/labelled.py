@@ -31,7 +31,7 @@ OF_ONE = ("row_fingerprint", "model_calls", "model_rows", "seed", "honest_seed",
 # Coordinates that the estimates of one member are read with, and variables that are not needed.
 COORDINATES = (
     *("feature", "feature_kind", "n_bins", "bin_left", "bin_right", "edge_value", "cell_value"),
-    *("level", "n_levels"),
+    *("level", "n_levels", "feature_n_groups"),
 )
 NOT_READ = ("spread", "n_spread", "curve_std", "curve_skew", "cell_curve_skew", "effect_skew")
 # Values of one member by name, over (feature, grid) or (feature,).
