@@ -188,7 +188,7 @@ def _of_levels(row: xr.Dataset, name: str) -> FloatArray | None:
     """A variable of levels or their steps; its standard error from the stored covariances."""
     covariance = f"{name.removesuffix('_se')}_cov"
     if name in row:
-        return own_error(row, name)
+        return own_error(row, name) if name.endswith("_se") else np.asarray(row[name].values)
     if name.endswith("_se") and covariance in row:
         return np.asarray(np.sqrt(np.diagonal(row[covariance].values)))
     return None
