@@ -54,6 +54,7 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
                 "chains",
                 "jobs",
                 "max_bins",
+                "max_draws",
                 "max_features",
                 "min_obs",
                 "n_bins",
@@ -68,8 +69,8 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     **dict.fromkeys(("ddof", "degree", "max_depth", "n_permutations"), at_least(0)),
     **dict.fromkeys(
         (
-            *("contour", "honest", "keep_answers", "normalize", "pairwise", "progress", "rebin"),
-            *("refine", "std_error_moments", "studentize"),
+            *("by_chain", "contour", "honest", "keep_answers", "normalize", "pairwise"),
+            *("progress", "rebin", "refine", "std_error_moments", "studentize", "vectorized"),
         ),
         check_flag,
     ),

@@ -363,6 +363,7 @@ CALLS = {
     "tidy": rs.tidy,
     "glance": rs.glance,
     "summary": rs.summary,
+    "effect_sizes": rs.effect_sizes,
 }
 
 
