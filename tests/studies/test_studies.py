@@ -44,6 +44,7 @@ ALL = (
     "models",
     "validity",
     "spread",
+    "model-uncertainty",
 )
 
 
@@ -57,6 +58,7 @@ LONG = (
     "california",
     "weighting",
     "validity",
+    "model-uncertainty",
 )
 
 
