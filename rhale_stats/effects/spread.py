@@ -245,7 +245,7 @@ def spread_estimate(effect: xr.Dataset) -> dict[str, Estimate]:
     dims, long_name, units = EFFECT_VARIABLES["spread"]
 
     def of(name: str) -> FloatArray:
-        return np.asarray(effect[name].transpose(*dims).values, dtype=np.float64)
+        return np.asarray(effect.variables[name].transpose(*dims).values, dtype=np.float64)
 
     degrees = of("spread_degrees")
     source = str(effect["spread_se"].attrs.get("source", "rows"))
