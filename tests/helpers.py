@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import rhale_stats as rs
+
+
+def daily(cases, n=1):
+    """Cases of a test: the first ``n`` are for every day, the others for the slow tests."""
+    cases = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [
+        pytest.param(*case, marks=pytest.mark.slow if number >= n else ())
+        for number, case in enumerate(cases)
+    ]
 
 
 def frozen(array, dtype=None):

@@ -173,8 +173,8 @@ def test_losses_of_all_candidates(rng, rule, kind):
         ]
         losses = split_losses(problem, node, node.rows, found)
         for candidates, values in zip(found, losses, strict=True):
-            # About ten of each column's thresholds.
-            step = 1 + candidates.n_splits // 12
+            # About five of each column's thresholds.
+            step = 1 + candidates.n_splits // 6
             for split in range(0, candidates.n_splits, step):
                 left = candidates.goes_left(split)
                 sides = (left, ~left)

@@ -75,7 +75,7 @@ def test_samples_are_reproducible_and_labelled(example):
 @every
 @pytest.mark.filterwarnings("ignore:Bins without rows")  # in the tails of normal features
 def test_truth_is_what_estimates_tend_to(example):
-    X = example.sample(200_000, rng=11)
+    X = example.sample(60_000, rng=11)
     local = rs.local_effects(None, X, jacobian=example.jacobian, features=known(example))
     for centering in ("mean", "start", "integral"):
         effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(100), centering=centering))
@@ -86,7 +86,7 @@ def test_truth_is_what_estimates_tend_to(example):
 
 def assert_tends_to(e, t, name):
     size = float(np.abs(t["curve"]).max()) + 1e-9
-    # 2000 rows a bin; those in the tails of a normal feature hold few.
+    # 600 rows a bin; those in the tails of a normal feature hold few.
     full = e["n_obs"] > 200
     # A break inside a bin, with unequal rows on its sides, moves mu within the bin's range.
     within = np.sqrt(t["bin_error"])
