@@ -17,7 +17,7 @@ from rhale_stats.arrays import regions as arrays
 from rhale_stats.models import differences
 from rhale_stats.regional.columns import Conditioning
 from rhale_stats.regional.comparisons import Curves
-from rhale_stats.regional.losses import split_losses
+from rhale_stats.regional.split_losses import split_losses
 from rhale_stats.regional.splits import candidates_of
 from rhale_stats.schema.kinds import TREE, kind_of
 from tests.helpers import Counting
