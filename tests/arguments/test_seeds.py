@@ -65,7 +65,7 @@ CALLS = {
     ),
     "honest regions": lambda X, local, effect, rng: rs.regions(local, "a", test="honest", rng=rng),
     "all_regions": lambda X, local, effect, rng: rs.all_regions(
-        local, n_folds=3, rng=rng, **OPTIONS
+        local, n_folds=3, bins=rs.EqualWidthBins(3), rng=rng, **OPTIONS
     ),
     "regional_ale": lambda X, local, effect, rng: rs.regional_ale(
         model, X, "a", test="permutation", n_permutations=19, rng=rng
@@ -74,7 +74,7 @@ CALLS = {
         model, X, "a", test="permutation", n_permutations=19, rng=rng
     ),
     "regional_shap": lambda X, local, effect, rng: rs.regional_shap(
-        model, X, "a", background=5, rng=rng
+        model, X, "a", background=5, n_bins=3, rng=rng
     ),
     "shap_dependence": lambda X, local, effect, rng: rs.shap_dependence(
         model, X, features="a", background=5, rng=rng

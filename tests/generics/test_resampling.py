@@ -21,7 +21,7 @@ from rhale_stats.effects.sizes import SIZES
 from rhale_stats.inference import draws
 from rhale_stats.local.rows import is_estimation_row
 from rhale_stats.schema.features import one_feature
-from tests.helpers import local_of
+from tests.helpers import daily, local_of
 
 WEIGHTINGS = pytest.mark.parametrize("weighting", ["axis", "rows"])
 CENTERINGS = pytest.mark.parametrize("centering", ["mean", "start", "integral"])
@@ -319,7 +319,7 @@ def test_bootstrap_and_central_limit_theorem():
         ("bayesian", False, 24 / 26),
     ],
 )
-@WEIGHTINGS
+@pytest.mark.parametrize("weighting", daily(["axis", "rows"]))
 def test_replicates_have_so_much_of_the_variance_of_a_mean(scheme, strata, expected, weighting):
     """20 bins of 25 rows, 2000 replicates: an error of sqrt(2 / 40000) = 0.7 % on average.
 
@@ -701,7 +701,7 @@ def test_folds_by_hand():
     assert np.isnan(found["curve_se"].isel(grid=[0, -1])).all()
 
 
-@WEIGHTINGS
+@pytest.mark.parametrize("weighting", daily(["rows", "axis"]))
 def test_folds_estimate_the_error_of_a_mean(weighting):
     local = local_of(*table())
     one = {"bins": rs.EqualWidthBins(1), "weighting": weighting}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from itertools import product
 
 import numpy as np
 import pytest
@@ -72,16 +73,26 @@ def test_samples_are_reproducible_and_labelled(example):
         example.sample(0)
 
 
-@every
+CENTERINGS = ["mean", "start", "integral"]
+
+
+@pytest.mark.parametrize(
+    ("example", "centering"),
+    [
+        # Every day one centring of each, in turns.
+        pytest.param(*both, marks=pytest.mark.slow if (i + i // 3) % 3 else ())
+        for i, both in enumerate(product(EXAMPLES, CENTERINGS))
+    ],
+    ids=repr,
+)
 @pytest.mark.filterwarnings("ignore:Bins without rows")  # in the tails of normal features
-def test_truth_is_what_estimates_tend_to(example):
+def test_truth_is_what_estimates_tend_to(example, centering):
     X = example.sample(60_000, rng=11)
     local = rs.local_effects(None, X, jacobian=example.jacobian, features=known(example))
-    for centering in ("mean", "start", "integral"):
-        effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(100), centering=centering))
-        truth = example.truth(effect)
-        for name in known(example):
-            assert_tends_to(effect.sel(feature=name), truth.sel(feature=name), name)
+    effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(100), centering=centering))
+    truth = example.truth(effect)
+    for name in known(example):
+        assert_tends_to(effect.sel(feature=name), truth.sel(feature=name), name)
 
 
 def assert_tends_to(e, t, name):
