@@ -12,6 +12,7 @@ import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats import simulate
+from tests.helpers import through_a_file
 
 EXAMPLES = [
     simulate.Toy(),
@@ -243,9 +244,7 @@ def test_truth_survives_a_file(tmp_path):
     example = simulate.OppositeGroups()
     local = rs.local_effects(None, example.sample(50, rng=0), jacobian=example.jacobian)
     truth = example.truth(rs.rhale(local, bins=rs.EqualWidthBins(2)))
-    truth.to_netcdf(tmp_path / "truth.nc")
-    with xr.open_dataset(tmp_path / "truth.nc") as loaded:
-        xr.testing.assert_identical(loaded.load(), truth)
+    xr.testing.assert_identical(through_a_file(truth, tmp_path), truth)
 
 
 # --- dense truths --------------------------------------------------------------------------------
