@@ -15,11 +15,15 @@ from rhale_stats.effects.fit import bin_degrees, group_overlap, noise_in_the_mid
 from rhale_stats.inference import meaning
 from rhale_stats.inference.results import SIZE_LEVEL
 from rhale_stats.schema.curves import Fine, fine_of, has_cells, pieces_of
-from rhale_stats.schema.features import resolution, slopes
+from rhale_stats.schema.features import resolution, slopes, stores_errors
 from rhale_stats.schema.levels import is_categorical
 
 # Largest correlation of an effect and its slope in the weights; Kish's rows may overstate it.
 MOST_CORRELATED = 0.95
+# The F distribution with more degrees is that of chi-squared to all digits.
+MOST_DEGREES = 1e9
+# A smaller share of a variance is the numerical error of derivatives by parameters.
+RIGID = 1e-10
 
 
 class Wald(NamedTuple):
@@ -39,7 +43,7 @@ def box(row: xr.Dataset, null: str) -> Wald:
     """Test that all effects of one feature are 0, or equal."""
     if is_categorical(row):
         return _of_steps(row, null)
-    return _of_groups(row, null) if "n_groups" in row.attrs else _of_bins(row, null)
+    return _of_groups(row, null) if stores_errors(row) else _of_bins(row, null)
 
 
 def with_spread(cells: Fine, least: float) -> Fine | None:
@@ -165,6 +169,8 @@ def _of_groups(row: xr.Dataset, null: str) -> Wald:
     found = quadratic.form(
         places.values(row), weight, sparse.csr_array(covariance), places.level(null)
     )
+    if null == "constant" and found.expected <= RIGID * float((weight @ covariance).trace()):
+        return Wald(df=0.0, reason=meaning.RIGID)
     of_bin = found.parts[: row.sizes["bin"]].copy()
     np.add.at(of_bin, at, found.parts[row.sizes["bin"] :])
     return _against_f(found, _degrees_together(row, of_bin), _rows_in(weight, places))
@@ -175,8 +181,10 @@ def _degrees_together(row: xr.Dataset, parts: FloatArray) -> float:
 
     A group counts as one degree in all bins, because its effects may depend on each other.
     """
-    overlap = group_overlap(row)
-    return float(parts.sum() ** 2 / (parts @ overlap @ parts)) if parts.any() else np.inf
+    shared = float(parts @ group_overlap(row) @ parts)
+    if shared * MOST_DEGREES <= parts.sum() ** 2:
+        return MOST_DEGREES
+    return float(parts.sum() ** 2 / shared)
 
 
 def _of_steps(row: xr.Dataset, null: str) -> Wald:
@@ -187,7 +195,7 @@ def _of_steps(row: xr.Dataset, null: str) -> Wald:
     level = np.ones(len(value)) if null == "constant" else None
     weight = sparse.diags_array(n).tocsr()
     found = quadratic.form(value, weight, sparse.csr_array(covariance), level)
-    if "n_groups" in row.attrs:
+    if stores_errors(row):
         return _against_f(found, _degrees_together(row, found.parts), float(n.sum()))
     # Satterthwaite's degrees of freedom, as if steps were independent.
     own = (n if level is None else n * (1 - n / n.sum())) * np.diagonal(covariance)

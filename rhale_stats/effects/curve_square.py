@@ -11,6 +11,7 @@ from rhale_stats.arrays.accumulate import Pieces
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.fit import Fit, bin_degrees, has_covariance
 from rhale_stats.schema.curves import has_cells
+from rhale_stats.schema.features import stores_errors
 
 
 def square_of_levels(row: xr.Dataset) -> quadratic.Square:
@@ -20,7 +21,7 @@ def square_of_levels(row: xr.Dataset) -> quadratic.Square:
     if "curve_cov" not in row:
         return _unknown(curve, weight)
     degrees = bin_degrees(row)
-    if "n_groups" in row.attrs:
+    if stores_errors(row):
         denominator = float(degrees.min())
     else:
         # As if steps were independent.

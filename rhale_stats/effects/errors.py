@@ -22,6 +22,7 @@ from rhale_stats.effects.fit import (
     has_covariance,
     spread_rows,
 )
+from rhale_stats.effects.parameters import with_parameters, without_parts
 from rhale_stats.effects.spread import spread_errors
 from rhale_stats.effects.targets import (
     CURVE_TARGETS,
@@ -31,20 +32,31 @@ from rhale_stats.effects.targets import (
     SOURCE,
     TARGETS,
 )
+from rhale_stats.models.parametric import Fitted
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import bin_noise, cell_sizes, has_cells, pieces_of, squares_of
-from rhale_stats.schema.features import given_feature, is_grouped, one_feature
+from rhale_stats.schema.features import given_feature, one_feature, stores_errors
 from rhale_stats.schema.levels import categorical_features, is_categorical
 from rhale_stats.schema.stacking import Estimates, stacked
 from rhale_stats.schema.variables import variable
 
 
 def std_error(
-    effect: xr.Dataset, local: xr.Dataset | None = None, groups: ArrayLike | None = None
+    effect: xr.Dataset,
+    local: xr.Dataset | None = None,
+    groups: ArrayLike | None = None,
+    fitted: Fitted | None = None,
 ) -> xr.Dataset:
-    """`std_error` of effects in bins, by rows or by groups of rows."""
+    """`std_error` of effects in bins, by rows or by groups of rows, and by parameters."""
     effect, local = check_effect(effect), None if local is None else check_local(local)
-    return _of_features(_check_moments(effect), None, local, groups)
+    out = _of_features(_check_moments(without_parts(effect)), None, local, groups)
+    if fitted is None or fitted.uncertainty == "rows":
+        return out
+    if local is None:
+        raise ValueError(
+            "local must be given with model: std_error(effect, local, model=results, X=X)."
+        )
+    return with_parameters(out, local, groups, fitted)
 
 
 def opened(effect: xr.Dataset) -> tuple[xr.Dataset, list[Feature]]:
@@ -82,11 +94,11 @@ def _of_features(
     levels = categorical_features(effect)
     clusters = None
     if groups is None:
-        if levels and is_grouped(effect):
+        if levels and stores_errors(effect):
             raise ValueError(
                 f"effect must be what ale returned where features have levels, here "
-                f"{', '.join(map(repr, levels))}; this one holds covariances by groups. Make it "
-                f"again."
+                f"{', '.join(map(repr, levels))}; this one holds covariances by groups or "
+                f"parameters. Make it again."
             )
         source = SOURCE
         rows = [_of_feature(*one) for one in features or features_of(effect)]
@@ -129,7 +141,6 @@ def _of_features(
 
 def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
     """Standard errors of one feature, by name; all NaN where there is no bin."""
-    n, share = row["n_effective"].values, row["weight_share"].values
     if fit is None:
         absent = {"slope": "slope" not in row, "cell": "cell_effect" not in row}
         names = [
@@ -138,23 +149,15 @@ def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
         return dict.fromkeys(names, np.nan)
     if is_categorical(row):
         return _of_levels(row)
-    pieces = pieces_of(row)
-    variance, noise, by_squares = row["heterogeneity"].values ** 2, bin_noise(row), squares_of(row)
     zero_start = influence.loadings(fit.pieces, fit.edges, "start")
     start = np.sqrt(influence.variance(zero_start, fit.noise, None))
     # The edges of the bins are among those of the cells.
     everywhere = fit.variance(fit.pieces.edges)
     centred = np.sqrt(everywhere[np.searchsorted(fit.pieces.edges, fit.edges)])
-    spread_se = accumulate.heterogeneity_se(variance, row["fourth_moment"].values, n)
-    squares = accumulate.mean_square(variance, pieces, n)
-    of_average = accumulate.average_effect_se(pieces.mean, squares, share, n)
-    if by_squares is not None:
-        of_average = accumulate.weighted_average_se(pieces, by_squares, n)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            spread_se = spread_se * np.sqrt(n / spread_rows(row))
+    spread_se, of_average = spread_and_average_errors(row)
     return {
         "effect_se": np.sqrt(effect_variance(row, fit)),
-        **({"slope_se": np.sqrt(noise.slope)} if "slope" in row else {}),
+        **({"slope_se": np.sqrt(bin_noise(row).slope)} if "slope" in row else {}),
         "heterogeneity_se": spread_se,
         "curve_se": at_edges(centred, fit),
         **({"cell_curve_se": at_cells(np.sqrt(everywhere), fit)} if has_cells(row) else {}),
@@ -162,6 +165,20 @@ def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
         "average_effect_se": of_average,
         **_skewness(row, fit, everywhere),
     }
+
+
+def spread_and_average_errors(row: xr.Dataset) -> tuple[FloatArray, float]:
+    """Standard errors of the heterogeneities of one feature's bins, and of its average effect."""
+    n, share = row["n_effective"].values, row["weight_share"].values
+    pieces, by_squares = pieces_of(row), squares_of(row)
+    variance = row["heterogeneity"].values ** 2
+    spread_se = accumulate.heterogeneity_se(variance, row["fourth_moment"].values, n)
+    if by_squares is None:
+        squares = accumulate.mean_square(variance, pieces, n)
+        return spread_se, accumulate.average_effect_se(pieces.mean, squares, share, n)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread_se = spread_se * np.sqrt(n / spread_rows(row))
+    return spread_se, accumulate.weighted_average_se(pieces, by_squares, n)
 
 
 def _skewness(row: xr.Dataset, fit: Fit, variance: FloatArray) -> Estimates:

@@ -19,13 +19,13 @@ from rhale_stats.schema.curves import (
     pieces_of,
     squares_of,
 )
-from rhale_stats.schema.features import one_feature, slopes
+from rhale_stats.schema.features import one_feature, slopes, stores_errors
 from rhale_stats.schema.levels import is_categorical
 
 
 def has_covariance(row: xr.Dataset) -> bool:
     """Whether the covariances of one feature are stored (they do not follow from its bins)."""
-    return "n_groups" in row.attrs or is_categorical(row)
+    return stores_errors(row) or is_categorical(row)
 
 
 class Fit(NamedTuple):
@@ -167,7 +167,7 @@ def group_overlap(row: xr.Dataset) -> FloatArray:
 
 def curve_degrees(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
     """Degrees of freedom of the curve of one feature at points within its stretch."""
-    if "n_groups" not in row.attrs:
+    if not stores_errors(row):
         return fit.curve_degrees(z)
     if has_cells(row):
         here = slice(fit.cells.here.start, fit.cells.here.stop + 1)
@@ -180,7 +180,7 @@ def bin_degrees(row: xr.Dataset, cells: Fine | None = None) -> FloatArray:
     """Degrees of freedom of the effects of one feature's bins, for Student's t."""
     if not row.sizes["bin"]:
         return np.zeros(0)
-    if "n_groups" in row.attrs:
+    if stores_errors(row):
         return group_degrees(row, "effect")
     cells = fine_of(row) if cells is None else cells
     return cells.effect_degrees() if cells.shared else cells.degrees
@@ -188,7 +188,7 @@ def bin_degrees(row: xr.Dataset, cells: Fine | None = None) -> FloatArray:
 
 def spread_degrees(row: xr.Dataset) -> FloatArray:
     """Degrees of freedom of the spread in one feature's bins."""
-    if "n_groups" in row.attrs:
+    if stores_errors(row):
         return group_degrees(row, "heterogeneity")
     n = row["n_effective"].values
     degrees = np.maximum(n - 1 - (slopes(row) != 0), 0)
@@ -218,7 +218,7 @@ def spread_rows(row: xr.Dataset) -> FloatArray:
 
 def row_degrees(row: xr.Dataset) -> float:
     """Degrees of freedom of one feature's mean over the rows."""
-    if "n_groups" in row.attrs:
+    if stores_errors(row):
         return float(group_degrees(row, "average_effect"))
     parts = ("n_effective", "weight_share")
     parts = ("n_level_effective", "level_share") if is_categorical(row) else parts

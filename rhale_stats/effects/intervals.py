@@ -25,7 +25,7 @@ from rhale_stats.effects.fit import (
 )
 from rhale_stats.effects.in_bins import by_replicates
 from rhale_stats.effects.spread import spread_estimate
-from rhale_stats.effects.targets import SOURCE, source_of_errors, target_of
+from rhale_stats.effects.targets import GROUP_DEGREES, SOURCE, source_of_errors, target_of
 from rhale_stats.inference.draws import check_boot, draws_of
 from rhale_stats.inference.estimate import (
     Estimate,
@@ -42,7 +42,7 @@ from rhale_stats.inference.estimate import (
 )
 from rhale_stats.schema.checks import MEAN, check_effect, statistic_name
 from rhale_stats.schema.curves import cell_sizes, has_cells
-from rhale_stats.schema.features import is_grouped, own_facts
+from rhale_stats.schema.features import own_facts, stores_errors
 from rhale_stats.schema.stacking import Estimates, stacked
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 
@@ -93,7 +93,7 @@ def estimates(effect: xr.Dataset, features: Sequence[Feature]) -> dict[str, Esti
     degrees = stacked(rows, effect.sizes["bin"], **cell_sizes(effect))
     out = {name: one._replace(degrees=degrees[name]) for name, one in found.items()}
     spread = out["heterogeneity"]._replace(log=True)
-    if "third_moment" in effect and not is_grouped(effect):
+    if "third_moment" in effect and not stores_errors(effect):
         names = ("third_moment", "fourth_moment", "n_effective")
         moments = Moments(*(effect[name].values for name in names))
         if "squares" in effect:
@@ -194,6 +194,7 @@ def _varying(row: xr.Dataset, fit: Fit | None, boot: xr.Dataset) -> tuple[Estima
     if grouped and "effect_df" in boot:
         return _of_drawn_groups(row, boot)
     # The drawn units count, not the units of the standard errors.
+    row = row.drop_vars(GROUP_DEGREES, errors="ignore")
     row = row.assign_attrs(n_groups=n_units - n_strata + 1)
     if not grouped:
         del row.attrs["n_groups"]
@@ -318,7 +319,7 @@ def _of_curve(row: xr.Dataset, fit: Fit) -> Joint:
         name = "cell_curve_cov" if has_cells(row) else "curve_cov"
         at = slice(fit.cells.here.start, fit.cells.here.stop + 1)
         covariance = np.asarray(row[name].values[at, at])
-    if "n_groups" in row.attrs:
+    if stores_errors(row):
         return of_one_scale(covariance, curve_degrees(row, fit, z))
     sources = fit.sources(z)
     return Joint(covariance, sources.satterthwaite(fit.variance(z)), sources)

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.generics.dispatch import method
+from rhale_stats.models.parametric import ROW_NUMBER, Fitted
 from rhale_stats.schema.door import checked
+from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.parts import each_part, own_rows
 
 
 @checked
-@each_part
-@own_rows
 def std_error(
-    effect: xr.Dataset, local: xr.Dataset | None = None, *, groups: ArrayLike | None = None
+    effect: xr.Dataset,
+    local: xr.Dataset | None = None,
+    *,
+    groups: ArrayLike | None = None,
+    model: Any = None,
+    X: Any = None,
+    uncertainty: str = "both",
 ) -> xr.Dataset:
-    r"""Standard errors of a result by the central limit theorem.
+    r"""Standard errors of a result: of the rows, and of the parameters of the model.
 
-    The source of variance is the sampling of rows: the model is taken as given. Errors of bin
-    effects include the choice of edges by `AdaptiveBins` and `OptimalBins` (math [24]; not with
+    By default the source of variance is the sampling of rows, and the model is taken as given. With
+    ``model`` the errors hold the uncertainty of its parameters (delta method, math [80]). Errors of
+    bin effects include the choice of edges by `AdaptiveBins` and `OptimalBins` (math [24]; not with
     ``groups`` and ``weighting="rows"``). Those of the heterogeneity take the bins as fixed, and are
     too small for bins that were chosen on the same rows.
 
@@ -40,6 +49,21 @@ def std_error(
         each group, each corrected for the leverage of the group (CR2, Bell and McCaffrey 2002;
         residuals are taken from the means of bins, or of blocks of cells with at least 10 groups
         each). Their degrees of freedom depend on the shares of the groups: see ``effect_df``.
+    model : results of statsmodels or Parametric, optional
+        The fitted model that ``local`` or ``effect`` was made from, with the covariance of its
+        parameters as it was fitted (model-based, robust or clustered). Results of OLS, WLS, GLS,
+        GLM, discrete models, quantile regression, GEE, mixed models (fixed effects) and GLMGam (at
+        the smoothing that was chosen) are taken as they are; for others see `Parametric`.
+    X : DataFrame or array_like of shape (n_rows, n_columns), optional
+        The table that ``local`` or ``effect`` was made from; needed with ``model``.
+    uncertainty : {"both", "rows", "parameters"}
+        With ``model``: "parameters" holds the rows fixed, as Stata's ``margins`` does; "rows" holds
+        the model fixed. "both" adds them. If the rows are those of the fit and the model has scores
+        of its rows, the influences of a row on estimates and parameters are added before they are
+        squared ("unconditional"), which is right under misspecification and with ``groups``. A
+        covariance that was fitted as robust stays as it is, and its clusters are the groups;
+        otherwise the two variances are added, which is right for other rows than those of the fit,
+        or if the model's conditional mean is right.
 
     Returns
     -------
@@ -62,7 +86,10 @@ def std_error(
         covariance of the curve at their edges. ``effect_df``,
         ``slope_df``, ``heterogeneity_df``, ``curve_df``, ``cell_curve_df`` and
         ``average_effect_df`` are the degrees of freedom of Bell and McCaffrey, and
-        ``effect_overlap`` (feature, bin, bin_other) is what those of two bins have in common.
+        ``effect_overlap`` (feature, bin, bin_other) is what those of two bins have in common. With
+        ``model`` these covariances and degrees of freedom, too, and the parts of every standard
+        error: ``effect_se_rows``, ``effect_se_model`` and so on. The attribute ``source`` of a
+        standard error says what it holds: "rows", "parameters", or "rows and parameters".
 
     Raises
     ------
@@ -102,7 +129,34 @@ def std_error(
     array([0.23, 0.22, 0.19, 0.18])
     """
     _check_local_given(local)
-    out: xr.Dataset = method("std_error", effect)(effect, local, groups)
+    fitted = None if model is None else Fitted.of(model, X, uncertainty)
+    if fitted is None and X is not None:
+        raise ValueError(
+            "X must come with model; got X alone. Without a model leave it out: the standard "
+            "errors are those of the rows."
+        )
+    if fitted is not None:
+        fitted, groups = fitted.with_groups(groups)
+        # Rows are selected below by feature; each keeps its number in X.
+        local = None if local is None else fitted.numbered(local)
+        if PROFILE.holds(effect) and "x" in effect and "obs" in effect.dims:
+            effect = fitted.numbered(effect, "effect")
+            found: xr.Dataset = _std_error(effect, local, groups=groups, fitted=fitted)
+            return found.drop_vars(ROW_NUMBER)
+    return _std_error(effect, local, groups=groups, fitted=fitted)
+
+
+@each_part
+@own_rows
+def _std_error(
+    effect: xr.Dataset,
+    local: xr.Dataset | None,
+    *,
+    groups: ArrayLike | None,
+    fitted: Fitted | None,
+) -> xr.Dataset:
+    """`std_error` of one output and of features with the same rows."""
+    out: xr.Dataset = method("std_error", effect)(effect, local, groups, fitted)
     return out
 
 

@@ -191,29 +191,38 @@ def _differences(
     A row at an end has one neighbour: its own level takes the place of the other, so that only
     rows in the middle are asked for a third time.
     """
-    there, last = np.flatnonzero(levels.code >= 0), len(levels.texts) - 1
-    if last < 1:
-        none = np.full((len(levels.code), 1), np.nan)
-        return none, none, np.zeros(1)
-    code = levels.code[there]
-    middle = (code > 0) & (code < last)
-    rows = np.concatenate([there, there, there[middle]])
-    to = np.concatenate([np.minimum(code + 1, last), np.maximum(code - 1, 0), code[middle]])
-    values = quotients.table.series(position).array[levels.first[to]]
-    answer, error = quotients.versions(position, rows, values)
-    above, below, between = np.split(answer, [len(there), 2 * len(there)])
-    own = np.where((code == 0)[:, None], below, above)
-    own[middle] = between
-    up, down = np.full((2, len(levels.code), answer.shape[1]), np.nan)
-    up[there[code < last]] = (above - own)[code < last]
-    down[there[code > 0]] = (own - below)[code > 0]
-    for difference, some in ((up, code < last), (down, code > 0)):
+    values = quotients.table.series(position).array[levels.first]
+    up, down, error = differences(quotients, position, levels.code, values)
+    last = len(levels.texts) - 1
+    for difference, some in ((up, levels.code < last), (down, levels.code > 0)):
         check_finite(
-            difference[there[some]].sum(axis=1),
+            difference[some & (levels.code >= 0)].sum(axis=1),
             "Differences",
             levels.name,
             "See what the model returns at these rows.",
         )
+    return up, down, error
+
+
+def differences(
+    quotients: DifferenceQuotients, position: int, all_codes: IntArray, values: Any
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The same, given the number of every row's level and the value of every level."""
+    there, last = np.flatnonzero(all_codes >= 0), len(values) - 1
+    if last < 1:
+        none = np.full((len(all_codes), 1), np.nan)
+        return none, none, np.zeros(1)
+    code = all_codes[there]
+    middle = (code > 0) & (code < last)
+    rows = np.concatenate([there, there, there[middle]])
+    to = np.concatenate([np.minimum(code + 1, last), np.maximum(code - 1, 0), code[middle]])
+    answer, error = quotients.versions(position, rows, values[to])
+    above, below, between = np.split(answer, [len(there), 2 * len(there)])
+    own = np.where((code == 0)[:, None], below, above)
+    own[middle] = between
+    up, down = np.full((2, len(all_codes), answer.shape[1]), np.nan)
+    up[there[code < last]] = (above - own)[code < last]
+    down[there[code > 0]] = (own - below)[code > 0]
     return up, down, error
 
 

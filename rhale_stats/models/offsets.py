@@ -83,34 +83,60 @@ def _source(
     return None
 
 
-def predict_of(results: Any, data: Any) -> tuple[Callable[[Any], Any], Any]:
+def predict_of(
+    results: Any, data: Any, predict: Callable[..., Any] | None = None
+) -> tuple[Callable[[Any], Any], Any]:
     """``predict`` with the offset of every row, and the table that it is to be asked with.
+
+    ``predict`` may be another function of rows and offset than that of the results.
 
     Raises
     ------
     ValueError
         The rows are not those of the fit, and no column holds their offset.
     """
+    predict = _with_smooth(results, results.predict if predict is None else predict)
     parts = parts_of(results)
     if not parts:
-        return results.predict, data
+        return predict, data
     if "offset" not in inspect.signature(results.model.predict).parameters:
         raise ValueError(UNKNOWN.format(why="and its predict takes none"))
     same = sum(float(part[0]) for part in parts if np.ptp(part) == 0)
     moving = [part for part in parts if np.ptp(part) > 0]
     if not moving:
-        return lambda rows: results.predict(rows, offset=np.full(len(rows), same)), data
+        return lambda rows: predict(rows, offset=np.full(len(rows), same)), data
     if isinstance(data, pd.DataFrame):
         offset = made_from(moving, results, data)
         if offset is not None:
-            return lambda rows: results.predict(rows, offset=same + offset(rows)), data
+            return lambda rows: predict(rows, offset=same + offset(rows)), data
     if _is_training(results, data):
-        return _with_column(results, data, np.sum(parts, axis=0))
+        return _with_column(predict, data, np.sum(parts, axis=0))
     why = "X is neither the table of the fit nor has the column that the offset was made from"
     raise ValueError(UNKNOWN.format(why=why))
 
 
-def _with_column(results: Any, data: Any, total: FloatArray) -> tuple[Callable[[Any], Any], Any]:
+def _with_smooth(results: Any, predict: Callable[..., Any]) -> Callable[..., Any]:
+    """Generalized additive models take the columns of their splines in an argument of its own."""
+    smoother = getattr(getattr(results, "model", None), "smoother", None)
+    names = getattr(smoother, "variable_names", None)
+    if names is None:
+        return predict
+
+    def of_rows(rows: Any, **offset: Any) -> Any:
+        missing = [name for name in names if name not in getattr(rows, "columns", ())]
+        if missing:
+            raise ValueError(
+                f"X must be a DataFrame with the columns of the model's splines; "
+                f"{', '.join(map(repr, missing))} is not there."
+            )
+        return predict(rows, exog_smooth=rows[names], **offset)
+
+    return of_rows
+
+
+def _with_column(
+    predict: Callable[..., Any], data: Any, total: FloatArray
+) -> tuple[Callable[[Any], Any], Any]:
     """Every row keeps its own offset, in a column that the model itself does not get."""
     lost = UNKNOWN.format(why="it is not known for rows that are none of X")
     if isinstance(data, pd.DataFrame):
@@ -118,7 +144,7 @@ def _with_column(results: Any, data: Any, total: FloatArray) -> tuple[Callable[[
         def of_frame(rows: pd.DataFrame) -> Any:
             if COLUMN not in rows.columns:
                 raise ValueError(lost)
-            return results.predict(rows.drop(columns=COLUMN), offset=rows[COLUMN].to_numpy())
+            return predict(rows.drop(columns=COLUMN), offset=rows[COLUMN].to_numpy())
 
         return of_frame, data.assign(**{COLUMN: total})
     wide = np.column_stack([np.asarray(data, dtype=np.float64), total])
@@ -126,7 +152,7 @@ def _with_column(results: Any, data: Any, total: FloatArray) -> tuple[Callable[[
     def of_array(rows: FloatArray) -> Any:
         if rows.shape[1] != wide.shape[1]:
             raise ValueError(lost)
-        return results.predict(rows[:, :-1], offset=rows[:, -1])
+        return predict(rows[:, :-1], offset=rows[:, -1])
 
     return of_array, wide
 

@@ -86,6 +86,11 @@ class Outputs:
         """Label of the output that was chosen among several; otherwise empty."""
         return str(self.labels[0]) if len(self.labels) == 1 and self.names != [""] else ""
 
+    @property
+    def numbers(self) -> list[int]:
+        """Numbers of the outputs that were chosen, after the first answer."""
+        return self._chosen or [0]
+
     def __call__(self, rows: Any) -> FloatArray:
         """The outputs that were chosen, (row, output)."""
         self.n_calls, self.n_rows = self.n_calls + 1, self.n_rows + len(rows)
@@ -109,16 +114,16 @@ class Outputs:
             )
         if self._chosen is None:
             self._number(columns or list(range(values.shape[1])))
-        if max(self._chosen or [0]) >= values.shape[1]:
+        if max(self.numbers) >= values.shape[1]:
             raise ModelError(
                 f"model must return as many outputs each time; got {values.shape[1]} after "
-                f"{max(self._chosen or [0]) + 1} or more."
+                f"{max(self.numbers) + 1} or more."
             )
         # A copy, because some models return an array that they write to again.
         whole = self._chosen == list(range(values.shape[1]))
         values = values.copy() if whole else values[:, self._chosen]
         self.precision = max(self.precision, kernel.precision_held(values))
-        return _log_odds(values.astype(np.float64)) if self.scale == "logit" else values
+        return log_odds(values.astype(np.float64)) if self.scale == "logit" else values
 
     def _number(self, labels: list[Any]) -> None:
         """Choose among the outputs of a function."""
@@ -230,7 +235,7 @@ def _in_rows_order(
         raise ModelError(str(error)) from error
 
 
-def _log_odds(values: FloatArray) -> FloatArray:
+def log_odds(values: FloatArray) -> FloatArray:
     """Log-odds of probabilities, refused where there are none."""
     inside = (values > 0) & (values < 1)
     if not inside.all():

@@ -136,6 +136,14 @@ def is_grouped(effect: xr.Dataset) -> bool:
     return "n_groups" in effect.attrs or "feature_n_groups" in effect.coords
 
 
+def stores_errors(effect: xr.Dataset) -> bool:
+    """Whether covariances and degrees of freedom are stored, and do not follow from the bins.
+
+    So it is of standard errors by groups of rows, and by the parameters of a model.
+    """
+    return is_grouped(effect) or "effect_df" in effect
+
+
 def slopes(row: xr.Dataset) -> NDArray[np.float64]:
     """Slope of the effect in every bin of one feature; 0 where it is constant in the bin."""
     if "slope" not in row:

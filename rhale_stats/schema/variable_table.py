@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rhale_stats.schema.kinds import (
+    AVERAGES,
     EFFECT,
     H_STATISTICS,
     INTERACTIONS,
@@ -19,15 +20,24 @@ from rhale_stats.schema.kinds import (
     TREE,
     Kind,
 )
+from rhale_stats.schema.tables.averages import AVERAGE_VARIABLES
 from rhale_stats.schema.tables.checks import CHECKS
 from rhale_stats.schema.tables.errors import ERRORS
 from rhale_stats.schema.tables.estimates import ESTIMATES
 from rhale_stats.schema.tables.profiles import PROFILE_VARIABLES
 from rhale_stats.schema.tables.surfaces import H_VARIABLES, SURFACE_VARIABLES
 from rhale_stats.schema.tables.trees import INTERACTION_VARIABLES, NODE_VARIABLES
-from rhale_stats.schema.tables.units import Table
+from rhale_stats.schema.tables.units import SE_PARTS, Table
 
 EFFECT_VARIABLES: Table = ESTIMATES | ERRORS | CHECKS
+# What of a standard error comes from the rows, and from the parameters of the model.
+WITH_PARTS = ("effect", "slope", "heterogeneity", "curve", "cell_curve", "average_effect", "spread")
+EFFECT_VARIABLES |= {
+    f"{name}_{part}": (dims, f"{long_name}, {of}", units)
+    for name, (dims, long_name, units) in EFFECT_VARIABLES.items()
+    for part, of in SE_PARTS.items()
+    if name.endswith("_se") and name.removesuffix("_se") in WITH_PARTS
+}
 # Intervals, bands, and sizes without their bias, of what they are made of.
 for _name in (
     "effect", "slope", "heterogeneity", "spread", "curve", "cell_curve", "average_effect",
@@ -51,6 +61,7 @@ REBIN_VARIABLES: Table = {
     ),
 }
 VARIABLES: Mapping[Kind, Table] = {
+    AVERAGES: AVERAGE_VARIABLES,
     EFFECT: EFFECT_VARIABLES,
     PROFILE: PROFILE_VARIABLES,
     SURFACE: SURFACE_VARIABLES,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rhale_stats.schema.tables.units import (
     EFFECT_SQUARE_UNITS,
     EFFECT_UNITS,
+    IN_SPREAD_BINS,
     OUTPUT_UNITS,
     SLOPE_UNITS,
     Table,
@@ -56,6 +57,11 @@ ERRORS: Table = {
         "degrees of freedom of the standard error of the average effect",
         "1",
     ),
+    "spread_df": (
+        IN_SPREAD_BINS,
+        "degrees of freedom of the standard error of the spread",
+        "1",
+    ),
     "effect_overlap": (
         ("feature", "bin", "bin_other"),
         "reciprocal degrees of freedom that the variances of two effects have in common",
@@ -101,6 +107,18 @@ ERRORS: Table = {
         "covariance of the curve at the edges of the cells",
         "(output units)^2",
     ),
+    **{
+        f"{name}_directions": (
+            ("feature", dim, "part", "component"),
+            f"change of the {what} along directions of the parameters, and what rows share with it",
+            units,
+        )
+        for name, dim, what, units in (
+            ("curve", "edge", "curve", OUTPUT_UNITS),
+            ("cell_curve", "cell_edge", "curve at the edges of the cells", OUTPUT_UNITS),
+            ("slope", "bin", "slopes", SLOPE_UNITS),
+        )
+    },
     "slope_cov": (
         ("feature", "bin", "bin_other"),
         "covariance of the slopes in the bins",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from rhale_stats.schema.tables.units import (
     EFFECT_SQUARE_UNITS,
     EFFECT_UNITS,
+    IN_SPREAD_BINS,
     OUTPUT_UNITS,
     SLOPE_UNITS,
     X_UNITS,
     Table,
 )
 
-IN_SPREAD_BINS = ("feature", "spread_bin")
 ESTIMATES: Table = {
     "effect": (("feature", "bin"), "average effect in the bin", EFFECT_UNITS),
     "heterogeneity": (("feature", "bin"), "standard deviation of local effects", EFFECT_UNITS),

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from rhale_stats.schema.tables.units import OUTPUT_UNITS, X_UNITS, Table
+from rhale_stats.schema.tables.units import OUTPUT_UNITS, SE_PARTS, X_UNITS, Table
 
 ON_GRID, SQUARE = ("feature", "grid"), "(output units)^2"
 PROFILE_VARIABLES: Table = {
     "curve": (ON_GRID, "average output along the feature", OUTPUT_UNITS),
     "curve_std": (ON_GRID, "spread about the curve", OUTPUT_UNITS),
     "curve_se": (ON_GRID, "standard error of the curve", OUTPUT_UNITS),
+    **{
+        f"curve_se_{part}": (ON_GRID, f"standard error of the curve, {of}", OUTPUT_UNITS)
+        for part, of in SE_PARTS.items()
+    },
+    "curve_df": (ON_GRID, "degrees of freedom of the curve", "1"),
     "curve_cov": ((*ON_GRID, "grid_other"), "covariance of the curve", SQUARE),
     "curve_ci": ((*ON_GRID, "ci_bound"), "confidence interval of the curve", OUTPUT_UNITS),
     "curve_band": ((*ON_GRID, "ci_bound"), "simultaneous band of the curve", OUTPUT_UNITS),

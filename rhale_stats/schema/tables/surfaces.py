@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rhale_stats.schema.tables.units import OUTPUT_UNITS, X_UNITS, Table
+from rhale_stats.schema.tables.units import OUTPUT_UNITS, SE_PARTS, X_UNITS, Table
 
 IN_CELLS, AT_EDGES = ("bin_a", "bin_b"), ("edge_a", "edge_b")
 SURFACE_VARIABLES: Table = {
@@ -19,6 +19,28 @@ SURFACE_VARIABLES: Table = {
     ),
     "second_difference_error": ((), "numerical error of a second difference", OUTPUT_UNITS),
     "weight": (("obs",), "row weight", "1"),
+    **{
+        f"{stem}_se_{part}": (dims, f"standard error of the {what}, {of}", OUTPUT_UNITS)
+        for part, of in SE_PARTS.items()
+        for stem, dims, what in (
+            ("effect", IN_CELLS, "mean second difference"),
+            ("surface", AT_EDGES, "second-order effect"),
+        )
+    },
+    "effect_se": (IN_CELLS, "standard error of the mean second difference", OUTPUT_UNITS),
+    "surface_se": (AT_EDGES, "standard error of the second-order effect", OUTPUT_UNITS),
+    "effect_df": (IN_CELLS, "degrees of freedom of the mean second difference", "1"),
+    "surface_df": (AT_EDGES, "degrees of freedom of the second-order effect", "1"),
+    "second_effect_change": (
+        ("direction", *IN_CELLS),
+        "change of the mean second difference along a direction of the parameters",
+        OUTPUT_UNITS,
+    ),
+    "surface_change": (
+        ("direction", *AT_EDGES),
+        "change of the second-order effect along a direction of the parameters",
+        OUTPUT_UNITS,
+    ),
 }
 # Those of one of the two features.
 for _side in "ab":
@@ -53,3 +75,12 @@ for _suffix, _dims, _what in (
         f"h2{_suffix}": (_dims, f"H², share of the variance by {_what}", "1"),
         f"h{_suffix}": (_dims, f"size of {_what}", OUTPUT_UNITS),
     }
+    for _stem, _units in (("h2", "1"), ("h", OUTPUT_UNITS)):
+        _text = H_VARIABLES[f"{_stem}{_suffix}"][1]
+        H_VARIABLES |= {
+            f"{_stem}{_suffix}_df": (_dims, f"degrees of freedom of {_text}", "1"),
+            **{
+                f"{_stem}{_suffix}_se_{part}": (_dims, f"standard error of {_text}, {of}", _units)
+                for part, of in SE_PARTS.items()
+            },
+        }

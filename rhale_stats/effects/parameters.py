@@ -1,0 +1,328 @@
+"""Standard errors of effects that hold the parameters of a fitted model (math [80])."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from rhale_stats.arrays import delta
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.effects.box import RIGID
+from rhale_stats.effects.clusters import Clusters
+from rhale_stats.effects.directions import (
+    Estimated,
+    added,
+    by_directions,
+    by_groups,
+    on_estimates,
+)
+from rhale_stats.effects.fit import (
+    Fit,
+    at_edges,
+    bin_degrees,
+    curve_degrees,
+    features_of,
+    group_degrees,
+    group_overlap,
+    has_covariance,
+    noise_in_the_middle,
+    row_degrees,
+    spread_degrees,
+)
+from rhale_stats.effects.targets import SKEWNESS, SOURCE
+from rhale_stats.inference.parameters import ADDED, KIND, ROWS_FIXED, TOGETHER
+from rhale_stats.local.parameters import Derivatives
+from rhale_stats.local.rows import is_used_row
+from rhale_stats.models.parametric import ROW_NUMBER, Fitted
+from rhale_stats.schema.curves import cell_sizes, has_cells
+from rhale_stats.schema.features import is_grouped
+from rhale_stats.schema.levels import is_categorical
+from rhale_stats.schema.stacking import Estimates, stacked
+from rhale_stats.schema.variables import variable
+
+# What a standard error by parameters is stored with, by the name of the estimate.
+NAMES = {
+    "effect": "effect",
+    "slope": "slope",
+    "heterogeneity": "heterogeneity",
+    "curve": "curve",
+    "cell_curve": "cell_curve",
+    "average": "average_effect",
+    "spread": "spread",
+}
+
+
+class Asked(NamedTuple):
+    """A fitted model with the rows of its effects, and which uncertainty is wanted.
+
+    ``influence`` is that of the rows of the fit on the directions of the parameters, where it is
+    known.
+    """
+
+    derivatives: Derivatives
+    clusters: Clusters
+    uncertainty: str
+    influence: FloatArray | None
+    as_fitted: bool
+
+    @classmethod
+    def of(
+        cls, effect: xr.Dataset, local: xr.Dataset, groups: ArrayLike | None, fitted: Fitted
+    ) -> Asked:
+        """Without groups every row is a group of its own."""
+        codes = np.arange(local.sizes["obs"]) if groups is None else groups
+        derivatives, both = Derivatives.of(fitted, local), fitted.uncertainty == "both"
+        return cls(
+            derivatives,
+            Clusters.of(local, effect, codes),
+            fitted.uncertainty,
+            fitted.influence_of_rows() if both else None,
+            fitted.as_fitted,
+        )
+
+    def source(self, rows: str) -> str:
+        """The source of a standard error, in words."""
+        return "parameters" if self.uncertainty == "parameters" else f"{rows} and parameters"
+
+
+def with_parameters(
+    effect: xr.Dataset, local: xr.Dataset, groups: ArrayLike | None, fitted: Fitted
+) -> xr.Dataset:
+    """An effect with standard errors of its rows gets those that hold the parameters."""
+    asked = Asked.of(effect, local, groups, fitted)
+    rows = [of_feature(*one, asked) for one in features_of(effect)]
+    sizes = {dim: effect.sizes[dim] for dim in ("spread_bin",) if dim in effect.sizes}
+    sizes |= {"part": 2, "component": asked.derivatives.changes.n_directions}
+    found = stacked(rows, effect.sizes["bin"], **cell_sizes(effect), **sizes)
+    out = effect.drop_vars([name for name in SKEWNESS if name in effect])
+    made = {}
+    for name, values in found.items():
+        stem = name.partition("_se")[0]
+        for end in ("_cov", "_df", "_directions"):
+            stem = stem.removesuffix(end)
+        se = f"{stem}_se"
+        own = effect[se].attrs if se in effect else {}
+        about = {"target": own.get("target", ""), "kind": KIND}
+        source = str(own.get("source", SOURCE))
+        part = {"_se_rows": source, "_se_model": "parameters"}
+        ends = [text for end, text in part.items() if name.endswith(end)]
+        about["source"] = ends[0] if ends else asked.source(source)
+        made[name] = variable(name, values, **about)
+    mark = fitted.model.fingerprint()
+    return out.assign(made).assign_attrs(parameters=_how(asked), fitted_model=mark)
+
+
+def _how(asked: Asked) -> str:
+    if asked.uncertainty == "parameters":
+        return ROWS_FIXED
+    return ADDED if asked.influence is None else TOGETHER
+
+
+def without_parts(effect: xr.Dataset) -> xr.Dataset:
+    """The effect without what errors by parameters left behind."""
+    if "parameters" not in effect.attrs:
+        return effect
+    ends = ("_se_rows", "_se_model", "_directions")
+    parts = [name for name in effect.data_vars if str(name).endswith(ends)]
+    out = effect.drop_vars([*parts, "spread_df"], errors="ignore")
+    for fact in ("parameters", "fitted_model"):
+        out.attrs.pop(fact, None)
+    return out
+
+
+def of_feature(row: xr.Dataset, fit: Fit | None, asked: Asked) -> Estimates:
+    """Standard errors, covariances and degrees of freedom of one feature, by name."""
+    if fit is None:
+        return {}
+    model = on_estimates(by_directions(row, fit, asked.clusters, asked.derivatives), row, fit)
+    rows = rows_of(row, fit)
+    none = {name: np.zeros_like(values) for name, values in rows.items()}
+    alone = added(none, model, None, np.eye(len(model.effect)))
+    total, shared, squares = alone, None, np.eye(len(model.effect))
+    if asked.influence is not None:
+        shared, squares = _unconditional(row, fit, asked)
+        total = added(rows, model, shared, squares)
+    elif asked.uncertainty == "both":
+        total = {name: rows[name] + alone[name] for name in rows}
+    directions = _directions(row, fit, model, shared, squares)
+    return {**_stored(row, fit, (rows, alone, total), asked), **directions}
+
+
+def _unconditional(row: xr.Dataset, fit: Fit, asked: Asked) -> tuple[Estimated, FloatArray]:
+    """Products of the influences of groups of rows: on estimates and directions, and on these.
+
+    Rows of the fit that the effect is not of move the parameters alone.
+    """
+    clusters, own = asked.clusters, asked.influence
+    assert own is not None
+    numbers = asked.derivatives.local[ROW_NUMBER].values
+    used = numbers[is_used_row(clusters.local, row)]
+    by_group = np.zeros((clusters.n_groups, own.shape[1]))
+    np.add.at(by_group, clusters.group, own[used])
+    shared = on_estimates(by_groups(row, fit, clusters).contracted(by_group), row, fit)
+    if asked.as_fitted:
+        return shared, np.eye(own.shape[1])
+    rest, n_rows = np.delete(own, used, axis=0), len(own)
+    factor = n_rows / max(n_rows - len(asked.derivatives.model.params), 1)
+    if clusters.n_groups < len(used):
+        factor = clusters.n_groups / (clusters.n_groups - 1)
+    return shared, factor * (by_group.T @ by_group + rest.T @ rest)
+
+
+def _directions(
+    row: xr.Dataset, fit: Fit, model: Estimated, shared: Estimated | None, squares: FloatArray
+) -> dict[str, FloatArray]:
+    """What errors have in common with those of other effects of the model (`shared_with`).
+
+    Along a direction: what the parameters do to the curve, and what rows do to both. Directions
+    are such that the parameters' errors along them are independent, each of variance 1.
+    """
+    values, vectors = np.linalg.eigh(squares)
+    values = np.where(values > RIGID * values[-1], values, np.inf)
+    root = (vectors * np.where(np.isfinite(values), np.sqrt(values), 0.0)) @ vectors.T
+    inverse = (vectors / np.sqrt(values)) @ vectors.T
+    keys = ("cell_curve",) if has_cells(row) else ("curve", "slope")
+    out: dict[str, FloatArray] = {}
+    for key in keys:
+        moved = root @ getattr(model, key)
+        rows = np.zeros_like(moved) if shared is None else inverse @ getattr(shared, key)
+        # (estimate, part, direction), with the estimate along all edges.
+        out[f"{key}_directions"] = _placed(np.stack([moved, rows]).transpose(2, 0, 1), key, fit)
+    return out
+
+
+def rows_of(row: xr.Dataset, fit: Fit) -> dict[str, FloatArray]:
+    """Covariances from the rows alone, of the result as it is."""
+    stored = has_covariance(row)
+    n_bins = row.sizes["bin"]
+
+    def of(name: str, otherwise: FloatArray) -> FloatArray:
+        known = f"{name}_cov" in row and stored
+        return np.asarray(row[f"{name}_cov"].values) if known else otherwise
+
+    none = np.zeros((n_bins, n_bins))
+    slope, shared = none, none
+    if "slope" in row and not is_categorical(row):
+        noise = noise_in_the_middle(row)
+        slope, shared = np.diag(noise.slope), np.diag(noise.covariance)
+    everywhere = slice(fit.cells.here.start, fit.cells.here.stop + 1)
+    cells = of("cell_curve", np.zeros(0)) if has_cells(row) else np.zeros(0)
+    curve = of("curve", np.zeros(0))
+    return {
+        "effect": of("effect", np.diag(row["effect_se"].values ** 2)),
+        "slope": of("slope", slope),
+        "effect_slope": of("effect_slope", shared),
+        "curve_slope": of("curve_slope", np.zeros((fit.n_bins + 1, n_bins)))[fit.there],
+        "curve": curve[fit.there, fit.there] if curve.size else fit.covariance(fit.edges),
+        "cell_curve": cells[everywhere, everywhere]
+        if cells.size
+        else fit.covariance(fit.pieces.edges),
+        "heterogeneity": row["heterogeneity_se"].values ** 2,
+        "start": (row["curve_se_start"].values ** 2)[fit.there],
+        "average": np.atleast_1d(float(row["average_effect_se"]) ** 2),
+        "spread": row["spread_se"].values ** 2 if "spread" in row else np.zeros(0),
+    }
+
+
+def _stored(
+    row: xr.Dataset,
+    fit: Fit,
+    parts: tuple[dict[str, FloatArray], dict[str, FloatArray], dict[str, FloatArray]],
+    asked: Asked,
+) -> Estimates:
+    """Standard errors, their parts, degrees of freedom and covariances, at all bins and edges.
+
+    ``parts`` are covariances of rows, of parameters, and of what was asked for.
+    """
+    degrees, of_model = _degrees_of_rows(row, fit), asked.derivatives.model.degrees
+    total, both = parts[2], asked.uncertainty == "both"
+    out: dict[str, FloatArray | float] = {}
+    for key, name in NAMES.items():
+        if not _has(row, key):
+            continue
+        three = [np.maximum(_diagonal(one[key]), 0.0) for one in parts]
+        of_rows = three[0] if both else np.zeros_like(three[0])
+        together = delta.satterthwaite((of_rows, degrees[key]), (three[1], of_model))
+        for end, values in zip(("se_rows", "se_model", "se"), np.sqrt(three), strict=True):
+            out[f"{name}_{end}"] = _placed(values, key, fit)
+        out[f"{name}_df"] = _placed(together, key, fit)
+    out["curve_se_start"] = at_edges(np.sqrt(np.maximum(total["start"], 0.0)), fit)
+    out["effect_overlap"] = _overlap(row, parts, of_model, both=both)
+    return {**out, **_covariances(row, fit, total)}
+
+
+def _has(row: xr.Dataset, key: str) -> bool:
+    if key == "cell_curve":
+        return has_cells(row)
+    return key not in ("slope", "spread") or key in row
+
+
+def _overlap(
+    row: xr.Dataset,
+    parts: Sequence[dict[str, FloatArray]],
+    of_model: float,
+    *,
+    both: bool,
+) -> FloatArray:
+    """What the variances of two effects have in common: all of the model's, and the rows'."""
+    rows, model = (np.maximum(_diagonal(one["effect"]), 0.0) for one in parts[:2])
+    rows = rows if both else np.zeros_like(rows)
+    of_rows = np.diag(1 / bin_degrees(row))
+    if has_covariance(row) and "n_groups" in row.attrs:
+        of_rows = group_overlap(row)
+    whole = np.where(rows + model > 0, rows + model, 1.0)
+    share, own = rows / whole, model / whole
+    return np.asarray(np.outer(share, share) * of_rows + np.outer(own, own) / of_model)
+
+
+def _covariances(row: xr.Dataset, fit: Fit, total: dict[str, FloatArray]) -> Estimates:
+    out: dict[str, FloatArray | float] = {"effect_cov": total["effect"]}
+    out["curve_cov"] = _placed(_placed(total["curve"], "curve", fit).T, "curve", fit)
+    if has_cells(row):
+        cells = _placed(total["cell_curve"], "cell_curve", fit)
+        out["cell_curve_cov"] = _placed(cells.T, "cell_curve", fit)
+    if "slope" in row:
+        out["slope_cov"], out["effect_slope_cov"] = total["slope"], total["effect_slope"]
+        out["curve_slope_cov"] = _placed(total["curve_slope"], "curve", fit)
+    return out
+
+
+def _diagonal(values: FloatArray) -> FloatArray:
+    return np.diagonal(values) if values.ndim == 2 else values
+
+
+def _placed(values: FloatArray, key: str, fit: Fit) -> FloatArray:
+    """Along all edges, where values are on the stretch with a curve."""
+    if key == "average":
+        return np.asarray(values[0])
+    if key not in ("curve", "cell_curve"):
+        return values
+    size = fit.n_bins + 1 if key == "curve" else len(fit.cells.bin) + 1
+    first = fit.there.start if key == "curve" else fit.cells.here.start
+    out = np.full((size, *values.shape[1:]), np.nan)
+    out[first : first + len(values)] = values
+    return out
+
+
+def _degrees_of_rows(row: xr.Dataset, fit: Fit) -> dict[str, FloatArray]:
+    in_bins = spread_degrees(row)
+    return {
+        "effect": bin_degrees(row, fit.cells),
+        "slope": group_degrees(row, "slope") if "slope_df" in row else in_bins,
+        "heterogeneity": in_bins,
+        "curve": curve_degrees(row, fit, fit.edges),
+        "cell_curve": curve_degrees(row, fit, fit.pieces.edges),
+        "average": np.atleast_1d(row_degrees(row)),
+        "spread": _degrees_of_spread(row),
+    }
+
+
+def _degrees_of_spread(row: xr.Dataset) -> FloatArray:
+    if "spread" not in row:
+        return np.zeros(0)
+    degrees = np.asarray(row["spread_degrees"].values, dtype=np.float64)
+    return np.full(len(degrees), row.attrs["n_groups"] - 1.0) if is_grouped(row) else degrees

@@ -1,0 +1,139 @@
+"""Derivatives of local effects by the parameters of a fitted model, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from rhale_stats.arrays import local_effects as kernel
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.local.cells import cell_edges
+from rhale_stats.local.levels import DIFFERENCES, differences
+from rhale_stats.models.differences import DifferenceQuotients
+from rhale_stats.models.outputs import Outputs
+from rhale_stats.models.parametric import ROW_NUMBER, Changes, Fitted, Parametric
+from rhale_stats.models.table import Table, as_table
+from rhale_stats.schema.dimensions import OUTPUT
+from rhale_stats.schema.features import feature_names, feature_position
+from rhale_stats.schema.levels import CATEGORICAL
+
+# Rows times versions of the model in one call, 64 MB an array.
+BATCH_ANSWERS = 1 << 23
+# Local effects of the model and of its versions differ by no more, relative to the largest.
+TOLERANCE = 1e-3
+
+
+class Derivatives(NamedTuple):
+    """Asks a model at parameters around its estimates, at the rows of its local effects."""
+
+    model: Parametric
+    quotients: DifferenceQuotients
+    changes: Changes
+    table: Table
+    local: xr.Dataset
+
+    @classmethod
+    def of(cls, fitted: Fitted, local: xr.Dataset) -> Derivatives:
+        """Raise ``ValueError`` unless ``X`` are the rows of ``local``, numbered by it."""
+        model, table = fitted.model, as_table(fitted.X)
+        _check_rows(table, local)
+        scale = str(local.attrs.get("scale") or "response")
+        changes = Changes.of(model, table, _output(model, table, local), scale)
+        return cls(model, DifferenceQuotients(changes.ask, changes.table), changes, table, local)
+
+    def slopes(self, name: str, rows: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Rows, by their numbers in ``local``, and change of their local effects by direction."""
+        at = feature_position(self.local, name)
+        column, edges = int(self.local["feature_column"][at]), cell_edges(self.local)[at]
+        known = self.local["local_effect"].values[:, at]
+        for part, quotients in self._parts(rows, 4):
+            x = quotients.table.column(column)
+            ends = kernel.cell_ends(edges, x)[::-1] if edges is not None else _around(x)
+            (upper, lower), held = quotients.evaluate(column, ends)
+            change = upper - lower
+            with np.errstate(invalid="ignore", divide="ignore"):
+                change /= (held[0] - held[1])[:, None]
+            _check_model(change[:, -1], known[part], name)
+            yield part, change[:, :-1]
+
+    def steps(self, name: str, rows: IntArray) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
+        """The same of features with levels: changes of the differences up and down."""
+        at = feature_position(self.local, name)
+        column, code = int(self.local["feature_column"][at]), self.local["x"].values[:, at]
+        values = self._values_of_levels(column, code, int(self.local["n_levels"][at]))
+        known = [self.local[side].values[:, at] for side in DIFFERENCES]
+        for part, quotients in self._parts(rows, 3):
+            both = differences(quotients, column, code[part].astype(np.int64), values)[:2]
+            for found, own in zip(both, known, strict=True):
+                there = np.isfinite(own[part])
+                _check_model(found[there, -1], own[part][there], name)
+            yield part, both[0][:, :-1], both[1][:, :-1]
+
+    def _values_of_levels(self, column: int, code: FloatArray, n_levels: int) -> Any:
+        """The level of every number, as the column itself holds it."""
+        known = np.flatnonzero(np.isfinite(code))
+        numbers, first = np.unique(code[known].astype(np.int64), return_index=True)
+        if len(numbers) < n_levels:
+            name = self.changes.table.names[column]
+            raise ValueError(
+                f"local must have rows of all {n_levels} levels of {name!r} with model=; got rows "
+                f"of {len(numbers)}. Pass the local effects of all rows."
+            )
+        rows = self.local[ROW_NUMBER].values[known[first]]
+        return self.changes.table.series(column).array[rows]
+
+    def _parts(
+        self, rows: IntArray, versions: int
+    ) -> Iterator[tuple[IntArray, DifferenceQuotients]]:
+        """Numbers of some rows, and the model at these, in blocks that fit in memory."""
+        size = max(BATCH_ANSWERS // (versions * (self.changes.n_directions + 1)), 1)
+        for begin in range(0, len(rows), size):
+            part = rows[begin : begin + size]
+            yield part, self.quotients.at(self.local[ROW_NUMBER].values[part])
+
+
+def _around(x: FloatArray) -> Sequence[FloatArray]:
+    """Values above and below every value, for derivatives (math [1])."""
+    step = kernel.central_step(x, float(np.finfo(np.float64).eps))
+    return kernel.central_arguments(x, step, x.min(), x.max())
+
+
+def _output(model: Parametric, table: Table, local: xr.Dataset) -> int:
+    """Number of the output that the local effects are of."""
+    label = str(local[OUTPUT].values) if OUTPUT in local.coords else local.attrs["output_label"]
+    outputs = Outputs(model.asked, table)
+    outputs(Table(table.take(np.arange(min(2, table.n_rows))).data, table.names).copied())
+    known = [str(one) for one in outputs.labels]
+    if label and label not in known:
+        raise ValueError(
+            f"model must have the output {label!r} that local is of; it has {', '.join(known)}."
+        )
+    return known.index(label) if label else 0
+
+
+def _check_rows(table: Table, local: xr.Dataset) -> None:
+    numbers = local[ROW_NUMBER].values
+    for at, name in enumerate(feature_names(local)):
+        column, x = int(local["feature_column"][at]), local["x"].values[:, at]
+        if str(local["feature_kind"].values[at]) in CATEGORICAL:
+            continue  # levels are numbered in an order of their own
+        there = ~np.isnan(x)
+        own: NDArray[Any] = np.asarray(table.column(column), dtype=np.float64)[numbers]
+        if not np.array_equal(own[there], x[there]):
+            raise ValueError(
+                f"X must hold the rows of local, in their order; values of {name!r} differ. Pass "
+                f"the table that local was made from."
+            )
+
+
+def _check_model(middle: FloatArray, known: FloatArray, name: str) -> None:
+    """Raise ``ValueError`` where the model has other local effects than those that are known."""
+    size = max(float(np.abs(known).max(initial=0.0)), float(np.abs(middle).max(initial=0.0)))
+    if np.abs(middle - known).max(initial=0.0) > TOLERANCE * size:
+        raise ValueError(
+            f"model must be the one that local was made from; its local effects of {name!r} differ."
+        )

@@ -1,0 +1,417 @@
+"""Models with parameters that were estimated: predictions at other parameters."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.models.offsets import predict_of
+from rhale_stats.models.outputs import log_odds
+from rhale_stats.models.table import Table, as_array, as_table
+
+# Step along each direction of the parameters, in standard errors. Central differences along x
+# leave a relative error of 1e-11, so that 1e-7 is left of it; the third derivative adds 1e-8.
+STEP = 1e-4
+# Directions with a smaller share of the largest eigenvalue of the correlation are rounding.
+LEAST_SHARE = 1e-13
+# Models of statsmodels that predict by an inverse link of X @ params.
+LINEAR = ("OLS", "WLS", "GLS", "GLM")
+
+
+class Parametric:
+    r"""A fitted model as a function of its parameters, with their covariance.
+
+    It is a model as any other: ``local_effects(parametric, X)`` calls ``predict(params, X)``. With
+    `std_error` it gives the uncertainty of the parameters. Results of statsmodels need none of
+    this; they are understood as they are.
+
+    Parameters
+    ----------
+    predict : callable
+        ``predict(params, X)`` with one number a row, or a column for each of several outputs.
+    params : array_like of shape (n_params,)
+        The estimates.
+    cov : array_like of shape (n_params, n_params)
+        Their covariance, as it is to be used: model-based, robust, or clustered.
+    scores : array_like of shape (n_rows, n_params), optional
+        Derivative of the log-likelihood of every row of the fit by the parameters. ``cov`` is then
+        the inverse of the information, and ``cov @ scores[i]`` is the influence of row i.
+
+    Raises
+    ------
+    TypeError
+        ``predict`` cannot be called.
+    ValueError
+        Parameters that are not finite; a covariance of another shape, or one that is not symmetric
+        or has negative variances; scores of another number of parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    >>> line = rs.Parametric(lambda b, X: X @ b, [2.0, 0.5], np.diag([0.01, 0.04]))
+    >>> local = rs.local_effects(line, X)
+    >>> effect = rs.std_error(rs.rhale(local), local, model=line, X=X, uncertainty="parameters")
+    >>> effect["average_effect_se"].round(6).values
+    array([0.1, 0.2])
+    """
+
+    def __init__(
+        self,
+        predict: Callable[[FloatArray, Any], Any],
+        params: ArrayLike,
+        cov: ArrayLike,
+        scores: ArrayLike | None = None,
+    ) -> None:
+        if not callable(predict):
+            raise TypeError(
+                f"predict must be a function predict(params, X); got {type(predict).__name__}."
+            )
+        self._predict = predict
+        self.params = _vector(params)
+        self.cov = _covariance(cov, len(self.params))
+        self.degrees = np.inf
+        self.influence = None if scores is None else _scores(scores, self.params) @ self.cov
+        # Only results know of these: a covariance that was chosen as robust, and its clusters.
+        self.robust = False
+        self.groups: NDArray[Any] | None = None
+
+    def __call__(self, X: Any) -> Any:
+        """Predictions at the estimates."""
+        return self._predict(self.params, X)
+
+    @property
+    def asked(self) -> Any:
+        """The model as `local_effects` takes it."""
+        return self
+
+    def changes(self, table: Table) -> tuple[Callable[[Any], FloatArray], Any]:
+        """A function from rows to outputs and their changes, and the table to ask it with.
+
+        Shape (rows, outputs, directions + 1): what one step along every direction of the parameters
+        adds, to first order, and at the end the output itself. By central differences.
+        """
+        steps = STEP * self.directions()
+        around = [self.params + steps, self.params - steps, self.params[None]]
+        ask, data = self._at_all(table, np.concatenate(around))
+
+        def changes(rows: Any) -> FloatArray:
+            upper, lower, middle = np.split(ask(rows), [len(steps), 2 * len(steps)], axis=-1)
+            return np.concatenate([(upper - lower) / (2 * STEP), middle], axis=-1)
+
+        return changes, data
+
+    def _at_all(self, table: Table, params: FloatArray) -> tuple[Callable[[Any], FloatArray], Any]:
+        """Predictions at all ``params`` (versions, n_params), (rows, outputs, versions)."""
+
+        def versions(rows: Any) -> FloatArray:
+            return _stacked([self._predict(one, rows) for one in params])
+
+        return versions, table.data
+
+    def is_of_rows(self, table: Table) -> bool:
+        """Whether the model was fitted to these rows, as far as it is known."""
+        return self.influence is not None and len(self.influence) == table.n_rows
+
+    def fingerprint(self) -> str:
+        """Checksum of the parameters and their covariance."""
+        return f"{zlib.crc32(np.ascontiguousarray(np.vstack([self.params, self.cov])).data):08x}"
+
+    def directions(self) -> FloatArray:
+        """Independent directions of the parameters, each one standard error long.
+
+        Shape (directions, n_params); their outer products sum to the covariance.
+        """
+        scale = np.sqrt(np.diagonal(self.cov))
+        known = scale > 0
+        correlation = self.cov[np.ix_(known, known)] / np.outer(scale[known], scale[known])
+        values, vectors = np.linalg.eigh(correlation)
+        kept = values > LEAST_SHARE * values.max(initial=0.0)
+        out = np.zeros((int(kept.sum()), len(scale)))
+        out[:, known] = (vectors[:, kept] * np.sqrt(values[kept])).T * scale[known]
+        return out
+
+
+class _FromResults(Parametric):
+    """Results of statsmodels, with their offsets."""
+
+    def __init__(self, results: Any) -> None:
+        self.results = results
+        self._inner = getattr(results, "_results", results)
+        # Of several outputs the parameters are a table, and its covariance goes column by column.
+        self._shape = np.shape(self._inner.params)
+        self.params = np.ravel(np.asarray(self._inner.params, dtype=np.float64), order="F")
+        self.cov = _of_results(results, len(self.params))
+        self.degrees = np.inf
+        if getattr(results, "use_t", False):
+            # Of clusters, one less than these.
+            self.degrees = float(getattr(results, "df_resid_inference", results.df_resid))
+        self.influence = _influence(self._inner, self.params)
+        self.robust = getattr(self._inner, "cov_type", "nonrobust") != "nonrobust"
+        self.groups = _clusters(self._inner)
+
+    @property
+    def asked(self) -> Any:
+        return self.results
+
+    def changes(self, table: Table) -> tuple[Callable[[Any], FloatArray], Any]:
+        if type(self._inner.model).__name__ not in LINEAR:
+            return super().changes(table)
+        # In a linear predictor the derivatives are known.
+        ask, data = self._asked_of(_Linear(self._inner.model, self.directions()), table)
+        return lambda rows: ask(rows)[:, None], data
+
+    def _at_all(self, table: Table, params: FloatArray) -> tuple[Callable[[Any], FloatArray], Any]:
+        shaped = [one.reshape(self._shape, order="F") for one in params]
+        ask, data = self._asked_of(_ManyVersions(self._inner.model, shaped), table)
+
+        def versions(rows: Any) -> FloatArray:
+            flat = ask(rows)
+            return flat.reshape(len(flat), -1, len(shaped))
+
+        return versions, data
+
+    def _asked_of(self, model: Any, table: Table) -> tuple[Callable[[Any], FloatArray], Any]:
+        """Predictions of another model as this one makes them: by formula, with offsets."""
+        other = copy(self._inner)
+        other.model = model
+        ask, data = predict_of(self.results, table.data, other.predict)
+        return lambda rows: np.asarray(ask(rows), dtype=np.float64), data
+
+    def is_of_rows(self, table: Table) -> bool:
+        if len(self._inner.model.endog) != table.n_rows:
+            return False
+        ask, data = predict_of(self.results, table.data)
+        given = np.asarray(ask(data), dtype=np.float64)
+        own = np.asarray(self._inner.model.predict(self._inner.params), dtype=np.float64)
+        return given.shape == own.shape and bool(np.allclose(given, own, rtol=1e-6))
+
+
+class _Linear:
+    """A model with a linear predictor whose predictions are derivatives along directions."""
+
+    def __init__(self, model: Any, directions: FloatArray) -> None:
+        self._model, self._directions = model, directions
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def predict(self, params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
+        """Change along every direction, and the prediction, (rows, directions + 1)."""
+        exog = np.asarray(exog)
+        out = np.empty((len(exog), len(self._directions) + 1))
+        moved = np.matmul(exog, self._directions.T, out=out[:, :-1])
+        family = getattr(self._model, "family", None)
+        if family is None:
+            out[:, -1] = self._model.predict(params, exog, *args, **kwargs)
+        else:
+            line = self._model.predict(params, exog, *args, which="linear", **kwargs)
+            out[:, -1] = family.link.inverse(line)
+            moved *= family.link.inverse_deriv(line)[:, None]
+        return out
+
+
+class _ManyVersions:
+    """A model of statsmodels whose predictions are made at many parameters at once."""
+
+    def __init__(self, model: Any, params: list[FloatArray]) -> None:
+        self._model, self._params = model, params
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def predict(self, _params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
+        """Predictions at all parameters instead of ``params``, (rows, outputs x versions)."""
+        exog = exog if exog is None else np.asarray(exog)
+        found = [self._model.predict(one, exog, *args, **kwargs) for one in self._params]
+        stacked = _stacked(found)
+        return stacked.reshape(len(stacked), -1)
+
+
+UNCERTAINTY = ("both", "rows", "parameters")
+ROW_NUMBER = "row_number"
+
+
+class Fitted(NamedTuple):
+    """A fitted model, the rows that a result was made from, and which uncertainty is wanted."""
+
+    model: Parametric
+    X: Any
+    uncertainty: str
+    # Whether the covariance of the parameters is taken as it was fitted, though rows are added.
+    as_fitted: bool = False
+
+    @classmethod
+    def of(cls, model: Any, X: Any, uncertainty: str) -> Fitted:
+        """Raise ``ValueError`` without ``X``, ``TypeError`` for a model without parameters."""
+        check_choice("uncertainty", uncertainty, UNCERTAINTY)
+        if X is None:
+            raise ValueError(
+                "X must come with model: the table that the effects were made from; got None. Pass "
+                "both: std_error(effect, local, model=results, X=X)."
+            )
+        return cls(parametric(model), X, uncertainty)
+
+    def with_groups(self, groups: ArrayLike | None) -> tuple[Fitted, ArrayLike | None]:
+        """The groups of the rows, by default those of the covariance, if these are its rows.
+
+        A robust covariance is then taken as it was fitted; with other groups it is made again.
+        """
+        if groups is not None or not self.model.is_of_rows(as_table(self.X)):
+            return self, groups
+        own = self.model.groups if self.uncertainty == "both" else None
+        return self._replace(as_fitted=self.model.robust), own
+
+    def influence_of_rows(self) -> FloatArray | None:
+        """Influence of every row of ``X`` on the directions, (row, direction), of the fit's rows.
+
+        None where it is not known, or where the rows are others.
+        """
+        own = self.model.influence
+        if own is None or not self.model.is_of_rows(as_table(self.X)):
+            return None
+        return np.asarray(own @ np.linalg.pinv(self.model.directions()))
+
+    def numbered(self, local: xr.Dataset, parameter: str = "local") -> xr.Dataset:
+        """Local effects, or what else has rows, with the number of every row in ``X``."""
+        n_obs, n_rows = local.sizes["obs"], as_table(self.X).n_rows
+        if n_rows != n_obs:
+            raise ValueError(
+                f"X must hold the rows of {parameter}; got {n_rows} rows for {n_obs}. Pass the "
+                f"table that {parameter} was made from, or the same rows of it."
+            )
+        return local.assign_coords({ROW_NUMBER: ("obs", np.arange(n_obs))})
+
+
+def refuse_model(fitted: Fitted | None, what: str) -> None:
+    """Raise ``ValueError`` for a model where errors by its parameters are not to be had."""
+    if fitted is not None:
+        raise ValueError(
+            f"model must be None for {what}, whose standard errors take the model as given. Refit "
+            f"it instead: bootstrap_refit."
+        )
+
+
+def parametric(model: Any) -> Parametric:
+    """The model with its parameters; ``TypeError`` for one that has none."""
+    if isinstance(model, Parametric):
+        return model
+    inner = getattr(model, "_results", model)
+    if hasattr(inner, "params") and hasattr(inner, "cov_params") and hasattr(inner, "model"):
+        return _FromResults(model)
+    raise TypeError(
+        f"model must be results of statsmodels, or Parametric(predict, params, cov); got "
+        f"{type(model).__name__}, whose parameters have no covariance. Refit it instead: "
+        f"bootstrap_refit."
+    )
+
+
+class Changes(NamedTuple):
+    """A model whose outputs are what every direction of the parameters adds, and the prediction."""
+
+    ask: Callable[[Any], FloatArray]
+    table: Table
+    n_directions: int
+
+    @classmethod
+    def of(
+        cls, model: Parametric, table: Table, output: int = 0, scale: str = "response"
+    ) -> Changes:
+        """Of one output, by its number, on a scale."""
+        ask, data = model.changes(table)
+
+        def changes(rows: Any) -> FloatArray:
+            answer = ask(rows)[:, output]
+            if scale != "logit":
+                return answer
+            share = answer[:, -1:]
+            on_scale = answer / (share * (1 - share))
+            on_scale[:, -1:] = log_odds(share)
+            return on_scale
+
+        return cls(changes, Table(data, table.names), len(model.directions()))
+
+
+def _stacked(answers: list[Any]) -> FloatArray:
+    """Answers of versions of a model as one array (rows, outputs, versions)."""
+    values = [as_array(one, "model must return", ValueError) for one in answers]
+    return np.stack([one[:, None] if one.ndim == 1 else one for one in values], axis=-1)
+
+
+def _vector(params: ArrayLike) -> FloatArray:
+    values = np.asarray(params, dtype=np.float64)
+    if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
+        raise ValueError(
+            f"params must be a row of finite numbers; got shape {values.shape}. Flatten tables of "
+            f"parameters, in the order of their covariance."
+        )
+    return values
+
+
+def _covariance(cov: ArrayLike, n_params: int) -> FloatArray:
+    values = np.asarray(cov, dtype=np.float64)
+    if values.shape != (n_params, n_params) or not np.isfinite(values).all():
+        raise ValueError(
+            f"cov must be a table of finite numbers of shape ({n_params}, {n_params}), as params "
+            f"has {n_params}; got shape {values.shape}."
+        )
+    scale = np.abs(np.diagonal(values)).max(initial=0.0)
+    if np.abs(values - values.T).max(initial=0.0) > 1e-8 * scale:
+        raise ValueError("cov must be symmetric.")
+    if np.linalg.eigvalsh(values).min(initial=0.0) < -1e-8 * scale:
+        raise ValueError("cov must be a covariance: no combination has a negative variance.")
+    return (values + values.T) / 2
+
+
+def _scores(scores: ArrayLike, params: FloatArray) -> FloatArray:
+    values = np.asarray(scores, dtype=np.float64)
+    if values.ndim != 2 or values.shape[1] != len(params) or not np.isfinite(values).all():
+        raise ValueError(
+            f"scores must be finite, of shape (n_rows, {len(params)}); got shape {values.shape}."
+        )
+    return values
+
+
+def _of_results(results: Any, n_params: int) -> FloatArray:
+    """Covariance as it was fitted, 0 for parameters that do not enter predictions."""
+    fixed = getattr(results.model, "k_fe", None)
+    cov = np.asarray(results.cov_params(), dtype=np.float64)
+    if fixed is not None:
+        # Of mixed models: those of the variances are on another scale, and predict leaves them out.
+        own, cov = cov[:fixed, :fixed], np.zeros((n_params, n_params))
+        cov[:fixed, :fixed] = own
+    return _covariance(cov, n_params)
+
+
+def _clusters(inner: Any) -> NDArray[Any] | None:
+    """Clusters of the rows of the fit that its covariance was made by; None without, or of two."""
+    given = (getattr(inner, "cov_kwds", None) or {}).get("groups")
+    if given is None and type(inner.model).__name__.endswith("GEE"):
+        given = inner.model.groups
+    return None if given is None or np.ndim(given) != 1 else np.asarray(given)
+
+
+def _influence(inner: Any, params: FloatArray) -> FloatArray | None:
+    """Influence of every row of the fit on the parameters, (rows, n_params); None if unknown."""
+    model = inner.model
+    if type(model).__name__ in ("OLS", "WLS"):
+        residuals = np.asarray(inner.wresid, dtype=np.float64)
+        return np.asarray(model.pinv_wexog).T * residuals[:, None]
+    if not hasattr(model, "score_obs") or not hasattr(model, "hessian"):
+        return None
+    try:
+        scores = np.asarray(model.score_obs(inner.params), dtype=np.float64)
+        information = -np.asarray(model.hessian(inner.params), dtype=np.float64)
+        influence = np.asarray(np.linalg.solve(information, scores.T).T, dtype=np.float64)
+    except (NotImplementedError, np.linalg.LinAlgError, TypeError, ValueError, AttributeError):
+        return None
+    return influence if influence.shape[1] == len(params) else None
