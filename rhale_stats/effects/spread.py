@@ -29,7 +29,7 @@ from rhale_stats.schema.features import (
     slopes,
 )
 from rhale_stats.schema.stacking import Estimates, padded
-from rhale_stats.schema.variables import EFFECT_VARIABLES, variable
+from rhale_stats.schema.variables import EFFECT_VARIABLES, counted, variable
 
 if TYPE_CHECKING:
     from rhale_stats.effects.clusters import Clusters
@@ -171,11 +171,8 @@ def spread_coordinates(edges: FloatArray, n_bins: IntArray) -> dict[str, Any]:
     """Numbers of the bins of the spread, and their edges (feature, spread_edge)."""
     most = edges.shape[1] - 1
     return {
-        "spread_bin": ("spread_bin", np.arange(most), {"long_name": "bin of the spread"}),
-        "spread_edge": (
-            *("spread_edge", np.arange(most + 1)),
-            {"long_name": "edge of a bin of the spread"},
-        ),
+        "spread_bin": counted("spread_bin", most, "bin of the spread"),
+        "spread_edge": counted("spread_edge", most + 1, "edge of a bin of the spread"),
         "spread_edge_value": variable("spread_edge_value", edges),
         "n_spread_bins": variable("n_spread_bins", n_bins),
     }
