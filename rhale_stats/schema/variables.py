@@ -99,7 +99,7 @@ def variable(
 @lru_cache(maxsize=256)
 def counted(dim: str, size: int, long_name: str) -> xr.IndexVariable:
     """The coordinate of a dimension that is counted from 0; kept, as its index takes time."""
-    return xr.IndexVariable(dim, np.arange(size), {"long_name": long_name})
+    return xr.Variable(dim, np.arange(size), {"long_name": long_name}).to_index_variable()
 
 
 def software() -> str:
