@@ -1,6 +1,7 @@
 """The public names and where they live; `__init__` loads each when it is first used."""
 
 from . import simulate
+from .averages.averages import averages
 from .bins.adaptive import AdaptiveBins
 from .bins.fixed import EqualWidthBins, GivenBins, QuantileBins
 from .bins.searched import BestEqualWidthBins, GreedyBins, OptimalBins
@@ -93,6 +94,7 @@ __all__ = [
     "all_regions",
     "assign",
     "augment",
+    "averages",
     "bootstrap",
     "bootstrap_refit",
     "check_jacobian",

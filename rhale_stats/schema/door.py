@@ -84,7 +84,7 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     "x": check_points,
     **dict.fromkeys(("X", "conditioning", "data"), check_table),
     "jacobian": check_derivatives,
-    "feature": check_feature,
+    **dict.fromkeys(("by", "feature"), check_feature),
     **dict.fromkeys(("categorical", "features"), check_features),
     **dict.fromkeys(("groups", "strata", "target", "weights", "y"), check_column),
     **dict.fromkeys(("estimate", "fit", "statistic"), check_callable),

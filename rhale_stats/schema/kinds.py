@@ -143,10 +143,16 @@ SIZES = Kind(
     ("tidy", "summary", "show", "to_datatree"),
     methods=frozenset({"effect sizes"}),
 )
+AVERAGES = Kind(
+    "averages",
+    "averages(model, X)",
+    ("confint", "vcov", "tidy", "summary", "show", "to_datatree"),
+    methods=frozenset({"averages"}),
+)
 # The first kind that matches: special kinds come before the kinds they are made from.
 KINDS = (
     *(ENSEMBLE, REPLICATES, SURFACE_DIFFERENCE, TEST, SIZES, H_STATISTICS, H_DIFFERENCE, TREE),
-    *(INTERACTIONS, SURFACE, PROFILE, EFFECT, LOCAL),
+    *(INTERACTIONS, AVERAGES, SURFACE, PROFILE, EFFECT, LOCAL),
 )
 
 
