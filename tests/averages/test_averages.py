@@ -164,9 +164,7 @@ def test_frequency_weights_are_repeated_rows():
         weighted = rs.averages(
             model, ROWS, features=["x"], by=by, weights=ROWS["w"], weight_kind="frequency"
         )
-        repeated = rs.averages(
-            model, ROWS.loc[ROWS.index.repeat(ROWS["w"])], features=["x"], by=by
-        )
+        repeated = rs.averages(model, ROWS.loc[ROWS.index.repeat(ROWS["w"])], features=["x"], by=by)
         for name in ("average", "average_se", "average_se_rows", "average_df", "average_cov"):
             assert_allclose(weighted[name], repeated[name], rtol=1e-6, err_msg=name)
 

@@ -193,9 +193,7 @@ def test_everything_afterwards_takes_these_errors():
     assert any("rows and parameters" in label for label in labels)
     other = rs.std_error(rs.pdp(FIT, X, n_grid=5), model=FIT, X=X, uncertainty="parameters")
     compared = rs.compare(done, other, rng=0)
-    assert (
-        compared.attrs["source"] == "rows and parameters against parameters, independent"
-    )
+    assert compared.attrs["source"] == "rows and parameters against parameters, independent"
 
 
 def test_kept_rows_give_the_errors_of_rows_back():
