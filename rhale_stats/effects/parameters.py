@@ -9,7 +9,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from rhale_stats.arrays import delta
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.effects.box import RIGID
 from rhale_stats.effects.clusters import Clusters
 from rhale_stats.effects.directions import (
     Estimated,
@@ -32,10 +34,10 @@ from rhale_stats.effects.fit import (
     spread_degrees,
 )
 from rhale_stats.effects.targets import SKEWNESS, SOURCE
-from rhale_stats.inference.parameters import ADDED, ROWS_FIXED, TOGETHER
+from rhale_stats.inference.parameters import ADDED, KIND, ROWS_FIXED, TOGETHER
 from rhale_stats.local.parameters import Derivatives
 from rhale_stats.local.rows import is_used_row
-from rhale_stats.models.parametric import Fitted
+from rhale_stats.models.parametric import ROW_NUMBER, Fitted
 from rhale_stats.schema.curves import cell_sizes, has_cells
 from rhale_stats.schema.features import is_grouped
 from rhale_stats.schema.levels import is_categorical
@@ -57,7 +59,8 @@ NAMES = {
 class Asked(NamedTuple):
     """A fitted model with the rows of its effects, and which uncertainty is wanted.
 
-    ``influence`` is that of the rows on the directions of the parameters, where it is known.
+    ``influence`` is that of the rows of the fit on the directions of the parameters, where it is
+    known.
     """
 
     derivatives: Derivatives
@@ -77,7 +80,7 @@ class Asked(NamedTuple):
             derivatives,
             Clusters.of(local, effect, codes),
             fitted.uncertainty,
-            derivatives.influence() if both else None,
+            fitted.influence_of_rows() if both else None,
             fitted.as_fitted,
         )
 
@@ -93,19 +96,24 @@ def with_parameters(
     asked = Asked.of(effect, local, groups, fitted)
     rows = [of_feature(*one, asked) for one in features_of(effect)]
     sizes = {dim: effect.sizes[dim] for dim in ("spread_bin",) if dim in effect.sizes}
+    sizes |= {"part": 2, "component": asked.derivatives.changes.n_directions}
     found = stacked(rows, effect.sizes["bin"], **cell_sizes(effect), **sizes)
     out = effect.drop_vars([name for name in SKEWNESS if name in effect])
     made = {}
     for name, values in found.items():
-        se = f"{name.partition('_se')[0].removesuffix('_cov').removesuffix('_df')}_se"
+        stem = name.partition("_se")[0]
+        for end in ("_cov", "_df", "_directions"):
+            stem = stem.removesuffix(end)
+        se = f"{stem}_se"
         own = effect[se].attrs if se in effect else {}
-        about = {"target": own.get("target", ""), "kind": "delta method, math [80]"}
+        about = {"target": own.get("target", ""), "kind": KIND}
         source = str(own.get("source", SOURCE))
         part = {"_se_rows": source, "_se_model": "parameters"}
         ends = [text for end, text in part.items() if name.endswith(end)]
         about["source"] = ends[0] if ends else asked.source(source)
         made[name] = variable(name, values, **about)
-    return out.assign(made).assign_attrs(parameters=_how(asked))
+    mark = fitted.model.fingerprint()
+    return out.assign(made).assign_attrs(parameters=_how(asked), fitted_model=mark)
 
 
 def _how(asked: Asked) -> str:
@@ -118,9 +126,11 @@ def without_parts(effect: xr.Dataset) -> xr.Dataset:
     """The effect without what errors by parameters left behind."""
     if "parameters" not in effect.attrs:
         return effect
-    parts = [name for name in effect.data_vars if str(name).endswith(("_se_rows", "_se_model"))]
+    ends = ("_se_rows", "_se_model", "_directions")
+    parts = [name for name in effect.data_vars if str(name).endswith(ends)]
     out = effect.drop_vars([*parts, "spread_df"], errors="ignore")
-    del out.attrs["parameters"]
+    for fact in ("parameters", "fitted_model"):
+        out.attrs.pop(fact, None)
     return out
 
 
@@ -132,30 +142,57 @@ def of_feature(row: xr.Dataset, fit: Fit | None, asked: Asked) -> Estimates:
     rows = rows_of(row, fit)
     none = {name: np.zeros_like(values) for name, values in rows.items()}
     alone = added(none, model, None, np.eye(len(model.effect)))
-    total = alone
+    total, shared, squares = alone, None, np.eye(len(model.effect))
     if asked.influence is not None:
-        total = _unconditional(row, fit, asked, model, rows)
+        shared, squares = _unconditional(row, fit, asked)
+        total = added(rows, model, shared, squares)
     elif asked.uncertainty == "both":
         total = {name: rows[name] + alone[name] for name in rows}
-    return _stored(row, fit, (rows, alone, total), asked)
+    directions = _directions(row, fit, model, shared, squares)
+    return {**_stored(row, fit, (rows, alone, total), asked), **directions}
 
 
-def _unconditional(
-    row: xr.Dataset, fit: Fit, asked: Asked, model: Estimated, rows: dict[str, FloatArray]
-) -> dict[str, FloatArray]:
-    """With the influences of every row on estimates and parameters added up first."""
-    clusters, n_parameters = asked.clusters, len(asked.derivatives.model.params)
-    assert asked.influence is not None
-    used = np.flatnonzero(is_used_row(clusters.local, row))
-    by_group = np.zeros((clusters.n_groups, asked.influence.shape[1]))
-    np.add.at(by_group, clusters.group, asked.influence[used])
+def _unconditional(row: xr.Dataset, fit: Fit, asked: Asked) -> tuple[Estimated, FloatArray]:
+    """Products of the influences of groups of rows: on estimates and directions, and on these.
+
+    Rows of the fit that the effect is not of move the parameters alone.
+    """
+    clusters, own = asked.clusters, asked.influence
+    assert own is not None
+    numbers = asked.derivatives.local[ROW_NUMBER].values
+    used = numbers[is_used_row(clusters.local, row)]
+    by_group = np.zeros((clusters.n_groups, own.shape[1]))
+    np.add.at(by_group, clusters.group, own[used])
     shared = on_estimates(by_groups(row, fit, clusters).contracted(by_group), row, fit)
-    n_groups = clusters.n_groups
-    factor = n_groups / (n_groups - 1)
-    if n_groups == len(used):
-        factor = n_groups / (n_groups - n_parameters)
-    squares = factor * by_group.T @ by_group
-    return added(rows, model, shared, np.eye(len(squares)) if asked.as_fitted else squares)
+    if asked.as_fitted:
+        return shared, np.eye(own.shape[1])
+    rest, n_rows = np.delete(own, used, axis=0), len(own)
+    factor = n_rows / max(n_rows - len(asked.derivatives.model.params), 1)
+    if clusters.n_groups < len(used):
+        factor = clusters.n_groups / (clusters.n_groups - 1)
+    return shared, factor * (by_group.T @ by_group + rest.T @ rest)
+
+
+def _directions(
+    row: xr.Dataset, fit: Fit, model: Estimated, shared: Estimated | None, squares: FloatArray
+) -> dict[str, FloatArray]:
+    """What errors have in common with those of other effects of the model (`shared_with`).
+
+    Along a direction: what the parameters do to the curve, and what rows do to both. Directions
+    are such that the parameters' errors along them are independent, each of variance 1.
+    """
+    values, vectors = np.linalg.eigh(squares)
+    values = np.where(values > RIGID * values[-1], values, np.inf)
+    root = (vectors * np.where(np.isfinite(values), np.sqrt(values), 0.0)) @ vectors.T
+    inverse = (vectors / np.sqrt(values)) @ vectors.T
+    keys = ("cell_curve",) if has_cells(row) else ("curve", "slope")
+    out: dict[str, FloatArray] = {}
+    for key in keys:
+        moved = root @ getattr(model, key)
+        rows = np.zeros_like(moved) if shared is None else inverse @ getattr(shared, key)
+        # (estimate, part, direction), with the estimate along all edges.
+        out[f"{key}_directions"] = _placed(np.stack([moved, rows]).transpose(2, 0, 1), key, fit)
+    return out
 
 
 def rows_of(row: xr.Dataset, fit: Fit) -> dict[str, FloatArray]:
@@ -209,7 +246,7 @@ def _stored(
             continue
         three = [np.maximum(_diagonal(one[key]), 0.0) for one in parts]
         of_rows = three[0] if both else np.zeros_like(three[0])
-        together = _satterthwaite((of_rows, degrees[key]), (three[1], of_model))
+        together = delta.satterthwaite((of_rows, degrees[key]), (three[1], of_model))
         for end, values in zip(("se_rows", "se_model", "se"), np.sqrt(three), strict=True):
             out[f"{name}_{end}"] = _placed(values, key, fit)
         out[f"{name}_df"] = _placed(together, key, fit)
@@ -289,14 +326,3 @@ def _degrees_of_spread(row: xr.Dataset) -> FloatArray:
         return np.zeros(0)
     degrees = np.asarray(row["spread_degrees"].values, dtype=np.float64)
     return np.full(len(degrees), row.attrs["n_groups"] - 1.0) if is_grouped(row) else degrees
-
-
-def _satterthwaite(*parts: tuple[FloatArray, FloatArray | float]) -> FloatArray:
-    """Degrees of freedom of a sum of variances, each with its own."""
-    total = np.sum([variance for variance, _ in parts], axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        own = np.sum(
-            [np.where(variance > 0, variance**2 / degrees, 0.0) for variance, degrees in parts],
-            axis=0,
-        )
-        return np.asarray(np.where(own > 0, total**2 / own, np.inf))

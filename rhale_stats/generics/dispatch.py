@@ -9,6 +9,7 @@ import xarray as xr
 
 from rhale_stats.averages import methods as averages_methods
 from rhale_stats.effects import methods as effects_methods
+from rhale_stats.ensembles import methods as ensembles_methods
 from rhale_stats.h_statistics import methods as h_statistics_methods
 from rhale_stats.inference import methods as inference_methods
 from rhale_stats.local import methods as local_methods
@@ -25,6 +26,7 @@ METHODS: Methods = {
     **surfaces_methods.METHODS,
     **h_statistics_methods.METHODS,
     **regional_methods.METHODS,
+    **ensembles_methods.METHODS,
     **inference_methods.METHODS,
     **local_methods.METHODS,
 }

@@ -53,8 +53,8 @@ class Directions(NamedTuple):
         influence = None
         # What is said of a repeated row once cannot be added to what its copies do.
         known_rows = fitted.uncertainty == "both" and not frequency
-        if known_rows and model.influence is not None and model.is_of_rows(table):
-            influence = np.asarray(model.influence @ np.linalg.pinv(model.directions()))
+        if known_rows:
+            influence = fitted.influence_of_rows()
         return cls(model, changes, fitted.uncertainty, influence, fitted.as_fitted)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from copy import copy
 from typing import Any, NamedTuple
@@ -121,6 +122,10 @@ class Parametric:
         """Whether the model was fitted to these rows, as far as it is known."""
         return self.influence is not None and len(self.influence) == table.n_rows
 
+    def fingerprint(self) -> str:
+        """Checksum of the parameters and their covariance."""
+        return f"{zlib.crc32(np.ascontiguousarray(np.vstack([self.params, self.cov])).data):08x}"
+
     def directions(self) -> FloatArray:
         """Independent directions of the parameters, each one standard error long.
 
@@ -203,15 +208,16 @@ class _Linear:
     def predict(self, params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
         """Change along every direction, and the prediction, (rows, directions + 1)."""
         exog = np.asarray(exog)
-        moved = exog @ self._directions.T
+        out = np.empty((len(exog), len(self._directions) + 1))
+        moved = np.matmul(exog, self._directions.T, out=out[:, :-1])
         family = getattr(self._model, "family", None)
         if family is None:
-            middle = self._model.predict(params, exog, *args, **kwargs)
+            out[:, -1] = self._model.predict(params, exog, *args, **kwargs)
         else:
             line = self._model.predict(params, exog, *args, which="linear", **kwargs)
-            middle, slope = family.link.inverse(line), family.link.inverse_deriv(line)
-            moved = slope[:, None] * moved
-        return np.column_stack([moved, middle])
+            out[:, -1] = family.link.inverse(line)
+            moved *= family.link.inverse_deriv(line)[:, None]
+        return out
 
 
 class _ManyVersions:
@@ -264,6 +270,16 @@ class Fitted(NamedTuple):
             return self, groups
         own = self.model.groups if self.uncertainty == "both" else None
         return self._replace(as_fitted=self.model.robust), own
+
+    def influence_of_rows(self) -> FloatArray | None:
+        """Influence of every row of ``X`` on the directions, (row, direction), of the fit's rows.
+
+        None where it is not known, or where the rows are others.
+        """
+        own = self.model.influence
+        if own is None or not self.model.is_of_rows(as_table(self.X)):
+            return None
+        return np.asarray(own @ np.linalg.pinv(self.model.directions()))
 
     def numbered(self, local: xr.Dataset, parameter: str = "local") -> xr.Dataset:
         """Local effects, or what else has rows, with the number of every row in ``X``."""

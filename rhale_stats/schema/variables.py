@@ -54,6 +54,7 @@ DIMENSIONS = (
         "node",
         "n_bins_tried",
     ),
+    *("part", "component"),
     *("conditioning", "feature_other", "pruning", "bin_b", "edge_b", "bin_other", "line_moment"),
     "square_moment",
     *(
