@@ -18,13 +18,13 @@ from rhale_stats.arrays import accumulate, categories, influence
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.influence import RowSums
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.effects.clusters import Clusters, on_effects
+from rhale_stats.effects.clusters import Clusters, level_sums, on_effects
 from rhale_stats.effects.fit import Fit
 from rhale_stats.effects.spread import influences as spread_influences
 from rhale_stats.effects.spread import weights_of_rows
 from rhale_stats.local.parameters import Derivatives
 from rhale_stats.local.rows import is_used_row
-from rhale_stats.schema.curves import pieces_of
+from rhale_stats.schema.curves import curve_of, pieces_of
 from rhale_stats.schema.features import slopes
 from rhale_stats.schema.levels import is_categorical
 
@@ -141,13 +141,29 @@ def by_directions(row: xr.Dataset, fit: Fit, clusters: Clusters, derivatives: De
 
 def by_groups(row: xr.Dataset, fit: Fit, clusters: Clusters) -> Moved:
     """Influences of the groups of rows."""
-    own = clusters.of_bins(row)
-    if is_categorical(row):
-        return Moved(own.sums, own.sums, np.zeros((clusters.n_groups, 0)))
     spread = np.zeros((clusters.n_groups, 0))
     if row.sizes.get("spread_bin"):
         spread = spread_influences(row, clusters)
-    return Moved(clusters.influences(row, fit.cells).sums, own.sums, spread)
+    if clusters.n_groups == clusters.rows.n_rows:
+        return Moved(*_by_rows(row, fit, clusters), spread)
+    own = clusters.of_bins(row)
+    cells = own if is_categorical(row) else clusters.influences(row, fit.cells)
+    return Moved(cells.sums, own.sums, spread)
+
+
+def _by_rows(row: xr.Dataset, fit: Fit, clusters: Clusters) -> tuple[RowSums, RowSums]:
+    """Influences of single rows, which need no correction for their shares."""
+    group, n_groups = clusters.group, clusters.n_groups
+    if is_categorical(row):
+        own = level_sums(row, clusters.rows, clusters.position(row), group, n_groups)
+        return own, own
+    (x, g), weight, curve = clusters.columns(row), clusters.rows.weight, curve_of(row)
+
+    def of(pieces: accumulate.Pieces) -> RowSums:
+        k, at_edges = bin_index(pieces.edges, x), curve.at(pieces.edges)
+        return influence.row_sums(pieces, at_edges, k, x, g, weight, group, n_groups)
+
+    return of(fit.cells.pieces), of(pieces_of(row))
 
 
 def _spread_weights(row: xr.Dataset, clusters: Clusters) -> sparse.csr_array:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.local.cells import cell_edges
 from rhale_stats.local.levels import DIFFERENCES, differences
@@ -50,9 +51,14 @@ class Derivatives(NamedTuple):
         column, edges = int(self.local["feature_column"][at]), cell_edges(self.local)[at]
         known = self.local["local_effect"].values[:, at]
         for part, quotients in self._parts(rows, 4):
-            found = quotients.central(column) if edges is None else quotients.finite(column, edges)
-            _check_model(found.local_effect[:, -1], known[part], name)
-            yield part, found.local_effect[:, :-1]
+            x = quotients.table.column(column)
+            ends = kernel.cell_ends(edges, x)[::-1] if edges is not None else _around(x)
+            (upper, lower), held = quotients.evaluate(column, ends)
+            change = upper - lower
+            with np.errstate(invalid="ignore", divide="ignore"):
+                change /= (held[0] - held[1])[:, None]
+            _check_model(change[:, -1], known[part], name)
+            yield part, change[:, :-1]
 
     def steps(self, name: str, rows: IntArray) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
         """The same of features with levels: changes of the differences up and down."""
@@ -98,6 +104,12 @@ class Derivatives(NamedTuple):
             return None
         all_rows = np.asarray(self.model.influence @ np.linalg.pinv(self.model.directions()))
         return np.asarray(all_rows[self.local[ROW_NUMBER].values])
+
+
+def _around(x: FloatArray) -> Sequence[FloatArray]:
+    """Values above and below every value, for derivatives (math [1])."""
+    step = kernel.central_step(x, float(np.finfo(np.float64).eps))
+    return kernel.central_arguments(x, step, x.min(), x.max())
 
 
 def _output(model: Parametric, table: Table, local: xr.Dataset) -> int:

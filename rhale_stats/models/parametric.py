@@ -203,15 +203,16 @@ class _Linear:
     def predict(self, params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
         """Change along every direction, and the prediction, (rows, directions + 1)."""
         exog = np.asarray(exog)
-        moved = exog @ self._directions.T
+        out = np.empty((len(exog), len(self._directions) + 1))
+        moved = np.matmul(exog, self._directions.T, out=out[:, :-1])
         family = getattr(self._model, "family", None)
         if family is None:
-            middle = self._model.predict(params, exog, *args, **kwargs)
+            out[:, -1] = self._model.predict(params, exog, *args, **kwargs)
         else:
             line = self._model.predict(params, exog, *args, which="linear", **kwargs)
-            middle, slope = family.link.inverse(line), family.link.inverse_deriv(line)
-            moved = slope[:, None] * moved
-        return np.column_stack([moved, middle])
+            out[:, -1] = family.link.inverse(line)
+            moved *= family.link.inverse_deriv(line)[:, None]
+        return out
 
 
 class _ManyVersions:
