@@ -10,6 +10,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.effects.box import RIGID
 from rhale_stats.effects.clusters import Clusters
 from rhale_stats.effects.directions import (
     Estimated,
@@ -34,7 +35,7 @@ from rhale_stats.effects.fit import (
 from rhale_stats.effects.targets import ADDED, ROWS_FIXED, SKEWNESS, SOURCE, TOGETHER
 from rhale_stats.local.parameters import Derivatives
 from rhale_stats.local.rows import is_used_row
-from rhale_stats.models.parametric import Fitted
+from rhale_stats.models.parametric import ROW_NUMBER, Fitted
 from rhale_stats.schema.curves import cell_sizes, has_cells
 from rhale_stats.schema.features import is_grouped
 from rhale_stats.schema.levels import is_categorical
@@ -56,7 +57,8 @@ NAMES = {
 class Asked(NamedTuple):
     """A fitted model with the rows of its effects, and which uncertainty is wanted.
 
-    ``influence`` is that of the rows on the directions of the parameters, where it is known.
+    ``influence`` is that of the rows of the fit on the directions of the parameters, where it is
+    known.
     """
 
     derivatives: Derivatives
@@ -76,7 +78,7 @@ class Asked(NamedTuple):
             derivatives,
             Clusters.of(local, effect, codes),
             fitted.uncertainty,
-            derivatives.influence() if both else None,
+            fitted.influence_of_rows() if both else None,
             fitted.as_fitted,
         )
 
@@ -92,11 +94,15 @@ def with_parameters(
     asked = Asked.of(effect, local, groups, fitted)
     rows = [of_feature(*one, asked) for one in features_of(effect)]
     sizes = {dim: effect.sizes[dim] for dim in ("spread_bin",) if dim in effect.sizes}
+    sizes |= {"part": 2, "direction": asked.derivatives.changes.n_directions}
     found = stacked(rows, effect.sizes["bin"], **cell_sizes(effect), **sizes)
     out = effect.drop_vars([name for name in SKEWNESS if name in effect])
     made = {}
     for name, values in found.items():
-        se = f"{name.partition('_se')[0].removesuffix('_cov').removesuffix('_df')}_se"
+        stem = name.partition("_se")[0]
+        for end in ("_cov", "_df", "_directions"):
+            stem = stem.removesuffix(end)
+        se = f"{stem}_se"
         own = effect[se].attrs if se in effect else {}
         about = {"target": own.get("target", ""), "kind": "delta method, math [80]"}
         source = str(own.get("source", SOURCE))
@@ -104,7 +110,8 @@ def with_parameters(
         ends = [text for end, text in part.items() if name.endswith(end)]
         about["source"] = ends[0] if ends else asked.source(source)
         made[name] = variable(name, values, **about)
-    return out.assign(made).assign_attrs(parameters=_how(asked))
+    mark = fitted.model.fingerprint()
+    return out.assign(made).assign_attrs(parameters=_how(asked), fitted_model=mark)
 
 
 def _how(asked: Asked) -> str:
@@ -117,9 +124,11 @@ def without_parts(effect: xr.Dataset) -> xr.Dataset:
     """The effect without what errors by parameters left behind."""
     if "parameters" not in effect.attrs:
         return effect
-    parts = [name for name in effect.data_vars if str(name).endswith(("_se_rows", "_se_model"))]
+    ends = ("_se_rows", "_se_model", "_directions")
+    parts = [name for name in effect.data_vars if str(name).endswith(ends)]
     out = effect.drop_vars([*parts, "spread_df"], errors="ignore")
-    del out.attrs["parameters"]
+    for fact in ("parameters", "fitted_model"):
+        out.attrs.pop(fact, None)
     return out
 
 
@@ -131,30 +140,57 @@ def of_feature(row: xr.Dataset, fit: Fit | None, asked: Asked) -> Estimates:
     rows = rows_of(row, fit)
     none = {name: np.zeros_like(values) for name, values in rows.items()}
     alone = added(none, model, None, np.eye(len(model.effect)))
-    total = alone
+    total, shared, squares = alone, None, np.eye(len(model.effect))
     if asked.influence is not None:
-        total = _unconditional(row, fit, asked, model, rows)
+        shared, squares = _unconditional(row, fit, asked)
+        total = added(rows, model, shared, squares)
     elif asked.uncertainty == "both":
         total = {name: rows[name] + alone[name] for name in rows}
-    return _stored(row, fit, (rows, alone, total), asked)
+    directions = _directions(row, fit, model, shared, squares)
+    return {**_stored(row, fit, (rows, alone, total), asked), **directions}
 
 
-def _unconditional(
-    row: xr.Dataset, fit: Fit, asked: Asked, model: Estimated, rows: dict[str, FloatArray]
-) -> dict[str, FloatArray]:
-    """With the influences of every row on estimates and parameters added up first."""
-    clusters, n_parameters = asked.clusters, len(asked.derivatives.model.params)
-    assert asked.influence is not None
-    used = np.flatnonzero(is_used_row(clusters.local, row))
-    by_group = np.zeros((clusters.n_groups, asked.influence.shape[1]))
-    np.add.at(by_group, clusters.group, asked.influence[used])
+def _unconditional(row: xr.Dataset, fit: Fit, asked: Asked) -> tuple[Estimated, FloatArray]:
+    """Products of the influences of groups of rows: on estimates and directions, and on these.
+
+    Rows of the fit that the effect is not of move the parameters alone.
+    """
+    clusters, own = asked.clusters, asked.influence
+    assert own is not None
+    numbers = asked.derivatives.local[ROW_NUMBER].values
+    used = numbers[is_used_row(clusters.local, row)]
+    by_group = np.zeros((clusters.n_groups, own.shape[1]))
+    np.add.at(by_group, clusters.group, own[used])
     shared = on_estimates(by_groups(row, fit, clusters).contracted(by_group), row, fit)
-    n_groups = clusters.n_groups
-    factor = n_groups / (n_groups - 1)
-    if n_groups == len(used):
-        factor = n_groups / (n_groups - n_parameters)
-    squares = factor * by_group.T @ by_group
-    return added(rows, model, shared, np.eye(len(squares)) if asked.as_fitted else squares)
+    if asked.as_fitted:
+        return shared, np.eye(own.shape[1])
+    rest, n_rows = np.delete(own, used, axis=0), len(own)
+    factor = n_rows / max(n_rows - len(asked.derivatives.model.params), 1)
+    if clusters.n_groups < len(used):
+        factor = clusters.n_groups / (clusters.n_groups - 1)
+    return shared, factor * (by_group.T @ by_group + rest.T @ rest)
+
+
+def _directions(
+    row: xr.Dataset, fit: Fit, model: Estimated, shared: Estimated | None, squares: FloatArray
+) -> dict[str, FloatArray]:
+    """What errors have in common with those of other effects of the model (`shared_with`).
+
+    Along a direction: what the parameters do to the curve, and what rows do to both. Directions
+    are such that the parameters' errors along them are independent, each of variance 1.
+    """
+    values, vectors = np.linalg.eigh(squares)
+    values = np.where(values > RIGID * values[-1], values, np.inf)
+    root = (vectors * np.where(np.isfinite(values), np.sqrt(values), 0.0)) @ vectors.T
+    inverse = (vectors / np.sqrt(values)) @ vectors.T
+    keys = ("cell_curve",) if has_cells(row) else ("curve", "slope")
+    out: dict[str, FloatArray] = {}
+    for key in keys:
+        moved = root @ getattr(model, key)
+        rows = np.zeros_like(moved) if shared is None else inverse @ getattr(shared, key)
+        # (estimate, part, direction), with the estimate along all edges.
+        out[f"{key}_directions"] = _placed(np.stack([moved, rows]).transpose(2, 0, 1), key, fit)
+    return out
 
 
 def rows_of(row: xr.Dataset, fit: Fit) -> dict[str, FloatArray]:

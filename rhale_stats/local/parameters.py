@@ -95,16 +95,6 @@ class Derivatives(NamedTuple):
             part = rows[begin : begin + size]
             yield part, self.quotients.at(self.local[ROW_NUMBER].values[part])
 
-    def influence(self) -> FloatArray | None:
-        """Influence of every row on the directions, (row, direction); None where it is not known.
-
-        It is known of the rows of the fit, in their order.
-        """
-        if self.model.influence is None or not self.model.is_of_rows(self.table):
-            return None
-        all_rows = np.asarray(self.model.influence @ np.linalg.pinv(self.model.directions()))
-        return np.asarray(all_rows[self.local[ROW_NUMBER].values])
-
 
 def _around(x: FloatArray) -> Sequence[FloatArray]:
     """Values above and below every value, for derivatives (math [1])."""

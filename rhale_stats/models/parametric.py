@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from copy import copy
 from typing import Any, NamedTuple
@@ -120,6 +121,10 @@ class Parametric:
     def is_of_rows(self, table: Table) -> bool:
         """Whether the model was fitted to these rows, as far as it is known."""
         return self.influence is not None and len(self.influence) == table.n_rows
+
+    def fingerprint(self) -> str:
+        """Checksum of the parameters and their covariance."""
+        return f"{zlib.crc32(np.ascontiguousarray(np.vstack([self.params, self.cov])).data):08x}"
 
     def directions(self) -> FloatArray:
         """Independent directions of the parameters, each one standard error long.
@@ -265,6 +270,16 @@ class Fitted(NamedTuple):
             return self, groups
         own = self.model.groups if self.uncertainty == "both" else None
         return self._replace(as_fitted=self.model.robust), own
+
+    def influence_of_rows(self) -> FloatArray | None:
+        """Influence of every row of ``X`` on the directions, (row, direction), of the fit's rows.
+
+        None where it is not known, or where the rows are others.
+        """
+        own = self.model.influence
+        if own is None or not self.model.is_of_rows(as_table(self.X)):
+            return None
+        return np.asarray(own @ np.linalg.pinv(self.model.directions()))
 
     def numbered(self, local: xr.Dataset) -> xr.Dataset:
         """Local effects with the number of every row in ``X``."""

@@ -341,6 +341,18 @@ EFFECT_VARIABLES: Table = {
         "covariance of the curve at the edges of the cells",
         "(output units)^2",
     ),
+    **{
+        f"{name}_directions": (
+            ("feature", dim, "part", "direction"),
+            f"change of the {what} along directions of the parameters, and what rows share with it",
+            units,
+        )
+        for name, dim, what, units in (
+            ("curve", "edge", "curve", OUTPUT_UNITS),
+            ("cell_curve", "cell_edge", "curve at the edges of the cells", OUTPUT_UNITS),
+            ("slope", "bin", "slopes", SLOPE_UNITS),
+        )
+    },
     "slope_cov": (
         ("feature", "bin", "bin_other"),
         "covariance of the slopes in the bins",

@@ -43,6 +43,7 @@ DIMENSIONS = (
         "node",
         "n_bins_tried",
     ),
+    *("part", "direction"),
     *("conditioning", "feature_other", "pruning", "bin_b", "edge_b", "bin_other", "line_moment"),
     "square_moment",
     *(

@@ -87,8 +87,9 @@ class Formula:
 
 
 @pytest.mark.parametrize("fitted", [poisson, lines])
-@pytest.mark.parametrize("centering", ["mean", "start", "integral"])
-@pytest.mark.parametrize("weighting", ["axis", "rows"])
+@pytest.mark.parametrize(
+    ("centering", "weighting"), [("mean", "axis"), ("start", "rows"), ("integral", "axis")]
+)
 def test_errors_of_parameters_are_derivatives_by_brute_force(fitted, centering, weighting):
     fit = fitted()
     local, effect = effects(fit, centering=centering, weighting=weighting)
@@ -374,6 +375,74 @@ def test_spread_in_bins_of_its_own_has_both_parts():
     assert_allclose(found["spread_se"].values[0][: len(kept)], np.sqrt(squares), rtol=0.06)
     both = rs.std_error(effect, local, model=fit, X=data[["a", "b"]])
     assert (both["spread_se"] > 0).sum() == (both["spread"] > 0).sum()
+
+
+@pytest.mark.parametrize("rule", ["one", "bins"])
+def test_differences_of_effects_of_one_model_hold_what_they_share(rule):
+    """Slopes of two halves of the rows differ by the interaction alone."""
+    fit = smf.ols("z ~ a * b", DATA).fit()
+    edges = {"one": [-1.0, 1.0], "bins": [-1.0, -0.2, 0.3, 1.0]}[rule]
+    sides = []
+    for part in (X[X.b < 0], X[X.b >= 0]):
+        local = rs.local_effects(fit, part, features="a")
+        effect = rs.rhale(
+            local, bins=rs.GivenBins({"a": edges}), centering="start", weighting="rows"
+        )
+        sides.append(rs.std_error(effect, local, model=fit, X=part, uncertainty="parameters"))
+    found = rs.compare(*sides)
+    z = found["grid_value"].values[0]
+    means = [X.b[X.b < 0].mean(), X.b[X.b >= 0].mean()]
+    if rule == "one":
+        expected = fit.bse["a:b"] * np.abs(means[0] - means[1]) * (z - z[0])
+        assert_allclose(found["difference_se"].values[0], expected, rtol=1e-5, atol=1e-9)
+        independent = np.hypot(*(side["curve_se"].values[0, -1] for side in sides))
+        assert found["difference_se"].values[0, -1] < 0.9 * independent
+    assert found.attrs["source"] == "parameters, of one model"
+    same = rs.compare(sides[0], sides[0])
+    assert_allclose(same["difference_se"].values, 0.0, atol=1e-7)
+
+
+def test_paired_differences_of_one_model():
+    """Outputs of one model sum to 1: the curve of one is that of the others, negated."""
+    fit = smf.logit("yes ~ a * b", DATA.assign(yes=(DATA.z > 0).astype(int))).fit(disp=0)
+    up = rs.local_effects(fit, X, features=["a", "b"])
+    model = rs.Parametric(
+        lambda b, rows: -fit.model.predict(b, np.column_stack(
+            [np.ones(len(rows)), rows["a"], rows["b"], rows["a"] * rows["b"]])),
+        fit.params, fit.cov_params(),
+    )  # fmt: skip
+    down = rs.local_effects(model, X, features=["a", "b"])
+    first, second = (
+        rs.std_error(rs.rhale(local, bins=RULES["bins"]), local, model=one, X=X)
+        for local, one in ((up, fit), (down, model))
+    )
+    assert first.attrs["fitted_model"] == second.attrs["fitted_model"]
+    # The second has no scores: its rows are added as if independent of the parameters.
+    plain = rs.Parametric(lambda b, rows: -model._predict(b, rows), fit.params, fit.cov_params())
+    first = rs.std_error(first, up, model=plain, X=X)
+    found = rs.compare(first, second, paired=(up, down))
+    assert "parameters" in found.attrs["source"]
+    twice = 2 * np.array([
+        np.interp(z, edges, se)
+        for z, edges, se in zip(
+            found["grid_value"].values, first["edge_value"].values, first["curve_se"].values,
+            strict=True,
+        )
+    ])  # fmt: skip
+    at_edges = np.array([
+        np.isclose(z[:, None], edges).any(axis=1)
+        for z, edges in zip(found["grid_value"].values, first["edge_value"].values, strict=True)
+    ])  # fmt: skip
+    # Cells with a row take the variance of their neighbours, and pairs their own influences.
+    ratio = found["difference_se"].values[at_edges] / twice[at_edges]
+    assert_allclose(ratio, 1.0, atol=0.1)
+    assert abs(np.median(ratio) - 1) < 0.01
+    other = rs.std_error(
+        rs.rhale(up, bins=RULES["bins"]), up, X=X,
+        model=rs.Parametric(lambda b, rows: -model._predict(b, rows), fit.params, np.eye(4)),
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="parameters of different models"):
+        rs.compare(other, second, paired=(up, down))
 
 
 def test_what_does_not_belong_together_is_refused():
