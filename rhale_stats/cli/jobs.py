@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
-import numpy as np  # formulas may use np.log, too: they are evaluated in this module
+import numpy as np  # noqa: F401  # formulas may use np.log: they are evaluated in this module
 import pandas as pd
 import seaborn as sns
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
 import xarray as xr
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from tqdm import tqdm
 
 from rhale_stats import studies
@@ -95,7 +94,7 @@ def fit_job(arguments: argparse.Namespace) -> None:
             f"DATA must have rows without missing values in {', '.join(needed)}; {arguments.data} "
             f"has none. Leave columns that are mostly empty out of the formula."
         )
-    codes = None if groups is None else _codes(data[groups])
+    of_groups = None if groups is None else _of_groups(data[groups])
     # Columns that the formula does not use have no effect to show.
     data = pd.DataFrame({name: plain(data[name]) for name in used})
     family = arguments.family or DEFAULT_FAMILY
@@ -105,7 +104,7 @@ def fit_job(arguments: argparse.Namespace) -> None:
     categorical = formula.checked(data, family)
     features = features_of(formula.regressors(data), categorical, data, arguments.features)
     data.attrs["output_name"] = formula.outcome
-    job = Job(data, formula.text, family, features, codes)
+    job = Job(data, formula.text, family, features, of_groups)
     _run(job, arguments)
 
 
@@ -122,20 +121,20 @@ def _groups(arguments: argparse.Namespace, data: pd.DataFrame) -> str | None:
     return name
 
 
-def _codes(column: pd.Series[Any]) -> NDArray[np.intp]:
-    """Number of the group of every row."""
-    codes, labels = pd.factorize(column)
-    if len(labels) < 2:
+def _of_groups(column: pd.Series[Any]) -> pd.Series[Any]:
+    """The groups of the rows, checked."""
+    n_groups = column.nunique()
+    if n_groups < 2:
         raise UsageError(
             f"--groups must name a column of at least two groups; {column.name} has the same value "
             f"in all rows."
         )
-    if len(labels) == len(column):
+    if n_groups == len(column):
         raise UsageError(
             f"--groups must name a column that several rows share; {column.name} has another value "
             f"in every row. Leave --groups out."
         )
-    return np.asarray(codes)
+    return plain(column)
 
 
 def _read(path: Path) -> pd.DataFrame:
@@ -230,13 +229,14 @@ class Job:
     formula: str
     family: str
     features: list[str]
-    groups: NDArray[np.intp] | None = None
+    groups: pd.Series[Any] | None = None
 
     def fitted(self) -> Any:
         """The fitted model; with groups, its covariance is cluster-robust."""
         if self.groups is None:
             return _fit_glm(self.data, self.formula, self.family)
-        clusters = {"cov_type": "cluster", "cov_kwds": {"groups": self.groups}}
+        codes = pd.factorize(self.groups)[0]
+        clusters = {"cov_type": "cluster", "cov_kwds": {"groups": codes}}
         return _fit_glm(self.data, self.formula, self.family, **clusters)
 
     def with_errors(

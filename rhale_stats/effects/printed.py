@@ -264,7 +264,7 @@ def _level_table(row: xr.Dataset, level: float) -> SimpleTable:
         heads = [head for head in heads if head not in ("t", "P>|t|")]
     table = table.assign(conf_low=ends[:, 0], conf_high=ends[:, 1])
     lines = [
-        [f"{n}", f"{share:.1%}", *(cell(line, column) for column in table)]
+        [f"{n}", f"{share:.1%}", *(cell(line, str(column)) for column in table)]
         for n, share, (_, line) in zip(
             row["n_level"].values, row["level_share"].values, table.iterrows(), strict=True
         )

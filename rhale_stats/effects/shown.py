@@ -98,9 +98,7 @@ def _columns(
         columns |= {"avg effect": of("average_effect")}
     if "average_effect_se" in effect and np.isfinite(of("average_effect_se")).any():
         columns |= {"std err": of("average_effect_se")}
-        table = glance(effect, 0.95) if holds_model(source_text(effect, "average_effect")) else ()
-        heads = {"t": "statistic", PVALUE: "p_value"}
-        columns |= {head: table[name].to_numpy() for head, name in heads.items() if name in table}
+        columns |= _tests(effect)
     if "average_effect_ci" in effect:
         heads = bounds_text(float(effect["average_effect_ci"].attrs.get("ci_prob", 0.95)))
         columns |= {head: of("average_effect_ci", end) for end, head in enumerate(heads)}
@@ -109,6 +107,15 @@ def _columns(
     if known is None:
         return columns, NOT_ESTIMATED if statistic_name(effect) == MEAN else NO_REPLICATES
     return columns, uncertainty(str(known.attrs.get("source", "rows")))
+
+
+def _tests(effect: xr.Dataset) -> dict[str, NDArray[np.float64]]:
+    """t and P of all features by head, where the standard errors include the model."""
+    if not holds_model(source_text(effect, "average_effect")):
+        return {}
+    table = glance(effect, 0.95)
+    heads = {"t": "statistic", PVALUE: "p_value"}
+    return {head: table[name].to_numpy() for head, name in heads.items() if name in table}
 
 
 def _extents(effect: xr.Dataset) -> list[tuple[float, float]]:

@@ -140,7 +140,7 @@ def draw_area(
 ) -> None:
     """The area of intervals (end, x): light with dashed ends, or dark for the part of the rows."""
     low, high = ends
-    how = {"color": UNCERTAINTY, "alpha": 0.65, "zorder": 2.1}
+    how: dict[str, Any] = {"color": UNCERTAINTY, "alpha": 0.65, "zorder": 2.1}
     if not dark:
         how = {"color": UNCERTAINTY_LIGHT, "alpha": 0.75, "zorder": 2}
     panel.fill_between(x, low, high, linewidth=0, label=label, **how)

@@ -167,11 +167,9 @@ def curve_drawn(row: xr.Dataset) -> _Curve:
     # standard error it is a stand-in: what a curve is at the edges does not tell it in between.
     spread = accumulated_spread(row, x)
     row = with_rows_alone(row)
-    ends = [
-        between(name) if name in row else None
-        for name in ("curve_ci", "curve_band", "curve_ci_rows")
-    ]
-    return _Curve(x, value, spread, *ends)
+    names = ("curve_ci", "curve_band", "curve_ci_rows")
+    interval, band, rows = (between(name) if name in row else None for name in names)
+    return _Curve(x, value, spread, interval, band, rows)
 
 
 def ends_of(interval: xr.DataArray) -> FloatArray:
