@@ -30,11 +30,10 @@ from rhale_stats.cli.formula import (
     said,
 )
 from rhale_stats.cli.interruption import FailureError, UsageError
-from rhale_stats.diagnostics.refits import bootstrap_refit
 from rhale_stats.effects.rhale import rhale
+from rhale_stats.ensembles.refits import bootstrap_refit
 from rhale_stats.files import check_folder, whole, write_netcdf
 from rhale_stats.generics.errors import std_error
-from rhale_stats.generics.show import show
 from rhale_stats.generics.tables import summary, tidy
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.plots.effect import plot_effect
@@ -50,7 +49,7 @@ RAND_UNITS = {"disea": "disease", "lpi": "log $", "fmde": "log $"}
 NETCDF_NAME = "rhale-effects.nc"
 PICTURE_NAME = "rhale-effects.png"
 TABLE_NAME = "rhale-effects.csv"
-REFITS_NAME = "rhale-refits.nc"
+REFITS_NAME, REFITS_PICTURE = "rhale-refits.nc", "rhale-refits.png"
 # What standard errors hold by default: the rows, and the parameters of the model.
 DEFAULT_UNCERTAINTY = "both"
 # Independent streams of refits, if their number is a multiple of it.
@@ -277,7 +276,12 @@ class Job:
 
 def _run(job: Job, arguments: argparse.Namespace) -> None:
     n_refits: int | None = getattr(arguments, "refits", None)
-    names = [NETCDF_NAME, TABLE_NAME, PICTURE_NAME, *([REFITS_NAME] if n_refits else [])]
+    names = [
+        NETCDF_NAME,
+        TABLE_NAME,
+        PICTURE_NAME,
+        *([REFITS_NAME, REFITS_PICTURE] if n_refits else []),
+    ]
     out = _folder(arguments, names)
     progress = not getattr(arguments, "no_progress", False)
     uncertainty = getattr(arguments, "uncertainty", DEFAULT_UNCERTAINTY)
@@ -313,15 +317,21 @@ def _run(job: Job, arguments: argparse.Namespace) -> None:
 def _refit(job: Job, n: int, out: Path, *, progress: bool) -> None:
     """Fit the model again to samples of the rows; print and save what becomes of the effects."""
     refits = job.again(n, progress=progress)
+    figure: Figure = plot_effects(refits)[0].figure
     try:
-        write_netcdf(refits, out / REFITS_NAME)
+        with whole(out / REFITS_PICTURE) as unfinished:
+            figure.savefig(unfinished, dpi=200)
+            write_netcdf(refits, out / REFITS_NAME)
     except OSError as error:
         raise FailureError(
             f"The refits could not be saved in {out}: {error.strerror or error}. Free some space, "
             f"or choose another folder with --out."
         ) from error
-    print(f"\n{show(refits)}")
+    finally:
+        plt.close(figure)
+    print(f"\n{summary(refits)}")
     print(f"\n{out / REFITS_NAME}: the effects of {n} models, each fitted to a sample of the rows.")
+    print(f"{out / REFITS_PICTURE}: their curves, with standard errors of the refits.")
 
 
 def _fit_glm(data: pd.DataFrame, formula: str, family: str, **how: Any) -> Any:

@@ -16,7 +16,6 @@ from rhale_stats.effects.fit import curve_degrees, fit_of
 from rhale_stats.effects.spread_tables import spread_notes, spread_table
 from rhale_stats.effects.tables import NOT_ESTIMATED, WALD, complete, glance, source_text, tidy
 from rhale_stats.effects.tails import tail_notes
-from rhale_stats.effects.targets import ADDED, ROWS_FIXED, TOGETHER
 from rhale_stats.inference.estimate import ends_in_table, kept_interval, student
 from rhale_stats.inference.notes import (
     CHOICE_INCLUDED,
@@ -28,6 +27,7 @@ from rhale_stats.inference.notes import (
     interval_notes,
     reasons_of,
 )
+from rhale_stats.inference.parameters import ADDED, ROWS_FIXED, TOGETHER
 from rhale_stats.inference.parts import parts_note
 from rhale_stats.printing.text import (
     Body,

@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.generics.dispatch import method
-from rhale_stats.models.parametric import Fitted
+from rhale_stats.models.parametric import ROW_NUMBER, Fitted
 from rhale_stats.schema.door import checked
+from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.parts import each_part, own_rows
 
 
@@ -138,6 +139,10 @@ def std_error(
         fitted, groups = fitted.with_groups(groups)
         # Rows are selected below by feature; each keeps its number in X.
         local = None if local is None else fitted.numbered(local)
+        if PROFILE.holds(effect) and "x" in effect and "obs" in effect.dims:
+            effect = fitted.numbered(effect, "effect")
+            found: xr.Dataset = _std_error(effect, local, groups=groups, fitted=fitted)
+            return found.drop_vars(ROW_NUMBER)
     return _std_error(effect, local, groups=groups, fitted=fitted)
 
 
