@@ -154,7 +154,8 @@ def _whole(result, folder=None, *saved):
             assert "units" in array.attrs, name
             # An interval by inversion of a test may have no upper end.
             ends = {"ci_bound": 0} if name in ("heterogeneity_ci", "spread_ci") else {}
-            assert not np.isinf(array.isel(ends)).any(), name
+            # Infinite degrees of freedom are those of a normal distribution.
+            assert str(name).endswith("_df") or not np.isinf(array.isel(ends)).any(), name
             known = array.notnull().any() or (result.attrs.get("method"), name) in MAY_BE_UNKNOWN
             assert known, name
     for attributes in (result.attrs, *(array.attrs for array in result.variables.values())):
@@ -343,6 +344,7 @@ def _results():
         kinds.INTERACTIONS: rs.interaction_matrix(local, n_permutations=19, rng=0, progress=False),
         kinds.TEST: rs.wald_test(effect),
         kinds.SIZES: rs.effect_sizes(effect),
+        kinds.AVERAGES: rs.averages(rs.Parametric(lambda b, X: b * X["a"], [2.0], [[1.0]]), table),
     }
 
 
@@ -354,7 +356,9 @@ def results():
 # What generic functions are called with besides the result.
 CALLS = {
     "std_error": rs.std_error,
-    "vcov": lambda result: rs.vcov(result, None if kinds.SURFACE.holds(result) else "a"),
+    "vcov": lambda result: rs.vcov(
+        result, None if kinds.SURFACE.holds(result) or kinds.AVERAGES.holds(result) else "a"
+    ),
     "confint": rs.confint,
     "confband": lambda result: rs.confband(result, n_draws=100, rng=0),
     "wald_test": rs.wald_test,

@@ -1137,8 +1137,8 @@ def test_what_cannot_be_asked(X, found, curves):
         rs.bootstrap(found, found)
     with pytest.raises(ValueError, match="rebin and studentize must be False for profiles"):
         rs.bootstrap(curves, found, rebin=True)
-    with pytest.raises(ValueError, match="groups must be None for profiles"):
-        rs.std_error(found, curves, groups=np.arange(200))
+    with pytest.raises(ValueError, match="groups need the ICE curves of a profile of pdp"):
+        rs.std_error(found, groups=np.arange(200))
     with pytest.raises(ValueError, match="x must be levels of feature 'k', w, u, v; got q"):
         rs.predict(found, ["q"], "k")
     with pytest.raises(ValueError, match="comparison must be what compare_methods returned"):
