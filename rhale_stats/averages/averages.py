@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arguments.rows import row_codes
-from rhale_stats.arrays import delta
-from rhale_stats.arrays import local_effects
+from rhale_stats.arrays import delta, local_effects
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.inference.parameters import KIND, Directions, errors, sources
