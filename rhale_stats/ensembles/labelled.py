@@ -33,6 +33,7 @@ COORDINATES = (
     *("feature", "feature_kind", "n_bins", "bin_left", "bin_right", "edge_value", "cell_value"),
     *("level", "n_levels", "feature_n_groups"),
 )
+AS_VARIABLES = ("n_bins", "bin_left", "bin_right", "edge_value", "cell_value")
 NOT_READ = ("spread", "n_spread", "curve_std", "curve_skew", "cell_curve_skew", "effect_skew")
 # Values of one member by name, over (feature, grid) or (feature,).
 Values: TypeAlias = dict[str, FloatArray]
@@ -160,9 +161,10 @@ def on_grid(effect: xr.Dataset, grid: Grid) -> Values:
 
 
 def _lean(effect: xr.Dataset) -> xr.Dataset:
-    """An effect without what members do not need: selection goes through all variables."""
+    """An effect as it is read fast: xarray goes through all variables and coordinates each time."""
     names = [name for name in effect.variables if str(name).startswith(NOT_READ)]
-    return effect.drop_vars([*names, *(name for name in effect.coords if name not in COORDINATES)])
+    effect = effect.drop_vars([*names, *(one for one in effect.coords if one not in COORDINATES)])
+    return effect.reset_coords([name for name in effect.coords if name in AS_VARIABLES])
 
 
 def _of_effect(row: xr.Dataset, z: FloatArray, levels: list[str]) -> dict[str, Any]:
