@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from rhale_stats.arrays import delta
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.box import RIGID
 from rhale_stats.effects.clusters import Clusters
@@ -32,7 +33,8 @@ from rhale_stats.effects.fit import (
     row_degrees,
     spread_degrees,
 )
-from rhale_stats.effects.targets import ADDED, ROWS_FIXED, SKEWNESS, SOURCE, TOGETHER
+from rhale_stats.effects.targets import SKEWNESS, SOURCE
+from rhale_stats.inference.parameters import ADDED, KIND, ROWS_FIXED, TOGETHER
 from rhale_stats.local.parameters import Derivatives
 from rhale_stats.local.rows import is_used_row
 from rhale_stats.models.parametric import ROW_NUMBER, Fitted
@@ -94,7 +96,7 @@ def with_parameters(
     asked = Asked.of(effect, local, groups, fitted)
     rows = [of_feature(*one, asked) for one in features_of(effect)]
     sizes = {dim: effect.sizes[dim] for dim in ("spread_bin",) if dim in effect.sizes}
-    sizes |= {"part": 2, "direction": asked.derivatives.changes.n_directions}
+    sizes |= {"part": 2, "component": asked.derivatives.changes.n_directions}
     found = stacked(rows, effect.sizes["bin"], **cell_sizes(effect), **sizes)
     out = effect.drop_vars([name for name in SKEWNESS if name in effect])
     made = {}
@@ -104,7 +106,7 @@ def with_parameters(
             stem = stem.removesuffix(end)
         se = f"{stem}_se"
         own = effect[se].attrs if se in effect else {}
-        about = {"target": own.get("target", ""), "kind": "delta method, math [80]"}
+        about = {"target": own.get("target", ""), "kind": KIND}
         source = str(own.get("source", SOURCE))
         part = {"_se_rows": source, "_se_model": "parameters"}
         ends = [text for end, text in part.items() if name.endswith(end)]
@@ -244,7 +246,7 @@ def _stored(
             continue
         three = [np.maximum(_diagonal(one[key]), 0.0) for one in parts]
         of_rows = three[0] if both else np.zeros_like(three[0])
-        together = _satterthwaite((of_rows, degrees[key]), (three[1], of_model))
+        together = delta.satterthwaite((of_rows, degrees[key]), (three[1], of_model))
         for end, values in zip(("se_rows", "se_model", "se"), np.sqrt(three), strict=True):
             out[f"{name}_{end}"] = _placed(values, key, fit)
         out[f"{name}_df"] = _placed(together, key, fit)
@@ -269,7 +271,9 @@ def _overlap(
     """What the variances of two effects have in common: all of the model's, and the rows'."""
     rows, model = (np.maximum(_diagonal(one["effect"]), 0.0) for one in parts[:2])
     rows = rows if both else np.zeros_like(rows)
-    of_rows = np.diag(1 / bin_degrees(row))
+    # A bin of one row has no degree of freedom, and no standard error.
+    degrees = bin_degrees(row)
+    of_rows = np.diag(np.divide(1.0, degrees, out=np.zeros(len(degrees)), where=degrees > 0))
     if has_covariance(row) and "n_groups" in row.attrs:
         of_rows = group_overlap(row)
     whole = np.where(rows + model > 0, rows + model, 1.0)
@@ -324,14 +328,3 @@ def _degrees_of_spread(row: xr.Dataset) -> FloatArray:
         return np.zeros(0)
     degrees = np.asarray(row["spread_degrees"].values, dtype=np.float64)
     return np.full(len(degrees), row.attrs["n_groups"] - 1.0) if is_grouped(row) else degrees
-
-
-def _satterthwaite(*parts: tuple[FloatArray, FloatArray | float]) -> FloatArray:
-    """Degrees of freedom of a sum of variances, each with its own."""
-    total = np.sum([variance for variance, _ in parts], axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        own = np.sum(
-            [np.where(variance > 0, variance**2 / degrees, 0.0) for variance, degrees in parts],
-            axis=0,
-        )
-        return np.asarray(np.where(own > 0, total**2 / own, np.inf))

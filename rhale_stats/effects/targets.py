@@ -53,12 +53,6 @@ SKEWNESS = (
 )
 
 
-# How errors of rows and of parameters were put together, in the attribute ``parameters``.
-ROWS_FIXED = "rows held fixed"
-ADDED = "variances of rows and parameters added"
-TOGETHER = "influences of every row on estimates and parameters added"
-
-
 def source_of_errors(effect: xr.Dataset, name: str) -> str:
     """The source of the standard error of a variable: rows, replicates, or the model."""
     return str(effect[f"{name}_se"].attrs.get("source", SOURCE))

@@ -26,7 +26,7 @@ from rhale_stats.schema.identity import (
     fingerprint_of,
     same_rows,
 )
-from rhale_stats.schema.kinds import EFFECT
+from rhale_stats.schema.kinds import EFFECT, ENSEMBLE
 
 # Points of the grid on which replicates with bins of their own are compared.
 GRID = 101
@@ -148,13 +148,17 @@ def check_boot(
     if not isinstance(boot, xr.Dataset) or not {"chain", "draw"} <= set(boot.dims):
         came = "a Dataset without replicates" if isinstance(boot, xr.Dataset) else shown(boot)
         raise TypeError(f"boot must be what {maker} returned; got {came}.")
-    if "grid" in boot.dims and "grid" not in result.dims:
-        refit = str(boot.attrs.get("source", "")).startswith("refit")
-        made = "comes from bootstrap_refit" if refit else "chose them again (rebin=True)"
+    if ENSEMBLE.holds(boot):
         raise ValueError(
-            f"boot must have the bins of effect; this one {made}. For intervals take quantiles: "
-            f"boot['curve'].quantile([0.025, 0.975], ('chain', 'draw')); or use bootstrap without "
-            f"rebin."
+            f"boot must be replicates of this result, {maker}; got {ENSEMBLE.name}, which are on a "
+            f"grid of their own. Their intervals and sizes are confint(boot) and "
+            f"effect_sizes(boot)."
+        )
+    if "grid" in boot.dims and "grid" not in result.dims:
+        raise ValueError(
+            "boot must have the bins of effect; this one chose them again (rebin=True). For "
+            "intervals take quantiles: boot['curve'].quantile([0.025, 0.975], ('chain', 'draw')); "
+            "or use bootstrap without rebin."
         )
     boot = of_part(boot)
     check_same_output(boot, result, ("boot", "effect"))

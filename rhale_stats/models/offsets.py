@@ -117,7 +117,8 @@ def predict_of(
 
 def _with_smooth(results: Any, predict: Callable[..., Any]) -> Callable[..., Any]:
     """Generalized additive models take the columns of their splines in an argument of its own."""
-    names = getattr(getattr(results.model, "smoother", None), "variable_names", None)
+    smoother = getattr(getattr(results, "model", None), "smoother", None)
+    names = getattr(smoother, "variable_names", None)
     if names is None:
         return predict
 

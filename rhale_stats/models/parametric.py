@@ -281,13 +281,13 @@ class Fitted(NamedTuple):
             return None
         return np.asarray(own @ np.linalg.pinv(self.model.directions()))
 
-    def numbered(self, local: xr.Dataset) -> xr.Dataset:
-        """Local effects with the number of every row in ``X``."""
+    def numbered(self, local: xr.Dataset, parameter: str = "local") -> xr.Dataset:
+        """Local effects, or what else has rows, with the number of every row in ``X``."""
         n_obs, n_rows = local.sizes["obs"], as_table(self.X).n_rows
         if n_rows != n_obs:
             raise ValueError(
-                f"X must hold the rows of local; got {n_rows} rows for {n_obs}. Pass the table "
-                f"that local was made from, or the same rows of it."
+                f"X must hold the rows of {parameter}; got {n_rows} rows for {n_obs}. Pass the "
+                f"table that {parameter} was made from, or the same rows of it."
             )
         return local.assign_coords({ROW_NUMBER: ("obs", np.arange(n_obs))})
 

@@ -54,6 +54,7 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
                 "chains",
                 "jobs",
                 "max_bins",
+                "max_draws",
                 "max_features",
                 "min_obs",
                 "n_bins",
@@ -68,8 +69,8 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     **dict.fromkeys(("ddof", "degree", "max_depth", "n_permutations"), at_least(0)),
     **dict.fromkeys(
         (
-            *("contour", "honest", "keep_answers", "normalize", "pairwise", "progress", "rebin"),
-            *("refine", "std_error_moments", "studentize"),
+            *("by_chain", "contour", "honest", "keep_answers", "normalize", "pairwise"),
+            *("progress", "rebin", "refine", "std_error_moments", "studentize", "vectorized"),
         ),
         check_flag,
     ),
@@ -83,7 +84,7 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     "x": check_points,
     **dict.fromkeys(("X", "conditioning", "data"), check_table),
     "jacobian": check_derivatives,
-    "feature": check_feature,
+    **dict.fromkeys(("by", "feature"), check_feature),
     **dict.fromkeys(("categorical", "features"), check_features),
     **dict.fromkeys(("groups", "strata", "target", "weights", "y"), check_column),
     **dict.fromkeys(("estimate", "fit", "statistic"), check_callable),

@@ -54,8 +54,11 @@ ENSEMBLE_METHODS = ("bootstrap_refit", "cross_effects", "over_models")
 # Before `REPLICATES`: members of an ensemble are along the same dimensions.
 ENSEMBLE = Kind(
     "results of several models",
-    "bootstrap_refit(fit, data)",
-    ("plot_forest", "show", "to_datatree"),
+    "bootstrap_refit, cross_effects or over_models",
+    (
+        *("std_error", "confint", "confband", "vcov", "wald_test", "compare", "predict"),
+        *("effect_sizes", *TABLES, "plot_effect", "plot_effects", "plot_forest", "to_datatree"),
+    ),
     dims=frozenset({"draw"}),
     methods=frozenset(ENSEMBLE_METHODS),
 )
@@ -70,7 +73,8 @@ EFFECT = Kind(
     "rhale(local)",
     (
         *("std_error", "confint", "confband", "vcov", "bootstrap", "wald_test", "compare"),
-        *("compare_methods", "predict", *TABLES, "plot_effect", "plot_effects", "to_datatree"),
+        *("compare_methods", "predict", "effect_sizes", *TABLES, "plot_effect", "plot_effects"),
+        "to_datatree",
     ),
     frozenset({"effect", "heterogeneity", "curve"}),
 )
@@ -139,10 +143,16 @@ SIZES = Kind(
     ("tidy", "summary", "show", "to_datatree"),
     methods=frozenset({"effect sizes"}),
 )
+AVERAGES = Kind(
+    "averages",
+    "averages(model, X)",
+    ("confint", "vcov", "tidy", "summary", "show", "to_datatree"),
+    methods=frozenset({"averages"}),
+)
 # The first kind that matches: special kinds come before the kinds they are made from.
 KINDS = (
     *(ENSEMBLE, REPLICATES, SURFACE_DIFFERENCE, TEST, SIZES, H_STATISTICS, H_DIFFERENCE, TREE),
-    *(INTERACTIONS, SURFACE, PROFILE, EFFECT, LOCAL),
+    *(INTERACTIONS, AVERAGES, SURFACE, PROFILE, EFFECT, LOCAL),
 )
 
 
