@@ -26,6 +26,7 @@ from rhale_stats.schema.variables import EFFECT_VARIABLES, software
 
 ON_GRID = ("effect", "heterogeneity", "curve")
 TOTALS = ("average_effect", "importance", "heterogeneity_index", "heterogeneity_output")
+OF_STEPS = ("average_effect", "average_effect_se_rows", *TOTALS[2:])
 # Attributes that describe one member, and are not those of all.
 OF_ONE = ("row_fingerprint", "model_calls", "model_rows", "seed", "honest_seed", "n_groups")
 # Coordinates that the estimates of one member are read with, and variables that are not needed.
@@ -146,15 +147,24 @@ def on_grid(effect: xr.Dataset, grid: Grid) -> Values:
     out = {
         name: np.full(grid.value.shape, np.nan) for name in (ON_GRID[2:] if profile else ON_GRID)
     }
+    others = []
     for number in range(len(grid.names)):
         row = one_profile(effect, number) if profile else one_feature(effect, number)
         if not len(_points(row)):
             continue
+        levels = grid.levels(number)
+        if levels and not profile and level_names(row) != levels:
+            others.append(number)
         of_row = _of_profile if profile else _of_effect
-        for name, values in of_row(row, grid.value[number], grid.levels(number)).items():
+        for name, values in of_row(row, grid.value[number], levels).items():
             out.setdefault(name, np.full((len(grid.names), *np.shape(values)), np.nan))
             out[name][number] = values
-    out |= {name: effect[name].values for name in TOTALS if name in effect}
+    out |= {name: effect[name].values.astype(np.float64) for name in TOTALS if name in effect}
+    # Sums over steps between levels are others in another order of the levels.
+    for number in others:
+        for name in OF_STEPS:
+            if name in out:
+                out[name][number] = np.nan
     if not profile:
         out["importance"] = importances(effect)
     return out
