@@ -77,6 +77,7 @@ def plot_ensemble(
         _draw(first, row, "curve")
         if lower:
             _draw(last, row, "effect")
+            first.set_xlim(last.get_xlim())
         draw_legend(panels)
     return as_array(panels)
 
