@@ -120,6 +120,11 @@ EFFECT_VARIABLES: Table = {
         "variance of local effects that standard errors of weighted means need",
         EFFECT_SQUARE_UNITS,
     ),
+    "robust_third_cumulant": (
+        ("feature", "bin"),
+        "third cumulant of local effects that the skewness of weighted means needs",
+        "(output units per feature unit)^3",
+    ),
     "error_rows": (
         ("feature", "bin"),
         "rows of equal weight with the same degrees of freedom",
@@ -134,6 +139,11 @@ EFFECT_VARIABLES: Table = {
         ("feature", "cell"),
         "variance of local effects in the cell that standard errors of weighted means need",
         EFFECT_SQUARE_UNITS,
+    ),
+    "cell_robust_third_cumulant": (
+        ("feature", "cell"),
+        "third cumulant of local effects in the cell that the skewness of weighted means needs",
+        "(output units per feature unit)^3",
     ),
     "bin_error": (
         ("feature", "bin"),
@@ -210,6 +220,11 @@ EFFECT_VARIABLES: Table = {
     "average_effect_skewness": (
         ("feature",),
         "skewness of the error of the average effect over the rows",
+        "1",
+    ),
+    "skewness_sign": (
+        ("feature",),
+        "sign of the skewness of local effects by weight, 0 where it is not clear",
         "1",
     ),
     "sigma2_star": (
