@@ -200,6 +200,11 @@ class Skewness(NamedTuple):
         """Of some of the cells."""
         return self._replace(second=self.second[cells], third=self.third[cells])
 
+    def of_means(self) -> FloatArray:
+        """Skewness of the mean of every cell."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(self.second > 0, self.third / self.second**1.5, 0.0)
+
     def of_sums(self, weight: FloatArray, least: FloatArray | float = 0.0) -> FloatArray:
         """Skewness of weighted sums of the means of cells, (..., cell) -> (...).
 

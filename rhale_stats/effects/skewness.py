@@ -58,7 +58,7 @@ def of_groups(
     return _named(
         row,
         fit,
-        own.of_sums(np.eye(cells.n_bins())),
+        own.of_means(),
         own.of_sums(level, within) * _part(within, total),
         float(own.of_sums(share, average) * _part(average, np.array(of_average[1]))),
     )
