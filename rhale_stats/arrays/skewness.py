@@ -19,6 +19,8 @@ from rhale_stats.arrays.moments import LEAST_KEPT, FloatArray, IntArray
 # Neighbouring cells whose skewness is taken together, the smallest number of them, and the cells
 # whose variance is taken together; chosen by simulation (tests/arrays/test_skewness.py).
 TOGETHER, LEAST, SMOOTH = 20, 5, 6
+# Neighbouring cells about whose mean the sign of the skewness is tested.
+CENTRED = 3
 # Chance of a correction where the local effects are symmetric: from stretches of cells, and from
 # all rows together.
 SIGNIFICANCE, OF_ALL = 0.01, 0.05
@@ -71,34 +73,24 @@ def _agreed(k3: FloatArray, v: FloatArray, rows: FloatArray, width: int) -> NDAr
 
 
 def clear_sign(
-    residual: FloatArray,
-    variance: FloatArray,
+    values: FloatArray,
+    cell: IntArray,
     weight: FloatArray | None,
     unit: IntArray | None,
+    *,
+    fine: bool,
 ) -> float:
-    """Sign of the skewness of all residuals together, 0 unless it is clear (math [64]).
+    """Sign of the skewness of all rows about the means of their cells, 0 unless it is clear.
 
-    Each residual is standardised by its ``variance``. A t test of the third L-moment (Hosking
-    1990), which heavy tails disturb little, from the sums of its influences by independent
-    ``unit``, such as groups of rows; None if rows are independent.
+    math [64]: a t test of the third L-moment (Hosking 1990), which heavy tails disturb little, from
+    the sums of its influences by independent ``unit``, such as groups of rows; None if rows are
+    independent. Means of ``fine`` cells are taken together.
     """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        residual = residual / np.sqrt(variance)
-    known = np.isfinite(residual)
-    if known.sum() < LEAST_ROWS:
-        return 0.0
-    at = np.flatnonzero(known)[np.argsort(residual[known], kind="stable")]
-    x, p = residual[at], np.ones(len(at)) if weight is None else weight[at]
-    p = p / p.sum()
-    rank = np.cumsum(p) - p / 2
-    legendre = 6 * rank**2 - 6 * rank + 1
-    beyond = np.cumsum((p * x * (12 * rank - 6))[::-1])[::-1]
-    moment = float(np.sum(p * x * legendre))
-    # The second part is the change of the ranks of the rows above.
-    influence = x * legendre + beyond
-    influence = p * (influence - np.sum(p * influence))
+    weight = np.ones(len(values)) if weight is None else weight
+    x = _standardised(values - values.mean(), cell, weight, CENTRED if fine else 1)
+    moment, influence = third_l_moment(x, weight)
     if unit is not None:
-        influence = np.bincount(unit[at], influence)
+        influence = np.bincount(unit, influence)
     square = float(np.sum(influence**2))
     if square == 0:
         return 0.0
@@ -106,6 +98,34 @@ def clear_sign(
     degrees = square**2 / float(np.sum(influence**4)) - 1
     limit = special.stdtrit(max(degrees, LEAST_DEGREES), 1 - OF_ALL / 2) * np.sqrt(square)
     return float(np.sign(moment)) if abs(moment) > limit else 0.0
+
+
+def third_l_moment(x: FloatArray, weight: FloatArray) -> tuple[float, FloatArray]:
+    """The third L-moment of weighted rows, and the influences of the rows on it, in their order."""
+    at = np.argsort(x, kind="stable")
+    y, p = x[at], weight[at] / weight.sum()
+    rank = np.cumsum(p) - p / 2
+    legendre = 6 * rank**2 - 6 * rank + 1
+    moment = float(np.sum(p * y * legendre))
+    # The second part is the change of the ranks, of the rows above and half of the row's own.
+    change = p * y * (12 * rank - 6)
+    influence = np.empty(len(x))
+    influence[at] = y * legendre + np.cumsum(change[::-1])[::-1] - change / 2
+    return moment, weight / weight.sum() * (influence - np.sum(p * influence[at]))
+
+
+def _standardised(values: FloatArray, cell: IntArray, weight: FloatArray, few: int) -> FloatArray:
+    """Distances from the mean of the cells around, over their standard deviation; 0 without one.
+
+    A row with most of the weight of a fine cell would have next to no distance from its mean.
+    """
+    of = np.unique(cell, return_inverse=True)[1]
+    n_cells = int(of.max(initial=0)) + 1
+    few = min(few, n_cells)
+    total = _around(np.bincount(of, weight, n_cells), few)
+    away = values - (_around(np.bincount(of, weight * values, n_cells), few) / total)[of]
+    sd = np.sqrt(_around(np.bincount(of, weight * away**2, n_cells), few) / total)[of]
+    return np.divide(away, sd, out=np.zeros(len(away)), where=sd > 0)
 
 
 def _around(values: FloatArray, width: int) -> FloatArray:

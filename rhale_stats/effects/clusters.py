@@ -95,10 +95,10 @@ class Clusters(NamedTuple):
     ) -> Skewness | None:
         """Skewness of the effects of bins of one feature, from the influences of groups on them."""
         x, g = self.columns(row)
-        cells = fit.cells
-        k = bin_index(cells.pieces.edges, x)
-        residual, variance = g - cells.pieces.mean[k], cells.variance[k]
-        sign = clear_sign(residual, variance, self.rows.weight, self.group)
+        pieces = fit.cells.pieces
+        k = bin_index(pieces.edges, x)
+        level = g - pieces.slope[k] * (x - pieces.x_mean[k])
+        sign = clear_sign(level, k, self.rows.weight, self.group, fine=has_cells(row))
         return Skewness.of_groups(of_effect.toarray(), own.degrees(), sign)
 
     def centres(self, cells: Fine, block: IntArray, k: IntArray, g: FloatArray) -> FloatArray:

@@ -66,13 +66,12 @@ class Fitted(NamedTuple):
     def skewness_sign(self, rows: Rows, position: int) -> float:
         """Sign of the skewness of the local effects of weighted rows, 0 unless it is clear."""
         x, g, weight = rows.x[position], rows.local_effect[position], rows.weight
-        if self.along is None:
-            k, mean = bin_index(self.edges, x), self.bins.mean
-            variance = sums.variance(self.bins, 1)
-        else:
-            k, mean = bin_index(self.along.edges, x), self.along.mean
-            variance = self.along.variance
-        return clear_sign(g - mean[k], variance[k], weight, None)
+        if self.along is not None:
+            return clear_sign(g, bin_index(self.along.edges, x), weight, None, fine=True)
+        k = bin_index(self.edges, x)
+        if self.slope is not None:
+            g = g - self.slope[k] * (x - self.bins.x_mean[k])
+        return clear_sign(g, k, weight, None, fine=False)
 
 
 def own_spread(
