@@ -455,7 +455,8 @@ def cell_skewness(
     number = cell[(line, *side)]
     residual = delta[(line, *side)] - cells.mean.ravel()[number]
     n = cells.n_effective().ravel()
-    third = _ratio(np.bincount(number, weight[line] * residual**3, len(n)), cells.weight.ravel())
+    cubes = np.bincount(number, weight[line] * residual**3, len(n)).astype(np.float64)
+    third = _ratio(cubes, cells.weight.ravel())
     variance = np.nan_to_num(cells.spread().ravel() ** 2)
     return Skewness.of(third_cumulant(third, n), variance, n)
 

@@ -90,7 +90,7 @@ def clear_sign(
     x = _standardised(values - values.mean(), cell, weight, CENTRED if fine else 1)
     moment, influence = third_l_moment(x, weight)
     if unit is not None:
-        influence = np.bincount(unit, influence)
+        influence = np.bincount(unit, influence).astype(np.float64)
     square = float(np.sum(influence**2))
     if square == 0:
         return 0.0
@@ -122,9 +122,13 @@ def _standardised(values: FloatArray, cell: IntArray, weight: FloatArray, few: i
     of = np.unique(cell, return_inverse=True)[1]
     n_cells = int(of.max(initial=0)) + 1
     few = min(few, n_cells)
-    total = _around(np.bincount(of, weight, n_cells), few)
-    away = values - (_around(np.bincount(of, weight * values, n_cells), few) / total)[of]
-    sd = np.sqrt(_around(np.bincount(of, weight * away**2, n_cells), few) / total)[of]
+
+    def around(values: FloatArray) -> FloatArray:
+        return _around(np.bincount(of, values, n_cells).astype(np.float64), few)
+
+    total = around(weight)
+    away = values - (around(weight * values) / total)[of]
+    sd = np.sqrt(around(weight * away**2) / total)[of]
     return np.divide(away, sd, out=np.zeros(len(away)), where=sd > 0)
 
 

@@ -118,4 +118,4 @@ def _skewness(row: xr.Dataset, se: FloatArray) -> FloatArray:
     """Skewness of the errors of the effects, and at the ends of lines; slopes add none."""
     own = row["effect_skewness"].values if "effect_skewness" in row else np.zeros(se.shape[1])
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.nan_to_num(own * np.minimum(se[:1] / se, 1.0) ** 3)
+        return np.asarray(np.nan_to_num(own * np.minimum(se[:1] / se, 1.0) ** 3))

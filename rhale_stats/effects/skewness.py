@@ -52,7 +52,7 @@ def of_groups(
     level = (
         fit.loadings(fit.pieces.edges).level @ _by_bin(np.ones(len(cells.bin)), cells.bin).T[here]
     )
-    share = np.bincount(cells.bin, np.nan_to_num(cells.pieces.share))
+    share = np.bincount(cells.bin, np.nan_to_num(cells.pieces.share)).astype(np.float64)
     within, total = of_curve
     average = np.array(of_average[0])
     return _named(
