@@ -9,6 +9,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arrays import accumulate, influence
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects import skewness
 from rhale_stats.effects.chosen_edges import effect_variance
 from rhale_stats.effects.clusters import Clusters, of_groups
@@ -23,7 +24,7 @@ from rhale_stats.effects.fit import (
     spread_rows,
 )
 from rhale_stats.effects.parameters import with_parameters, without_parts
-from rhale_stats.effects.spread import with_spread_errors
+from rhale_stats.effects.spread import spread_errors
 from rhale_stats.effects.targets import (
     CURVE_TARGETS,
     GROUP_COVARIANCES,
@@ -129,8 +130,8 @@ def _of_features(
             name: variable(name, array, target=targets[name], **facts)
             for name, array in stacked(rows, effect.sizes["bin"], **cell_sizes(effect)).items()
         }
+        | spread_errors(effect, clusters)
     )
-    out = with_spread_errors(out, clusters)
     if clusters is not None:
         return out.assign_attrs(n_groups=clusters.n_groups)
     # What earlier groups left behind.
@@ -141,7 +142,6 @@ def _of_features(
 
 def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
     """Standard errors of one feature, by name; all NaN where there is no bin."""
-    n, share = row["n_effective"].values, row["weight_share"].values
     if fit is None:
         absent = {"slope": "slope" not in row, "cell": "cell_effect" not in row}
         names = [
@@ -150,23 +150,15 @@ def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
         return dict.fromkeys(names, np.nan)
     if is_categorical(row):
         return _of_levels(row)
-    pieces = pieces_of(row)
-    variance, noise, by_squares = row["heterogeneity"].values ** 2, bin_noise(row), squares_of(row)
     zero_start = influence.loadings(fit.pieces, fit.edges, "start")
     start = np.sqrt(influence.variance(zero_start, fit.noise, None))
     # The edges of the bins are among those of the cells.
     everywhere = fit.variance(fit.pieces.edges)
     centred = np.sqrt(everywhere[np.searchsorted(fit.pieces.edges, fit.edges)])
-    spread_se = accumulate.heterogeneity_se(variance, row["fourth_moment"].values, n)
-    squares = accumulate.mean_square(variance, pieces, n)
-    of_average = accumulate.average_effect_se(pieces.mean, squares, share, n)
-    if by_squares is not None:
-        of_average = accumulate.weighted_average_se(pieces, by_squares, n)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            spread_se = spread_se * np.sqrt(n / spread_rows(row))
+    spread_se, of_average = spread_and_average_errors(row)
     return {
         "effect_se": np.sqrt(effect_variance(row, fit)),
-        **({"slope_se": np.sqrt(noise.slope)} if "slope" in row else {}),
+        **({"slope_se": np.sqrt(bin_noise(row).slope)} if "slope" in row else {}),
         "heterogeneity_se": spread_se,
         "curve_se": at_edges(centred, fit),
         **({"cell_curve_se": at_cells(np.sqrt(everywhere), fit)} if has_cells(row) else {}),
@@ -174,6 +166,20 @@ def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
         "average_effect_se": of_average,
         **skewness.of_rows(row, fit, everywhere),
     }
+
+
+def spread_and_average_errors(row: xr.Dataset) -> tuple[FloatArray, float]:
+    """Standard errors of the heterogeneities of one feature's bins, and of its average effect."""
+    n, share = row["n_effective"].values, row["weight_share"].values
+    pieces, by_squares = pieces_of(row), squares_of(row)
+    variance = row["heterogeneity"].values ** 2
+    spread_se = accumulate.heterogeneity_se(variance, row["fourth_moment"].values, n)
+    if by_squares is None:
+        squares = accumulate.mean_square(variance, pieces, n)
+        return spread_se, accumulate.average_effect_se(pieces.mean, squares, share, n)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread_se = spread_se * np.sqrt(n / spread_rows(row))
+    return spread_se, accumulate.weighted_average_se(pieces, by_squares, n)
 
 
 def _of_levels(row: xr.Dataset) -> Estimates:

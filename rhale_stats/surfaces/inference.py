@@ -21,10 +21,11 @@ from rhale_stats.inference.estimate import (
     with_intervals,
     with_replicates,
 )
-from rhale_stats.models.parametric import Fitted, refuse_model
+from rhale_stats.models.parametric import Fitted
 from rhale_stats.schema.dimensions import OUTPUT, of_part
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.variables import OUTPUT_UNITS, variable
+from rhale_stats.surfaces import parameters
 from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS
 from rhale_stats.surfaces.rows import Rows
 from rhale_stats.surfaces.values import pair_name
@@ -43,11 +44,12 @@ def std_error(
     fitted: Fitted | None = None,
 ) -> xr.Dataset:
     """`std_error` of a surface: ``effect_se`` in cells, ``surface_se`` at edges, math [59]."""
-    refuse_model(fitted, "a surface of ale2")
     if groups is not None:
         raise ValueError(
-            "groups must be None for a surface of ale2. Use bootstrap(surface, groups=...)."
+            "groups must be None for a surface of ale2, also those that the covariance of a model "
+            "was fitted with. Use bootstrap(surface, groups=...)."
         )
+    surface = parameters.without_parts(surface)
     rows = Rows.of(surface)
     cells = rows.cells
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -69,7 +71,7 @@ def std_error(
             second_effect_skewness=variable("second_effect_skewness", of_cells, SURFACE),
             surface_skewness=variable("surface_skewness", of_edges, SURFACE),
         )
-    return surface.assign(
+    out = surface.assign(
         effect_se=(
             IN_CELLS,
             effect_se,
@@ -91,6 +93,14 @@ def std_error(
             },
         ),
     )
+    if fitted is None or fitted.uncertainty == "rows":
+        return out
+    degrees = {
+        "second_effect": np.maximum(out["n_effective"].values - 1, 0.0),
+        "surface": kernel.surface_degrees(influence, variance),
+    }
+    out = of_part(out).drop_vars(SKEWNESS, errors="ignore")
+    return parameters.with_parameters(out, fitted, degrees)
 
 
 class Noise(NamedTuple):
@@ -111,7 +121,22 @@ def noise_of(surface: xr.Dataset, rows: Rows) -> Noise:
     influence = rows.influence(surface)
     covariance = kernel.surface_covariance(influence, rows.noise_factors(influence))
     variance = np.diagonal(covariance).reshape(surface["surface"].shape)
-    return Noise(covariance, kernel.surface_degrees(influence, variance))
+    degrees = kernel.surface_degrees(influence, variance)
+    return Noise(
+        parameters.with_model(surface, "surface", covariance),
+        parameters.degrees_of(surface, "surface", degrees),
+    )
+
+
+def cell_covariance(surface: xr.Dataset, rows: Rows) -> FloatArray:
+    """Of the means of the cells, (cell, cell)."""
+    return parameters.with_model(surface, "second_effect", rows.cell_covariance())
+
+
+def cell_degrees(surface: xr.Dataset) -> FloatArray:
+    """Degrees of freedom of the means of the cells."""
+    rows = np.maximum(surface["n_effective"].values - 1, 0.0)
+    return parameters.degrees_of(surface, "second_effect", rows)
 
 
 def vcov(surface: xr.Dataset, feature: object, of: str) -> xr.DataArray:
@@ -134,7 +159,7 @@ def vcov(surface: xr.Dataset, feature: object, of: str) -> xr.DataArray:
         values[unknown] = values[:, unknown] = np.nan
     else:
         dims, se = IN_CELLS, surface["effect_se"]
-        what, values = "mean second differences", rows.cell_covariance()
+        what, values = "mean second differences", cell_covariance(surface, rows)
     others = tuple(f"{dim}_other" for dim in dims)
     axes = {
         name: surface[dim].values
@@ -168,7 +193,8 @@ def estimates(surface: xr.Dataset) -> dict[str, Estimate]:
         ("surface", AT_EDGES, "surface_se"),
     ):
         se, long_name = surface[of], str(surface[name].attrs["long_name"])
-        facts = Facts(dims, long_name, OUTPUT_UNITS, str(se.attrs["target"]), SOURCE)
+        target, source = (str(se.attrs[key]) for key in ("target", "source"))
+        facts = Facts(dims, long_name, OUTPUT_UNITS, target, source)
         skewness = surface[f"{name}_skewness"].values if f"{name}_skewness" in surface else 0.0
         out[name] = Estimate(surface[name].values, facts, se.values, skewness=skewness)
     return out
@@ -183,13 +209,13 @@ def confband(surface: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
     known = surface["surface"].notnull().values.ravel()
     joint = Joint(noise.covariance[np.ix_(known, known)], np.inf)
     at_edges = joint_quantiles(joint, noise.degrees, level, n_draws, of_edges)
-    degrees = np.maximum(surface["n_effective"].values - 1, 0.0)
+    degrees = cell_degrees(surface)
     se = surface["effect_se"].values
-    if not (rows.a.levels or rows.b.levels):
+    if not (rows.a.levels or rows.b.levels or "second_effect_change" in surface):
         in_cells = independent_quantiles(se, degrees, level)
     else:
         there = np.isfinite(se).ravel()
-        joint = Joint(rows.cell_covariance()[np.ix_(there, there)], np.inf)
+        joint = Joint(cell_covariance(surface, rows)[np.ix_(there, there)], np.inf)
         in_cells = joint_quantiles(joint, degrees, level, n_draws, of_cells)
     quantiles = {"surface": at_edges, "second_effect": in_cells}
     return with_bands(surface, estimates(surface), quantiles, level, "surface")
@@ -205,7 +231,10 @@ def confint(
     if chosen == "normal":
         influence = Rows.of(surface).influence(surface)
         of_edges = kernel.surface_degrees(influence, surface["surface_se"].values ** 2)
-        degrees = {"second_effect": surface["n_effective"].values - 1, "surface": of_edges}
+        degrees = {
+            "second_effect": cell_degrees(surface),
+            "surface": parameters.degrees_of(surface, "surface", of_edges),
+        }
         found = {name: one._replace(degrees=degrees[name]) for name, one in found.items()}
     else:
         boot = check_boot(surface, boot, ["second_effect"], "bootstrap(surface)", chosen)
