@@ -594,7 +594,11 @@ AVERAGE_VARIABLES: Table = {
     },
     "average_df": (TERM, "degrees of freedom of the average", "1"),
     "average_cov": (("term", "term_other"), "covariance of the averages", ""),
-    "average_ci": (("term", "ci_bound"), "confidence interval of average over the rows", OF_AVERAGE),
+    "average_ci": (
+        ("term", "ci_bound"),
+        "confidence interval of average over the rows",
+        OF_AVERAGE,
+    ),
     "n_obs": ((), "rows", "rows"),
     "weight_share": ((), "share of the rows", "1"),
 }
