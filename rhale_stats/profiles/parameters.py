@@ -110,14 +110,15 @@ class FromModel:
             weight_kind=str(profile.attrs["weight_kind"]) if weighted else "precision",
             missing=self._missing(),
         )
-        names = [
-            name for name in feature_names(profile) if one_profile(profile, name).sizes["grid"]
-        ]
+        every = feature_names(profile)
+        # A constant feature has no grid.
+        names = [name for name in every if one_profile(profile, name).sizes["grid"]]
+        names = names or every[:1]
         self.given = Given.used(table.take(self.numbers).data, names, self.options)
         self.asked = self.given.asked(directions.changes.ask)
         self.axes: dict[str, Axis] = {}
         if profile.attrs["method"] != "m_plot":
-            grid = {name: self._grid(name) for name in names}
+            grid = {name: points for name in names if len(points := self._grid(name))}
             self.axes = {axis.name: axis for axis in self.given.axes(grid, N_GRID, "quantile")}
 
     def _grid(self, name: str) -> ArrayLike:
