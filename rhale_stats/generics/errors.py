@@ -39,7 +39,10 @@ def std_error(
         What `rhale` returned; or what `ale2` returned, which gets ``effect_se`` for its cells and
         ``surface_se`` (math [59]). Profiles such as `pdp` and H-statistics (math [62]) already have
         standard errors of their rows; with ``groups`` and ``model`` they get others (``curve_se``,
-        ``h2_se`` and so on), without ``local``.
+        ``h2_se`` and so on), without ``local``. Effects of several models
+        (`over_models`, `bootstrap_refit`, `cross_effects`) get the error of models and rows
+        together, ``curve_se``, and its parts ``curve_se_model`` and ``curve_se_rows`` (math [82] to
+        [85]).
     local : Dataset, optional
         The local effects that ``effect`` was made from; needed only with ``groups`` and ``model``.
         Of a profile of `pdp` the ICE curves (`ice`): needed with ``groups``, unless there is a
@@ -93,8 +96,9 @@ def std_error(
         error: ``effect_se_rows``, ``effect_se_model`` and so on. Profiles get ``curve_se``,
         ``curve_cov``, ``curve_df`` and the parts of ``curve_se``; surfaces the parts of
         ``effect_se`` and ``surface_se``, and H-statistics of kind "pdp" those of all statistics.
-        Groups are not for surfaces and `shap_dependence`, and a model not for `shap_dependence`. The attribute ``source`` of a
-        standard error says what it holds: "rows", "parameters", or "rows and parameters".
+        Groups are not for surfaces and `shap_dependence`, and a model not for `shap_dependence`.
+        The attribute ``source`` of a standard error says what it holds: "rows", "parameters", or
+        "rows and parameters".
 
     Raises
     ------
@@ -175,7 +179,8 @@ def vcov(
     ----------
     effect : Dataset
         What `rhale`, `std_error` or `ale2` returned. If `std_error` was given groups, the
-        covariance is cluster-robust.
+        covariance is cluster-robust. Of effects of several models it is over (grid, grid_other); of
+        draws it holds these rows as given.
     feature : str or int
         Name or number; leave it out for a surface.
     of : {"curve", "effect"}
