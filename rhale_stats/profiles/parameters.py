@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arrays import delta
@@ -121,7 +121,7 @@ class FromModel:
             grid = {name: points for name in names if len(points := self._grid(name))}
             self.axes = {axis.name: axis for axis in self.given.axes(grid, N_GRID, "quantile")}
 
-    def _grid(self, name: str) -> ArrayLike:
+    def _grid(self, name: str) -> NDArray[Any]:
         row = one_profile(self.profile, name)
         if not is_nominal(row):
             return np.asarray(row["grid_value"].values)
