@@ -28,7 +28,8 @@ def confint(
         What `rhale`, `std_error` or `ale2` returned; or `pdp` or another profile, whose curve gets
         an interval. A surface gets ``second_effect_ci`` and ``surface_ci``, by "normal",
         "percentile" or "basic", the last two not expanded. H-statistics get ``h2_ci``,
-        ``h2_overall_ci`` and so on by the same methods, "normal" on the log scale (math [62]).
+        ``h2_overall_ci`` and so on by the same methods and "bca", none of them expanded, "normal"
+        on the log scale (math [62]).
     boot : Dataset, optional
         Replicates of ``effect`` that `bootstrap` returned, with fixed bins.
     level : float, default 0.95
@@ -38,7 +39,8 @@ def confint(
         the degrees of freedom of the bins (Satterthwaite's for the curve); for the heterogeneity by
         inversion of a test, see Notes; longer on one side where local effects are clearly
         skewed (math [64]). The other methods need ``boot``; with it "percentile" is the default,
-        and "bca" of heterogeneities in bins, whose replicates repeat their bias. "studentized"
+        and "bca" of heterogeneities in bins and of H-statistics, whose replicates repeat their
+        bias. "studentized"
         needs replicates made with ``studentize=True``.
 
     Returns
