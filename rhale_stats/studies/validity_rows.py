@@ -128,7 +128,8 @@ class _Noise(NamedTuple):
     groups: Any = None
 
 
-def _region_rows(case: str, n: int, rng: np.random.Generator) -> tuple[FloatArray, _Noise]:
+def region_rows(case: str, n: int, rng: np.random.Generator) -> tuple[FloatArray, _Noise]:
+    """Values of a feature, and local effects whose mean depends on no column."""
     z, other = rng.uniform(-1, 1, (2, n))
     if case.startswith("clustered"):
         icc = float(case.split()[-1])
@@ -138,6 +139,9 @@ def _region_rows(case: str, n: int, rng: np.random.Generator) -> tuple[FloatArra
         effect = np.sqrt(icc) * shared + np.sqrt(1 - icc) * rng.normal(size=n)
         columns = pd.DataFrame({"a": level[:, 0], "b": level[:, 1]})
         return z, _Noise(columns, effect, groups)
+    if case == "log-normal":
+        a = rng.normal(size=n)
+        return z, _Noise(pd.DataFrame({"a": a, "b": other}), NOISES["log-normal"](rng, n, 1.0))
     e = rng.normal(size=n)
     if case == "spread by exp(a), log-normal":
         a = rng.normal(size=n)
@@ -158,7 +162,7 @@ def splits(parameters: Parameters, rng: np.random.Generator, n_samples: int) -> 
     """Splits of a feature whose mean effect depends on no column."""
     found: dict[str, list[float]] = {}
     for _ in range(n_samples):
-        z, drawn = _region_rows(str(parameters["case"]), int(parameters["n"]), rng)
+        z, drawn = region_rows(str(parameters["case"]), int(parameters["n"]), rng)
         local = local_effects(None, z[:, None], jacobian=drawn.effect[:, None])
         for test in ("permutation", "honest"):
             asked: dict[str, Any] = {"test": test, "max_depth": 1, "groups": drawn.groups}
