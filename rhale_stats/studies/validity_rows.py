@@ -68,23 +68,19 @@ def _of_chosen(row: xr.Dataset, truth: Truth, place: str, mu: FloatArray) -> dic
     low, high = PLACES[place](np.array(INNER))
     edges, cells = row["edge_value"].values, row["cell_value"].values
     cells = cells[np.isfinite(cells)]
-    ends = float(cells[0]), float(cells[-1])
     average = np.diff(np.interp(edges, truth.z, truth.curve)) / np.diff(edges)
-    inner, fine = ((z >= low) & (z <= high) for z in (edges, cells))
-
-    def curve(z: FloatArray, where: Any) -> FloatArray:
-        return np.where(where, truth.at(z, population, *ends), np.nan)
-
+    # At the edges of cells: of one bin no edge is within, and that there are more is chance.
+    curve = truth.at(cells, population, float(cells[0]), float(cells[-1]))
+    curve = np.where((cells >= low) & (cells <= high), curve, np.nan)
     bounds = row["effect_ci"].values
     spread = _spreads(row, population, np.interp(population, truth.z, mu))
     out = {
         "effect": covered(bounds, average),
         "effect band": held(row["effect_band"].values, average),
         "heterogeneity": covered(row["heterogeneity_ci"].values, spread),
-        "curve band": held(row["cell_curve_band"].values[: len(cells)], curve(cells, fine)),
+        "cell curve": covered(row["cell_curve_ci"].values[: len(cells)], curve),
+        "curve band": held(row["cell_curve_band"].values[: len(cells)], curve),
     }
-    if inner.any():
-        out["curve"] = covered(row["curve_ci"].values, curve(edges, inner))
     return {name: float(value) for name, value in out.items()}
 
 
