@@ -1,20 +1,23 @@
 """The public names and where they live; `__init__` loads each when it is first used."""
 
 from . import simulate
+from .averages.averages import averages
 from .bins.adaptive import AdaptiveBins
 from .bins.fixed import EqualWidthBins, GivenBins, QuantileBins
 from .bins.searched import BestEqualWidthBins, GreedyBins, OptimalBins
 from .diagnostics.chance import sizes_by_chance
 from .diagnostics.folds import folds
 from .diagnostics.jumps import jump_check
-from .diagnostics.refits import bootstrap_refit
 from .diagnostics.scores import mae, mcse
 from .diagnostics.unbiased import check_unbiased, debias
 from .effects.ale import ale, ale_from_local, dale
 from .effects.equivalence import equivalence_test
 from .effects.rhale import rhale
-from .effects.sizes import effect_sizes
 from .effects.tables import augment
+from .ensembles.cross import cross_effects
+from .ensembles.draws import over_models
+from .ensembles.given import DrawOptions
+from .ensembles.refits import RefitOptions, bootstrap_refit
 from .generics.compare_methods import compare_methods
 from .generics.datatree import to_datatree
 from .generics.errors import std_error, vcov
@@ -22,6 +25,7 @@ from .generics.hypotheses import compare, wald_test
 from .generics.intervals import confband, confint
 from .generics.resampling import ResamplingOptions, bootstrap
 from .generics.show import show
+from .generics.sizes import effect_sizes
 from .generics.tables import glance, summary, tidy
 from .generics.values import predict
 from .h_statistics.statistic import HEstimator, h_statistic
@@ -69,6 +73,7 @@ def unload_ipython_extension(ipython: object) -> None: ...
 __all__ = [
     "AdaptiveBins",
     "BestEqualWidthBins",
+    "DrawOptions",
     "EqualWidthBins",
     "GivenBins",
     "GreedyBins",
@@ -79,6 +84,7 @@ __all__ = [
     "OptimalBins",
     "Parametric",
     "QuantileBins",
+    "RefitOptions",
     "ResamplingOptions",
     "SplitSearch",
     "__version__",
@@ -89,6 +95,7 @@ __all__ = [
     "all_regions",
     "assign",
     "augment",
+    "averages",
     "bootstrap",
     "bootstrap_refit",
     "check_jacobian",
@@ -97,6 +104,7 @@ __all__ = [
     "compare_methods",
     "confband",
     "confint",
+    "cross_effects",
     "dale",
     "debias",
     "dense_truth",
@@ -112,6 +120,7 @@ __all__ = [
     "m_plot",
     "mae",
     "mcse",
+    "over_models",
     "pdp",
     "plot_bias",
     "plot_bins",

@@ -1,1 +1,1 @@
-"""Checks of estimates: bias, jumps, scores against a truth, folds, refits."""
+"""Checks of estimates: bias, jumps, scores against a truth, folds."""

@@ -20,6 +20,10 @@ from rhale_stats.schema.levels import is_categorical
 
 # Largest correlation of an effect and its slope in the weights; Kish's rows may overstate it.
 MOST_CORRELATED = 0.95
+# The F distribution with more degrees is that of chi-squared to all digits.
+MOST_DEGREES = 1e9
+# A smaller share of a variance is the numerical error of derivatives by parameters.
+RIGID = 1e-10
 
 
 class Wald(NamedTuple):
@@ -165,6 +169,8 @@ def _of_groups(row: xr.Dataset, null: str) -> Wald:
     found = quadratic.form(
         places.values(row), weight, sparse.csr_array(covariance), places.level(null)
     )
+    if null == "constant" and found.expected <= RIGID * float((weight @ covariance).trace()):
+        return Wald(df=0.0, reason=meaning.RIGID)
     of_bin = found.parts[: row.sizes["bin"]].copy()
     np.add.at(of_bin, at, found.parts[row.sizes["bin"] :])
     return _against_f(found, _degrees_together(row, of_bin), _rows_in(weight, places))
@@ -175,8 +181,10 @@ def _degrees_together(row: xr.Dataset, parts: FloatArray) -> float:
 
     A group counts as one degree in all bins, because its effects may depend on each other.
     """
-    overlap = group_overlap(row)
-    return float(parts.sum() ** 2 / (parts @ overlap @ parts)) if parts.any() else np.inf
+    shared = float(parts @ group_overlap(row) @ parts)
+    if shared * MOST_DEGREES <= parts.sum() ** 2:
+        return MOST_DEGREES
+    return float(parts.sum() ** 2 / shared)
 
 
 def _of_steps(row: xr.Dataset, null: str) -> Wald:

@@ -76,7 +76,7 @@ def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
                 f"that share a range."
             )
         warn(f"a and b have no common value of {without}. The difference is NaN there.")
-    source = _independent(a, b) if pairs is None else pairs.source
+    source = _source(a, b, pairs)
     return labelled_differences(found, a, b, names, source, asked)
 
 
@@ -92,8 +92,19 @@ def _check_same_levels(rows: tuple[xr.Dataset, xr.Dataset]) -> None:
         )
 
 
-def _independent(a: xr.Dataset, b: xr.Dataset) -> str:
-    """Source of the variance of a difference of effects that share no rows."""
+def _of_one_model(*rows: xr.Dataset) -> bool:
+    """Whether the errors of both hold the same parameters."""
+    known = [str(row.attrs.get("fitted_model", "")) for row in rows]
+    return bool(known[0]) and known[0] == known[1]
+
+
+def _source(a: xr.Dataset, b: xr.Dataset, pairs: Pairs | None) -> str:
+    """Source of the variance of a difference of effects."""
+    if pairs is not None:
+        return f"{pairs.source} and parameters" if _of_one_model(a, b) else pairs.source
+    if _of_one_model(a, b):
+        sources = dict.fromkeys(str(one["effect_se"].attrs["source"]) for one in (a, b))
+        return f"{' against '.join(sources)}, of one model"
     sources = dict.fromkeys(str(one["effect_se"].attrs["source"]) for one in (a, b))
     return f"{' against '.join(sources)}, independent"
 
@@ -126,12 +137,17 @@ def _difference(
 ) -> Difference:
     """One feature: the difference at points within the range of both."""
     values = [accumulate.curve_at(fit.pieces.edges, fit.curve, fit.pieces.slope, z) for fit in fits]
+    together = np.zeros((len(z), len(z)))
+    if _of_one_model(*rows):
+        moved = [directions_at(row, fit, z) for row, fit in zip(rows, fits, strict=True)]
+        together = _of_parameters(moved, paired=pairs is not None)
     if pairs is None:
         parts = [_covariance(row, fit, z) for row, fit in zip(rows, fits, strict=True)]
-        covariance = parts[0] + parts[1]
+        covariance = parts[0] + parts[1] + together
         own = [curve_degrees(row, fit, z) for row, fit in zip(rows, fits, strict=True)]
     else:
         covariance, own = paired_covariance(pairs, rows, fits, z)
+        covariance = covariance + together
     degrees: FloatArray | float = np.minimum(*own)
     if pairs is None:
         degrees = intervals.welch(np.diagonal(parts[0]), np.diagonal(parts[1]), *own)
@@ -140,6 +156,46 @@ def _difference(
         degrees = float(1 / np.mean(1 / np.asarray(degrees)))
     least = sum(meaning.least_effect(row) for row in rows) * float(np.ptp(z))
     return difference_of(z, (values[0], values[1]), covariance, degrees, asked, rng, least)
+
+
+def directions_at(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
+    """What the parameters of the model do to a curve at points, (part, point, direction)."""
+    if has_cells(row):
+        here = slice(fit.cells.here.start, fit.cells.here.stop + 1)
+        known = row["cell_curve_directions"].values[here]
+        return np.asarray(np.einsum("ze,epd->pzd", interpolation(fit.pieces.edges, z), known))
+    edges = row["edge_value"].values
+    known = row["curve_directions"].values[fit.there]
+    out = np.einsum("ze,epd->pzd", interpolation(fit.edges, z), known)
+    if slopes(row).any():
+        bend = _bends(edges, z)
+        out = out - np.einsum("zb,bpd->pzd", bend, row["slope_directions"].values)
+    return np.asarray(out)
+
+
+def _of_parameters(moved: list[FloatArray], *, paired: bool) -> FloatArray:
+    """What two curves of one model add to the variance of their difference, (point, point).
+
+    With pairs all that is of the parameters; else what the covariances of both do not know.
+    """
+    if paired:
+        model, of_rows = moved[0] - moved[1]
+        total: FloatArray = model @ model.T + of_rows @ model.T + model @ of_rows.T
+        return total
+    (first, rows_a), (second, rows_b) = moved
+    shared: FloatArray = first @ second.T + rows_a @ second.T + first @ rows_b.T
+    return -shared - shared.T
+
+
+def _bends(edges: FloatArray, z: FloatArray) -> FloatArray:
+    """How far below the line through both ends of its bin a curve of slope 1 is, (point, bin).
+
+    By slope (z - l)(r - z) / 2, as in `curve_at`.
+    """
+    k = bin_index(edges, z)
+    bend = np.zeros((len(z), len(edges) - 1))
+    bend[np.arange(len(z)), k] = (z - edges[k]) * (edges[k + 1] - z) / 2
+    return bend
 
 
 def _covariance(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
@@ -154,9 +210,6 @@ def _covariance(row: xr.Dataset, fit: Fit, z: FloatArray) -> FloatArray:
     total = weight @ row["curve_cov"].values @ weight.T
     if not slopes(row).any():
         return np.asarray(total)
-    # Below the line through both ends of its bin by slope (z - l)(r - z) / 2, as in `curve_at`.
-    k = bin_index(edges, z)
-    bend = np.zeros((len(z), len(edges) - 1))
-    bend[np.arange(len(z)), k] = (z - edges[k]) * (edges[k + 1] - z) / 2
+    bend = _bends(edges, z)
     mixed = weight @ row["curve_slope_cov"].values @ bend.T
     return np.asarray(total - mixed - mixed.T + bend @ row["slope_cov"].values @ bend.T)

@@ -141,7 +141,6 @@ def _of_features(
 
 def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
     """Standard errors of one feature, by name; all NaN where there is no bin."""
-    n, share = row["n_effective"].values, row["weight_share"].values
     if fit is None:
         absent = {"slope": "slope" not in row, "cell": "cell_effect" not in row}
         names = [
@@ -150,23 +149,15 @@ def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
         return dict.fromkeys(names, np.nan)
     if is_categorical(row):
         return _of_levels(row)
-    pieces = pieces_of(row)
-    variance, noise, by_squares = row["heterogeneity"].values ** 2, bin_noise(row), squares_of(row)
     zero_start = influence.loadings(fit.pieces, fit.edges, "start")
     start = np.sqrt(influence.variance(zero_start, fit.noise, None))
     # The edges of the bins are among those of the cells.
     everywhere = fit.variance(fit.pieces.edges)
     centred = np.sqrt(everywhere[np.searchsorted(fit.pieces.edges, fit.edges)])
-    spread_se = accumulate.heterogeneity_se(variance, row["fourth_moment"].values, n)
-    squares = accumulate.mean_square(variance, pieces, n)
-    of_average = accumulate.average_effect_se(pieces.mean, squares, share, n)
-    if by_squares is not None:
-        of_average = accumulate.weighted_average_se(pieces, by_squares, n)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            spread_se = spread_se * np.sqrt(n / spread_rows(row))
+    spread_se, of_average = spread_and_average_errors(row)
     return {
         "effect_se": np.sqrt(effect_variance(row, fit)),
-        **({"slope_se": np.sqrt(noise.slope)} if "slope" in row else {}),
+        **({"slope_se": np.sqrt(bin_noise(row).slope)} if "slope" in row else {}),
         "heterogeneity_se": spread_se,
         "curve_se": at_edges(centred, fit),
         **({"cell_curve_se": at_cells(np.sqrt(everywhere), fit)} if has_cells(row) else {}),
@@ -174,6 +165,20 @@ def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
         "average_effect_se": of_average,
         **_skewness(row, fit, everywhere),
     }
+
+
+def spread_and_average_errors(row: xr.Dataset) -> tuple[FloatArray, float]:
+    """Standard errors of the heterogeneities of one feature's bins, and of its average effect."""
+    n, share = row["n_effective"].values, row["weight_share"].values
+    pieces, by_squares = pieces_of(row), squares_of(row)
+    variance = row["heterogeneity"].values ** 2
+    spread_se = accumulate.heterogeneity_se(variance, row["fourth_moment"].values, n)
+    if by_squares is None:
+        squares = accumulate.mean_square(variance, pieces, n)
+        return spread_se, accumulate.average_effect_se(pieces.mean, squares, share, n)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread_se = spread_se * np.sqrt(n / spread_rows(row))
+    return spread_se, accumulate.weighted_average_se(pieces, by_squares, n)
 
 
 def _skewness(row: xr.Dataset, fit: Fit, variance: FloatArray) -> Estimates:

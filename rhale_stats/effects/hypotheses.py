@@ -13,7 +13,7 @@ from scipy import linalg
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import bin_error, intervals
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.box import Wald, box, least_of_cells, with_spread
+from rhale_stats.effects.box import MOST_DEGREES, RIGID, Wald, box, least_of_cells, with_spread
 from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.fit import bin_degrees, group_overlap, noise_in_the_middle
 from rhale_stats.effects.same import check_same_rows
@@ -217,9 +217,15 @@ def _grouped(row: xr.Dataset, null: str) -> Wald:
         covariance = np.block([[covariance, mixed], [mixed.T, own]])
         contrast = linalg.block_diag(contrast, np.eye(len(width)))
     # An estimate without sampling error is compared with rounding only.
-    covariance = covariance + least**2 * np.eye(len(value))
+    covariance, whole = covariance + least**2 * np.eye(len(value)), float(np.trace(covariance))
     value, covariance = contrast @ value, contrast @ covariance @ contrast.T
     df = float(len(value))
+    if "effect_se_model" in row:
+        # A few parameters move many effects: only so many directions have an error.
+        value, covariance = _moved(value, covariance, whole)
+        df = float(len(value))
+        if not df:
+            return Wald(df=0.0, reason=meaning.RIGID)
     statistic = float(value @ np.linalg.pinv(covariance, hermitian=True) @ value)
     of_groups = _degrees_of_matrix(row, contrast, linear)
     # Hotelling's correction: the covariance has fewer degrees of freedom than its size asks for.
@@ -228,6 +234,15 @@ def _grouped(row: xr.Dataset, null: str) -> Wald:
         return Wald(statistic, df, reason=FEW_GROUPS)
     p_value = float(stats.f.sf(statistic * left / (of_groups * df), df, left))
     return Wald(statistic, df, p_value, df_denominator=left)
+
+
+def _moved(
+    value: FloatArray, covariance: FloatArray, whole: float
+) -> tuple[FloatArray, FloatArray]:
+    """Values and covariance along the components that have a share of the ``whole`` variance."""
+    own, vectors = np.linalg.eigh(covariance)
+    kept = vectors[:, own > RIGID * whole]
+    return kept.T @ value, kept.T @ covariance @ kept
 
 
 def _degrees_of_matrix(row: xr.Dataset, contrast: FloatArray, linear: NDArray[np.bool_]) -> float:
@@ -243,7 +258,7 @@ def _degrees_of_matrix(row: xr.Dataset, contrast: FloatArray, linear: NDArray[np
     parts = np.abs(contrast) / np.abs(contrast).sum(axis=1, keepdims=True)
     overlap = parts @ overlap @ parts.T
     q = len(overlap)
-    return float(q * (q + 1) / (overlap.sum() + np.trace(overlap)))
+    return float(q * (q + 1) / max(overlap.sum() + np.trace(overlap), 1 / MOST_DEGREES))
 
 
 def _homogeneous(row: xr.Dataset, own: tuple[Rows, int] | None) -> Wald:

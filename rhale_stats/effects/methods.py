@@ -8,6 +8,7 @@ from rhale_stats.effects.errors import std_error, vcov
 from rhale_stats.effects.hypotheses import wald_test
 from rhale_stats.effects.intervals import confband, confint
 from rhale_stats.effects.printed import summary
+from rhale_stats.effects.sizes import effect_sizes
 from rhale_stats.effects.sizes_tables import sizes_summary, tidy_sizes
 from rhale_stats.effects.tables import glance, tidy
 from rhale_stats.schema.kinds import EFFECT, SIZES, Methods
@@ -22,6 +23,7 @@ METHODS: Methods = {
         "wald_test": wald_test,
         "compare": compare,
         "predict": values.predict,
+        "effect_sizes": effect_sizes,
         "tidy": tidy,
         "glance": glance,
         "summary": summary,

@@ -58,6 +58,13 @@ def pairs_of(
         )
     for local, effect, of in zip(paired, effects, PAIRED, strict=True):
         check_same_output(local, effect, of)
+    marks = {str(effect.attrs.get("fitted_model", "")) for effect in effects}
+    if len(marks) > 1:
+        raise ValueError(
+            "paired must be left out where the errors of a and b hold the parameters of different "
+            "models, whose errors depend on each other in a way that is not known. Make both "
+            "without model=, or refit both models together."
+        )
     used = [is_used_row(local, effect) for local, effect in zip(paired, effects, strict=True)]
     if groups is None:
         if any(is_grouped(effect) for effect in effects):

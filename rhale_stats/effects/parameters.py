@@ -1,25 +1,25 @@
-"""Uncertainty of the parameters of a fitted model in effects, with the bins held (math [80]).
-
-Every estimate is a function of the local effects, and these of the parameters. `RowSums` holds
-what a direction of the parameters does to the means and slopes of bins, in place of what a group of
-rows does; all estimates follow from it as they do for groups.
-"""
+"""Standard errors of effects that hold the parameters of a fitted model (math [80])."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
-from scipy import sparse
 
-from rhale_stats.arrays import accumulate, categories, influence
-from rhale_stats.arrays.binning import bin_index
-from rhale_stats.arrays.influence import RowSums
-from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.effects.clusters import Clusters, on_effects
+from rhale_stats.arrays import delta
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.effects.box import RIGID
+from rhale_stats.effects.clusters import Clusters
+from rhale_stats.effects.directions import (
+    Estimated,
+    added,
+    by_directions,
+    by_groups,
+    on_estimates,
+)
 from rhale_stats.effects.fit import (
     Fit,
     at_edges,
@@ -34,218 +34,15 @@ from rhale_stats.effects.fit import (
     spread_degrees,
 )
 from rhale_stats.effects.targets import SKEWNESS, SOURCE
+from rhale_stats.inference.parameters import ADDED, KIND, ROWS_FIXED, TOGETHER
 from rhale_stats.local.parameters import Derivatives
 from rhale_stats.local.rows import is_used_row
-from rhale_stats.models.parametric import Fitted
-from rhale_stats.schema.curves import cell_sizes, has_cells, pieces_of
-from rhale_stats.schema.features import slopes
+from rhale_stats.models.parametric import ROW_NUMBER, Fitted
+from rhale_stats.schema.curves import cell_sizes, has_cells
+from rhale_stats.schema.features import is_grouped
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.stacking import Estimates, stacked
 from rhale_stats.schema.variables import variable
-
-
-class Weights(NamedTuple):
-    """Weight of every row in means, slopes and variances, sparse (bin, row); and in the average."""
-
-    mean: sparse.csr_array
-    slope: sparse.csr_array
-    variance: sparse.csr_array
-    average: FloatArray
-
-    @classmethod
-    def of(
-        cls,
-        pieces: accumulate.Pieces,
-        x: FloatArray,
-        g: FloatArray,
-        weight: FloatArray | None,
-        n_effective: FloatArray,
-    ) -> Weights:
-        """Of bins along an axis: estimates are linear in local effects, variances nearly so."""
-        k, n_bins = bin_index(pieces.edges, x), len(pieces.mean)
-        w = np.ones(len(x)) if weight is None else weight
-        d = x - pieces.x_mean[k]
-        r = g - pieces.mean[k] - pieces.slope[k] * d
-        share = w / np.bincount(k, w, n_bins)[k]
-        linear = pieces.slope != 0
-        tilt = np.where(linear, 1 / np.where(linear, pieces.x_variance, 1.0), 0.0)[k]
-        square = _of_squares(share * r, k, n_effective, 1 + linear)
-        tables = (_table(values, k, n_bins) for values in (share, share * d * tilt, square))
-        return cls(*tables, w / w.sum())
-
-    @classmethod
-    def of_steps(
-        cls,
-        of: categories.Steps,
-        mean: FloatArray,
-        weight: FloatArray | None,
-        n_effective: FloatArray,
-    ) -> Weights:
-        """Of steps between levels: their pairs of a row and a step take the place of rows."""
-        k, n_bins = of.step, len(mean)
-        w = np.ones(len(k)) if weight is None else weight[of.row]
-        share = w / np.bincount(k, w, n_bins)[k]
-        square = _of_squares(share * (of.difference - mean[k]), k, n_effective, 1)
-        tables = (_table(values, k, n_bins) for values in (share, np.zeros(len(k)), square))
-        return cls(*tables, w / w.sum())
-
-    def applied(self, rows: IntArray | slice, change: FloatArray) -> list[FloatArray]:
-        """What a change of the local effects of some rows does, by direction first."""
-        three = [(part[:, rows] @ change).T for part in self[:3]]
-        return [*three, self.average[rows] @ change]
-
-
-def _of_squares(
-    residual: FloatArray, k: IntArray, n_effective: FloatArray, n_parameters: Any
-) -> FloatArray:
-    """Weights of changes in variances over the degrees of freedom; 0 in a bin that has none."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        kept = (1 - n_parameters / n_effective)[k]
-        return np.where(kept > 0, 2 * residual / kept, 0.0)
-
-
-def _table(values: FloatArray, k: IntArray, n_bins: int) -> sparse.csr_array:
-    at = (k, np.arange(len(k)))
-    return sparse.csr_array(sparse.coo_array((values, at), (n_bins, len(k))))
-
-
-def sums_of_directions(
-    row: xr.Dataset, fit: Fit, clusters: Clusters, derivatives: Derivatives
-) -> tuple[RowSums, RowSums]:
-    """What every direction does to the cells of one feature, and to its bins."""
-    name = str(row["feature"].values)
-    numbers = np.flatnonzero(is_used_row(clusters.local, row))
-    if is_categorical(row):
-        own = _of_levels(row, clusters, derivatives.steps(name, numbers))
-        return own, own
-    columns = (*clusters.columns(row), clusters.rows.weight)
-    of_bins = Weights.of(pieces_of(row), *columns, row["n_effective"].values)
-    of_cells = Weights.of(fit.cells.pieces, *columns, fit.cells.n_effective)
-    totals: list[list[FloatArray]] = []
-    begin = 0
-    for part, change in derivatives.slopes(name, numbers):
-        here = slice(begin, begin + len(part))
-        totals.append([*of_cells.applied(here, change), *of_bins.applied(here, change)])
-        begin += len(part)
-    summed = [np.sum(one, axis=0) for one in zip(*totals, strict=True)]
-    return _row_sums(summed[:4]), _row_sums(summed[4:])
-
-
-def _of_levels(
-    row: xr.Dataset,
-    clusters: Clusters,
-    changes: Iterable[tuple[IntArray, FloatArray, FloatArray]],
-) -> RowSums:
-    position, rows = clusters.position(row), clusters.rows
-    assert rows.sides is not None
-    n_levels, code = row.sizes["edge"], rows.x[position].astype(np.int64)
-    of = categories.steps(code, *rows.sides[position], n_levels)
-    weights = Weights.of_steps(of, row["effect"].values, rows.weight, row["n_effective"].values)
-    up, down = (np.concatenate(one) for one in zip(*(both for _, *both in changes), strict=True))
-    change = categories.steps(code, up, down, n_levels).difference
-    return _row_sums(weights.applied(slice(None), change))
-
-
-def _row_sums(parts: Sequence[FloatArray]) -> RowSums:
-    mean, slope, variance = (sparse.csr_array(part) for part in parts[:3])
-    # The rows and their places do not change with the parameters.
-    return RowSums(mean, slope, variance, np.zeros(mean.shape[0]), parts[3])
-
-
-def contracted(sums: RowSums, factor: FloatArray) -> RowSums:
-    """Sums over rows of their influences times ``factor`` (row, direction)."""
-    mean, slope, variance = (
-        sparse.csr_array((part.T @ factor).T) for part in (sums.mean, sums.slope, sums.variance)
-    )
-    return RowSums(mean, slope, variance, sums.places @ factor, sums.average @ factor)
-
-
-class Estimated(NamedTuple):
-    """Changes of all estimates of one feature, (direction, estimate)."""
-
-    effect: FloatArray
-    slope: FloatArray
-    heterogeneity: FloatArray
-    cell_curve: FloatArray
-    curve: FloatArray
-    start: FloatArray
-    average: FloatArray
-
-
-def on_estimates(sums: RowSums, own: RowSums, row: xr.Dataset, fit: Fit) -> Estimated:
-    """From changes of cells and bins to those of effects and curves."""
-    everywhere = fit.pieces.edges
-    here = sums._replace(mean=sums.mean[:, fit.cells.here], slope=sums.slope[:, fit.cells.here])
-    population = fit.centering == "mean"
-    cell_curve = here.of_curve(fit.loadings(everywhere), population=population)
-    start = here.of_curve(influence.loadings(fit.pieces, fit.edges, "start"), population=False)
-    spread = row["heterogeneity"].values
-    with np.errstate(invalid="ignore", divide="ignore"):
-        of_spread = np.where(spread > 0, own.variance.toarray() / (2 * spread), 0.0)
-    slope = np.where(slopes(row) != 0, own.slope.toarray(), 0.0)
-    return Estimated(
-        on_effects(sums, fit.cells).toarray(),
-        slope,
-        of_spread,
-        cell_curve,
-        cell_curve[:, np.searchsorted(everywhere, fit.edges)],
-        start,
-        sums.average[:, None],
-    )
-
-
-# --- together with the rows -----------------------------------------------------------------------
-
-
-class Parts(NamedTuple):
-    """Covariances of all estimates of one feature, by name: of the rows, and of the parameters.
-
-    ``total`` is what was asked for. Of heterogeneity, the zero-start curve and the average only
-    variances.
-    """
-
-    rows: dict[str, FloatArray]
-    model: dict[str, FloatArray]
-    total: dict[str, FloatArray]
-
-
-# Pairs of estimates whose covariance is stored.
-PAIRS = {
-    "effect": ("effect", "effect"),
-    "slope": ("slope", "slope"),
-    "effect_slope": ("effect", "slope"),
-    "curve_slope": ("curve", "slope"),
-    "curve": ("curve", "curve"),
-    "cell_curve": ("cell_curve", "cell_curve"),
-}
-ALONE = ("heterogeneity", "start", "average")
-
-
-def products(left: Estimated, right: Estimated) -> dict[str, FloatArray]:
-    """Sums over directions of products, by pair; of those alone, of each with itself."""
-    out = {
-        name: getattr(left, one).T @ getattr(right, other) for name, (one, other) in PAIRS.items()
-    }
-    return out | {
-        name: np.sum(getattr(left, name) * getattr(right, name), axis=0) for name in ALONE
-    }
-
-
-def added(
-    rows: dict[str, FloatArray], model: Estimated, shared: Estimated | None, spread: FloatArray
-) -> dict[str, FloatArray]:
-    """Covariances of rows and parameters together.
-
-    ``shared`` are the products of the influences of rows with the directions, and ``spread`` the
-    sums of squares of the influences on the directions, (direction, direction).
-    """
-    spread_model = Estimated(*(spread @ one for one in model))
-    total = products(model, spread_model)
-    if shared is not None:
-        one, other = products(model, shared), products(shared, model)
-        total = {name: total[name] + one[name] + other[name] for name in total}
-    return {name: np.asarray(rows[name] + total[name]) for name in rows}
-
 
 # What a standard error by parameters is stored with, by the name of the estimate.
 NAMES = {
@@ -255,19 +52,22 @@ NAMES = {
     "curve": "curve",
     "cell_curve": "cell_curve",
     "average": "average_effect",
+    "spread": "spread",
 }
 
 
 class Asked(NamedTuple):
     """A fitted model with the rows of its effects, and which uncertainty is wanted.
 
-    ``influence`` is that of the rows on the directions of the parameters, where it is known.
+    ``influence`` is that of the rows of the fit on the directions of the parameters, where it is
+    known.
     """
 
     derivatives: Derivatives
     clusters: Clusters
     uncertainty: str
     influence: FloatArray | None
+    as_fitted: bool
 
     @classmethod
     def of(
@@ -280,7 +80,8 @@ class Asked(NamedTuple):
             derivatives,
             Clusters.of(local, effect, codes),
             fitted.uncertainty,
-            derivatives.influence() if both else None,
+            fitted.influence_of_rows() if both else None,
+            fitted.as_fitted,
         )
 
     def source(self, rows: str) -> str:
@@ -294,36 +95,42 @@ def with_parameters(
     """An effect with standard errors of its rows gets those that hold the parameters."""
     asked = Asked.of(effect, local, groups, fitted)
     rows = [of_feature(*one, asked) for one in features_of(effect)]
-    found = stacked(rows, effect.sizes["bin"], **cell_sizes(effect))
+    sizes = {dim: effect.sizes[dim] for dim in ("spread_bin",) if dim in effect.sizes}
+    sizes |= {"part": 2, "component": asked.derivatives.changes.n_directions}
+    found = stacked(rows, effect.sizes["bin"], **cell_sizes(effect), **sizes)
     out = effect.drop_vars([name for name in SKEWNESS if name in effect])
     made = {}
     for name, values in found.items():
-        se = f"{name.partition('_se')[0].removesuffix('_cov').removesuffix('_df')}_se"
+        stem = name.partition("_se")[0]
+        for end in ("_cov", "_df", "_directions"):
+            stem = stem.removesuffix(end)
+        se = f"{stem}_se"
         own = effect[se].attrs if se in effect else {}
-        about = {"target": own.get("target", ""), "kind": "delta method, math [80]"}
+        about = {"target": own.get("target", ""), "kind": KIND}
         source = str(own.get("source", SOURCE))
         part = {"_se_rows": source, "_se_model": "parameters"}
         ends = [text for end, text in part.items() if name.endswith(end)]
         about["source"] = ends[0] if ends else asked.source(source)
         made[name] = variable(name, values, **about)
-    return out.assign(made).assign_attrs(parameters=_how(asked))
+    mark = fitted.model.fingerprint()
+    return out.assign(made).assign_attrs(parameters=_how(asked), fitted_model=mark)
 
 
 def _how(asked: Asked) -> str:
     if asked.uncertainty == "parameters":
-        return "rows held fixed"
-    if asked.influence is None:
-        return "variances of rows and parameters added"
-    return "influences of every row on estimates and parameters added"
+        return ROWS_FIXED
+    return ADDED if asked.influence is None else TOGETHER
 
 
 def without_parts(effect: xr.Dataset) -> xr.Dataset:
     """The effect without what errors by parameters left behind."""
     if "parameters" not in effect.attrs:
         return effect
-    parts = [name for name in effect.data_vars if str(name).endswith(("_se_rows", "_se_model"))]
-    out = effect.drop_vars(parts)
-    del out.attrs["parameters"]
+    ends = ("_se_rows", "_se_model", "_directions")
+    parts = [name for name in effect.data_vars if str(name).endswith(ends)]
+    out = effect.drop_vars([*parts, "spread_df"], errors="ignore")
+    for fact in ("parameters", "fitted_model"):
+        out.attrs.pop(fact, None)
     return out
 
 
@@ -331,34 +138,61 @@ def of_feature(row: xr.Dataset, fit: Fit | None, asked: Asked) -> Estimates:
     """Standard errors, covariances and degrees of freedom of one feature, by name."""
     if fit is None:
         return {}
-    model = on_estimates(*sums_of_directions(row, fit, asked.clusters, asked.derivatives), row, fit)
+    model = on_estimates(by_directions(row, fit, asked.clusters, asked.derivatives), row, fit)
     rows = rows_of(row, fit)
-    alone = added(dict.fromkeys(rows, 0.0), model, None, np.eye(len(model.effect)))
-    total = alone
+    none = {name: np.zeros_like(values) for name, values in rows.items()}
+    alone = added(none, model, None, np.eye(len(model.effect)))
+    total, shared, squares = alone, None, np.eye(len(model.effect))
     if asked.influence is not None:
-        total = _unconditional(row, fit, asked, model, rows)
+        shared, squares = _unconditional(row, fit, asked)
+        total = added(rows, model, shared, squares)
     elif asked.uncertainty == "both":
         total = {name: rows[name] + alone[name] for name in rows}
-    return _stored(row, fit, (rows, alone, total), asked)
+    directions = _directions(row, fit, model, shared, squares)
+    return {**_stored(row, fit, (rows, alone, total), asked), **directions}
 
 
-def _unconditional(
-    row: xr.Dataset, fit: Fit, asked: Asked, model: Estimated, rows: dict[str, FloatArray]
+def _unconditional(row: xr.Dataset, fit: Fit, asked: Asked) -> tuple[Estimated, FloatArray]:
+    """Products of the influences of groups of rows: on estimates and directions, and on these.
+
+    Rows of the fit that the effect is not of move the parameters alone.
+    """
+    clusters, own = asked.clusters, asked.influence
+    assert own is not None
+    numbers = asked.derivatives.local[ROW_NUMBER].values
+    used = numbers[is_used_row(clusters.local, row)]
+    by_group = np.zeros((clusters.n_groups, own.shape[1]))
+    np.add.at(by_group, clusters.group, own[used])
+    shared = on_estimates(by_groups(row, fit, clusters).contracted(by_group), row, fit)
+    if asked.as_fitted:
+        return shared, np.eye(own.shape[1])
+    rest, n_rows = np.delete(own, used, axis=0), len(own)
+    factor = n_rows / max(n_rows - len(asked.derivatives.model.params), 1)
+    if clusters.n_groups < len(used):
+        factor = clusters.n_groups / (clusters.n_groups - 1)
+    return shared, factor * (by_group.T @ by_group + rest.T @ rest)
+
+
+def _directions(
+    row: xr.Dataset, fit: Fit, model: Estimated, shared: Estimated | None, squares: FloatArray
 ) -> dict[str, FloatArray]:
-    """With the influences of every row on estimates and parameters added up first."""
-    clusters, n_parameters = asked.clusters, len(asked.derivatives.model.params)
-    assert asked.influence is not None
-    used = np.flatnonzero(is_used_row(clusters.local, row))
-    by_group = np.zeros((clusters.n_groups, asked.influence.shape[1]))
-    np.add.at(by_group, clusters.group, asked.influence[used])
-    own = clusters.of_bins(row)
-    of_cells = own if is_categorical(row) else clusters.influences(row, fit.cells)
-    sums = (contracted(each.sums, by_group) for each in (of_cells, own))
-    n_groups = clusters.n_groups
-    factor = n_groups / (n_groups - 1)
-    if n_groups == len(used):
-        factor = n_groups / (n_groups - n_parameters)
-    return added(rows, model, on_estimates(*sums, row, fit), factor * by_group.T @ by_group)
+    """What errors have in common with those of other effects of the model (`shared_with`).
+
+    Along a direction: what the parameters do to the curve, and what rows do to both. Directions
+    are such that the parameters' errors along them are independent, each of variance 1.
+    """
+    values, vectors = np.linalg.eigh(squares)
+    values = np.where(values > RIGID * values[-1], values, np.inf)
+    root = (vectors * np.where(np.isfinite(values), np.sqrt(values), 0.0)) @ vectors.T
+    inverse = (vectors / np.sqrt(values)) @ vectors.T
+    keys = ("cell_curve",) if has_cells(row) else ("curve", "slope")
+    out: dict[str, FloatArray] = {}
+    for key in keys:
+        moved = root @ getattr(model, key)
+        rows = np.zeros_like(moved) if shared is None else inverse @ getattr(shared, key)
+        # (estimate, part, direction), with the estimate along all edges.
+        out[f"{key}_directions"] = _placed(np.stack([moved, rows]).transpose(2, 0, 1), key, fit)
+    return out
 
 
 def rows_of(row: xr.Dataset, fit: Fit) -> dict[str, FloatArray]:
@@ -390,6 +224,7 @@ def rows_of(row: xr.Dataset, fit: Fit) -> dict[str, FloatArray]:
         "heterogeneity": row["heterogeneity_se"].values ** 2,
         "start": (row["curve_se_start"].values ** 2)[fit.there],
         "average": np.atleast_1d(float(row["average_effect_se"]) ** 2),
+        "spread": row["spread_se"].values ** 2 if "spread" in row else np.zeros(0),
     }
 
 
@@ -407,17 +242,23 @@ def _stored(
     total, both = parts[2], asked.uncertainty == "both"
     out: dict[str, FloatArray | float] = {}
     for key, name in NAMES.items():
-        if (key == "slope" and "slope" not in row) or (key == "cell_curve" and not has_cells(row)):
+        if not _has(row, key):
             continue
         three = [np.maximum(_diagonal(one[key]), 0.0) for one in parts]
         of_rows = three[0] if both else np.zeros_like(three[0])
-        together = _satterthwaite((of_rows, degrees[key]), (three[1], of_model))
+        together = delta.satterthwaite((of_rows, degrees[key]), (three[1], of_model))
         for end, values in zip(("se_rows", "se_model", "se"), np.sqrt(three), strict=True):
             out[f"{name}_{end}"] = _placed(values, key, fit)
         out[f"{name}_df"] = _placed(together, key, fit)
     out["curve_se_start"] = at_edges(np.sqrt(np.maximum(total["start"], 0.0)), fit)
     out["effect_overlap"] = _overlap(row, parts, of_model, both=both)
-    return out | _covariances(row, fit, total)
+    return {**out, **_covariances(row, fit, total)}
+
+
+def _has(row: xr.Dataset, key: str) -> bool:
+    if key == "cell_curve":
+        return has_cells(row)
+    return key not in ("slope", "spread") or key in row
 
 
 def _overlap(
@@ -457,7 +298,7 @@ def _diagonal(values: FloatArray) -> FloatArray:
 def _placed(values: FloatArray, key: str, fit: Fit) -> FloatArray:
     """Along all edges, where values are on the stretch with a curve."""
     if key == "average":
-        return values[0]
+        return np.asarray(values[0])
     if key not in ("curve", "cell_curve"):
         return values
     size = fit.n_bins + 1 if key == "curve" else len(fit.cells.bin) + 1
@@ -476,15 +317,12 @@ def _degrees_of_rows(row: xr.Dataset, fit: Fit) -> dict[str, FloatArray]:
         "curve": curve_degrees(row, fit, fit.edges),
         "cell_curve": curve_degrees(row, fit, fit.pieces.edges),
         "average": np.atleast_1d(row_degrees(row)),
+        "spread": _degrees_of_spread(row),
     }
 
 
-def _satterthwaite(*parts: tuple[FloatArray, FloatArray | float]) -> FloatArray:
-    """Degrees of freedom of a sum of variances, each with its own."""
-    total = np.sum([variance for variance, _ in parts], axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        own = np.sum(
-            [np.where(variance > 0, variance**2 / degrees, 0.0) for variance, degrees in parts],
-            axis=0,
-        )
-        return np.asarray(np.where(own > 0, total**2 / own, np.inf))
+def _degrees_of_spread(row: xr.Dataset) -> FloatArray:
+    if "spread" not in row:
+        return np.zeros(0)
+    degrees = np.asarray(row["spread_degrees"].values, dtype=np.float64)
+    return np.full(len(degrees), row.attrs["n_groups"] - 1.0) if is_grouped(row) else degrees

@@ -27,6 +27,7 @@ from rhale_stats.inference.notes import (
     interval_notes,
     reasons_of,
 )
+from rhale_stats.inference.parameters import ADDED, ROWS_FIXED, TOGETHER
 from rhale_stats.printing.text import (
     Body,
     bin_labels,
@@ -54,6 +55,16 @@ if TYPE_CHECKING:
     from statsmodels.iolib.table import SimpleTable
 
 FIXED = "Standard errors treat the model and the bin edges as fixed."
+# The same of errors that hold the parameters of the model, by what was done with those of rows.
+HELD = {
+    ROWS_FIXED: "Standard errors are of the model's parameters. They treat the rows and the bin "
+    "edges as fixed.",
+    TOGETHER: "Standard errors are of rows and parameters together, row by row. They treat the bin "
+    "edges as fixed.",
+    ADDED: "Standard errors are of rows and parameters: their variances are added, which is right "
+    "for other rows than those of the fit, or if the model's conditional mean is right. They treat "
+    "the bin edges as fixed.",
+}
 # Fewer degrees of freedom of a variance by groups allow no claim of a bin.
 FEW_DEGREES = 4
 # How levels were put in order, where the name alone would not say it.
@@ -271,7 +282,8 @@ def _error_notes(effect: xr.Dataset, name: str, level: float) -> list[str]:
         return []
     if statistic_name(effect) != MEAN and kept_interval(effect, name, level) is None:
         return [FIXED]
-    return [f"{FIXED} Intervals: pointwise, {how_made(effect, name, level)}."]
+    fixed = HELD.get(str(effect.attrs.get("parameters", "")), FIXED)
+    return [f"{fixed} Intervals: pointwise, {how_made(effect, name, level)}."]
 
 
 def _group_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:

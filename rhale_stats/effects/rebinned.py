@@ -13,11 +13,11 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import for_share_of_rows, rule_of
 from rhale_stats.bins.rule import BinRule
+from rhale_stats.effects.points import values_at
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.inference.draws import Resampling, progress_bar
 from rhale_stats.parallel import cpus, in_threads
-from rhale_stats.schema.curves import curve_of
-from rhale_stats.schema.features import effect_at, feature_names, feature_position, one_feature
+from rhale_stats.schema.features import feature_names, feature_position, one_feature
 from rhale_stats.schema.kinds import EFFECT, REPLICATES
 from rhale_stats.schema.variables import variable
 
@@ -109,11 +109,6 @@ def evaluated(effect: xr.Dataset, grid: FloatArray) -> dict[str, FloatArray]:
     needed = (*out, "slope", "cell_effect", "cell_curve", "cell_value")
     effect = effect[[name for name in needed if name in effect]]
     for number in np.flatnonzero(effect["n_bins"].values):
-        row, z = one_feature(effect, int(number)), grid[number]
-        edges = row["edge_value"].values
-        inside = (z >= edges[0]) & (z <= edges[-1])
-        k = bin_index(edges, z)
-        out["effect"][number] = np.where(inside, effect_at(row, z, k), np.nan)
-        out["heterogeneity"][number] = np.where(inside, row["heterogeneity"].values[k], np.nan)
-        out["curve"][number] = curve_of(row).at(z)
+        for name, values in values_at(one_feature(effect, int(number)), grid[number]).items():
+            out[name][number] = values
     return out

@@ -14,7 +14,7 @@ from rhale_stats.arguments.seeds import source_of
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import DEFAULT_BINS
-from rhale_stats.bins.rule import BinRule, check_rule
+from rhale_stats.bins.rule import BinRule, Partition, check_rule
 from rhale_stats.effects.estimates import Cells
 from rhale_stats.effects.labelled import dataset
 from rhale_stats.effects.passes import (
@@ -180,8 +180,13 @@ def quiet_rhale(
     honest: bool = False,
     honest_fraction: float = 0.5,
     rng: np.random.Generator | int | None = None,
+    held: dict[str, Partition] | None = None,
 ) -> xr.Dataset:
-    """`rhale` where bins without rows are expected: without its warning."""
+    """`rhale` where bins without rows are expected: without its warning.
+
+    Bins of the features that are in ``held`` are taken from there; those that are chosen are put
+    there.
+    """
     local = check_local(local)
     refuse_categorical(local, "rhale")
     check_choice("centering", centering, CENTERINGS)
@@ -191,11 +196,16 @@ def quiet_rhale(
     )
     check_rule(request.rule)
     split = honest_rows(local, honest_fraction, rng) if honest else all_rows(local)
-    effect = _estimated(local, request, split)
+    effect = _estimated(local, request, split, held)
     return with_missing(effect) if "missing_effect" in effect else effect
 
 
-def _estimated(local: xr.Dataset, request: Request, split: RowSplit) -> xr.Dataset:
+def _estimated(
+    local: xr.Dataset,
+    request: Request,
+    split: RowSplit,
+    held: dict[str, Partition] | None = None,
+) -> xr.Dataset:
     """Effects of all features on these rows: edges by the rule, then estimates between them."""
     rule, rows, names = request.rule, split.for_estimates, feature_names(local)
     threads = 1 if rows.size < THREADS_FROM else cpus()
@@ -206,7 +216,10 @@ def _estimated(local: xr.Dataset, request: Request, split: RowSplit) -> xr.Datas
 
     cells = in_threads(cells_at, range(len(names)), threads)
     errors = local["local_effect_error"].values
-    partitions = chosen_bins(rule, cells, errors)
+    known = {at: held[name] for at, name in enumerate(names) if held and name in held}
+    partitions = known or chosen_bins(rule, cells, errors)
+    if held is not None:
+        held.update({names[at]: partition for at, partition in partitions.items()})
 
     def estimates_at(position: int) -> Estimates:
         own, error = cells[position], float(errors[position])

@@ -9,7 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from rhale_stats.inference.notes import bins_note
-from rhale_stats.printing.text import number_text, pvalue_text
+from rhale_stats.printing.text import holds_model, number_text, pvalue_text
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.notes import with_notes
 
@@ -24,6 +24,7 @@ HEADS = {"p_value": "P", "chance_p_value": "P chance"}
 def tidy_sizes(sizes: xr.Dataset, _level: float) -> pd.DataFrame:
     """`tidy` of sizes: a line a size of a feature."""
     names = [str(name) for name in sizes.data_vars if sizes[name].dims == ("feature",)]
+    tested = any(str(name).endswith("_p_value") for name in sizes.data_vars)
     lines = []
     for number, term in enumerate(feature_names(sizes)):
         row = sizes.isel(feature=number)
@@ -36,7 +37,8 @@ def tidy_sizes(sizes: xr.Dataset, _level: float) -> pd.DataFrame:
             low, high = row[f"{name}_ci"].values if f"{name}_ci" in sizes else (np.nan, np.nan)
             line |= {"conf_low": float(low), "conf_high": float(high)}
             known = f"{name}_p_value" in sizes
-            line["p_value"] = float(row[f"{name}_p_value"]) if known else np.nan
+            if tested:
+                line["p_value"] = float(row[f"{name}_p_value"]) if known else np.nan
             if "chance" in sizes.attrs:
                 line |= {column: float(row.get(f"{name}_{column}", np.nan)) for column in BY_CHANCE}
             lines.append(line)
@@ -72,27 +74,32 @@ def sizes_summary(sizes: xr.Dataset, _feature: object, level: float) -> Summary:
         for _, line in table.iterrows()
     ]
     stubs = [f"{line['term']}: {line['size']}" for _, line in table.iterrows()]
+    several = "aled" not in sizes
     notes = [
-        "importance: standard deviation of the curve over the rows. aled: mean distance of the "
-        "curve from its mean.",
-        "aler: lowest and highest value of the curve. heterogeneity_output: heterogeneity in the "
-        "bins (root mean square) times the standard deviation of the feature.",
+        "importance: standard deviation of the curve over the rows."
+        + ("" if several else " aled: mean distance of the curve from its mean."),
+        ("" if several else "aler: lowest and highest value of the curve. ")
+        + "heterogeneity_output: heterogeneity in the bins (root mean square) times the standard "
+        "deviation of the feature.",
     ]
     if "naled" in sizes:
         notes.append(
             "naled, naler: aled and aler on the scale of the outcomes, from -50 (below all of "
             "them) over 0 (their median) to 50."
         )
-    notes.append(bins_note(attrs))
+    if "bin_rule" in attrs:
+        notes.append(bins_note(attrs))
     intervals = [str(name) for name in sizes.data_vars if str(name).endswith("_ci")]
     if intervals:
         facts = sizes[intervals[0]].attrs
-        notes = [
-            f"Intervals: {facts['ci_prob']:.3g}, {facts['method']}. They treat the model as given.",
-            "corrected: without the part of sampling noise. P: of the hypothesis that the curve is "
-            "flat.",
-            *notes,
-        ]
+        given = "" if holds_model(str(facts["source"])) else " They treat the model as given."
+        said = [f"Intervals: {facts['ci_prob']:.3g}, {facts['method']}.{given}"]
+        if "corrected" in table:
+            said.append(
+                "corrected: without the part of sampling noise. P: of the hypothesis that the "
+                "curve is flat."
+            )
+        notes = [*said, *notes]
     notes = [*_chance_notes(sizes), *notes]
     title = f"Sizes of the effects on {attrs['output_name']}"
     return with_notes([SimpleTable(lines, heads, stubs, title, txt_fmt=fmt_params)], notes)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import xarray as xr
+from scipy import sparse
 
 from rhale_stats.arrays import binning
 from rhale_stats.arrays import cells as fine
@@ -207,20 +208,54 @@ def _group_errors(row: xr.Dataset, clusters: Clusters) -> FloatArray:
     """Standard errors of the spread of one feature, from the sums over groups of rows."""
     if not row.sizes["spread_bin"]:
         return np.zeros(0)
-    x, g = clusters.columns(row)
-    weight = np.ones(len(x)) if clusters.rows.weight is None else clusters.rows.weight
-    means = _stored_means(row, x)
-    k = binning.bin_index(row["spread_edge_value"].values, x)
-    at, spread = means.of_row, row["spread"].values
-    fit = np.nan_to_num(means.mean)[at] + means.slope[at] * (x - np.nan_to_num(means.x_mean)[at])
-    squares = np.where(means.left[at] > 0, (g - fit) ** 2, 0.0)
-    n_groups, n_bins = clusters.n_groups, len(spread)
-    excess = weight * (squares - means.left[at] * spread[k] ** 2)
-    sums_of = np.bincount(clusters.group * n_bins + k, excess, n_groups * n_bins)
-    total = np.sum(sums_of.reshape(n_groups, n_bins) ** 2, axis=0) * n_groups / (n_groups - 1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        free = np.bincount(k, weight * means.left[at], n_bins)
-        return np.where(spread == 0, 0.0, np.sqrt(total) / free / (2 * spread))
+    n_groups = clusters.n_groups
+    squares = np.sum(influences(row, clusters) ** 2, axis=0)
+    return np.asarray(np.sqrt(squares * n_groups / (n_groups - 1)))
+
+
+class _Residuals(NamedTuple):
+    """Residuals of the rows of one feature, 0 where the mean has no degree of freedom left."""
+
+    k: IntArray
+    weight: FloatArray
+    left: FloatArray
+    value: FloatArray
+    n_bins: int
+
+    @classmethod
+    def of(cls, row: xr.Dataset, clusters: Clusters) -> _Residuals:
+        x, g = clusters.columns(row)
+        weight = np.ones(len(x)) if clusters.rows.weight is None else clusters.rows.weight
+        means = _stored_means(row, x)
+        k = binning.bin_index(row["spread_edge_value"].values, x)
+        at = means.of_row
+        fit = np.nan_to_num(means.mean)[at]
+        fit = fit + means.slope[at] * (x - np.nan_to_num(means.x_mean)[at])
+        left = means.left[at]
+        return cls(k, weight, left, np.where(left > 0, g - fit, 0.0), row.sizes["spread_bin"])
+
+    def over(self, spread: FloatArray, values: FloatArray) -> FloatArray:
+        """Values of rows, over twice the spread and the weight of its bin; 0 without a spread."""
+        free = np.bincount(self.k, self.weight * self.left, self.n_bins)
+        by = (2 * spread * free)[self.k]
+        return np.divide(self.weight * values, by, out=np.zeros(len(values)), where=by > 0)
+
+
+def influences(row: xr.Dataset, clusters: Clusters) -> FloatArray:
+    """Influences of the groups on the spread of one feature, (group, spread_bin)."""
+    spread, of = row["spread"].values, _Residuals.of(row, clusters)
+    each = of.over(spread, of.value**2 - of.left * spread[of.k] ** 2)
+    at = clusters.group * of.n_bins + of.k
+    total = np.bincount(at, each, clusters.n_groups * of.n_bins).astype(np.float64)
+    return np.asarray(total.reshape(-1, of.n_bins))
+
+
+def weights_of_rows(row: xr.Dataset, clusters: Clusters) -> sparse.csr_array:
+    """How the spread changes with the local effect of every row, (spread_bin, row)."""
+    of = _Residuals.of(row, clusters)
+    values = of.over(row["spread"].values, 2 * of.value)
+    at = (of.k, np.arange(len(of.k)))
+    return sparse.csr_array(sparse.coo_array((values, at), (of.n_bins, len(of.k))))
 
 
 def _stored_means(row: xr.Dataset, x: FloatArray) -> kernel.Means:
@@ -251,6 +286,8 @@ def spread_estimate(effect: xr.Dataset) -> dict[str, Estimate]:
     source = str(effect["spread_se"].attrs.get("source", "rows"))
     facts = Facts(dims, long_name, units, TARGET, source)
     estimate = Estimate(of("spread"), facts, of("spread_se"), degrees, log=True)
+    if "spread_df" in effect:
+        return {"spread": estimate._replace(degrees=of("spread_df"))}
     if is_grouped(effect):
         n_groups = effect.coords.get("feature_n_groups", effect.attrs.get("n_groups"))
         of_groups = np.broadcast_to(np.reshape(np.asarray(n_groups), (-1, 1)) - 1.0, degrees.shape)

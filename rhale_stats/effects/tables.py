@@ -107,7 +107,7 @@ def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
     degrees = np.array([row_degrees(row) for row in rows])
     columns = _wald_columns(effect, "average_effect", level, degrees, reasons)
     share = effect["weight_share"].where(effect["heterogeneity"].notnull())
-    alike = np.array([bool(of_effects(row)) for row in rows])
+    alike = np.array([bool(is_alike(row)[row["effect"].notnull().values].all()) for row in rows])
     squares = (share * effect["heterogeneity"] ** 2).sum("bin", min_count=1) / share.sum("bin")
     extent = np.array([curve_extent(row) for row in rows])
     columns |= {

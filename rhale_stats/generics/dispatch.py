@@ -7,7 +7,9 @@ from typing import Any
 
 import xarray as xr
 
+from rhale_stats.averages import methods as averages_methods
 from rhale_stats.effects import methods as effects_methods
+from rhale_stats.ensembles import methods as ensembles_methods
 from rhale_stats.h_statistics import methods as h_statistics_methods
 from rhale_stats.inference import methods as inference_methods
 from rhale_stats.local import methods as local_methods
@@ -19,10 +21,12 @@ from rhale_stats.surfaces import methods as surfaces_methods
 # Kind of result -> name of a generic function -> the function of the package for that kind.
 METHODS: Methods = {
     **effects_methods.METHODS,
+    **averages_methods.METHODS,
     **profiles_methods.METHODS,
     **surfaces_methods.METHODS,
     **h_statistics_methods.METHODS,
     **regional_methods.METHODS,
+    **ensembles_methods.METHODS,
     **inference_methods.METHODS,
     **local_methods.METHODS,
 }

@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.generics.dispatch import method
-from rhale_stats.models.parametric import Fitted
+from rhale_stats.models.parametric import ROW_NUMBER, Fitted
 from rhale_stats.schema.door import checked
+from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.parts import each_part, own_rows
 
 
@@ -59,7 +60,8 @@ def std_error(
         With ``model``: "parameters" holds the rows fixed, as Stata's ``margins`` does; "rows" holds
         the model fixed. "both" adds them. If the rows are those of the fit and the model has scores
         of its rows, the influences of a row on estimates and parameters are added before they are
-        squared ("unconditional"), which is right under misspecification and with ``groups``;
+        squared ("unconditional"), which is right under misspecification and with ``groups``. A
+        covariance that was fitted as robust stays as it is, and its clusters are the groups;
         otherwise the two variances are added, which is right for other rows than those of the fit,
         or if the model's conditional mean is right.
 
@@ -133,9 +135,14 @@ def std_error(
             "X must come with model; got X alone. Without a model leave it out: the standard "
             "errors are those of the rows."
         )
-    if fitted is not None and local is not None:
+    if fitted is not None:
+        fitted, groups = fitted.with_groups(groups)
         # Rows are selected below by feature; each keeps its number in X.
-        local = fitted.numbered(local)
+        local = None if local is None else fitted.numbered(local)
+        if PROFILE.holds(effect) and "x" in effect and "obs" in effect.dims:
+            effect = fitted.numbered(effect, "effect")
+            found: xr.Dataset = _std_error(effect, local, groups=groups, fitted=fitted)
+            return found.drop_vars(ROW_NUMBER)
     return _std_error(effect, local, groups=groups, fitted=fitted)
 
 

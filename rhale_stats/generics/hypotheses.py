@@ -12,7 +12,7 @@ from rhale_stats.generics.dispatch import method as of_kind
 from rhale_stats.inference.adjustment import ADJUSTMENTS
 from rhale_stats.inference.results import Asked
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.kinds import H_STATISTICS, kind_of
+from rhale_stats.schema.kinds import ENSEMBLE, H_STATISTICS, kind_of
 from rhale_stats.schema.parts import each_part
 
 
@@ -257,9 +257,9 @@ def compare(
     """
     check_choice("adjust", adjust, ADJUSTMENTS)
     # With H-statistics on either side their own function is called: it reports what is needed.
-    leading = next((one for one in (a, b) if H_STATISTICS.holds(one)), a)
     kinds = [kind_of(one) for one in (a, b)]
-    if kinds[0] is not kinds[1] and H_STATISTICS not in kinds:
+    leading = next((one for one in (a, b) if kind_of(one) in (H_STATISTICS, ENSEMBLE)), a)
+    if kinds[0] is not kinds[1] and H_STATISTICS not in kinds and ENSEMBLE not in kinds:
         names = [kind.name if kind else "a Dataset of no known kind" for kind in kinds]
         raise ValueError(
             f"a and b must be of one kind; got {' and '.join(names)}. "

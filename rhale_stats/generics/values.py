@@ -9,7 +9,7 @@ import xarray as xr
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.generics.dispatch import method
 from rhale_stats.schema.door import checked
-from rhale_stats.schema.kinds import EFFECT, kind_of
+from rhale_stats.schema.kinds import EFFECT, ENSEMBLE, kind_of
 from rhale_stats.schema.parts import each_part
 
 
@@ -82,7 +82,7 @@ def predict(
     if what == "curve":
         out: xr.DataArray = predictor(effect, x, feature)
         return out
-    if not EFFECT.holds(effect):
+    if not (EFFECT.holds(effect) or ENSEMBLE.holds(effect)):
         kind = kind_of(effect)
         raise ValueError(
             f"what must be 'curve' for {kind.name if kind else 'this result'}; got {what!r}. "

@@ -14,6 +14,7 @@ from rhale_stats.arguments.rows import aligned, of_rows, row_codes, storable
 from rhale_stats.arrays import h_statistics as kernel
 from rhale_stats.arrays import leverage, resample
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.h_statistics import parameters
 from rhale_stats.h_statistics.labelled import OTHER, SOURCE, STATISTICS, se_variable
 from rhale_stats.inference.draws import Drawn, Resampling, check_boot
 from rhale_stats.inference.estimate import (
@@ -23,7 +24,7 @@ from rhale_stats.inference.estimate import (
     with_intervals,
     with_replicates,
 )
-from rhale_stats.models.parametric import Fitted, refuse_model
+from rhale_stats.models.parametric import Fitted
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, row_labels
 
@@ -104,8 +105,11 @@ def std_error(
     fitted: Fitted | None = None,
 ) -> xr.Dataset:
     """`std_error` of H-statistics: those of rows come with them, those of groups are made here."""
-    refuse_model(fitted, "H-statistics")
-    names, code = statistics_of(found), None
+    if fitted is not None and fitted.uncertainty == "rows":
+        fitted = None
+    if fitted is not None:
+        found = found.drop_vars([name for name in found.data_vars if str(name).endswith("_se")])
+    found, names, code = parameters.without_parts(found), statistics_of(found), None
     if groups is None:
         if all(f"{name}_se" in found for name in names) and "n_groups" not in found.attrs:
             return found
@@ -123,7 +127,13 @@ def std_error(
     for name in names:
         by = moved(influence_of(found, name), weight, code, frequency=frequency)
         out[f"{name}_se"] = se_variable(out[name], np.sqrt(np.sum(by**2, axis=-1)), source)
-    return out
+    if fitted is None:
+        return out
+
+    def by_units(name: str) -> FloatArray:
+        return moved(influence_of(found, name), weight, code, frequency=frequency)
+
+    return parameters.with_parameters(out, names, fitted, by_units, code, degrees_of(out))
 
 
 def moved(
@@ -180,7 +190,8 @@ def _estimate(found: xr.Dataset, name: str) -> Estimate:
     dims = tuple(map(str, of.dims))
     text, units = (str(of.attrs[key]) for key in ("long_name", "units"))
     facts = Facts(dims, text, units, str(se.attrs["target"]), str(se.attrs["source"]))
-    return Estimate(of.values, facts, se.values, degrees_of(found), log=True)
+    degrees = found[f"{name}_df"].values if f"{name}_df" in found else degrees_of(found)
+    return Estimate(of.values, facts, se.values, degrees, log=True)
 
 
 # --- replicates -----------------------------------------------------------------------------------

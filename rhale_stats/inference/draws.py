@@ -15,7 +15,7 @@ from rhale_stats.arguments.progress import PROGRESS_DELAY
 from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import resample
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.schema.checks import statistic_name
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.features import feature_names, own_facts
@@ -26,7 +26,7 @@ from rhale_stats.schema.identity import (
     fingerprint_of,
     same_rows,
 )
-from rhale_stats.schema.kinds import EFFECT
+from rhale_stats.schema.kinds import EFFECT, ENSEMBLE
 
 # Points of the grid on which replicates with bins of their own are compared.
 GRID = 101
@@ -81,18 +81,24 @@ class Resampling(NamedTuple):
             for given, name in ((self.groups, "groups"), (self.strata, "strata"))
         )
         n_units = n_rows if group is None else int(group.max()) + 1
-        members = [np.arange(n_units)]
-        if stratum is not None:
-            of_unit = stratum
-            if group is not None:
-                of_unit = np.empty(n_units, dtype=np.int64)
-                of_unit[group] = stratum
-                if not np.array_equal(of_unit[group], stratum):
-                    raise ValueError(
-                        "strata must hold whole groups; some group has rows in two strata."
-                    )
-            members = [np.flatnonzero(of_unit == code) for code in range(int(stratum.max()) + 1)]
+        members = in_strata(n_units, group, stratum)
         return resample.Units(group, members, counts if group is None else None)
+
+
+def in_strata(n_units: int, group: IntArray | None, stratum: IntArray | None) -> list[IntArray]:
+    """Units of every stratum; ``group`` and ``stratum`` are codes of the rows.
+
+    Raises ``ValueError`` where a group is in two strata.
+    """
+    if stratum is None:
+        return [np.arange(n_units)]
+    of_unit = stratum
+    if group is not None:
+        of_unit = np.empty(n_units, dtype=np.int64)
+        of_unit[group] = stratum
+        if not np.array_equal(of_unit[group], stratum):
+            raise ValueError("strata must hold whole groups; some group has rows in two strata.")
+    return [np.flatnonzero(of_unit == code) for code in range(int(stratum.max()) + 1)]
 
 
 class Drawn(NamedTuple):
@@ -142,13 +148,17 @@ def check_boot(
     if not isinstance(boot, xr.Dataset) or not {"chain", "draw"} <= set(boot.dims):
         came = "a Dataset without replicates" if isinstance(boot, xr.Dataset) else shown(boot)
         raise TypeError(f"boot must be what {maker} returned; got {came}.")
-    if "grid" in boot.dims and "grid" not in result.dims:
-        refit = str(boot.attrs.get("source", "")).startswith("refit")
-        made = "comes from bootstrap_refit" if refit else "chose them again (rebin=True)"
+    if ENSEMBLE.holds(boot):
         raise ValueError(
-            f"boot must have the bins of effect; this one {made}. For intervals take quantiles: "
-            f"boot['curve'].quantile([0.025, 0.975], ('chain', 'draw')); or use bootstrap without "
-            f"rebin."
+            f"boot must be replicates of this result, {maker}; got {ENSEMBLE.name}, which are on a "
+            f"grid of their own. Their intervals and sizes are confint(boot) and "
+            f"effect_sizes(boot)."
+        )
+    if "grid" in boot.dims and "grid" not in result.dims:
+        raise ValueError(
+            "boot must have the bins of effect; this one chose them again (rebin=True). For "
+            "intervals take quantiles: boot['curve'].quantile([0.025, 0.975], ('chain', 'draw')); "
+            "or use bootstrap without rebin."
         )
     boot = of_part(boot)
     check_same_output(boot, result, ("boot", "effect"))

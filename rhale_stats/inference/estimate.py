@@ -290,6 +290,16 @@ def kept_interval(of: xr.Dataset, name: str, level: float) -> FloatArray | None:
     return np.asarray(ends.transpose(..., "ci_bound").values)
 
 
+def student(
+    values: FloatArray, se: FloatArray, degrees: FloatArray | float
+) -> dict[str, FloatArray]:
+    """Student's t and its two-sided p-value, as columns of a table; NaN without an error."""
+    from scipy import stats
+
+    t = np.divide(values, se, out=np.full(np.shape(values), np.nan), where=se > 0)
+    return {"statistic": t, "p_value": np.asarray(2 * stats.t.sf(np.abs(t), degrees))}
+
+
 def ends_in_table(
     of: xr.Dataset, name: str, se: FloatArray, degrees: FloatArray, level: float
 ) -> FloatArray:

@@ -6,11 +6,13 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from rhale_stats.models.parametric import STEP
 from rhale_stats.schema.features import resolution, slopes
 from rhale_stats.schema.levels import NOMINAL
 
 # Reasons.
 ORDER = "the levels have no order of their own, so this number would depend on an arbitrary order"
+RIGID = "the model has one effect of this feature at all values, so that there is no difference"
 ONE_BIN = "a single bin: no degree of freedom is left"
 NO_ROWS = "too few rows: no degree of freedom is left"
 ZERO = "0 up to the numerical error of the local effects"
@@ -40,6 +42,14 @@ def is_alike(row: xr.Dataset) -> NDArray[np.bool_]:
     return np.asarray(row["heterogeneity"].values <= least_effect(row))
 
 
+def _has_no_error(row: xr.Dataset) -> NDArray[np.bool_]:
+    """Bins of one feature whose effects have no sampling error up to numerical error."""
+    if "effect_se_model" not in row:
+        return is_alike(row)
+    # Parameters move effects of which all rows have the same; steps along them magnify rounding.
+    return np.asarray(row["effect_se"].values <= least_effect(row) / STEP)
+
+
 def is_zero(row: xr.Dataset) -> NDArray[np.bool_]:
     """Bins of one feature whose local effects are all 0 up to numerical error."""
     half = np.diff(row["edge_value"].values) / 2
@@ -49,14 +59,17 @@ def is_zero(row: xr.Dataset) -> NDArray[np.bool_]:
 
 def of_bins(row: xr.Dataset) -> list[str]:
     """Why the effect of a bin, or its standard error, is 0 in a table; empty where it is not."""
-    zero, alike = is_zero(row), is_alike(row)
-    return [ZERO if one else ALIKE if other else "" for one, other in zip(zero, alike, strict=True)]
+    exact = _has_no_error(row)
+    return [
+        "" if not one else ZERO if nothing else ALIKE
+        for one, nothing in zip(exact, is_zero(row), strict=True)
+    ]
 
 
 def of_effects(row: xr.Dataset) -> str:
     """Why the effects of one feature have no sampling error; empty where they have one."""
     known = row["effect"].notnull().values
-    if not known.any() or not is_alike(row)[known].all():
+    if not known.any() or not _has_no_error(row)[known].all():
         return ""
     return ZERO if is_zero(row)[known].all() else ALIKE
 

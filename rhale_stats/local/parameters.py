@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.local.cells import cell_edges
 from rhale_stats.local.levels import DIFFERENCES, differences
@@ -16,6 +17,7 @@ from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.outputs import Outputs
 from rhale_stats.models.parametric import ROW_NUMBER, Changes, Fitted, Parametric
 from rhale_stats.models.table import Table, as_table
+from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.levels import CATEGORICAL
 
@@ -31,6 +33,7 @@ class Derivatives(NamedTuple):
     model: Parametric
     quotients: DifferenceQuotients
     changes: Changes
+    table: Table
     local: xr.Dataset
 
     @classmethod
@@ -40,7 +43,7 @@ class Derivatives(NamedTuple):
         _check_rows(table, local)
         scale = str(local.attrs.get("scale") or "response")
         changes = Changes.of(model, table, _output(model, table, local), scale)
-        return cls(model, DifferenceQuotients(changes.ask, changes.table), changes, local)
+        return cls(model, DifferenceQuotients(changes.ask, changes.table), changes, table, local)
 
     def slopes(self, name: str, rows: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
         """Rows, by their numbers in ``local``, and change of their local effects by direction."""
@@ -48,9 +51,14 @@ class Derivatives(NamedTuple):
         column, edges = int(self.local["feature_column"][at]), cell_edges(self.local)[at]
         known = self.local["local_effect"].values[:, at]
         for part, quotients in self._parts(rows, 4):
-            found = quotients.central(column) if edges is None else quotients.finite(column, edges)
-            _check_model(found.local_effect[:, -1], known[part], name)
-            yield part, found.local_effect[:, :-1]
+            x = quotients.table.column(column)
+            ends = kernel.cell_ends(edges, x)[::-1] if edges is not None else _around(x)
+            (upper, lower), held = quotients.evaluate(column, ends)
+            change = upper - lower
+            with np.errstate(invalid="ignore", divide="ignore"):
+                change /= (held[0] - held[1])[:, None]
+            _check_model(change[:, -1], known[part], name)
+            yield part, change[:, :-1]
 
     def steps(self, name: str, rows: IntArray) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
         """The same of features with levels: changes of the differences up and down."""
@@ -87,25 +95,24 @@ class Derivatives(NamedTuple):
             part = rows[begin : begin + size]
             yield part, self.quotients.at(self.local[ROW_NUMBER].values[part])
 
-    def influence(self) -> FloatArray | None:
-        """Influence of every row on the directions, (row, direction); None where it is not known.
 
-        It is known of the rows of the fit, in their order.
-        """
-        if not self.model.is_of_rows(self.changes.table):
-            return None
-        assert self.model.influence is not None
-        all_rows = np.asarray(self.model.influence @ np.linalg.pinv(self.model.directions()))
-        return np.asarray(all_rows[self.local[ROW_NUMBER].values])
+def _around(x: FloatArray) -> Sequence[FloatArray]:
+    """Values above and below every value, for derivatives (math [1])."""
+    step = kernel.central_step(x, float(np.finfo(np.float64).eps))
+    return kernel.central_arguments(x, step, x.min(), x.max())
 
 
 def _output(model: Parametric, table: Table, local: xr.Dataset) -> int:
     """Number of the output that the local effects are of."""
-    label = str(local.attrs.get("output_label", ""))
-    outputs = Outputs(model, table, label or None)
-    few = Table(outputs.table.take(np.arange(min(2, table.n_rows))).data, table.names)
-    outputs(few.copied())
-    return outputs.numbers[0]
+    label = str(local[OUTPUT].values) if OUTPUT in local.coords else local.attrs["output_label"]
+    outputs = Outputs(model.asked, table)
+    outputs(Table(table.take(np.arange(min(2, table.n_rows))).data, table.names).copied())
+    known = [str(one) for one in outputs.labels]
+    if label and label not in known:
+        raise ValueError(
+            f"model must have the output {label!r} that local is of; it has {', '.join(known)}."
+        )
+    return known.index(label) if label else 0
 
 
 def _check_rows(table: Table, local: xr.Dataset) -> None:

@@ -95,7 +95,7 @@ def predict_of(
     ValueError
         The rows are not those of the fit, and no column holds their offset.
     """
-    predict = results.predict if predict is None else predict
+    predict = _with_smooth(results, results.predict if predict is None else predict)
     parts = parts_of(results)
     if not parts:
         return predict, data
@@ -113,6 +113,25 @@ def predict_of(
         return _with_column(predict, data, np.sum(parts, axis=0))
     why = "X is neither the table of the fit nor has the column that the offset was made from"
     raise ValueError(UNKNOWN.format(why=why))
+
+
+def _with_smooth(results: Any, predict: Callable[..., Any]) -> Callable[..., Any]:
+    """Generalized additive models take the columns of their splines in an argument of its own."""
+    smoother = getattr(getattr(results, "model", None), "smoother", None)
+    names = getattr(smoother, "variable_names", None)
+    if names is None:
+        return predict
+
+    def of_rows(rows: Any, **offset: Any) -> Any:
+        missing = [name for name in names if name not in getattr(rows, "columns", ())]
+        if missing:
+            raise ValueError(
+                f"X must be a DataFrame with the columns of the model's splines; "
+                f"{', '.join(map(repr, missing))} is not there."
+            )
+        return predict(rows, exog_smooth=rows[names], **offset)
+
+    return of_rows
 
 
 def _with_column(

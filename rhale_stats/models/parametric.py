@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from copy import copy
 from typing import Any, NamedTuple
@@ -80,10 +81,18 @@ class Parametric:
         self.cov = _covariance(cov, len(self.params))
         self.degrees = np.inf
         self.influence = None if scores is None else _scores(scores, self.params) @ self.cov
+        # Only results know of these: a covariance that was chosen as robust, and its clusters.
+        self.robust = False
+        self.groups: NDArray[Any] | None = None
 
     def __call__(self, X: Any) -> Any:
         """Predictions at the estimates."""
         return self._predict(self.params, X)
+
+    @property
+    def asked(self) -> Any:
+        """The model as `local_effects` takes it."""
+        return self
 
     def changes(self, table: Table) -> tuple[Callable[[Any], FloatArray], Any]:
         """A function from rows to outputs and their changes, and the table to ask it with.
@@ -110,8 +119,12 @@ class Parametric:
         return versions, table.data
 
     def is_of_rows(self, table: Table) -> bool:
-        """Whether the influences, where they are known, are those of these rows."""
+        """Whether the model was fitted to these rows, as far as it is known."""
         return self.influence is not None and len(self.influence) == table.n_rows
+
+    def fingerprint(self) -> str:
+        """Checksum of the parameters and their covariance."""
+        return f"{zlib.crc32(np.ascontiguousarray(np.vstack([self.params, self.cov])).data):08x}"
 
     def directions(self) -> FloatArray:
         """Independent directions of the parameters, each one standard error long.
@@ -143,9 +156,12 @@ class _FromResults(Parametric):
             # Of clusters, one less than these.
             self.degrees = float(getattr(results, "df_resid_inference", results.df_resid))
         self.influence = _influence(self._inner, self.params)
+        self.robust = getattr(self._inner, "cov_type", "nonrobust") != "nonrobust"
+        self.groups = _clusters(self._inner)
 
-    def __call__(self, X: Any) -> Any:
-        return self.results.predict(X)
+    @property
+    def asked(self) -> Any:
+        return self.results
 
     def changes(self, table: Table) -> tuple[Callable[[Any], FloatArray], Any]:
         if type(self._inner.model).__name__ not in LINEAR:
@@ -172,7 +188,7 @@ class _FromResults(Parametric):
         return lambda rows: np.asarray(ask(rows), dtype=np.float64), data
 
     def is_of_rows(self, table: Table) -> bool:
-        if not super().is_of_rows(table):
+        if len(self._inner.model.endog) != table.n_rows:
             return False
         ask, data = predict_of(self.results, table.data)
         given = np.asarray(ask(data), dtype=np.float64)
@@ -192,15 +208,16 @@ class _Linear:
     def predict(self, params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
         """Change along every direction, and the prediction, (rows, directions + 1)."""
         exog = np.asarray(exog)
-        moved = exog @ self._directions.T
+        out = np.empty((len(exog), len(self._directions) + 1))
+        moved = np.matmul(exog, self._directions.T, out=out[:, :-1])
         family = getattr(self._model, "family", None)
         if family is None:
-            middle = self._model.predict(params, exog, *args, **kwargs)
+            out[:, -1] = self._model.predict(params, exog, *args, **kwargs)
         else:
             line = self._model.predict(params, exog, *args, which="linear", **kwargs)
-            middle, slope = family.link.inverse(line), family.link.inverse_deriv(line)
-            moved = slope[:, None] * moved
-        return np.column_stack([moved, middle])
+            out[:, -1] = family.link.inverse(line)
+            moved *= family.link.inverse_deriv(line)[:, None]
+        return out
 
 
 class _ManyVersions:
@@ -230,6 +247,8 @@ class Fitted(NamedTuple):
     model: Parametric
     X: Any
     uncertainty: str
+    # Whether the covariance of the parameters is taken as it was fitted, though rows are added.
+    as_fitted: bool = False
 
     @classmethod
     def of(cls, model: Any, X: Any, uncertainty: str) -> Fitted:
@@ -242,13 +261,33 @@ class Fitted(NamedTuple):
             )
         return cls(parametric(model), X, uncertainty)
 
-    def numbered(self, local: xr.Dataset) -> xr.Dataset:
-        """Local effects with the number of every row in ``X``."""
+    def with_groups(self, groups: ArrayLike | None) -> tuple[Fitted, ArrayLike | None]:
+        """The groups of the rows, by default those of the covariance, if these are its rows.
+
+        A robust covariance is then taken as it was fitted; with other groups it is made again.
+        """
+        if groups is not None or not self.model.is_of_rows(as_table(self.X)):
+            return self, groups
+        own = self.model.groups if self.uncertainty == "both" else None
+        return self._replace(as_fitted=self.model.robust), own
+
+    def influence_of_rows(self) -> FloatArray | None:
+        """Influence of every row of ``X`` on the directions, (row, direction), of the fit's rows.
+
+        None where it is not known, or where the rows are others.
+        """
+        own = self.model.influence
+        if own is None or not self.model.is_of_rows(as_table(self.X)):
+            return None
+        return np.asarray(own @ np.linalg.pinv(self.model.directions()))
+
+    def numbered(self, local: xr.Dataset, parameter: str = "local") -> xr.Dataset:
+        """Local effects, or what else has rows, with the number of every row in ``X``."""
         n_obs, n_rows = local.sizes["obs"], as_table(self.X).n_rows
         if n_rows != n_obs:
             raise ValueError(
-                f"X must hold the rows of local; got {n_rows} rows for {n_obs}. Pass the table "
-                f"that local was made from, or the same rows of it."
+                f"X must hold the rows of {parameter}; got {n_rows} rows for {n_obs}. Pass the "
+                f"table that {parameter} was made from, or the same rows of it."
             )
         return local.assign_coords({ROW_NUMBER: ("obs", np.arange(n_obs))})
 
@@ -353,6 +392,14 @@ def _of_results(results: Any, n_params: int) -> FloatArray:
     return _covariance(cov, n_params)
 
 
+def _clusters(inner: Any) -> NDArray[Any] | None:
+    """Clusters of the rows of the fit that its covariance was made by; None without, or of two."""
+    given = (getattr(inner, "cov_kwds", None) or {}).get("groups")
+    if given is None and type(inner.model).__name__.endswith("GEE"):
+        given = inner.model.groups
+    return None if given is None or np.ndim(given) != 1 else np.asarray(given)
+
+
 def _influence(inner: Any, params: FloatArray) -> FloatArray | None:
     """Influence of every row of the fit on the parameters, (rows, n_params); None if unknown."""
     model = inner.model
@@ -364,7 +411,7 @@ def _influence(inner: Any, params: FloatArray) -> FloatArray | None:
     try:
         scores = np.asarray(model.score_obs(inner.params), dtype=np.float64)
         information = -np.asarray(model.hessian(inner.params), dtype=np.float64)
-        influence: NDArray[np.float64] = np.linalg.solve(information, scores.T).T
-    except (NotImplementedError, np.linalg.LinAlgError, ValueError, AttributeError):
+        influence = np.asarray(np.linalg.solve(information, scores.T).T, dtype=np.float64)
+    except (NotImplementedError, np.linalg.LinAlgError, TypeError, ValueError, AttributeError):
         return None
     return influence if influence.shape[1] == len(params) else None

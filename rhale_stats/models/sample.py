@@ -96,7 +96,9 @@ class Sample:
     @property
     def facts(self) -> dict[str, str]:
         """What every result says of its data, as attributes."""
+        scale = self.options.scale
         return {
+            **({} if scale == "response" else {"scale": scale}),
             "weight_kind": "none" if self.weight is None else self.options.weight_kind,
             "output_name": str(self._attrs.get("output_name", "output")),
             "output_units": str(self._attrs.get("output_units", "")),

@@ -101,6 +101,8 @@ def _draw_difference(panel: Axes, row: xr.Dataset) -> None:
     draw_interval(panel, x, ends_of(row["difference_ci"]), row["difference_ci"])
     draw_band(panel, x, ends_of(row["difference_band"]), row["difference_band"])
     panel.margins(x=0.02)
+    if row["difference_ci"].attrs.get("ci_kind", "confidence") != "confidence":
+        return  # draws and models have no p-value
     null = row.attrs.get("null", "no difference between the curves")
     text = f"{null}: p {pvalue_text(float(row['p_value']))}"
     adjust = str(row.attrs.get("adjust", "none"))

@@ -14,6 +14,7 @@ from rhale_stats.local.rows import estimation_rows
 from rhale_stats.plots.bins import column
 from rhale_stats.plots.canvas import as_array, output_label, several_panels
 from rhale_stats.plots.curve import draw_bins, draw_curve
+from rhale_stats.plots.ensembles import plot_ensemble
 from rhale_stats.plots.legend import draw_legend, label_axes, say_empty
 from rhale_stats.plots.levels import draw_shares
 from rhale_stats.plots.limits import keep_noise_small
@@ -23,7 +24,7 @@ from rhale_stats.plots.violins import draw_violins
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_position, one_feature
-from rhale_stats.schema.kinds import PROFILE
+from rhale_stats.schema.kinds import ENSEMBLE, PROFILE
 from rhale_stats.schema.levels import is_categorical
 
 
@@ -48,9 +49,9 @@ def plot_effect(
     Parameters
     ----------
     effect : Dataset
-        What `rhale`, `std_error`, `confint` or `confband` returned, or a profile such as `pdp`,
-        which `plot_profile` draws. Intervals are added by `confint` if they are missing and can be
-        computed.
+        What `rhale`, `std_error`, `confint` or `confband` returned; a profile such as `pdp`, which
+        `plot_profile` draws; or effects of several models. Intervals are added by `confint` if they
+        are missing and can be computed.
     feature : str or int
         Name or number of the feature.
     local : Dataset, optional
@@ -104,6 +105,10 @@ def plot_effect(
     With ``missing="bin"`` a mark beside the axis shows the rows without a value: the curve at the
     median plus the effect of a missing value, with the interval of that effect.
 
+    For effects of several models (`over_models`, `bootstrap_refit`, `cross_effects`) the light area
+    is plus and minus one standard error, the dark area within it the part of the rows. Both panels
+    are over the points of the grid; profiles have the upper panel only.
+
     A bin without rows leaves a gap. A figure has one legend, above its panels; in one of your own
     ``layout="constrained"`` makes room for it.
 
@@ -124,6 +129,8 @@ def plot_effect(
     >>> upper.get_ylabel(), lower.get_ylabel()
     ('effect on output', 'd output / d x0')
     """
+    if ENSEMBLE.holds(effect):
+        return plot_ensemble(effect, feature, ax)
     if PROFILE.holds(effect):
         return plot_profile(effect, feature, ax)
     effect = check_effect(effect, any_statistic=True)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.sizes import largest
 from rhale_stats.plots.canvas import as_array, output_label, several_panels
+from rhale_stats.plots.ensembles import plot_ensembles
 from rhale_stats.plots.legend import draw_legend, grid_of_panels
 from rhale_stats.plots.limits import draw_curves
 from rhale_stats.plots.profile import plot_profiles
@@ -19,7 +20,7 @@ from rhale_stats.profiles.data import check_profile
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, feature_position, one_feature, units_of
-from rhale_stats.schema.kinds import PROFILE
+from rhale_stats.schema.kinds import ENSEMBLE, PROFILE
 
 # Maximum number of features drawn together.
 MOST_FEATURES = 24
@@ -43,9 +44,9 @@ def plot_effects(
     Parameters
     ----------
     effect : Dataset
-        What `rhale`, `std_error`, `confint` or `confband` returned, or a profile such as `pdp`,
-        which `plot_profile` draws. Intervals are added by `confint` if they are missing and can be
-        computed.
+        What `rhale`, `std_error`, `confint` or `confband` returned; a profile such as `pdp`, which
+        `plot_profile` draws; or effects of several models. Intervals are added by `confint` if they
+        are missing and can be computed.
     features : name, number, or sequence of them, optional
         Features to draw, in this order. By default all, or the ``max_features`` largest.
     n_columns : int, default 3
@@ -87,6 +88,8 @@ def plot_effects(
     >>> [panel.get_title() for panel in panels]
     ['x0', 'x1']
     """
+    if ENSEMBLE.holds(effect):
+        return plot_ensembles(effect, features, n_columns, max_features, axes)
     profile = PROFILE.holds(effect)
     effect = check_profile(effect) if profile else check_effect(effect, any_statistic=True)
     limited = features is None and axes is None and effect.sizes["feature"] > max_features

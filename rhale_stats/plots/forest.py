@@ -9,6 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from rhale_stats.effects.ranked import Ranked, ranked
+from rhale_stats.ensembles.tables import one_number
 from rhale_stats.plots.canvas import AVERAGE, LABEL_LENGTH, REFERENCE, UNCERTAINTY, one_panel
 from rhale_stats.plots.curve import bar, given
 from rhale_stats.plots.legend import draw_legend
@@ -24,6 +25,7 @@ from rhale_stats.plots.marks import (
 )
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import feature_names, units_of, with_units
+from rhale_stats.schema.kinds import ENSEMBLE
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 
 
@@ -41,7 +43,7 @@ def plot_forest(
     ----------
     effect : Dataset
         What `rhale`, `std_error` or `confint` returned; what `effect_sizes` returned; or what
-        `bootstrap` or `bootstrap_refit` returned.
+        `bootstrap`, `bootstrap_refit`, `cross_effects` or `over_models` returned.
     what : str, default "average_effect"
         Name of a variable with one number per feature: ``average_effect``, ``importance``,
         ``aled``, ``heterogeneity_output``, ...
@@ -85,6 +87,8 @@ def plot_forest(
     >>> [label.get_text() for label in panel.get_yticklabels()]
     ['x0', 'x1']
     """
+    if ENSEMBLE.holds(effect):
+        effect = one_number(effect, what, level)
     forest = ranked(effect, what, level)
     with one_panel(ax, (6.0, 1.3 + 0.32 * len(forest.order))) as panel:
         _draw_forest(panel, forest, level)

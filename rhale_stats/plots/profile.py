@@ -29,6 +29,7 @@ from rhale_stats.plots.canvas import (
 from rhale_stats.plots.legend import grid_of_panels, say
 from rhale_stats.plots.limits import enlarge
 from rhale_stats.plots.marks import CONSTANT, ERRORS_SHOWN
+from rhale_stats.printing.text import holds_model
 from rhale_stats.profiles.data import check_profile, is_nominal, one_profile
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.door import checked
@@ -282,15 +283,23 @@ def _errors(row: xr.Dataset) -> list[tuple[FloatArray, str, object]]:
     if "curve_ci" in row:
         level = 100 * float(row["curve_ci"].attrs["ci_prob"])
         ends = row["curve_ci"].transpose("ci_bound", "grid").values
-        out.append((ends, f"{level:g} % interval, pointwise", (0, (4, 2))))
+        label = f"{level:g} % interval, pointwise{_model(row['curve_ci'])}"
+        out.append((ends, label, (0, (4, 2))))
     elif "curve_se" in row:
         curve, se = row["curve"].values, row["curve_se"].values
-        out.append((np.stack([curve - se, curve + se]), STANDARD_ERROR, (0, (4, 2))))
+        label = f"{STANDARD_ERROR}{_model(row['curve_se'])}"
+        out.append((np.stack([curve - se, curve + se]), label, (0, (4, 2))))
     if "curve_band" in row:
         level = 100 * float(row["curve_band"].attrs["ci_prob"])
         ends = row["curve_band"].transpose("ci_bound", "grid").values
-        out.append((ends, f"{level:g} % band, simultaneous", "-"))
+        out.append((ends, f"{level:g} % band, simultaneous{_model(row['curve_band'])}", "-"))
     return out
+
+
+def _model(error: xr.DataArray) -> str:
+    """Suffix of a label for an error that holds the parameters of the model."""
+    source = str(error.attrs.get("source", "rows"))
+    return f", {source}" if holds_model(source) else ""
 
 
 def draw_shares(panel: Axes, x: FloatArray, share: FloatArray) -> None:

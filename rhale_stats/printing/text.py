@@ -27,7 +27,7 @@ Body: TypeAlias = tuple[list[list[str]], list[str], list[str]]
 # R's marks of p-values.
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
 # Sources of a standard error that includes the uncertainty of the model.
-MODEL_WORDS = ("parameters", "refit", "refits", "draws")
+MODEL_WORDS = ("parameters", "refit", "refits", "draws", "models")
 
 
 def text_of(node: xr.Dataset, name: str) -> str:

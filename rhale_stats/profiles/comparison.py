@@ -155,5 +155,6 @@ def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
         found.append(
             difference_of(*one, asked, stream) if len(one.grid) else no_difference(CONSTANT)
         )
-    source = "rows against rows, independent" if pairs is None else "pairs of rows"
+    sides = " against ".join(str(one["curve_se"].attrs["source"]) for one in (a, b))
+    source = f"{sides}, independent" if pairs is None else "pairs of rows"
     return labelled_differences(found, a, b, names, source, asked)

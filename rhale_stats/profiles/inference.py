@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from rhale_stats.arrays import resample
 from rhale_stats.arrays.moments import FloatArray
@@ -15,10 +16,12 @@ from rhale_stats.inference.estimate import (
     Replicates,
     chosen_method,
     joint_quantiles,
+    of_one_scale,
     with_bands,
     with_intervals,
 )
-from rhale_stats.models.parametric import Fitted, refuse_model
+from rhale_stats.models.parametric import Fitted
+from rhale_stats.profiles import parameters
 from rhale_stats.profiles.data import VARIABLES, check_profile, one_profile
 from rhale_stats.profiles.rows import KEPT, check_rows, rows_behind
 from rhale_stats.schema.features import feature_names, given_feature, own_facts
@@ -35,16 +38,35 @@ def with_errors(profile: xr.Dataset, parameter: str = "effect") -> xr.Dataset:
 
 
 def std_error(
-    profile: xr.Dataset, _local: xr.Dataset | None, groups: object, fitted: Fitted | None
+    profile: xr.Dataset,
+    local: xr.Dataset | None,
+    groups: ArrayLike | None,
+    fitted: Fitted | None,
 ) -> xr.Dataset:
-    """The profile itself; groups of rows are refused."""
-    refuse_model(fitted, "profiles")
-    if groups is not None:
+    """The profile itself; or with errors by groups of rows, and with parameters of the model."""
+    profile, method = with_errors(profile), str(profile.attrs["method"])
+    rows = local if local is None else check_curves(local, profile)
+    if rows is None and any(name in profile for name in ("ice", "output_value")):
+        rows = profile
+    if method == "shap_dependence" and (groups is not None or fitted is not None):
         raise ValueError(
-            "groups must be None for profiles, whose standard errors take rows as independent. For "
-            "groups of rows use bootstrap(ice, profile, groups=...) and confint(profile, boot)."
+            f"{'groups' if fitted is None else 'model'} must be None for shap_dependence, whose "
+            f"standard errors take rows as independent and the Shapley values as given. For groups "
+            f"use bootstrap(profile, groups=...); for parameters refit the model, bootstrap_refit, "
+            f"or take pdp or ale."
         )
-    return with_errors(profile)
+    if fitted is not None and fitted.uncertainty == "rows":
+        fitted = None
+    made = "n_groups" in profile.attrs or "parameters" in profile.attrs
+    if groups is None and fitted is None and not (made and rows is not None):
+        return profile
+    if groups is not None and fitted is None and rows is None:
+        raise ValueError(
+            "groups need the ICE curves of a profile of pdp, or its model. Pass them: "
+            "std_error(profile, ice(model, X), groups=...), or std_error(profile, groups=..., "
+            "model=results, X=X)."
+        )
+    return parameters.std_error(profile, rows, groups, fitted)
 
 
 def vcov(profile: xr.Dataset, feature: str | int | None, of: str) -> xr.DataArray:
@@ -69,7 +91,14 @@ def vcov(profile: xr.Dataset, feature: str | int | None, of: str) -> xr.DataArra
 
 
 def degrees_of(row: xr.Dataset) -> FloatArray:
-    """Degrees of freedom of the curve along the grid: rows, or those of the bin, less one."""
+    """Degrees of freedom of the curve along the grid."""
+    if "curve_df" in row:
+        return np.array(np.nan_to_num(row["curve_df"].values, posinf=np.inf))
+    return degrees_of_rows(row)
+
+
+def degrees_of_rows(row: xr.Dataset) -> FloatArray:
+    """Rows, or those of the bin, less one."""
     degrees = np.maximum(np.asarray(row["n_effective"].values, dtype=np.float64) - 1, 0.0)
     if degrees.ndim < row["curve"].ndim:
         degrees = degrees[..., None]
@@ -101,7 +130,7 @@ def estimate_of(profile: xr.Dataset) -> Estimate:
 
 def _replicates(profile: xr.Dataset, boot: xr.Dataset) -> Replicates:
     """Replicates of the curves, whose intervals are expanded as those of effects are."""
-    degrees = degrees_of(profile)
+    degrees = degrees_of_rows(profile)
     n, grouped = degrees + 1, str(boot.attrs["source"]) != "rows"
     short = np.empty(degrees.shape)
     for number in range(len(degrees)):
@@ -132,9 +161,10 @@ def confband(profile: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
         degrees = degrees_of(row)
         # All points of a grid share their rows, and bins have rows of their own.
         shared = row["n_effective"].ndim == 0
-        joint = Joint(
-            row["curve_cov"].values, float(degrees.max(initial=0.0)) if shared else degrees
-        )
+        covariance = row["curve_cov"].values
+        joint = Joint(covariance, float(degrees.max(initial=0.0)) if shared else degrees)
+        if "curve_df" in row and np.isfinite(degrees).any():
+            joint = of_one_scale(covariance, degrees)
         quantiles.append(joint_quantiles(joint, degrees, level, n_draws, stream))
     found = {"curve": padded(quantiles, (profile.sizes["grid"],))}
     return with_bands(profile, {"curve": estimate_of(profile)}, found, level)

@@ -8,7 +8,15 @@ import xarray as xr
 
 from rhale_stats.inference.notes import how_made, interval_notes
 from rhale_stats.printing import text
-from rhale_stats.printing.text import bounds_text, number_text, output_text, percent, with_facts
+from rhale_stats.printing.text import (
+    bounds_text,
+    cell,
+    holds_model,
+    number_text,
+    output_text,
+    percent,
+    with_facts,
+)
 from rhale_stats.profiles import tables
 from rhale_stats.profiles.data import METHOD_NAMES, check_profile
 from rhale_stats.schema.features import feature_names, feature_position, units_of, with_units
@@ -55,8 +63,10 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
         numbers = ["estimate", "std_error", "conf_low", "conf_high", "spread"]
         if not known:
             heads, numbers = ["share", "curve", "spread"], ["estimate", "spread"]
+        elif "p_value" in table:
+            heads[3:3], numbers[2:2] = ["t", "P"], ["statistic", "p_value"]
         lines = [
-            [percent(line["weight_share"]), *(number_text(line[number]) for number in numbers)]
+            [percent(line["weight_share"]), *(cell(line, number) for number in numbers)]
             for _, line in table.iterrows()
         ] or [["constant"] + [""] * (len(heads) - 1)]
         at = table["level"] if "level" in table else table["x"].map(number_text)
@@ -65,17 +75,19 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
             "share: share of the rows at the point. Rows between two points count in part for both."
         ]
         if known:
+            held = "the grid" if holds_model(_source(profile)) else "the model and the grid"
             errors += [
-                "Standard errors treat the model and the grid as fixed. "
+                f"Standard errors treat {held} as fixed. "
                 f"Intervals: pointwise, {how_made(profile, 'curve', level)}."
             ]
+            if "p_value" in table and attrs["centering"] != "none":
+                errors += ["P: of a curve that is 0 at the point, as it is centred."]
     cells = [
         ["Rows:", f"{attrs['n_rows']}", "Model asked for rows:", f"{attrs['model_rows']}"],
         ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
     ]
     if "curve_se" in profile:
-        source = str(profile["curve_se"].attrs["source"])
-        cells.append(["Uncertainty:", text.uncertainty(source), "", ""])
+        cells.append(["Uncertainty:", text.uncertainty(_source(profile)), "", ""])
     if "shapley" in attrs:
         meanings += [
             f"Shapley values: {attrs['shapley']}; {attrs['n_background']} background rows."
@@ -84,3 +96,7 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
         errors += ["Standard errors treat the smoothing and the Shapley values as fixed."]
     notes = [*errors, *meanings, *interval_notes(profile)]
     return with_notes(with_facts(cells, title, lines, heads, stubs), notes)
+
+
+def _source(profile: xr.Dataset) -> str:
+    return str(profile["curve_se"].attrs["source"])

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.inference.estimate import ends_in_table
+from rhale_stats.inference.estimate import ends_in_table, student
+from rhale_stats.printing.text import holds_model
 from rhale_stats.profiles.data import check_profile, is_nominal, one_profile
 from rhale_stats.profiles.inference import degrees_of
 from rhale_stats.schema.features import feature_names
@@ -29,7 +30,10 @@ def tidy(profile: xr.Dataset, level: float) -> pd.DataFrame:
         if "curve_se" in row:
             se = row["curve_se"].values
             ends = ends_in_table(row, "curve", se, degrees_of(row), level)
-            lines |= {"std_error": se, "conf_low": ends[:, 0], "conf_high": ends[:, 1]}
+            lines |= {"std_error": se}
+            if holds_model(str(row["curve_se"].attrs["source"])):
+                lines |= student(row["curve"].values, se, degrees_of(row))
+            lines |= {"conf_low": ends[:, 0], "conf_high": ends[:, 1]}
         frames.append(pd.DataFrame(lines | {"spread": row["curve_std"].values}))
     return pd.concat(frames, ignore_index=True)
 

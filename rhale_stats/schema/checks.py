@@ -10,7 +10,7 @@ import xarray as xr
 
 from rhale_stats.schema.dimensions import check_one_part, of_part
 from rhale_stats.schema.features import feature_names
-from rhale_stats.schema.kinds import kind_of
+from rhale_stats.schema.kinds import ENSEMBLE, ENSEMBLE_METHODS, Kind, kind_of
 from rhale_stats.schema.variables import in_order
 
 # Advice for replicates passed as an effect: with chosen bins, and with fixed bins.
@@ -63,7 +63,7 @@ def check_local(local: object, parameter: str = "local") -> xr.Dataset:
 def statistic_name(effect: xr.Dataset) -> str:
     """Of which statistic of the local effects in a bin effects or replicates are."""
     method = str(effect.attrs.get("method", ""))
-    known = method in (*OF_MEANS, "bootstrap", "")
+    known = method in (*OF_MEANS, *ENSEMBLE_METHODS, "bootstrap", "")
     return str(effect.attrs.get("statistic", MEAN if known else method))
 
 
@@ -80,12 +80,13 @@ def check_effect(
     as that of a standard error, takes other effects.
     """
     found = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
+    if ENSEMBLE.holds(found):
+        _refuse_kind(ENSEMBLE, parameter, maker)
     if "draw" in found.dims:
         fixed = found.attrs.get("bins") == "fixed"
-        refit = str(found.attrs.get("source", "")).startswith("refit")
         raise ValueError(
             f"{parameter} must be the Dataset that {maker} returns; this one holds the replicates "
-            f"of {'bootstrap_refit' if refit else 'bootstrap'}. {REPLICATES_FOR[fixed]}"
+            f"of bootstrap. {REPLICATES_FOR[fixed]}"
         )
     if "fold" in found.dims:
         raise ValueError(
@@ -214,16 +215,20 @@ def _check_kind(dataset: object, name: str, needed: tuple[str, ...], maker: str)
     if missing:
         kind = kind_of(dataset)
         if kind is not None:
-            raise ValueError(
-                f"{name} must be the Dataset that {maker} returns; got {kind.name}, which "
-                f"{kind.maker} returned. Functions that take it: {', '.join(kind.verbs)}."
-            )
+            _refuse_kind(kind, name, maker)
         raise ValueError(
             f"{name} must be the Dataset that {maker} returns; this one has no "
             f"{', '.join(missing)} (it has {', '.join(str(v) for v in dataset.data_vars)})."
         )
     check_one_part(dataset, name)
     return of_part(dataset)
+
+
+def _refuse_kind(kind: Kind, name: str, maker: str) -> NoReturn:
+    raise ValueError(
+        f"{name} must be the Dataset that {maker} returns; got {kind.name}, which {kind.maker} "
+        f"returned. Functions that take it: {', '.join(kind.verbs)}."
+    )
 
 
 def answer_first(dataset: xr.Dataset) -> xr.Dataset:

@@ -43,7 +43,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 # accepted besides, such as None. What differs between functions (choices, Datasets, bins, tables)
 # they check themselves.
 CHECKS: dict[str, Callable[[str, Any], None]] = {
-    **dict.fromkeys(("honest_fraction", "level", "significance"), check_share),
+    **dict.fromkeys(("honest_fraction", "level", "sample_size", "significance"), check_share),
     **dict.fromkeys(
         ("delta", "discount", "factor", "min_drop", "min_share"),
         check_number,
@@ -54,6 +54,7 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
                 "chains",
                 "jobs",
                 "max_bins",
+                "max_draws",
                 "max_features",
                 "min_obs",
                 "n_bins",
@@ -68,8 +69,8 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     **dict.fromkeys(("ddof", "degree", "max_depth", "n_permutations"), at_least(0)),
     **dict.fromkeys(
         (
-            *("contour", "honest", "keep_answers", "normalize", "pairwise", "progress", "rebin"),
-            *("refine", "std_error_moments", "studentize"),
+            *("by_chain", "contour", "honest", "keep_answers", "normalize", "pairwise"),
+            *("progress", "rebin", "refine", "std_error_moments", "studentize", "vectorized"),
         ),
         check_flag,
     ),
@@ -83,10 +84,10 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     "x": check_points,
     **dict.fromkeys(("X", "conditioning", "data"), check_table),
     "jacobian": check_derivatives,
-    "feature": check_feature,
+    **dict.fromkeys(("by", "feature"), check_feature),
     **dict.fromkeys(("categorical", "features"), check_features),
     **dict.fromkeys(("groups", "strata", "target", "weights", "y"), check_column),
-    **dict.fromkeys(("fit", "statistic"), check_callable),
+    **dict.fromkeys(("estimate", "fit", "statistic"), check_callable),
     **dict.fromkeys(("paired", "results"), check_results),
     **dict.fromkeys(
         (

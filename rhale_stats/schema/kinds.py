@@ -30,8 +30,14 @@ class Kind(NamedTuple):
             isinstance(result, xr.Dataset)
             and self.variables <= set(map(str, result.variables))
             and self.dims <= set(map(str, result.dims))
-            and (not self.methods or result.attrs.get("method") in self.methods)
+            and (not self.methods or _method(result) in self.methods)
         )
+
+
+def _method(result: xr.Dataset) -> object:
+    """The attribute ``method``; files of earlier versions had that of replicates for refits."""
+    refit = str(result.attrs.get("source", "")) in ("refit", "refit, groups of rows")
+    return "bootstrap_refit" if refit else result.attrs.get("method")
 
 
 # What generic functions do with kinds of results: functions of a wing by the name of the generic.
@@ -44,6 +50,18 @@ LOCAL = Kind(
     ("rhale", "folds", "regions", "interaction_matrix", "show", "to_datatree"),
     frozenset({"x", "local_effect"}),
 )
+ENSEMBLE_METHODS = ("bootstrap_refit", "cross_effects", "over_models")
+# Before `REPLICATES`: members of an ensemble are along the same dimensions.
+ENSEMBLE = Kind(
+    "results of several models",
+    "bootstrap_refit, cross_effects or over_models",
+    (
+        *("std_error", "confint", "confband", "vcov", "wald_test", "compare", "predict"),
+        *("effect_sizes", *TABLES, "plot_effect", "plot_effects", "plot_forest", "to_datatree"),
+    ),
+    dims=frozenset({"draw"}),
+    methods=frozenset(ENSEMBLE_METHODS),
+)
 REPLICATES = Kind(
     "replicates",
     "bootstrap(local, effect)",
@@ -55,7 +73,8 @@ EFFECT = Kind(
     "rhale(local)",
     (
         *("std_error", "confint", "confband", "vcov", "bootstrap", "wald_test", "compare"),
-        *("compare_methods", "predict", *TABLES, "plot_effect", "plot_effects", "to_datatree"),
+        *("compare_methods", "predict", "effect_sizes", *TABLES, "plot_effect", "plot_effects"),
+        "to_datatree",
     ),
     frozenset({"effect", "heterogeneity", "curve"}),
 )
@@ -124,10 +143,16 @@ SIZES = Kind(
     ("tidy", "summary", "show", "to_datatree"),
     methods=frozenset({"effect sizes"}),
 )
+AVERAGES = Kind(
+    "averages",
+    "averages(model, X)",
+    ("confint", "vcov", "tidy", "summary", "show", "to_datatree"),
+    methods=frozenset({"averages"}),
+)
 # The first kind that matches: special kinds come before the kinds they are made from.
 KINDS = (
-    *(REPLICATES, SURFACE_DIFFERENCE, TEST, SIZES, H_STATISTICS, H_DIFFERENCE, TREE, INTERACTIONS),
-    *(SURFACE, PROFILE, EFFECT, LOCAL),
+    *(ENSEMBLE, REPLICATES, SURFACE_DIFFERENCE, TEST, SIZES, H_STATISTICS, H_DIFFERENCE, TREE),
+    *(INTERACTIONS, AVERAGES, SURFACE, PROFILE, EFFECT, LOCAL),
 )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from rhale_stats.schema.kinds import (
+    AVERAGES,
     EFFECT,
     H_STATISTICS,
     INTERACTIONS,
@@ -291,6 +292,11 @@ EFFECT_VARIABLES: Table = {
         "degrees of freedom of the standard error of the average effect",
         "1",
     ),
+    "spread_df": (
+        IN_SPREAD_BINS,
+        "degrees of freedom of the standard error of the spread",
+        "1",
+    ),
     "effect_overlap": (
         ("feature", "bin", "bin_other"),
         "reciprocal degrees of freedom that the variances of two effects have in common",
@@ -336,6 +342,18 @@ EFFECT_VARIABLES: Table = {
         "covariance of the curve at the edges of the cells",
         "(output units)^2",
     ),
+    **{
+        f"{name}_directions": (
+            ("feature", dim, "part", "component"),
+            f"change of the {what} along directions of the parameters, and what rows share with it",
+            units,
+        )
+        for name, dim, what, units in (
+            ("curve", "edge", "curve", OUTPUT_UNITS),
+            ("cell_curve", "cell_edge", "curve at the edges of the cells", OUTPUT_UNITS),
+            ("slope", "bin", "slopes", SLOPE_UNITS),
+        )
+    },
     "slope_cov": (
         ("feature", "bin", "bin_other"),
         "covariance of the slopes in the bins",
@@ -364,12 +382,13 @@ EFFECT_VARIABLES: Table = {
     "n_bins": (("feature",), "number of bins", "bins"),
 }
 # What of a standard error comes from the rows, and from the parameters of the model.
+WITH_PARTS = ("effect", "slope", "heterogeneity", "curve", "cell_curve", "average_effect", "spread")
 SE_PARTS = {"rows": "by the rows", "model": "by the parameters of the model"}
 EFFECT_VARIABLES |= {
     f"{name}_{part}": (dims, f"{long_name}, {of}", units)
     for name, (dims, long_name, units) in EFFECT_VARIABLES.items()
     for part, of in SE_PARTS.items()
-    if name.endswith("_se") and not name.startswith("spread")
+    if name.endswith("_se") and name.removesuffix("_se") in WITH_PARTS
 }
 # Intervals, bands, and sizes without their bias, of what they are made of.
 for _name in (
@@ -404,6 +423,11 @@ PROFILE_VARIABLES: Table = {
     "curve": (ON_GRID, "average output along the feature", OUTPUT_UNITS),
     "curve_std": (ON_GRID, "spread about the curve", OUTPUT_UNITS),
     "curve_se": (ON_GRID, "standard error of the curve", OUTPUT_UNITS),
+    **{
+        f"curve_se_{part}": (ON_GRID, f"standard error of the curve, {of}", OUTPUT_UNITS)
+        for part, of in SE_PARTS.items()
+    },
+    "curve_df": (ON_GRID, "degrees of freedom of the curve", "1"),
     "curve_cov": ((*ON_GRID, "grid_other"), "covariance of the curve", SQUARE),
     "curve_ci": ((*ON_GRID, "ci_bound"), "confidence interval of the curve", OUTPUT_UNITS),
     "curve_band": ((*ON_GRID, "ci_bound"), "simultaneous band of the curve", OUTPUT_UNITS),
@@ -453,6 +477,28 @@ SURFACE_VARIABLES: Table = {
     ),
     "second_difference_error": ((), "numerical error of a second difference", OUTPUT_UNITS),
     "weight": (("obs",), "row weight", "1"),
+    **{
+        f"{stem}_se_{part}": (dims, f"standard error of the {what}, {of}", OUTPUT_UNITS)
+        for part, of in SE_PARTS.items()
+        for stem, dims, what in (
+            ("effect", IN_CELLS, "mean second difference"),
+            ("surface", AT_EDGES, "second-order effect"),
+        )
+    },
+    "effect_se": (IN_CELLS, "standard error of the mean second difference", OUTPUT_UNITS),
+    "surface_se": (AT_EDGES, "standard error of the second-order effect", OUTPUT_UNITS),
+    "effect_df": (IN_CELLS, "degrees of freedom of the mean second difference", "1"),
+    "surface_df": (AT_EDGES, "degrees of freedom of the second-order effect", "1"),
+    "second_effect_change": (
+        ("direction", *IN_CELLS),
+        "change of the mean second difference along a direction of the parameters",
+        OUTPUT_UNITS,
+    ),
+    "surface_change": (
+        ("direction", *AT_EDGES),
+        "change of the second-order effect along a direction of the parameters",
+        OUTPUT_UNITS,
+    ),
 }
 # Those of one of the two features.
 for _side in "ab":
@@ -489,6 +535,15 @@ for _suffix, _dims, _what in (
         f"h2{_suffix}": (_dims, f"H², share of the variance by {_what}", "1"),
         f"h{_suffix}": (_dims, f"size of {_what}", OUTPUT_UNITS),
     }
+    for _stem, _units in (("h2", "1"), ("h", OUTPUT_UNITS)):
+        _text = H_VARIABLES[f"{_stem}{_suffix}"][1]
+        H_VARIABLES |= {
+            f"{_stem}{_suffix}_df": (_dims, f"degrees of freedom of {_text}", "1"),
+            **{
+                f"{_stem}{_suffix}_se_{part}": (_dims, f"standard error of {_text}, {of}", _units)
+                for part, of in SE_PARTS.items()
+            },
+        }
 
 # --- trees of regions and interactions ------------------------------------------------------------
 
@@ -538,7 +593,25 @@ REBIN_VARIABLES: Table = {
         "1",
     ),
 }
+# --- averages -------------------------------------------------------------------------------------
+
+TERM, OF_AVERAGE = ("term",), "output units, or these per feature unit"
+AVERAGE_VARIABLES: Table = {
+    "average": (TERM, "average over the rows", OF_AVERAGE),
+    "average_se": (TERM, "standard error of the average", OF_AVERAGE),
+    **{
+        f"average_se_{part}": (TERM, f"standard error of the average, {of}", OF_AVERAGE)
+        for part, of in SE_PARTS.items()
+    },
+    "average_df": (TERM, "degrees of freedom of the average", "1"),
+    "average_cov": (("term", "term_other"), "covariance of the averages", ""),
+    "average_ci": (("term", "ci_bound"), "confidence interval of the average", OF_AVERAGE),
+    "n_obs": ((), "rows", "rows"),
+    "weight_share": ((), "share of the rows", "1"),
+}
+
 VARIABLES: Mapping[Kind, Table] = {
+    AVERAGES: AVERAGE_VARIABLES,
     EFFECT: EFFECT_VARIABLES,
     PROFILE: PROFILE_VARIABLES,
     SURFACE: SURFACE_VARIABLES,

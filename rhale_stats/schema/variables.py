@@ -29,7 +29,18 @@ COUNTS = (
 )
 # Order of the dimensions in every result; of local effects rows come first.
 DIMENSIONS = (
-    *("pair", "replicate", "chain", "repeat", "draw", "fold", "region", "effect_method", "output"),
+    *(
+        "direction",
+        "pair",
+        "replicate",
+        "chain",
+        "repeat",
+        "draw",
+        "fold",
+        "region",
+        "effect_method",
+        "output",
+    ),
     *(
         "feature",
         "bin_a",
@@ -43,6 +54,7 @@ DIMENSIONS = (
         "node",
         "n_bins_tried",
     ),
+    *("part", "component"),
     *("conditioning", "feature_other", "pruning", "bin_b", "edge_b", "bin_other", "line_moment"),
     "square_moment",
     *(
@@ -51,6 +63,10 @@ DIMENSIONS = (
         "grid",
         "obs",
         "grid_other",
+        "term",
+        "by",
+        "term_other",
+        "by_other",
         "ci_bound",
         "side_a",
         "obs_background",

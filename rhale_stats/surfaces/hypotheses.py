@@ -30,8 +30,9 @@ from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.features import resolution
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.variables import OUTPUT_UNITS
-from rhale_stats.surfaces.inference import noise_of, rounding
+from rhale_stats.surfaces.inference import cell_covariance, cell_degrees, noise_of, rounding
 from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS
+from rhale_stats.surfaces.parameters import without_parts
 from rhale_stats.surfaces.rows import Rows
 from rhale_stats.surfaces.values import pair_name
 
@@ -76,6 +77,12 @@ def wald(surface: xr.Dataset, null: str) -> dict[str, NDArray[Any]]:
             f"Second differences of cells of different widths have no reason to be equal."
         )
     surface = of_part(surface)
+    if null == "zero" and "parameters" in surface.attrs:
+        raise ValueError(
+            "effect must be a surface without the parameters of the model for null='zero', which "
+            "is a test of signs of rows. With parameters use confband(surface): it holds 0 "
+            "everywhere without an interaction. Or drop them: std_error(surface)."
+        )
     rows = Rows.of(surface)
     cells, error = rows.cells, float(surface["second_difference_error"])
     mean, spread = cells.mean.ravel(), cells.spread().ravel()
@@ -154,10 +161,10 @@ def errors_of(surface: xr.Dataset) -> list[Errors]:
     """Those of the surface at corners, and of the means in cells."""
     rows = Rows.of(surface)
     noise = noise_of(surface, rows)
-    degrees = np.maximum(rows.cells.n_effective().ravel() - 1, 0.0)
+    degrees = cell_degrees(surface).ravel()
     return [
         Errors(surface["surface"].values.ravel(), noise.covariance, noise.degrees.ravel()),
-        Errors(surface["second_effect"].values.ravel(), rows.cell_covariance(), degrees),
+        Errors(surface["second_effect"].values.ravel(), cell_covariance(surface, rows), degrees),
     ]
 
 
@@ -178,7 +185,10 @@ def compared(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> Compared:
             f"cells the surface of the other uses the second difference of a neighbouring cell, "
             f"which can cause a difference of the surfaces. Use wider bins."
         )
-    source = "pairs of rows" if pairs else "rows against rows, independent"
+    sides = " against ".join(
+        str(one["surface_se"].attrs["source"]) if "surface_se" in one else "rows" for one in (a, b)
+    )
+    source = "pairs of rows" if pairs else f"{sides}, independent"
     if pairs:
         both = errors_of(_difference(a, b))
     else:
@@ -291,6 +301,7 @@ def _tested(
 def _difference(a: xr.Dataset, b: xr.Dataset) -> xr.Dataset:
     """The surface of paired differences; for given rows it is linear in the second differences."""
     names = ("second_difference", "second_effect", "surface")
+    a = without_parts(a)
     return a.assign({name: a[name].copy(data=a[name].values - b[name].values) for name in names})
 
 

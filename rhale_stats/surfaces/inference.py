@@ -21,9 +21,10 @@ from rhale_stats.inference.estimate import (
     with_intervals,
     with_replicates,
 )
-from rhale_stats.models.parametric import Fitted, refuse_model
+from rhale_stats.models.parametric import Fitted
 from rhale_stats.schema.dimensions import OUTPUT, of_part
 from rhale_stats.schema.variables import OUTPUT_UNITS
+from rhale_stats.surfaces import parameters
 from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS
 from rhale_stats.surfaces.rows import Rows
 from rhale_stats.surfaces.values import pair_name
@@ -41,11 +42,12 @@ def std_error(
     fitted: Fitted | None = None,
 ) -> xr.Dataset:
     """`std_error` of a surface: ``effect_se`` in cells, ``surface_se`` at edges, math [59]."""
-    refuse_model(fitted, "a surface of ale2")
     if groups is not None:
         raise ValueError(
-            "groups must be None for a surface of ale2. Use bootstrap(surface, groups=...)."
+            "groups must be None for a surface of ale2, also those that the covariance of a model "
+            "was fitted with. Use bootstrap(surface, groups=...)."
         )
+    surface = parameters.without_parts(surface)
     rows = Rows.of(surface)
     cells = rows.cells
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -56,7 +58,7 @@ def std_error(
     variance, n_borrowed = kernel.surface_variance(influence, rows.noise_factors(influence))
     surface_se = np.where(surface["surface"].notnull(), np.sqrt(variance), np.nan)
     facts = {"units": OUTPUT_UNITS, "source": SOURCE, "kind": "central limit theorem"}
-    return surface.assign(
+    out = surface.assign(
         effect_se=(
             IN_CELLS,
             effect_se,
@@ -78,6 +80,13 @@ def std_error(
             },
         ),
     )
+    if fitted is None or fitted.uncertainty == "rows":
+        return out
+    degrees = {
+        "second_effect": np.maximum(out["n_effective"].values - 1, 0.0),
+        "surface": kernel.surface_degrees(influence, variance),
+    }
+    return parameters.with_parameters(of_part(out), fitted, degrees)
 
 
 class Noise(NamedTuple):
@@ -98,7 +107,22 @@ def noise_of(surface: xr.Dataset, rows: Rows) -> Noise:
     influence = rows.influence(surface)
     covariance = kernel.surface_covariance(influence, rows.noise_factors(influence))
     variance = np.diagonal(covariance).reshape(surface["surface"].shape)
-    return Noise(covariance, kernel.surface_degrees(influence, variance))
+    degrees = kernel.surface_degrees(influence, variance)
+    return Noise(
+        parameters.with_model(surface, "surface", covariance),
+        parameters.degrees_of(surface, "surface", degrees),
+    )
+
+
+def cell_covariance(surface: xr.Dataset, rows: Rows) -> FloatArray:
+    """Of the means of the cells, (cell, cell)."""
+    return parameters.with_model(surface, "second_effect", rows.cell_covariance())
+
+
+def cell_degrees(surface: xr.Dataset) -> FloatArray:
+    """Degrees of freedom of the means of the cells."""
+    rows = np.maximum(surface["n_effective"].values - 1, 0.0)
+    return parameters.degrees_of(surface, "second_effect", rows)
 
 
 def vcov(surface: xr.Dataset, feature: object, of: str) -> xr.DataArray:
@@ -121,7 +145,7 @@ def vcov(surface: xr.Dataset, feature: object, of: str) -> xr.DataArray:
         values[unknown] = values[:, unknown] = np.nan
     else:
         dims, se = IN_CELLS, surface["effect_se"]
-        what, values = "mean second differences", rows.cell_covariance()
+        what, values = "mean second differences", cell_covariance(surface, rows)
     others = tuple(f"{dim}_other" for dim in dims)
     axes = {
         name: surface[dim].values
@@ -155,7 +179,8 @@ def estimates(surface: xr.Dataset) -> dict[str, Estimate]:
         ("surface", AT_EDGES, "surface_se"),
     ):
         se, long_name = surface[of], str(surface[name].attrs["long_name"])
-        facts = Facts(dims, long_name, OUTPUT_UNITS, str(se.attrs["target"]), SOURCE)
+        target, source = (str(se.attrs[key]) for key in ("target", "source"))
+        facts = Facts(dims, long_name, OUTPUT_UNITS, target, source)
         out[name] = Estimate(surface[name].values, facts, se.values)
     return out
 
@@ -169,13 +194,13 @@ def confband(surface: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
     known = surface["surface"].notnull().values.ravel()
     joint = Joint(noise.covariance[np.ix_(known, known)], np.inf)
     at_edges = joint_quantiles(joint, noise.degrees, level, n_draws, of_edges)
-    degrees = np.maximum(surface["n_effective"].values - 1, 0.0)
+    degrees = cell_degrees(surface)
     se = surface["effect_se"].values
-    if not (rows.a.levels or rows.b.levels):
+    if not (rows.a.levels or rows.b.levels or "second_effect_change" in surface):
         in_cells = independent_quantiles(se, degrees, level)
     else:
         there = np.isfinite(se).ravel()
-        joint = Joint(rows.cell_covariance()[np.ix_(there, there)], np.inf)
+        joint = Joint(cell_covariance(surface, rows)[np.ix_(there, there)], np.inf)
         in_cells = joint_quantiles(joint, degrees, level, n_draws, of_cells)
     quantiles = {"surface": at_edges, "second_effect": in_cells}
     return with_bands(surface, estimates(surface), quantiles, level, "surface")
@@ -191,7 +216,10 @@ def confint(
     if chosen == "normal":
         influence = Rows.of(surface).influence(surface)
         of_edges = kernel.surface_degrees(influence, surface["surface_se"].values ** 2)
-        degrees = {"second_effect": surface["n_effective"].values - 1, "surface": of_edges}
+        degrees = {
+            "second_effect": cell_degrees(surface),
+            "surface": parameters.degrees_of(surface, "surface", of_edges),
+        }
         found = {name: one._replace(degrees=degrees[name]) for name, one in found.items()}
     else:
         boot = check_boot(surface, boot, ["second_effect"], "bootstrap(surface)", chosen)

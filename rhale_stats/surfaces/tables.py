@@ -13,7 +13,13 @@ from rhale_stats.printing import text as meaning
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.features import with_units
 from rhale_stats.schema.notes import with_notes
-from rhale_stats.surfaces.inference import confint, rounding, size, with_std_error
+from rhale_stats.surfaces.inference import (
+    cell_degrees,
+    confint,
+    rounding,
+    size,
+    with_std_error,
+)
 from rhale_stats.surfaces.values import pair_name
 
 if TYPE_CHECKING:
@@ -38,17 +44,18 @@ def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
         else:
             for end in ("left", "right"):
                 frame[f"bin_{end}_{side}"] = surface[f"bin_{end}_{side}"].values[at]
-    estimate, se, n = (
-        surface[name].values[at_a, at_b] for name in ("second_effect", "effect_se", "n_effective")
-    )
-    degrees = surface["n_effective"].values - 1
+    estimate, se = (surface[name].values[at_a, at_b] for name in ("second_effect", "effect_se"))
+    degrees = cell_degrees(surface)
     ends = ends_in_table(surface, "second_effect", surface["effect_se"].values, degrees, level)
     in_cells = ends[at_a, at_b]
     tested = {}
     if meaning.holds_model(str(surface["effect_se"].attrs["source"])):
         with np.errstate(invalid="ignore", divide="ignore"):
             statistic = np.where(se > rounding(surface), estimate / se, np.nan)
-        tested = {"statistic": statistic, "p_value": 2 * stats.t.sf(np.abs(statistic), n - 1)}
+        tested = {
+            "statistic": statistic,
+            "p_value": 2 * stats.t.sf(np.abs(statistic), degrees[at_a, at_b]),
+        }
     return frame.assign(
         n_obs=surface["n_obs"].values[at_a, at_b],
         estimate=estimate,
@@ -130,9 +137,11 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
         notes.append(
             f"{n_borrowed} cells have one row. Their variance is taken from the other cells."
         )
+    model = meaning.holds_model(str(found["surface_se"].attrs["source"]))
+    held = "the cells" if model else "the model and the cells"
     method = found["surface_ci"].attrs["method"].removeprefix("standard errors, ")
     notes += [
-        f"Standard errors treat the model and the cells as fixed. Intervals: pointwise, {method}.",
+        f"Standard errors treat {held} as fixed. Intervals: pointwise, {method}.",
         f"The table has the {len(chosen)} corners of cells where the surface is farthest from 0.",
         "Spread over rows: the standard deviation of the surface, in units of the output.",
         f"Bins of {attrs['feature_a']}: {attrs['bins_a']}. Bins of {attrs['feature_b']}: "

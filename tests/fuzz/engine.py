@@ -357,6 +357,7 @@ def kind_of(value: Any) -> str:
     method = value.attrs.get("method")
     kinds = {"second-order ALE": "surface", "H-statistics": "found"}
     kinds |= dict.fromkeys(("pdp", "ice", "m_plot", "shap_dependence"), "profile")
+    kinds |= dict.fromkeys(kinds_of_results.ENSEMBLE_METHODS, "ensemble")
     return kinds.get(method, "effect") if isinstance(method, str) else "effect"
 
 
@@ -464,7 +465,8 @@ MAKERS = {
     "profile": ("pdp", "ice", "m_plot", "shap_dependence"),
     "surface": ("ale2",),
     "found": ("h_statistic",),
-    "boot": ("bootstrap", "bootstrap", "folds", "bootstrap_refit"),
+    "boot": ("bootstrap", "bootstrap", "folds"),
+    "ensemble": ("over_models", "over_models", "bootstrap_refit", "cross_effects"),
     "check": ("check_unbiased",),
     "jump": ("jump_check",),
     "tree": ("regions", "all_regions", "regional_ale", "regional_pdp", "regional_shap"),
@@ -477,7 +479,7 @@ MAKERS = {
 }
 KIND = {maker: kind for kind, makers in MAKERS.items() for maker in makers}
 KIND |= dict.fromkeys(("std_error", "confint", "confband", "debias"), "same")
-EFFECTS = ("effect", "effect", "effect", "profile", "surface", "found", "regional")
+EFFECTS = ("effect", "effect", "effect", "profile", "surface", "found", "regional", "ensemble")
 RESULTS = (*EFFECTS, *MAKERS)
 # Given in every call: pictures of progress and random choices of processes are no matter here.
 ALWAYS = ("progress", "n_jobs", "n_resamples", "n_permutations", "n_draws", "background", "n_rows")
@@ -592,6 +594,12 @@ OF_PARAMETER: dict[str, Any] = {
     "samples": kinds("boot", "effect"),
     "statistic": lambda world: statistic,
     "fit": fitted,
+    "estimate": lambda world: lambda model, rows: model,
+    "models": lambda world: world.one_of([world.model, product], {"one": world.model}),
+    "draws": options(None),
+    "max_draws": options(1, 7),
+    "sample_size": options(0.3, 0.632, 0.9),
+    "variance": options("jackknife", "nadeau-bengio"),
     "ax": axes_of,
     "axes": axes_of,
     "paired": lambda world: (world.dataset("local", "profile"), world.dataset("local", "profile")),
@@ -614,8 +622,8 @@ OF_PARAMETER: dict[str, Any] = {
     "global_effect": kinds("effect"),
     **dict.fromkeys(
         (
-            *("contour", "honest", "keep_answers", "normalize", "pairwise", "rebin"),
-            *("std_error_moments", "studentize"),
+            *("by_chain", "contour", "honest", "keep_answers", "normalize", "pairwise", "rebin"),
+            *("std_error_moments", "studentize", "vectorized"),
         ),
         options(True, False),
     ),
@@ -625,6 +633,8 @@ OF_PARAMETER: dict[str, Any] = {
 DEFAULTS = {field.name: options(field.default) for field in fields(rs.SplitSearch)}
 PLAIN_EFFECTS = kinds("effect", "effect", "effect", "regional")
 OF_FUNCTION: dict[tuple[str, str], Any] = {
+    ("over_models", "method"): options("rhale", "ale", "pdp"),
+    ("bootstrap_refit", "scheme"): options("bootstrap", "subsampling"),
     ("wald_test", "method"): options("box", "wald"),
     ("ale2", "features"): lambda world: tuple(
         world.random.sample(world.names, min(2, len(world.names)))
@@ -750,7 +760,8 @@ REFUSED: dict[str, tuple[str, ...]] = {
         (*NUMBERS_NOT, "nan", "infinite", "negative"),
     ),
     **dict.fromkeys(
-        ("level", "significance"), (*NUMBERS_NOT, "nan", "infinite", "negative", "large")
+        ("level", "sample_size", "significance"),
+        (*NUMBERS_NOT, "nan", "infinite", "negative", "large"),
     ),
     **dict.fromkeys(
         (
@@ -759,6 +770,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
                 "jobs",
                 "max_bins",
                 "max_depth",
+                "max_draws",
                 "max_features",
                 "min_obs",
                 "n_bins",
@@ -772,8 +784,8 @@ REFUSED: dict[str, tuple[str, ...]] = {
     "n_jobs": (*(odd for odd in NUMBERS_NOT if odd != "none"), "nan", "infinite", "fraction"),
     **dict.fromkeys(
         (
-            *("contour", "honest", "keep_answers", "normalize", "pairwise", "progress", "rebin"),
-            *("refine", "std_error_moments", "studentize"),
+            *("by_chain", "contour", "honest", "keep_answers", "normalize", "pairwise"),
+            *("progress", "rebin", "refine", "std_error_moments", "studentize", "vectorized"),
         ),
         ("text", "none", "negative", "fraction", "Dataset", "array", "list"),
     ),
@@ -790,7 +802,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
         (
             *("adjust", "centering", "grid_kind", "kind", "loss", "method", "missing", "null"),
             *("of", "scale", "scheme", "test", "thresholds", "weight_kind", "weighting", "what"),
-            *("dim",),
+            *("dim", "variance"),
         ),
         (
             *("text", "empty text", "bytes", "fraction", "Dataset", "array", "list", "mapping"),
@@ -807,11 +819,13 @@ REFUSED: dict[str, tuple[str, ...]] = {
             *("object", "DataArray", "none", "list"),
         ),
     ),
-    **dict.fromkeys(("fit", "statistic"), ("text", "fraction", "Dataset", "none", "array")),
-    **dict.fromkeys(("X", "data"), ("text", "fraction", "Dataset", "none", "function", "object")),
-    "model": ("text", "fraction", "Dataset", "array", "object"),
     **dict.fromkeys(
-        ("search", "options", "estimator", "resampling"),
+        ("estimate", "fit", "statistic"), ("text", "fraction", "Dataset", "none", "array")
+    ),
+    **dict.fromkeys(("X", "data"), ("text", "fraction", "Dataset", "none", "function", "object")),
+    **dict.fromkeys(("model", "models"), ("text", "fraction", "Dataset", "array", "object")),
+    **dict.fromkeys(
+        ("search", "options", "estimator", "resampling", "sampling", "drawn"),
         ("text", "fraction", "Dataset", "none", "type", "mapping", "rule"),
     ),
     "bins": ("text", "fraction", "type", "Dataset", "array", "function", "mapping"),
@@ -915,7 +929,7 @@ RULE_ARGUMENTS = {
     "GivenBins": {"edges": [0.0, 1.0]},
 }
 # The error may be that of a function of the user.
-OWN_ERRORS = ("fit", "model", "statistic")
+OWN_ERRORS = ("estimate", "fit", "model", "models", "statistic")
 # What names one of several, or decides what else is legal.
 OTHER_NAMES = {"X": "X|feature", "data": "data|feature", "categorical": "categorical|feature"}
 # Legal there.

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.diagnostics import refits
+from rhale_stats.ensembles import refits
 from tests.fuzz.engine import plain_world, product
 
 WORLD = plain_world()

@@ -312,6 +312,13 @@ def test_what_is_for_another_result_says_what_is_for_this(name):
             VERBS[verb](result, result)
 
 
+def _refits(table):
+    """Refits of a model that is always the same."""
+    return rs.bootstrap_refit(
+        lambda rows: rs.ale(number, rows), table, n_resamples=4, n_grid=5, n_jobs=1, rng=0
+    )
+
+
 def _results():
     """A result of every kind, by the name of its kind."""
     model, table, _ = OF["a number"]
@@ -322,6 +329,7 @@ def _results():
         kinds.LOCAL: local,
         kinds.EFFECT: effect,
         kinds.REPLICATES: rs.bootstrap(local, effect, n_resamples=4, rng=0, rebin=True),
+        kinds.ENSEMBLE: _refits(table),
         kinds.PROFILE: rs.pdp(model, table, n_grid=6),
         kinds.SURFACE: surface,
         kinds.SURFACE_DIFFERENCE: rs.compare(surface, surface, rng=0),
@@ -355,6 +363,7 @@ CALLS = {
     "tidy": rs.tidy,
     "glance": rs.glance,
     "summary": rs.summary,
+    "effect_sizes": rs.effect_sizes,
 }
 
 

@@ -910,22 +910,17 @@ class TestReplicatesAreNoEffect:
         boot = rs.bootstrap_refit(fit, X, n_resamples=8, chains=2, n_grid=5, n_jobs=1, rng=0)
         return fit(X), boot
 
-    @pytest.mark.parametrize(
-        "function",
-        [
-            *(rs.summary, rs.tidy, rs.glance, rs.confint, rs.effect_sizes, rs.std_error),
-            *(rs.plot_effects, rs.wald_test, rs.confband),
-        ],
-    )
+    @pytest.mark.parametrize("function", [rs.compare_methods, rs.equivalence_test])
     def test_says_what_it_is(self, refit, function):
-        expected = r"holds the replicates of bootstrap_refit\. .*quantile.*plot_forest\(boot\)"
+        expected = r"got results of several models, which .* Functions that take it: std_error, .*"
         with pytest.raises(ValueError, match=expected):
-            function(refit[1])
+            function([refit[1]] if function is rs.compare_methods else refit[1], 1.0)
 
     def test_beside_an_effect(self, refit):
         effect, boot = refit
         for function in (rs.confint, rs.effect_sizes):
-            with pytest.raises(ValueError, match="this one comes from bootstrap_refit"):
+            expected = r"boot must be .* on a grid of their own.* are confint\(boot\)"
+            with pytest.raises(ValueError, match=expected):
                 function(effect, boot)
         panel = rs.plot_forest(boot)
         assert {label.get_text() for label in panel.get_yticklabels()} == {"x0", "x1"}

@@ -1,0 +1,159 @@
+"""Errors of estimates from a fitted model: what rows do, and what its parameters do (math [80]).
+
+Parameters vary along independent directions, one standard error long. The change of the estimates
+along all of them, (direction, estimate), has the estimates' covariance as its square.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rhale_stats.arrays import leverage
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.profiles import BinMeans, unrelated
+
+
+class Units(NamedTuple):
+    """What rows, or groups of rows, do to estimates, (unit, estimate): their square is a variance.
+
+    ``code`` is the unit of every row, ``degrees`` those of freedom of the variance of a mean.
+    """
+
+    moved: FloatArray
+    code: IntArray
+    degrees: float
+
+
+def of_rows(influence: FloatArray, weight: FloatArray | None, *, frequency: bool) -> Units:
+    """math [5], [6]: rows are independent; ``influence`` (row, estimate) is of means over them."""
+    w = np.ones(len(influence)) if weight is None else weight
+    total = float(w.sum())
+    own = influence - np.average(influence, axis=0, weights=w)
+    if frequency:
+        each = np.sqrt(w / (total - 1)) if total > 1 else np.full(len(w), np.nan)
+        moved, degrees = own * (each / np.sqrt(total))[:, None], total - 1
+    else:
+        moved = own * (w / total * np.sqrt(unrelated(w)))[:, None]
+        degrees = total**2 / float(w @ w) - 1
+    return Units(moved, np.arange(len(w)), degrees)
+
+
+def of_groups(
+    influence: FloatArray, weight: FloatArray | None, group: IntArray, *, frequency: bool
+) -> Units:
+    """math [26]: sums over groups of rows, corrected for their leverage."""
+    w = np.ones(len(influence)) if weight is None else weight
+    own = influence - np.average(influence, axis=0, weights=w)
+    shares = leverage.of_mean(group, w, frequency=frequency)
+    factor = shares.factor.toarray()[:, 0]
+    moved = summed(own * (w / w.sum())[:, None], group) * factor[:, None]
+    return Units(moved, group, leverage.mean_degrees(shares))
+
+
+class BinUnits(NamedTuple):
+    """`Units` of means in bins, with the degrees of freedom of each bin, and units in it."""
+
+    units: Units
+    degrees: FloatArray
+    n_units: IntArray
+
+
+def of_bins(
+    values: FloatArray,
+    cell: IntArray,
+    of: BinMeans,
+    centre: FloatArray | None,
+    weight: FloatArray | None,
+    group: IntArray | None,
+    *,
+    frequency: bool = False,
+) -> BinUnits:
+    """math [42] by units: every bin has corrections for the leverage of its own units.
+
+    Units are the groups of the rows, or the rows. ``centre`` are the weights of bins in the
+    constant that is subtracted; None: the mean over rows.
+    """
+    w = np.ones(len(values)) if weight is None else weight
+    code = np.arange(len(values)) if group is None else group
+    # A row of a frequency weight is as many rows, whose squares are added.
+    repeats = w if frequency and group is None else None
+    n_bins, n_units = len(of.share), int(code.max(initial=-1)) + 1
+    total = np.bincount(cell, w, n_bins)
+    mean = np.where(of.share > 0, of.mean, 0.0)
+    tables = [
+        leverage.table(one, code, cell, n_units, n_bins)
+        for one in (w, w if frequency else w**2, w * (values - mean[cell]) / total[cell])
+    ]
+    shares = leverage.Shares.of(tables[0], tables[1], repeats)
+    moved = leverage.like(tables[2], tables[2].data * shares.factor.data).toarray()
+    if repeats is not None:
+        moved /= np.sqrt(repeats)[:, None]
+    if centre is None:
+        apart = (w / w.sum()) * (mean[cell] - of.share @ mean)
+        factor = leverage.of_mean(code, w, frequency=frequency).factor.toarray()[:, 0]
+        moved -= (moved @ of.share + summed(apart, code) * factor)[:, None]
+    else:
+        moved -= (moved @ centre)[:, None]
+    lost = leverage.like(shares.square, shares.square.data * shares.factor.data)
+    overlap = np.diagonal(leverage.products(shares.square) + leverage.between(lost))
+    degrees = np.divide(1.0, overlap, out=np.zeros(n_bins), where=overlap > 0)
+    if group is None:
+        degrees = np.maximum(of.n_effective - 1, 0.0)
+    return BinUnits(
+        Units(moved, code, np.nan), degrees, np.bincount(tables[0].indices, minlength=n_bins)
+    )
+
+
+def summed(values: FloatArray, code: IntArray) -> FloatArray:
+    """Sums over the rows of every unit, (unit, ...)."""
+    out = np.zeros((int(code.max(initial=-1)) + 1, *values.shape[1:]))
+    np.add.at(out, code, values)
+    return out
+
+
+class Covariances(NamedTuple):
+    """Of estimates: from the rows, from the parameters, and what was asked for."""
+
+    rows: FloatArray
+    model: FloatArray
+    total: FloatArray
+
+
+def together(
+    rows: FloatArray,
+    change: FloatArray,
+    units: Units,
+    influence: FloatArray,
+    used: IntArray,
+    n_parameters: int,
+    *,
+    as_fitted: bool = False,
+) -> FloatArray:
+    """math [80]: covariance (estimate, estimate) by the summed influences of every row.
+
+    ``change`` is (direction, estimate). ``influence`` (row, direction) is that of the rows of the
+    fit on the directions. ``used`` are the numbers of those that the ``units`` are made of; the
+    others move the parameters alone. ``as_fitted`` keeps the covariance of the parameters; else it
+    is made of the influences.
+    """
+    n_rows, n_units = len(influence), len(units.moved)
+    grouped = n_units < len(used)
+    factor = n_units / (n_units - 1) if grouped else n_rows / max(n_rows - n_parameters, 1)
+    own = np.sqrt(factor) * summed(influence[used], units.code) @ change
+    rest = np.sqrt(factor) * np.delete(influence, used, axis=0) @ change
+    shared = units.moved.T @ own
+    model = change.T @ change if as_fitted else own.T @ own + rest.T @ rest
+    return np.asarray(rows + shared + shared.T + model)
+
+
+def satterthwaite(*parts: tuple[FloatArray, FloatArray | float]) -> FloatArray:
+    """Degrees of freedom of a sum of variances, each with its own; infinite without variance."""
+    total = np.sum([variance for variance, _ in parts], axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        own = np.sum(
+            [np.where(variance > 0, variance**2 / degrees, 0.0) for variance, degrees in parts],
+            axis=0,
+        )
+        return np.asarray(np.where(own > 0, total**2 / own, np.inf))

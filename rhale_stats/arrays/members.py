@@ -1,0 +1,88 @@
+"""Variances of estimates from several models, math [81] to [84]; members come first, (member, ...).
+
+Values may be unknown in some members: where fits failed, and outside the range of a member's rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rhale_stats.arrays.moments import FloatArray
+
+# Numbers over members are unknown where fewer than this share of the members are known.
+LEAST_KNOWN = 0.5
+
+
+def n_known(values: FloatArray) -> NDArray[np.int64]:
+    """Number of members with a value, where these are enough; else 0."""
+    n = np.isfinite(values).sum(axis=0)
+    return np.where(n >= max(1.0, LEAST_KNOWN * len(values)), n, 0)
+
+
+def mean(values: FloatArray, weight: FloatArray | None = None) -> FloatArray:
+    """Mean over the members that are known, weighted by ``weight`` (member,)."""
+    known = np.isfinite(values)
+    w = np.ones(len(values)) if weight is None else weight
+    w = np.where(known, w.reshape(-1, *[1] * (values.ndim - 1)), 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = np.sum(w * np.where(known, values, 0.0), axis=0) / w.sum(axis=0)
+    return np.where(n_known(values) > 0, found, np.nan)
+
+
+def variance(values: FloatArray) -> FloatArray:
+    """S², with divisor J - 1 for J known members."""
+    n, away = n_known(values), np.nan_to_num(values - mean(values))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(n > 1, np.sum(away**2, axis=0) / (n - 1), np.nan)
+
+
+def variance_within(values: FloatArray) -> FloatArray:
+    """Variance between members of one repeat, (repeat, member, ...), averaged over repeats."""
+    known = np.isfinite(values)
+    n = known.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        middle = np.where(known, values, 0.0).sum(axis=1) / n
+        away = np.where(known, values - middle[:, None], 0.0)
+        found = np.sum(away**2, axis=(0, 1)) / np.maximum(n - 1, 0).sum(axis=0)
+    return np.where(n_known(values.reshape(-1, *values.shape[2:])) > 0, found, np.nan)
+
+
+def variance_of_models(own: FloatArray, other: FloatArray) -> FloatArray:
+    """math [83]: half the mean squared difference of two models on the same rows."""
+    return mean((own - other) ** 2) / 2
+
+
+def subsampling_factor(n_drawn: float, n_units: float) -> float:
+    """math [81]: n units' variance over that of estimates from m < n of them, m / (n - m).
+
+    A mean of m of n units has the variance (1/m - 1/n) s^2 over subsamples; that of all is s^2 / n.
+    """
+    return n_drawn / (n_units - n_drawn)
+
+
+def jackknife_factor(n_folds: float) -> float:
+    """math [83]: (k - 1)^2 / k, that of a jackknife that leaves out one of k groups."""
+    return (n_folds - 1) ** 2 / n_folds
+
+
+def corrected_factor(n_members: FloatArray, test_over_train: float) -> FloatArray:
+    """math [84]: 1 / J + n_test / n_train (Nadeau and Bengio 2003)."""
+    with np.errstate(divide="ignore"):
+        return 1 / n_members + test_over_train
+
+
+def paired_degrees(n_folds: float, n_repeats: float) -> float:
+    """Degrees of freedom of `variance_of_models`, of folds in a ring and independent repeats.
+
+    Differences of neighbours among k independent numbers have the variance of a variance with 2k/3
+    degrees (von Neumann); two folds have one difference.
+    """
+    return float(n_repeats * (1.0 if n_folds == 2 else 2 * n_folds / 3))
+
+
+def satterthwaite(parts: tuple[FloatArray, FloatArray], degrees: tuple[float, float]) -> FloatArray:
+    """Degrees of freedom of the sum of two variances."""
+    first, second = parts
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return (first + second) ** 2 / (first**2 / degrees[0] + second**2 / degrees[1])

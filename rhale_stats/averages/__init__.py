@@ -1,0 +1,1 @@
+"""Average predictions, slopes and comparisons of levels of a fitted model."""

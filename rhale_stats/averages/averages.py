@@ -1,0 +1,345 @@
+"""Averages over the rows: the prediction, its slopes, and its differences between levels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from rhale_stats.arguments.checks import check_finite
+from rhale_stats.arguments.rows import row_codes
+from rhale_stats.arrays import delta
+from rhale_stats.arrays import profiles as kernel
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.inference.parameters import KIND, Directions, errors, sources
+from rhale_stats.models.differences import DifferenceQuotients
+from rhale_stats.models.levels import Levels, levels_of
+from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.outputs import Outputs
+from rhale_stats.models.parametric import Fitted, Parametric
+from rhale_stats.models.sample import Sample
+from rhale_stats.models.table import as_table, check_column, columns_named
+from rhale_stats.schema.dimensions import OUTPUT, with_outputs
+from rhale_stats.schema.door import checked, refuse_fields
+from rhale_stats.schema.kinds import AVERAGES
+from rhale_stats.schema.stacking import stack
+from rhale_stats.schema.variables import variable
+
+METHOD = "averages"
+PREDICTION, SLOPE, COMPARISON = "prediction", "slope", "comparison"
+# Rows times versions of the model in one call, 64 MB an array.
+BATCH_ANSWERS = 1 << 23
+CENTRAL_LIMIT = "central limit theorem"
+
+
+@checked
+def averages(
+    model: Any,
+    X: Any,
+    *,
+    features: str | int | Sequence[str | int] | None = None,
+    categorical: str | int | Sequence[str | int] | None = None,
+    by: str | int | None = None,
+    groups: ArrayLike | None = None,
+    uncertainty: str = "both",
+    options: ModelOptions = ModelOptions(),
+    **fields: Any,
+) -> xr.Dataset:
+    r"""Average prediction, average slopes, and average differences between levels.
+
+    These are the numbers of Stata's ``margins`` and of ``marginaleffects``, with standard errors by
+    the delta method.
+
+    Parameters
+    ----------
+    model : results of statsmodels or Parametric
+        The fitted model, with the covariance of its parameters, as in `std_error`.
+    X : DataFrame or array_like of shape (n_rows, n_columns)
+        The rows that are averaged over.
+    features : name, number, or sequence of them, optional
+        Columns to change. By default those of the model's formula, or all columns that are not
+        constant.
+    categorical : name, number, or sequence of them, optional
+        Columns of numbers whose values are levels. Texts, categories and booleans are levels in any
+        case, and so are the columns that the formula names as ``C(column)``.
+    by : name or number, optional
+        A column of levels: averages over the rows of each of them.
+    groups : array_like of shape (n_rows,), optional
+        Group (cluster) of every row, as in `std_error`. That the parameters are estimated from the
+        same groups is part of the covariance that the model was fitted with.
+    uncertainty : {"both", "rows", "parameters"}
+        As in `std_error`. "parameters" holds the rows fixed, which is the default of ``margins``;
+        "both" is its ``vce(unconditional)``.
+    options : ModelOptions, optional
+        Output and scale of the model, and weights of the rows. Missing values are refused.
+
+    Returns
+    -------
+    Dataset
+        Over (term): ``average``; its standard error ``average_se`` with the parts
+        ``average_se_rows`` and ``average_se_model``; ``average_df``, its degrees of freedom; and
+        ``average_cov`` (term, term_other). With ``by`` all have the dimension ``by`` behind
+        ``term``, and ``n_obs`` and ``weight_share`` (by) say what is averaged over. Coordinates
+        over (term): ``kind`` ("prediction", "slope" or "comparison"), ``of``, the column that is
+        changed, and ``contrast``: "dY/dX" of a slope, the level and its reference, the first
+        level, of a comparison. With several outputs ``output`` is the first dimension.
+
+    Raises
+    ------
+    TypeError
+        A model whose parameters have no covariance.
+    ValueError, KeyError, ModelError
+        As `local_effects`; ``groups`` of another length, or one only.
+
+    Notes
+    -----
+    The average slope of a column is the mean of the derivative over the rows, by central
+    differences. The average comparison of a level is the mean, over all rows, of the prediction
+    with the level minus the prediction with the first level. The gradients of all averages by the
+    parameters are means over the same rows (math [80]).
+
+    For other contrasts and tests use ``average_cov``, or `vcov`: a contrast c has the variance
+    c' V c.
+
+    References
+    ----------
+    StataCorp (2023), *Stata base reference manual*, ``margins``. Dowd, Greene and Norton (2014),
+    *Health Services Research* 49, 731-750.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import rhale_stats as rs
+    >>> import statsmodels.formula.api as smf
+    >>> rng = np.random.default_rng(0)
+    >>> data = pd.DataFrame({"dose": rng.uniform(size=200), "arm": rng.choice(["a", "b"], 200)})
+    >>> data["y"] = 2 * data["dose"] + (data["arm"] == "b") + rng.normal(size=200)
+    >>> fit = smf.ols("y ~ dose + arm", data).fit()
+    >>> found = rs.averages(fit, data, uncertainty="parameters")
+    >>> rs.tidy(found)[["term", "contrast", "estimate", "std_error"]].round(3)
+             term contrast  estimate  std_error
+    0  prediction              1.480      0.073
+    1        dose    dY/dX     2.075      0.252
+    2         arm    b - a     0.947      0.146
+    """
+    refuse_fields(options, ("missing",), "averages need all values of every row")
+    fitted, groups = Fitted.of(model, X, uncertainty).with_groups(groups)
+    sample = Sample.of(X, options)
+    if not sample.present.all():
+        sample = sample.take(sample.present)
+    columns = _columns(sample, fitted, features, categorical)
+    levels = None if by is None else levels_of(sample, columns_named(sample.table, by, "by")[0])
+    probe = Outputs(fitted.model.asked, sample.table, options.output, options.scale)
+    probe(probe.table.take(np.arange(1)).copied())
+    by_level = _ByLevel.of(sample, levels, groups)
+    parts = []
+    for label, name in zip(probe.labels, probe.names, strict=True):
+        facts = {"output_label": str(label) if name else "", "scale": options.scale}
+        directions = Directions.of(fitted, facts, frequency=sample.frequency)
+        parts.append(by_level.averages(directions, _terms(directions, sample, columns)))
+    out = stack(parts, OUTPUT)
+    out.attrs |= {"method": METHOD, **sample.facts, "n_rows": sample.table.n_rows}
+    return with_outputs(out, probe.labels, probe.names)
+
+
+# --- what is averaged -----------------------------------------------------------------------------
+
+
+class _Column(NamedTuple):
+    """A column to change, and the numbers of its levels where it has some."""
+
+    name: str
+    position: int
+    levels: Levels | None
+
+
+class _Term(NamedTuple):
+    """What is averaged: its name, kind and contrast, and (row, direction + 1) of all rows."""
+
+    of: str
+    kind: str
+    contrast: str
+    values: FloatArray
+
+
+def _columns(sample: Sample, fitted: Fitted, features: Any, categorical: Any) -> list[_Column]:
+    """Columns to change, in the order of the table or as named."""
+    table = sample.table
+    formula = _formula(fitted.model)
+    named = set() if categorical is None else set(columns_named(table, categorical, "categorical"))
+    chosen = range(len(table.names)) if features is None else columns_named(table, features)
+    out = []
+    for position in chosen:
+        name = table.names[position]
+        has_levels = position in named or not table.is_numeric(position)
+        if formula is not None:
+            if features is None and not _stands_in(name, formula):
+                continue
+            has_levels |= re.search(rf"\bC\(\s*{re.escape(name)}\s*[,)]", formula) is not None
+        if not has_levels and np.ptp(check_column(table, position)) == 0:
+            if features is None:
+                continue
+            raise ValueError(
+                f"features must not be constant, as {name!r} is: it has no slope. Leave it out."
+            )
+        out.append(_Column(name, position, levels_of(sample, position) if has_levels else None))
+    return out
+
+
+def _formula(model: Parametric) -> str | None:
+    """The right-hand side of the formula of a model; None where it has none."""
+    formula = getattr(getattr(getattr(model, "results", None), "model", None), "formula", None)
+    return str(formula).partition("~")[2] if isinstance(formula, str) else None
+
+
+def _stands_in(name: str, formula: str) -> bool:
+    return re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", formula) is not None
+
+
+def _terms(directions: Directions, sample: Sample, columns: Sequence[_Column]) -> list[_Term]:
+    """The prediction, and what every column does to it, with their changes by direction."""
+    table = directions.changes.table
+    asked = DifferenceQuotients(directions.changes.ask, table).at(sample.rows)
+    width = 4 * (directions.changes.n_directions + 1)
+    out = [_Term(PREDICTION, PREDICTION, "", asked.at_rows())]
+    for one in columns:
+        if one.levels is None:
+            slopes = [part.central(one.position).local_effect for part in _blocks(asked, width)]
+            out.append(_Term(one.name, SLOPE, "dY/dX", np.concatenate(slopes)))
+            continue
+        values = table.series(one.position).array[sample.rows[one.levels.first]]
+        blocks = _blocks(asked, width * len(values))
+        curves = np.concatenate([part.curves(one.position, values)[0] for part in blocks])
+        first, *others = one.levels.texts
+        for number, text in enumerate(others, 1):
+            apart = curves[:, number] - curves[:, 0]
+            out.append(_Term(one.name, COMPARISON, f"{text} - {first}", apart))
+    for term in out:
+        check_finite(
+            term.values.sum(axis=1), "Predictions", term.of, "See what the model returns there."
+        )
+    return out
+
+
+def _blocks(asked: DifferenceQuotients, n_answers: int) -> Iterator[DifferenceQuotients]:
+    """The model at some of the rows at a time, whose answers fit in memory."""
+    n_rows = asked.table.n_rows
+    size = max(BATCH_ANSWERS // n_answers, 1)
+    for part in np.array_split(np.arange(n_rows), -(-n_rows // size)):
+        yield asked.at(part)
+
+
+# --- their means ----------------------------------------------------------------------------------
+
+
+class _ByLevel(NamedTuple):
+    """Rows by the level that they are averaged in, with their weights and groups."""
+
+    sample: Sample
+    name: str
+    texts: list[str]
+    code: IntArray
+    group: IntArray | None
+    n_groups: int
+
+    @classmethod
+    def of(cls, sample: Sample, levels: Levels | None, groups: ArrayLike | None) -> _ByLevel:
+        """Raise ``ValueError`` unless there are two groups in every level, where there are any."""
+        n_rows = sample.table.n_rows
+        name, texts, code = "", ["all"], np.zeros(n_rows, dtype=np.int64)
+        if levels is not None:
+            name, texts, code = levels.name, levels.texts, levels.code
+        if groups is None:
+            return cls(sample, name, texts, code, None, 0)
+        used = np.zeros(len(sample.X), dtype=bool)
+        used[sample.rows] = True
+        index = as_table(sample.X).index
+        labels = None if index is None else index.to_numpy()
+        group = row_codes(groups, labels, used, "groups", "rows of X")
+        pairs = np.unique(np.column_stack([code, group]), axis=0)[:, 0]
+        few = np.flatnonzero(np.bincount(pairs, minlength=len(texts)) < 2)
+        if len(few):
+            where = f" in level {texts[few[0]]!r} of {name!r}" if name else ""
+            raise ValueError(f"groups must hold at least two different groups{where}; got 1.")
+        return cls(sample, name, texts, code, group, int(group.max()) + 1)
+
+    def averages(self, directions: Directions, terms: Sequence[_Term]) -> xr.Dataset:
+        """Averages of one output in all levels, with their errors."""
+        weight, frequency = self.sample.weight, self.sample.frequency
+        n_levels, found = len(self.texts), []
+        for term in terms:
+            means = kernel.bin_means(
+                term.values[:, -1], self.code, n_levels, weight, frequency=frequency
+            )
+            units = delta.of_bins(
+                *(term.values[:, -1], self.code, means, np.zeros(n_levels), weight, self.group),
+                frequency=frequency,
+            )
+            found.append((means, units, self._means(term.values)))
+        moved = np.concatenate([one.units.moved for _, one, _ in found], axis=1)
+        units_of = found[0][1].units._replace(moved=moved)
+        change = np.concatenate([one for *_, one in found], axis=1)
+        rows = moved.T @ moved
+        if self.group is None:
+            # Levels have rows of their own; a single row in one has no variance.
+            alone = np.concatenate([one.n_effective <= 1 + 1e-12 for one, *_ in found])
+            rows[alone] = rows[:, alone] = np.nan
+        covariances = directions.covariances(rows, change[:-1], units_of, self.sample.rows)
+        degrees = directions.degrees(
+            covariances, np.concatenate([one.degrees for _, one, _ in found])
+        )
+        made = errors(covariances) | {"df": degrees, "cov": covariances.total}
+        return self._labelled(directions, terms, found[0][0], change[-1], made)
+
+    def _means(self, values: FloatArray) -> FloatArray:
+        """Of every column in every level, (column, level)."""
+        weight = np.ones(len(values)) if self.sample.weight is None else self.sample.weight
+        total = delta.summed(weight, self.code)
+        return np.asarray((delta.summed(weight[:, None] * values, self.code) / total[:, None]).T)
+
+    def _labelled(
+        self,
+        directions: Directions,
+        terms: Sequence[_Term],
+        means: kernel.BinMeans,
+        average: FloatArray,
+        made: dict[str, FloatArray],
+    ) -> xr.Dataset:
+        rows = "rows" if self.group is None else f"rows in {self.n_groups} groups"
+        by = ("by",) if self.name else ()
+        shape = (len(terms), len(self.texts)) if by else (len(terms),)
+        said = sources(directions, rows)
+        kind = CENTRAL_LIMIT if directions.uncertainty == "rows" else KIND
+        data = {"average": variable("average", average.reshape(shape), AVERAGES, ("term", *by))}
+        for end, values in made.items():
+            dims = (
+                "term",
+                *by,
+                *(("term_other", *(f"{one}_other" for one in by)) * (end == "cov")),
+            )
+            own = values.reshape(shape * 2 if end == "cov" else shape)
+            name, about = f"average_{end}", {"source": said[end], "target": "average", "kind": kind}
+            data[name] = variable(name, own, AVERAGES, dims, **about)
+        for name in ("n_obs", "weight_share"):
+            values = means.n_obs if name == "n_obs" else means.share
+            own = values.astype(np.int64) if name == "n_obs" else values
+            data[name] = variable(name, own if by else own[0], AVERAGES, by)
+        coords: dict[str, Any] = {
+            name: ("term", np.array([getattr(term, name) for term in terms]))
+            for name in ("kind", "of", "contrast")
+        }
+        coords["term"] = ("term", np.array([_name(term) for term in terms]))
+        if by:
+            coords["by"] = ("by", np.array(self.texts), {"long_name": self.name})
+        facts: dict[str, Any] = {"by": self.name, "parameters": directions.how}
+        facts |= {"n_groups": self.n_groups} if self.group is not None else {}
+        return xr.Dataset(data, coords, facts)
+
+
+def _name(term: _Term) -> str:
+    return f"{term.of}: {term.contrast}" if term.kind == COMPARISON else term.of

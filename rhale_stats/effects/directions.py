@@ -1,0 +1,284 @@
+"""What directions of a model's parameters do to the estimates of one feature (math [80]).
+
+Every estimate is a function of the local effects, and these of the parameters. `RowSums` holds
+what a direction of the parameters does to the means and slopes of bins, in place of what a group of
+rows does; all estimates follow from it as they do for groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from scipy import sparse
+
+from rhale_stats.arrays import accumulate, categories, influence
+from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.influence import RowSums
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.effects.clusters import Clusters, level_sums, on_effects
+from rhale_stats.effects.fit import Fit
+from rhale_stats.effects.spread import influences as spread_influences
+from rhale_stats.effects.spread import weights_of_rows
+from rhale_stats.local.parameters import Derivatives
+from rhale_stats.local.rows import is_used_row
+from rhale_stats.schema.curves import curve_of, pieces_of
+from rhale_stats.schema.features import slopes
+from rhale_stats.schema.levels import is_categorical
+
+
+class Weights(NamedTuple):
+    """Weight of every row in means, slopes and variances, sparse (bin, row); and in the average."""
+
+    mean: sparse.csr_array
+    slope: sparse.csr_array
+    variance: sparse.csr_array
+    average: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        pieces: accumulate.Pieces,
+        x: FloatArray,
+        g: FloatArray,
+        weight: FloatArray | None,
+        n_effective: FloatArray,
+    ) -> Weights:
+        """Of bins along an axis: estimates are linear in local effects, variances nearly so."""
+        k, n_bins = bin_index(pieces.edges, x), len(pieces.mean)
+        w = np.ones(len(x)) if weight is None else weight
+        d = x - pieces.x_mean[k]
+        r = g - pieces.mean[k] - pieces.slope[k] * d
+        share = w / np.bincount(k, w, n_bins)[k]
+        linear = pieces.slope != 0
+        tilt = np.where(linear, 1 / np.where(linear, pieces.x_variance, 1.0), 0.0)[k]
+        square = _of_squares(share * r, k, n_effective, 1 + linear)
+        return cls.placed((share, share * d * tilt, square), k, n_bins, w)
+
+    @classmethod
+    def of_steps(
+        cls,
+        of: categories.Steps,
+        mean: FloatArray,
+        weight: FloatArray | None,
+        n_effective: FloatArray,
+    ) -> Weights:
+        """Of steps between levels: their pairs of a row and a step take the place of rows."""
+        k, n_bins = of.step, len(mean)
+        w = np.ones(len(k)) if weight is None else weight[of.row]
+        share = w / np.bincount(k, w, n_bins)[k]
+        square = _of_squares(share * (of.difference - mean[k]), k, n_effective, 1)
+        return cls.placed((share, np.zeros(len(k)), square), k, n_bins, w)
+
+    @classmethod
+    def placed(
+        cls, of_rows: tuple[FloatArray, ...], k: IntArray, n_bins: int, w: FloatArray
+    ) -> Weights:
+        """Values of rows in the places of their bins."""
+        at = (k, np.arange(len(k)))
+        mean, slope, variance = (
+            sparse.csr_array(sparse.coo_array((values, at), (n_bins, len(k)))) for values in of_rows
+        )
+        return cls(mean, slope, variance, w / w.sum())
+
+    def applied(self, rows: slice, change: FloatArray) -> list[FloatArray]:
+        """What a change of the local effects of some rows does, by direction first."""
+        three = [_at_rows(part, rows, change) for part in (self.mean, self.slope, self.variance)]
+        return [*three, self.average[rows] @ change]
+
+
+def _of_squares(
+    residual: FloatArray, k: IntArray, n_effective: FloatArray, n_parameters: Any
+) -> FloatArray:
+    """Weights of changes in variances over the degrees of freedom; 0 in a bin that has none."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        kept = (1 - n_parameters / n_effective)[k]
+        return np.where(kept > 0, 2 * residual / kept, 0.0)
+
+
+class Moved(NamedTuple):
+    """What directions, or groups of rows, do to one feature: to its cells, bins, and spread.
+
+    ``spread`` is (direction, spread_bin), empty where the spread has no bins of its own.
+    """
+
+    cells: RowSums
+    bins: RowSums
+    spread: FloatArray
+
+    def contracted(self, factor: FloatArray) -> Moved:
+        """Sums over rows of their influences times ``factor`` (row, direction)."""
+        return Moved(
+            _contracted(self.cells, factor), _contracted(self.bins, factor), factor.T @ self.spread
+        )
+
+
+def by_directions(row: xr.Dataset, fit: Fit, clusters: Clusters, derivatives: Derivatives) -> Moved:
+    """What every direction of the parameters does."""
+    name = str(row["feature"].values)
+    numbers = np.flatnonzero(is_used_row(clusters.local, row))
+    if is_categorical(row):
+        own = _of_levels(row, clusters, derivatives.steps(name, numbers))
+        return Moved(own, own, np.zeros((len(own.average), 0)))
+    columns = (*clusters.columns(row), clusters.rows.weight)
+    weights = (
+        Weights.of(fit.cells.pieces, *columns, fit.cells.n_effective),
+        Weights.of(pieces_of(row), *columns, row["n_effective"].values),
+    )
+    of_spread = _spread_weights(row, clusters)
+    totals: list[list[FloatArray]] = []
+    begin = 0
+    for part, change in derivatives.slopes(name, numbers):
+        here = slice(begin, begin + len(part))
+        both = [values for one in weights for values in one.applied(here, change)]
+        totals.append([*both, _at_rows(of_spread, here, change)])
+        begin += len(part)
+    summed = [np.sum(one, axis=0) for one in zip(*totals, strict=True)]
+    return Moved(_row_sums(summed[:4]), _row_sums(summed[4:8]), summed[8])
+
+
+def by_groups(row: xr.Dataset, fit: Fit, clusters: Clusters) -> Moved:
+    """Influences of the groups of rows."""
+    spread = np.zeros((clusters.n_groups, 0))
+    if row.sizes.get("spread_bin"):
+        spread = spread_influences(row, clusters)
+    if clusters.n_groups == clusters.rows.n_rows:
+        return Moved(*_by_rows(row, fit, clusters), spread)
+    own = clusters.of_bins(row)
+    cells = own if is_categorical(row) else clusters.influences(row, fit.cells)
+    return Moved(cells.sums, own.sums, spread)
+
+
+def _by_rows(row: xr.Dataset, fit: Fit, clusters: Clusters) -> tuple[RowSums, RowSums]:
+    """Influences of single rows, which need no correction for their shares."""
+    group, n_groups = clusters.group, clusters.n_groups
+    if is_categorical(row):
+        own = level_sums(row, clusters.rows, clusters.position(row), group, n_groups)
+        return own, own
+    (x, g), weight, curve = clusters.columns(row), clusters.rows.weight, curve_of(row)
+
+    def of(pieces: accumulate.Pieces) -> RowSums:
+        k, at_edges = bin_index(pieces.edges, x), curve.at(pieces.edges)
+        return influence.row_sums(pieces, at_edges, k, x, g, weight, group, n_groups)
+
+    return of(fit.cells.pieces), of(pieces_of(row))
+
+
+def _spread_weights(row: xr.Dataset, clusters: Clusters) -> sparse.csr_array:
+    if row.sizes.get("spread_bin"):
+        return weights_of_rows(row, clusters)
+    return sparse.csr_array(np.zeros((0, clusters.rows.n_rows)))
+
+
+def _at_rows(weights: sparse.csr_array, rows: slice, change: FloatArray) -> FloatArray:
+    """What a change (row, direction) of some rows does, by direction first."""
+    some: Any = weights[:, rows]
+    return np.asarray((some @ change).T)
+
+
+def _of_levels(
+    row: xr.Dataset,
+    clusters: Clusters,
+    changes: Iterable[tuple[IntArray, FloatArray, FloatArray]],
+) -> RowSums:
+    position, rows = clusters.position(row), clusters.rows
+    assert rows.sides is not None
+    n_levels, code = row.sizes["edge"], rows.x[position].astype(np.int64)
+    of = categories.steps(code, *rows.sides[position], n_levels)
+    weights = Weights.of_steps(of, row["effect"].values, rows.weight, row["n_effective"].values)
+    up, down = (np.concatenate(one) for one in zip(*(both for _, *both in changes), strict=True))
+    change = categories.steps(code, up, down, n_levels).difference
+    return _row_sums(weights.applied(slice(0, len(change)), change))
+
+
+def _row_sums(parts: Sequence[FloatArray]) -> RowSums:
+    mean, slope, variance = (sparse.csr_array(part) for part in parts[:3])
+    # The rows and their places do not change with the parameters.
+    return RowSums(mean, slope, variance, np.zeros(mean.shape[0]), parts[3])
+
+
+def _contracted(sums: RowSums, factor: FloatArray) -> RowSums:
+    """Sums over rows of their influences times ``factor`` (row, direction)."""
+    mean, slope, variance = (
+        sparse.csr_array((part.T @ factor).T) for part in (sums.mean, sums.slope, sums.variance)
+    )
+    return RowSums(mean, slope, variance, sums.places @ factor, sums.average @ factor)
+
+
+class Estimated(NamedTuple):
+    """Changes of all estimates of one feature, (direction, estimate)."""
+
+    effect: FloatArray
+    slope: FloatArray
+    heterogeneity: FloatArray
+    cell_curve: FloatArray
+    curve: FloatArray
+    start: FloatArray
+    average: FloatArray
+    spread: FloatArray
+
+
+def on_estimates(moved: Moved, row: xr.Dataset, fit: Fit) -> Estimated:
+    """From changes of cells and bins to those of effects and curves."""
+    sums, own = moved.cells, moved.bins
+    everywhere = fit.pieces.edges
+    here = sums._replace(mean=sums.mean[:, fit.cells.here], slope=sums.slope[:, fit.cells.here])
+    population = fit.centering == "mean"
+    cell_curve = here.of_curve(fit.loadings(everywhere), population=population)
+    start = here.of_curve(influence.loadings(fit.pieces, fit.edges, "start"), population=False)
+    spread = row["heterogeneity"].values
+    with np.errstate(invalid="ignore", divide="ignore"):
+        of_spread = np.where(spread > 0, own.variance.toarray() / (2 * spread), 0.0)
+    slope = np.where(slopes(row) != 0, own.slope.toarray(), 0.0)
+    return Estimated(
+        on_effects(sums, fit.cells).toarray(),
+        slope,
+        of_spread,
+        cell_curve,
+        cell_curve[:, np.searchsorted(everywhere, fit.edges)],
+        start,
+        sums.average[:, None],
+        moved.spread,
+    )
+
+
+# --- together with the rows -----------------------------------------------------------------------
+
+
+# Pairs of estimates whose covariance is stored.
+PAIRS = {
+    "effect": ("effect", "effect"),
+    "slope": ("slope", "slope"),
+    "effect_slope": ("effect", "slope"),
+    "curve_slope": ("curve", "slope"),
+    "curve": ("curve", "curve"),
+    "cell_curve": ("cell_curve", "cell_curve"),
+}
+ALONE = ("heterogeneity", "start", "average", "spread")
+
+
+def products(left: Estimated, right: Estimated) -> dict[str, FloatArray]:
+    """Sums over directions of products, by pair; of those alone, of each with itself."""
+    out = {
+        name: getattr(left, one).T @ getattr(right, other) for name, (one, other) in PAIRS.items()
+    }
+    return out | {
+        name: np.sum(getattr(left, name) * getattr(right, name), axis=0) for name in ALONE
+    }
+
+
+def added(
+    rows: dict[str, FloatArray], model: Estimated, shared: Estimated | None, squares: FloatArray
+) -> dict[str, FloatArray]:
+    """Covariances of rows and parameters together.
+
+    ``shared`` are the products of the influences of rows with the directions, and ``squares`` the
+    sums of squares of the influences on the directions, (direction, direction).
+    """
+    total = products(model, Estimated(*(squares @ one for one in model)))
+    if shared is not None:
+        one, other = products(model, shared), products(shared, model)
+        total = {name: total[name] + one[name] + other[name] for name in total}
+    return {name: np.asarray(rows[name] + total[name]) for name in rows}

@@ -1,0 +1,85 @@
+"""Estimates of one feature and their standard errors at points of its axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.effects.chosen_edges import effect_variance
+from rhale_stats.effects.errors import spread_and_average_errors
+from rhale_stats.effects.fit import fit_of
+from rhale_stats.schema.checks import MEAN, statistic_name
+from rhale_stats.schema.curves import bin_noise, curve_of, has_cells
+from rhale_stats.schema.features import effect_at
+
+
+def values_at(row: xr.Dataset, z: FloatArray) -> dict[str, FloatArray]:
+    """Effect, heterogeneity and curve of one feature; NaN outside its bins."""
+    edges = row["edge_value"].values
+    inside = (z >= edges[0]) & (z <= edges[-1])
+    k = bin_index(edges, z)
+    return {
+        "effect": np.where(inside, effect_at(row, z, k), np.nan),
+        "heterogeneity": np.where(inside, row["heterogeneity"].values[k], np.nan),
+        "curve": curve_of(row).at(z),
+    }
+
+
+def errors_at(row: xr.Dataset, z: FloatArray) -> dict[str, Any]:
+    """Standard errors of the same and of the average effect, by name, as far as they are known.
+
+    By rows from the moments of the result; by groups of rows those that the result holds.
+    """
+    edges = row["edge_value"].values
+    inside = (z >= edges[0]) & (z <= edges[-1])
+    k = bin_index(edges, z)
+    by_groups = "n_groups" in row.attrs
+    if "fourth_moment" in row and not by_groups and "debiased" not in row.attrs:
+        if statistic_name(row) != MEAN:
+            return {}
+        fit = fit_of(row)
+        effect_se, slope_se = np.sqrt(effect_variance(row, fit)), np.sqrt(bin_noise(row).slope)
+        spread_se, average_se = spread_and_average_errors(row)
+        ends = fit.pieces.edges
+        known = (z >= ends[0]) & (z <= ends[-1])
+        curve_se = np.full(len(z), np.nan)
+        curve_se[known] = np.sqrt(np.maximum(fit.variance(z[known]), 0.0))
+    elif "curve_se" in row and "rows" in str(row["curve_se"].attrs.get("source", "rows")):
+        effect_se, spread_se = (
+            own_error(row, f"{name}_se") for name in ("effect", "heterogeneity")
+        )
+        slope_se = own_error(row, "slope_se") if "slope_se" in row else np.zeros(len(edges) - 1)
+        average_se, curve_se = float(own_error(row, "average_effect_se")), _between(row, z)
+    else:
+        return {}
+    away = z - (edges[k] + edges[k + 1]) / 2
+    square = effect_se[k] ** 2 + away**2 * np.nan_to_num(slope_se)[k] ** 2
+    if "effect_slope_covariance" in row:
+        square += 2 * away * np.nan_to_num(row["effect_slope_covariance"].values)[k]
+    return {
+        "effect": np.where(inside, np.sqrt(np.maximum(square, 0.0)), np.nan),
+        "heterogeneity": np.where(inside, spread_se[k], np.nan),
+        "curve": curve_se,
+        "average_effect": average_se,
+    }
+
+
+def own_error(row: xr.Dataset, name: str) -> FloatArray:
+    """A standard error that the result holds: its part by rows, where it also has one by models."""
+    part = f"{name}_rows"
+    return np.asarray(row[part if part in row else name].values, dtype=np.float64)
+
+
+def _between(row: xr.Dataset, z: FloatArray) -> FloatArray:
+    """Standard errors of the curve: between two edges at most the mean of theirs."""
+    at, name = ("cell_value", "cell_curve_se") if has_cells(row) else ("edge_value", "curve_se")
+    values = own_error(row, name)
+    edges = row[at].values[: len(values)]
+    known = np.isfinite(values) & np.isfinite(edges)
+    if not known.any():
+        return np.full(len(z), np.nan)
+    return np.asarray(np.interp(z, edges[known], values[known], np.nan, np.nan))

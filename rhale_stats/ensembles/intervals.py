@@ -1,0 +1,160 @@
+"""Intervals and bands of results of several models (math [85], [86])."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arrays import intervals
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.ensembles.errors import with_errors
+from rhale_stats.ensembles.labelled import ON_GRID
+from rhale_stats.ensembles.members import (
+    FOLDS,
+    SIZES,
+    SUBSAMPLES,
+    Origin,
+    centre_of,
+    check_ensemble,
+    degrees_of,
+    errors,
+    estimated,
+    facts_of,
+    joint_of,
+    mean_of,
+    members_of,
+    origin_of,
+    own_errors,
+    scaled,
+)
+from rhale_stats.ensembles.variances import deviations
+from rhale_stats.inference.estimate import (
+    BOUNDS,
+    BY_ERRORS,
+    Variable,
+    band,
+    interval,
+    joint_quantiles,
+)
+
+WORDS = {"confidence": "confidence interval", "credible": "credible interval"}
+SPREAD = "interval of the spread of the models"
+HOW = {
+    "eti": "quantiles of the members, equal tails",
+    "hdi": "shortest interval of the members (highest density)",
+    "percentile": "refits, percentile",
+    "basic": "refits, basic",
+}
+BY_MEMBERS = "largest standardised deviation of the members"
+# Curves of which bands are made.
+IN_BANDS = ("curve", "effect")
+
+
+def confint(ensemble: xr.Dataset, boot: object, level: float, method: str | None) -> xr.Dataset:
+    """`confint` of all estimates, pointwise."""
+    ensemble = with_errors(check_ensemble(ensemble))
+    if boot is not None:
+        raise ValueError(
+            "boot must be left out for results of several models: their members are the replicates."
+        )
+    origin = origin_of(ensemble)
+    chosen = origin.methods[0] if method is None else method
+    check_choice("method", chosen, origin.methods)
+    found = {}
+    for name in estimated(ensemble):
+        ends, how = _ends(ensemble, name, origin, level, chosen)
+        facts = facts_of(ensemble, name, of_rows=chosen == "normal")
+        found[f"{name}_ci"] = _said(interval(facts, ends, level, how), origin)
+    return ensemble.assign(found).assign_coords(BOUNDS)
+
+
+def _ends(
+    ensemble: xr.Dataset, name: str, origin: Origin, level: float, method: str
+) -> tuple[FloatArray, str]:
+    """Ends (..., 2) of the intervals of one estimate, and how they are made."""
+    centre = centre_of(ensemble, name)
+    if method == "normal":
+        half = intervals.student(level, degrees_of(ensemble, name)) * errors(ensemble, name)
+        if name in SIZES:
+            return intervals.log_scale(centre, half), f"{BY_ERRORS} on the log scale"
+        return intervals.around(centre, half), BY_ERRORS
+    values = scaled(ensemble, name)
+    if method == "hdi":
+        ends = intervals.shortest(values, level)
+    elif method == "eti":
+        ends = intervals.equal_tailed(values, level)
+    else:
+        ends = intervals.of_replicates(values, centre, level, method)
+    how = f"{HOW[method]}, scaled to all rows" if origin.kind == SUBSAMPLES else HOW[method]
+    return np.maximum(ends, 0.0) if name in SIZES else ends, how
+
+
+def _said(variable: Variable, origin: Origin) -> Variable:
+    """The same interval or band with the words for what it is."""
+    dims, values, attrs = variable
+    what = str(attrs["long_name"])
+    words = WORDS.get(origin.interval, SPREAD)
+    return (
+        dims,
+        values,
+        {
+            **attrs,
+            "ci_kind": origin.interval,
+            "long_name": what.replace(WORDS["confidence"], words),
+        },
+    )
+
+
+def confband(ensemble: xr.Dataset, level: float, n_draws: int, rng: Any) -> xr.Dataset:
+    """`confband` of the curve and of the effect along the grid, each with a band of its own."""
+    ensemble = with_errors(check_ensemble(ensemble))
+    origin = origin_of(ensemble)
+    names = [name for name in estimated(ensemble) if name in IN_BANDS and name in ON_GRID]
+    streams = np.random.default_rng(rng).spawn(ensemble.sizes["feature"] * len(names))
+    found = {}
+    for name in names:
+        centre, se = centre_of(ensemble, name), own_errors(ensemble, name)
+        quantiles = np.full(centre.shape, np.nan)
+        for number in range(len(centre)):
+            stream = streams.pop()
+            quantiles[number] = _quantiles(ensemble, name, number, level, n_draws, stream)
+        ends = intervals.around(centre, quantiles * se)
+        dims, values, attrs = _said(band(facts_of(ensemble, name), ends, level), origin)
+        if origin.kind != FOLDS:
+            attrs = {**attrs, "method": BY_MEMBERS}
+        found[f"{name}_band"] = dims, values, attrs
+    return ensemble.assign(found).assign_coords(BOUNDS)
+
+
+def _quantiles(
+    ensemble: xr.Dataset,
+    name: str,
+    number: int,
+    level: float,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Standard errors within which the curve of one feature lies at all points at once."""
+    if origin_of(ensemble).kind == FOLDS:
+        degrees = degrees_of(ensemble, name)[number]
+        away = deviations(ensemble, name)[:, number]
+        joint = joint_of(away, own_errors(ensemble, name)[number], degrees)
+        return joint_quantiles(joint, degrees, level, n_draws, rng)
+    values = members_of(ensemble, name)[:, number]
+    largest = intervals.quantiles(largest_of(values), np.array(level))
+    return np.full(values.shape[1:], float(largest))
+
+
+def largest_of(values: FloatArray) -> FloatArray:
+    """Largest deviation of every member from their mean along the curve, in standard deviations."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        away = np.abs(values - mean_of(values))
+        scale = np.sqrt(np.nansum(away**2, axis=0) / (np.isfinite(values).sum(axis=0) - 1))
+        # A point where all members agree, as the start of a curve, has no deviation.
+        ratio = np.where(scale > 1e-12 * np.nanmax(scale, initial=0.0), away / scale, np.nan)
+    unknown = ~np.isfinite(ratio).any(axis=1)
+    found = np.max(np.nan_to_num(ratio), axis=1)
+    return np.where(unknown, np.nan, found)

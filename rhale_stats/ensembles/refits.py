@@ -1,0 +1,281 @@
+"""Bootstrap and subsampling with the model fitted again to every sample (math [30], [81], [82])."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.seeds import seeded
+from rhale_stats.arguments.words import warn
+from rhale_stats.arrays.members import subsampling_factor
+from rhale_stats.ensembles.labelled import (
+    Grid,
+    Member,
+    check_member,
+    common_grid,
+    labelled,
+    on_grid,
+)
+from rhale_stats.ensembles.samples import Table
+from rhale_stats.ensembles.variances import BOOTSTRAP, SUBSAMPLING
+from rhale_stats.inference.draws import GRID, check_resamples, progress_bar
+from rhale_stats.parallel import in_processes, n_processes
+from rhale_stats.schema.door import Options, checked
+from rhale_stats.schema.features import feature_names
+
+SCHEMES = (BOOTSTRAP, SUBSAMPLING)
+# Share of the rows in a subsample: the distinct rows of a bootstrap sample, 1 - 1/e of all.
+SUBSAMPLE = 0.632
+
+
+@dataclass(frozen=True)
+class RefitOptions(Options):
+    """How `bootstrap_refit` draws samples, and on which grid it compares effects.
+
+    Parameters
+    ----------
+    scheme : {"bootstrap", "subsampling"}
+        "bootstrap": as many rows as there are, with replacement. "subsampling": a share of the
+        rows, without replacement. No row is then repeated, which misleads models that choose a
+        penalty by cross-validation, and nearest neighbours.
+    sample_size : float, optional
+        Share of the rows, or groups, in a subsample, between 0 and 1; by default 0.632, the share
+        of distinct rows in a bootstrap sample. With "bootstrap" it must be left out.
+    chains : int, default 4
+        Number of independent streams of random numbers, for ArviZ.
+    n_grid : int, default 101
+        Number of grid points at which effects are compared, over the range of the estimate.
+        Profiles, such as those of `pdp`, are compared at the points of the estimate.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> rs.RefitOptions(scheme="subsampling", sample_size=0.5).sample_size
+    0.5
+    """
+
+    scheme: str = BOOTSTRAP
+    sample_size: float | None = None
+    chains: int = 4
+    n_grid: int = GRID
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("scheme", self.scheme, SCHEMES)
+        if self.scheme == BOOTSTRAP and self.sample_size is not None:
+            raise ValueError(
+                f"sample_size must be left out with scheme 'bootstrap', which draws as many rows "
+                f"as there are; got {self.sample_size:g}. For samples without replacement use "
+                f"scheme='subsampling'."
+            )
+
+
+@checked
+@seeded
+def bootstrap_refit(
+    fit: Callable[[Any], xr.Dataset],
+    data: Any,
+    *,
+    n_resamples: int = 100,
+    groups: ArrayLike | None = None,
+    strata: ArrayLike | None = None,
+    sampling: RefitOptions = RefitOptions(),
+    n_jobs: int | None = -1,
+    rng: np.random.Generator | int | None = None,
+    progress: bool = True,
+    jobs: int | None = None,
+    **fields: Any,
+) -> xr.Dataset:
+    r"""Effects of models fitted again to samples of the rows (math [30], [81], [82]).
+
+    Parameters
+    ----------
+    fit : callable
+        Function of a table like ``data`` that returns an effect: it fits the model, and calls
+        `ale`, or `local_effects` and `rhale`, or `pdp`. It may be a lambda or a closure (joblib
+        sends it to the processes).
+    data : DataFrame, or array_like of shape (n_rows, n_columns)
+        All columns that ``fit`` needs, including the outcomes.
+    n_resamples : int, default 100
+        Number of replicates in all chains together, a multiple of ``chains``.
+    groups : array_like of shape (n_rows,), optional
+        Rows of one group are drawn together.
+    strata : array_like of shape (n_rows,), optional
+        Stratum of every row. From each stratum as many rows, or groups, are drawn as it has, or the
+        share ``sample_size`` of them.
+    sampling : RefitOptions, optional
+        How samples are drawn, and the grid of the results. Its fields can be given directly, as in
+        ``scheme="subsampling"`` or ``chains=2``.
+    n_jobs : int or None, default -1
+        Processes, as joblib counts them: -1 for as many as there are CPUs, -2 for one fewer; 1 or
+        None for this process alone. The results are the same, up to the rounding of linear algebra
+        if ``fit`` does it on several threads: the processes share the CPUs.
+    rng : Generator, int or None
+        Source of random numbers, or its seed, as in `bootstrap`. Every replicate has its own
+        stream.
+    progress : bool, default True
+        Show a progress bar if it takes long.
+    jobs : int, optional
+        Deprecated name of ``n_jobs``.
+
+    Returns
+    -------
+    Dataset
+        Over (chain, draw, feature, grid) at ``grid_value``: ``effect``, ``heterogeneity`` and
+        ``curve``; over (chain, draw, feature): ``average_effect``, ``importance``,
+        ``heterogeneity_index`` and ``heterogeneity_output``; and the estimates from all rows,
+        ``curve_estimate`` and so on, over (feature, grid) or (feature). ``curve_se_rows`` and so on
+        are the standard errors of each replicate by its rows, with its model as given; they are
+        known for means of local effects with their moments, and for profiles. The grid of a feature
+        with levels is its levels, with names in ``level``; effects are those of the step to the
+        next level. Profiles have no effects, heterogeneities and average effects.
+
+        If the fit of a replicate raises an error, its values are NaN and ``failed`` (chain, draw)
+        is 1; ``n_failed`` and ``first_failure`` are in the attributes. ``variance_factor`` is what
+        the variance of the replicates is multiplied by: 1, or m / (n - m) for m of n rows.
+
+    Raises
+    ------
+    ValueError
+        ``n_resamples`` is not a multiple of ``chains``; all fits failed; ``fit`` returned effects
+        of other features; groups or strata have another length or are missing in some row; a group
+        is in two strata; ``sample_size`` with "bootstrap", or one that leaves out no row.
+    TypeError
+        ``fit`` did not return an effect.
+
+    Warns
+    -----
+    UserWarning
+        Some fits failed. There is one warning, with their number and the first error.
+
+    Notes
+    -----
+    The replicates vary by the model and by the rows that its effects are averaged over. The mean
+    square of ``curve_se_rows`` is the part of the rows, and the rest is the model's (math [82]).
+    Intervals do not include the bias of the model.
+
+    References
+    ----------
+    Efron (1979), *Annals of Statistics* 7, 1-26. Politis and Romano (1994), *Annals of Statistics*
+    22, 2031-2050.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(200, 1))
+    >>> data = np.column_stack([X, 3 * X + rng.normal(size=X.shape)])
+    >>> def fit(rows):
+    ...     slope = np.polyfit(rows[:, 0], rows[:, 1], 1)[0]
+    ...     local = rs.local_effects(lambda X: slope * X[:, 0], rows[:, :1], features=0)
+    ...     return rs.rhale(local, centering="start")
+    >>> boot = rs.bootstrap_refit(fit, data, n_resamples=100, n_jobs=1, rng=0)
+    >>> float(boot["average_effect"].std().round(2))  # least squares says 0.24
+    0.23
+    """
+    if jobs is not None:
+        warn("jobs is deprecated and will be removed; use n_jobs.", FutureWarning)
+        n_jobs = jobs
+    check_resamples(n_resamples, sampling.chains)
+    table, sizes = Table.of(data, groups, strata), None
+    if sampling.scheme == SUBSAMPLING:
+        share = SUBSAMPLE if sampling.sample_size is None else sampling.sample_size
+        sizes = table.subsample_sizes(share)
+    whole = check_member(fit(table.data), "what fit returns")
+    grid = common_grid([whole], sampling.n_grid, "what fit returns")
+    refit = _Refit(fit, table, sizes, grid)
+    streams = np.random.default_rng(rng).spawn(n_resamples)
+    members = fitted_members(refit, streams, n_jobs, progress, "bootstrap")
+    facts = {
+        "method": "bootstrap_refit",
+        "scheme": sampling.scheme,
+        "n_resamples": n_resamples,
+        "source": "refits" if groups is None else "refits, groups of rows",
+        "model": "fitted again in every replicate",
+        "bins": "chosen again in every replicate",
+        "variance": sampling.scheme,
+        **_sizes(table, sizes),
+    }
+    return labelled(members, grid, whole, on_grid(whole, grid), sampling.chains, facts)
+
+
+def _sizes(table: Table, sizes: Sequence[int] | None) -> dict[str, float]:
+    """Attributes: how many units there are and are drawn, and factors of variances (math [82])."""
+    n_drawn = table.n_units if sizes is None else sum(sizes)
+    out: dict[str, float] = {
+        "n_rows": len(table.data),
+        "n_units": table.n_units,
+        "n_strata": len(table.strata),
+        "n_units_drawn": n_drawn,
+        "variance_factor": 1.0,
+        "rows_factor": n_drawn / table.n_units,
+    }
+    if sizes is not None:
+        out["variance_factor"] = subsampling_factor(n_drawn, table.n_units)
+    return out
+
+
+def fitted_members(
+    task: Callable[[Any], Any], items: Sequence[Any], n_jobs: int | None, progress: bool, what: str
+) -> list[Any]:
+    """What a task makes of every item, in processes, with a bar; texts are reasons of failures.
+
+    Raises ``ValueError`` if all failed, and warns if some did.
+    """
+    # More processes than items would have nothing to do.
+    processes = n_processes(n_jobs, most=len(items))
+    with progress_bar(len(items), what, progress=progress) as bar:
+        members: list[Any] = in_processes(task, items, processes, lambda _: bar.update(1))
+    reasons = [member for member in members if isinstance(member, str)]
+    if len(reasons) == len(members):
+        raise ValueError(
+            f"fit must work on samples of the rows; all {len(members)} failed: {reasons[0]}"
+        )
+    if reasons:
+        warn(
+            f"{len(reasons)} of {len(members)} fits failed and are left out; the first: "
+            f"{reasons[0]}"
+        )
+    return members
+
+
+@dataclass(frozen=True)
+class _Refit:
+    """Everything that a replicate of a fit needs, except its stream of random numbers."""
+
+    fit: Callable[[Any], xr.Dataset]
+    table: Table
+    sizes: Sequence[int] | None
+    grid: Grid
+
+    def __call__(self, stream: np.random.Generator) -> Member:
+        """Values on the grid, or the error of the fit."""
+        table = self.table
+        if self.sizes is None:
+            rows = table.resampled(stream)
+        else:
+            rows = table.subsampled(self.sizes, stream)
+        try:
+            effect = self.fit(table.taken(rows))
+        except Exception as error:  # a fit may fail on some samples, in any way
+            return f"{type(error).__name__}: {error}"
+        effect = check_member(effect, "what fit returns")
+        return on_grid(same_features(effect, self.grid, "fit"), self.grid)
+
+
+def same_features(effect: xr.Dataset, grid: Grid, function: str) -> xr.Dataset:
+    """The effect of a sample; raise ``ValueError`` unless it has the features of all rows."""
+    names = tuple(feature_names(effect))
+    if names != grid.names:
+        raise ValueError(
+            f"{function} must return the same features for all rows and for resampled ones; got "
+            f"{', '.join(grid.names)} for all, {', '.join(names)} for some."
+        )
+    return effect

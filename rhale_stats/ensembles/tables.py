@@ -1,0 +1,123 @@
+"""Results of several models as pandas frames: a line a point of the grid, or a line a feature."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.ensembles.errors import with_errors
+from rhale_stats.ensembles.intervals import confint
+from rhale_stats.ensembles.labelled import TOTALS
+from rhale_stats.ensembles.members import (
+    Row,
+    centre_of,
+    check_ensemble,
+    degrees_of,
+    errors,
+    estimated,
+    names_of,
+    one_row,
+    origin_of,
+)
+from rhale_stats.inference.estimate import kept_interval
+from rhale_stats.schema.features import feature_names
+
+
+def with_intervals(ensemble: xr.Dataset, level: float) -> xr.Dataset:
+    """The ensemble with standard errors, and with intervals of this level."""
+    ensemble = with_errors(check_ensemble(ensemble))
+    if kept_interval(ensemble, "curve", level) is None:
+        ensemble = confint(ensemble, None, level, None)
+    return ensemble
+
+
+def one_number(ensemble: xr.Dataset, what: str, level: float) -> xr.Dataset:
+    """One number a feature with its interval, as `plot_forest` draws it."""
+    ensemble = with_intervals(ensemble, level)
+    known = [name for name in estimated(ensemble) if name in TOTALS]
+    if what not in known:
+        raise ValueError(
+            f"what must name one number per feature of these models; got {what!r}. There are "
+            f"{', '.join(known)}."
+        )
+    about = ensemble[what].attrs
+    return names_of(ensemble).assign(
+        {
+            what: ("feature", centre_of(ensemble, what), about),
+            f"{what}_ci": ensemble[f"{what}_ci"].variable,
+        }
+    )
+
+
+def tidy(ensemble: xr.Dataset, level: float) -> pd.DataFrame:
+    """A line a point of the grid, with the curve as the estimate."""
+    ensemble = with_intervals(ensemble, level)
+    levels = "level" in ensemble.coords and bool((ensemble["level"] != "").any())
+    rows = [one_row(ensemble, name) for name in feature_names(ensemble)]
+    return pd.concat([_lines(row, levels=levels) for row in rows], ignore_index=True)
+
+
+def _lines(row: Row, *, levels: bool) -> pd.DataFrame:
+    """The points of one feature; ``levels``: with their levels, empty where it has an axis."""
+    lines: dict[str, object] = {"term": [row.name] * len(row.z), "x": row.z}
+    if levels:
+        lines["level"] = row.levels or [""] * len(row.z)
+    lines |= {"estimate": centre_of(row.dataset, "curve")[0]} | _errors(row.dataset, "curve")
+    for name in ("effect", "heterogeneity"):
+        if name in estimated(row.dataset):
+            lines[name] = centre_of(row.dataset, name)[0]
+            lines[f"{name}_se"] = row.dataset[f"{name}_se"].values[0]
+    return pd.DataFrame(lines)
+
+
+def _errors(of: xr.Dataset, name: str) -> dict[str, FloatArray]:
+    """Standard error of an estimate, its parts, and its interval, of the first feature."""
+    found = {"std_error": of[f"{name}_se"].values}
+    for part in ("model", "rows"):
+        if f"{name}_se_{part}" in of:
+            found[f"std_error_{part}"] = of[f"{name}_se_{part}"].values
+    ends = of[f"{name}_ci"].transpose(..., "ci_bound").values
+    found |= {"conf_low": ends[..., 0], "conf_high": ends[..., 1]}
+    return {key: np.asarray(values)[0] for key, values in found.items()}
+
+
+def glance(ensemble: xr.Dataset, level: float) -> pd.DataFrame:
+    """A line a feature: the average effect, sizes, and the range of the curve."""
+    ensemble = with_intervals(ensemble, level)
+    names, n_members = feature_names(ensemble), int(ensemble["failed"].size)
+    lines: list[dict[str, object]] = []
+    for number, name in enumerate(names):
+        own = ensemble.isel(feature=[number])
+        line: dict[str, object] = {
+            "term": name,
+            "kind": str(own["feature_kind"].values[0]),
+            "n_members": n_members,
+            "n_failed": int(own["failed"].sum()),
+        }
+        if "average_effect" in estimated(own):
+            line |= {"estimate": float(centre_of(own, "average_effect")[0])}
+            line |= {key: float(value) for key, value in _errors(own, "average_effect").items()}
+            line |= _tested(own)
+        for size in ("importance", "heterogeneity_output", "heterogeneity_index"):
+            if size in estimated(own):
+                line[size] = float(centre_of(own, size)[0])
+        curve = centre_of(own, "curve")[0]
+        known = curve[np.isfinite(curve)]
+        line["curve_min"] = float(known.min()) if len(known) else np.nan
+        line["curve_max"] = float(known.max()) if len(known) else np.nan
+        lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def _tested(own: xr.Dataset) -> dict[str, float]:
+    """Statistic and p-value of the average effect, where the members are refits."""
+    if not origin_of(own).is_tested:
+        return {}
+    from scipy import stats
+
+    name = "average_effect"
+    estimate, se, degrees = (float(of(own, name)[0]) for of in (centre_of, errors, degrees_of))
+    statistic = estimate / se if se > 0 else np.nan
+    return {"statistic": statistic, "p_value": float(2 * stats.t.sf(abs(statistic), degrees))}

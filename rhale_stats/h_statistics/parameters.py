@@ -1,0 +1,144 @@
+"""Uncertainty of the parameters of a fitted model in H-statistics (math [80])."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from rhale_stats.arrays import delta
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.h_statistics.labelled import se_variable
+from rhale_stats.h_statistics.statistic import h_statistic
+from rhale_stats.inference.parameters import KIND, Directions, check_model, errors, sources
+from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.parametric import Fitted
+from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.identity import model_facts
+from rhale_stats.schema.kinds import H_STATISTICS
+from rhale_stats.schema.variables import variable
+
+# Step along a direction, in standard errors.
+STEP = 1e-4
+# Pairs of rows times directions in one call, 128 MB a feature.
+BATCH_ANSWERS = 1 << 23
+ENDS = ("_se_rows", "_se_model", "_df")
+
+
+def without_parts(found: xr.Dataset) -> xr.Dataset:
+    """H-statistics without what errors by parameters left behind."""
+    if "parameters" not in found.attrs:
+        return found
+    out = found.drop_vars([name for name in found.data_vars if str(name).endswith(ENDS)])
+    del out.attrs["parameters"]
+    return out
+
+
+def with_parameters(
+    found: xr.Dataset,
+    names: Sequence[str],
+    fitted: Fitted,
+    moved: Callable[[str], FloatArray] | None,
+    code: IntArray | None,
+    degrees: float,
+) -> xr.Dataset:
+    """H-statistics with standard errors of rows get those that hold the parameters.
+
+    ``moved`` gives what rows, or groups with their numbers in ``code``, do to a statistic, (...,
+    unit); None where it is not known.
+    """
+    if str(found.attrs["h_kind"]) != "pdp":
+        raise ValueError(
+            "model must be None for H-statistics of kind 'ale', whose bins are not kept. Make them "
+            "with kind='pdp', or take ale2 of one pair."
+        )
+    frequency = str(found.attrs["weight_kind"]) == "frequency"
+    directions = Directions.of(fitted, found.attrs | model_facts(found), frequency=frequency)
+    if directions.changes.table.n_rows != int(found.attrs["n_rows_total"]):
+        raise ValueError(
+            f"X must be the table that h_statistic was given; got "
+            f"{directions.changes.table.n_rows} rows for {found.attrs['n_rows_total']}."
+        )
+    if moved is None:
+        directions = directions._replace(influence=None)
+    changes = _changes(found, names, directions)
+    used, made = found["row"].values, {}
+    codes = np.arange(len(used)) if code is None else code
+    for name in names:
+        se = found[f"{name}_se"]
+        rows, units = np.diag(se.values.ravel() ** 2), None
+        if moved is not None:
+            values = moved(name).reshape(se.size, -1).T
+            # A feature makes no pair with itself.
+            values = np.where(np.isfinite(se.values.ravel()), values, 0.0)
+            units = delta.Units(values, codes, degrees)
+            rows = units.moved.T @ units.moved
+        assert units is not None or directions.influence is None
+        nothing = delta.Units(np.zeros((0, se.size)), codes, degrees)
+        of = directions.covariances(rows, changes[name], units or nothing, used)
+        parts = errors(of) | {"df": directions.degrees(of, degrees)}
+        said = sources(directions, str(se.attrs["source"]))
+        for end, values in parts.items():
+            own = np.where(np.isnan(se.values), np.nan, values.reshape(se.shape))
+            about: dict[str, Any] = {"source": said[end], "kind": KIND}
+            made[f"{name}_{end}"] = (
+                variable(f"{name}_{end}", own, H_STATISTICS, **about)
+                if end != "se"
+                else _as_delta(se_variable(found[name], own, said[end]))
+            )
+    return found.assign(made).assign_attrs(parameters=directions.how)
+
+
+def _as_delta(made: tuple[Any, ...]) -> tuple[Any, ...]:
+    dims, values, attrs = made
+    return dims, values, attrs | {"kind": KIND}
+
+
+def _changes(
+    found: xr.Dataset, names: Sequence[str], directions: Directions
+) -> dict[str, FloatArray]:
+    """Changes of all statistics by direction, (direction, statistic), by central differences.
+
+    To first order a model moves along a direction by its change, so that the model plus and minus
+    a small part of it are the two outputs of one model.
+    """
+    table = directions.changes.table.take(np.asarray(found["row"].values))
+    weighted = found.attrs["weight_kind"] != "none"
+    options = ModelOptions(
+        weights=found["weight"].values if weighted else None,
+        weight_kind=str(found.attrs["weight_kind"]) if weighted else "precision",
+        missing=str(found.attrs["missing"]),
+    )
+
+    def at(ask: Callable[[Any], FloatArray]) -> xr.Dataset:
+        return h_statistic(
+            ask,
+            table.data,
+            features=feature_names(found),
+            pairwise="h2_pairwise" in found,
+            n_rows=None,
+            options=options,
+            progress=False,
+        )
+
+    middle = at(lambda rows: directions.changes.ask(rows)[:, -1])
+    for name in names:
+        check_model(middle[name].values, found[name].values, name)
+    n_directions = directions.changes.n_directions
+    out = {name: np.zeros((n_directions, found[name].size)) for name in names}
+    together = max(BATCH_ANSWERS // table.n_rows**2, 1)
+    for begin in range(0, n_directions, together):
+        part = slice(begin, min(begin + together, n_directions))
+
+        def both(rows: Any, part: slice = part) -> FloatArray:
+            answers = directions.changes.ask(rows)
+            step, middle = STEP * answers[:, part], answers[:, -1:]
+            return np.concatenate([middle + step, middle - step], axis=1)
+
+        moved = at(both)
+        for name in names:
+            upper, lower = np.split(moved[name].values.reshape(-1, found[name].size), 2)
+            out[name][part] = np.nan_to_num((upper - lower) / (2 * STEP))
+    return out

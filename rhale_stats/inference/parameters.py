@@ -1,0 +1,123 @@
+"""The parameters of a fitted model in the errors of any result (math [80])."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rhale_stats.arrays import delta
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.models.outputs import Outputs
+from rhale_stats.models.parametric import Changes, Fitted, Parametric
+from rhale_stats.models.table import as_table
+
+# How errors of rows and of parameters were put together, in the attribute ``parameters``.
+ROWS_FIXED = "rows held fixed"
+MODEL_FIXED = "parameters held fixed"
+ADDED = "variances of rows and parameters added"
+TOGETHER = "influences of every row on estimates and parameters added"
+KIND = "delta method, math [80]"
+# Estimates of the model and of its versions differ by no more, relative to the largest.
+TOLERANCE = 1e-6
+
+
+class Directions(NamedTuple):
+    """Changes of a model along the directions of its parameters, and which errors are wanted.
+
+    ``influence`` (row, direction) is that of the rows of ``X`` on the directions, where it is known
+    and asked for. ``as_fitted``: the covariance of the parameters is kept all the same.
+    """
+
+    model: Parametric
+    changes: Changes
+    uncertainty: str
+    influence: FloatArray | None
+    as_fitted: bool
+
+    @classmethod
+    def of(cls, fitted: Fitted, facts: Mapping[Any, Any], *, frequency: bool = False) -> Directions:
+        """Of the output and on the scale that the facts of a result say."""
+        model, table = fitted.model, as_table(fitted.X)
+        outputs = Outputs(model.asked, table)
+        outputs(outputs.table.take(np.arange(min(2, table.n_rows))).copied())
+        label, known = str(facts.get("output_label", "")), [str(one) for one in outputs.labels]
+        if label and label not in known:
+            raise ValueError(
+                f"model must have the output {label!r} of the result; it has {', '.join(known)}."
+            )
+        scale = str(facts.get("scale") or "response")
+        number = known.index(label) if label else 0
+        changes = Changes.of(model, table, outputs.numbers[number], scale)
+        influence = None
+        # What is said of a repeated row once cannot be added to what its copies do.
+        known_rows = fitted.uncertainty == "both" and not frequency
+        if known_rows:
+            influence = fitted.influence_of_rows()
+        return cls(model, changes, fitted.uncertainty, influence, fitted.as_fitted)
+
+    @property
+    def how(self) -> str:
+        """How rows and parameters were put together, as an attribute says it."""
+        if self.uncertainty != "both":
+            return ROWS_FIXED if self.uncertainty == "parameters" else MODEL_FIXED
+        return ADDED if self.influence is None else TOGETHER
+
+    def source(self, rows: str) -> str:
+        """The source of a standard error, in words."""
+        both = f"{rows} and parameters"
+        return {"parameters": "parameters", "rows": rows}.get(self.uncertainty, both)
+
+    def covariances(
+        self, rows: FloatArray, change: FloatArray, units: delta.Units, used: IntArray
+    ) -> delta.Covariances:
+        """Of estimates whose covariance from the rows, and changes by direction, are given.
+
+        ``used`` are the numbers of the rows of ``X`` that the ``units`` are made of.
+        """
+        model = np.asarray(change.T @ change)
+        if self.uncertainty == "parameters":
+            return delta.Covariances(rows, model, model.copy())
+        if self.uncertainty == "rows":
+            return delta.Covariances(rows, model, rows.copy())
+        total = rows + model
+        if self.influence is not None:
+            n_parameters = len(self.model.params)
+            total = delta.together(
+                *(rows, change, units, self.influence, used, n_parameters), as_fitted=self.as_fitted
+            )
+        return delta.Covariances(rows, model, total)
+
+    def degrees(self, of: delta.Covariances, rows: FloatArray | float) -> FloatArray:
+        """Degrees of freedom of every estimate, by Satterthwaite."""
+        of_rows, of_model = (np.maximum(np.diagonal(one), 0.0) for one in of[:2])
+        if self.uncertainty == "parameters":
+            of_rows = np.zeros_like(of_rows)
+        if self.uncertainty == "rows":
+            of_model = np.zeros_like(of_model)
+        return delta.satterthwaite((of_rows, rows), (of_model, self.model.degrees))
+
+
+def errors(of: delta.Covariances) -> dict[str, FloatArray]:
+    """Standard errors by the end of their names."""
+    ends = ("se_rows", "se_model", "se")
+    return {
+        end: np.sqrt(np.maximum(np.diagonal(one), 0.0)) for end, one in zip(ends, of, strict=True)
+    }
+
+
+def sources(directions: Directions, rows: str) -> dict[str, str]:
+    """The source of a variable by the end of its name."""
+    whole = directions.source(rows)
+    return {"se_rows": rows, "se_model": "parameters", "se": whole, "df": whole, "cov": whole}
+
+
+def check_model(found: FloatArray, known: FloatArray, what: str) -> None:
+    """Raise ``ValueError`` where a model and ``X`` give other estimates than those known."""
+    there = np.isfinite(known)
+    size = float(max(np.abs(found).max(initial=0.0), np.abs(known[there]).max(initial=0.0)))
+    if np.abs(found - known)[there].max(initial=0.0) > TOLERANCE * size:
+        raise ValueError(
+            f"model and X must be those that the result was made from; they give another {what}."
+        )

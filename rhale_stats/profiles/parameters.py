@@ -1,0 +1,312 @@
+"""Standard errors of profiles by groups of rows, and with the parameters of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from rhale_stats.arguments.rows import row_codes
+from rhale_stats.arrays import delta
+from rhale_stats.arrays import profiles as kernel
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.inference.parameters import KIND, Directions, check_model, errors, sources
+from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.parametric import ROW_NUMBER, Fitted
+from rhale_stats.profiles.data import is_nominal, one_profile, variable
+from rhale_stats.profiles.given import Given
+from rhale_stats.profiles.grid import N_GRID, Axis
+from rhale_stats.profiles.pdp import at_rows
+from rhale_stats.profiles.rows import Curves, Outputs, rows_behind
+from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.identity import model_facts, row_labels
+from rhale_stats.schema.stacking import padded
+
+NO_PARTS = ("curve_se_rows", "curve_se_model", "curve_df", "curve_band", "curve_ci")
+NO_WEIGHTS = (
+    "local must be given for a profile with weights, which it does not keep. Pass the ICE curves "
+    "with the same weights: std_error(profile, ice(model, X, weights=...), model=results, X=X)."
+)
+
+
+class Behind(NamedTuple):
+    """What the curve of one feature is a mean of: its units, and its change by direction.
+
+    ``rows`` is the covariance by the rows, ``degrees`` those of freedom, ``used`` the numbers of
+    its rows among those asked.
+    """
+
+    rows: FloatArray
+    degrees: FloatArray
+    units: delta.Units
+    change: FloatArray | None
+    used: IntArray
+
+
+def of_curves(
+    one: Curves, centering: str, group: IntArray | None
+) -> tuple[FloatArray, delta.Units]:
+    """Covariance of the mean of ICE curves by rows, or by groups, and what these do to it."""
+    psi = one.influences(centering)
+    if group is None:
+        units = delta.of_rows(psi, one.weight, frequency=one.frequency)
+    else:
+        units = delta.of_groups(psi, one.weight, group, frequency=one.frequency)
+    return units.moved.T @ units.moved, units
+
+
+def of_bins(
+    one: Outputs, row: xr.Dataset, centering: str, group: IntArray | None
+) -> tuple[FloatArray, FloatArray, delta.Units]:
+    """Covariance of an M-plot, its degrees of freedom by bin, and what rows or groups do to it."""
+    means = one.means(one.values)
+    centre = _centre(one, means, centering)
+    found = delta.of_bins(
+        one.values, one.cell, means, centre, one.weight, group, frequency=one.frequency
+    )
+    if group is None:
+        covariance = kernel.bin_curve(means, one.grid, centering).covariance
+        return covariance, found.degrees, found.units
+    few = np.flatnonzero((found.n_units < 2) & (means.share > 0))
+    if len(few):
+        raise ValueError(
+            f"groups must be at least two in every bin; bin {few[0]} of feature "
+            f"{str(row['feature'].values)!r} has rows of 1. Use fewer bins or larger groups of "
+            f"levels."
+        )
+    gone = means.share == 0
+    covariance = found.units.moved.T @ found.units.moved
+    covariance[gone] = covariance[:, gone] = np.nan
+    return covariance, found.degrees, found.units
+
+
+def _centre(one: Outputs, means: kernel.BinMeans, centering: str) -> FloatArray | None:
+    """Weights of bins in the constant; None of the mean over rows, 0 without a constant."""
+    if centering == "mean":
+        return None
+    centre, there = np.zeros(len(one.grid)), means.share > 0
+    centre[there] = kernel.centre_of(centering, one.grid[there], means.share[there])
+    return centre
+
+
+class FromModel:
+    """The curves of a profile, asked of the model anew, with their changes by direction."""
+
+    def __init__(self, profile: xr.Dataset, rows: xr.Dataset | None, directions: Directions):
+        self.profile, self.rows, self.directions = profile, rows, directions
+        table = directions.changes.table
+        self.numbers = np.arange(table.n_rows)
+        weighted = str(profile.attrs["weight_kind"]) != "none"
+        if rows is not None:
+            self.numbers = np.asarray(rows[ROW_NUMBER].values)
+        elif weighted:
+            raise ValueError(NO_WEIGHTS)
+        weights = rows["weight"].values if rows is not None and weighted else None
+        self.options = ModelOptions(
+            weights=weights,
+            weight_kind=str(profile.attrs["weight_kind"]) if weighted else "precision",
+            missing=self._missing(),
+        )
+        names = [
+            name for name in feature_names(profile) if one_profile(profile, name).sizes["grid"]
+        ]
+        self.given = Given.used(table.take(self.numbers).data, names, self.options)
+        self.asked = self.given.asked(directions.changes.ask)
+        self.axes: dict[str, Axis] = {}
+        if profile.attrs["method"] != "m_plot":
+            grid = {name: self._grid(name) for name in names}
+            self.axes = {axis.name: axis for axis in self.given.axes(grid, N_GRID, "quantile")}
+
+    def _grid(self, name: str) -> ArrayLike:
+        row = one_profile(self.profile, name)
+        if not is_nominal(row):
+            return np.asarray(row["grid_value"].values)
+        return np.asarray(row["level"].values)
+
+    def _missing(self) -> str:
+        """What was done with missing values, as the numbers of rows show."""
+        if "n_missing" not in self.profile:
+            return "raise"
+        gone, n_obs = self.profile["n_missing"].values > 0, self.profile["n_obs"]
+        if "grid" in n_obs.dims or not gone.any():
+            return "drop"
+        whole = float(self.profile.attrs["n_rows"])
+        if str(self.profile.attrs["weight_kind"]) == "frequency" and self.rows is not None:
+            whole = float(self.rows["weight"].sum())
+        return "bin" if (n_obs.values[gone] == whole).all() else "drop"
+
+    def curves(self, name: str, *, derivative: bool, centering: str) -> tuple[FloatArray, Curves]:
+        """Change of the curve by direction, and the ICE curves."""
+        axis, given = self.axes[name], self.given
+        weight = given.weight_of(axis)
+        own: list[FloatArray] = []
+        total = np.zeros(0)
+        for rows, curves, _ in given.curves(self.asked, axis):
+            w = np.ones(curves.shape[1]) if weight is None else weight[rows]
+            part = np.einsum("org,r->og", curves, w)
+            total = part if not own else total + part
+            own.append(curves[-1])
+        values = np.concatenate(own)
+        total = total / (len(values) if weight is None else weight.sum())
+        if derivative:
+            total, values = (kernel.along(one, axis.grid) for one in (total, values))
+        at = given.places(axis)
+        if centering != "none":
+            centre = kernel.centre_of(centering, axis.grid, at.share(weight))
+            total = total - (total @ centre)[:, None]
+        behind = Curves(values, axis.grid, weight, given.frequency, at, derivative)
+        return total, behind
+
+    def bins(self, one: Outputs, there: np.ndarray, centering: str) -> FloatArray:
+        """Change of an M-plot by direction."""
+        answers = at_rows(self.asked)[there]
+        weight = one.base
+        mean = np.zeros((answers.shape[1], len(one.grid)))
+        np.add.at(mean.T, one.cell, answers * weight[:, None])
+        total = np.bincount(one.cell, weight, len(one.grid))
+        mean = np.divide(mean, total, out=np.zeros_like(mean), where=total > 0)
+        centre = _centre(one, one.means(one.values), centering)
+        constant = mean @ (total / total.sum() if centre is None else centre)
+        return np.asarray(mean - constant[:, None])
+
+
+def std_error(
+    profile: xr.Dataset,
+    rows: xr.Dataset | None,
+    groups: ArrayLike | None,
+    fitted: Fitted | None,
+) -> xr.Dataset:
+    """A profile with standard errors by groups of rows, with parameters, or both."""
+    directions = None
+    frequency = str(profile.attrs["weight_kind"]) == "frequency"
+    if fitted is not None:
+        directions = Directions.of(
+            fitted, profile.attrs | model_facts(profile), frequency=frequency
+        )
+    asked = None if directions is None else FromModel(profile, rows, directions)
+    code, n_groups = _groups(groups, rows, asked)
+    found = [_of_feature(profile, name, rows, code, asked) for name in feature_names(profile)]
+    source = "rows" if n_groups is None else f"rows in {n_groups} groups"
+    return _labelled(profile, found, source, n_groups, directions)
+
+
+def _groups(
+    groups: ArrayLike | None, rows: xr.Dataset | None, asked: FromModel | None
+) -> tuple[IntArray | None, int | None]:
+    """Numbers of the groups of all rows."""
+    if groups is None:
+        return None, None
+    labels, n_rows = None, 0
+    if rows is not None:
+        labels, n_rows = row_labels(rows), rows.sizes["obs"]
+    elif asked is not None:
+        table = asked.directions.changes.table
+        n_rows = table.n_rows
+        labels = None if table.index is None else table.index.to_numpy()
+    used = np.ones(n_rows, dtype=bool)
+    code = row_codes(groups, labels, used, "groups", "rows of the profile")
+    n_groups = int(code.max(initial=-1)) + 1
+    if n_groups < 2:
+        raise ValueError(f"groups must hold at least two different groups; got {n_groups}.")
+    return code, n_groups
+
+
+def _of_feature(
+    profile: xr.Dataset,
+    name: str,
+    rows: xr.Dataset | None,
+    code: IntArray | None,
+    asked: FromModel | None,
+) -> dict[str, FloatArray]:
+    """Standard errors of the curve of one feature, with their parts, by the end of their names."""
+    row, centering = one_profile(profile, name), str(profile.attrs["centering"])
+    if not row.sizes["grid"]:
+        return {}
+    behind = _behind(profile, row, rows, code, asked, centering)
+    if asked is None or behind.change is None:
+        se = np.sqrt(np.maximum(np.diagonal(behind.rows), 0.0))
+        return {"se": se, "cov": behind.rows, "df": behind.degrees}
+    directions, known = asked.directions, row["curve"].values
+    check_model(behind.change[-1], known, f"curve of {name!r}")
+    used = asked.numbers[behind.used]
+    found = directions.covariances(behind.rows, behind.change[:-1], behind.units, used)
+    gone = np.isnan(known)
+    found.total[gone] = found.total[:, gone] = np.nan
+    found.model[gone] = found.model[:, gone] = np.nan
+    degrees = directions.degrees(found, behind.degrees)
+    return errors(found) | {"cov": found.total, "df": degrees}
+
+
+def _behind(
+    profile: xr.Dataset,
+    row: xr.Dataset,
+    rows: xr.Dataset | None,
+    code: IntArray | None,
+    asked: FromModel | None,
+    centering: str,
+) -> Behind:
+    """What the curve of one feature is made of, by its rows or asked of the model anew."""
+    name, change = str(row["feature"].values), None
+    if profile.attrs["method"] == "m_plot":
+        assert rows is not None, "M-plots keep their rows"
+        one = rows_behind(rows, name)
+        assert isinstance(one, Outputs), "M-plots keep outputs"
+        there = ~np.isnan(one_profile(rows, name)["x"].values)
+        group = None if code is None else code[there]
+        covariance, degrees, units = of_bins(one, row, centering, _numbered(group))
+        if asked is not None:
+            change = asked.bins(one, there, centering)
+        return Behind(covariance, degrees, units, change, np.flatnonzero(there))
+    derivative = profile.attrs.get("ice_kind") == "derivative"
+    if asked is not None:
+        change, curves = asked.curves(name, derivative=derivative, centering=centering)
+        there = asked.given.with_curve(asked.axes[name])
+    else:
+        assert rows is not None, "groups come with rows"
+        found = rows_behind(rows, name)
+        assert isinstance(found, Curves), "of ICE curves"
+        curves = found
+        there = ~np.isnan(one_profile(rows, name)["ice"].transpose("obs", "grid").values).any(
+            axis=1
+        )
+    group = None if code is None else code[there]
+    covariance, units = of_curves(curves, centering, _numbered(group))
+    degrees = np.full(len(covariance), max(units.degrees, 0.0))
+    return Behind(covariance, degrees, units, change, np.flatnonzero(there))
+
+
+def _numbered(group: IntArray | None) -> IntArray | None:
+    """Groups of some of the rows, from 0 without gaps."""
+    return None if group is None else np.unique(group, return_inverse=True)[1]
+
+
+def _labelled(
+    profile: xr.Dataset,
+    found: Sequence[dict[str, FloatArray]],
+    source: str,
+    n_groups: int | None,
+    directions: Directions | None,
+) -> xr.Dataset:
+    """The profile with these errors in place of its own."""
+    n_grid = profile.sizes["grid"]
+    about: dict[str, Any] = {"kind": "central limit theorem", "target": "curve"}
+    said = dict.fromkeys(("se", "cov", "df"), source)
+    if directions is not None:
+        about["kind"], said = KIND, sources(directions, source)
+    ends = dict.fromkeys(end for one in found for end in one) or dict.fromkeys(said)
+    made = {}
+    for end in ends:
+        shape = (n_grid, n_grid) if end == "cov" else (n_grid,)
+        values = padded([one.get(end, np.full(shape, np.nan)) for one in found], shape)
+        made[f"curve_{end}"] = variable(f"curve_{end}", values, source=said[end], **about)
+    out = profile.drop_vars([name for name in NO_PARTS if name in profile]).assign(made)
+    for name in ("n_groups", "parameters"):
+        out.attrs.pop(name, None)
+    if n_groups is not None:
+        out.attrs["n_groups"] = n_groups
+    if directions is not None:
+        out.attrs["parameters"] = directions.how
+    return out

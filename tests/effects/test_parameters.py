@@ -1,0 +1,474 @@
+"""Standard errors that hold the parameters of a model: brute force, jackknife, other people's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+import statsmodels.formula.api as smf
+import xarray as xr
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+
+import rhale_stats as rs
+from rhale_stats.local import parameters as local_parameters
+
+N = 90
+RULES = {
+    "bins": rs.GivenBins({"a": [-1.0, -0.4, 0.1, 0.5, 1.0], "b": [-4.0, -0.5, 0.2, 1.0, 4.0]}),
+    "lines": rs.AdaptiveBins(20, min_obs=20, penalty=0.1),
+}
+ESTIMATES = ("effect", "heterogeneity", "curve", "average_effect")
+
+
+def table(n=N, seed=2):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"a": rng.uniform(-1, 1, n), "b": rng.normal(size=n).clip(-3.9, 3.9)})
+    X["c"] = rng.choice(["u", "v", "w"], n)
+    line = 0.3 + 0.8 * X.a - 0.5 * X.a**2 + 0.6 * X.a * X.b + 0.4 * (X.c == "v")
+    X["y"] = rng.poisson(np.exp(line))
+    # Two rows of a group are alike.
+    X["group"] = np.arange(n) // 3
+    shared = rng.normal(size=n // 3 + 1)[X.group]
+    X["z"] = line + shared + rng.normal(size=n) * (1 + 0.5 * X.a)
+    return X
+
+
+DATA = table()
+X = DATA[["a", "b", "c"]]
+CURVED = "z ~ a * b + I(a**2)"
+
+
+def poisson(data=DATA):
+    return smf.glm("y ~ a * b + I(a**2)", data, family=sm.families.Poisson()).fit()
+
+
+def lines(data=DATA):
+    return smf.ols(CURVED, data).fit()
+
+
+def effects(fit, data=DATA, rule="bins", **options):
+    local = rs.local_effects(fit, data[["a", "b", "c"]], features=["a", "b"])
+    return local, rs.rhale(local, bins=RULES[rule], **options)
+
+
+def at(model, params, rule, effect, **options):
+    """Estimates in the bins of ``effect`` for a model at other parameters."""
+    predict = rs.Parametric(model.predict, params, np.eye(len(params)))
+    local = rs.local_effects(predict, X, features=["a", "b"])
+    edges = {
+        str(name): effect["edge_value"].sel(feature=name).dropna("edge").values
+        for name in effect["feature"].values
+    }
+    return rs.rhale(local, bins=rs.GivenBins(edges), **options)
+
+
+class Formula:
+    """Predictions of a model with a formula at any parameters."""
+
+    def __init__(self, fit):
+        self.fit = fit
+
+    def predict(self, params, rows):
+        line = self.fit.model.data.orig_exog.columns
+        design = np.column_stack(
+            [
+                np.ones(len(rows)),
+                rows["a"],
+                rows["b"],
+                rows["a"] * rows["b"],
+                rows["a"] ** 2,
+            ]
+        )
+        assert list(line) == ["Intercept", "a", "b", "a:b", "I(a ** 2)"]
+        eta = design @ np.asarray(params)
+        return np.exp(eta) if "y" in self.fit.model.formula else eta
+
+
+@pytest.mark.parametrize("fitted", [poisson, lines])
+@pytest.mark.parametrize(
+    ("centering", "weighting"), [("mean", "axis"), ("start", "rows"), ("integral", "axis")]
+)
+def test_errors_of_parameters_are_derivatives_by_brute_force(fitted, centering, weighting):
+    fit = fitted()
+    local, effect = effects(fit, centering=centering, weighting=weighting)
+    found = rs.std_error(effect, local, model=fit, X=X, uncertainty="parameters")
+    own, cov = Formula(fit), np.asarray(fit.cov_params())
+    values, vectors = np.linalg.eigh(cov)
+    squares = dict.fromkeys(ESTIMATES, 0.0)
+    for value, vector in zip(values, vectors.T, strict=True):
+        step = 1e-3 * np.sqrt(value) * vector
+        both = [
+            at(own, fit.params + s * step, "bins", effect, centering=centering, weighting=weighting)
+            for s in (1, -1)
+        ]
+        for name in ESTIMATES:
+            squares[name] += ((both[0][name] - both[1][name]).values / 2e-3) ** 2
+    for name in ESTIMATES:
+        assert_allclose(
+            found[f"{name}_se"], np.sqrt(squares[name]), rtol=2e-4, atol=2e-7, err_msg=name
+        )
+
+
+def test_linear_bins_and_slopes_by_brute_force():
+    fit = poisson(table(400))
+    data = table(400)
+    local = rs.local_effects(fit, data[["a", "b"]], features="a")
+    effect = rs.rhale(local, bins=RULES["lines"])
+    assert (effect["slope"] != 0).any()
+    found = rs.std_error(effect, local, model=fit, X=data[["a", "b"]], uncertainty="parameters")
+    # The line of a bin is the least-squares line through its rows, for any local effects.
+    x, edges = data["a"].values, effect["edge_value"].values[0]
+    k = np.clip(np.searchsorted(edges, x, "right") - 1, 0, len(edges) - 2)
+    own, cov = Formula(fit), np.asarray(fit.cov_params())
+    values, vectors = np.linalg.eigh(cov)
+    squares = np.zeros(len(edges) - 1)
+    for value, vector in zip(values, vectors.T, strict=True):
+        step = 1e-3 * np.sqrt(value) * vector
+        slopes = []
+        for sign in (1, -1):
+            g = (
+                own.predict(fit.params + sign * step, data.assign(a=x + 1e-5))
+                - own.predict(fit.params + sign * step, data.assign(a=x - 1e-5))
+            ) / 2e-5
+            slopes.append([np.polyfit(x[k == j], g[k == j], 1)[0] for j in range(len(squares))])
+        squares += ((np.array(slopes[0]) - slopes[1]) / 2e-3) ** 2
+    linear = effect["slope"].values[0] != 0
+    assert_allclose(found["slope_se"].values[0][linear], np.sqrt(squares)[linear], rtol=1e-3)
+
+
+def weighted(fit, data, weight):
+    """The whole analysis with weights of rows: estimates of effects, curve and average."""
+    model = fit.model
+    if hasattr(model, "family"):
+        again = smf.glm(model.formula, data, family=model.family, freq_weights=weight).fit()
+    else:
+        again = smf.wls(model.formula, data, weights=weight).fit()
+    local = rs.local_effects(again, data[["a", "b"]], features=["a", "b"], weights=weight)
+    effect = rs.rhale(local, bins=RULES["bins"], weighting="rows", std_error_moments=False)
+    names = ("effect", "curve", "average_effect")
+    return np.concatenate([effect[name].values.ravel() for name in names])
+
+
+@pytest.mark.parametrize(("fitted", "grouped"), [(poisson, False), (lines, True)])
+def test_both_is_the_infinitesimal_jackknife_of_the_whole_analysis(fitted, grouped):
+    fit = fitted()
+    local, effect = effects(fit, weighting="rows")
+    units = DATA["group"].values if grouped else np.arange(N)
+    groups = DATA["group"] if grouped else None
+    found = rs.std_error(effect, local, groups=groups, model=fit, X=X)
+    assert found.attrs["parameters"].startswith("influences of every row")
+    start, moved = weighted(fit, DATA, np.ones(N)), []
+    for unit in np.unique(units):
+        weight = np.where(units == unit, 1.001, 1.0)
+        moved.append((weighted(fit, DATA, weight) - start) / 0.001)
+    expected = np.sqrt(np.sum(np.square(moved), axis=0))
+
+    def of(end):
+        names = ("effect", "curve", "average_effect")
+        return np.concatenate([found[f"{name}_se{end}"].values.ravel() for name in names])
+
+    # Corrections for few rows or groups in a bin are left.
+    ratio = of("") / expected
+    assert_allclose(ratio, 1.04, atol=0.06)
+    added = np.hypot(of("_rows"), of("_model")) / expected
+    assert np.abs(added - 1).max() > 0.2
+
+
+def test_parts_and_sources_are_there():
+    fit = poisson()
+    local, effect = effects(fit)
+    rows = rs.std_error(effect, local)
+    for uncertainty, source in (
+        ("rows", "rows"),
+        ("parameters", "parameters"),
+        ("both", "rows and parameters"),
+    ):
+        found = rs.std_error(effect, local, model=fit, X=X, uncertainty=uncertainty)
+        assert {found[f"{name}_se"].attrs["source"] for name in ESTIMATES} == {source}
+        if uncertainty == "rows":
+            xr.testing.assert_identical(found, rows)
+            continue
+        for name in ESTIMATES:
+            assert_allclose(found[f"{name}_se_rows"], rows[f"{name}_se"])
+            assert found[f"{name}_se_rows"].attrs["source"] == "rows"
+            assert found[f"{name}_se_model"].attrs["source"] == "parameters"
+        if uncertainty == "parameters":
+            for name in ESTIMATES:
+                assert_array_equal(found[f"{name}_se"], found[f"{name}_se_model"])
+    again = rs.std_error(found, local)
+    assert not [name for name in again if "_se_model" in str(name) or str(name).endswith("_df")]
+    xr.testing.assert_identical(again[list(rows.data_vars)], rows[list(rows.data_vars)])
+
+
+def test_other_rows_than_those_of_the_fit_are_independent_of_it():
+    fit, other = poisson(), table(200, seed=9)[["a", "b", "c"]]
+    local = rs.local_effects(fit, other, features=["a", "b"])
+    found = rs.std_error(rs.rhale(local, bins=RULES["bins"]), local, model=fit, X=other)
+    assert found.attrs["parameters"] == "variances of rows and parameters added"
+    for name in ESTIMATES:
+        total = np.hypot(found[f"{name}_se_rows"], found[f"{name}_se_model"])
+        assert_allclose(found[f"{name}_se"], total)
+
+
+def test_the_difference_of_levels_is_the_coefficient():
+    fit = smf.ols("z ~ a + C(c)", DATA).fit()
+    local = rs.ale_local_effects(fit, X, features="c", order=["u", "v", "w"])
+    found = rs.std_error(
+        rs.ale_from_local(local), local, model=fit, X=X, uncertainty="parameters"
+    ).isel(feature=0)
+    contrast = np.array([[0, 1, 0, 0], [0, -1, 1, 0]])
+    names = ["Intercept", "C(c)[T.v]", "C(c)[T.w]", "a"]
+    cov = fit.cov_params().loc[names, names].values
+    assert_allclose(found["effect_se"], np.sqrt(np.diagonal(contrast @ cov @ contrast.T)))
+    share = found["level_share"].values
+    centred = np.array([[0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]])
+    centred = centred - share @ centred
+    assert_allclose(found["curve_cov"], centred @ cov @ centred.T, atol=1e-12)
+    assert_allclose(found["effect_df"], fit.df_resid)
+
+
+@pytest.mark.parametrize("model", ["logit", "probit", "poisson"])
+def test_averages_equal_those_of_statsmodels(model):
+    outcome = (DATA.z > 0).astype(int) if model != "poisson" else DATA.y
+    fit = getattr(smf, model)("o ~ a + b", DATA.assign(o=outcome)).fit(disp=0)
+    margins = fit.get_margeff(dummy=False)
+    local, effect = effects(fit)
+    found = rs.std_error(effect, local, model=fit, X=X, uncertainty="parameters")
+    lines = rs.glance(found)
+    assert_allclose(lines["estimate"], margins.margeff, rtol=1e-6)
+    assert_allclose(lines["std_error"], margins.margeff_se, rtol=1e-6)
+    assert_allclose(lines["statistic"], margins.tvalues, rtol=1e-6)
+    assert_allclose(lines["p_value"], margins.pvalues, rtol=1e-5)
+    low, high = margins.conf_int().T
+    assert_allclose(lines[["conf_low", "conf_high"]].T, [low, high], rtol=1e-5)
+
+
+def test_tests_have_the_distribution_of_the_models_own():
+    """All bins have one effect, the coefficient: its test is that of the coefficient."""
+    fit = smf.ols("z ~ a + b", DATA).fit()
+    local, effect = effects(fit)
+    found = rs.std_error(effect, local, model=fit, X=X, uncertainty="parameters")
+    for method in ("box", "wald"):
+        test = rs.wald_test(found, "zero", method=method)
+        assert_allclose(test["df"], 1.0, rtol=1e-6)
+        assert_allclose(test["statistic"], fit.tvalues[["a", "b"]] ** 2, rtol=1e-5)
+        assert_allclose(test["p_value"], fit.pvalues[["a", "b"]], rtol=1e-4)
+    constant = rs.wald_test(found, "constant")
+    assert all("one effect of this feature" in str(why) for why in constant["reason"].values)
+    intervals = rs.confint(found)["average_effect_ci"].values
+    assert_allclose(intervals, fit.conf_int().loc[["a", "b"]].values, rtol=1e-5)
+    # One straight line: the band of a curve that starts at 0 is its interval.
+    start = rs.std_error(
+        rs.rhale(local, bins=RULES["bins"], centering="start"), local, model=fit, X=X,
+        uncertainty="parameters",
+    )  # fmt: skip
+    band = rs.confband(rs.confint(start), rng=0)
+    inner = band.isel(edge=slice(1, None))
+    half = [(inner[name] - inner["curve"]).isel(ci_bound=1) for name in ("curve_band", "curve_ci")]
+    assert_allclose(half[0], half[1], rtol=0.04)
+
+
+def test_clusters_of_a_robust_fit_are_the_groups():
+    fit = smf.ols(CURVED, DATA).fit(cov_type="cluster", cov_kwds={"groups": DATA.group})
+    local, effect = effects(fit)
+    found = rs.std_error(effect, local, model=fit, X=X)
+    assert found["effect_se"].attrs["source"] == "rows in 30 groups and parameters"
+    named = rs.std_error(effect, local, model=lines(), groups=DATA.group, X=X)
+    # Its covariance stays as it was fitted, with its own correction for few clusters.
+    assert_allclose(found["effect_se"], named["effect_se"], rtol=0.03)
+    only = rs.std_error(effect, local, model=fit, X=X, uncertainty="parameters")
+    assert only["effect_se"].attrs["source"] == "parameters"
+
+
+def test_outputs_and_scales_have_errors_of_their_own():
+    kind = np.digitize(DATA.z, [-0.2, 0.9])
+    fit = smf.mnlogit("kind ~ a + b", DATA.assign(kind=kind)).fit(disp=0)
+    margins = fit.get_margeff()
+    local, effect = effects(fit)
+    found = rs.std_error(effect, local, model=fit, X=X, uncertainty="parameters")
+    assert_allclose(found["average_effect_se"].T, margins.margeff_se, rtol=1e-6)
+    one = rs.local_effects(fit, X, features=["a", "b"], output=2)
+    alone = rs.std_error(
+        rs.rhale(one, bins=RULES["bins"]), one, model=fit, X=X, uncertainty="parameters"
+    )
+    assert_allclose(alone["average_effect_se"], found["average_effect_se"].isel(output=2))
+    logit = smf.logit("yes ~ a + b", DATA.assign(yes=(DATA.z > 0).astype(int))).fit(disp=0)
+    scaled = rs.local_effects(logit, X, features=["a", "b"], scale="logit")
+    found = rs.std_error(rs.rhale(scaled, bins=RULES["bins"]), scaled, model=logit, X=X)
+    assert_allclose(found["average_effect_se_model"], logit.bse[["a", "b"]], rtol=1e-6)
+
+
+def test_weights_and_missing_values():
+    fit = poisson()
+    weights = np.arange(1, N + 1) / N
+    some = X.assign(a=X["a"].where(np.arange(N) % 7 > 0))
+    local = rs.local_effects(
+        lambda rows: fit.predict(rows.fillna(0.0)),
+        some,
+        features=["a", "b"],
+        weights=weights,
+        missing="drop",
+    )
+    found = rs.std_error(
+        rs.rhale(local, bins=RULES["bins"]), local, X=some, uncertainty="parameters",
+        model=rs.Parametric(
+            lambda b, rows: Formula(fit).predict(b, rows.fillna(0.0)), fit.params, fit.cov_params()
+        ),
+    )  # fmt: skip
+    # By hand: weighted means of derivatives of rows by parameters, over the rows with a value.
+    for name in ("a", "b"):
+        there = some[name].notna().values
+        rows, w = some[there].fillna(0.0), weights[there] / weights[there].sum()
+        own, h = Formula(fit), 1e-5
+        upper, lower = (rows.assign(**{name: rows[name] + s * h}) for s in (1, -1))
+        gradient = [
+            w
+            @ (own.predict(fit.params + d, upper) - own.predict(fit.params + d, lower)
+               - own.predict(fit.params - d, upper) + own.predict(fit.params - d, lower))
+            / (2 * h * 2e-4)
+            for d in 1e-4 * np.eye(5)
+        ]  # fmt: skip
+        expected = np.sqrt(gradient @ fit.cov_params().values @ gradient)
+        assert_allclose(found["average_effect_se"].sel(feature=name), expected, rtol=1e-3)
+
+
+def test_blocks_of_rows_make_no_difference(monkeypatch):
+    fit = poisson()
+    local, effect = effects(fit)
+    whole = rs.std_error(effect, local, model=fit, X=X)
+    monkeypatch.setattr(local_parameters, "BATCH_ANSWERS", 500)
+    found = rs.std_error(effect, local, model=fit, X=X)
+    for name in whole.data_vars:
+        # Steps along x are those of the rows of a block.
+        size = np.nanmax(np.abs(whole[name]))
+        assert_allclose(found[name], whole[name], rtol=2e-5, atol=1e-5 * size, err_msg=str(name))
+
+
+def test_spread_in_bins_of_its_own_has_both_parts():
+    data = table(600)
+    fit = poisson(data)
+    local = rs.local_effects(fit, data[["a", "b"]], features=["a", "b"])
+    effect = rs.rhale(local)
+    assert (effect["n_spread_bins"] > 0).all()
+    found = rs.std_error(effect, local, model=fit, X=data[["a", "b"]], uncertainty="parameters")
+    own, cov = Formula(fit), np.asarray(fit.cov_params())
+    values, vectors = np.linalg.eigh(cov)
+    squares = 0.0
+    kept = found["spread"].isel(feature=0).dropna("spread_bin")
+    edges = found["spread_edge_value"].values[0][: len(kept) + 1]
+    x = data["a"].values
+    k = np.clip(np.searchsorted(edges, x, "right") - 1, 0, len(kept) - 1)
+    cells = np.clip(np.searchsorted(np.quantile(x, np.arange(1, 60) / 60), x), 0, 59)
+    for value, vector in zip(values, vectors.T, strict=True):
+        step, moved = 1e-3 * np.sqrt(value) * vector, []
+        for sign in (1, -1):
+            upper, lower = (
+                own.predict(fit.params + sign * step, data.assign(a=x + h)) for h in (1e-5, -1e-5)
+            )
+            g = (upper - lower) / 2e-5
+            r = g - (np.bincount(cells, g) / np.bincount(cells))[cells]
+            moved.append(np.sqrt(np.bincount(k, r**2) / np.bincount(k)))
+        squares = squares + ((moved[0] - moved[1]) / 2e-3) ** 2
+    # Another smooth of the mean than that of the package, so that the two agree nearly.
+    assert_allclose(found["spread_se"].values[0][: len(kept)], np.sqrt(squares), rtol=0.06)
+    both = rs.std_error(effect, local, model=fit, X=data[["a", "b"]])
+    assert (both["spread_se"] > 0).sum() == (both["spread"] > 0).sum()
+
+
+@pytest.mark.parametrize("rule", ["one", "bins"])
+def test_differences_of_effects_of_one_model_hold_what_they_share(rule):
+    """Slopes of two halves of the rows differ by the interaction alone."""
+    fit = smf.ols("z ~ a * b", DATA).fit()
+    edges = {"one": [-1.0, 1.0], "bins": [-1.0, -0.2, 0.3, 1.0]}[rule]
+    sides = []
+    for part in (X[X.b < 0], X[X.b >= 0]):
+        local = rs.local_effects(fit, part, features="a")
+        effect = rs.rhale(
+            local, bins=rs.GivenBins({"a": edges}), centering="start", weighting="rows"
+        )
+        sides.append(rs.std_error(effect, local, model=fit, X=part, uncertainty="parameters"))
+    found = rs.compare(*sides)
+    z = found["grid_value"].values[0]
+    means = [X.b[X.b < 0].mean(), X.b[X.b >= 0].mean()]
+    if rule == "one":
+        expected = fit.bse["a:b"] * np.abs(means[0] - means[1]) * (z - z[0])
+        assert_allclose(found["difference_se"].values[0], expected, rtol=1e-5, atol=1e-9)
+        independent = np.hypot(*(side["curve_se"].values[0, -1] for side in sides))
+        assert found["difference_se"].values[0, -1] < 0.9 * independent
+    assert found.attrs["source"] == "parameters, of one model"
+    same = rs.compare(sides[0], sides[0])
+    assert_allclose(same["difference_se"].values, 0.0, atol=1e-7)
+
+
+def test_paired_differences_of_one_model():
+    """Outputs of one model sum to 1: the curve of one is that of the others, negated."""
+    fit = smf.logit("yes ~ a * b", DATA.assign(yes=(DATA.z > 0).astype(int))).fit(disp=0)
+    up = rs.local_effects(fit, X, features=["a", "b"])
+    model = rs.Parametric(
+        lambda b, rows: -fit.model.predict(b, np.column_stack(
+            [np.ones(len(rows)), rows["a"], rows["b"], rows["a"] * rows["b"]])),
+        fit.params, fit.cov_params(),
+    )  # fmt: skip
+    down = rs.local_effects(model, X, features=["a", "b"])
+    first, second = (
+        rs.std_error(rs.rhale(local, bins=RULES["bins"]), local, model=one, X=X)
+        for local, one in ((up, fit), (down, model))
+    )
+    assert first.attrs["fitted_model"] == second.attrs["fitted_model"]
+    # The second has no scores: its rows are added as if independent of the parameters.
+    plain = rs.Parametric(lambda b, rows: -model._predict(b, rows), fit.params, fit.cov_params())
+    first = rs.std_error(first, up, model=plain, X=X)
+    found = rs.compare(first, second, paired=(up, down))
+    assert "parameters" in found.attrs["source"]
+    twice = 2 * np.array([
+        np.interp(z, edges, se)
+        for z, edges, se in zip(
+            found["grid_value"].values, first["edge_value"].values, first["curve_se"].values,
+            strict=True,
+        )
+    ])  # fmt: skip
+    at_edges = np.array([
+        np.isclose(z[:, None], edges).any(axis=1)
+        for z, edges in zip(found["grid_value"].values, first["edge_value"].values, strict=True)
+    ])  # fmt: skip
+    # Cells with a row take the variance of their neighbours, and pairs their own influences.
+    ratio = found["difference_se"].values[at_edges] / twice[at_edges]
+    assert_allclose(ratio, 1.0, atol=0.1)
+    assert abs(np.median(ratio) - 1) < 0.01
+    other = rs.std_error(
+        rs.rhale(up, bins=RULES["bins"]), up, X=X,
+        model=rs.Parametric(lambda b, rows: -model._predict(b, rows), fit.params, np.eye(4)),
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="parameters of different models"):
+        rs.compare(other, second, paired=(up, down))
+
+
+def test_what_does_not_belong_together_is_refused():
+    fit = poisson()
+    local, effect = effects(fit)
+    with pytest.raises(ValueError, match="X must come with model.*got None"):
+        rs.std_error(effect, local, model=fit)
+    with pytest.raises(ValueError, match="X must come with model; got X alone"):
+        rs.std_error(effect, local, X=X)
+    with pytest.raises(ValueError, match="local must be given with model"):
+        rs.std_error(effect, model=fit, X=X)
+    with pytest.raises(ValueError, match="got 50 rows for 90"):
+        rs.std_error(effect, local, model=fit, X=X.iloc[:50])
+    with pytest.raises(ValueError, match="values of 'a' differ"):
+        rs.std_error(effect, local, model=fit, X=X.iloc[::-1])
+    with pytest.raises(ValueError, match="model must be the one that local was made from"):
+        rs.std_error(effect, local, model=lines(), X=X)
+    with pytest.raises(ValueError, match="uncertainty must be"):
+        rs.std_error(effect, local, model=fit, X=X, uncertainty="model")
+    with pytest.raises(TypeError, match="got function, whose parameters"):
+        rs.std_error(effect, local, model=lambda rows: rows["a"], X=X)
+
+
+def test_a_quantile_of_t_is_used_where_the_fit_does():
+    fit = lines()
+    local, effect = effects(fit)
+    found = rs.confint(rs.std_error(effect, local, model=fit, X=X, uncertainty="parameters"))
+    half = (found["effect_ci"] - found["effect"]).isel(ci_bound=1) / found["effect_se"]
+    assert_allclose(half.values[found["effect_se"].values > 0], stats.t.ppf(0.975, fit.df_resid))
