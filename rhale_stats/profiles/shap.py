@@ -165,7 +165,7 @@ def _smoothed(
     found: list[dict[str, Any]] = []
     for whole in values:
         phi = whole[there]
-        fit = splines.smooth(smoother.basis, phi, weight, None)
+        fit = splines.smooth(smoother.basis, phi, weight, None, frequency=given.frequency)
         curve, spread, own = smoothed(smoother, fit, at, weight, centering, given.frequency)
         covariance = kernel.mean_of_rows(own, weight, frequency=given.frequency).covariance
         found.append(

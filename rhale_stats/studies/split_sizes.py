@@ -46,9 +46,9 @@ def bound(local: xr.Dataset, columns: pd.DataFrame, rng: np.random.Generator) ->
     return search.at_most(largest, degrees[degrees > -np.inf])
 
 
-def main(n_samples: int) -> None:
-    """Print a line a case."""
-    for number, (case, n) in enumerate(CASES):
+def main(n_samples: int, first: int) -> None:
+    """Print a line a case, from the case of this number on."""
+    for number, (case, n) in list(enumerate(CASES))[first:]:
         rng = np.random.default_rng(number)
         split, bounds = [], []
         for _ in range(n_samples):
@@ -76,4 +76,5 @@ def main(n_samples: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else N_SAMPLES)
+    given = [int(one) for one in sys.argv[1:3]]
+    main(*given, *(N_SAMPLES, 0)[len(given) :])
