@@ -23,7 +23,7 @@ from rhale_stats.effects.fit import (
     spread_rows,
 )
 from rhale_stats.effects.parameters import with_parameters, without_parts
-from rhale_stats.effects.spread import with_spread_errors
+from rhale_stats.effects.spread import spread_errors
 from rhale_stats.effects.targets import (
     CURVE_TARGETS,
     GROUP_COVARIANCES,
@@ -129,8 +129,8 @@ def _of_features(
             name: variable(name, array, target=targets[name], **facts)
             for name, array in stacked(rows, effect.sizes["bin"], **cell_sizes(effect)).items()
         }
+        | spread_errors(effect, clusters)
     )
-    out = with_spread_errors(out, clusters)
     if clusters is not None:
         return out.assign_attrs(n_groups=clusters.n_groups)
     # What earlier groups left behind.

@@ -151,11 +151,6 @@ def at_cells(values: FloatArray, fit: Fit) -> FloatArray:
     return accumulate.at_edges(values, fit.cells.here, len(fit.cells.bin))
 
 
-def rows_of_feature(row: xr.Dataset) -> float:
-    """Number of rows used for one feature; a row at a level can be in two steps."""
-    return float(row["n_level" if is_categorical(row) else "n_obs"].sum())
-
-
 def group_degrees(row: xr.Dataset, name: str) -> FloatArray:
     """Degrees of freedom of a standard error by groups; of older results those of the groups."""
     if f"{name}_df" in row:

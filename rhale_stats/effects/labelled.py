@@ -67,7 +67,7 @@ def dataset(
 ) -> xr.Dataset:
     """Everything labelled, padded to the feature with the most bins."""
     names = next((tuple(row) for row in estimates if row), ESTIMATES)
-    facts, lines = dict(FACTS), {}
+    facts, lines = dict(FACTS), dict[str, Any]()
     if "slope" in names:
         facts |= {"heterogeneity": FACTS["heterogeneity"] | {"ddof": "1; 2 where slope is not 0"}}
     if "line_moments" in names:
@@ -76,13 +76,8 @@ def dataset(
         lines["square_moment"] = ("square_moment", list(SQUARE_MOMENTS), {"long_name": "product"})
     if "cell_effect" in names:
         facts |= {"effect": {"estimator": "average of the local effects along the bin, math [12]"}}
-    return effects_of(
-        local,
-        estimates,
-        names,
-        facts,
-        Method("rhale", describe(rule), centering, n_rows, MISSING_EFFECTS),
-    ).assign_coords(lines)
+    method = Method("rhale", describe(rule), centering, n_rows, MISSING_EFFECTS)
+    return effects_of(local, estimates, names, facts, method, lines)
 
 
 class Method(NamedTuple):
@@ -105,8 +100,12 @@ def effects_of(
     names: Sequence[str],
     facts: Mapping[str, Mapping[str, str | int | float]],
     method: Method,
+    more: Mapping[str, Any] | None = None,
 ) -> xr.Dataset:
-    """Estimates of all features in the schema of effects; of a constant one, ``names`` are NaN."""
+    """Estimates of all features in the schema of effects; of a constant one, ``names`` are NaN.
+
+    ``more`` are coordinates of further dimensions.
+    """
     n_bins = np.array([np.size(row["effect"]) if row else 0 for row in estimates])
     most = max(int(n_bins.max()), 1)
     n_cells = max(
@@ -140,6 +139,7 @@ def effects_of(
             **_bin_coordinates(edges, n_bins),
             **(_cell_coordinates(n_cells) if cell_edges else {}),
             **(spread_coordinates(spread_edges, n_spread) if spread_edges is not None else {}),
+            **(more or {}),
         },
         _attributes(local, method),
     )

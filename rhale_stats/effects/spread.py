@@ -188,10 +188,10 @@ def without_spread(effect: xr.Dataset) -> xr.Dataset:
     )
 
 
-def with_spread_errors(effect: xr.Dataset, clusters: Clusters | None) -> xr.Dataset:
-    """With standard errors of the spread, by rows or by groups of rows."""
+def spread_errors(effect: xr.Dataset, clusters: Clusters | None) -> dict[str, Any]:
+    """Standard errors of the spread, by rows or by groups of rows, as a variable by its name."""
     if "spread" not in effect:
-        return effect
+        return {}
     facts = {"source": "rows", "kind": "central limit theorem", "target": TARGET}
     if clusters is None:
         variance, fourth = effect["spread"].values ** 2, effect["spread_fourth_moment"].values
@@ -201,7 +201,7 @@ def with_spread_errors(effect: xr.Dataset, clusters: Clusters | None) -> xr.Data
         facts["source"] = f"rows in {clusters.n_groups} groups"
         rows = [one_feature(effect, at) for at in range(effect.sizes["feature"])]
         se = padded([_group_errors(row, clusters) for row in rows], [effect.sizes["spread_bin"]])
-    return effect.assign(spread_se=variable("spread_se", se, **facts))
+    return {"spread_se": variable("spread_se", se, **facts)}
 
 
 def _group_errors(row: xr.Dataset, clusters: Clusters) -> FloatArray:
@@ -280,7 +280,7 @@ def spread_estimate(effect: xr.Dataset) -> dict[str, Estimate]:
     dims, long_name, units = EFFECT_VARIABLES["spread"]
 
     def of(name: str) -> FloatArray:
-        return np.asarray(effect[name].transpose(*dims).values, dtype=np.float64)
+        return np.asarray(effect.variables[name].transpose(*dims).values, dtype=np.float64)
 
     degrees = of("spread_degrees")
     source = str(effect["spread_se"].attrs.get("source", "rows"))

@@ -134,7 +134,7 @@ def _of_features(
         "conf_low": bounds_text(level)[0],
         "conf_high": bounds_text(level)[1],
         "importance": "importance",
-        "heterogeneity_output": "heterog.",
+        "heterogeneity_output": "H",
     }
     if "estimate" not in table:
         columns |= {"curve_min": "lowest", "curve_max": "highest"}
@@ -147,8 +147,8 @@ def _of_features(
     ]
     title = f"{title_of(ensemble)}: effects on {output_text(ensemble)}"
     meanings = [
-        "importance: standard deviation of the curve over the rows. heterog.: how much rows "
-        "differ, mean over the models. Both are in units of the output."
+        "importance: standard deviation of the curve over the rows. H: how much rows differ, mean "
+        "over the models. Both are in units of the output."
     ]
     return table["term"].tolist(), list(columns.values()), lines, title, meanings
 

@@ -40,7 +40,9 @@ def std_error(
         ``surface_se`` (math [59]). Profiles such as `pdp` and H-statistics (math [62]) already have
         standard errors and are returned unchanged. With ``groups``, the standard errors of
         H-statistics (``h2_se`` and so on) are replaced by cluster-robust ones; this needs no
-        ``local``.
+        ``local``. Effects of several models (`over_models`, `bootstrap_refit`, `cross_effects`) get
+        the error of models and rows together, ``curve_se``, and its parts ``curve_se_model`` and
+        ``curve_se_rows`` (math [82] to [85]).
     local : Dataset, optional
         The local effects that ``effect`` was made from; needed only with ``groups``.
     groups : array_like of shape (n_rows,), optional
@@ -170,7 +172,8 @@ def vcov(
     ----------
     effect : Dataset
         What `rhale`, `std_error` or `ale2` returned. If `std_error` was given groups, the
-        covariance is cluster-robust.
+        covariance is cluster-robust. Of effects of several models it is over (grid, grid_other); of
+        draws it holds these rows as given.
     feature : str or int
         Name or number; leave it out for a surface.
     of : {"curve", "effect"}

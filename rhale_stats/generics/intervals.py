@@ -30,6 +30,7 @@ def confint(
         "percentile" or "basic", the last two not expanded. H-statistics get ``h2_ci``,
         ``h2_overall_ci`` and so on by the same methods and "bca", none of them expanded, "normal"
         on the log scale (math [62]).
+        Effects of several models get intervals over (feature, grid, ci_bound), without ``boot``.
     boot : Dataset, optional
         Replicates of ``effect`` that `bootstrap` returned, with fixed bins.
     level : float, default 0.95
@@ -40,8 +41,10 @@ def confint(
         inversion of a test, see Notes; longer on one side where local effects are clearly
         skewed (math [64]). The other methods need ``boot``; with it "percentile" is the default,
         and "bca" of heterogeneities in bins and of H-statistics, whose replicates repeat their
-        bias. "studentized"
-        needs replicates made with ``studentize=True``.
+        bias. "studentized" needs replicates made with ``studentize=True``. Of several models (math
+        [86]): draws have
+        credible intervals, "eti" (equal tails, the default) or "hdi" (highest density); refits have
+        "percentile" and "basic"; all have "normal", which is the only one of folds.
 
     Returns
     -------
@@ -124,7 +127,8 @@ def confband(
     ----------
     effect : Dataset
         What `rhale` or `std_error` returned; or `pdp` or another profile, whose curve gets a band;
-        or `ale2`.
+        or `ale2`; or effects of several models, which get ``curve_band`` and ``effect_band`` over
+        (feature, grid, ci_bound), of draws credible bands (math [86]).
     level : float, default 0.95
         Confidence level: the share of samples in which a band contains its target at all edges of
         cells, or in all bins.

@@ -48,7 +48,7 @@ def show(result: xr.Dataset, *, max_features: int = MOST_LINES) -> Answer:
     ----------
     result : Dataset
         What any function of this package returned: effects, profiles, a surface, H-statistics,
-        regions, a test, sizes, replicates, or local effects.
+        regions, a test, sizes, replicates, effects of several models, or local effects.
     max_features : int, default 10
         Maximum number of lines of a table, the most important first. Of several outputs or regions
         the first four are shown, a table each.

@@ -58,7 +58,9 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
 
         For profiles such as `pdp` one line per grid point: ``term``, ``x`` and, for categories,
         ``level``, ``weight_share``, ``estimate`` (the curve), ``std_error``, ``conf_low``,
-        ``conf_high`` and ``spread``.
+        ``conf_high`` and ``spread``. For effects of several models also one line per grid point:
+        ``std_error`` with its parts ``std_error_model`` and ``std_error_rows``, and ``effect`` and
+        ``heterogeneity`` with their standard errors.
 
         Some columns are present only when needed. ``statistic`` and ``p_value`` (two-sided, null
         hypothesis: no effect in the bin) require standard errors that include the uncertainty of
@@ -125,7 +127,9 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         ``min_obs``, ``min_drop``, ``bin_rule``.
 
         For profiles such as `pdp`: ``term``, ``kind``, ``n_grid``, ``n_obs``, ``importance``,
-        ``heterogeneity_output``, ``curve_min``, ``curve_max``.
+        ``heterogeneity_output``, ``curve_min``, ``curve_max``. For effects of several models
+        ``n_members`` and ``n_failed``, and the parts of the standard error; ``statistic`` and
+        ``p_value`` of refits and folds only.
 
         For a surface of `ale2`: ``term``, ``feature_a``, ``feature_b``, ``n_obs``, ``n_cells``,
         ``n_empty`` (cells without rows), ``size`` (the standard deviation of the surface over the

@@ -107,11 +107,13 @@ def std_error(
     """`std_error` of H-statistics: those of rows come with them, those of groups are made here."""
     if fitted is not None and fitted.uncertainty == "rows":
         fitted = None
-    if fitted is not None:
-        found = found.drop_vars([name for name in found.data_vars if str(name).endswith("_se")])
     found, names, code = parameters.without_parts(found), statistics_of(found), None
     if groups is None:
-        if all(f"{name}_se" in found for name in names) and "n_groups" not in found.attrs:
+        if (
+            all(f"{name}_se" in found for name in names)
+            and "n_groups" not in found.attrs
+            and fitted is None
+        ):
             return found
         check_kept(found, "standard errors")
         out, source = found.copy(), SOURCE

@@ -14,17 +14,8 @@ from rhale_stats.arrays import regions as search
 from rhale_stats.arrays.moments import FloatArray, IntArray, part
 from rhale_stats.regional.columns import Conditioning
 from rhale_stats.regional.conditions import Condition
-from rhale_stats.regional.losses import (
-    BLOCK,
-    TESTS,
-    TIE,
-    Node,
-    R,
-    Searchable,
-    split_degrees,
-    split_losses,
-    split_statistics,
-)
+from rhale_stats.regional.losses import BLOCK, TESTS, TIE, Node, R, Searchable
+from rhale_stats.regional.split_losses import split_degrees, split_losses, split_statistics
 from rhale_stats.regional.splits import (
     THRESHOLDS,
     Candidates,

@@ -17,7 +17,7 @@ from rhale_stats.effects.fit import fit_of
 from rhale_stats.effects.hypotheses import METHODS
 from rhale_stats.schema.features import one_feature
 from tests.bins.test_adaptive import Lines
-from tests.helpers import cr2, local_of
+from tests.helpers import cr2, daily, local_of
 
 EDGES = np.array([-1, -0.5, 0.1, 0.4, 1])
 N = 300
@@ -618,7 +618,7 @@ def jackknifed(centering, x, g, h, bins):
     return np.sqrt(np.sum((curves - curves.mean(axis=0)) ** 2, axis=0) * (n - 1) / n)
 
 
-@CENTERINGS
+@pytest.mark.parametrize("centering", daily(["mean", "start", "integral"]))
 def test_error_of_a_paired_difference_is_that_of_leaving_out_rows(centering):
     rng = np.random.default_rng(2)
     n = 120
@@ -812,8 +812,8 @@ def test_pairs_are_groups_of_one_row(bins, centering):
     assert_allclose(groups["difference_se"], rows["difference_se"], rtol=1e-12)
 
 
-@RULES
-@CENTERINGS
+@pytest.mark.parametrize("bins", [rs.GivenBins(EDGES), LINES], ids=["constant", "linear"])
+@pytest.mark.parametrize("centering", daily(["mean", "start", "integral"]))
 def test_weights_of_pairs(bins, centering):
     """Equal ones are none; those that count pairs are repeated pairs, in groups or not."""
     _, group, locals_ = pairs_of()
@@ -898,7 +898,7 @@ def test_linear_bins_are_compared_between_edges_too():
     assert found["p_value"] < 0.001
 
 
-@RULES
+@pytest.mark.parametrize("bins", daily([LINES, rs.GivenBins(EDGES)]))
 def test_bands_of_a_comparison_hold_between_its_points(bins):
     """Where a band misses 0 along the axis it does so at a point, but where a parabola bulges.
 

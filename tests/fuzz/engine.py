@@ -706,7 +706,6 @@ def one_call(name: str, random: Any) -> World:
 # --------------------------------------------------------------------------------------------------
 # Illegal arguments
 
-NOTHING = object()
 # Of every type that a user may give by mistake. Functions make those that would be used up.
 ODD: dict[str, Any] = {
     "text": lambda: "x",

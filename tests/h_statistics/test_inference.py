@@ -10,6 +10,7 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.h_statistics import from_ale, from_pdp, statistic
+from tests.helpers import through_a_file
 
 NAMES = ("h2", "h2_overall", "h2_pairwise", "h", "h_overall", "h_pairwise")
 
@@ -246,10 +247,8 @@ def test_outputs_and_files(kind, rng, tmp_path):
         boot = rs.bootstrap(answers, n_resamples=8, rng=0)
         assert boot["h2"].dims == ("chain", "draw", "output")
         kept = [answers, boot]
-    for number, dataset in enumerate(kept):
-        dataset.to_netcdf(tmp_path / f"{number}.nc", engine="h5netcdf")
-        with xr.open_dataset(tmp_path / f"{number}.nc", engine="h5netcdf") as back:
-            xr.testing.assert_identical(back.load(), dataset)
+    for dataset in kept:
+        xr.testing.assert_identical(through_a_file(dataset, tmp_path), dataset)
 
 
 def test_tables(rng):

@@ -11,6 +11,7 @@ from scipy.interpolate import make_smoothing_spline
 
 import rhale_stats as rs
 from rhale_stats.arrays import splines
+from tests.helpers import through_a_file
 
 BINS = rs.GivenBins({"a": np.linspace(-4, 4, 7).tolist()})
 STATISTICS = ("curve", "curve_std", "heterogeneity_output", "importance")
@@ -206,9 +207,7 @@ def test_two_shap_dependences(X):
 @pytest.mark.parametrize("kind", ["m_plot", "shap"])
 def test_several_outputs_gaps_and_files(X, kind, tmp_path):
     found = made(kind, X)
-    found.to_netcdf(tmp_path / "profile.nc")
-    with xr.open_dataset(tmp_path / "profile.nc") as again:
-        assert again.load().identical(found)
+    assert through_a_file(found, tmp_path).identical(found)
     assert np.isfinite(
         rs.confband(found, n_draws=500, rng=0)["curve_band"].isel(feature=1, grid=slice(3))
     ).all()

@@ -17,17 +17,12 @@ import rhale_stats as rs
 from rhale_stats.arrays.moments import cell_moments, comoments
 from rhale_stats.bins.rule import Candidates, Column, make_lines
 from rhale_stats.local.rows import columns
-from rhale_stats.regional import losses as regional_losses
 from rhale_stats.regional import regions
+from rhale_stats.regional import split_losses as split_losses_module
 from rhale_stats.regional.columns import conditioning_columns
-from rhale_stats.regional.losses import (
-    node_of,
-    problem_of,
-    root_bins,
-    split_losses,
-    split_statistics,
-)
+from rhale_stats.regional.losses import node_of, problem_of, root_bins
 from rhale_stats.regional.search import SplitSearch, Tree
+from rhale_stats.regional.split_losses import split_losses, split_statistics
 from rhale_stats.regional.splits import candidates_of
 from rhale_stats.studies.regions import two_groups
 
@@ -173,8 +168,8 @@ def test_losses_of_all_candidates(rng, rule, kind):
         ]
         losses = split_losses(problem, node, node.rows, found)
         for candidates, values in zip(found, losses, strict=True):
-            # About ten of each column's thresholds.
-            step = 1 + candidates.n_splits // 12
+            # About five of each column's thresholds.
+            step = 1 + candidates.n_splits // 6
             for split in range(0, candidates.n_splits, step):
                 left = candidates.goes_left(split)
                 sides = (left, ~left)
@@ -201,7 +196,7 @@ def test_many_exact_thresholds_come_in_blocks_of_problems(rng, monkeypatch):
     columns_ = conditioning_columns(local_of(X, jacobian), None, "x0")
     found = [candidates_of(one, "exact", 20) for one in columns_]
     expected = split_losses(problem, node, node.rows, found)
-    monkeypatch.setattr(regional_losses, "PROBLEMS", 64)
+    monkeypatch.setattr(split_losses_module, "PROBLEMS", 64)
     for one, two in zip(expected, split_losses(problem, node, node.rows, found), strict=True):
         assert_allclose(one, two, rtol=1e-12)
 

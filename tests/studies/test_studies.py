@@ -57,6 +57,9 @@ LONG = (
     "california",
     "weighting",
     "validity",
+    "spread",
+    "unbiasedness",
+    "regions",
 )
 
 
