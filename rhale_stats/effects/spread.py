@@ -13,7 +13,9 @@ from rhale_stats.arrays import cells as fine
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays import spread as kernel
 from rhale_stats.arrays.accumulate import heterogeneity_se
+from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import Axis, FloatArray, IntArray, Moments
+from rhale_stats.arrays.skewness import clear_sign
 from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.description import cells_of
 from rhale_stats.bins.rule import BinRule, Column
@@ -61,6 +63,16 @@ class Fitted(NamedTuple):
     bins: Moments
     slope: FloatArray | None
     along: fine.Cells | None
+
+    def skewness_sign(self, rows: Rows, position: int) -> float:
+        """Sign of the skewness of the local effects of weighted rows, 0 unless it is clear."""
+        x, g, weight = rows.x[position], rows.local_effect[position], rows.weight
+        if self.along is not None:
+            return clear_sign(g, bin_index(self.along.edges, x), weight, None, fine=True)
+        k = bin_index(self.edges, x)
+        if self.slope is not None:
+            g = g - self.slope[k] * (x - self.bins.x_mean[k])
+        return clear_sign(g, k, weight, None, fine=False)
 
 
 def own_spread(
