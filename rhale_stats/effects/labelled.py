@@ -16,7 +16,14 @@ from rhale_stats.effects.spread import SPREAD, spread_coordinates
 from rhale_stats.schema.features import methods_of
 from rhale_stats.schema.identity import MODEL_FACTS
 from rhale_stats.schema.stacking import Estimates, stacked
-from rhale_stats.schema.variables import LINE_MOMENTS, SQUARE_MOMENTS, X_UNITS, software, variable
+from rhale_stats.schema.variables import (
+    LINE_MOMENTS,
+    SQUARE_MOMENTS,
+    X_UNITS,
+    counted,
+    software,
+    variable,
+)
 
 # What local effects know of rows without a value, and effects hand on.
 MISSING_EFFECTS = (
@@ -131,8 +138,9 @@ def effects_of(
                 name: variable(name, array, **facts.get(name, {}))
                 for name, array in (arrays | cell_edges).items()
             },
-            "local_effect_error": local["local_effect_error"],
-            **{name: local[name] for name in method.handed_on if name in local},
+            # Without their coordinates, which come below: to align these takes time.
+            "local_effect_error": local.variables["local_effect_error"],
+            **{name: local.variables[name] for name in method.handed_on if name in local},
         },
         {
             **_feature_coordinates(local, n_bins),
@@ -147,10 +155,10 @@ def effects_of(
 
 def _feature_coordinates(local: xr.Dataset, n_bins: IntArray) -> dict[str, Any]:
     kinds = np.where(n_bins > 0, local["feature_kind"].values, "constant")
+    of_all = {name: one for name, one in local.coords.items() if set(one.dims) <= {"feature"}}
     return {
-        "feature": local["feature"],
+        **{str(name): one.variable for name, one in of_all.items()},
         "feature_kind": ("feature", kinds),
-        "feature_units": local["feature_units"],
         "local_effect_method": ("feature", np.array(methods_of(local))),
         "n_bins": ("feature", n_bins, {"long_name": "number of bins"}),
     }
@@ -166,8 +174,8 @@ def _bin_coordinates(edges: FloatArray, n_bins: IntArray) -> dict[str, Any]:
         return ("feature", "bin"), np.where(beyond, np.nan, values), attrs
 
     return {
-        "bin": ("bin", np.arange(most), {"long_name": "bin"}),
-        "edge": ("edge", np.arange(most + 1), {"long_name": "edge of a bin"}),
+        "bin": counted("bin", most, "bin"),
+        "edge": counted("edge", most + 1, "edge of a bin"),
         "bin_left": ends(edges[:, :-1], "left"),
         "bin_right": ends(edges[:, 1:], "right"),
         "edge_value": variable("edge_value", edges),
@@ -176,8 +184,8 @@ def _bin_coordinates(edges: FloatArray, n_bins: IntArray) -> dict[str, Any]:
 
 def _cell_coordinates(n_cells: int) -> dict[str, Any]:
     return {
-        "cell": ("cell", np.arange(n_cells), {"long_name": "cell of the curve"}),
-        "cell_edge": ("cell_edge", np.arange(n_cells + 1), {"long_name": "its edge"}),
+        "cell": counted("cell", n_cells, "cell of the curve"),
+        "cell_edge": counted("cell_edge", n_cells + 1, "its edge"),
     }
 
 

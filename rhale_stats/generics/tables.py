@@ -170,8 +170,8 @@ def summary(
     """Printed table: one line per feature, or per bin of one feature; for regions the tree.
 
     The header names the uncertainty that the standard errors include. t and P are printed only if
-    it includes the model; tests such as `wald_test` treat the model as given and print their P. At
-    most five notes follow; warnings come first.
+    it includes the model; a note then says how much of the variance is due to it. Tests such as
+    `wald_test` print their P with either. At most five notes follow; warnings come first.
 
     The results of `check_unbiased` and `jump_check`, if they were run, are printed below the table.
     A warning names the features whose heterogeneity is biased in some bin by more than its standard

@@ -17,7 +17,10 @@ GIVEN = ", model as given"
 # Texts after the level of an interval.
 CURVE_INTERVAL, BIN_INTERVAL = "interval, pointwise", "interval of the\naverage in the bin"
 # Of intervals that hold the model, drawn light: the part of the rows, drawn dark within it.
-ROWS_INTERVAL, BIN_ROWS = "interval, rows only,\nmodel as given", "interval in the bin,\nrows only"
+ROWS_INTERVAL, BIN_ROWS = (
+    "interval, rows alone,\nmodel as given",
+    "interval in the bin,\nrows alone",
+)
 CURVE_BAND, BIN_BAND = (
     "band of the same,\nsimultaneous over the axis",
     "band of the bins,\nall at once",
@@ -36,7 +39,7 @@ POINTS_DRAWN = 3000
 NO_VALUE, UNORDERED = "no value", "levels without an order"
 # Entries of `plot_forest` and `plot_compare`.
 ESTIMATE, REPLICATES, CHAIN = "estimate", "median of the replicates", "median of a chain"
-EACH, ROWS_EACH = "interval of each feature:", "interval, rows only:"
+EACH, ROWS_EACH = "interval of each feature:", "interval, rows alone:"
 DIFFERENCE = "a less b"
 # Entries of `plot_bias`, and its marks.
 WITHIN, BIN_ERROR = "heterogeneity within,\nsquared", "bin error"

@@ -317,12 +317,12 @@ def _rows_alone(row: xr.Dataset) -> tuple[FloatArray, str] | None:
             return None
         level = 100 * float(row["curve_ci"].attrs["ci_prob"])
         ends = row["curve_ci_rows"].transpose("ci_bound", "grid").values
-        return ends, f"{level:g} % interval, rows only"
+        return ends, f"{level:g} % interval, rows alone"
     known = "curve_se_rows" in row and is_of_both(str(row["curve_se"].attrs.get("source", "")))
     if not known:
         return None
     curve, se = row["curve"].values, row["curve_se_rows"].values
-    return np.stack([curve - se, curve + se]), f"{STANDARD_ERROR}, rows only"
+    return np.stack([curve - se, curve + se]), f"{STANDARD_ERROR}, rows alone"
 
 
 def _model(error: xr.DataArray) -> str:

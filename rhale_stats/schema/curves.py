@@ -41,9 +41,12 @@ class Fine(NamedTuple):
     line: FloatArray
     here: slice
     shared: bool
-    # By squared precision weights; ``variance`` is then of these.
+    # By squared precision weights; ``variance`` and ``third`` are then of these.
     squares: FloatArray | None = None
-    third_moment: FloatArray | None = None
+    # Third cumulants; None of effects of earlier versions.
+    third: FloatArray | None = None
+    # Of the skewness under weights; None where the cells decide whether it is clear.
+    sign: float | None = None
 
     @property
     def noise(self) -> Noise:
@@ -70,12 +73,9 @@ class Fine(NamedTuple):
 
     def skewness(self) -> Skewness | None:
         """Skewness of the errors of the cells' means; None if it is not clear anywhere."""
-        # Under precision weights those of rows with much weight count, which may be others.
-        if self.third_moment is None or self.squares is not None:
+        if self.third is None:
             return None
-        n = self.n_effective
-        third = skewness.third_cumulant(self.third_moment, n)
-        return Skewness.of(third, np.nan_to_num(self.variance), n)
+        return Skewness.of(self.third, np.nan_to_num(self.variance), self.n_effective, self.sign)
 
     def n_bins(self) -> int:
         """Number of bins."""
@@ -193,7 +193,8 @@ def fine_of(row: xr.Dataset) -> Fine:
             accumulate.known_stretch(pieces.share),
             shared=False,
             squares=squares_of(row),
-            third_moment=row.variables["third_moment"].values if "third_moment" in row else None,
+            third=_third_of(row, ""),
+            sign=_sign_of(row),
         )
     if "cell_x_mean" not in row:
         raise ValueError(
@@ -223,9 +224,26 @@ def fine_of(row: xr.Dataset) -> Fine:
         accumulate.known_stretch(pieces.share),
         shared=True,
         squares=squares,
-        # Effects of earlier versions have none.
-        third_moment=of("cell_third_moment") if "cell_third_moment" in row else None,
+        third=_third_of(row, "cell_", cells),
+        sign=_sign_of(row),
     )
+
+
+def _sign_of(row: xr.Dataset) -> float | None:
+    return float(row.variables["skewness_sign"].values) if "skewness_sign" in row else None
+
+
+def _third_of(row: xr.Dataset, of: str, there: slice = slice(None)) -> FloatArray | None:
+    """Third cumulants of the bins or cells of one feature; None where they are not stored."""
+    if f"{of}squares" in row:
+        name = f"{of}robust_third_cumulant"
+        return np.asarray(row.variables[name].values[there]) if name in row else None
+    if f"{of}third_moment" not in row:
+        return None
+    moment, n = (
+        row.variables[f"{of}{name}"].values[there] for name in ("third_moment", "n_effective")
+    )
+    return skewness.third_cumulant(moment, n)
 
 
 class SpreadPieces(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -93,6 +94,12 @@ def variable(
     own, long_name, own_units = table.VARIABLES[of][name]
     about = {"long_name": long_name, "units": own_units, **facts}
     return own if dims is None else tuple(dims), values, about
+
+
+@lru_cache(maxsize=256)
+def counted(dim: str, size: int, long_name: str) -> xr.IndexVariable:
+    """The coordinate of a dimension that is counted from 0; kept, as its index takes time."""
+    return xr.Variable(dim, np.arange(size), {"long_name": long_name}).to_index_variable()
 
 
 def software() -> str:

@@ -386,7 +386,8 @@ def test_refits_are_those_of_the_functions(data, capsys, monkeypatch, tmp_path, 
     monkeypatch.setattr(jobs, "bootstrap_refit", refit)
     fit(data, "y ~ age", "--refits", "6", "--groups", "day")
     out = capsys.readouterr().out
-    assert "Uncertainty: refit" in out
+    assert re.search(r"Uncertainty:\s+refits, groups of rows", out)
+    assert "rhale-refits.png: their curves" in out
     assert "rhale-refits.nc: the effects of 6 models, each fitted to a sample of the rows.\n" in out
 
     def slope(rows):

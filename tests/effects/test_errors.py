@@ -576,6 +576,7 @@ def test_groups_in_intervals_have_their_degrees_of_freedom(table):
     X, g, group = table
     local = local_of(X, g)
     effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins(EDGES)), local, groups=group)
+    effect = effect.drop_vars(SKEWNESS, errors="ignore")
     found = rs.confint(effect)
     for name in ("effect", "curve", "average_effect"):
         half = np.diff(found[f"{name}_ci"])[..., 0] / 2

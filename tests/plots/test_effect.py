@@ -1846,8 +1846,8 @@ class TestParts:
         texts = [text.replace("\n", " ") for text in legend_of(upper.figure)]
         whole = "95 % interval, pointwise, rows and parameters: curve centred at its mean over"
         assert sum(text.startswith(whole) for text in texts) == 1
-        assert "95 % interval, rows only, model as given" in texts
-        assert "95 % interval in the bin, rows only" in texts
+        assert "95 % interval, rows alone, model as given" in texts
+        assert "95 % interval in the bin, rows alone" in texts
         assert sum("model as given" in text for text in texts) == 1
 
     @pytest.mark.parametrize("uncertainty", ["rows", "parameters"])
@@ -1864,7 +1864,7 @@ class TestParts:
         upper, lower = plot_effect(effect, "a")
         labels = upper.get_legend_handles_labels()[1] + lower.get_legend_handles_labels()[1]
         said = " ".join(labels).replace("\n", " ")
-        assert "rows only" not in said
+        assert "rows alone" not in said
         expected = "model as given: curve" if uncertainty == "rows" else ", parameters: curve"
         assert expected in said
         assert len(dashed(upper)) == 2
@@ -1903,7 +1903,7 @@ class TestParts:
             expected = np.column_stack([middle - half, middle + half])[order]
             np.testing.assert_allclose(spans, expected, rtol=1e-9)
         assert (
-            "90 % interval, rows only:\nstandard errors, Student's t, model as given"
+            "90 % interval, rows alone:\nstandard errors, Student's t, model as given"
             in legend_of(panel.figure)
         )
 
@@ -1913,4 +1913,4 @@ class TestParts:
         boot = rs.bootstrap(local, held, n_resamples=100, rng=0)
         upper, lower = plot_effect(rs.confint(held, boot), "a")
         labels = upper.get_legend_handles_labels()[1] + lower.get_legend_handles_labels()[1]
-        assert not [label for label in labels if "rows only" in label]
+        assert not [label for label in labels if "rows alone" in label]

@@ -101,6 +101,16 @@ ESTIMATES: Table = {
         "variance of local effects that standard errors of weighted means need",
         EFFECT_SQUARE_UNITS,
     ),
+    "robust_third_cumulant": (
+        ("feature", "bin"),
+        "third cumulant of local effects that the skewness of weighted means needs",
+        "(output units per feature unit)^3",
+    ),
+    "skewness_sign": (
+        ("feature",),
+        "sign of the skewness of local effects by weight, 0 where it is not clear",
+        "1",
+    ),
     "error_rows": (
         ("feature", "bin"),
         "rows of equal weight with the same degrees of freedom",
@@ -115,6 +125,11 @@ ESTIMATES: Table = {
         ("feature", "cell"),
         "variance of local effects in the cell that standard errors of weighted means need",
         EFFECT_SQUARE_UNITS,
+    ),
+    "cell_robust_third_cumulant": (
+        ("feature", "cell"),
+        "third cumulant of local effects in the cell that the skewness of weighted means needs",
+        "(output units per feature unit)^3",
     ),
     "bin_error": (
         ("feature", "bin"),

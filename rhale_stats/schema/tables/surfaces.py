@@ -12,6 +12,8 @@ SURFACE_VARIABLES: Table = {
     "n_effective": (IN_CELLS, "effective number of rows in the cell", "rows"),
     "supported": (IN_CELLS, "whether the cell has rows", "1"),
     "surface": (AT_EDGES, "second-order effect", OUTPUT_UNITS),
+    "second_effect_skewness": (IN_CELLS, "skewness of the error of the mean in the cell", "1"),
+    "surface_skewness": (AT_EDGES, "skewness of the error of the surface", "1"),
     "second_difference": (
         ("obs", "side_a", "side_b"),
         "second difference of the output",
