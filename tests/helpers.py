@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+import xarray as xr
 
 import rhale_stats as rs
+
+
+def daily(cases, n=1):
+    """Cases of a test: the first ``n`` are for every day, the others for the slow tests."""
+    cases = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [
+        pytest.param(*case, marks=pytest.mark.slow if number >= n else ())
+        for number, case in enumerate(cases)
+    ]
 
 
 def frozen(array, dtype=None):
@@ -19,6 +30,13 @@ def local_of(x, g, **options):
     x, g = np.asarray(x), np.asarray(g)
     options = {"features": list(range(x.shape[1]))} | options
     return rs.local_effects(None, x, jacobian=g, **options)
+
+
+def through_a_file(dataset, folder, engine="h5netcdf"):
+    """What a netCDF file in a folder gives back of a Dataset."""
+    path = folder / "saved.nc"
+    dataset.to_netcdf(path, engine=engine)
+    return xr.load_dataset(path, engine=engine)
 
 
 class Counting:

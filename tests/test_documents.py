@@ -157,6 +157,16 @@ def test_modules_that_pages_name_are_there(path):
             assert hasattr(importlib.import_module(module), last) or find_spec(name), name
 
 
+def test_formulas_have_numbers_of_their_own():
+    text = (ROOT / "docs" / "math.md").read_text(encoding="utf-8")
+    numbers = [int(number) for number in re.findall(r"^\*\*\[(\d+)\]", text, re.MULTILINE)]
+    twice = {number for number in numbers if numbers.count(number) > 1}
+    assert not twice, f"the next free number is {max(numbers) + 1}"
+    for path in (ROOT / "rhale_stats").rglob("*.py"):
+        cited = re.findall(r"math \[(\d+)\]", path.read_text(encoding="utf-8"))
+        assert set(map(int, cited)) <= set(numbers), path
+
+
 def stand_in_for_rentals(path):
     """A small table with the columns of the rentals, in place of data that are not there."""
     rng = np.random.default_rng(0)

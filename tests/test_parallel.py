@@ -18,6 +18,7 @@ import xarray as xr
 import rhale_stats as rs
 from rhale_stats import parallel
 from tests import commands
+from tests.helpers import daily
 
 
 def together(*jobs):
@@ -248,7 +249,7 @@ def test_a_warning_that_text_does_not_make():
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="Windows has no such signals")
-@pytest.mark.parametrize("how", ["interrupted", "killed"])
+@pytest.mark.parametrize("how", daily(["killed", "interrupted"]))
 def test_processes_end_with_their_parent(tmp_path, how):
     """Ctrl-C reaches all processes of a terminal; a killed parent says nothing at all."""
     script = tmp_path / "script.py"

@@ -59,6 +59,7 @@ class Cells(NamedTuple):
     # Of precision weights; ``robust`` is what standard errors have in place of the variance.
     squares: FloatArray | None = None
     robust: FloatArray | None = None
+    robust_third: FloatArray | None = None
 
     @property
     def width(self) -> FloatArray:
@@ -241,11 +242,11 @@ def moments_in(
     powers = ((2, 0), (1, 1), (0, 3))
     places, products, cubes = sums.central_sums(axis, found, x, g, weight, of_row, powers)
     variance, degrees = _with_neighbours(found, sums.variance(found, 1))
-    by_squares = robust = None
+    by_squares = robust = robust_third = None
     if weight is not None and sums.need_squares(weight, frequency=frequency):
         every = np.arange(len(found.weight))
         known = sums.squares(axis, every, found, x, g, weight, None, of_row)
-        by_squares = known.moments
+        by_squares, robust_third = known.moments, known.third
         robust = _with_neighbours(found, known.variance())[0]
         degrees = np.where(degrees > 0, np.maximum(known.rows - 1, LEAST_DEGREES), 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -267,6 +268,7 @@ def moments_in(
         of_row,
         by_squares,
         robust,
+        robust_third,
     )
 
 

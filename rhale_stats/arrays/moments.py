@@ -419,6 +419,10 @@ def residual_moments(
         return ResidualMoments(found[4], *found[:4], found[5:].T)  # type: ignore[call-arg]
 
 
+# A smaller share of a third cumulant that is left in residuals says nothing of it.
+LEAST_KEPT = 0.1
+
+
 class Squares(NamedTuple):
     """Moments by squared precision weights, for variances that do not take weights for unrelated.
 
@@ -426,11 +430,15 @@ class Squares(NamedTuple):
     `SQUARE_POWERS`; those of lines are 0 where there are none. ``factor`` makes the mean of r^2
     unbiased for equal variances, r being the residual from a mean. ``rows`` of equal weight have
     the same degrees of freedom as these weights (Bell and McCaffrey 2002, every row its own group).
+    ``third`` over the square of the effective number of rows is the third cumulant of the error of
+    the mean, unbiased for equal third cumulants of the rows; NaN where next to nothing is left of
+    it (math [64]).
     """
 
     moments: FloatArray
     factor: FloatArray
     rows: FloatArray
+    third: FloatArray
 
     def variance(self) -> FloatArray:
         """What takes the place of the variance of the rows in standard errors; NaN of one row."""
@@ -459,9 +467,11 @@ def squares(
     rows = _Rows(x, g, weight**2, of_row)
     out = np.zeros((len(bins.weight), len(SQUARE_POWERS)))
     found = _central_sums(axis, starts, bins, rows, slope if lines else None, powers)
-    cubes, fourth = (
+    of_cubes = rows._replace(weight=weight**3)
+    cubes, third = _central_sums(axis, starts, bins, of_cubes, slope, ((0, 0), (0, 3)))
+    fourth, fifth = (
         _central_sums(axis, starts, bins, rows._replace(weight=weight**power), None, ((0, 0),))[0]
-        for power in (3, 4)
+        for power in (4, 5)
     )
     q, w = bins.weight_sq, bins.weight
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -472,7 +482,10 @@ def squares(
         if lines:
             factor = np.where(slope != 0, factor * (n - 1) / (n - 2), factor)
         n_rows = np.nan_to_num(q**2 / fourth)
-    return Squares(out, factor, n_rows)
+        # Of sum a^3 e^3, a = w / sum w, the residuals e - sum a e keep this share.
+        kept = 1 - (3 * fourth / w - 3 * fifth / w**2 + cubes**2 / w**3) / cubes
+        third = np.where(kept > LEAST_KEPT, third * w / q**2 / kept, np.nan)
+    return Squares(out, factor, n_rows, third)
 
 
 class _Rows(NamedTuple):

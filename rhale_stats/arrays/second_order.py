@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.skewness import Skewness, third_cumulant
 
 # Largest number of values in a block of influences.
 BLOCK = 1 << 22
@@ -444,6 +445,36 @@ def surface_degrees(influence: Influence, variance: FloatArray) -> FloatArray:
     out = np.full(len(total), np.inf)
     np.divide(total**2, squares, out=out, where=squares > 0)
     return out.reshape(variance.shape)
+
+
+def cell_skewness(
+    cells: Cells, cell: IntArray, delta: FloatArray, weight: FloatArray
+) -> Skewness | None:
+    """Skewness of the errors of means of cells, as of cells in one row; None if it is not clear."""
+    line, *side = np.nonzero(cell >= 0)
+    number = cell[(line, *side)]
+    residual = delta[(line, *side)] - cells.mean.ravel()[number]
+    n = cells.n_effective().ravel()
+    cubes = np.bincount(number, weight[line] * residual**3, len(n)).astype(np.float64)
+    third = _ratio(cubes, cells.weight.ravel())
+    variance = np.nan_to_num(cells.spread().ravel() ** 2)
+    return Skewness.of(third_cumulant(third, n), variance, n)
+
+
+def surface_skewness(influence: Influence, own: Skewness, variance: FloatArray) -> FloatArray:
+    """math [64]: skewness of the errors of the surface with this variance, (edge, edge)."""
+    numbers = np.flatnonzero(influence.cells.supported.ravel())
+    second, third = np.zeros((2, variance.size))
+    step = max(1, BLOCK // variance.size)
+    for begin in range(0, len(numbers), step):
+        here = numbers[begin : begin + step]
+        moved = influence.by_means(here).reshape(len(here), -1)
+        second += own.second[here] @ moved**2
+        third += own.third[here] @ moved**3
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # What the places of the rows add to the variance has no skewness.
+        ratio = third / np.maximum(second, variance.ravel()) ** 1.5
+    return np.nan_to_num(ratio).reshape(variance.shape)
 
 
 def cell_covariance(

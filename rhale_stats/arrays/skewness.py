@@ -11,17 +11,23 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import LEAST_KEPT, FloatArray, IntArray
 
 # Neighbouring cells whose skewness is taken together, the smallest number of them, and the cells
 # whose variance is taken together; chosen by simulation (tests/arrays/test_skewness.py).
 TOGETHER, LEAST, SMOOTH = 20, 5, 6
-# Chance of a correction where the local effects are symmetric.
-SIGNIFICANCE = 0.01
+# Neighbouring cells about whose mean the sign of the skewness is tested.
+CENTRED = 3
+# Chance of a correction where the local effects are symmetric: from stretches of cells, and from
+# all rows together.
+SIGNIFICANCE, OF_ALL = 0.01, 0.05
 # Rows below which a cell says nothing of its skewness.
 LEAST_ROWS = 3
+# Smallest degrees of freedom of the test of a sign.
+LEAST_DEGREES = 1.0
 
 
 def third_cumulant(third_moment: FloatArray, n: FloatArray) -> FloatArray:
@@ -30,31 +36,100 @@ def third_cumulant(third_moment: FloatArray, n: FloatArray) -> FloatArray:
         return np.where(n >= LEAST_ROWS, third_moment * n**2 / ((n - 1) * (n - 2)), np.nan)
 
 
-def of_cells(third: FloatArray, variance: FloatArray, n: FloatArray) -> FloatArray:
+def of_cells(
+    third: FloatArray, variance: FloatArray, n: FloatArray, sign: float | None = None
+) -> FloatArray:
     """Skewness of the local effects around each cell; 0 where it is not clear.
 
-    ``third`` are the third cumulants of the cells, ``variance`` their variances.
+    ``third`` are the third cumulants of the cells, ``variance`` their variances. Whether it is
+    clear is decided by the cells, or is known: ``sign`` is that of the skewness, 0 if unclear.
     """
     out = np.zeros(len(n))
     known = np.isfinite(third) & (variance > 0) & (n >= LEAST_ROWS)
-    if known.sum() < LEAST:
+    if not known.any() or sign == 0:
         return out
     k3, v, rows = third[known], variance[known], n[known]
+    width, few = min(TOGETHER, len(rows)), min(SMOOTH, len(rows))
+    common = _around(rows * v, few) / _around(rows, few)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = _around(rows * k3 / common**1.5, width) / _around(rows, width)
+    clear = _agreed(k3, v, rows, width) if sign is None else found * sign > 0
+    out[known] = np.where(clear & np.isfinite(found), found, 0.0)
+    return out
+
+
+def _agreed(k3: FloatArray, v: FloatArray, rows: FloatArray, width: int) -> NDArray[np.bool_]:
+    """Whether the cells around each agree on the sign of their skewness."""
+    if len(rows) < LEAST:
+        return np.zeros(len(rows), dtype=bool)
     # Standardised by the cell's own variance: bounded, so that one row does not decide on the sign.
     with np.errstate(over="ignore"):
         bounded = k3 / v**1.5 * (rows - 2) / np.sqrt(rows * (rows - 1))
-    width = min(TOGETHER, len(rows))
     mean, square = _around(bounded, width) / width, _around(bounded**2, width) / width
     spread = np.sqrt(np.maximum(square - mean**2, 0.0) / (width - 1))
     # Divided among stretches that have no cells in common.
     tail = SIGNIFICANCE * width / len(rows) / 2
-    clear = np.abs(mean) > special.stdtrit(width - 1, 1 - tail) * spread
-    few = min(SMOOTH, len(rows))
-    common = _around(rows * v, few) / _around(rows, few)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found = _around(rows * k3 / common**1.5, width) / _around(rows, width)
-    out[known] = np.where(clear & np.isfinite(found), found, 0.0)
-    return out
+    return np.asarray(np.abs(mean) > special.stdtrit(width - 1, 1 - tail) * spread)
+
+
+def clear_sign(
+    values: FloatArray,
+    cell: IntArray,
+    weight: FloatArray | None,
+    unit: IntArray | None,
+    *,
+    fine: bool,
+) -> float:
+    """Sign of the skewness of all rows about the means of their cells, 0 unless it is clear.
+
+    math [64]: a t test of the third L-moment (Hosking 1990), which heavy tails disturb little, from
+    the sums of its influences by independent ``unit``, such as groups of rows; None if rows are
+    independent. Means of ``fine`` cells are taken together.
+    """
+    weight = np.ones(len(values)) if weight is None else weight
+    x = _standardised(values - values.mean(), cell, weight, CENTRED if fine else 1)
+    moment, influence = third_l_moment(x, weight)
+    if unit is not None:
+        influence = np.bincount(unit, influence).astype(np.float64)
+    square = float(np.sum(influence**2))
+    if square == 0:
+        return 0.0
+    # Few units with most of the influence are as few units.
+    degrees = square**2 / float(np.sum(influence**4)) - 1
+    limit = special.stdtrit(max(degrees, LEAST_DEGREES), 1 - OF_ALL / 2) * np.sqrt(square)
+    return float(np.sign(moment)) if abs(moment) > limit else 0.0
+
+
+def third_l_moment(x: FloatArray, weight: FloatArray) -> tuple[float, FloatArray]:
+    """The third L-moment of weighted rows, and the influences of the rows on it, in their order."""
+    at = np.argsort(x, kind="stable")
+    y, p = x[at], weight[at] / weight.sum()
+    rank = np.cumsum(p) - p / 2
+    legendre = 6 * rank**2 - 6 * rank + 1
+    moment = float(np.sum(p * y * legendre))
+    # The second part is the change of the ranks, of the rows above and half of the row's own.
+    change = p * y * (12 * rank - 6)
+    influence = np.empty(len(x))
+    influence[at] = y * legendre + np.cumsum(change[::-1])[::-1] - change / 2
+    return moment, weight / weight.sum() * (influence - np.sum(p * influence[at]))
+
+
+def _standardised(values: FloatArray, cell: IntArray, weight: FloatArray, few: int) -> FloatArray:
+    """Distances from the mean of the cells around, over their standard deviation; 0 without one.
+
+    A row with most of the weight of a fine cell would have next to no distance from its mean.
+    """
+    of = np.unique(cell, return_inverse=True)[1]
+    n_cells = int(of.max(initial=0)) + 1
+    few = min(few, n_cells)
+
+    def around(values: FloatArray) -> FloatArray:
+        return _around(np.bincount(of, values, n_cells).astype(np.float64), few)
+
+    total = around(weight)
+    away = values - (around(weight * values) / total)[of]
+    sd = np.sqrt(around(weight * away**2) / total)[of]
+    return np.divide(away, sd, out=np.zeros(len(away)), where=sd > 0)
 
 
 def _around(values: FloatArray, width: int) -> FloatArray:
@@ -76,16 +151,46 @@ def smooth_variance(variance: FloatArray, n: FloatArray) -> FloatArray:
     return out
 
 
+class Shared(NamedTuple):
+    """Cumulants that the standardised errors of different units have in common.
+
+    Of a ``pair``; of three of which two are the same, ``twice``; of three different ones,
+    ``thrice``.
+    """
+
+    pair: float
+    twice: float
+    thrice: float
+
+    @classmethod
+    def of(cls, z: FloatArray) -> Shared:
+        """From standardised influences, (group, unit): means over all choices of units."""
+        n = z.shape[1]
+        one, two, three = (np.sum(z**power, axis=1) for power in (1, 2, 3))
+        pairs, triples = n * (n - 1), n * (n - 1) * (n - 2)
+        return cls(
+            float(np.sum(one**2 - two)) / max(pairs, 1),
+            float(np.sum(two * one - three)) / max(pairs, 1),
+            float(np.sum(one**3 - 3 * two * one + 2 * three)) / triples if triples else 0.0,
+        )
+
+
 class Skewness(NamedTuple):
-    """Second and third cumulants of the errors of the means of cells, where these are skewed."""
+    """Second and third cumulants of the errors of the means of cells, where these are skewed.
+
+    Errors of different cells are independent, unless they have some ``shared``.
+    """
 
     second: FloatArray
     third: FloatArray
+    shared: Shared | None = None
 
     @classmethod
-    def of(cls, third: FloatArray, variance: FloatArray, n: FloatArray) -> Skewness | None:
+    def of(
+        cls, third: FloatArray, variance: FloatArray, n: FloatArray, sign: float | None = None
+    ) -> Skewness | None:
         """From third cumulants, variances and numbers of rows; None if no cell has a skewness."""
-        found = of_cells(third, variance, n)
+        found = of_cells(third, variance, n, sign)
         if not found.any():
             return None
         smooth = smooth_variance(variance, n)
@@ -95,13 +200,49 @@ class Skewness(NamedTuple):
                 np.where(n > 0, found * smooth**1.5 / n**2, 0.0),
             )
 
+    @classmethod
+    def of_groups(cls, influence: FloatArray, degrees: FloatArray, sign: float) -> Skewness | None:
+        """From the influences of groups, corrected for their leverage, on bins: (group, bin).
+
+        ``degrees`` are those of the variances of the bins, and groups of equal size would be one
+        more.
+        """
+        n = np.maximum(degrees, 0.0) + 1
+        # Of the third cumulant, corrected influences keep this share if groups are equal.
+        with np.errstate(invalid="ignore", divide="ignore"):
+            kept = (1 - 2 / n) / np.sqrt(1 - 1 / n)
+            third = np.where(kept > LEAST_KEPT, np.sum(influence**3, axis=0) / kept, np.nan)
+        found = cls.of(third * n**2, np.sum(influence**2, axis=0) * n, n, sign)
+        if found is None:
+            return None
+        sd = np.sqrt(found.second)
+        return found._replace(
+            shared=Shared.of(np.divide(influence, sd, out=np.zeros(influence.shape), where=sd > 0))
+        )
+
     def at(self, cells: slice) -> Skewness:
         """Of some of the cells."""
-        return Skewness(self.second[cells], self.third[cells])
+        return self._replace(second=self.second[cells], third=self.third[cells])
 
-    def of_sums(self, weight: FloatArray) -> FloatArray:
-        """Skewness of weighted sums of the means of cells, (..., cell) -> (...)."""
-        square = weight * weight
-        total = square @ self.second
+    def of_means(self) -> FloatArray:
+        """Skewness of the mean of every cell."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(total > 0, (square * weight) @ self.third / total**1.5, 0.0)
+            return np.where(self.second > 0, self.third / self.second**1.5, 0.0)
+
+    def of_sums(self, weight: FloatArray, least: FloatArray | float = 0.0) -> FloatArray:
+        """Skewness of weighted sums of the means of cells, (..., cell) -> (...).
+
+        It is that of a variance of ``least`` at least.
+        """
+        square = weight * weight
+        second, third = square @ self.second, (square * weight) @ self.third
+        if self.shared is not None:
+            x = weight * np.sqrt(self.second)
+            one, two, three = (np.sum(x**power, axis=-1) for power in (1, 2, 3))
+            pair, twice, thrice = self.shared
+            second = second + pair * (one**2 - two)
+            third = third + 3 * twice * (two * one - three)
+            third = third + thrice * (one**3 - 3 * two * one + 2 * three)
+        second = np.maximum(second, least)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(second > 0, third / second**1.5, 0.0)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
+import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +31,10 @@ from rhale_stats.cli.formula import (
 )
 from rhale_stats.cli.interruption import FailureError, UsageError
 from rhale_stats.effects.rhale import rhale
+from rhale_stats.ensembles.refits import bootstrap_refit
 from rhale_stats.files import check_folder, whole, write_netcdf
 from rhale_stats.generics.errors import std_error
-from rhale_stats.generics.tables import summary
+from rhale_stats.generics.tables import summary, tidy
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.plots.effect import plot_effect
 from rhale_stats.plots.effects import plot_effects
@@ -45,6 +48,12 @@ RAND_FEATURES = ["disea", "lpi", "fmde"]
 RAND_UNITS = {"disea": "disease", "lpi": "log $", "fmde": "log $"}
 NETCDF_NAME = "rhale-effects.nc"
 PICTURE_NAME = "rhale-effects.png"
+TABLE_NAME = "rhale-effects.csv"
+REFITS_NAME, REFITS_PICTURE = "rhale-refits.nc", "rhale-refits.png"
+# What standard errors hold by default: the rows, and the parameters of the model.
+DEFAULT_UNCERTAINTY = "both"
+# Independent streams of refits, if their number is a multiple of it.
+CHAINS = 4
 # Largest number of features that are drawn with their bins below the curve.
 DETAILED_FEATURES = 4
 
@@ -59,7 +68,7 @@ def rand_job(arguments: argparse.Namespace) -> None:
         f"RAND Health Insurance Experiment: {len(data)} person-years, outpatient visits explained "
         f"by a Poisson model with splines and interactions."
     )
-    _run(data, RAND_FORMULA, "poisson", RAND_FEATURES, arguments)
+    _run(Job(data, RAND_FORMULA, "poisson", RAND_FEATURES), arguments)
 
 
 def fit_job(arguments: argparse.Namespace) -> None:
@@ -73,15 +82,18 @@ def fit_job(arguments: argparse.Namespace) -> None:
             f"--features must be columns of {arguments.data}; got {', '.join(unknown)}. "
             f"It has {listed_names(data)}."
         )
-    incomplete = data[used].isna().any(axis=1)
+    groups = _groups(arguments, data)
+    needed = list(dict.fromkeys([*used, *([] if groups is None else [groups])]))
+    incomplete = data[needed].isna().any(axis=1)
     if incomplete.any():
         print(f"{int(incomplete.sum())} of {len(data)} rows have missing values and are dropped.")
         data = data[~incomplete].reset_index(drop=True)
     if data.empty:
         raise UsageError(
-            f"DATA must have rows without missing values in {', '.join(used)}; {arguments.data} "
+            f"DATA must have rows without missing values in {', '.join(needed)}; {arguments.data} "
             f"has none. Leave columns that are mostly empty out of the formula."
         )
+    of_groups = None if groups is None else _of_groups(data[groups])
     # Columns that the formula does not use have no effect to show.
     data = pd.DataFrame({name: plain(data[name]) for name in used})
     family = arguments.family or DEFAULT_FAMILY
@@ -91,7 +103,37 @@ def fit_job(arguments: argparse.Namespace) -> None:
     categorical = formula.checked(data, family)
     features = features_of(formula.regressors(data), categorical, data, arguments.features)
     data.attrs["output_name"] = formula.outcome
-    _run(data, formula.text, family, features, arguments)
+    job = Job(data, formula.text, family, features, of_groups)
+    _run(job, arguments)
+
+
+def _groups(arguments: argparse.Namespace, data: pd.DataFrame) -> str | None:
+    """The column of groups, if one is named; and whether the number of refits can be had."""
+    if arguments.refits is not None and arguments.refits < 2:
+        raise UsageError(f"--refits must be at least 2; got {arguments.refits}.")
+    name: str | None = arguments.groups
+    if name is not None and name not in data.columns:
+        raise UsageError(
+            f"--groups must be a column of {arguments.data}; got {name}. It has "
+            f"{listed_names(data)}."
+        )
+    return name
+
+
+def _of_groups(column: pd.Series[Any]) -> pd.Series[Any]:
+    """The groups of the rows, checked."""
+    n_groups = column.nunique()
+    if n_groups < 2:
+        raise UsageError(
+            f"--groups must name a column of at least two groups; {column.name} has the same value "
+            f"in all rows."
+        )
+    if n_groups == len(column):
+        raise UsageError(
+            f"--groups must name a column that several rows share; {column.name} has another value "
+            f"in every row. Leave --groups out."
+        )
+    return plain(column)
 
 
 def _read(path: Path) -> pd.DataFrame:
@@ -175,24 +217,83 @@ def _folder(arguments: argparse.Namespace, names: Sequence[str]) -> Path:
     return out
 
 
-def _run(
-    data: pd.DataFrame,
-    formula: str,
-    family: str,
-    features: list[str],
-    arguments: argparse.Namespace,
-) -> None:
-    out = _folder(arguments, (NETCDF_NAME, PICTURE_NAME))
+@dataclass(frozen=True)
+class Job:
+    """A table, the model to fit to it, and the features to show.
+
+    ``groups`` are those of the rows, which may depend on each other within a group.
+    """
+
+    data: pd.DataFrame
+    formula: str
+    family: str
+    features: list[str]
+    groups: pd.Series[Any] | None = None
+
+    def fitted(self) -> Any:
+        """The fitted model; with groups, its covariance is cluster-robust."""
+        if self.groups is None:
+            return _fit_glm(self.data, self.formula, self.family)
+        codes = pd.factorize(self.groups)[0]
+        clusters = {"cov_type": "cluster", "cov_kwds": {"groups": codes}}
+        return _fit_glm(self.data, self.formula, self.family, **clusters)
+
+    def with_errors(
+        self, effect: xr.Dataset, local: xr.Dataset, results: Any, uncertainty: str
+    ) -> xr.Dataset:
+        """The effect with standard errors of the rows, of the parameters, or of both."""
+        if uncertainty == "rows":
+            return std_error(effect, local, groups=self.groups)
+        return std_error(
+            effect,
+            local,
+            groups=self.groups,
+            model=results,
+            X=self.data,
+            uncertainty=uncertainty,
+        )
+
+    def again(self, n: int, *, progress: bool) -> xr.Dataset:
+        """Effects of models that were fitted to ``n`` samples of the rows."""
+
+        def effect(rows: pd.DataFrame) -> xr.Dataset:
+            with warnings.catch_warnings():
+                # What they say was said of all rows.
+                warnings.simplefilter("ignore")
+                results = _fit_glm(rows, self.formula, self.family)
+                return rhale(local_effects(results, rows, features=self.features, progress=False))
+
+        return bootstrap_refit(
+            effect,
+            self.data,
+            n_resamples=n,
+            chains=1 if n % CHAINS else CHAINS,
+            groups=self.groups,
+            rng=0,
+            progress=progress,
+        )
+
+
+def _run(job: Job, arguments: argparse.Namespace) -> None:
+    n_refits: int | None = getattr(arguments, "refits", None)
+    names = [
+        NETCDF_NAME,
+        TABLE_NAME,
+        PICTURE_NAME,
+        *([REFITS_NAME, REFITS_PICTURE] if n_refits else []),
+    ]
+    out = _folder(arguments, names)
     progress = not getattr(arguments, "no_progress", False)
+    uncertainty = getattr(arguments, "uncertainty", DEFAULT_UNCERTAINTY)
     with tqdm(total=5, disable=not progress, bar_format="{desc:<30}|{bar}| {elapsed}") as bar:
         bar.set_description("fitting the model")
-        results = _fit_glm(data, formula, family)
+        results = job.fitted()
         bar.update()
         bar.set_description("local effects")
-        local = local_effects(results, data, features=features, progress=False)
+        local = local_effects(results, job.data, features=job.features, progress=False)
         bar.update()
         bar.set_description("RHALE and standard errors")
-        effect = std_error(rhale(local))
+        effect = job.with_errors(rhale(local), local, results, uncertainty)
         bar.update()
         bar.set_description("drawing")
         figure = _draw(effect, local)
@@ -201,16 +302,39 @@ def _run(
         _save(effect, figure, out)
         bar.update()
         bar.set_description("done")
-    print(f"{formula}\n")
+    print(f"{job.formula}\n")
     print(summary(effect))
     print(
         f"\n{out / NETCDF_NAME}: the effects, their standard errors and bins, "
         f"as xarray.open_dataset reads them."
     )
+    print(f"{out / TABLE_NAME}: a line a bin, with the source of the standard errors.")
     print(f"{out / PICTURE_NAME}: curves, heterogeneity and bin effects of every feature.")
+    if n_refits:
+        _refit(job, n_refits, out, progress=progress)
 
 
-def _fit_glm(data: pd.DataFrame, formula: str, family: str) -> Any:
+def _refit(job: Job, n: int, out: Path, *, progress: bool) -> None:
+    """Fit the model again to samples of the rows; print and save what becomes of the effects."""
+    refits = job.again(n, progress=progress)
+    figure: Figure = plot_effects(refits)[0].figure
+    try:
+        with whole(out / REFITS_PICTURE) as unfinished:
+            figure.savefig(unfinished, dpi=200)
+            write_netcdf(refits, out / REFITS_NAME)
+    except OSError as error:
+        raise FailureError(
+            f"The refits could not be saved in {out}: {error.strerror or error}. Free some space, "
+            f"or choose another folder with --out."
+        ) from error
+    finally:
+        plt.close(figure)
+    print(f"\n{summary(refits)}")
+    print(f"\n{out / REFITS_NAME}: the effects of {n} models, each fitted to a sample of the rows.")
+    print(f"{out / REFITS_PICTURE}: their curves, with standard errors of the refits.")
+
+
+def _fit_glm(data: pd.DataFrame, formula: str, family: str, **how: Any) -> Any:
     try:
         model = smf.glm(
             formula,
@@ -218,7 +342,7 @@ def _fit_glm(data: pd.DataFrame, formula: str, family: str) -> Any:
             family=getattr(sm.families, FAMILIES[family])(),
             missing="raise",
         )
-        return model.fit()
+        return model.fit(**how)
     except Exception as error:
         raise FailureError(
             f"statsmodels could not fit {formula!r} with family {family}: {said(error)}. Try a "
@@ -227,10 +351,12 @@ def _fit_glm(data: pd.DataFrame, formula: str, family: str) -> Any:
 
 
 def _save(effect: xr.Dataset, figure: Figure, out: Path) -> None:
-    """Write both files, or neither."""
+    """Write all files, or none."""
     try:
-        with whole(out / PICTURE_NAME) as unfinished:
+        with whole(out / PICTURE_NAME) as unfinished, whole(out / TABLE_NAME) as table:
             figure.savefig(unfinished, dpi=200)
+            source = str(effect["effect_se"].attrs["source"])
+            tidy(effect).assign(uncertainty=source).to_csv(table, index=False)
             write_netcdf(effect, out / NETCDF_NAME)
     except OSError as error:
         raise FailureError(

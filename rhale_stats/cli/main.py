@@ -23,6 +23,9 @@ from rhale_stats.cli.interruption import (
     ended_by_interruptions,
 )
 
+# Number of refits where none is given.
+DEFAULT_REFITS = 100
+
 
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line, like all other errors."""
@@ -115,11 +118,37 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="features to show (default: the continuous regressors of the formula)",
     )
+    _add_uncertainty(fit)
     _add_common(fit)
     study = commands.add_parser("study", help="run a simulation study and print its report")
     study.set_defaults(job="study_job")
     _add_study(study)
     return parser
+
+
+def _add_uncertainty(fit: argparse.ArgumentParser) -> None:
+    fit.add_argument(
+        "--uncertainty",
+        choices=("both", "rows", "parameters"),
+        default="both",
+        help="what standard errors hold: the sampling of the rows, that of the model's parameters, "
+        "or both (default)",
+    )
+    fit.add_argument(
+        "--groups",
+        metavar="COLUMN",
+        help="rows with the same value may depend on each other: standard errors of rows and "
+        "parameters are then cluster-robust",
+    )
+    fit.add_argument(
+        "--refits",
+        type=int,
+        nargs="?",
+        const=DEFAULT_REFITS,
+        metavar="N",
+        help=f"fit the model again to N samples of the rows or groups (N: {DEFAULT_REFITS}), and "
+        "show how its effects vary",
+    )
 
 
 def _add_study(study: argparse.ArgumentParser) -> None:

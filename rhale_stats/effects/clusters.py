@@ -14,6 +14,8 @@ from rhale_stats.arrays import accumulate, categories, influence, leverage
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.leverage import like
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.skewness import Skewness, clear_sign
+from rhale_stats.effects import skewness
 from rhale_stats.effects.fit import Fit, at_edges
 from rhale_stats.effects.same import check_same_rows
 from rhale_stats.effects.targets import GROUP_COVARIANCES, GROUP_DEGREES, TARGETS
@@ -87,6 +89,17 @@ class Clusters(NamedTuple):
         sums = influence.row_sums(pieces, curve, k, x, g, weight, self.group, self.n_groups)
         held = Held.of(k, self.group, self.n_groups, weight, self.rows.frequency)
         return held.corrected(sums, block, lines_of(pieces, held, x))
+
+    def skewness(
+        self, row: xr.Dataset, fit: Fit, own: Grouped, of_effect: sparse.csr_array
+    ) -> Skewness | None:
+        """Skewness of the effects of bins of one feature, from the influences of groups on them."""
+        x, g = self.columns(row)
+        pieces = fit.cells.pieces
+        k = bin_index(pieces.edges, x)
+        level = g - pieces.slope[k] * (x - pieces.x_mean[k])
+        sign = clear_sign(level, k, self.rows.weight, self.group, fine=has_cells(row))
+        return Skewness.of_groups(of_effect.toarray(), own.degrees(), sign)
 
     def centres(self, cells: Fine, block: IntArray, k: IntArray, g: FloatArray) -> FloatArray:
         """Centre of the residuals in every cell: the mean of its block."""
@@ -325,6 +338,7 @@ def of_groups(row: xr.Dataset, fit: Fit | None, clusters: Clusters) -> Estimates
     everywhere = fit.pieces.edges
     of_curve = found.sums.of_curve(fit.loadings(everywhere), population=fit.centering == "mean")
     fine_cov = of_curve.T @ of_curve
+    skew = {} if is_categorical(row) else _skewness(row, fit, clusters, own, found)
     at = np.searchsorted(everywhere, fit.edges)
     of_curve, curve_cov = of_curve[:, at], fine_cov[np.ix_(at, at)]
     zero_start = influence.loadings(fit.pieces, fit.edges, "start")
@@ -349,7 +363,23 @@ def of_groups(row: xr.Dataset, fit: Fit | None, clusters: Clusters) -> Estimates
             "effect_cov": effect_cov,
             "curve_cov": curve_cov,
             **_degrees(row, fit, own, found),
+            **skew,
         }
+
+
+def _skewness(
+    row: xr.Dataset, fit: Fit, clusters: Clusters, own: Grouped, found: Grouped
+) -> Estimates:
+    """Skewness of the errors of effects, curve and average of one feature by groups."""
+    sums = found.sums
+    of_bins = clusters.skewness(row, fit, own, on_effects(sums, fit.cells))
+    at, population = fit.loadings(fit.pieces.edges), fit.centering == "mean"
+    of_curve = tuple(
+        np.sum(sums.of_curve(at, population=places) ** 2, axis=0) for places in (False, population)
+    )
+    of_rows = sums.mean @ np.nan_to_num(fit.cells.pieces.share)
+    of_average = float(np.sum(of_rows**2)), float(np.sum(sums.average**2))
+    return skewness.of_groups(row, fit, of_bins, of_curve, of_average)
 
 
 def degrees_of_groups(row: xr.Dataset, fit: Fit | None, clusters: Clusters) -> Estimates:

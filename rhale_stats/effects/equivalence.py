@@ -6,6 +6,8 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arrays.intervals import unskewed
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.box import Wald
 from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.fit import bin_degrees, noise_in_the_middle
@@ -37,9 +39,9 @@ def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") 
     -------
     Dataset
         Over (feature): ``statistic``, the smallest distance of an effect from -delta or delta in
-        standard errors; ``df``, the degrees of freedom of that bin; ``p_value`` of the null
-        hypothesis that some effect is at least delta in absolute value; ``p_value_adjusted``. A
-        small p-value is evidence that all effects are smaller.
+        standard errors, corrected for skewness as intervals are; ``df``, the degrees of freedom of
+        that bin; ``p_value`` of the null hypothesis that some effect is at least delta in absolute
+        value; ``p_value_adjusted``. A small p-value is evidence that all effects are smaller.
 
     Raises
     ------
@@ -49,7 +51,8 @@ def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") 
     Notes
     -----
     Two one-sided tests (Schuirmann 1987) in every bin. Every bin must pass, so no adjustment over
-    bins is needed. In a linear bin the effect is tested at both ends.
+    bins is needed. In a linear bin the effect is tested at both ends. Where `std_error` found the
+    errors of effects skewed (``effect_skewness``), the tests allow for it as `confint` does.
 
     Examples
     --------
@@ -97,7 +100,10 @@ def _small(row: xr.Dataset, delta: float) -> Wald:
             values.append(effect + slope * end)
             se.append(np.sqrt(np.maximum(noise.of(np.ones(len(n)), end * linear), 0.0)))
     value, error = np.array(values), np.maximum(np.array(se), least)
-    distance = np.asarray(np.minimum(delta - value, delta + value) / error)
+    skewness = _skewness(row, np.array(se))
+    # What an effect of delta, or of -delta, would have as its error.
+    above, below = (unskewed((value - end) / error, skewness) for end in (delta, -delta))
+    distance = np.minimum(-above, below)
     pvalue = np.asarray(stats.t.sf(distance, np.broadcast_to(degrees, distance.shape)))
     if np.isnan(pvalue).all():
         return Wald(reason=meaning.NO_ROWS)
@@ -106,3 +112,10 @@ def _small(row: xr.Dataset, delta: float) -> Wald:
         return Wald(p_value=1.0)
     place, k = np.unravel_index(int(np.argmax(pvalue)), pvalue.shape)
     return Wald(float(distance[place, k]), float(degrees[k]), float(pvalue[place, k]))
+
+
+def _skewness(row: xr.Dataset, se: FloatArray) -> FloatArray:
+    """Skewness of the errors of the effects, and at the ends of lines; slopes add none."""
+    own = row["effect_skewness"].values if "effect_skewness" in row else np.zeros(se.shape[1])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.nan_to_num(own * np.minimum(se[:1] / se, 1.0) ** 3))

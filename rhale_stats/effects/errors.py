@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arrays import accumulate, influence
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.effects import skewness
 from rhale_stats.effects.chosen_edges import effect_variance
 from rhale_stats.effects.clusters import Clusters, of_groups
 from rhale_stats.effects.fit import (
@@ -23,7 +24,7 @@ from rhale_stats.effects.fit import (
     spread_rows,
 )
 from rhale_stats.effects.parameters import with_parameters, without_parts
-from rhale_stats.effects.spread import with_spread_errors
+from rhale_stats.effects.spread import spread_errors
 from rhale_stats.effects.targets import (
     CURVE_TARGETS,
     GROUP_COVARIANCES,
@@ -129,8 +130,8 @@ def _of_features(
             name: variable(name, array, target=targets[name], **facts)
             for name, array in stacked(rows, effect.sizes["bin"], **cell_sizes(effect)).items()
         }
+        | spread_errors(effect, clusters)
     )
-    out = with_spread_errors(out, clusters)
     if clusters is not None:
         return out.assign_attrs(n_groups=clusters.n_groups)
     # What earlier groups left behind.
@@ -163,7 +164,7 @@ def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
         **({"cell_curve_se": at_cells(np.sqrt(everywhere), fit)} if has_cells(row) else {}),
         "curve_se_start": at_edges(start, fit),
         "average_effect_se": of_average,
-        **_skewness(row, fit, everywhere),
+        **skewness.of_rows(row, fit, everywhere),
     }
 
 
@@ -179,34 +180,6 @@ def spread_and_average_errors(row: xr.Dataset) -> tuple[FloatArray, float]:
     with np.errstate(invalid="ignore", divide="ignore"):
         spread_se = spread_se * np.sqrt(n / spread_rows(row))
     return spread_se, accumulate.weighted_average_se(pieces, by_squares, n)
-
-
-def _skewness(row: xr.Dataset, fit: Fit, variance: FloatArray) -> Estimates:
-    """Skewness of the errors of effects, curve and average, by name.
-
-    ``variance`` is that of the curve at the edges of its cells.
-    """
-    cells, own = fit.cells, fit.cells.skewness()
-    of_effect, of_curve = np.zeros(cells.n_bins()), np.zeros(len(fit.pieces.edges))
-    of_average = 0.0
-    if own is not None:
-        of_bins = np.zeros((cells.n_bins(), len(cells.bin)))
-        of_bins[cells.bin, np.arange(len(cells.bin))] = cells.loading[0]
-        of_effect, of_curve = own.of_sums(of_bins), fit.curve_skewness(own, variance)
-        share = np.nan_to_num(cells.pieces.share)
-        within = float(np.nansum(share**2 * cells.noise.mean))
-        # What the places of the rows add to the error of the average has no skewness.
-        away = (cells.pieces.mean - float(row["average_effect"])) ** 2
-        between = float(np.nansum(share**2 * away / cells.n_effective))
-        if within > 0:
-            of_average = float(own.of_sums(share)) * (within / (within + between)) ** 1.5
-    at = np.searchsorted(fit.pieces.edges, fit.edges)
-    return {
-        "effect_skewness": of_effect,
-        "curve_skewness": at_edges(of_curve[at], fit),
-        "average_effect_skewness": of_average,
-        **({"cell_curve_skewness": at_cells(of_curve, fit)} if has_cells(row) else {}),
-    }
 
 
 def _of_levels(row: xr.Dataset) -> Estimates:

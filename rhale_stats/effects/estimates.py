@@ -145,6 +145,7 @@ def feature_estimates(
             estimates |= {
                 "squares": squares.moments,
                 "robust_variance": squares.variance(),
+                "robust_third_cumulant": squares.third,
                 "error_rows": squares.rows,
             }
         x_variance = accumulate.total_variance(
@@ -216,11 +217,18 @@ def _of_cells(along: fine.Cells, *, std_error_moments: bool) -> dict[str, FloatA
         "cell_x_variance": along.x_variance,
         "cell_x_covariance": along.x_covariance,
         "cell_third_moment": along.third_moment,
-        **(
-            {}
-            if along.squares is None or along.robust is None
-            else {"cell_squares": along.squares, "cell_robust_variance": along.robust}
-        ),
+        **_of_squares(along),
+    }
+
+
+def _of_squares(along: fine.Cells) -> dict[str, FloatArray]:
+    """What standard errors need of cells with unequal precision weights, by name."""
+    if along.squares is None or along.robust is None or along.robust_third is None:
+        return {}
+    return {
+        "cell_squares": along.squares,
+        "cell_robust_variance": along.robust,
+        "cell_robust_third_cumulant": along.robust_third,
     }
 
 

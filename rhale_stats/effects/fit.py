@@ -9,7 +9,6 @@ import xarray as xr
 
 from rhale_stats.arrays import accumulate, categories, influence, intervals
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.schema.curves import (
     Fine,
     bin_noise,
@@ -60,14 +59,9 @@ class Fit(NamedTuple):
             return np.maximum(np.diagonal(self.covariance(z)), 0.0)
         return influence.variance(self.loadings(z), self.noise, self.places)
 
-    def curve_skewness(self, of: Skewness, variance: FloatArray) -> FloatArray:
-        """Skewness of the error of the curve at the edges of its cells, with this variance."""
-        at = self.loadings(self.pieces.edges)
-        # What the places of the rows add to the error has no skewness.
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share = influence.variance(at, self.noise, None) / variance
-        share = np.clip(np.nan_to_num(share), 0.0, 1.0)
-        return np.asarray(of.at(self.cells.here).of_sums(at.level) * share**1.5)
+    def variance_of_effects(self) -> FloatArray:
+        """Variance of the curve at edges of cells, without what the places of the rows add."""
+        return influence.variance(self.loadings(self.pieces.edges), self.noise, None)
 
     def covariance(self, z: FloatArray) -> FloatArray:
         """Covariance of the curve between points within the stretch."""
@@ -149,11 +143,6 @@ def at_edges(values: FloatArray, fit: Fit) -> FloatArray:
 def at_cells(values: FloatArray, fit: Fit) -> FloatArray:
     """Values at the cell edges with a curve, extended to all cell edges by NaN."""
     return accumulate.at_edges(values, fit.cells.here, len(fit.cells.bin))
-
-
-def rows_of_feature(row: xr.Dataset) -> float:
-    """Number of rows used for one feature; a row at a level can be in two steps."""
-    return float(row["n_level" if is_categorical(row) else "n_obs"].sum())
 
 
 def group_degrees(row: xr.Dataset, name: str) -> FloatArray:

@@ -108,15 +108,17 @@ def _with_errors(effect: xr.Dataset, names: Sequence[str]) -> dict[str, Estimate
     out = {}
     for name in names:
         dims, long_name, units = EFFECT_VARIABLES[name]
-        se = f"{name}_se" in effect
-        source = source_of_errors(effect, name) if se else SOURCE
+        of = {
+            key: effect.variables[key].transpose(*dims).values
+            for key in (name, f"{name}_se", f"{name}_skewness")
+            if key in effect
+        }
+        source = source_of_errors(effect, name) if f"{name}_se" in of else SOURCE
         out[name] = Estimate(
-            np.asarray(effect[name].transpose(*dims).values, dtype=np.float64),
+            np.asarray(of[name], dtype=np.float64),
             Facts(dims, long_name, units, target_of(effect, name), source),
-            effect[f"{name}_se"].transpose(*dims).values if se else None,
-            skewness=effect[f"{name}_skewness"].transpose(*dims).values
-            if f"{name}_skewness" in effect
-            else 0.0,
+            of.get(f"{name}_se"),
+            skewness=of.get(f"{name}_skewness", 0.0),
         )
     return out
 

@@ -16,7 +16,14 @@ from rhale_stats.effects.spread import SPREAD, spread_coordinates
 from rhale_stats.schema.features import methods_of
 from rhale_stats.schema.identity import MODEL_FACTS
 from rhale_stats.schema.stacking import Estimates, stacked
-from rhale_stats.schema.variables import LINE_MOMENTS, SQUARE_MOMENTS, X_UNITS, software, variable
+from rhale_stats.schema.variables import (
+    LINE_MOMENTS,
+    SQUARE_MOMENTS,
+    X_UNITS,
+    counted,
+    software,
+    variable,
+)
 
 # What local effects know of rows without a value, and effects hand on.
 MISSING_EFFECTS = (
@@ -67,7 +74,7 @@ def dataset(
 ) -> xr.Dataset:
     """Everything labelled, padded to the feature with the most bins."""
     names = next((tuple(row) for row in estimates if row), ESTIMATES)
-    facts, lines = dict(FACTS), {}
+    facts, lines = dict(FACTS), dict[str, Any]()
     if "slope" in names:
         facts |= {"heterogeneity": FACTS["heterogeneity"] | {"ddof": "1; 2 where slope is not 0"}}
     if "line_moments" in names:
@@ -76,13 +83,8 @@ def dataset(
         lines["square_moment"] = ("square_moment", list(SQUARE_MOMENTS), {"long_name": "product"})
     if "cell_effect" in names:
         facts |= {"effect": {"estimator": "average of the local effects along the bin, math [12]"}}
-    return effects_of(
-        local,
-        estimates,
-        names,
-        facts,
-        Method("rhale", describe(rule), centering, n_rows, MISSING_EFFECTS),
-    ).assign_coords(lines)
+    method = Method("rhale", describe(rule), centering, n_rows, MISSING_EFFECTS)
+    return effects_of(local, estimates, names, facts, method, lines)
 
 
 class Method(NamedTuple):
@@ -105,8 +107,12 @@ def effects_of(
     names: Sequence[str],
     facts: Mapping[str, Mapping[str, str | int | float]],
     method: Method,
+    more: Mapping[str, Any] | None = None,
 ) -> xr.Dataset:
-    """Estimates of all features in the schema of effects; of a constant one, ``names`` are NaN."""
+    """Estimates of all features in the schema of effects; of a constant one, ``names`` are NaN.
+
+    ``more`` are coordinates of further dimensions.
+    """
     n_bins = np.array([np.size(row["effect"]) if row else 0 for row in estimates])
     most = max(int(n_bins.max()), 1)
     n_cells = max(
@@ -132,14 +138,16 @@ def effects_of(
                 name: variable(name, array, **facts.get(name, {}))
                 for name, array in (arrays | cell_edges).items()
             },
-            "local_effect_error": local["local_effect_error"],
-            **{name: local[name] for name in method.handed_on if name in local},
+            # Without their coordinates, which come below: to align these takes time.
+            "local_effect_error": local.variables["local_effect_error"],
+            **{name: local.variables[name] for name in method.handed_on if name in local},
         },
         {
             **_feature_coordinates(local, n_bins),
             **_bin_coordinates(edges, n_bins),
             **(_cell_coordinates(n_cells) if cell_edges else {}),
             **(spread_coordinates(spread_edges, n_spread) if spread_edges is not None else {}),
+            **(more or {}),
         },
         _attributes(local, method),
     )
@@ -147,10 +155,10 @@ def effects_of(
 
 def _feature_coordinates(local: xr.Dataset, n_bins: IntArray) -> dict[str, Any]:
     kinds = np.where(n_bins > 0, local["feature_kind"].values, "constant")
+    of_all = {name: one for name, one in local.coords.items() if set(one.dims) <= {"feature"}}
     return {
-        "feature": local["feature"],
+        **{str(name): one.variable for name, one in of_all.items()},
         "feature_kind": ("feature", kinds),
-        "feature_units": local["feature_units"],
         "local_effect_method": ("feature", np.array(methods_of(local))),
         "n_bins": ("feature", n_bins, {"long_name": "number of bins"}),
     }
@@ -166,8 +174,8 @@ def _bin_coordinates(edges: FloatArray, n_bins: IntArray) -> dict[str, Any]:
         return ("feature", "bin"), np.where(beyond, np.nan, values), attrs
 
     return {
-        "bin": ("bin", np.arange(most), {"long_name": "bin"}),
-        "edge": ("edge", np.arange(most + 1), {"long_name": "edge of a bin"}),
+        "bin": counted("bin", most, "bin"),
+        "edge": counted("edge", most + 1, "edge of a bin"),
         "bin_left": ends(edges[:, :-1], "left"),
         "bin_right": ends(edges[:, 1:], "right"),
         "edge_value": variable("edge_value", edges),
@@ -176,8 +184,8 @@ def _bin_coordinates(edges: FloatArray, n_bins: IntArray) -> dict[str, Any]:
 
 def _cell_coordinates(n_cells: int) -> dict[str, Any]:
     return {
-        "cell": ("cell", np.arange(n_cells), {"long_name": "cell of the curve"}),
-        "cell_edge": ("cell_edge", np.arange(n_cells + 1), {"long_name": "its edge"}),
+        "cell": counted("cell", n_cells, "cell of the curve"),
+        "cell_edge": counted("cell_edge", n_cells + 1, "its edge"),
     }
 
 

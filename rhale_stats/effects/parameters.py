@@ -271,7 +271,9 @@ def _overlap(
     """What the variances of two effects have in common: all of the model's, and the rows'."""
     rows, model = (np.maximum(_diagonal(one["effect"]), 0.0) for one in parts[:2])
     rows = rows if both else np.zeros_like(rows)
-    of_rows = np.diag(1 / bin_degrees(row))
+    # A bin of one row has no degree of freedom, and no standard error.
+    degrees = bin_degrees(row)
+    of_rows = np.diag(np.divide(1.0, degrees, out=np.zeros(len(degrees)), where=degrees > 0))
     if has_covariance(row) and "n_groups" in row.attrs:
         of_rows = group_overlap(row)
     whole = np.where(rows + model > 0, rows + model, 1.0)

@@ -178,6 +178,8 @@ def second_pass(
         std_error_moments=request.std_error_moments,
         squares=squares,
     )
+    if squares is not None:
+        estimates = {**estimates, "skewness_sign": fitted.skewness_sign(rows, position)}
     if along is not None and slope is not None:
         shared = shared_noise(along, bins, slope, rows, position)
         estimates = {**estimates, "effect_slope_covariance": shared}

@@ -16,7 +16,7 @@ from rhale_stats.effects.fit import curve_degrees, fit_of
 from rhale_stats.effects.spread_tables import spread_notes, spread_table
 from rhale_stats.effects.tables import NOT_ESTIMATED, WALD, complete, glance, source_text, tidy
 from rhale_stats.effects.tails import tail_notes
-from rhale_stats.inference.estimate import ends_in_table, kept_interval
+from rhale_stats.inference.estimate import ends_in_table, kept_interval, student
 from rhale_stats.inference.notes import (
     CHOICE_INCLUDED,
     CHOSEN_BINS,
@@ -28,12 +28,14 @@ from rhale_stats.inference.notes import (
     reasons_of,
 )
 from rhale_stats.inference.parameters import ADDED, ROWS_FIXED, TOGETHER
+from rhale_stats.inference.parts import parts_note
 from rhale_stats.printing.text import (
     Body,
     bin_labels,
     bounds_text,
     cell,
     head_of,
+    holds_model,
     number_text,
     output_text,
     with_facts,
@@ -120,7 +122,7 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
         *_missing_notes(effect, feature),
         *(_edge_notes(effect) if has_bins else []),
         *checks,
-        *_error_notes(effect, of_error, level),
+        *_error_notes(effect if feature is None else one, of_error, level),
         *meanings,
         *([bins_note(effect.attrs)] if has_bins else []),
         *interval_notes(effect),
@@ -250,15 +252,21 @@ def _level_table(row: xr.Dataset, level: float) -> SimpleTable:
     from statsmodels.iolib.table import SimpleTable
     from statsmodels.iolib.tableformatting import fmt_params
 
-    heads = ["rows", "share", "curve", "std err", *bounds_text(level)]
+    heads = ["rows", "share", "curve", "std err", "t", "P>|t|", *bounds_text(level)]
     degrees = curve_degrees(row, fit_of(row), row["edge_value"].values)
     curve, se = row["curve"].values, row["curve_se"].values
     ends = ends_in_table(row, "curve", se, degrees, level)
-    columns = (curve, se, ends[:, 0], ends[:, 1])
+    table = pd.DataFrame({"estimate": curve, "std_error": se})
+    tested = holds_model(source_text(row, "curve"))
+    if tested:
+        table = table.assign(**student(curve, se, degrees))
+    else:
+        heads = [head for head in heads if head not in ("t", "P>|t|")]
+    table = table.assign(conf_low=ends[:, 0], conf_high=ends[:, 1])
     lines = [
-        [f"{n}", f"{share:.1%}", *(number_text(float(value)) for value in values)]
-        for n, share, *values in zip(
-            row["n_level"].values, row["level_share"].values, *columns, strict=True
+        [f"{n}", f"{share:.1%}", *(cell(line, str(column)) for column in table)]
+        for n, share, (_, line) in zip(
+            row["n_level"].values, row["level_share"].values, table.iterrows(), strict=True
         )
     ]
     return SimpleTable(lines, heads, level_names(row), "Levels", txt_fmt=fmt_params)
@@ -283,7 +291,9 @@ def _error_notes(effect: xr.Dataset, name: str, level: float) -> list[str]:
     if statistic_name(effect) != MEAN and kept_interval(effect, name, level) is None:
         return [FIXED]
     fixed = HELD.get(str(effect.attrs.get("parameters", "")), FIXED)
-    return [f"{fixed} Intervals: pointwise, {how_made(effect, name, level)}."]
+    parts = parts_note(effect, name, "average effects" if name == "average_effect" else "effects")
+    said = f"{fixed} Intervals: pointwise, {how_made(effect, name, level)}."
+    return [f"{said} {parts}".rstrip()]
 
 
 def _group_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:

@@ -13,6 +13,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.intervals import confint
 from rhale_stats.inference import meaning
 from rhale_stats.inference.draws import draws_of
+from rhale_stats.inference.parts import ROWS, with_rows_alone
 from rhale_stats.schema.variables import in_order
 
 # What depends on the order of levels, and says nothing where that is arbitrary.
@@ -24,7 +25,8 @@ class Ranked(NamedTuple):
 
     ``variable`` is what they are of, and ``order`` the places of features in it. ``unordered`` are
     features without a number because their levels have no order. ``made`` and ``source`` say how
-    the intervals are made, and of what.
+    the intervals are made, and of what. ``rows`` are those of the rows alone, where the intervals
+    hold the model too.
     """
 
     variable: xr.DataArray
@@ -35,6 +37,7 @@ class Ranked(NamedTuple):
     unordered: NDArray[np.bool_]
     made: str
     source: str
+    rows: FloatArray | None
 
 
 def ranked(result: object, what: str, level: float) -> Ranked:
@@ -47,13 +50,15 @@ def ranked(result: object, what: str, level: float) -> Ranked:
     effect = in_order(result)
     if f"{what}_ci" not in effect and "fourth_moment" in effect:
         effect = confint(effect, level=level)
-    values, chains = _per_feature(effect, what), None
+    values, chains, rows = _per_feature(effect, what), None, None
     if "draw" in values.dims:
         made, source = "quantiles of the replicates", str(effect.attrs.get("source", "rows"))
         point, interval, chains = _of_replicates(effect, what, level)
     else:
         point = np.asarray(values.values, dtype=np.float64)
-        kept = _interval_of(effect, what, level)
+        kept, of_rows = _interval_of(effect, what, level)
+        if of_rows is not None:
+            rows = np.asarray(of_rows.transpose("ci_bound", ...).values, dtype=np.float64)
         interval = np.asarray(kept.transpose("ci_bound", ...).values, dtype=np.float64)
         made = str(kept.attrs.get("method", "confidence interval"))
         source = str(kept.attrs.get("source", "rows"))
@@ -62,11 +67,14 @@ def ranked(result: object, what: str, level: float) -> Ranked:
     unordered = meaning.is_unordered(effect) & (what in OF_THE_ORDER)
     point = np.where(unordered, np.nan, point)
     interval = np.where(np.isnan(point), np.nan, interval)
+    rows = None if rows is None else np.where(np.isnan(point), np.nan, rows)
     order = np.argsort(-np.abs(point), kind="stable")  # NaN comes last
     if chains is not None:
         chains = np.where(unordered, np.nan, chains)[:, order]
+    rows = None if rows is None else rows[:, order]
     return Ranked(
-        values, order, point[order], interval[:, order], chains, unordered[order], made, source
+        *(values, order, point[order], interval[:, order], chains, unordered[order]),
+        *(made, source, rows),
     )
 
 
@@ -111,8 +119,14 @@ def _of_replicates(
     return middle, np.stack([low, high]), chains
 
 
-def _interval_of(effect: xr.Dataset, what: str, level: float) -> xr.DataArray:
-    """Interval that a Dataset has, or that `confint` makes at this level."""
+def _interval_of(
+    effect: xr.Dataset, what: str, level: float
+) -> tuple[xr.DataArray, xr.DataArray | None]:
+    """Interval that a Dataset has, or that `confint` makes at this level; and of the rows alone."""
+
+    def both(of: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray | None]:
+        return of[f"{what}_ci"], with_rows_alone(of).get(f"{what}{ROWS}")
+
     if f"{what}_ci" not in effect:
         raise ValueError(
             f"what must have an interval; effect holds {what!r} without one. Call confint(effect), "
@@ -121,12 +135,12 @@ def _interval_of(effect: xr.Dataset, what: str, level: float) -> xr.DataArray:
     kept = effect[f"{what}_ci"]
     other = float(kept.attrs.get("ci_prob", np.nan))
     if not np.isclose(other, level) and "fourth_moment" in effect:
-        again = confint(effect, level=level)[f"{what}_ci"]
-        if np.isclose(again.attrs["ci_prob"], level):
-            return again
+        again = confint(effect, level=level)
+        if np.isclose(again[f"{what}_ci"].attrs["ci_prob"], level):
+            return both(again)
     if not np.isclose(other, level):
         raise ValueError(
             f"level must be {other:g}, that of the intervals of {what!r} in effect; got {level:g}. "
             f"Make them again with that level, or draw the bootstrap itself."
         )
-    return kept
+    return both(effect)

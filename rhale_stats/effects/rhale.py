@@ -262,11 +262,22 @@ def _with_losses(effect: xr.Dataset, losses: Mapping[int, FloatArray | None]) ->
     )
 
 
+def _may_have_gaps(effect: xr.Variable, curve: xr.Variable, n_bins: xr.Variable) -> bool:
+    """Whether estimates are missing in bins or at edges; a count, as this is asked every time."""
+    if effect.dims != (*n_bins.dims, "bin") or curve.dims != (*n_bins.dims, "edge"):
+        return True
+    known, at_edges = (np.sum(~np.isnan(one.values), axis=-1) for one in (effect, curve))
+    n = n_bins.values
+    return bool((known != n).any() or (at_edges != n + (n > 0)).any())
+
+
 def warn_of_gaps(effect: xr.Dataset) -> None:
     """Warn of features whose curve cannot be accumulated along their whole axis, and why."""
     # Variables without their coordinates: alignment would take longer than the estimates.
     variables = effect.variables
     n_bins = variables["n_bins"]
+    if not _may_have_gaps(variables["effect"], variables["curve"], n_bins):
+        return
     within = xr.Variable("bin", variables["bin"].values) < n_bins
     n_empty = (variables["effect"].isnull() & within).sum("bin")
     there = xr.Variable("edge", variables["edge"].values) <= n_bins

@@ -10,7 +10,7 @@ from rhale_stats.arrays.accumulate import turning_points
 from rhale_stats.effects.printed import bias_warnings, method_title
 from rhale_stats.effects.sizes import importances
 from rhale_stats.effects.spread_tables import spread_notes
-from rhale_stats.effects.tables import curve_extent
+from rhale_stats.effects.tables import curve_extent, glance, source_text
 from rhale_stats.inference.meaning import is_unordered
 from rhale_stats.printing.pages import (
     IMPORTANCE,
@@ -21,13 +21,20 @@ from rhale_stats.printing.pages import (
     rows_text,
     table_of,
 )
-from rhale_stats.printing.text import bounds_text, number_text, uncertainty
+from rhale_stats.printing.text import (
+    bounds_text,
+    holds_model,
+    number_text,
+    pvalue_text,
+    uncertainty,
+)
 from rhale_stats.schema.checks import MEAN, statistic_name
 from rhale_stats.schema.curves import Curve
 from rhale_stats.schema.features import feature_names, method_text, one_feature
 
 NO_REPLICATES = "not estimated yet; confint(effect, bootstrap(local, effect)) estimates it"
 ENDS = ("lowest", "highest")
+PVALUE = "P"
 # A curve with a smaller range than this many numerical errors may be 0.
 SUSPECT = 1e4
 
@@ -43,7 +50,7 @@ def effect_page(effect: xr.Dataset, most: int) -> Page:
     columns, source = _columns(effect, np.where(reach == 0, 0.0, size))
     columns |= {end: np.array([one[k] for one in extents]) for k, end in enumerate(ENDS)}
     lines = [
-        [names[at], *(number_text(float(values[at])) for values in columns.values())]
+        [names[at], *(_cell(head, float(values[at])) for head, values in columns.items())]
         for at in order
     ]
     for line, at in zip(lines, order, strict=True):
@@ -71,6 +78,10 @@ def effect_page(effect: xr.Dataset, most: int) -> Page:
     )
 
 
+def _cell(head: str, value: float) -> str:
+    return pvalue_text(value) if head == PVALUE else number_text(value)
+
+
 def _columns(
     effect: xr.Dataset, size: NDArray[np.float64]
 ) -> tuple[dict[str, NDArray[np.float64]], str]:
@@ -87,6 +98,7 @@ def _columns(
         columns |= {"avg effect": of("average_effect")}
     if "average_effect_se" in effect and np.isfinite(of("average_effect_se")).any():
         columns |= {"std err": of("average_effect_se")}
+        columns |= _tests(effect)
     if "average_effect_ci" in effect:
         heads = bounds_text(float(effect["average_effect_ci"].attrs.get("ci_prob", 0.95)))
         columns |= {head: of("average_effect_ci", end) for end, head in enumerate(heads)}
@@ -95,6 +107,15 @@ def _columns(
     if known is None:
         return columns, NOT_ESTIMATED if statistic_name(effect) == MEAN else NO_REPLICATES
     return columns, uncertainty(str(known.attrs.get("source", "rows")))
+
+
+def _tests(effect: xr.Dataset) -> dict[str, NDArray[np.float64]]:
+    """t and P of all features by head, where the standard errors include the model."""
+    if not holds_model(source_text(effect, "average_effect")):
+        return {}
+    table = glance(effect, 0.95)
+    heads = {"t": "statistic", PVALUE: "p_value"}
+    return {head: table[name].to_numpy() for head, name in heads.items() if name in table}
 
 
 def _extents(effect: xr.Dataset) -> list[tuple[float, float]]:

@@ -13,7 +13,9 @@ from rhale_stats.arrays import cells as fine
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays import spread as kernel
 from rhale_stats.arrays.accumulate import heterogeneity_se
+from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import Axis, FloatArray, IntArray, Moments
+from rhale_stats.arrays.skewness import clear_sign
 from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.description import cells_of
 from rhale_stats.bins.rule import BinRule, Column
@@ -29,7 +31,7 @@ from rhale_stats.schema.features import (
     slopes,
 )
 from rhale_stats.schema.stacking import Estimates, padded
-from rhale_stats.schema.variables import EFFECT_VARIABLES, variable
+from rhale_stats.schema.variables import EFFECT_VARIABLES, counted, variable
 
 if TYPE_CHECKING:
     from rhale_stats.effects.clusters import Clusters
@@ -61,6 +63,16 @@ class Fitted(NamedTuple):
     bins: Moments
     slope: FloatArray | None
     along: fine.Cells | None
+
+    def skewness_sign(self, rows: Rows, position: int) -> float:
+        """Sign of the skewness of the local effects of weighted rows, 0 unless it is clear."""
+        x, g, weight = rows.x[position], rows.local_effect[position], rows.weight
+        if self.along is not None:
+            return clear_sign(g, bin_index(self.along.edges, x), weight, None, fine=True)
+        k = bin_index(self.edges, x)
+        if self.slope is not None:
+            g = g - self.slope[k] * (x - self.bins.x_mean[k])
+        return clear_sign(g, k, weight, None, fine=False)
 
 
 def own_spread(
@@ -171,11 +183,8 @@ def spread_coordinates(edges: FloatArray, n_bins: IntArray) -> dict[str, Any]:
     """Numbers of the bins of the spread, and their edges (feature, spread_edge)."""
     most = edges.shape[1] - 1
     return {
-        "spread_bin": ("spread_bin", np.arange(most), {"long_name": "bin of the spread"}),
-        "spread_edge": (
-            *("spread_edge", np.arange(most + 1)),
-            {"long_name": "edge of a bin of the spread"},
-        ),
+        "spread_bin": counted("spread_bin", most, "bin of the spread"),
+        "spread_edge": counted("spread_edge", most + 1, "edge of a bin of the spread"),
         "spread_edge_value": variable("spread_edge_value", edges),
         "n_spread_bins": variable("n_spread_bins", n_bins),
     }
@@ -188,10 +197,10 @@ def without_spread(effect: xr.Dataset) -> xr.Dataset:
     )
 
 
-def with_spread_errors(effect: xr.Dataset, clusters: Clusters | None) -> xr.Dataset:
-    """With standard errors of the spread, by rows or by groups of rows."""
+def spread_errors(effect: xr.Dataset, clusters: Clusters | None) -> dict[str, Any]:
+    """Standard errors of the spread, by rows or by groups of rows, as a variable by its name."""
     if "spread" not in effect:
-        return effect
+        return {}
     facts = {"source": "rows", "kind": "central limit theorem", "target": TARGET}
     if clusters is None:
         variance, fourth = effect["spread"].values ** 2, effect["spread_fourth_moment"].values
@@ -201,7 +210,7 @@ def with_spread_errors(effect: xr.Dataset, clusters: Clusters | None) -> xr.Data
         facts["source"] = f"rows in {clusters.n_groups} groups"
         rows = [one_feature(effect, at) for at in range(effect.sizes["feature"])]
         se = padded([_group_errors(row, clusters) for row in rows], [effect.sizes["spread_bin"]])
-    return effect.assign(spread_se=variable("spread_se", se, **facts))
+    return {"spread_se": variable("spread_se", se, **facts)}
 
 
 def _group_errors(row: xr.Dataset, clusters: Clusters) -> FloatArray:
@@ -280,7 +289,7 @@ def spread_estimate(effect: xr.Dataset) -> dict[str, Estimate]:
     dims, long_name, units = EFFECT_VARIABLES["spread"]
 
     def of(name: str) -> FloatArray:
-        return np.asarray(effect[name].transpose(*dims).values, dtype=np.float64)
+        return np.asarray(effect.variables[name].transpose(*dims).values, dtype=np.float64)
 
     degrees = of("spread_degrees")
     source = str(effect["spread_se"].attrs.get("source", "rows"))

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.printing.text import number_text
-from rhale_stats.schema.features import feature_names, feature_position
+from rhale_stats.schema.features import feature_names, feature_position, is_grouped
 
 # Kurtosis beyond which nominal 95 % intervals of the heterogeneity cover less than about 90 % with
 # 100 rows; 3 for normal effects.
@@ -38,8 +38,10 @@ def tail_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     said = [f"{names[one]} ({number_text(found[one])})" for one in at if found[one] > HEAVY]
     if not said:
         return []
+    # Errors by groups and by parameters have no skewness.
+    none = is_grouped(effect) or "parameters" in effect.attrs
+    others = "" if none else "; those of effects and curves allow for skewness"
     return [
         f"Local effects have heavy tails (kurtosis, 3 for normal ones): {', '.join(said)}. "
-        f"Intervals of heterog. are too short there, see docs/validity.md; those of effects and "
-        f"curves allow for skewness."
+        f"Intervals of heterog. are too short there, see docs/validity.md{others}."
     ]

@@ -66,7 +66,10 @@ def vcov(ensemble: xr.Dataset, feature: str | int | None, of: str) -> xr.DataArr
     if of not in estimated(ensemble):
         raise ValueError(f"of must be 'curve' for profiles of several models; got {of!r}.")
     row, facts = one_row(ensemble, feature), facts_of(ensemble, of)
-    found = covariance_of(deviations(row.dataset, of)[:, 0], own_errors(row.dataset, of)[0])
+    se = own_errors(row.dataset, of)[0]
+    found = covariance_of(deviations(row.dataset, of)[:, 0], se)
+    unknown = np.isnan(se)
+    found[unknown], found[:, unknown] = np.nan, np.nan
     points = np.arange(len(row.z))
     return xr.DataArray(
         found,

@@ -26,6 +26,7 @@ from rhale_stats.schema.variables import EFFECT_VARIABLES, software
 
 ON_GRID = ("effect", "heterogeneity", "curve")
 TOTALS = ("average_effect", "importance", "heterogeneity_index", "heterogeneity_output")
+OF_STEPS = ("average_effect", "average_effect_se_rows", *TOTALS[2:])
 # Attributes that describe one member, and are not those of all.
 OF_ONE = ("row_fingerprint", "model_calls", "model_rows", "seed", "honest_seed", "n_groups")
 # Coordinates that the estimates of one member are read with, and variables that are not needed.
@@ -33,6 +34,7 @@ COORDINATES = (
     *("feature", "feature_kind", "n_bins", "bin_left", "bin_right", "edge_value", "cell_value"),
     *("level", "n_levels", "feature_n_groups"),
 )
+AS_VARIABLES = ("n_bins", "bin_left", "bin_right", "edge_value", "cell_value")
 NOT_READ = ("spread", "n_spread", "curve_std", "curve_skew", "cell_curve_skew", "effect_skew")
 # Values of one member by name, over (feature, grid) or (feature,).
 Values: TypeAlias = dict[str, FloatArray]
@@ -145,24 +147,34 @@ def on_grid(effect: xr.Dataset, grid: Grid) -> Values:
     out = {
         name: np.full(grid.value.shape, np.nan) for name in (ON_GRID[2:] if profile else ON_GRID)
     }
+    others = []
     for number in range(len(grid.names)):
         row = one_profile(effect, number) if profile else one_feature(effect, number)
         if not len(_points(row)):
             continue
+        levels = grid.levels(number)
+        if levels and not profile and level_names(row) != levels:
+            others.append(number)
         of_row = _of_profile if profile else _of_effect
-        for name, values in of_row(row, grid.value[number], grid.levels(number)).items():
+        for name, values in of_row(row, grid.value[number], levels).items():
             out.setdefault(name, np.full((len(grid.names), *np.shape(values)), np.nan))
             out[name][number] = values
-    out |= {name: effect[name].values for name in TOTALS if name in effect}
+    out |= {name: effect[name].values.astype(np.float64) for name in TOTALS if name in effect}
+    # Sums over steps between levels are others in another order of the levels.
+    for number in others:
+        for name in OF_STEPS:
+            if name in out:
+                out[name][number] = np.nan
     if not profile:
         out["importance"] = importances(effect)
     return out
 
 
 def _lean(effect: xr.Dataset) -> xr.Dataset:
-    """An effect without what members do not need: selection goes through all variables."""
+    """An effect as it is read fast: xarray goes through all variables and coordinates each time."""
     names = [name for name in effect.variables if str(name).startswith(NOT_READ)]
-    return effect.drop_vars([*names, *(name for name in effect.coords if name not in COORDINATES)])
+    effect = effect.drop_vars([*names, *(one for one in effect.coords if one not in COORDINATES)])
+    return effect.reset_coords([name for name in effect.coords if name in AS_VARIABLES])
 
 
 def _of_effect(row: xr.Dataset, z: FloatArray, levels: list[str]) -> dict[str, Any]:

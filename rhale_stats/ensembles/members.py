@@ -171,6 +171,16 @@ def facts_of(ensemble: xr.Dataset, name: str, *, of_rows: bool = False) -> Facts
     return Facts(dims_of(name), *named, target, source)
 
 
+def size_of(ensemble: xr.Dataset) -> FloatArray:
+    """How large every effect is, to put features in order: its importance, where that is known."""
+    if "importance" in estimated(ensemble):
+        return centre_of(ensemble, "importance")
+    curve = centre_of(ensemble, "curve")
+    known = np.isfinite(curve)
+    low, high = np.where(known, curve, np.inf), np.where(known, curve, -np.inf)
+    return np.where(known.any(axis=1), high.max(axis=1) - low.min(axis=1), np.nan)
+
+
 def names_of(one: xr.Dataset) -> xr.Dataset:
     """The features of a result with its attributes, and nothing else."""
     coords = {name: one[name].variable for name in ("feature", "feature_kind", "feature_units")}

@@ -51,8 +51,9 @@ NOTES = {
         "are scaled from the subsamples to all rows."
     ),
     FOLDS: (
-        "Standard errors allow for rows that the models of several folds have in common (Nadeau "
-        "and Bengio 2003). They are of models fitted to the rows of a training set."
+        "Standard errors include the fit of the model and the sampling of rows, and allow for the "
+        "rows that the models of several folds share. They are of models fitted to all folds but "
+        "one."
     ),
     DRAWS: (
         "Intervals are credible intervals of the draws, with these rows as given. std err includes "
@@ -134,7 +135,7 @@ def _of_features(
         "conf_low": bounds_text(level)[0],
         "conf_high": bounds_text(level)[1],
         "importance": "importance",
-        "heterogeneity_output": "heterog.",
+        "heterogeneity_output": "H",
     }
     if "estimate" not in table:
         columns |= {"curve_min": "lowest", "curve_max": "highest"}
@@ -146,10 +147,14 @@ def _of_features(
         for _, line in table.iterrows()
     ]
     title = f"{title_of(ensemble)}: effects on {output_text(ensemble)}"
-    meanings = [
-        "importance: standard deviation of the curve over the rows. heterog.: how much rows "
-        "differ, mean over the models. Both are in units of the output."
-    ]
+    meanings = (
+        [
+            "importance: standard deviation of the curve over the rows. H: how much rows differ, "
+            "mean over the models. Both are in units of the output."
+        ]
+        if "importance" in table
+        else []
+    )
     return table["term"].tolist(), list(columns.values()), lines, title, meanings
 
 

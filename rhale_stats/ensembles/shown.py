@@ -5,7 +5,7 @@ from __future__ import annotations
 import xarray as xr
 
 from rhale_stats.ensembles import tables
-from rhale_stats.ensembles.members import check_ensemble
+from rhale_stats.ensembles.members import check_ensemble, size_of
 from rhale_stats.ensembles.printed import count_of, title_of, uncertainty_of
 from rhale_stats.printing.pages import (
     IMPORTANCE,
@@ -36,14 +36,16 @@ def ensemble_page(ensemble: xr.Dataset, most: int) -> Page:
     }
     heads = {name: head for name, head in heads.items() if name in table}
     names = table["term"].tolist()
-    order = largest_first(table["importance"].to_numpy())[:most]
+    order = largest_first(size_of(ensemble))[:most]
     lines = [
         [names[at], *(number_text(float(table[name].iloc[at])) for name in heads)] for at in order
     ]
     for line, at in zip(lines, order, strict=True):
         if table["kind"].iloc[at] == "constant":
             line[1] = "constant"
-    said = f"{IMPORTANCE}. H: how much rows differ, mean over the models. lowest, highest: of the "
+    said = "lowest, highest: of the curve."
+    if "importance" in table:
+        said = f"{IMPORTANCE}. H: how much rows differ, mean over the models. {said}"
     first = repr(lines[0][0])
     return Page(
         f"{title_of(ensemble)}: effects on {output(ensemble)}",
@@ -51,6 +53,6 @@ def ensemble_page(ensemble: xr.Dataset, most: int) -> Page:
             f"{rows_text(ensemble)}; {count_of(ensemble)} members",
             f"Uncertainty: {uncertainty_of(ensemble)}",
         ),
-        (table_of(["", *heads.values()], lines, len(names), "features", f"{said}curve."),),
+        (table_of(["", *heads.values()], lines, len(names), "features", said),),
         f"summary(effect, {first}), plot_effect(effect, {first}), tidy(effect)",
     )

@@ -32,7 +32,8 @@ def wald_test(
     ----------
     effect : Dataset
         What `rhale`, `std_error` or `ale2` returned. If `std_error` was given groups, the test
-        allows for them.
+        allows for them. Or refits (`bootstrap_refit`) or folds (`cross_effects`), whose error
+        includes the model, for "zero" and "constant" (math [87]).
     null : {"zero", "constant", "homogeneous"}
         "zero": the effects of all bins, and slopes in them, are 0. "constant": all effects are
         equal and have no slope, so the curve is a straight line. "homogeneous": all rows have the
@@ -73,10 +74,10 @@ def wald_test(
 
     Notes
     -----
-    A p-value refers to the sampling of rows: the model is taken as given. It is NaN, with a reason,
-    where no degree of freedom is left (such as "constant" with a single bin), where local effects
-    differ only by their numerical error, and for "constant" where levels have no order of their
-    own.
+    A p-value refers to what the standard errors include (attribute ``source``): by default the
+    sampling of rows, with the model as given. It is NaN, with a reason, where no degree of freedom
+    is left (such as "constant" with a single bin), where local effects differ only by their
+    numerical error, and for "constant" where levels have no order of their own.
 
     Method "box", for "zero": the statistic is the sum of squared effects, weighted by the rows that
     they rest on, divided by what that sum is expected to be under the null hypothesis. It is
@@ -170,14 +171,16 @@ def compare(
         compared. Or two profiles of one kind on one grid; results of `m_plot` need the same bins.
         Or two surfaces of `ale2` in the same cells, as made with ``bins=GivenBins(...)``; they are
         compared as pairs if their rows have the same labels, values, places and weights. Or two
-        results of `h_statistic` of one kind for the same features.
+        results of `h_statistic` of one kind for the same features. Or effects of several models,
+        and such effects with the effect or the profile of one model.
     paired : tuple of two Datasets, optional
         The rows behind ``a`` and ``b``, if both were made from the same rows in the same order (two
         models on one table), so that their errors are correlated: two results of `local_effects`;
         for partial dependence two results of `ice`; M-plots and SHAP dependence themselves. Without
         ``paired`` the rows are taken as independent. H-statistics of the same table are paired
         automatically, whether the same rows were drawn or not; pass ``paired=(a, b)`` if features
-        of the table differ.
+        of the table differ. Effects of several models are paired automatically if they are of the
+        same models, or refits by one seed; ``paired=(a, b)`` pairs other members one by one.
     groups : array_like of shape (n_rows,), optional
         With ``paired``: the group of every pair; pairs of one group may depend on each other.
         Without ``paired``, groups that `std_error` was given for ``a`` or ``b`` are used.
@@ -224,9 +227,10 @@ def compare(
     have the same conditional distribution given the two.
 
     Math [27] and [31]: the statistic is compared with the maximum of correlated normal errors with
-    the covariance of the difference. Models and bins are taken as given: a small p-value is
-    evidence that these two models differ on average over the rows, not that refitted models would
-    differ. The p-value is NaN, with a ``reason``, where the difference has no standard error.
+    the covariance of the difference. Bins are taken as given, and so are the models if the standard
+    errors are those of the rows: a small p-value is then evidence that these two models differ on
+    average over the rows, not that refitted models would differ. The p-value is NaN, with a
+    ``reason``, where the difference has no standard error.
 
     The evaluation points are the edges of the bins of both curves, and three equally spaced points
     between two edges where either curve bends between them (linear bins, or several cells). Between

@@ -58,7 +58,9 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
 
         For profiles such as `pdp` one line per grid point: ``term``, ``x`` and, for categories,
         ``level``, ``weight_share``, ``estimate`` (the curve), ``std_error``, ``conf_low``,
-        ``conf_high`` and ``spread``.
+        ``conf_high`` and ``spread``. For effects of several models also one line per grid point:
+        ``std_error`` with its parts ``std_error_model`` and ``std_error_rows``, and ``effect`` and
+        ``heterogeneity`` with their standard errors.
 
         Some columns are present only when needed. ``statistic`` and ``p_value`` (two-sided, null
         hypothesis: no effect in the bin) require standard errors that include the uncertainty of
@@ -125,7 +127,9 @@ def glance(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         ``min_obs``, ``min_drop``, ``bin_rule``.
 
         For profiles such as `pdp`: ``term``, ``kind``, ``n_grid``, ``n_obs``, ``importance``,
-        ``heterogeneity_output``, ``curve_min``, ``curve_max``.
+        ``heterogeneity_output``, ``curve_min``, ``curve_max``. For effects of several models
+        ``n_members`` and ``n_failed``, and the parts of the standard error; ``statistic`` and
+        ``p_value`` of refits and folds only.
 
         For a surface of `ale2`: ``term``, ``feature_a``, ``feature_b``, ``n_obs``, ``n_cells``,
         ``n_empty`` (cells without rows), ``size`` (the standard deviation of the surface over the
@@ -166,8 +170,8 @@ def summary(
     """Printed table: one line per feature, or per bin of one feature; for regions the tree.
 
     The header names the uncertainty that the standard errors include. t and P are printed only if
-    it includes the model; tests such as `wald_test` treat the model as given and print their P. At
-    most five notes follow; warnings come first.
+    it includes the model; a note then says how much of the variance is due to it. Tests such as
+    `wald_test` print their P with either. At most five notes follow; warnings come first.
 
     The results of `check_unbiased` and `jump_check`, if they were run, are printed below the table.
     A warning names the features whose heterogeneity is biased in some bin by more than its standard

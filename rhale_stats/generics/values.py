@@ -28,7 +28,8 @@ def predict(
     Parameters
     ----------
     effect : Dataset
-        What `rhale`, `pdp` or another profile returned, or `ale2`.
+        What `rhale`, `pdp` or another profile returned, or `ale2`; or effects of several models,
+        whose estimates are taken.
     x : array_like or DataArray
         Values of the feature, in its own units; for a categorical feature its levels. For a
         surface, values of both features: a tuple of two (DataArrays are combined by their dims), an

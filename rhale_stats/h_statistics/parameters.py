@@ -10,7 +10,7 @@ import xarray as xr
 
 from rhale_stats.arrays import delta
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.h_statistics.labelled import se_variable
+from rhale_stats.h_statistics.labelled import STATISTICS, se_variable
 from rhale_stats.h_statistics.statistic import h_statistic
 from rhale_stats.inference.parameters import KIND, Directions, check_model, errors, sources
 from rhale_stats.models.options import ModelOptions
@@ -28,12 +28,19 @@ ENDS = ("_se_rows", "_se_model", "_df")
 
 
 def without_parts(found: xr.Dataset) -> xr.Dataset:
-    """H-statistics without what errors by parameters left behind."""
+    """H-statistics with the errors of their rows again."""
     if "parameters" not in found.attrs:
         return found
-    out = found.drop_vars([name for name in found.data_vars if str(name).endswith(ENDS)])
+    names = [name for name in STATISTICS if f"{name}_se_rows" in found]
+    rows = {
+        f"{name}_se": se_variable(found[name], of.values, str(of.attrs["source"]))
+        for name in names
+        for of in [found[f"{name}_se_rows"]]
+    }
+    ends = (*ENDS, "_ci")
+    out = found.drop_vars([name for name in found.data_vars if str(name).endswith(ends)])
     del out.attrs["parameters"]
-    return out
+    return out.assign(rows)
 
 
 def with_parameters(

@@ -264,7 +264,7 @@ def with_intervals(
             ends, how = by_replicates(one, level, method)
             facts = facts._replace(source=one.replicates.source)
         found[f"{name}_ci"] = interval(facts, ends, level, how)
-    return result.assign(found).assign_coords(BOUNDS)
+    return _with_ends(result, found)
 
 
 def with_bands(
@@ -281,7 +281,13 @@ def with_bands(
         assert one.se is not None, "a band has standard errors"
         ends = intervals.skewed(one.values, one.se, quantile, one.skewness)
         found[f"{name}_band"] = band(one.facts, ends, level, of)
-    return result.assign(found).assign_coords(BOUNDS)
+    return _with_ends(result, found)
+
+
+def _with_ends(result: xr.Dataset, found: Mapping[str, Variable]) -> xr.Dataset:
+    """With pairs of ends, and the names of the two where they are not there yet."""
+    out = result.assign(found)
+    return out if set(BOUNDS) <= set(out.coords) else out.assign_coords(BOUNDS)
 
 
 def kept_interval(of: xr.Dataset, name: str, level: float) -> FloatArray | None:

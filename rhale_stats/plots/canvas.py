@@ -21,6 +21,8 @@ AVERAGE = "black"
 HETEROGENEITY = "#0173b2"
 HETEROGENEITY_FILL = "#c3ddec"
 UNCERTAINTY = "#d55e00"
+# Of an interval that holds the model, within which that of the rows is drawn dark.
+UNCERTAINTY_LIGHT = "#f0a871"
 REFERENCE = "0.6"
 # Longer labels of a y axis are broken into lines, if possible before the unit.
 LABEL_LENGTH = 30
@@ -129,8 +131,21 @@ def draw_spread(
 def draw_ends(panel: Axes, x: FloatArray, ends: FloatArray, label: str, **how: Any) -> None:
     """Lines along both ends of intervals or of a band, (end, x)."""
     how = {"color": UNCERTAINTY, "zorder": 2, **how}
-    for end, text in zip(ends, (label, None), strict=True):
+    for end, text in zip(ends, (label or None, None), strict=True):
         panel.plot(x, end, label=text, **how)
+
+
+def draw_area(
+    panel: Axes, x: FloatArray, ends: FloatArray, label: str, *, dark: bool = False
+) -> None:
+    """The area of intervals (end, x): light with dashed ends, or dark for the part of the rows."""
+    low, high = ends
+    how: dict[str, Any] = {"color": UNCERTAINTY, "alpha": 0.65, "zorder": 2.1}
+    if not dark:
+        how = {"color": UNCERTAINTY_LIGHT, "alpha": 0.75, "zorder": 2}
+    panel.fill_between(x, low, high, linewidth=0, label=label, **how)
+    if not dark:
+        draw_ends(panel, x, ends, "", linewidth=0.7, linestyle=(0, (4, 2)))
 
 
 def draw_missing(panel: Axes, last: float, value: float, half_width: float, label: str) -> None:

@@ -12,11 +12,14 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_rgba
 
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.inference.parts import with_rows_alone
 from rhale_stats.plots.canvas import (
     AVERAGE,
     HETEROGENEITY,
     REFERENCE,
     UNCERTAINTY,
+    UNCERTAINTY_LIGHT,
+    draw_area,
     draw_ends,
     draw_missing,
     draw_spread,
@@ -28,6 +31,7 @@ from rhale_stats.plots.marks import (
     BIN,
     BIN_BAND,
     BIN_INTERVAL,
+    BIN_ROWS,
     BIN_SPREAD,
     CURVE,
     CURVE_BAND,
@@ -37,6 +41,7 @@ from rhale_stats.plots.marks import (
     MISSING,
     OURS,
     OWN_SPREAD,
+    ROWS_INTERVAL,
 )
 from rhale_stats.printing import text as meaning
 from rhale_stats.schema.checks import MEAN, statistic_name
@@ -120,7 +125,8 @@ def _draw_averages(panel: Axes, row: xr.Dataset, linewidth: float) -> FloatArray
 class _Curve(NamedTuple):
     """A curve along its axis, with the half-width of its heterogeneity, interval and band.
 
-    Pointwise interval and simultaneous band are (end, x).
+    Pointwise interval and simultaneous band are (end, x); ``rows`` is the interval of the rows
+    alone, where ``interval`` holds the model too.
     """
 
     x: FloatArray
@@ -128,6 +134,7 @@ class _Curve(NamedTuple):
     spread: FloatArray
     interval: FloatArray | None
     band: FloatArray | None
+    rows: FloatArray | None
 
 
 def curve_drawn(row: xr.Dataset) -> _Curve:
@@ -159,12 +166,10 @@ def curve_drawn(row: xr.Dataset) -> _Curve:
     # With constant residual spread in a bin the band widens linearly, sloped or not. For a
     # standard error it is a stand-in: what a curve is at the edges does not tell it in between.
     spread = accumulated_spread(row, x)
-    interval = band = None
-    if "curve_ci" in row:
-        interval = between("curve_ci")
-    if "curve_band" in row:
-        band = between("curve_band")
-    return _Curve(x, value, spread, interval, band)
+    row = with_rows_alone(row)
+    names = ("curve_ci", "curve_band", "curve_ci_rows")
+    interval, band, rows = (between(name) if name in row else None for name in names)
+    return _Curve(x, value, spread, interval, band, rows)
 
 
 def ends_of(interval: xr.DataArray) -> FloatArray:
@@ -174,11 +179,12 @@ def ends_of(interval: xr.DataArray) -> FloatArray:
 
 def draw_curve(panel: Axes, row: xr.Dataset) -> None:
     """Draw the curve of one feature with its heterogeneity, interval and band."""
-    x, curve, spread, interval, band = curve_drawn(row)
+    x, curve, spread, interval, band, rows = curve_drawn(row)
     if is_categorical(row):
         whiskers = band_of = None
         if interval is not None:
-            whiskers = Ends(interval, _interval_label(row["curve_ci"]))
+            of_rows = None if rows is None else Ends(rows, rows_label(row["curve_ci"]))
+            whiskers = Ends(interval, _interval_label(row["curve_ci"]), of_rows)
         if band is not None:
             band_of = Ends(band, f"{_percent(row['curve_band'])} {CURVE_BAND}")
         colours = {"line": AVERAGE, "uncertainty": UNCERTAINTY}
@@ -187,7 +193,10 @@ def draw_curve(panel: Axes, row: xr.Dataset) -> None:
     panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
     panel.plot(x, curve, color=AVERAGE, linewidth=1.4, zorder=3, label=_of_statistic(row, CURVE))
     draw_spread(panel, x, curve, spread, label=BAND)
-    if interval is not None:
+    if interval is not None and rows is not None:
+        draw_area(panel, x, interval, _interval_label(row["curve_ci"]))
+        draw_area(panel, x, rows, rows_label(row["curve_ci"]), dark=True)
+    elif interval is not None:
         draw_interval(panel, x, interval, row["curve_ci"])
     if band is not None:
         draw_band(panel, x, band, row["curve_band"])
@@ -226,8 +235,13 @@ def _interval_label(of: xr.DataArray) -> str:
 
 
 def given(source: str) -> str:
-    """Suffix of a label for an interval that includes only the sampling of rows."""
-    return "" if meaning.holds_model(source) else GIVEN
+    """Suffix of a label for an interval: what it includes."""
+    return f", {source}" if meaning.holds_model(source) else GIVEN
+
+
+def rows_label(of: xr.DataArray, text: str = ROWS_INTERVAL) -> str:
+    """Label for the part of an interval that is due to the rows."""
+    return f"{_percent(of)} {text}"
 
 
 def draw_interval(panel: Axes, x: FloatArray, ends: FloatArray, of: xr.DataArray) -> None:
@@ -273,16 +287,29 @@ def draw_bins(panel: Axes, row: xr.Dataset) -> None:
             label=BIN_SPREAD,
         )
     thick = np.clip(0.3 * room, 1.4, 3.0)
+    row = with_rows_alone(row)
+    parts = "effect_ci_rows" in row
     if "effect_ci" in row:
         panel.errorbar(
             middle,
             *bar(ends_of(row["effect_ci"])),
             fmt="none",
-            ecolor=UNCERTAINTY,
+            ecolor=UNCERTAINTY_LIGHT if parts else UNCERTAINTY,
             elinewidth=thick,
             capsize=0,
             zorder=5,
             label=f"{_percent(row['effect_ci'])} {_of_statistic(row, BIN_INTERVAL)}",
+        )
+    if parts:
+        panel.errorbar(
+            middle,
+            *bar(ends_of(row["effect_ci_rows"])),
+            fmt="none",
+            ecolor=UNCERTAINTY,
+            elinewidth=thick,
+            capsize=0,
+            zorder=5.1,
+            label=rows_label(row["effect_ci"], BIN_ROWS),
         )
     if "effect_band" in row:
         panel.errorbar(

@@ -84,6 +84,10 @@ def plot_effect(
     contains the curve at a given point in 95 % of samples; a simultaneous band contains the whole
     curve in 95 % of samples.
 
+    If `std_error` was given the model, the intervals hold its parameters, too. They are then drawn
+    light, and dark within them the intervals of the rows alone, with the same quantile: lengths
+    compare as ``curve_se`` and ``curve_se_rows``. The simultaneous band holds both.
+
     Between edges the half-widths are interpolated linearly. For the heterogeneity this is exact. In
     a constant bin, intervals from standard errors are never too narrow between the edges, because
     the standard error is a convex function where the curve is linear. In a linear bin they can be

@@ -38,8 +38,9 @@ def plot_effects(
     """Curves of all features, one panel each, with one y scale.
 
     Every panel shows the curve with a band of plus and minus its heterogeneity, a pointwise 95 %
-    interval (dashed) and the simultaneous band of `confband` (thin), as in the upper panel of
-    `plot_effect`, whose notes explain them.
+    interval (dashed; with the parameters of the model light, and dark within it that of the rows)
+    and the simultaneous band of `confband` (thin), as in the upper panel of `plot_effect`, whose
+    notes explain them.
 
     Parameters
     ----------

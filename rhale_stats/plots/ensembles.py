@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.ensembles.intervals import confint
-from rhale_stats.ensembles.members import Row, centre_of, check_ensemble, estimated, one_row
+from rhale_stats.ensembles.members import (
+    Row,
+    centre_of,
+    check_ensemble,
+    estimated,
+    one_row,
+    size_of,
+)
 from rhale_stats.plots.bins import column
 from rhale_stats.plots.canvas import (
     AVERAGE,
@@ -70,6 +77,7 @@ def plot_ensemble(
         _draw(first, row, "curve")
         if lower:
             _draw(last, row, "effect")
+            first.set_xlim(last.get_xlim())
         draw_legend(panels)
     return as_array(panels)
 
@@ -117,7 +125,7 @@ def _chosen(ensemble: xr.Dataset, features: Any, most: int, *, limited: bool) ->
     """The features to draw; by default all, or those of largest importance."""
     names = feature_names(ensemble)
     if features is None:
-        order = np.argsort(-np.nan_to_num(centre_of(ensemble, "importance")), kind="stable")
+        order = np.argsort(-np.nan_to_num(size_of(ensemble)), kind="stable")
         some = limited and len(names) > most
         return [names[at] for at in order[:most]] if some else list(names)
     chosen = [features] if isinstance(features, str | int | np.integer) else list(features)

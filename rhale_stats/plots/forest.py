@@ -10,17 +10,26 @@ from matplotlib.axes import Axes
 
 from rhale_stats.effects.ranked import Ranked, ranked
 from rhale_stats.ensembles.tables import one_number
-from rhale_stats.plots.canvas import AVERAGE, LABEL_LENGTH, REFERENCE, UNCERTAINTY, one_panel
+from rhale_stats.plots.canvas import (
+    AVERAGE,
+    LABEL_LENGTH,
+    REFERENCE,
+    UNCERTAINTY,
+    UNCERTAINTY_LIGHT,
+    one_panel,
+)
 from rhale_stats.plots.curve import bar, given
 from rhale_stats.plots.legend import draw_legend
 from rhale_stats.plots.marks import (
     CHAIN,
     EACH,
     ESTIMATE,
+    GIVEN,
     LEVEL,
     NO_VALUE,
     OURS,
     REPLICATES,
+    ROWS_EACH,
     UNORDERED,
 )
 from rhale_stats.schema.door import checked
@@ -67,10 +76,11 @@ def plot_forest(
     Notes
     -----
     Intervals are those of `confint`: those in ``effect`` if they have this level, otherwise new
-    ones. From replicates they are quantiles over all chains, and the estimate is the median; faint
-    marks below are the medians of the single chains, which agree if there are enough replicates.
-    Replicates of a size that cannot be negative are biased upwards (`effect_sizes` gives corrected
-    intervals).
+    ones. Where they hold the parameters of the model they are light, and dark within them the
+    interval of the rows alone. From replicates they are quantiles over all chains, and the estimate
+    is the median; faint marks below are the medians of the single chains, which agree if there are
+    enough replicates. Replicates of a size that cannot be negative are biased upwards
+    (`effect_sizes` gives corrected intervals).
 
     Features are sorted by absolute value. Effects per unit of a feature can be compared only if the
     features have the same unit; different units are printed beside the names. Features without a
@@ -138,11 +148,22 @@ def _draw_forest(panel: Axes, forest: Ranked, level: float) -> None:
         place,
         xerr=half,
         fmt="none",
-        ecolor=UNCERTAINTY,
+        ecolor=UNCERTAINTY if forest.rows is None else UNCERTAINTY_LIGHT,
         elinewidth=2.2,
         zorder=2,
         label=f"{100 * level:g} % {EACH}\n{forest.made}{given(forest.source)}",
     )
+    if forest.rows is not None:
+        middle, half = bar(forest.rows)
+        panel.errorbar(
+            *(middle, place),
+            xerr=half,
+            fmt="none",
+            ecolor=UNCERTAINTY,
+            elinewidth=2.2,
+            zorder=2.1,
+            label=f"{100 * level:g} % {ROWS_EACH}\n{forest.made}{GIVEN}",
+        )
     if forest.chains is not None:
         panel.plot(
             forest.chains.T.ravel(),

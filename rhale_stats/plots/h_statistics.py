@@ -19,6 +19,7 @@ from rhale_stats.plots.canvas import (
     new_panels,
     several_panels,
 )
+from rhale_stats.printing.text import holds_model
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import with_units
@@ -141,9 +142,10 @@ def _draw_bars(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool) -> No
     if f"{name}_ci" in found:
         ends = found[f"{name}_ci"]
         off = np.abs(ends.transpose("ci_bound", "feature").values - values)
-        label = f"lines: {ends.attrs['ci_prob']:.0%} intervals (model as given)"
+        label = f"lines: {ends.attrs['ci_prob']:.0%} intervals{_included(ends)}"
     elif f"{name}_se" in found:
-        off, label = found[f"{name}_se"].values, "lines: standard errors (model as given)"
+        errors = found[f"{name}_se"]
+        off, label = errors.values, f"lines: standard errors{_included(errors)}"
     if label:
         off = np.where(above, np.nan, off)
         panel.errorbar(values, places, xerr=off, fmt="none", ecolor=UNCERTAINTY, lw=1.4, capsize=2)
@@ -159,6 +161,11 @@ def _draw_bars(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool) -> No
     text = _share(total) if shares else f"{total:.3g}"
     title = f"Interactions with all others\nall interactions: {text}"
     panel.set_title(title, parse_math=False, fontsize="medium")
+
+
+def _included(errors: xr.DataArray) -> str:
+    source = str(errors.attrs.get("source", "rows"))
+    return f" ({source})" if holds_model(source) else " (model as given)"
 
 
 def _draw_pairs(panel: Axes, found: xr.Dataset, stem: str, *, shares: bool) -> None:

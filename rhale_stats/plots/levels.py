@@ -10,6 +10,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.plots.canvas import UNCERTAINTY_LIGHT
 from rhale_stats.schema.levels import level_names
 
 BAR_WIDTH = 0.7
@@ -19,10 +20,14 @@ NAME_LENGTH, TURNED = 14, 30
 
 
 class Ends(NamedTuple):
-    """An interval at every level, (lower or upper, level), and its entry in the legend."""
+    """An interval at every level, (lower or upper, level), and its entry in the legend.
+
+    ``rows`` is the interval of the rows alone, where the other holds the model too.
+    """
 
     ends: FloatArray
     label: str
+    rows: Ends | None = None
 
 
 def draw_levels(
@@ -43,14 +48,20 @@ def draw_levels(
         number, curve, BAR_WIDTH, color=LEVEL_FILL, edgecolor=line, linewidth=0.8, label=label
     )
     # The wider of two intervals is thinner, so that both are visible.
-    for ends, width, cap in ((band, 0.8, 5.0), (interval, 2.0, 0.0)):
+    rows = None if interval is None else interval.rows
+    whole = uncertainty if rows is None else UNCERTAINTY_LIGHT
+    for ends, width, cap, colour in (
+        (band, 0.8, 5.0, uncertainty),
+        (interval, 2.0, 0.0, whole),
+        (rows, 2.0, 0.0, uncertainty),
+    ):
         if ends is not None:
             panel.errorbar(
                 number,
                 curve,
                 np.abs(ends.ends - curve),
                 fmt="none",
-                ecolor=uncertainty,
+                ecolor=colour,
                 elinewidth=width,
                 capsize=cap,
                 label=ends.label,

@@ -16,6 +16,11 @@ AT_LEVEL = "average effect\nat the level"
 GIVEN = ", model as given"
 # Texts after the level of an interval.
 CURVE_INTERVAL, BIN_INTERVAL = "interval, pointwise", "interval of the\naverage in the bin"
+# Of intervals that hold the model, drawn light: the part of the rows, drawn dark within it.
+ROWS_INTERVAL, BIN_ROWS = (
+    "interval, rows alone,\nmodel as given",
+    "interval in the bin,\nrows alone",
+)
 CURVE_BAND, BIN_BAND = (
     "band of the same,\nsimultaneous over the axis",
     "band of the bins,\nall at once",
@@ -34,7 +39,7 @@ POINTS_DRAWN = 3000
 NO_VALUE, UNORDERED = "no value", "levels without an order"
 # Entries of `plot_forest` and `plot_compare`.
 ESTIMATE, REPLICATES, CHAIN = "estimate", "median of the replicates", "median of a chain"
-EACH = "interval of each feature:"
+EACH, ROWS_EACH = "interval of each feature:", "interval, rows alone:"
 DIFFERENCE = "a less b"
 # Entries of `plot_bias`, and its marks.
 WITHIN, BIN_ERROR = "heterogeneity within,\nsquared", "bin error"
@@ -42,11 +47,12 @@ TOTAL, BIN_ERROR_SE = "their sum, the variance\nabout the effect", "± its stand
 MARKS = {BIASED: "*", LARGE: "**", TOO_FEW: "×"}
 LEGEND = (
     *(CURVE, AT_LEVEL, BIN, BAND, BIN_SPREAD, OWN_SPREAD),
-    *(DIFFERENCE, CURVE_INTERVAL, BIN_INTERVAL, CURVE_BAND, BIN_BAND, VIOLIN),
+    *(DIFFERENCE, CURVE_INTERVAL, BIN_INTERVAL, ROWS_INTERVAL, BIN_ROWS),
+    *(CURVE_BAND, BIN_BAND, VIOLIN),
     *(TOTAL, WITHIN, BIN_ERROR, BIN_ERROR_SE),
     *(POINTS, EDGES, LOSS, CHOSEN),
     *(MISSING,),
-    *(ESTIMATE, REPLICATES, EACH, CHAIN),
+    *(ESTIMATE, REPLICATES, EACH, ROWS_EACH, CHAIN),
 )
 LEGEND_WIDTH = 40
 # The gid of artists drawn by this package, in a figure that may hold others.

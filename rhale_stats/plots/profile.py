@@ -12,12 +12,15 @@ from matplotlib.collections import LineCollection
 from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.inference.parts import is_of_both, with_rows_alone
 from rhale_stats.plots.canvas import (
     AVERAGE,
     HETEROGENEITY_FILL,
     REFERENCE,
     UNCERTAINTY,
+    UNCERTAINTY_LIGHT,
     as_array,
+    draw_area,
     draw_ends,
     draw_missing,
     draw_spread,
@@ -87,7 +90,9 @@ def plot_profile(
     -----
     The filled band is plus and minus ``curve_std``, the spread between rows. Dashed lines are plus
     and minus one standard error, or the interval of `confint`; thin lines are the band of
-    `confband`. Standard errors, intervals and bands treat the model as given. With
+    `confband`. They treat the model as given, unless `std_error` was given the model: the light
+    area is then the standard error or interval, and the dark area within it that of the rows
+    alone. With
     ``missing="bin"`` the mark beside the axis is ``missing_curve``, with its standard error. At
     most 200 ICE curves (of rows evenly spaced in the table) and at most 3000 points are drawn; the
     legend says so.
@@ -267,8 +272,13 @@ def _draw_curve(panel: Axes, row: xr.Dataset) -> None:
     x, curve, spread = (row[name].values for name in ("grid_value", "curve", "curve_std"))
     draw_spread(panel, x, curve, spread, alpha=0.7, label=SPREAD)
     panel.plot(x, curve, color=AVERAGE, linewidth=1.6, zorder=3, label=_name(row))
-    for ends, label, dashes in _errors(row):
-        draw_ends(panel, x, ends, label, linewidth=0.9, linestyle=dashes, zorder=2.5)
+    rows = _rows_alone(row)
+    for number, (ends, label, dashes) in enumerate(_errors(row)):
+        if rows is not None and not number:
+            draw_area(panel, x, ends, label)
+            draw_area(panel, x, *rows, dark=True)
+        else:
+            draw_ends(panel, x, ends, label, linewidth=0.9, linestyle=dashes, zorder=2.5)
 
 
 def _name(row: xr.Dataset) -> str:
@@ -294,6 +304,25 @@ def _errors(row: xr.Dataset) -> list[tuple[FloatArray, str, object]]:
         ends = row["curve_band"].transpose("ci_bound", "grid").values
         out.append((ends, f"{level:g} % band, simultaneous{_model(row['curve_band'])}", "-"))
     return out
+
+
+def _rows_alone(row: xr.Dataset) -> tuple[FloatArray, str] | None:
+    """Ends of the first of the errors by the rows alone, and its label, where it holds the model.
+
+    None where that is all it holds.
+    """
+    if "curve_ci" in row:
+        row = with_rows_alone(row)
+        if "curve_ci_rows" not in row:
+            return None
+        level = 100 * float(row["curve_ci"].attrs["ci_prob"])
+        ends = row["curve_ci_rows"].transpose("ci_bound", "grid").values
+        return ends, f"{level:g} % interval, rows alone"
+    known = "curve_se_rows" in row and is_of_both(str(row["curve_se"].attrs.get("source", "")))
+    if not known:
+        return None
+    curve, se = row["curve"].values, row["curve_se_rows"].values
+    return np.stack([curve - se, curve + se]), f"{STANDARD_ERROR}, rows alone"
 
 
 def _model(error: xr.DataArray) -> str:
@@ -330,14 +359,17 @@ def _draw_levels(panel: Axes, row: xr.Dataset) -> None:
         zorder=2,
         label=SPREAD,
     )
-    for number, (ends, label, _) in enumerate(_errors(row)):
+    rows, errors = _rows_alone(row), [(number, *one[:2]) for number, one in enumerate(_errors(row))]
+    if rows is not None:
+        errors.insert(1, (0, *rows))
+    for place, (number, ends, label) in enumerate(errors):
         panel.errorbar(
             x + 0.12 * (number + 1),
             curve,
             np.abs(ends - curve),
             fmt="none",
-            ecolor=UNCERTAINTY,
-            elinewidth=1.4,
+            ecolor=UNCERTAINTY if rows is None or place else UNCERTAINTY_LIGHT,
+            elinewidth=1.4 if rows is None or number else 2.2,
             capsize=3 if number else 0,
             zorder=2.5,
             label=label,

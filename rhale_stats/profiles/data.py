@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rhale_stats.schema.dimensions import check_one_part, of_part
 from rhale_stats.schema.features import feature_position, own_facts
 from rhale_stats.schema.kinds import PROFILE
-from rhale_stats.schema.variable_table import PROFILE_VARIABLES
+from rhale_stats.schema.tables.profiles import PROFILE_VARIABLES
 from rhale_stats.schema.variables import variable as labelled
 
 # Printed names of the methods.

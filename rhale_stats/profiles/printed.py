@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from rhale_stats.inference.notes import how_made, interval_notes
+from rhale_stats.inference.parts import parts_note
 from rhale_stats.printing import text
 from rhale_stats.printing.text import (
     bounds_text,
@@ -78,7 +79,8 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
             held = "the grid" if holds_model(_source(profile)) else "the model and the grid"
             errors += [
                 f"Standard errors treat {held} as fixed. "
-                f"Intervals: pointwise, {how_made(profile, 'curve', level)}."
+                f"Intervals: pointwise, {how_made(profile, 'curve', level)}. "
+                f"{parts_note(profile.sel(feature=name), 'curve', 'the curve')}".rstrip()
             ]
             if "p_value" in table and attrs["centering"] != "none":
                 errors += ["P: of a curve that is 0 at the point, as it is centred."]

@@ -21,15 +21,7 @@ from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
 from rhale_stats.regional.columns import conditioning_columns
-from rhale_stats.regional.losses import (
-    LOSSES,
-    TIE,
-    Node,
-    Problem,
-    node_of,
-    split_losses,
-    split_statistics,
-)
+from rhale_stats.regional.losses import LOSSES, TIE, Node, Problem, node_of
 from rhale_stats.regional.search import (
     SplitSearch,
     largest_of,
@@ -37,6 +29,7 @@ from rhale_stats.regional.search import (
     null_rows,
     tried_of,
 )
+from rhale_stats.regional.split_losses import split_losses, split_statistics
 from rhale_stats.regional.splits import Candidates, sides_of
 from rhale_stats.regional.work import Work, work_of
 from rhale_stats.schema.door import checked, refuse_fields

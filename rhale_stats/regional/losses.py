@@ -1,8 +1,7 @@
-"""Losses of nodes, and of all candidate splits of a node (math [37])."""
+"""Losses of the nodes of a tree: one feature's rows, and what is left in bins of a set of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
@@ -28,7 +27,6 @@ from rhale_stats.bins.description import cells_of, starts_of
 from rhale_stats.bins.rule import BinRule, Column, make_lines
 from rhale_stats.bins.searched import OptimalBins
 from rhale_stats.local.rows import Rows
-from rhale_stats.regional.splits import Candidates
 from rhale_stats.schema.features import resolution
 
 # Losses, and their units.
@@ -42,8 +40,6 @@ BLOCK = 4
 LEAST_IN_BIN = 10
 # A candidate replaces an earlier one only if it is better by this share of the node's loss.
 TIE = 1e-9
-# Number of bin problems that are solved at once: some ten megabytes.
-PROBLEMS = 2048
 # The form of rows that a loss takes.
 R = TypeVar("R", bound=search.Tabled)
 
@@ -122,8 +118,11 @@ class Searchable(Protocol[R]):
     def coarse(self, node: Node[R]) -> tuple[Searchable[R], Node[R]]:
         """The same with the bins of the node as cells, where there are bins: for `statistics`."""
 
-    def flipped(self, node: Node[R], sign: FloatArray) -> R:
-        """Rows of a node whose distances from the means of their bins have these signs."""
+    def apart(self, node: Node[R], unit: IntArray) -> R:
+        """Rows of a node about the means of their bins, corrected for the leverage of units."""
+
+    def flipped(self, rows: R, sign: FloatArray) -> R:
+        """The same with distances that have these signs."""
 
 
 @dataclass(frozen=True)
@@ -231,11 +230,15 @@ class Problem:
             node._replace(rows=binned, starts=np.ones(len(begins), dtype=bool)),
         )
 
-    def flipped(self, node: Node[search.Rows], sign: FloatArray) -> search.Rows:
-        """Rows of a node whose distances from the means of their bins have these signs."""
+    def apart(self, node: Node[search.Rows], unit: IntArray) -> search.Rows:
+        """Rows of a node about the means of their bins, corrected for the leverage of units."""
         if node.starts is None:
             raise AssertionError("a node of local effects has bins")
-        return search.flipped(node.rows, node.starts, sign)
+        return search.apart(node.rows, node.starts, unit)
+
+    def flipped(self, rows: search.Rows, sign: FloatArray) -> search.Rows:
+        """The same with distances that have these signs."""
+        return search.flipped(rows, sign)
 
     def held(self, node: Node[search.Rows]) -> Problem:
         """The same with the bins of a node, none of which is chosen again."""
@@ -334,119 +337,3 @@ def node_of(problem: Problem, at: IntArray, min_share: float) -> Node[search.Row
         worth = left > 0 and left >= min_share * spread
     n_obs, weight = float(everything.n_obs[0]), float(everything.weight[0])
     return Node(at, rows, n_obs, weight, loss, worth, exact, starts[0])
-
-
-def split_losses(
-    problem: Searchable[R],
-    node: Node[R],
-    rows: R,
-    tried: Sequence[Candidates],
-    others: FloatArray | None = None,
-) -> list[FloatArray]:
-    """Mean loss of both sides of every split of every column, by their weight; inf if not allowed.
-
-    math [37]: sum over children of (n_child / n_node) loss(child), all of them in few batches.
-    ``others`` are sums of the node's other rows, always left and always right: (sum, 2, cell).
-    """
-    found = [np.full(one.n_splits, np.inf) for one in tried]
-    waiting: list[tuple[FloatArray, search.Children]] = []
-    for one, out in zip(tried, found, strict=True):
-        for children in _children(one, rows):
-            if others is not None:
-                children.left[:] += others[:, :1]
-                children.right[:] += others[:, 1:]
-            waiting.append((out, children))
-            if sum(each.left.shape[1] for _, each in waiting) >= PROBLEMS // 2:
-                _solve(problem, node, rows, waiting)
-                waiting = []
-    _solve(problem, node, rows, waiting)
-    return found
-
-
-def split_statistics(
-    problem: Searchable[R], node: Node[R], rows: R, tried: Sequence[Candidates]
-) -> list[FloatArray]:
-    """The studentised drop of every split of every column (math [39]); -inf if not allowed."""
-    return _of_splits(problem.statistics, problem.least_rows, node, rows, tried)
-
-
-def split_degrees(
-    problem: Searchable[R], node: Node[R], rows: R, tried: Sequence[Candidates]
-) -> list[FloatArray]:
-    """Degrees of freedom of the denominators of these; -inf if not allowed."""
-    return _of_splits(problem.degrees, problem.least_rows, node, rows, tried)
-
-
-def _of_splits(
-    of: Callable[[search.Children, R, Node[R]], FloatArray],
-    least: float,
-    node: Node[R],
-    rows: R,
-    tried: Sequence[Candidates],
-) -> list[FloatArray]:
-    found = [np.full(one.n_splits, -np.inf) for one in tried]
-    waiting: list[tuple[FloatArray, search.Children]] = []
-
-    def solve() -> None:
-        # All at once: with few rows the calls take longer than the sums.
-        left, right = (
-            np.concatenate([getattr(one, side) for _, one in waiting], axis=1)
-            for side in ("left", "right")
-        )
-        enough = np.minimum(rows.effective_rows(left), rows.effective_rows(right))
-        values = np.where(enough >= least, of(search.Children(0, left, right), rows, node), -np.inf)
-        begin = 0
-        for out, one in waiting:
-            n = one.left.shape[1]
-            out[one.first : one.first + n] = values[begin : begin + n]
-            begin += n
-        waiting.clear()
-
-    for one, out in zip(tried, found, strict=True):
-        for children in _children(one, rows):
-            waiting.append((out, children))
-            if sum(each.left.shape[1] for _, each in waiting) >= PROBLEMS // 2:
-                solve()
-    if waiting:
-        solve()
-    return found
-
-
-def _children(one: Candidates, rows: search.Tabled) -> Iterator[search.Children]:
-    if not one.n_splits:
-        return iter(())
-    if one.subsets is None:
-        return search.threshold_children(one.codes, one.n_codes, rows)
-    return search.subset_children(one.codes, one.subsets, rows)
-
-
-def _solve(
-    problem: Searchable[R],
-    node: Node[R],
-    rows: R,
-    waiting: list[tuple[FloatArray, search.Children]],
-) -> None:
-    """Fill in the losses of the splits that are waiting."""
-    if not waiting:
-        return
-    sides = np.concatenate(
-        [children.left for _, children in waiting] + [children.right for _, children in waiting],
-        axis=1,
-    )
-    # Both sides of all waiting splits.
-    enough = rows.effective_rows(sides) >= problem.least_rows
-    enough = np.tile(enough.reshape(2, -1).all(axis=0), 2)
-    losses = np.full(len(enough), np.inf)
-    if enough.any():
-        asked = sides if enough.all() else sides[:, enough]
-        losses[enough] = problem.losses(asked, rows, node.resolution)
-    losses[np.isnan(losses)] = np.inf
-    share = rows.total_weight(sides) / node.weight
-    with np.errstate(invalid="ignore"):
-        together = (share * losses).reshape(2, -1).sum(axis=0)
-    together[np.isnan(together)] = np.inf  # a side without rows
-    begin = 0
-    for out, children in waiting:
-        n = children.left.shape[1]
-        out[children.first : children.first + n] = together[begin : begin + n]
-        begin += n

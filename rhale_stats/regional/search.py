@@ -14,17 +14,8 @@ from rhale_stats.arrays import regions as search
 from rhale_stats.arrays.moments import FloatArray, IntArray, part
 from rhale_stats.regional.columns import Conditioning
 from rhale_stats.regional.conditions import Condition
-from rhale_stats.regional.losses import (
-    BLOCK,
-    TESTS,
-    TIE,
-    Node,
-    R,
-    Searchable,
-    split_degrees,
-    split_losses,
-    split_statistics,
-)
+from rhale_stats.regional.losses import BLOCK, TESTS, TIE, Node, R, Searchable
+from rhale_stats.regional.split_losses import split_degrees, split_losses, split_statistics
 from rhale_stats.regional.splits import (
     THRESHOLDS,
     Candidates,
@@ -375,8 +366,9 @@ def null_rows(
         order = along(problem, node)
         return lambda: exchanged(node, order, rng, problem.block), order
     present, of_row = np.unique(groups[node.at], return_inverse=True)
+    apart = problem.apart(node, of_row)
     return (
-        lambda: problem.flipped(node, rng.choice([-1.0, 1.0], len(present))[of_row]),
+        lambda: problem.flipped(apart, rng.choice([-1.0, 1.0], len(present))[of_row]),
         np.arange(len(of_row)),
     )
 

@@ -30,7 +30,7 @@ from rhale_stats.schema.identity import (
     same_rows,
 )
 from rhale_stats.schema.kinds import TREE, kind_of
-from rhale_stats.schema.variable_table import NODE_VARIABLES
+from rhale_stats.schema.tables.trees import NODE_VARIABLES
 from rhale_stats.schema.variables import software, variable
 
 ABOUT_REGION = {"long_name": "region of the row, -1 for none"}

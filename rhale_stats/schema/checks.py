@@ -238,4 +238,5 @@ def answer_first(dataset: xr.Dataset) -> xr.Dataset:
     order += [name for name in names if name not in LEADING]
     if order == names:
         return dataset
-    return dataset.drop_vars(names).assign({name: dataset.variables[name] for name in order})
+    # A selection copies and aligns nothing, as `assign` would.
+    return dataset[[*dataset.coords, *order]]

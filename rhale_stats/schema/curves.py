@@ -41,9 +41,12 @@ class Fine(NamedTuple):
     line: FloatArray
     here: slice
     shared: bool
-    # By squared precision weights; ``variance`` is then of these.
+    # By squared precision weights; ``variance`` and ``third`` are then of these.
     squares: FloatArray | None = None
-    third_moment: FloatArray | None = None
+    # Third cumulants; None of effects of earlier versions.
+    third: FloatArray | None = None
+    # Of the skewness under weights; None where the cells decide whether it is clear.
+    sign: float | None = None
 
     @property
     def noise(self) -> Noise:
@@ -70,12 +73,9 @@ class Fine(NamedTuple):
 
     def skewness(self) -> Skewness | None:
         """Skewness of the errors of the cells' means; None if it is not clear anywhere."""
-        # Under precision weights those of rows with much weight count, which may be others.
-        if self.third_moment is None or self.squares is not None:
+        if self.third is None:
             return None
-        n = self.n_effective
-        third = skewness.third_cumulant(self.third_moment, n)
-        return Skewness.of(third, np.nan_to_num(self.variance), n)
+        return Skewness.of(self.third, np.nan_to_num(self.variance), self.n_effective, self.sign)
 
     def n_bins(self) -> int:
         """Number of bins."""
@@ -114,7 +114,7 @@ class Fine(NamedTuple):
 
 def has_cells(row: xr.Dataset) -> bool:
     """Whether the curve of one feature is accumulated from cells finer than its bins."""
-    return "cell_effect" in row and bool(np.isfinite(row["cell_value"].values).any())
+    return "cell_effect" in row and bool(np.isfinite(row.variables["cell_value"].values).any())
 
 
 def cell_sizes(effect: xr.Dataset) -> dict[str, int]:
@@ -125,47 +125,51 @@ def cell_sizes(effect: xr.Dataset) -> dict[str, int]:
 
 def cell_count(row: xr.Dataset) -> int:
     """Number of cells of one feature, without padding."""
-    return max(int(np.isfinite(row["cell_value"].values).sum()) - 1, 0)
+    return max(int(np.isfinite(row.variables["cell_value"].values).sum()) - 1, 0)
 
 
 def pieces_of(row: xr.Dataset) -> Pieces:
     """Bins of one feature by their rows, with their lines."""
     n_bins = row.sizes["bin"]
-    spread = row["x_variance"].values if "x_variance" in row else np.zeros(n_bins)
+    spread = row.variables["x_variance"].values if "x_variance" in row else np.zeros(n_bins)
     return Pieces(
-        row["edge_value"].values,
+        row.variables["edge_value"].values,
         bin_means(row),
         slopes(row),
-        row["x_mean"].values,
+        row.variables["x_mean"].values,
         spread,
-        row["weight_share"].values,
+        row.variables["weight_share"].values,
     )
 
 
 def line_moments_of(row: xr.Dataset) -> FloatArray:
     """Products of places and residuals in linear bins; 0 from rules without them."""
     if "line_moments" in row:
-        return np.asarray(row["line_moments"].values, dtype=np.float64)
+        return np.asarray(row.variables["line_moments"].values, dtype=np.float64)
     return np.zeros((row.sizes["bin"], len(LINE_MOMENTS)))
 
 
 def squares_of(row: xr.Dataset) -> FloatArray | None:
     """Moments of the bins by squared precision weights, if the effect has them."""
-    return np.asarray(row["squares"].values, dtype=np.float64) if "squares" in row else None
+    return (
+        np.asarray(row.variables["squares"].values, dtype=np.float64) if "squares" in row else None
+    )
 
 
 def bin_noise(row: xr.Dataset) -> Noise:
     """Noise of the means and slopes of one feature's bins by their rows."""
     variance, line = noise_moments_of(row)
-    return accumulate.line_noise(variance, pieces_of(row), line, row["n_effective"].values)
+    return accumulate.line_noise(
+        variance, pieces_of(row), line, row.variables["n_effective"].values
+    )
 
 
 def noise_moments_of(row: xr.Dataset) -> tuple[FloatArray, FloatArray]:
     """Variances of the bins and products in linear ones, as standard errors need them."""
     squares = squares_of(row)
     if squares is None:
-        return row["heterogeneity"].values ** 2, line_moments_of(row)
-    return row["robust_variance"].values, squares[:, OF_LINES]
+        return row.variables["heterogeneity"].values ** 2, line_moments_of(row)
+    return row.variables["robust_variance"].values, squares[:, OF_LINES]
 
 
 def fine_of(row: xr.Dataset) -> Fine:
@@ -173,21 +177,24 @@ def fine_of(row: xr.Dataset) -> Fine:
     if not has_cells(row):
         pieces = pieces_of(row)
         n_bins = row.sizes["bin"]
-        covariance = row["x_covariance"].values if "x_covariance" in row else np.zeros(n_bins)
+        covariance = (
+            row.variables["x_covariance"].values if "x_covariance" in row else np.zeros(n_bins)
+        )
         variance = noise_moments_of(row)[0]
-        n_rows = row["error_rows" if "error_rows" in row else "n_effective"].values
+        n_rows = row.variables["error_rows" if "error_rows" in row else "n_effective"].values
         return Fine(
             pieces,
             np.arange(n_bins),
             variance,
-            row["n_effective"].values,
+            row.variables["n_effective"].values,
             np.maximum(n_rows - 1 - (pieces.slope != 0), 0.0),
             covariance,
             line_moments_of(row),
             accumulate.known_stretch(pieces.share),
             shared=False,
             squares=squares_of(row),
-            third_moment=row["third_moment"].values if "third_moment" in row else None,
+            third=_third_of(row, ""),
+            sign=_sign_of(row),
         )
     if "cell_x_mean" not in row:
         raise ValueError(
@@ -197,15 +204,15 @@ def fine_of(row: xr.Dataset) -> Fine:
     cells = slice(0, cell_count(row))
 
     def of(name: str) -> FloatArray:
-        return np.asarray(row[name].values[cells], dtype=np.float64)
+        return np.asarray(row.variables[name].values[cells], dtype=np.float64)
 
-    edges = row["cell_value"].values[: cells.stop + 1]
+    edges = row.variables["cell_value"].values[: cells.stop + 1]
     squares = of("cell_squares") if "cell_squares" in row else None
     none = np.zeros(cells.stop)
     pieces = Pieces(
         edges, of("cell_effect"), none, of("cell_x_mean"), of("cell_x_variance"), of("cell_share")
     )
-    inner = row["edge_value"].values[1:-1]
+    inner = row.variables["edge_value"].values[1:-1]
     return Fine(
         pieces,
         np.searchsorted(inner, edges[:-1], side="right"),
@@ -217,9 +224,26 @@ def fine_of(row: xr.Dataset) -> Fine:
         accumulate.known_stretch(pieces.share),
         shared=True,
         squares=squares,
-        # Effects of earlier versions have none.
-        third_moment=of("cell_third_moment") if "cell_third_moment" in row else None,
+        third=_third_of(row, "cell_", cells),
+        sign=_sign_of(row),
     )
+
+
+def _sign_of(row: xr.Dataset) -> float | None:
+    return float(row.variables["skewness_sign"].values) if "skewness_sign" in row else None
+
+
+def _third_of(row: xr.Dataset, of: str, there: slice = slice(None)) -> FloatArray | None:
+    """Third cumulants of the bins or cells of one feature; None where they are not stored."""
+    if f"{of}squares" in row:
+        name = f"{of}robust_third_cumulant"
+        return np.asarray(row.variables[name].values[there]) if name in row else None
+    if f"{of}third_moment" not in row:
+        return None
+    moment, n = (
+        row.variables[f"{of}{name}"].values[there] for name in ("third_moment", "n_effective")
+    )
+    return skewness.third_cumulant(moment, n)
 
 
 class SpreadPieces(NamedTuple):
@@ -237,21 +261,21 @@ def spread_pieces(row: xr.Dataset) -> SpreadPieces | None:
     """The spread about the effect; None where the result has no spread in bins of its own."""
     if not row.sizes.get("spread_bin", 0) or not row.sizes["bin"]:
         return None
-    edges, own = row["edge_value"].values, row["spread_edge_value"].values
+    edges, own = row.variables["edge_value"].values, row.variables["spread_edge_value"].values
     both = np.union1d(edges, own)
     middle = (both[:-1] + both[1:]) / 2
     k, j = bin_index(edges, middle), bin_index(own, middle)
     effect = np.column_stack([effect_at(row, end, k) for end in (both[:-1], both[1:])])
-    return SpreadPieces(both, effect, row["spread"].values[j])
+    return SpreadPieces(both, effect, row.variables["spread"].values[j])
 
 
 def accumulated_spread(row: xr.Dataset, z: FloatArray) -> FloatArray:
     """math [9]: the comonotone spread of the curve of one feature, from the spread's own bins."""
-    edges, known = row["edge_value"].values, np.isfinite(row["curve"].values)
+    edges, known = row.variables["edge_value"].values, np.isfinite(row.variables["curve"].values)
     if not row.sizes.get("spread_bin", 0) or not known.any():
-        return np.asarray(np.interp(z, edges, row["curve_std_sum"].values))
-    own = row["spread_edge_value"].values
-    total = np.concatenate([[0.0], np.cumsum(row["spread"].values * np.diff(own))])
+        return np.asarray(np.interp(z, edges, row.variables["curve_std_sum"].values))
+    own = row.variables["spread_edge_value"].values
+    total = np.concatenate([[0.0], np.cumsum(row.variables["spread"].values * np.diff(own))])
     low, high = edges[known][[0, -1]]
     out = np.interp(z, own, total) - np.interp(low, own, total)
     return np.where((z >= low) & (z <= high), out, np.nan)
@@ -274,8 +298,8 @@ class Curve(NamedTuple):
 def curve_of(row: xr.Dataset) -> Curve:
     """The curve of one feature, from its cells where it has them."""
     if not has_cells(row):
-        return Curve(row["edge_value"].values, row["curve"].values, slopes(row))
+        return Curve(row.variables["edge_value"].values, row.variables["curve"].values, slopes(row))
     n_edges = cell_count(row) + 1
-    edges, values = (row[name].values[:n_edges] for name in ("cell_value", "cell_curve"))
+    edges, values = (row.variables[name].values[:n_edges] for name in ("cell_value", "cell_curve"))
     known = np.isfinite(values)
     return Curve(edges[known], values[known], np.zeros(max(int(known.sum()) - 1, 0)))

@@ -51,13 +51,13 @@ def position_of(feature: str | int, names: list[str]) -> int:
 
 def feature_names(dataset: xr.Dataset) -> list[str]:
     """Names along the ``feature`` dimension."""
-    if "feature" not in dataset.coords or not dataset["feature"].dims:
+    if "feature" not in dataset.coords or not dataset.variables["feature"].dims:
         raise ValueError(
             f"The Dataset must have the dimension feature with its names; it has the dimensions "
             f"{', '.join(map(str, dataset.dims)) or 'none'}. Select features with a list: "
             f".sel(feature=['x0'])."
         )
-    return [str(name) for name in dataset["feature"].values]
+    return [str(name) for name in dataset.variables["feature"].values]
 
 
 def methods_of(dataset: xr.Dataset) -> list[str]:
@@ -95,8 +95,8 @@ def with_units(text: str, units: str) -> str:
 def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
     """One feature of an effects Dataset, without the padding of its bins and edges."""
     position = feature_position(dataset, feature)
-    counts = dataset["n_bins"]
-    counts = counts.isel(feature=position) if "feature" in counts.dims else counts
+    # Variables without coordinates: to take these along would take longer than the selection.
+    counts = _of_feature(dataset.variables["n_bins"], position)
     if counts.ndim:
         over = ", ".join(map(str, counts.dims))
         raise ValueError(
@@ -104,23 +104,22 @@ def one_feature(dataset: xr.Dataset, feature: str | int) -> xr.Dataset:
             f"as in .isel({counts.dims[0]}=0)."
         )
     n_bins = int(counts)
-    bins, edges = slice(0, n_bins), slice(0, n_bins + 1 if n_bins else 0)
-    cut = {"bin": bins, "bin_other": bins, "edge": edges, "edge_other": edges}
+    sizes = {"bin": n_bins, "edge": n_bins + 1 if n_bins else 0}
+    sizes |= {f"{dim}_other": size for dim, size in sizes.items()}
     if "cell_edge" in dataset.dims:
-        n_cells = int(dataset["cell_value"].isel(feature=position).notnull().sum())
-        cells, cell_edges = slice(0, max(n_cells - 1, 0)), slice(0, n_cells)
-        cut |= {"cell": cells, "cell_edge": cell_edges, "cell_edge_other": cell_edges}
+        edges = _of_feature(dataset.variables["cell_value"], position)
+        n_edges = int(np.count_nonzero(~np.isnan(edges.values)))
+        sizes |= {"cell": max(n_edges - 1, 0), "cell_edge": n_edges, "cell_edge_other": n_edges}
     if "spread_bin" in dataset.dims:
-        own = dataset["n_spread_bins"]
-        n_spread = int(own.isel(feature=position) if "feature" in own.dims else own)
-        cut |= {"spread_bin": slice(0, n_spread)}
-        cut |= {"spread_edge": slice(0, n_spread + 1 if n_spread else 0)}
-    # At once: every selection goes through all variables.
-    return own_facts(
-        dataset.isel(
-            {"feature": position, **{dim: part for dim, part in cut.items() if dim in dataset.dims}}
-        )
-    )
+        n_spread = int(_of_feature(dataset.variables["n_spread_bins"], position))
+        sizes |= {"spread_bin": n_spread, "spread_edge": n_spread + 1 if n_spread else 0}
+    # At once, and only where there is padding: every selection goes through all variables.
+    cut = {dim: slice(0, size) for dim, size in sizes.items() if dataset.sizes.get(dim, 0) > size}
+    return own_facts(dataset.isel({"feature": position, **cut}))
+
+
+def _of_feature(variable: xr.Variable, position: int) -> xr.Variable:
+    return variable.isel(feature=position) if "feature" in variable.dims else variable
 
 
 def own_facts(row: xr.Dataset) -> xr.Dataset:
@@ -149,22 +148,22 @@ def slopes(row: xr.Dataset) -> NDArray[np.float64]:
     """Slope of the effect in every bin of one feature; 0 where it is constant in the bin."""
     if "slope" not in row:
         return np.zeros(row.sizes["bin"])
-    return np.asarray(row["slope"].values, dtype=np.float64)
+    return np.asarray(row.variables["slope"].values, dtype=np.float64)
 
 
 def bin_means(row: xr.Dataset) -> NDArray[np.float64]:
     """Mean of the local effects of the rows in every bin of one feature: a line's at ``x_mean``."""
     if "effect_rows" in row and not is_categorical(row):
-        return np.asarray(row["effect_rows"].values)
-    middle = (row["bin_left"].values + row["bin_right"].values) / 2
-    away = np.where(slopes(row) == 0, 0.0, row["x_mean"].values - middle)
-    return np.asarray(row["effect"].values + slopes(row) * away)
+        return np.asarray(row.variables["effect_rows"].values)
+    middle = (row.variables["bin_left"].values + row.variables["bin_right"].values) / 2
+    away = np.where(slopes(row) == 0, 0.0, row.variables["x_mean"].values - middle)
+    return np.asarray(row.variables["effect"].values + slopes(row) * away)
 
 
 def effect_at(row: xr.Dataset, x: NDArray[np.float64], k: NDArray[Any]) -> NDArray[np.float64]:
     """Effect of one feature at values that lie in its bins ``k``."""
-    middle = (row["bin_left"].values + row["bin_right"].values) / 2
-    return np.asarray(row["effect"].values[k] + slopes(row)[k] * (x - middle[k]))
+    middle = (row.variables["bin_left"].values + row.variables["bin_right"].values) / 2
+    return np.asarray(row.variables["effect"].values[k] + slopes(row)[k] * (x - middle[k]))
 
 
 def resolution(mean: FloatArray, error: float) -> float:

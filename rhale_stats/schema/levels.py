@@ -16,14 +16,16 @@ MISSING_LEVEL = "missing"
 
 def is_categorical(row: xr.Dataset) -> bool:
     """Whether one feature, of effects or local effects, has levels in place of an axis."""
-    return "feature_kind" in row.coords and str(row["feature_kind"].values) in CATEGORICAL
+    return "feature_kind" in row.coords and str(row.variables["feature_kind"].values) in CATEGORICAL
 
 
 def categorical_features(dataset: xr.Dataset) -> list[str]:
     """Features that have levels in place of an axis."""
     if "feature_kind" not in dataset.coords:
         return []
-    names, kinds = np.atleast_1d(dataset["feature"]), np.atleast_1d(dataset["feature_kind"])
+    names, kinds = (
+        np.atleast_1d(dataset.variables[name].values) for name in ("feature", "feature_kind")
+    )
     return [str(name) for name, kind in zip(names, kinds, strict=True) if str(kind) in CATEGORICAL]
 
 

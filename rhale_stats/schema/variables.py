@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,10 +13,11 @@ from numpy.typing import NDArray
 from rhale_stats._version import __version__
 from rhale_stats.schema import variable_table as table
 from rhale_stats.schema.kinds import EFFECT, Kind
+from rhale_stats.schema.tables import units
 
 # Of results that write their units themselves.
-EFFECT_UNITS, EFFECT_SQUARE_UNITS = table.EFFECT_UNITS, table.EFFECT_SQUARE_UNITS
-OUTPUT_UNITS, X_UNITS = table.OUTPUT_UNITS, table.X_UNITS
+EFFECT_UNITS, EFFECT_SQUARE_UNITS = units.EFFECT_UNITS, units.EFFECT_SQUARE_UNITS
+OUTPUT_UNITS, X_UNITS = units.OUTPUT_UNITS, units.X_UNITS
 EFFECT_VARIABLES = table.EFFECT_VARIABLES
 # Products that ``line_moments`` holds: of d, the distance from ``x_mean``, and of the residual r.
 LINE_MOMENTS = ("d^3", "d^4", "d^2 r", "d^3 r", "d r^2", "d^2 r^2")
@@ -89,9 +91,15 @@ def variable(
     ``dims`` are those of this one where they are others; ``long_name`` and ``units`` among the
     facts replace those of the table.
     """
-    own, long_name, units = table.VARIABLES[of][name]
-    about = {"long_name": long_name, "units": units, **facts}
+    own, long_name, own_units = table.VARIABLES[of][name]
+    about = {"long_name": long_name, "units": own_units, **facts}
     return own if dims is None else tuple(dims), values, about
+
+
+@lru_cache(maxsize=256)
+def counted(dim: str, size: int, long_name: str) -> xr.IndexVariable:
+    """The coordinate of a dimension that is counted from 0; kept, as its index takes time."""
+    return xr.Variable(dim, np.arange(size), {"long_name": long_name}).to_index_variable()
 
 
 def software() -> str:

@@ -23,7 +23,8 @@ from rhale_stats.inference.estimate import (
 )
 from rhale_stats.models.parametric import Fitted
 from rhale_stats.schema.dimensions import OUTPUT, of_part
-from rhale_stats.schema.variables import OUTPUT_UNITS
+from rhale_stats.schema.kinds import SURFACE
+from rhale_stats.schema.variables import OUTPUT_UNITS, variable
 from rhale_stats.surfaces import parameters
 from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS
 from rhale_stats.surfaces.rows import Rows
@@ -33,6 +34,7 @@ METHODS = ("normal", "percentile", "basic")
 # Corners that a covariance may have: its square is 50 MB.
 MOST_EDGES = 2500
 SOURCE = "rows"
+SKEWNESS = ("second_effect_skewness", "surface_skewness")
 
 
 def std_error(
@@ -52,12 +54,23 @@ def std_error(
     cells = rows.cells
     with np.errstate(invalid="ignore", divide="ignore"):
         effect_se = cells.spread() / np.sqrt(cells.n_effective())
+    own = None
     if need_squares(rows.weight, frequency=rows.frequency):
         effect_se = kernel.weighted_error(cells, rows.cell, rows.delta, rows.weight)
+    else:
+        own = kernel.cell_skewness(cells, rows.cell, rows.delta, rows.weight)
     influence = rows.influence(surface)
     variance, n_borrowed = kernel.surface_variance(influence, rows.noise_factors(influence))
     surface_se = np.where(surface["surface"].notnull(), np.sqrt(variance), np.nan)
     facts = {"units": OUTPUT_UNITS, "source": SOURCE, "kind": "central limit theorem"}
+    surface = surface.drop_vars(SKEWNESS, errors="ignore")
+    if own is not None:
+        of_cells = own.of_means().reshape(effect_se.shape)
+        of_edges = kernel.surface_skewness(influence, own, variance)
+        surface = surface.assign(
+            second_effect_skewness=variable("second_effect_skewness", of_cells, SURFACE),
+            surface_skewness=variable("surface_skewness", of_edges, SURFACE),
+        )
     out = surface.assign(
         effect_se=(
             IN_CELLS,
@@ -86,7 +99,8 @@ def std_error(
         "second_effect": np.maximum(out["n_effective"].values - 1, 0.0),
         "surface": kernel.surface_degrees(influence, variance),
     }
-    return parameters.with_parameters(of_part(out), fitted, degrees)
+    out = of_part(out).drop_vars(SKEWNESS, errors="ignore")
+    return parameters.with_parameters(out, fitted, degrees)
 
 
 class Noise(NamedTuple):
@@ -181,7 +195,8 @@ def estimates(surface: xr.Dataset) -> dict[str, Estimate]:
         se, long_name = surface[of], str(surface[name].attrs["long_name"])
         target, source = (str(se.attrs[key]) for key in ("target", "source"))
         facts = Facts(dims, long_name, OUTPUT_UNITS, target, source)
-        out[name] = Estimate(surface[name].values, facts, se.values)
+        skewness = surface[f"{name}_skewness"].values if f"{name}_skewness" in surface else 0.0
+        out[name] = Estimate(surface[name].values, facts, se.values, skewness=skewness)
     return out
 
 

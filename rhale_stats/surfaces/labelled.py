@@ -13,8 +13,8 @@ from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.levels import level_text
-from rhale_stats.schema.variable_table import AT_EDGES as AT_EDGES
-from rhale_stats.schema.variable_table import IN_CELLS as IN_CELLS
+from rhale_stats.schema.tables.surfaces import AT_EDGES as AT_EDGES
+from rhale_stats.schema.tables.surfaces import IN_CELLS as IN_CELLS
 from rhale_stats.schema.variables import variable
 from rhale_stats.surfaces.axes import NO_CELL, FeatureAxis, Grid
 

@@ -7,7 +7,7 @@ import xarray as xr
 from rhale_stats.printing.pages import Page, output, table_of, uncertainty_line
 from rhale_stats.printing.text import number_text
 from rhale_stats.surfaces.inference import size
-from rhale_stats.surfaces.tables import corner_name, farthest_corners
+from rhale_stats.surfaces.tables import TESTS, corner_name, corner_tests, farthest_corners
 from rhale_stats.surfaces.values import pair_name
 
 
@@ -17,10 +17,12 @@ def surface_page(surface: xr.Dataset, most: int) -> Page:
     known = "surface_se" in surface
     at = farthest_corners(surface, most)
     columns = ("surface", "surface_se") if known else ("surface",)
+    tests = corner_tests(surface) if known else {}
     lines = [
         [
             corner_name(surface, one),
             *(number_text(float(surface[name].values[one])) for name in columns),
+            *(TESTS[head](values[one]) for head, values in tests.items()),
         ]
         for one in at
     ]
@@ -35,7 +37,7 @@ def surface_page(surface: xr.Dataset, most: int) -> Page:
         ),
         (
             table_of(
-                ["", "surface", *(["std err"] if known else [])],
+                ["", "surface", *(["std err"] if known else []), *tests],
                 lines,
                 len(lines),
                 "corners",

@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.inference.estimate import ends_in_table
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.inference.estimate import ends_in_table, student
+from rhale_stats.inference.parts import parts_note
 from rhale_stats.printing import text as meaning
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.features import with_units
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 # Points of the surface that a printed summary shows.
 SHOWN = 10
+# Heads of a test at a corner, and how its numbers are printed.
+TESTS = {"t": lambda value: "" if np.isnan(value) else f"{value:.3f}", "P": meaning.pvalue_text}
 
 
 def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
@@ -100,15 +104,13 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
     found = confint(surface, None, level, "normal")
     attrs, values = found.attrs, found["surface"].values
     chosen = sorted(farthest_corners(found, SHOWN))
-    heads = ["surface", "std err", *meaning.bounds_text(level)]
+    tests = corner_tests(found)
+    heads = ["surface", "std err", *tests, *meaning.bounds_text(level)]
     lines = [
         [
-            f"{one:.4g}"
-            for one in (
-                values[at],
-                found["surface_se"].values[at],
-                *found["surface_ci"].values[at],
-            )
+            *(f"{one:.4g}" for one in (values[at], found["surface_se"].values[at])),
+            *(TESTS[head](of[at]) for head, of in tests.items()),
+            *(f"{end:.4g}" for end in found["surface_ci"].values[at]),
         ]
         for at in chosen
     ]
@@ -141,7 +143,8 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
     held = "the cells" if model else "the model and the cells"
     method = found["surface_ci"].attrs["method"].removeprefix("standard errors, ")
     notes += [
-        f"Standard errors treat {held} as fixed. Intervals: pointwise, {method}.",
+        f"Standard errors treat {held} as fixed. Intervals: pointwise, {method}. "
+        f"{parts_note(found, 'surface', 'the surface')}".rstrip(),
         f"The table has the {len(chosen)} corners of cells where the surface is farthest from 0.",
         "Spread over rows: the standard deviation of the surface, in units of the output.",
         f"Bins of {attrs['feature_a']}: {attrs['bins_a']}. Bins of {attrs['feature_b']}: "
@@ -155,6 +158,17 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
     form = {"data_fmts": ["%s"], "data_aligns": "lrlr", "colsep": "   ", "colwidths": widths}
     head = SimpleTable(facts, title=title, txt_fmt=fmt_2cols | form)
     return with_notes([head, body], notes)
+
+
+def corner_tests(surface: xr.Dataset) -> dict[str, FloatArray]:
+    """t and P of a surface at all corners by their heads, where its error includes the model."""
+    if not meaning.holds_model(str(surface["surface_se"].attrs["source"])):
+        return {}
+    # What is 0 up to rounding has no statistic.
+    se = surface["surface_se"].where(surface["surface_se"] > rounding(surface), 0.0).values
+    degrees = surface["surface_df"].values if "surface_df" in surface else np.inf
+    found = student(surface["surface"].values, se, degrees)
+    return dict(zip(TESTS, found.values(), strict=True))
 
 
 def farthest_corners(surface: xr.Dataset, most: int) -> list[tuple[int, int]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -72,6 +74,105 @@ def test_interval_inverts_the_transformation(k):
     for error, quantile in ((-low, t), (-high, -t)):
         moved = error + k * error**2 / 3 + k**2 * error**3 / 27 + k / 6
         assert_allclose(moved, quantile, rtol=1e-10)
+
+
+@pytest.mark.parametrize("k", [-0.8, 0.0, 0.3])
+def test_one_sided_tests_agree_with_intervals(k):
+    t = np.array([1.5, 2.0, 3.0])
+    low, high = intervals.skewed(np.zeros(3), np.ones(3), t, k).T
+    assert_allclose(intervals.unskewed(-low, k), t, rtol=1e-10)
+    assert_allclose(intervals.unskewed(-high, k), -t, rtol=1e-10)
+
+
+def test_shared_cumulants_by_brute_force(rng):
+    z = rng.normal(size=(7, 4))
+    found = skewness.Shared.of(z)
+    pair, twice, thrice = [], [], []
+    for i, j, k in product(range(4), repeat=3):
+        value = np.sum(z[:, i] * z[:, j] * z[:, k])
+        if len({i, j, k}) == 3:
+            thrice.append(value)
+        elif i == j != k:
+            twice.append(value)
+            pair.append(np.sum(z[:, i] * z[:, k]))
+    assert_allclose(found, [np.mean(part) for part in (pair, twice, thrice)], rtol=1e-12)
+
+
+def test_sums_of_units_with_shared_errors_by_brute_force():
+    """A sum over all pairs and all triples of units."""
+    second, third, weight = np.array([1.0, 4.0, 9.0]), np.full(3, 2.0), np.array([0.5, -1.0, 0.3])
+    own = skewness.Skewness(second, third, skewness.Shared(0.3, 0.2, 0.1))
+    x = weight * np.sqrt(second)
+    variance = sum(x[i] * x[j] * (1 if i == j else 0.3) for i, j in product(range(3), repeat=2))
+    total = np.sum(weight**3 * third)
+    for one in product(range(3), repeat=3):
+        if len(set(one)) > 1:
+            total += np.prod(x[list(one)]) * (0.2 if len(set(one)) == 2 else 0.1)
+    assert_allclose(own.of_sums(weight), total / variance**1.5)
+    assert_allclose(own.of_sums(weight, 100.0), total / 100.0**1.5)
+
+
+def test_rows_that_are_groups_have_the_third_cumulant_of_rows(rng):
+    values = rng.exponential(size=12)
+    influence = (values - values.mean()) / 12 / np.sqrt(1 - 1 / 12)
+    own = skewness.Skewness.of_groups(influence[:, None], np.array([11.0]), 1.0)
+    assert_allclose(own.third, stats.kstat(values, 3) / 12**2)
+    assert_allclose(own.second, values.var(ddof=1) / 12)
+    # Of the other sign than all rows together: nothing is clear.
+    assert skewness.Skewness.of_groups(influence[:, None], np.array([11.0]), -1.0) is None
+    assert skewness.Skewness.of_groups(influence[:, None], np.array([11.0]), 0.0) is None
+
+
+def clear_sign(values, cell=None, weight=None, unit=None):
+    cell = np.zeros(len(values), dtype=int) if cell is None else cell
+    return skewness.clear_sign(values, cell, weight, unit, fine=False)
+
+
+def test_third_l_moment_is_that_of_its_definition(rng):
+    """Its influences are those by differences: the weight of one row is changed a little."""
+    x, w = rng.exponential(size=30), rng.uniform(1, 2, 30)
+
+    def moment(w):
+        at = np.argsort(x)
+        p = w[at] / w.sum()
+        rank = np.cumsum(p) - p / 2
+        return np.sum(p * x[at] * (6 * rank**2 - 6 * rank + 1))
+
+    step = 1e-6
+    slope = [(moment(w + step * row) - moment(w - step * row)) / (2 * step) for row in np.eye(30)]
+    found = skewness.third_l_moment(x, w)
+    assert_allclose(found[0], moment(w), rtol=1e-12)
+    # Rounding of the differences.
+    assert_allclose(found[1], w * slope, atol=1e-8)
+
+
+def test_sign_of_all_rows(rng):
+    values = rng.exponential(size=200)
+    cell = np.repeat(np.arange(10), 20)
+    assert clear_sign(values, cell) == 1.0
+    assert clear_sign(5 - 3 * values, cell) == -1.0
+    assert clear_sign(np.concatenate([values, -values])) == 0.0
+    assert clear_sign(np.zeros(10)) == 0.0
+    # Copies of ten rows are ten groups, and not thousands of rows.
+    few = rng.normal(size=10)
+    many, group = np.tile(few, 900), np.tile(np.arange(10), 900)
+    assert clear_sign(many) != 0
+    assert clear_sign(many, unit=group) == clear_sign(few) == 0
+
+
+@pytest.mark.parametrize("name", ["normal", "t3"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_size_of_the_test_of_the_sign(name, grouped):
+    """Symmetric errors are called skewed in 5 % at most, heavy tails of groups or not."""
+    rng, n_samples = np.random.default_rng(5), 500
+    group = np.repeat(np.arange(40), 8) if grouped else None
+    found = 0.0
+    for _ in range(n_samples):
+        values = drawn(name, rng, 320)
+        if grouped:
+            values = values + drawn(name, rng, 40)[group]
+        found += clear_sign(values, unit=group) != 0
+    assert stats.binomtest(int(found), n_samples, 0.05, "greater").pvalue > 0.01
 
 
 def test_no_skewness_is_students_interval():

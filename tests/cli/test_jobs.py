@@ -8,10 +8,12 @@ import subprocess
 import sys
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.formula.api as smf
 import xarray as xr
 
 import rhale_stats as rs
@@ -55,7 +57,13 @@ def test_main_job(tmp_path, monkeypatch, capsys):
     with xr.open_dataset(tmp_path / "rhale-effects.nc") as effect:
         assert effect["feature"].values.tolist() == ["disea", "lpi", "fmde"]
         assert effect["n_obs"].sum("bin").values.tolist() == [20190] * 3
-        assert "curve_se" in effect
+        assert effect["curve_se"].attrs["source"] == "rows and parameters"
+        # A model of 36 parameters is known less well than its average over 20,190 rows.
+        parts = effect["average_effect_se_model"], effect["average_effect_se_rows"]
+        assert (parts[0] > 3 * parts[1]).all()
+    assert "Uncertainty:         rows and parameters" in out
+    assert "P>|t|" in out
+    assert "model as given" not in out
     assert (tmp_path / "rhale-effects.png").stat().st_size > 10_000
 
 
@@ -143,6 +151,11 @@ def test_fit_on_parquet_and_chosen_features(data, tmp_path, capsys, fit):
         ({"--out": __file__}, "--out must be a folder in which .*; got .*File exists. Choose"),
         ({"--out": f"{__file__}/x"}, "--out must be a folder in which .*Not a directory. Choose"),
         ({"--what": "x"}, "unrecognized arguments: --what x. .*--help"),
+        ({"--groups": "clinic"}, "--groups must be a column of .*; got clinic. It has age, sex"),
+        ({"--groups": "one"}, "--groups must name a column of at least two groups; one has the"),
+        ({"--groups": "df"}, "--groups must name a column that several rows share; df has anoth"),
+        ({"--refits": "1"}, "--refits must be at least 2; got 1."),
+        ({"--uncertainty": "none"}, "argument --uncertainty: invalid choice: 'none' .*'rows', "),
     ],
 )
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
@@ -221,9 +234,9 @@ def test_errors_of_the_computation_are_a_line(data, tmp_path, capsys, monkeypatc
 
 @pytest.mark.filterwarnings("always")
 def test_warnings_are_a_line_each(data, capsys, monkeypatch, fit):
-    def warn(effect):
+    def warn(*args, **options):
         warnings.warn("first line\nsecond line", stacklevel=2)
-        return rs.std_error(effect)
+        return rs.std_error(*args, **options)
 
     monkeypatch.setattr(jobs, "std_error", warn)
     fit(data, "y ~ age")
@@ -307,6 +320,87 @@ def test_a_transformed_outcome_is_no_feature(data, fit):
     assert effect.attrs["output_name"] == "np.exp(y / 100)"
 
 
+# How sure ----------------------------------------------------------------------------------------
+
+
+def by_hand(data, formula, column=None, uncertainty="both"):
+    """The same effects by the functions of the package, from a file, with a clustered fit."""
+    frame = pd.read_csv(data).dropna(subset="age").reset_index(drop=True)
+    how, groups = {}, None
+    if column is not None:
+        groups = frame[column]
+        codes = pd.factorize(groups)[0]
+        how = {"cov_type": "cluster", "cov_kwds": {"groups": codes}}
+    model = smf.glm(formula, frame).fit(**how)
+    local = rs.local_effects(model, frame, features=["age"])
+    held = {} if uncertainty == "rows" else {"model": model, "X": frame, "uncertainty": uncertainty}
+    return rs.std_error(rs.rhale(local), local, groups=groups, **held), model
+
+
+@pytest.mark.parametrize("uncertainty", ["both", "rows", "parameters"])
+@pytest.mark.parametrize("column", [None, "day"])
+def test_standard_errors_are_those_of_the_functions(data, capsys, fit, column, uncertainty):
+    formula = "y ~ age + np.power(age, 2) + sex"
+    words = [] if column is None else ["--groups", column]
+    words += [] if uncertainty == "both" else ["--uncertainty", uncertainty]
+    effect = fit(data, formula, *words)
+    expected, model = by_hand(data, formula, column, uncertainty)
+    for name in ("effect_se", "curve_se", "average_effect_se", "heterogeneity_se"):
+        np.testing.assert_allclose(effect[name], expected[name], rtol=1e-9)
+        assert effect[name].attrs["source"] == expected[name].attrs["source"]
+    rows = "rows" if column is None else "rows in 29 groups"
+    source = {"rows": rows, "parameters": "parameters", "both": f"{rows} and parameters"}
+    assert effect["effect_se"].attrs["source"] == source[uncertainty]
+    out = capsys.readouterr().out
+    assert ("P>|t|" in out) == (uncertainty != "rows")
+    assert ("model as given" in out) == (uncertainty == "rows")
+    if uncertainty == "parameters":
+        # The slope at the mean age, by the covariance of the fit.
+        mean = np.array([0.0, 0.0, 1.0, 2 * pd.read_csv(data)["age"].mean()])
+        se = np.sqrt(mean @ model.cov_params().values @ mean)
+        assert float(effect["average_effect_se"][0]) == pytest.approx(se, rel=1e-6)
+
+
+def test_rows_without_a_group_are_dropped(data, capsys, fit):
+    frame = pd.read_csv(data)
+    frame.loc[20:24, "day"] = np.nan
+    frame.to_csv(data, index=False)
+    effect = fit(data, "y ~ age", "--groups", "day")
+    assert effect.attrs["n_rows"] == 293
+    assert "7 of 300 rows have missing values and are dropped." in capsys.readouterr().out
+
+
+def test_the_file_of_bins_says_the_source(data, tmp_path):
+    arguments = ["fit", str(data), "--formula", "y ~ age * sex", "--groups", "day"]
+    assert main([*arguments, "--out", str(tmp_path / "out"), "--no-progress"]) == 0
+    table = pd.read_csv(tmp_path / "out" / "rhale-effects.csv")
+    with xr.open_dataset(tmp_path / "out" / "rhale-effects.nc") as effect:
+        assert table["uncertainty"].unique().tolist() == [effect["effect_se"].attrs["source"]]
+        expected = rs.tidy(effect)
+    pd.testing.assert_frame_equal(table.drop(columns="uncertainty"), expected)
+
+
+def test_refits_are_those_of_the_functions(data, capsys, monkeypatch, tmp_path, fit):
+    # In this process: to start others takes longest.
+    refit = partial(rs.bootstrap_refit, n_jobs=1)
+    monkeypatch.setattr(jobs, "bootstrap_refit", refit)
+    fit(data, "y ~ age", "--refits", "6", "--groups", "day")
+    out = capsys.readouterr().out
+    assert re.search(r"Uncertainty:\s+refits, groups of rows", out)
+    assert "rhale-refits.png: their curves" in out
+    assert "rhale-refits.nc: the effects of 6 models, each fitted to a sample of the rows.\n" in out
+
+    def slope(rows):
+        model = smf.glm("y ~ age", rows).fit()
+        return rs.rhale(rs.local_effects(model, rows, features=["age"]))
+
+    frame = pd.read_csv(data).dropna(subset="age").reset_index(drop=True)
+    expected = refit(slope, frame, n_resamples=6, chains=1, groups=frame["day"], rng=0)
+    with xr.open_dataset(tmp_path / "rhale-refits.nc") as found:
+        np.testing.assert_allclose(found["average_effect"], expected["average_effect"])
+        assert np.ptp(found["average_effect"].values) > 0
+
+
 def test_many_features_are_drawn_as_curves(rng, tmp_path, monkeypatch):
     figures = []
     monkeypatch.setattr(
@@ -360,7 +454,7 @@ def test_a_full_disk_leaves_earlier_results(data, tmp_path, capsys):
     arguments = ["fit", str(data), "--formula", "y ~ age", "--out", str(out), "--no-progress"]
     assert main(arguments) == 0
     before = {file: file.read_bytes() for file in out.iterdir()}
-    assert len(before) == 2
+    assert len(before) == 3
     capsys.readouterr()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, limits[1]))
@@ -414,7 +508,7 @@ jobs.Figure.savefig = half_written
     words = ["fit", data, "--formula", "y ~ age", "--out", out, "--no-progress"]
     process = commands.start(tmp_path, *words, before=before)
     commands.until(lambda: any(waiting.iterdir()), process)
-    assert len(list(out.iterdir())) == 1
+    assert len(list(out.iterdir())) == 1  # the picture comes first
     start = time.monotonic()
     ended, error = commands.interrupted(process)
     assert time.monotonic() - start < 30
@@ -423,9 +517,14 @@ jobs.Figure.savefig = half_written
 
 
 def test_output_that_nobody_reads_to_its_end_is_no_error():
-    script = (
-        "import sys; from rhale_stats.cli import main; sys.exit(main.main(['study', '--list']))"
-    )
+    script = """
+import sys, types
+import rhale_stats.cli
+from rhale_stats.cli import main
+# Whatever the job prints: that of the first command, without what it computes.
+rhale_stats.cli.jobs = types.SimpleNamespace(rand_job=lambda arguments: print("a line"))
+sys.exit(main.main([]))
+"""
     reading, writing = os.pipe()
     os.close(reading)
     try:

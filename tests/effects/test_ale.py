@@ -9,6 +9,7 @@ import xarray as xr
 from statsmodels.stats.multitest import multipletests
 
 import rhale_stats as rs
+from tests.helpers import through_a_file
 
 
 def product(X):
@@ -193,8 +194,7 @@ def test_everything_works_output_by_output(iris, tmp_path):
     assert tidy["output"].unique().tolist() == effect["output"].values.tolist()
     assert "probability of virginica" in str(rs.summary(effect))
     assert one.attrs["output_name"] == "probability of setosa"
-    effect.to_netcdf(tmp_path / "effect.nc", engine="h5netcdf")
-    xr.testing.assert_identical(xr.load_dataset(tmp_path / "effect.nc", engine="h5netcdf"), effect)
+    xr.testing.assert_identical(through_a_file(effect, tmp_path), effect)
     with pytest.raises(ValueError, match=r"must be of one output here; .* effect.isel\(output=0\)"):
         rs.plot_effect(effect, 0)
 

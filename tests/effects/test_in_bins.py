@@ -12,6 +12,7 @@ import rhale_stats as rs
 from rhale_stats.effects import statistics
 from rhale_stats.effects.in_bins import in_bins
 from rhale_stats.effects.statistics import STATISTICS
+from tests.helpers import through_a_file
 
 RNG = np.random.default_rng(2)
 X = pd.DataFrame(RNG.normal(size=(200, 2)), columns=["a", "b"])
@@ -188,11 +189,8 @@ def test_linear_bins_and_levels_are_refused():
 def test_a_file_gives_it_back(local, effect, tmp_path):
     boot = rs.bootstrap(local, effect, **QUIET)
     done = rs.confint(effect, boot)
-    for number, one in enumerate((done, boot)):
-        path = tmp_path / f"{number}.nc"
-        one.to_netcdf(path, engine="h5netcdf")
-        with xr.open_dataset(path, engine="h5netcdf") as read:
-            xr.testing.assert_identical(read.load(), one)
+    for one in (done, boot):
+        xr.testing.assert_identical(through_a_file(one, tmp_path), one)
 
 
 def test_pictures_and_curves_take_it(local, effect):

@@ -13,7 +13,7 @@ from rhale_stats.effects.curve_square import square_of_curve
 from rhale_stats.effects.fit import fit_of
 from rhale_stats.schema.curves import curve_of
 from rhale_stats.schema.features import one_feature
-from tests.helpers import local_of
+from tests.helpers import daily, local_of
 
 N = 300
 EDGES = np.array([-1, -0.5, 0.1, 0.4, 1])
@@ -233,7 +233,7 @@ def test_noise_of_levels(rng):
     assert found["importance_p_value"].item() < 0.001
 
 
-@pytest.mark.parametrize("noise", ["normal", "log-normal"])
+@pytest.mark.parametrize("noise", daily(["normal", "log-normal"]))
 def test_without_an_effect_nothing_is_left(noise, rng):
     """300 samples: 90 % of the bias of the square are gone, and P is small as often as it says."""
     squares, left, small = [], [], 0

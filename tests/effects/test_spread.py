@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
 from rhale_stats.schema.features import one_feature
-from tests.helpers import labelled, local_of
+from tests.helpers import labelled, local_of, through_a_file
 
 OWN = {"spread", "spread_n_obs", "spread_share", "spread_degrees"}
 
@@ -231,8 +231,7 @@ def test_predict_says_what_it_cannot_give(effect):
 
 
 def test_files_selection_and_trees(effect, local, tmp_path):
-    effect.to_netcdf(tmp_path / "effect.nc", engine="h5netcdf")
-    xr.testing.assert_identical(xr.load_dataset(tmp_path / "effect.nc"), effect)
+    xr.testing.assert_identical(through_a_file(effect, tmp_path), effect)
     some = effect.isel(feature=[1, 0])
     assert_array_equal(rs.confint(some)["spread"], effect["spread"][[1, 0]])
     tree = rs.to_datatree(local, effect)

@@ -180,6 +180,10 @@ def test_covariance_has_the_variances_on_its_diagonal():
     found = rs.vcov(ensemble(CURVES, se_rows=0.2), "x")
     assert_allclose(found, np.cov(CURVES.T), atol=1e-12)
     assert found.attrs["source"] == "draws of the parameters"
+    gaps = CURVES.copy()
+    gaps[:150, 0] = np.nan
+    found = rs.vcov(ensemble(gaps), "x")
+    assert found.isnull().sum() == 11
     of_effect = rs.vcov(ensemble(CURVES, CURVES**2), "x", of="effect")
     assert_allclose(of_effect, np.cov(CURVES.T**2), atol=1e-12)
 

@@ -17,6 +17,7 @@ import rhale_stats as rs
 from rhale_stats.generics.dispatch import METHODS
 from rhale_stats.schema import kinds
 from rhale_stats.schema.kinds import H_STATISTICS, PROFILE, SURFACE
+from tests.helpers import through_a_file
 
 N_ROWS = 80
 RNG = np.random.default_rng(11)
@@ -140,38 +141,41 @@ MAY_BE_UNKNOWN = {
 UNTESTED = ["parent", "loss_drop", "best_drop", "p_value", "region"]
 
 
-def _whole(result, path, *saved):
+def _whole(result, folder=None, *saved):
     """Labels and units, no infinity, numbers that are known; and a netCDF file holds all of it.
 
     Variables that are those of a result that has been saved are not saved again: it takes long.
     """
+    for array in result.variables.values():
+        assert array.dtype.kind in "biufUSMm", array
     for name, array in result.data_vars.items():
         assert array.attrs["long_name"], name
         if array.dtype.kind == "f":
             assert "units" in array.attrs, name
             # An interval by inversion of a test may have no upper end.
             ends = {"ci_bound": 0} if name in ("heterogeneity_ci", "spread_ci") else {}
-            assert not np.isinf(array.isel(ends)).any(), name
+            # Infinite degrees of freedom are those of a normal distribution.
+            assert str(name).endswith("_df") or not np.isinf(array.isel(ends)).any(), name
             known = array.notnull().any() or (result.attrs.get("method"), name) in MAY_BE_UNKNOWN
             assert known, name
     for attributes in (result.attrs, *(array.attrs for array in result.variables.values())):
         for key, value in attributes.items():
             assert isinstance(value, str | int | float) or np.ndim(value) == 1, key
+    if folder is None:
+        return
     again = [
         name
         for name, array in result.data_vars.items()
         if any(name in other and array.identical(other[name]) for other in saved)
     ]
     result = result.drop_vars(again)
-    result.to_netcdf(path, engine="h5netcdf")
-    with xr.open_dataset(path, engine="h5netcdf") as read:
-        xr.testing.assert_identical(read.load(), result)
+    xr.testing.assert_identical(through_a_file(result, folder), result)
 
 
-def _known(found, path, result):
+def _known(found, folder, result):
     """What a function makes of a result: numbers that are known, in tables, texts and pictures."""
     if isinstance(found, xr.Dataset):
-        _whole(found, path, result)
+        _whole(found, folder, result)
     elif isinstance(found, xr.DataArray):
         assert np.isfinite(found).all()
     elif isinstance(found, pd.DataFrame):
@@ -281,17 +285,18 @@ def test_every_result_takes_what_is_for_it(name, of, tmp_path):
     verbs, make = MAKERS[name]
     model, table, options = of
     local, result = make(model, table, **options)
-    _whole(result, tmp_path / "result.nc")
+    _whole(result, tmp_path)
     if local is not None and local is not result:
-        _whole(local, tmp_path / "local.nc")
+        _whole(local, tmp_path)
     for verb in verbs:
         # Pictures take a second each, and know of weights only what the result holds; searches ask
         # no more of rows that count.
         if (verb.startswith("plot") or verb in ROW_VERBS) and options:
             continue
         found = VERBS[verb](local, result)
-        for number, one in enumerate(found if isinstance(found, list) else [found]):
-            _known(one, tmp_path / f"{verb}-{number}.nc", result)
+        for one in found if isinstance(found, list) else [found]:
+            # Files of what functions make of a result take longest: the other kinds have them.
+            _known(one, None if of is OF["a number"] else tmp_path, result)
 
 
 @pytest.mark.parametrize(
@@ -339,6 +344,7 @@ def _results():
         kinds.INTERACTIONS: rs.interaction_matrix(local, n_permutations=19, rng=0, progress=False),
         kinds.TEST: rs.wald_test(effect),
         kinds.SIZES: rs.effect_sizes(effect),
+        kinds.AVERAGES: rs.averages(rs.Parametric(lambda b, X: b * X["a"], [2.0], [[1.0]]), table),
     }
 
 
@@ -350,7 +356,9 @@ def results():
 # What generic functions are called with besides the result.
 CALLS = {
     "std_error": rs.std_error,
-    "vcov": lambda result: rs.vcov(result, None if kinds.SURFACE.holds(result) else "a"),
+    "vcov": lambda result: rs.vcov(
+        result, None if kinds.SURFACE.holds(result) or kinds.AVERAGES.holds(result) else "a"
+    ),
     "confint": rs.confint,
     "confband": lambda result: rs.confband(result, n_draws=100, rng=0),
     "wald_test": rs.wald_test,
@@ -372,8 +380,9 @@ def test_every_kind_has_a_result_here(results):
 
 
 @pytest.mark.parametrize("kind", kinds.KINDS, ids=lambda kind: kind.name)
-def test_every_result_is_of_its_kind(kind, results):
+def test_every_result_is_of_its_kind_and_whole(kind, results, tmp_path):
     assert kinds.kind_of(results[kind]) is kind
+    _whole(results[kind], tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -397,7 +406,7 @@ def test_generic_functions_take_what_is_in_the_table_and_refuse_the_rest(
     if verb in METHODS[kind]:
         found = CALLS[verb](results[kind])
         found = found.as_text() if verb == "summary" else found
-        _known(found, tmp_path / "found.nc", results[kind])
+        _known(found, tmp_path, results[kind])
     else:
         with pytest.raises((TypeError, ValueError), match=r"must (be|have)"):
             CALLS[verb](results[kind])

@@ -910,11 +910,18 @@ class TestReplicatesAreNoEffect:
         boot = rs.bootstrap_refit(fit, X, n_resamples=8, chains=2, n_grid=5, n_jobs=1, rng=0)
         return fit(X), boot
 
-    @pytest.mark.parametrize("function", [rs.compare_methods, rs.equivalence_test])
+    @pytest.mark.parametrize(
+        "function",
+        [
+            lambda boot: rs.compare_methods([boot], "x0"),
+            lambda boot: rs.equivalence_test(boot, 1.0),
+            lambda boot: rs.bootstrap(boot),
+        ],
+    )
     def test_says_what_it_is(self, refit, function):
         expected = r"got results of several models, which .* Functions that take it: std_error, .*"
         with pytest.raises(ValueError, match=expected):
-            function([refit[1]] if function is rs.compare_methods else refit[1], 1.0)
+            function(refit[1])
 
     def test_beside_an_effect(self, refit):
         effect, boot = refit

@@ -11,6 +11,7 @@ import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats.models import differences
+from tests.helpers import through_a_file
 
 
 def model(X):
@@ -258,9 +259,7 @@ def test_several_outputs_and_files(kind, rng, tmp_path):
     one = rs.h_statistic(model, X, kind=kind)
     assert both["h2_pairwise"].dims == ("output", "feature", "feature_other")
     np.testing.assert_allclose(both["h2_pairwise"].isel(output=0), one["h2_pairwise"], rtol=1e-12)
-    both.to_netcdf(tmp_path / "h.nc", engine="h5netcdf")
-    with xr.open_dataset(tmp_path / "h.nc", engine="h5netcdf") as read:
-        xr.testing.assert_identical(read.load(), both)
+    xr.testing.assert_identical(through_a_file(both, tmp_path), both)
     alone = rs.h_statistic(model, X, kind=kind, pairwise=False)
     assert "h2_pairwise" not in alone
     np.testing.assert_array_equal(alone["h2_overall"], one["h2_overall"])

@@ -10,6 +10,7 @@ from numpy.testing import assert_array_equal
 
 import rhale_stats as rs
 from rhale_stats.local.rows import estimation_rows, honest_split
+from tests.helpers import through_a_file
 
 RULES = [
     rs.OptimalBins(30),
@@ -141,10 +142,9 @@ def test_the_same_as_ever_without_it(local):
 @pytest.mark.filterwarnings("ignore:Bins without rows")
 def test_attributes_survive_a_file(local, tmp_path):
     effect = rs.rhale(local, honest=True)  # a seed of up to 2^53, from the system
-    effect.to_netcdf(tmp_path / "effect.nc")
-    with xr.open_dataset(tmp_path / "effect.nc") as loaded:
-        xr.testing.assert_identical(loaded.load(), effect)
-        xr.testing.assert_identical(estimation_rows(local, loaded), estimation_rows(local, effect))
+    loaded = through_a_file(effect, tmp_path)
+    xr.testing.assert_identical(loaded, effect)
+    xr.testing.assert_identical(estimation_rows(local, loaded), estimation_rows(local, effect))
 
 
 @pytest.mark.filterwarnings("ignore:Bins without rows")

@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.formula.api as smf
 import xarray as xr
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_rgb
@@ -1767,3 +1768,149 @@ def test_the_interval_beside_the_axis_is_that_of_confint():
     # Replicates of the rows say nothing of it.
     boot = rs.bootstrap(local, effect, n_resamples=20, rng=0, progress=False)
     np.testing.assert_allclose(rs.confint(effect, boot)["missing_effect_ci"][0], expected)
+
+
+# ---------------------------------------------------------------- rows and parameters of a model
+
+
+class TestParts:
+    """Where an interval holds the parameters: light all of it, dark the part of the rows."""
+
+    @pytest.fixture(scope="class", name="fitted")
+    @staticmethod
+    def _fitted():
+        rng = np.random.default_rng(4)
+        X = pd.DataFrame({"a": rng.uniform(-1, 1, 250), "b": rng.normal(size=250)})
+        X["g"] = pd.Categorical(rng.choice(list("uvw"), 250))
+        line = X["a"] + 0.5 * X["a"] * X["b"] + (X["g"] == "v")
+        y = rng.binomial(1, 1 / (1 + np.exp(-line)))
+        return smf.logit("y ~ a * b + g", X.assign(y=y)).fit(disp=0), X
+
+    @pytest.fixture(scope="class", name="held")
+    @staticmethod
+    def _held(fitted):
+        model, X = fitted
+        local = rs.local_effects(model, X, features=["a", "b"])
+        effect = rs.rhale(local, bins=rs.EqualWidthBins(3))
+        return frozen(rs.std_error(effect, local, model=model, X=X))
+
+    @staticmethod
+    def area(panel, label):
+        (path,) = labelled(panel, label).get_paths()
+        return {tuple(vertex) for vertex in path.vertices.round(9)}
+
+    @staticmethod
+    def vertices(x, ends):
+        return {(at, end) for both in np.transpose(ends) for at, end in zip(x, both, strict=True)}
+
+    @classmethod
+    def at_edges(cls, row, se):
+        """Ends of intervals at the edges of cells, where they are not interpolated."""
+        student = stats.t.ppf(0.975, row["cell_curve_df"].values)
+        half = student * row[f"cell_curve_{se}"].values
+        ends = np.column_stack([row["cell_curve"] - half, row["cell_curve"] + half])
+        return cls.vertices(row["cell_value"].values.round(9), ends.round(9))
+
+    def test_areas_end_where_the_numbers_say(self, held):
+        upper, _ = plot_effect(held, "a")
+        row = one_feature(held, "a")
+        for label, se in (("95 % interval, pointwise", "se"), ("95 % interval, rows", "se_rows")):
+            assert self.at_edges(row, se) <= self.area(upper, label)
+        drawn = [line.get_ydata() for line in dashed(upper)]
+        for at, end in zip(("min", "max"), np.array(drawn), strict=True):
+            assert (
+                getattr(end, at)()
+                == getattr(rs.confint(held)["cell_curve_ci"].sel(feature="a"), at)()
+            )
+
+    def test_bars_of_the_bins_and_their_part(self, held):
+        _, lower = plot_effect(held, "b")
+        row = one_feature(held, "b")
+        student = stats.t.ppf(0.975, row["effect_df"].values)
+        for label, se in (("95 % interval of the", "se"), ("95 % interval in the", "se_rows")):
+            _, ends = bars(labelled(lower, label))
+            half = student * row[f"effect_{se}"].values
+            expected = np.column_stack([row["effect"] - half, row["effect"] + half])
+            np.testing.assert_allclose(ends, expected, rtol=1e-9)
+        colours = [
+            labelled(lower, label).lines[2][0].get_color()[0][:3]
+            for label in ("95 % interval of the", "95 % interval in the")
+        ]
+        assert [tuple(one) for one in colours] == [
+            to_rgb(canvas.UNCERTAINTY_LIGHT),
+            to_rgb(canvas.UNCERTAINTY),
+        ]
+
+    def test_the_legend_says_what_each_is(self, held):
+        upper, _ = plot_effect(held, "a")
+        texts = [text.replace("\n", " ") for text in legend_of(upper.figure)]
+        whole = "95 % interval, pointwise, rows and parameters: curve centred at its mean over"
+        assert sum(text.startswith(whole) for text in texts) == 1
+        assert "95 % interval, rows alone, model as given" in texts
+        assert "95 % interval in the bin, rows alone" in texts
+        assert sum("model as given" in text for text in texts) == 1
+
+    @pytest.mark.parametrize("uncertainty", ["rows", "parameters"])
+    def test_errors_of_one_source_have_no_parts(self, fitted, held, uncertainty):
+        model, X = fitted
+        local = rs.local_effects(model, X, features=["a", "b"])
+        effect = rs.std_error(
+            rs.rhale(local, bins=rs.EqualWidthBins(3)),
+            *(local,),
+            model=model,
+            X=X,
+            uncertainty=uncertainty,
+        )
+        upper, lower = plot_effect(effect, "a")
+        labels = upper.get_legend_handles_labels()[1] + lower.get_legend_handles_labels()[1]
+        said = " ".join(labels).replace("\n", " ")
+        assert "rows alone" not in said
+        expected = "model as given: curve" if uncertainty == "rows" else ", parameters: curve"
+        assert expected in said
+        assert len(dashed(upper)) == 2
+
+    def test_panels_of_all_features_hold_both_parts(self, held):
+        panels = plot_effects(held)
+        low, high = panels[0].get_ylim()
+        for panel, name in zip(panels, ("a", "b"), strict=True):
+            row = one_feature(held, name)
+            assert self.at_edges(row, "se_rows") <= self.area(panel, "95 % interval, rows")
+            ends = self.area(panel, "95 % interval, pointwise")
+            assert low < min(end for _, end in ends) < max(end for _, end in ends) < high
+
+    def test_levels_have_both_whiskers(self, fitted):
+        model, X = fitted
+        local = rs.ale_local_effects(model, X, features="g")
+        effect = rs.std_error(rs.ale_from_local(local), local, model=model, X=X)
+        upper, _ = plot_effect(effect, "g")
+        row = one_feature(effect, 0)
+        student = stats.t.ppf(0.975, row["curve_df"].values)
+        for label, se in (("95 % interval, pointwise", "se"), ("95 % interval, rows", "se_rows")):
+            _, ends = bars(labelled(upper, label))
+            half = student * row[f"curve_{se}"].values
+            expected = np.column_stack([row["curve"] - half, row["curve"] + half])
+            np.testing.assert_allclose(ends, expected, rtol=1e-9)
+
+    def test_forest(self, held):
+        panel = plot_forest(held, level=0.9)
+        student = stats.t.ppf(0.95, held["average_effect_df"].values)
+        order = np.argsort(-np.abs(held["average_effect"].values))
+        for label, se in (("90 % interval of each", "se"), ("90 % interval, rows", "se_rows")):
+            (collection,) = labelled(panel, label).lines[2]
+            spans = np.array([segment[:, 0] for segment in collection.get_segments()])
+            middle = held["average_effect"].values
+            half = student * held[f"average_effect_{se}"].values
+            expected = np.column_stack([middle - half, middle + half])[order]
+            np.testing.assert_allclose(spans, expected, rtol=1e-9)
+        assert (
+            "90 % interval, rows alone:\nstandard errors, Student's t, model as given"
+            in legend_of(panel.figure)
+        )
+
+    def test_intervals_by_replicates_are_of_their_own_source(self, fitted, held):
+        model, X = fitted
+        local = rs.local_effects(model, X, features=["a", "b"])
+        boot = rs.bootstrap(local, held, n_resamples=100, rng=0)
+        upper, lower = plot_effect(rs.confint(held, boot), "a")
+        labels = upper.get_legend_handles_labels()[1] + lower.get_legend_handles_labels()[1]
+        assert not [label for label in labels if "rows alone" in label]

@@ -18,6 +18,7 @@ import rhale_stats as rs
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.models import differences
 from rhale_stats.profiles.rows import rows_behind
+from tests.helpers import through_a_file
 
 
 @pytest.fixture(scope="module")
@@ -944,8 +945,7 @@ def test_several_outputs_and_files_and_pictures_of_missing_rows(tmp_path):
     one = rs.pdp(answers, X, features=["b", "a"], missing="bin")
     np.testing.assert_array_equal(two["missing_curve"][0], one["missing_curve"])
     assert np.isnan(one["missing_curve"].values[0])
-    one.to_netcdf(tmp_path / "one.nc")
-    xr.testing.assert_identical(xr.load_dataset(tmp_path / "one.nc"), one)
+    xr.testing.assert_identical(through_a_file(one, tmp_path), one)
     panel = rs.plot_profile(one, "a")[0]
     mark = {line.get_label(): line for line in panel.get_lines()}["without a value"]
     assert mark.get_ydata().tolist() == [float(one["missing_curve"][1])]
@@ -1137,8 +1137,8 @@ def test_what_cannot_be_asked(X, found, curves):
         rs.bootstrap(found, found)
     with pytest.raises(ValueError, match="rebin and studentize must be False for profiles"):
         rs.bootstrap(curves, found, rebin=True)
-    with pytest.raises(ValueError, match="groups must be None for profiles"):
-        rs.std_error(found, curves, groups=np.arange(200))
+    with pytest.raises(ValueError, match="groups need the ICE curves of a profile of pdp"):
+        rs.std_error(found, groups=np.arange(200))
     with pytest.raises(ValueError, match="x must be levels of feature 'k', w, u, v; got q"):
         rs.predict(found, ["q"], "k")
     with pytest.raises(ValueError, match="comparison must be what compare_methods returned"):

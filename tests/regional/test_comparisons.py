@@ -17,10 +17,10 @@ from rhale_stats.arrays import regions as arrays
 from rhale_stats.models import differences
 from rhale_stats.regional.columns import Conditioning
 from rhale_stats.regional.comparisons import Curves
-from rhale_stats.regional.losses import split_losses
+from rhale_stats.regional.split_losses import split_losses
 from rhale_stats.regional.splits import candidates_of
 from rhale_stats.schema.kinds import TREE, kind_of
-from tests.helpers import Counting
+from tests.helpers import Counting, through_a_file
 
 EXAMPLE = rs.simulate.TwoRegimes()
 CORRELATED = rs.simulate.TwoRegimes(correlated=True)
@@ -397,10 +397,7 @@ def test_trees_are_trees_as_any_other(tmp_path):
         assert_array_equal(rs.assign(tree, new), (new["x3"] > 0).astype(int))
         effect = rs.regional_rhale(local, tree)
         assert_allclose(effect["average_effect"].values.ravel(), [-3, 3])
-        path = tmp_path / f"{tree.attrs['method']}.nc"
-        tree.to_netcdf(path, engine="h5netcdf")
-        with xr.open_dataset(path, engine="h5netcdf") as held:
-            xr.testing.assert_identical(held.load(), tree)
+        xr.testing.assert_identical(through_a_file(tree, tmp_path), tree)
 
 
 def test_other_columns_of_a_frame_condition(rng):

@@ -147,16 +147,6 @@ def test_rows_of_weight_zero_are_absent(rng):
     assert_allclose(one["loss_drop"], two["loss_drop"], rtol=1e-9, atol=1e-12)
 
 
-def test_netcdf(rng, tmp_path):
-    X, jacobian = interacting(rng)
-    found = rs.interaction_matrix(
-        local_of(X, jacobian), bins=rs.EqualWidthBins(5), n_permutations=9, rng=0, progress=False
-    )
-    found.to_netcdf(tmp_path / "matrix.nc", engine="h5netcdf")
-    with xr.open_dataset(tmp_path / "matrix.nc", engine="h5netcdf") as read:
-        xr.testing.assert_identical(found, read.load())
-
-
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

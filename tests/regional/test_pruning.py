@@ -16,6 +16,7 @@ from rhale_stats.regional.losses import problem_of
 from rhale_stats.regional.pruning import held_out_loss, weakest_links
 from rhale_stats.regional.search import Grown, SplitSearch, Tree, Verdict
 from rhale_stats.schema.dimensions import ROWS
+from tests.helpers import daily
 
 
 def node(parent, weight, loss):
@@ -74,7 +75,7 @@ WIDE = {"max_depth": 3, "min_drop": 0.02, "min_share": 0.0, "test": None}
 
 
 @pytest.mark.parametrize(
-    ("shift", "n_regions"), [((0.0, 0.0), 1), ((1.5, 0.0), 2), ((1.5, 1.0), 3)]
+    ("shift", "n_regions"), daily([((0.0, 0.0), 1), ((1.5, 1.0), 3), ((1.5, 0.0), 2)], 2)
 )
 def test_as_many_regions_as_there_are(shift, n_regions):
     local = sample(0, *shift)

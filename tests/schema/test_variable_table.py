@@ -23,6 +23,9 @@ def _local():
 
 
 RESULTS = {
+    kinds.AVERAGES: lambda: rs.confint(
+        rs.averages(rs.Parametric(lambda b, X: X @ b, [1.0, 2.0], np.eye(2)), X)
+    ),
     kinds.EFFECT: lambda: rs.confband(rs.confint(rs.rhale(_local())), n_draws=50, rng=0),
     kinds.PROFILE: lambda: rs.ice(model, X, n_grid=4),
     kinds.SURFACE: lambda: rs.ale2(model, X, (0, 1), bins=rs.QuantileBins(2), centering="start"),

@@ -137,11 +137,12 @@ def ended(waiting):
     commands.until(lambda: not any(commands.is_alive(file.name) for file in waiting.iterdir()))
 
 
+# Every day an interrupted fit, in `tests.cli.test_jobs`, and processes that lose their parent, in
+# `tests.test_parallel`, stand for these.
+@pytest.mark.slow
 @POSIX
 @pytest.mark.parametrize(
-    ("jobs", "stubborn"),
-    [(1, True), pytest.param(2, False, marks=pytest.mark.slow)],
-    ids=["stubborn", "processes"],
+    ("jobs", "stubborn"), [(1, True), (2, False)], ids=["stubborn", "processes"]
 )
 def test_an_interrupted_study_ends_soon_and_goes_on_with_the_same_numbers(
     tmp_path, waiting, jobs, stubborn
@@ -172,6 +173,7 @@ if __name__ == "__mp_main__":
     assert commands.interrupted(process) == (130, INTERRUPTED)
 
 
+@pytest.mark.slow
 @POSIX
 def test_workers_end_with_a_killed_parent_and_the_study_goes_on(tmp_path, waiting):
     process = study_of(tmp_path, waiting, 2, out=tmp_path, **{toy_study.WAIT: str(waiting)})

@@ -58,6 +58,9 @@ LONG = (
     "california",
     "weighting",
     "validity",
+    "spread",
+    "unbiasedness",
+    "regions",
     "model-uncertainty",
 )
 

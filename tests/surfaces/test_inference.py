@@ -10,6 +10,7 @@ from scipy import stats
 import rhale_stats as rs
 from rhale_stats.arrays import resample
 from rhale_stats.arrays.second_order import edges_of
+from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.surfaces.inference import noise_of
 from rhale_stats.surfaces.rows import Rows
 
@@ -225,3 +226,42 @@ def test_coverage_of_intervals(kind):
     assert abs(coverage.mean() - 0.95) < 0.02
     # Corners of cells with 20 rows have 90 to 93 %.
     assert coverage.min() > 0.92 - 4 * 0.023
+
+
+def skewed(X):
+    """Second differences of two values, the larger of them in one row of ten."""
+    return X[:, 0] * X[:, 1] * np.where(X[:, 2] > 0.8, 5.0, 1.0)
+
+
+def test_skewness_of_cells_and_of_corners_by_definition(rng):
+    found = rs.std_error(rs.ale2(skewed, sample(rng, 800), (0, 1), bins=rs.QuantileBins(3)))
+    rows = Rows.of(found)
+    values = [rows.delta.ravel()[rows.cell.ravel() == cell] for cell in range(9)]
+    n = np.array([len(own) for own in values])
+    third = np.array([stats.kstat(own, 3) if len(own) > 2 else np.nan for own in values])
+    variance = np.array([own.var(ddof=1) if len(own) > 1 else 0.0 for own in values])
+    own = Skewness.of(third, variance, n.astype(float))
+    assert own is not None
+    here = n > 2
+    expected = own.third[here] / own.second[here] ** 1.5
+    skewness = found["second_effect_skewness"].values.ravel()[here]
+    np.testing.assert_allclose(skewness, expected, rtol=1e-8)
+    assert (expected > 0.1).all()
+    # The surface is linear in the means of the cells with rows.
+    supported = np.flatnonzero(n > 0)
+    moved = rows.influence(found).by_means(supported).reshape(len(supported), -1)
+    second, cubes = own.second[supported] @ moved**2, own.third[supported] @ moved**3
+    variance = np.maximum(found["surface_se"].values.ravel() ** 2, second)
+    known = variance > 1e-12
+    np.testing.assert_allclose(
+        found["surface_skewness"].values.ravel()[known], (cubes / variance**1.5)[known], rtol=1e-8
+    )
+    away = np.abs(rs.confint(found)["second_effect_ci"] - found["second_effect"])
+    longer = away.sel(ci_bound="upper") > away.sel(ci_bound="lower")
+    assert longer.values.ravel()[here].all()
+
+
+def test_surfaces_of_symmetric_rows_have_no_skewness(surface):
+    found = rs.std_error(surface)
+    assert "surface_skewness" not in found
+    assert found.identical(rs.std_error(rs.std_error(surface)))

@@ -28,7 +28,6 @@ from rhale_stats.printing.text import (
 )
 from rhale_stats.schema.dimensions import check_one_part, of_part
 from rhale_stats.schema.notes import with_notes
-from rhale_stats.schema.variables import OUTPUT_UNITS
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
@@ -43,7 +42,8 @@ def confint(found: xr.Dataset, boot: object, level: float, method: str | None) -
     chosen_method(method, None, ("normal",))
     se = found["average_se"].attrs
     dims = tuple(map(str, found["average"].dims))
-    facts = Facts(dims, "the average", OUTPUT_UNITS, str(se["target"]), str(se["source"]))
+    units, target, source = (str(se[name]) for name in ("units", "target", "source"))
+    facts = Facts(dims, "average over the rows", units, target, source)
     values = (found[f"average{end}"].values for end in ("", "_se", "_df"))
     average, error, degrees = values
     return with_intervals(

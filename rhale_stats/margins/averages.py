@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arguments.rows import row_codes
-from rhale_stats.arrays import delta
+from rhale_stats.arrays import delta, local_effects
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.inference.parameters import KIND, Directions, errors, sources
@@ -25,6 +25,7 @@ from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import as_table, check_column, columns_named
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.door import checked, refuse_fields
+from rhale_stats.schema.features import position_of
 from rhale_stats.schema.kinds import AVERAGES
 from rhale_stats.schema.stacking import stack
 from rhale_stats.schema.variables import variable
@@ -33,6 +34,8 @@ METHOD = "averages"
 PREDICTION, SLOPE, COMPARISON = "prediction", "slope", "comparison"
 # Rows times versions of the model in one call, 64 MB an array.
 BATCH_ANSWERS = 1 << 23
+# Of changes by direction, which are differences of predictions over `STEP` themselves.
+CHANGE_PRECISION = 1e-12
 CENTRAL_LIMIT = "central limit theorem"
 
 
@@ -133,7 +136,7 @@ def averages(
     if not sample.present.all():
         sample = sample.take(sample.present)
     columns = _columns(sample, fitted, features, categorical)
-    levels = None if by is None else levels_of(sample, columns_named(sample.table, by, "by")[0])
+    levels = None if by is None else levels_of(sample, _position_of_by(sample.table.names, by))
     probe = Outputs(fitted.model.asked, sample.table, options.output, options.scale)
     probe(probe.table.take(np.arange(1)).copied())
     by_level = _ByLevel.of(sample, levels, groups)
@@ -191,6 +194,16 @@ def _columns(sample: Sample, fitted: Fitted, features: Any, categorical: Any) ->
     return out
 
 
+def _position_of_by(names: list[str], by: str | int) -> int:
+    try:
+        return position_of(by, names)
+    except KeyError:
+        raise KeyError(
+            f"by must be one of {', '.join(map(repr, names))}, or a number from 0 to "
+            f"{len(names) - 1}; got {by!r}."
+        ) from None
+
+
 def _formula(model: Parametric) -> str | None:
     """The right-hand side of the formula of a model; None where it has none."""
     formula = getattr(getattr(getattr(model, "results", None), "model", None), "formula", None)
@@ -209,12 +222,12 @@ def _terms(directions: Directions, sample: Sample, columns: Sequence[_Column]) -
     out = [_Term(PREDICTION, PREDICTION, "", asked.at_rows())]
     for one in columns:
         if one.levels is None:
-            slopes = [part.central(one.position).local_effect for part in _blocks(asked, width)]
-            out.append(_Term(one.name, SLOPE, "dY/dX", np.concatenate(slopes)))
+            slopes = _slopes(asked, one.position, width)
+            out.append(_Term(one.name, SLOPE, "dY/dX", slopes))
             continue
         values = table.series(one.position).array[sample.rows[one.levels.first]]
         blocks = _blocks(asked, width * len(values))
-        curves = np.concatenate([part.curves(one.position, values)[0] for part in blocks])
+        curves = np.concatenate([part.curves(one.position, values)[0] for _, part in blocks])
         first, *others = one.levels.texts
         for number, text in enumerate(others, 1):
             apart = curves[:, number] - curves[:, 0]
@@ -226,12 +239,34 @@ def _terms(directions: Directions, sample: Sample, columns: Sequence[_Column]) -
     return out
 
 
-def _blocks(asked: DifferenceQuotients, n_answers: int) -> Iterator[DifferenceQuotients]:
-    """The model at some of the rows at a time, whose answers fit in memory."""
+def _slopes(asked: DifferenceQuotients, position: int, n_answers: int) -> FloatArray:
+    """Derivatives along a column, (row, direction + 1), of parabolas through three points.
+
+    At the ends of the column they lie on one side of the row, because splines have no values
+    beyond, and a difference of two of them would have an error of the order of the step.
+    """
+    x, found = asked.table.column(position), []
+    step = local_effects.central_step(x, max(asked.precision, CHANGE_PRECISION))
+    middle = np.clip(x, x.min() + step, x.max() - step)
+    for rows, part in _blocks(asked, n_answers):
+        h, c = step[rows], middle[rows]
+        outputs, held = part.evaluate(position, [c - h, c, c + h])
+        lower, at, upper = (np.asarray(one, dtype=np.float64) for one in outputs)
+        left, own, right = (np.asarray(one, dtype=np.float64) for one in held)
+        h = ((right - left) / 2)[:, None]
+        away = ((x[rows] - own)[:, None]) / h
+        found.append((upper - lower) / (2 * h) + away * (upper - 2 * at + lower) / h)
+    return np.concatenate(found)
+
+
+def _blocks(
+    asked: DifferenceQuotients, n_answers: int
+) -> Iterator[tuple[IntArray, DifferenceQuotients]]:
+    """Numbers of some of the rows at a time, and the model at these; answers fit in memory."""
     n_rows = asked.table.n_rows
     size = max(BATCH_ANSWERS // n_answers, 1)
     for part in np.array_split(np.arange(n_rows), -(-n_rows // size)):
-        yield asked.at(part)
+        yield part, asked.at(part)
 
 
 # --- their means ----------------------------------------------------------------------------------

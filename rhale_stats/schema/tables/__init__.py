@@ -1,0 +1,1 @@
+"""Variables of results: their dimensions, long names and units."""

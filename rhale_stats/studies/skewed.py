@@ -1,0 +1,89 @@
+"""Coverage with and without the correction for skewness, on the same samples (math [64]).
+
+``python -m rhale_stats.studies.skewed 20`` prints the tables of math [64], each rate from 20 times
+15 samples. Numbers after the first choose some of the cases.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from rhale_stats.effects.targets import SKEWNESS
+from rhale_stats.generics.intervals import confband, confint
+from rhale_stats.studies.validity_claims import BAND_DRAWS, fitted, held_by
+from rhale_stats.studies.validity_processes import Process, drawn_processes
+
+SAMPLES = 15
+CLAIMS = ("effect", "effect band", "curve", "curve band", "average effect")
+NOISES = {
+    "normal": ("normal", 0.0),
+    "t3": ("t", 3.0),
+    "log-normal(0, 0.5)": ("log-normal", 0.5),
+    "log-normal(0, 1)": ("log-normal", 1.0),
+    "10:90": ("two-point", 0.1),
+}
+# Groups, whether rows have weights, and rows, in 10 bins.
+DEPENDENCES: dict[str, dict[str, Any]] = {
+    "40 groups, 30 rows a bin": {"n_groups": 40, "n": 300},
+    "40 groups, 100 rows a bin": {"n_groups": 40, "n": 1000},
+    "150 groups, 150 rows a bin": {"n_groups": 150, "n": 1500},
+    "weights, 30 rows a bin": {"weighted": 1, "n": 300},
+    "weights, 100 rows a bin": {"weighted": 1, "n": 1000},
+}
+
+
+def cases() -> dict[str, Process]:
+    """The ten processes of the study of validity, then noises with groups and with weights."""
+    found = {f"process {k}": Process(**own) for k, own in enumerate(drawn_processes(), start=1)}
+    for dependence, own in DEPENDENCES.items():
+        for name, (noise, shape) in NOISES.items():
+            found[f"{name}, {dependence}"] = Process(noise=noise, shape=shape, **own)
+    return found
+
+
+def coverage(process: Process, rng: np.random.Generator) -> dict[str, tuple[float, float]]:
+    """Shares covered in `SAMPLES` samples by claim, without and with the correction.
+
+    "width" has median widths of the intervals of effects.
+    """
+    _, effect = fitted(process, process.draw(rng, SAMPLES))
+    seed, found = int(rng.integers(2**32)), []
+    for one in (effect.drop_vars(SKEWNESS, errors="ignore"), effect):
+        made = confint(one)
+        held = held_by(process, made, confband(one, n_draws=BAND_DRAWS, rng=seed))
+        shares = {claim: float(np.nanmean(held[claim])) for claim in CLAIMS}
+        found.append({**shares, "width": float(made["effect_ci"].diff("ci_bound").median())})
+    return {name: (found[0][name], found[1][name]) for name in found[0]}
+
+
+def line(name: str, process: Process, n_replicates: int) -> str:
+    """A line of the table: rates in per cent, with Monte-Carlo errors of those with correction."""
+    found = [
+        coverage(process, np.random.default_rng([1, number, process.n]))
+        for number in range(n_replicates)
+    ]
+    cells = []
+    for claim in CLAIMS:
+        without, with_it = (100 * np.array([one[claim][k] for one in found]) for k in range(2))
+        error = with_it.std(ddof=1) / np.sqrt(n_replicates)
+        cells.append(f"{without.mean():.1f} → {with_it.mean():.1f} ± {error:.1f}")
+    widths = np.array([one["width"] for one in found]).mean(axis=0)
+    cells.append(f"{widths[1] / widths[0]:.3f}")
+    return f"| {name} | {' | '.join(cells)} |"
+
+
+def main(arguments: list[str]) -> None:
+    """Print the tables."""
+    n_replicates, *chosen = (int(one) for one in arguments or ["20"])
+    sys.stdout.write(f"| | {' | '.join(CLAIMS)} | width |\n{'|---' * (len(CLAIMS) + 2)}|\n")
+    for number, (name, process) in enumerate(cases().items(), start=1):
+        if not chosen or number in chosen:
+            sys.stdout.write(f"{line(name, process, n_replicates)}\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,319 @@
+"""Errors of profiles by groups of rows, and with the parameters of a fitted model."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+
+import rhale_stats as rs
+from rhale_stats.models.parametric import parametric
+
+N = 120
+RNG = np.random.default_rng(3)
+DATA = pd.DataFrame(
+    {"a": RNG.normal(size=N), "b": RNG.uniform(size=N), "c": RNG.choice(list("uvw"), N)}
+)
+DATA["y"] = (RNG.uniform(size=N) < 1 / (1 + np.exp(-DATA.a * (1 + DATA.b)))).astype(float)
+X = DATA[["a", "b", "c"]]
+FIT = smf.logit("y ~ a * b + C(c)", DATA).fit(disp=0)
+GROUPS = np.arange(N) // 4
+PROFILES = {
+    "pdp": lambda model, **k: rs.pdp(model, X, n_grid=5, **k),
+    "ice": lambda model, **k: rs.ice(model, X, n_grid=5, kind="centered", **k),
+    "m_plot": lambda model, **k: rs.m_plot(model, X, bins=rs.QuantileBins(4), **k),
+}
+CENTERINGS = ("mean", "start", "integral")
+
+
+def moved(fit, direction, size):
+    """The results with other parameters."""
+    inner, out = copy.copy(fit._results), copy.copy(fit)
+    inner.params = np.asarray(fit.params) + size * direction
+    object.__setattr__(out, "_results", inner)
+    return lambda rows: out.predict(rows)
+
+
+@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("centering", CENTERINGS)
+def test_errors_of_parameters_are_derivatives_by_brute_force(name, centering):
+    profile = PROFILES[name](FIT, centering=centering)
+    found = rs.std_error(profile, model=FIT, X=X, uncertainty="parameters")
+    values, vectors = np.linalg.eigh(FIT.cov_params())
+    change = []
+    for value, vector in zip(values, vectors.T, strict=True):
+        step = 1e-3 * np.sqrt(value)
+        upper, lower = (
+            PROFILES[name](moved(FIT, vector, sign * step), centering=centering)["curve"].values
+            for sign in (1, -1)
+        )
+        change.append((upper - lower) / 2e-3)
+    covariance = np.einsum("dfi,dfj->fij", change, change)
+    assert_allclose(found["curve_cov"], covariance, rtol=1e-4, atol=1e-9)
+    assert_allclose(found["curve_se"], found["curve_se_model"])
+    assert found["curve_se"].attrs["source"] == "parameters"
+    assert np.isinf(found["curve_df"].values[np.isfinite(found["curve"].values)]).all()
+
+
+def test_the_slope_of_a_line_has_its_textbook_variance():
+    line = rs.Parametric(lambda b, X: X @ b, [2.0, -1.0], [[0.09, 0.01], [0.01, 0.04]])
+    rows = np.random.default_rng(0).normal(size=(50, 2))
+    curve = rs.pdp(line, rows, grid={"x0": [-1.0, 0.0, 2.0], "x1": [0.0, 1.0]}, centering="start")
+    found = rs.std_error(curve, model=line, X=rows)
+    # Two points apart by d differ by d times the slope; the rows play no part.
+    assert_allclose(found["curve_se"].values, [[0, 0.3, 0.9], [0, 0.2, np.nan]], atol=1e-10)
+    assert_allclose(found["curve_se_rows"].values[0], 0, atol=1e-12)
+    table = rs.tidy(found)
+    at_one = table[(table["term"] == "x1") & (table["x"] == 1.0)].iloc[0]
+    assert_allclose(at_one["statistic"], -5.0, rtol=1e-8)
+    assert_allclose(at_one["p_value"], 2 * stats.norm.sf(5.0), rtol=1e-6)
+    at_start = table[(table["term"] == "x1") & (table["x"] == 0.0)].iloc[0]
+    assert np.isnan(at_start["p_value"])
+
+
+@pytest.mark.parametrize("centering", [*CENTERINGS, "none"])
+def test_rows_are_those_of_the_profile_itself(centering):
+    for make in (PROFILES["pdp"], PROFILES["m_plot"]):
+        profile = make(FIT, centering=centering)
+        found = rs.std_error(profile, model=FIT, X=X)
+        assert_allclose(found["curve_se_rows"], profile["curve_se"], rtol=1e-9)
+        assert found["curve_se"].attrs["source"] == "rows and parameters"
+        assert rs.std_error(profile, model=FIT, X=X, uncertainty="rows").identical(profile)
+
+
+def test_weights_take_the_rows_of_ice():
+    for kind in ("precision", "frequency"):
+        weights = {"weights": RNG.integers(1, 4, N), "weight_kind": kind}
+        profile = rs.pdp(FIT, X, n_grid=4, **weights)
+        curves = rs.ice(FIT, X, n_grid=4, **weights)
+        found = rs.std_error(profile, curves, model=FIT, X=X)
+        assert_allclose(found["curve_se_rows"], profile["curve_se"], rtol=1e-9)
+        with pytest.raises(ValueError, match="local must be given for a profile with weights"):
+            rs.std_error(profile, model=FIT, X=X)
+    # Repeated rows.
+    times = np.repeat(np.arange(N), weights["weights"])
+    more = rs.std_error(
+        rs.pdp(FIT, X.iloc[times], grid={"a": [-1.0, 0.0, 1.0]}, features=["a"]),
+        model=FIT,
+        X=X.iloc[times],
+    )
+    grid = {"grid": {"a": [-1.0, 0.0, 1.0]}, "features": ["a"], **weights}
+    once = rs.std_error(rs.pdp(FIT, X, **grid), rs.ice(FIT, X, kind="centered", centering="mean",
+                        **grid), model=FIT, X=X)  # fmt: skip
+    for name in ("curve_se", "curve_se_rows", "curve_se_model"):
+        assert_allclose(more[name], once[name], rtol=1e-8)
+
+
+@pytest.mark.parametrize("centering", [*CENTERINGS, "none"])
+def test_groups_of_one_row_are_rows(centering):
+    for make in (PROFILES["m_plot"], lambda fit, **k: rs.pdp(fit, X, n_grid=5, **k)):
+        profile = make(FIT, centering=centering)
+        given = () if "output_value" in profile else (rs.ice(FIT, X, n_grid=5),)
+        found = rs.std_error(profile, *given, groups=np.arange(N))
+        # The groups' means of an M-plot have N - 1 degrees of freedom, where rows count as N.
+        rtol = 1e-9 if given or centering != "mean" else 1 / N
+        assert_allclose(found["curve_se"], profile["curve_se"], rtol=rtol)
+        assert found["curve_se"].attrs["source"] == f"rows in {N} groups"
+
+
+def test_groups_are_means_of_groups_of_equal_size():
+    profile, curves = rs.pdp(FIT, X, n_grid=5, centering="none"), rs.ice(FIT, X, n_grid=5)
+    found = rs.std_error(profile, curves, groups=GROUPS)
+    values, n = curves["ice"].transpose("feature", "grid", "obs").values, GROUPS.max() + 1
+    means = np.stack([values[..., group == GROUPS].mean(axis=-1) for group in range(n)])
+    own = np.std(means, axis=0, ddof=1) / np.sqrt(n)
+    assert_allclose(found["curve_se"], own, rtol=1e-10)
+    assert_allclose(found["curve_df"].values[0], n - 1, rtol=1e-10)
+    # From the rows asked of the model anew they are the same.
+    again = rs.std_error(profile, groups=GROUPS, model=FIT, X=X)
+    assert_allclose(again["curve_se_rows"], found["curve_se"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["pdp", "m_plot"])
+@pytest.mark.parametrize("centering", ["mean", "none"])
+def test_both_is_the_infinitesimal_jackknife_of_the_whole_analysis(name, centering):
+    """Every group a little heavier in the fit and in the profile: derivatives by groups."""
+    size, n_groups = 1e-4, GROUPS.max() + 1
+    fixed = {"grid": {"a": [-1.0, 0.0, 1.0]}} if name == "pdp" else {"bins": BINS}
+    make = {"pdp": rs.pdp, "m_plot": rs.m_plot}[name]
+
+    def estimate(weight):
+        # Logistic regression weighted by Newton steps, from the fit without weights.
+        design, b = FIT.model.exog, np.asarray(FIT.params)
+        for _ in range(8):
+            p = 1 / (1 + np.exp(-design @ b))
+            score = design.T @ (weight * (DATA.y - p))
+            b = b + np.linalg.solve(design.T @ ((weight * p * (1 - p))[:, None] * design), score)
+        apart = moved(FIT, b - np.asarray(FIT.params), 1.0)
+        found = make(apart, X, features=["a"], centering=centering, weights=weight, **fixed)
+        return found["curve"].values[0]
+
+    start = make(FIT, X, features=["a"], centering=centering, **fixed)
+    found = rs.std_error(start, model=FIT, X=X, groups=GROUPS)
+    psi = []
+    for group in range(n_groups):
+        upper, lower = (1 + sign * size * (group == GROUPS) for sign in (1, -1))
+        psi.append((estimate(upper) - estimate(lower)) / (2 * size))
+    variance = np.sum(np.square(psi), axis=0) * n_groups / (n_groups - 1)
+    # Bins have groups of their own: their corrections differ from that of all rows.
+    rtol = 1e-4 if name == "pdp" else 0.03
+    assert_allclose(found["curve_se"].values[0] ** 2, variance, rtol=2 * rtol)
+    assert found.attrs["parameters"] == "influences of every row on estimates and parameters added"
+
+
+BINS = rs.GivenBins([-4.0, -0.5, 0.5, 4.0])
+
+
+def test_everything_afterwards_takes_these_errors():
+    profile = rs.std_error(rs.pdp(FIT, X, n_grid=5), model=FIT, X=X)
+    assert_allclose(
+        np.sqrt(np.diagonal(rs.vcov(profile, "a"))), profile["curve_se"].values[0], rtol=1e-10
+    )
+    done = rs.confband(rs.confint(profile), rng=0)
+    half = np.diff(done["curve_ci"].values, axis=-1)[..., 0] / 2
+    student = stats.t.ppf(0.975, profile["curve_df"].values)
+    assert_allclose(half, student * profile["curve_se"].values, rtol=1e-9)
+    width = np.diff(done["curve_band"].values, axis=-1)[..., 0] / 2
+    there = profile["curve_se"].values > 0
+    assert (width[there] > half[there]).all()
+    for name in ("curve_ci", "curve_band"):
+        assert done[name].attrs["source"] == "rows and parameters"
+    text = rs.summary(done, "a").as_text()
+    assert "rows and parameters" in text
+    assert "treat the grid as fixed" in text
+    assert {"statistic", "p_value"} <= set(rs.tidy(done))
+    assert "statistic" not in rs.tidy(rs.pdp(FIT, X, n_grid=5))
+    axes = np.atleast_1d(rs.plot_profile(done, "a"))
+    labels = [text for ax in axes for text in ax.get_legend_handles_labels()[1]]
+    assert any("rows and parameters" in label for label in labels)
+    other = rs.std_error(rs.pdp(FIT, X, n_grid=5), model=FIT, X=X, uncertainty="parameters")
+    compared = rs.compare(done, other, rng=0)
+    assert compared.attrs["source"] == "rows and parameters against parameters, independent"
+
+
+def test_kept_rows_give_the_errors_of_rows_back():
+    curves = rs.ice(FIT, X, n_grid=4)
+    found = rs.std_error(rs.std_error(curves, model=FIT, X=X, groups=GROUPS))
+    assert_allclose(found["curve_se"], curves["curve_se"], rtol=1e-9)
+    assert "parameters" not in found.attrs
+    assert "n_groups" not in found.attrs
+    assert "curve_se_model" not in found
+
+
+def test_several_outputs_and_scales_have_errors_of_their_own():
+    two = rs.Parametric(
+        lambda b, X: 1 / (1 + np.exp(-np.column_stack([X[:, 0] * b[0], X[:, 1] * b[1]]))),
+        [1.0, 0.5],
+        np.diag([0.04, 0.01]),
+    )
+    rows = np.random.default_rng(1).normal(size=(40, 2))
+    options = {"n_grid": 3, "centering": "none"}
+    found = rs.std_error(rs.pdp(two, rows, **options), model=two, X=rows)
+    assert found["curve_se_model"].dims[0] == "output"
+    # The second output depends on the second column alone: the first moves nothing else than it.
+    one = rs.std_error(rs.pdp(two, rows, output=1, **options), model=two, X=rows)
+    assert_allclose(found["curve_se"].isel(output=1), one["curve_se"])
+    logit = rs.pdp(two, rows, output=0, scale="logit", grid={"x0": [1.0, 3.0]}, features="x0",
+                   centering="none")  # fmt: skip
+    errors = rs.std_error(logit, model=two, X=rows, uncertainty="parameters")["curve_se"]
+    # On the scale of log-odds the curve is b x.
+    assert_allclose(errors.values[0], [0.2, 0.6], rtol=1e-6)
+
+
+def test_missing_values_are_dropped_as_they_were():
+    gaps = X.copy()
+    gaps.loc[::7, "c"] = None
+    model = rs.Parametric(
+        lambda b, rows: b[0] * rows["a"] + b[1] * (rows["c"] == "v"), [1.0, 2.0], np.eye(2) * 0.01
+    )
+    for missing in ("drop", "bin"):
+        found = rs.std_error(
+            rs.pdp(model, gaps, missing=missing, centering="none", features=["c"]),
+            model=model,
+            X=gaps,
+        )
+        there = gaps if missing == "bin" else gaps.dropna()
+        at = [there["a"].mean(), 1.0]
+        own = np.sqrt(0.01 * (at[0] ** 2 + at[1] ** 2))
+        assert_allclose(found["curve_se_model"].sel(feature="c").values[1], own, rtol=1e-8)
+    curves = rs.ice(model, gaps, missing="drop", features=["a", "c"], n_grid=4)
+    found = rs.std_error(curves, model=model, X=gaps, groups=np.arange(N) // 3)
+    assert_allclose(found["curve_se_model"].sel(feature="c").values[1], own_of(gaps), rtol=1e-8)
+
+
+def own_of(gaps):
+    return np.sqrt(0.01 * (gaps.dropna()["a"].mean() ** 2 + 1))
+
+
+def test_what_does_not_belong_together_is_refused():
+    profile = rs.pdp(FIT, X, n_grid=4)
+    other = smf.logit("y ~ a", DATA).fit(disp=0)
+    with pytest.raises(ValueError, match="model and X must be those that the result was made from"):
+        rs.std_error(profile, model=other, X=X)
+    with pytest.raises(ValueError, match="groups must have one entry for each of 120"):
+        rs.std_error(profile, model=FIT, X=X, groups=[1, 2])
+    with pytest.raises(ValueError, match="at least two different groups; got 1"):
+        rs.std_error(profile, model=FIT, X=X, groups=np.zeros(N))
+    with pytest.raises(ValueError, match="X must hold the rows of effect; got 60"):
+        rs.std_error(rs.ice(FIT, X, n_grid=4), model=FIT, X=X[:60])
+    with pytest.raises(ValueError, match="groups must be at least two in every bin"):
+        rs.std_error(
+            rs.m_plot(FIT, X, bins=rs.QuantileBins(4), features=["a"]),
+            groups=pd.qcut(DATA["a"], 4).cat.codes.to_numpy(),
+        )
+    shap = rs.Parametric(lambda b, rows: rows @ b, [1.0, 1.0], np.eye(2))
+    rows = np.random.default_rng(0).normal(size=(30, 2))
+    found = rs.shap_dependence(None, rows, shap_values=rows)
+    with pytest.raises(ValueError, match="model must be None for shap_dependence"):
+        rs.std_error(found, model=shap, X=rows)
+
+
+def test_parameters_that_play_no_part_have_a_curve_without_error():
+    still = rs.Parametric(lambda b, rows: rows[:, 0] ** 2 + 0 * b[0], [1.0], [[0.0]])
+    rows = np.random.default_rng(0).normal(size=(30, 2))
+    found = rs.std_error(rs.pdp(still, rows, n_grid=4), model=still, X=rows)
+    assert_array_equal(found["curve_se_model"].values, 0)
+    assert_allclose(found["curve_se"], found["curve_se_rows"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("correct", [True, False])
+def test_both_is_the_spread_of_repeated_studies(correct):
+    """New data, a new fit and a new profile each time; 1,000 errors have a 2.3 % standard error."""
+    n, n_studies, grid = 150, 1000, {"x": [-1.0, 0.0, 1.0]}
+    rng = np.random.default_rng(8)
+    curves, errors = [], []
+    for _ in range(n_studies):
+        rows = pd.DataFrame({"x": rng.normal(size=n), "z": rng.normal(size=n)})
+        line = rows.x + 0.5 * rows.z + (0 if correct else 0.6 * rows.x * rows.z)
+        rows["y"] = line + rng.normal(size=n)
+        fit = smf.ols("y ~ x + z + I(z**2)", rows).fit()
+        own = rows[["x", "z"]]
+        made = rs.pdp(fit, own, grid=grid, features=["x"], centering="none", progress=False)
+        curves.append(made["curve"].values[0])
+        errors.append(rs.std_error(made, model=fit, X=own)["curve_se"].values[0])
+    spread = np.std(curves, axis=0, ddof=1)
+    assert_allclose(np.sqrt(np.mean(np.square(errors), axis=0)), spread, rtol=0.07)
+
+
+def test_parametric_takes_the_place_of_results():
+    inner = parametric(FIT)
+    again = rs.Parametric(
+        lambda b, rows: moved(FIT, b - np.asarray(FIT.params), 1.0)(rows), inner.params, inner.cov
+    )
+    profile = rs.pdp(FIT, X, n_grid=4)
+    for uncertainty in ("parameters", "both"):
+        found, own = (
+            rs.std_error(profile, model=model, X=X, uncertainty=uncertainty)
+            for model in (again, FIT)
+        )
+        assert_allclose(found["curve_se_model"], own["curve_se_model"], rtol=1e-6, atol=1e-9)
+    # Without scores the variances are added.
+    total = found["curve_se_rows"] ** 2 + found["curve_se_model"] ** 2
+    assert_allclose(found["curve_se"] ** 2, total, rtol=1e-9)
+    assert found.attrs["parameters"] == "variances of rows and parameters added"
