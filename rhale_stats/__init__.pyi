@@ -4,6 +4,7 @@ from . import simulate
 from .bins.adaptive import AdaptiveBins
 from .bins.fixed import EqualWidthBins, GivenBins, QuantileBins
 from .bins.searched import BestEqualWidthBins, GreedyBins, OptimalBins
+from .diagnostics.chance import sizes_by_chance
 from .diagnostics.folds import folds
 from .diagnostics.jumps import jump_check
 from .diagnostics.scores import mae, mcse
@@ -146,6 +147,7 @@ __all__ = [
     "shap_dependence",
     "show",
     "simulate",
+    "sizes_by_chance",
     "std_error",
     "summary",
     "tidy",

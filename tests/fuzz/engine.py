@@ -475,7 +475,7 @@ MAKERS = {
     "comparison": ("compare",),
     "methods": ("compare_methods",),
     "test": ("wald_test", "equivalence_test"),
-    "sizes": ("effect_sizes",),
+    "sizes": ("effect_sizes", "sizes_by_chance"),
     "interactions": ("interaction_matrix",),
 }
 KIND = {maker: kind for kind, makers in MAKERS.items() for maker in makers}
