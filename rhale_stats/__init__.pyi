@@ -1,10 +1,10 @@
 """The public names and where they live; `__init__` loads each when it is first used."""
 
 from . import simulate
-from .averages.averages import averages
 from .bins.adaptive import AdaptiveBins
 from .bins.fixed import EqualWidthBins, GivenBins, QuantileBins
 from .bins.searched import BestEqualWidthBins, GreedyBins, OptimalBins
+from .diagnostics.chance import sizes_by_chance
 from .diagnostics.folds import folds
 from .diagnostics.jumps import jump_check
 from .diagnostics.scores import mae, mcse
@@ -30,6 +30,7 @@ from .generics.values import predict
 from .h_statistics.statistic import HEstimator, h_statistic
 from .local.ale import ale_local_effects
 from .local.local_effects import local_effects
+from .margins.averages import averages
 from .models.jacobian import check_jacobian
 from .models.options import ModelOptions
 from .models.outputs import ModelError
@@ -146,6 +147,7 @@ __all__ = [
     "shap_dependence",
     "show",
     "simulate",
+    "sizes_by_chance",
     "std_error",
     "summary",
     "tidy",

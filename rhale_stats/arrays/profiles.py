@@ -171,9 +171,27 @@ def unrelated(w: FloatArray) -> float:
     return 1 / rest if rest > 1e-12 else np.nan
 
 
-def mean_error(sample: Sample) -> float:
-    """Squared standard error of the mean of a single column."""
-    return float(sample.covariance[0, 0] / sample.n_effective)
+class Mean(NamedTuple):
+    """Weighted mean of columns over rows, the covariance of its errors, and effective rows."""
+
+    value: FloatArray
+    covariance: FloatArray
+    n_effective: float
+
+    @property
+    def variance(self) -> float:
+        """Squared standard error of a single column."""
+        return float(self.covariance[0, 0])
+
+
+def mean_of_rows(values: FloatArray, weight: FloatArray | None, *, frequency: bool) -> Mean:
+    """Mean of (row, grid) with its errors: a sandwich under precision weights, math [26]."""
+    found = sample(values, weight, frequency=frequency)
+    if weight is None or not need_squares(weight, frequency=frequency):
+        return Mean(found.mean, found.covariance / found.n_effective, found.n_effective)
+    moved = weight[:, None] * (values - found.mean)
+    covariance = moved.T @ moved * (unrelated(weight) / float(weight.sum()) ** 2)
+    return Mean(found.mean, covariance, found.n_effective)
 
 
 class Profile(NamedTuple):
@@ -368,8 +386,8 @@ def beside(
     value = float(np.average(own, weights=weight))
     if centering == "mean":
         own = own - at.at_rows(mean, weight)
-    found = sample(own[:, None], weight, frequency=frequency)
-    return Beside(value, float(np.sqrt(mean_error(found))))
+    found = mean_of_rows(own[:, None], weight, frequency=frequency)
+    return Beside(value, float(np.sqrt(found.variance)))
 
 
 def along(curves: FloatArray, grid: FloatArray) -> FloatArray:

@@ -470,12 +470,49 @@ def studentised_curves(left: FloatArray, right: FloatArray) -> FloatArray:
         return np.asarray(np.nan_to_num(squared / noise, nan=0.0, posinf=np.inf))
 
 
-def flipped(rows: Rows, starts: NDArray[np.bool_], sign: FloatArray) -> Rows:
-    """Rows whose distances from the means of their bins have these signs (math [39])."""
+def apart(rows: Rows, starts: NDArray[np.bool_], unit: IntArray) -> Rows:
+    """Rows about the means of their bins, whose units have errors as large as if unadjusted.
+
+    A unit with the share s of the weight of a bin moves the mean of the bin towards itself: the
+    mean of its distances is divided by (1 - s)^(1/2), as CR2 does (math [72]).
+    """
+    n_bins = int(starts.sum())
     bins = (np.cumsum(starts) - 1)[rows.cell]
     values = rows.centre[rows.cell] + rows.effect
-    mean = means(bins, values, rows.weight, int(starts.sum()))[bins]
-    return rows._replace(effect=mean + sign * (values - mean) - rows.centre[rows.cell])
+    mean = means(bins, values, rows.weight, n_bins)
+    away = _unadjusted((values - mean[bins])[:, None], bins, unit, rows.weight)[:, 0]
+    return rows._replace(effect=away, centre=mean[np.cumsum(starts) - 1])
+
+
+def _unadjusted(
+    away: FloatArray, bins: IntArray, unit: IntArray, weight: FloatArray | None
+) -> FloatArray:
+    """Distances (row, column) from the means of bins, corrected for the leverage of units."""
+    w = np.ones(len(away)) if weight is None else weight
+    n_units = int(unit.max()) + 1
+    _, pair = np.unique(bins * n_units + unit, return_inverse=True)
+    held = sparse.csr_array((w, (pair, np.arange(len(w)))), shape=(int(pair.max()) + 1, len(w)))
+    total = np.bincount(pair, w)
+    share = total[pair] / np.bincount(bins, w)[bins]
+    own = np.asarray(held @ away)[pair] / np.where(total > 0, total, 1.0)[pair, None]
+    # The only unit of a bin is at the mean, and stays there.
+    with np.errstate(divide="ignore"):
+        more = np.where(share < 1 - 1e-9, 1 / np.sqrt(1 - share) - 1, 0.0)
+    return np.asarray(away + more[:, None] * own)
+
+
+def flipped(rows: Rows, sign: FloatArray) -> Rows:
+    """Rows whose distances from the means of their bins, as of `apart`, have these signs."""
+    return rows._replace(effect=sign * rows.effect)
+
+
+def apart_curves(rows: Curves, unit: IntArray) -> Curves:
+    """`apart` of curves, which are all in one bin."""
+    fixed, curve = np.split(rows.columns, [3], axis=1)
+    mean = np.average(curve, axis=0, weights=rows.weight)
+    away = _unadjusted(curve - mean, np.zeros(len(curve), dtype=np.intp), unit, rows.weight)
+    fixed = np.column_stack([fixed[:, :2], np.sum(away**2, axis=1)])
+    return rows._replace(columns=np.column_stack([fixed, away]))
 
 
 def flipped_curves(rows: Curves, sign: FloatArray) -> Curves:

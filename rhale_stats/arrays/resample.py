@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rhale_stats.arrays import accumulate
 from rhale_stats.arrays.accumulate import Pieces, Sizes, sizes
-from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.moments import FloatArray, IntArray, need_squares
 
 # Draws are multiplied by a multiple of so many at a time, so that rounding is the same whatever
 # comes with them, and by at most so many: more gain nothing.
@@ -104,7 +105,8 @@ class Terms(NamedTuple):
 
     Lines of ``products``: w, w^2, r, r^2, d, d^2, d r, then d^3, d^4 where there are lines or
     r^3, r^4 for standard errors, all but the second times w; r is the residual from the estimate,
-    d the distance from ``x_mean``.
+    d the distance from ``x_mean``. For standard errors under precision weights then w^3, and r,
+    r^2, r^3, r^4, d, d^2, d r times w^2.
     """
 
     order: IntArray
@@ -133,6 +135,8 @@ def terms(
     if standard_errors or pieces.slope.any():
         more = r if standard_errors else d
         columns += [w * more**3, w * more**4]
+    if standard_errors and need_squares(weight, frequency=frequency):
+        columns += [w**3, *(w**2 * one for one in (r, r**2, r**3, r**4, d, d**2, d * r))]
     return Terms(order, bounds, np.array(columns))
 
 
@@ -150,6 +154,21 @@ def replicate_sums(of: Terms, weight: FloatArray) -> FloatArray:
     return out[:n_draws]
 
 
+class Squared(NamedTuple):
+    """Means over squared weights in replicates, (draw, bin), of d and r about the weighted means.
+
+    ``variance`` takes the place of that of the rows in standard errors, math [26].
+    """
+
+    d: FloatArray
+    d2: FloatArray
+    r: FloatArray
+    dr: FloatArray
+    r2: FloatArray
+    r4: FloatArray
+    variance: FloatArray
+
+
 class Replicates(NamedTuple):
     """Estimates of replicates, (draw, bin), and curves, (draw, edge)."""
 
@@ -165,6 +184,25 @@ class Replicates(NamedTuple):
     fourth_moment: FloatArray | None
     curve: FloatArray
     residual: FloatArray
+    squared: Squared | None = None
+
+    @property
+    def error_variance(self) -> FloatArray:
+        """Variance of the rows that standard errors are made of, (draw, bin)."""
+        return self.variance if self.squared is None else self.squared.variance
+
+    def heterogeneity_se(self) -> FloatArray:
+        """Standard errors of the spreads, (draw, bin): math [24]."""
+        assert self.fourth_moment is not None, "terms were made for standard errors"
+        found = accumulate.heterogeneity_se(self.variance, self.fourth_moment, self.n_effective)
+        if self.squared is None:
+            return found
+        m2 = self.residual
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ours = self.squared.r4 - 2 * m2 * self.squared.r2 + m2**2
+            usual = self.fourth_moment - m2**2
+            known = (usual > 1e-9 * m2**2) & (ours > 0)
+            return np.asarray(found * np.sqrt(np.where(known, ours / usual, 1.0)))
 
     def mean_of_curve(self, edges: FloatArray) -> FloatArray:
         """Means of the curves over the rows, (draw,)."""
@@ -178,7 +216,7 @@ class Replicates(NamedTuple):
         width, left = np.diff(edges), edges[:-1]
         level = np.clip(edges[:, None] - left, 0.0, width)
         with np.errstate(invalid="ignore", divide="ignore"):
-            noise = self.variance / self.n_effective
+            noise = self.error_variance / self.n_effective
             if centering == "start":
                 return _root_of_noise(level[None], noise)
             if centering == "integral":
@@ -192,8 +230,12 @@ class Replicates(NamedTuple):
             within = self.curve[:, :-1] + self.mean * reach
             within -= np.sum(self.share * within, axis=1, keepdims=True)
             own = within**2 + self.mean**2 * self.x_moments[0]
-            alone = np.sum(per_row * self.share * own, axis=1, keepdims=True)
             with_mean = per_row * self.mean * self.x_covariance
+            if self.squared is not None:
+                by = self.squared
+                own = within**2 + 2 * within * self.mean * by.d + self.mean**2 * by.d2
+                with_mean = per_row * (within * by.r + self.mean * by.dr)
+            alone = np.sum(per_row * self.share * own, axis=1, keepdims=True)
             level = level - mean_level[:, None]
             places = alone - 2 * np.sum(level * with_mean[:, None], axis=2)
             return _root_of_noise(level, noise, places)
@@ -203,7 +245,14 @@ class Replicates(NamedTuple):
         with np.errstate(invalid="ignore", divide="ignore"):
             n = 1 / np.nansum(self.share**2 / self.n_effective, axis=1)
             mean = np.nansum(self.share * self.mean, axis=1, keepdims=True)
-            squares = np.nansum(self.share * (self.residual + (self.mean - mean) ** 2), axis=1)
+            away = self.mean - mean
+            each = self.residual + self.slope**2 * self.x_moments[0] + away**2
+            squares = np.nansum(self.share * each, axis=1)
+            if self.squared is not None:
+                by, slope = self.squared, self.slope
+                each = by.r2 + slope**2 * by.d2 + 2 * slope * by.dr
+                each = each + 2 * away * (by.r + slope * by.d) + away**2
+                squares = n * np.nansum(self.share**2 / self.n_effective * each, axis=1)
             return np.sqrt(np.where(n > 1 + 1e-12, squares / (n - 1), np.nan))
 
     def sizes(self, edges: FloatArray) -> Sizes:
@@ -274,6 +323,11 @@ def replicates(
         covariance = np.where(linear, 0.0, together / w)
         if keep is not None:
             covariance = np.nan_to_num(covariance)
+        squared = _squared(sums[..., 9:], w, w2, r_mean, d_mean) if sums.shape[-1] > 9 else None
+        if squared is not None:
+            known = np.isfinite(squared.variance)
+            other = np.nan if keep is None else keep
+            squared = squared._replace(variance=np.where(known, squared.variance, other))
     found = Replicates(
         mean=mean,
         slope=slope,
@@ -287,8 +341,28 @@ def replicates(
         fourth_moment=fourth,
         curve=np.empty(0),
         residual=residual / w,
+        squared=squared,
     )
     return found._replace(curve=_curves(pieces, found, centering))
+
+
+def _squared(
+    sums: FloatArray, w: FloatArray, w2: FloatArray, r_mean: FloatArray, d_mean: FloatArray
+) -> Squared:
+    """Moments by squared weights about the means, from sums about the estimates; NaN of one row."""
+    cubes = sums[..., 0]
+    r1, r2, r3, r4, d1, d2, dr = np.moveaxis(sums[..., 1:], -1, 0) / w2
+    square = r2 - 2 * r_mean * r1 + r_mean**2
+    rest = 1 - 2 * cubes / (w * w2) + w2 / w**2
+    return Squared(
+        d1 - d_mean,
+        d2 - 2 * d_mean * d1 + d_mean**2,
+        r1 - r_mean,
+        dr - r_mean * d1 - d_mean * r1 + r_mean * d_mean,
+        square,
+        r4 - 4 * r_mean * r3 + 6 * r_mean**2 * r2 - 4 * r_mean**3 * r1 + r_mean**4,
+        np.where(w**2 / w2 > 1 + 1e-12, square / rest, np.nan),
+    )
 
 
 def with_effects(

@@ -14,7 +14,7 @@ from scipy.interpolate import BSpline
 from scipy.linalg import LinAlgError, solveh_banded
 from scipy.optimize import minimize_scalar
 
-from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.moments import FloatArray, IntArray, need_squares
 from rhale_stats.arrays.profiles import places
 
 # Values that differ by less than 1 / CELLS of the axis count as one place.
@@ -170,15 +170,22 @@ def _leverage(basis: Basis, share: FloatArray, smoothing: float) -> FloatArray:
     return np.asarray(np.sum(own * _solved(basis, share, smoothing, own), axis=0))
 
 
-def _chosen(basis: Basis, share: FloatArray, height: FloatArray) -> float:
-    """Smoothing parameter with the smallest generalised cross-validation criterion, math [45]."""
+def _chosen(basis: Basis, share: FloatArray, height: FloatArray, *, each: bool) -> float:
+    """Smoothing parameter with the smallest generalised cross-validation criterion, math [45].
+
+    With ``each`` every place is left out by its own leverage: places of much weight pull the curve
+    towards themselves, and may be those of large errors (math [73]).
+    """
     n = len(share)
 
     def criterion(log: float) -> float:
         smoothing = float(np.exp(log))
         beta = _solved(basis, share, smoothing, basis.at_cells.T @ (share * height))
         rest = height - basis.at_cells @ beta
-        free = 1 - share @ _leverage(basis, share, smoothing) / n
+        leverage = _leverage(basis, share, smoothing)
+        if each:
+            return float(share @ (rest / np.maximum(1 - share * leverage, ALONE)) ** 2)
+        free = 1 - share @ leverage / n
         return float(share @ rest**2 / free**2)
 
     tried = np.linspace(np.log(NONE / n**4), np.log(STRAIGHT), TRIED)
@@ -202,7 +209,12 @@ def _shares(basis: Basis, weight: FloatArray) -> FloatArray:
 
 
 def smooth(
-    basis: Basis, y: FloatArray, weight: FloatArray | None, smoothing: float | None
+    basis: Basis,
+    y: FloatArray,
+    weight: FloatArray | None,
+    smoothing: float | None,
+    *,
+    frequency: bool,
 ) -> Smooth:
     """The curve through y; its smoothing parameter by cross-validation where it is not given."""
     w = np.ones(len(y)) if weight is None else weight
@@ -224,7 +236,9 @@ def smooth(
         smoothing = STRAIGHT if smoothing is None else smoothing
     else:
         rest = np.round(rest / scale, DIGITS)
-        smoothing = _chosen(basis, share, rest) if smoothing is None else smoothing
+        if smoothing is None:
+            each = need_squares(weight, frequency=frequency)
+            smoothing = _chosen(basis, share, rest, each=each)
         beta = scale * _solved(basis, share, smoothing, basis.at_cells.T @ (share * rest))
     line = [mean + slope * (one - middle) for one in (basis.grid_place, basis.row_place)]
     return Smooth(line[0] + basis.at_grid @ beta, y - line[1] - basis.at_rows @ beta, smoothing)

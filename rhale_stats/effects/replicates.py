@@ -303,12 +303,12 @@ def _replicates(
             **on_curve.sizes(pieces.edges)._asdict(),
         }
         if studentize and found.fourth_moment is not None:
-            noise = np.where(level > 0, level**2 * on_cells.variance / on_cells.n_effective, 0.0)
+            noise = np.where(
+                level > 0, level**2 * on_cells.error_variance / on_cells.n_effective, 0.0
+            )
             starts = np.flatnonzero(np.diff(cells.bin, prepend=-1))
             out["effect_se"] = np.sqrt(np.add.reduceat(noise, starts, axis=1))
-            out["heterogeneity_se"] = accumulate.heterogeneity_se(
-                found.variance, found.fourth_moment, found.n_effective
-            )
+            out["heterogeneity_se"] = found.heterogeneity_se()
             curve_se = np.full_like(curve, np.nan)
             curve_se[:, there] = on_curve.curve_se(pieces.edges, centering)[:, at]
             out["curve_se"] = curve_se

@@ -16,6 +16,10 @@ from rhale_stats.schema.notes import with_notes
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
+# Columns of sizes that were compared with those by chance.
+BY_CHANCE = ("threshold", "chance_p_value")
+HEADS = {"p_value": "P", "chance_p_value": "P chance"}
+
 
 def tidy_sizes(sizes: xr.Dataset, _level: float) -> pd.DataFrame:
     """`tidy` of sizes: a line a size of a feature."""
@@ -25,7 +29,7 @@ def tidy_sizes(sizes: xr.Dataset, _level: float) -> pd.DataFrame:
     for number, term in enumerate(feature_names(sizes)):
         row = sizes.isel(feature=number)
         for name in names:
-            if name.endswith(("_corrected", "_p_value")):
+            if name.endswith(("_corrected", "_p_value", "_threshold")):
                 continue
             line = {"term": term, "size": name, "estimate": float(row[name])}
             if f"{name}_corrected" in sizes:
@@ -35,8 +39,26 @@ def tidy_sizes(sizes: xr.Dataset, _level: float) -> pd.DataFrame:
             known = f"{name}_p_value" in sizes
             if tested:
                 line["p_value"] = float(row[f"{name}_p_value"]) if known else np.nan
+            if "chance" in sizes.attrs:
+                line |= {column: float(row.get(f"{name}_{column}", np.nan)) for column in BY_CHANCE}
             lines.append(line)
     return pd.DataFrame(lines)
+
+
+def _chance_notes(sizes: xr.Dataset) -> list[str]:
+    """How sizes by chance were found, where they were."""
+    attrs = sizes.attrs
+    if "chance" not in attrs:
+        return []
+    level = float(sizes["importance_threshold"].attrs["level"])
+    failed = int(sizes["failed"].sum())
+    of = "an added random column" if attrs["chance"] == "added column" else "the column permuted"
+    lost = f" ({failed} fits failed)" if failed else ""
+    return [
+        f"threshold, P chance: sizes in {attrs['n_resamples']} fits{lost} of the model with {of}; "
+        f"larger sizes than the threshold have P of at most {1 - level:.3g}. They include "
+        f"overfitting; P does not."
+    ]
 
 
 def sizes_summary(sizes: xr.Dataset, _feature: object, level: float) -> Summary:
@@ -46,9 +68,9 @@ def sizes_summary(sizes: xr.Dataset, _feature: object, level: float) -> Summary:
 
     attrs, table = sizes.attrs, tidy_sizes(sizes, level)
     names = [str(name) for name in table.columns if name not in ("term", "size")]
-    heads = ["P" if name == "p_value" else name for name in names]
+    heads = [HEADS.get(name, name) for name in names]
     lines = [
-        [(pvalue_text if name == "p_value" else number_text)(line[name]) for name in names]
+        [(pvalue_text if name in HEADS else number_text)(line[name]) for name in names]
         for _, line in table.iterrows()
     ]
     stubs = [f"{line['term']}: {line['size']}" for _, line in table.iterrows()]
@@ -78,5 +100,6 @@ def sizes_summary(sizes: xr.Dataset, _feature: object, level: float) -> Summary:
                 "curve is flat."
             )
         notes = [*said, *notes]
+    notes = [*_chance_notes(sizes), *notes]
     title = f"Sizes of the effects on {attrs['output_name']}"
     return with_notes([SimpleTable(lines, heads, stubs, title, txt_fmt=fmt_params)], notes)

@@ -28,7 +28,8 @@ def confint(
         What `rhale`, `std_error` or `ale2` returned; or `pdp` or another profile, whose curve gets
         an interval. A surface gets ``second_effect_ci`` and ``surface_ci``, by "normal",
         "percentile" or "basic", the last two not expanded. H-statistics get ``h2_ci``,
-        ``h2_overall_ci`` and so on by the same methods, "normal" on the log scale (math [62]).
+        ``h2_overall_ci`` and so on by the same methods and "bca", none of them expanded, "normal"
+        on the log scale (math [62]).
         Effects of several models get intervals over (feature, grid, ci_bound), without ``boot``.
     boot : Dataset, optional
         Replicates of ``effect`` that `bootstrap` returned, with fixed bins.
@@ -39,8 +40,9 @@ def confint(
         the degrees of freedom of the bins (Satterthwaite's for the curve); for the heterogeneity by
         inversion of a test, see Notes; longer on one side where local effects are clearly
         skewed (math [64]). The other methods need ``boot``; with it "percentile" is the default,
-        and "bca" of heterogeneities in bins, whose replicates repeat their bias. "studentized"
-        needs replicates made with ``studentize=True``. Of several models (math [86]): draws have
+        and "bca" of heterogeneities in bins and of H-statistics, whose replicates repeat their
+        bias. "studentized" needs replicates made with ``studentize=True``. Of several models (math
+        [86]): draws have
         credible intervals, "eti" (equal tails, the default) or "hdi" (highest density); refits have
         "percentile" and "basic"; all have "normal", which is the only one of folds.
 
@@ -164,8 +166,9 @@ def confband(
     independent, except with groups: each has Student's quantile at level^(1/K), exactly. There is
     no adjustment for the number of features.
 
-    The rows are taken as a sample, the model as given. The study ``weighting`` reports the coverage
-    of the true curve with default settings, and docs/validity.md that of all bands.
+    The rows are taken as a sample. Errors include the parameters of the model only if `std_error`
+    was given the model. The study ``weighting`` reports the coverage of the true curve with default
+    settings, and docs/validity.md that of all bands.
 
     Examples
     --------

@@ -31,6 +31,8 @@ from rhale_stats.schema.variables import in_order
 
 # Columns of a table of sizes or errors.
 MOST_COLUMNS = 6
+# Of sizes that were compared with those by chance, with their heads.
+BY_CHANCE = {"importance_threshold": "threshold", "importance_chance_p_value": "P chance"}
 # Variables that every effect has, and a true effect as well.
 EFFECT_NEEDS = {"effect", "heterogeneity", "curve", "heterogeneity_output", "edge_value", "n_bins"}
 
@@ -201,7 +203,12 @@ def _of_features(found: xr.Dataset, most: int) -> Page:
     ]
     if not columns:
         return _other(found, most)
+    if "chance" in found.attrs:
+        # Of the first size alone.
+        others = [name for name in columns if not name.endswith(("_threshold", "_p_value"))]
+        columns = [*others[:1], *BY_CHANCE, *others[1:]]
     columns = columns[:MOST_COLUMNS]
+    heads = [BY_CHANCE.get(name, name) for name in columns]
     first = found[columns[0]].values.astype(float)
     order, names = largest_first(first)[:most], feature_names(found)
     lines = [
@@ -211,7 +218,7 @@ def _of_features(found: xr.Dataset, most: int) -> Page:
     return Page(
         f"{title_of(found)} on {output(found)}",
         tuple([rows_text(found)] if "n_rows" in found.attrs else []),
-        (table_of(["", *columns], lines, len(names), "features", ""),),
+        (table_of(["", *heads], lines, len(names), "features", ""),),
         "tidy(result)" if title_of(found) == "Effect sizes" else "",
     )
 

@@ -29,7 +29,7 @@ from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, row_labels
 
 METHOD = "difference of H-statistics"
-METHODS = ("normal", "percentile", "basic")
+METHODS = ("normal", "percentile", "basic", "bca")
 # Numbers that the weights of draws, and what is made of them, hold at once.
 CHUNK = 1 << 20
 NOT_WHOLE = (
@@ -163,13 +163,27 @@ def degrees_of(found: xr.Dataset) -> float:
 
 def confint(found: xr.Dataset, boot: object, level: float, method: str | None) -> xr.Dataset:
     """`confint` of H-statistics: ``h2_ci``, ``h2_overall_ci`` and so on, pointwise."""
-    chosen = chosen_method(method, boot, METHODS)
+    # Replicates repeat the bias, which "bca" takes off.
+    by_default = "normal" if boot is None else "bca"
+    chosen = chosen_method(by_default if method is None else method, boot, METHODS)
     found = std_error(found, None, None) if "h2_se" not in found else found
     estimates = {name: _estimate(found, name) for name in statistics_of(found)}
     if chosen != "normal":
         boot = check_boot(found, boot, list(estimates), "bootstrap(found)", chosen)
-        estimates = with_replicates(estimates, boot)
+        estimates = {
+            name: _accelerated(one, boot, name)
+            for name, one in with_replicates(estimates, boot).items()
+        }
     return with_intervals(found, estimates, level, chosen)
+
+
+def _accelerated(one: Estimate, boot: xr.Dataset, name: str) -> Estimate:
+    """With the acceleration that came with the replicates, if influences of rows were known."""
+    acceleration = boot.get(f"{name}_acceleration")
+    if acceleration is None or one.replicates is None:
+        return one
+    values = np.asarray(acceleration.transpose(*one.facts.dims).values)
+    return one._replace(replicates=one.replicates._replace(acceleration=values))
 
 
 def _estimate(found: xr.Dataset, name: str) -> Estimate:
@@ -225,8 +239,31 @@ def bootstrap(found: xr.Dataset, effect: object, asked: Resampling) -> Drawn:
         len(weight), weight if is_frequency(found) else None, used_rows(found), None
     )
     drawn = replicates(found, asked.scheme, units, asked.seeds)
+    drawn = drawn.assign(accelerations(found, units))
     of_estimate = estimate_fingerprint(found, [name for name in STATISTICS if name in found])
     return Drawn(drawn, units, found, {OF_ESTIMATE: of_estimate})
+
+
+def accelerations(found: xr.Dataset, units: resample.Units) -> dict[str, Any]:
+    """Accelerations of all statistics by the influences of what is drawn (Efron 1987)."""
+    weight, frequency = weight_of(found), is_frequency(found)
+    out = {}
+    for name in statistics_of(found):
+        if f"{name}_influence" not in found:
+            continue
+        own = influence_of(found, name) * (weight / weight.sum())
+        # A row with frequency w is drawn as w rows, each with its part of the influence.
+        copies = weight if frequency and units.unit is None else np.ones(len(weight))
+        if units.unit is not None:
+            members = np.zeros((len(weight), int(units.unit.max()) + 1))
+            members[np.arange(len(weight)), units.unit] = 1.0
+            own, copies = own @ members, np.ones(members.shape[1])
+        each = np.divide(own, copies, out=np.zeros_like(own), where=copies > 0)
+        second, third = (np.sum(copies * each**power, axis=-1) for power in (2, 3))
+        value = np.divide(third, 6 * second**1.5, out=np.zeros(np.shape(second)), where=second > 0)
+        about = {"long_name": f"acceleration of {found[name].attrs['long_name']}", "units": "1"}
+        out[f"{name}_acceleration"] = (found[name].dims, value, about)
+    return out
 
 
 def replicates(

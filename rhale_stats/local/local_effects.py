@@ -14,7 +14,7 @@ from tqdm import tqdm
 from rhale_stats.arguments.checks import check_choice, check_finite
 from rhale_stats.arguments.progress import PROGRESS_DELAY
 from rhale_stats.arguments.words import warn
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, need_squares
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.local.cells import difference_edges
 from rhale_stats.local.labelled import labelled
@@ -367,6 +367,10 @@ def _of_missing(
         mean = w @ change / total
         spread = np.sqrt(w @ (change - mean) ** 2 / (total - squares / total))
         standard_error = spread * np.sqrt(squares) / total
+        if len(w) > 1 and need_squares(w, frequency=sample.frequency):
+            # A sandwich, math [26].
+            left = 1 - 2 * (w**3).sum() / (total * squares) + squares / total**2
+            standard_error = np.sqrt(w**2 @ (change - mean) ** 2 / left) / total
     return {
         "missing_effect": mean,
         "missing_effect_se": standard_error,

@@ -128,6 +128,11 @@ def pvalue_text(value: float) -> str:
     return "" if np.isnan(value) else f"{value:.3f}"
 
 
+def permutation_text(value: float) -> str:
+    """A p-value of permutations, which is never 0."""
+    return "< 0.001" if value < 0.001 else pvalue_text(value)
+
+
 def interval_labels(edges: np.ndarray) -> list[str]:
     """Bins as text, with three digits of the narrowest width and four of every edge."""
     if not len(edges):

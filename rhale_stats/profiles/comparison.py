@@ -61,9 +61,10 @@ def compared(
         return Compared(grids[0], values, found, _welch(rows))
     sides = [rows_behind(one, name) for one in pairs]
     moved = [one.influences(str(a.attrs["centering"])) for one in sides]
-    error = kernel.sample(moved[0] - moved[1], sides[0].weight, frequency=sides[0].frequency)
+    weight, frequency = sides[0].weight, sides[0].frequency
+    error = kernel.mean_of_rows(moved[0] - moved[1], weight, frequency=frequency)
     degrees = np.full(len(grids[0]), float(error.n_effective) - 1)
-    return Compared(grids[0], values, error.covariance / error.n_effective, degrees)
+    return Compared(grids[0], values, error.covariance, degrees)
 
 
 def _compared_bins(

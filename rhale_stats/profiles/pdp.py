@@ -381,7 +381,7 @@ def bin_beside(
     found = []
     for f, one in zip(answers.T, each, strict=True):
         gone, others = (
-            kernel.sample(
+            kernel.mean_of_rows(
                 f[rows, None],
                 given.weight_at(rows),
                 frequency=given.frequency,
@@ -389,15 +389,16 @@ def bin_beside(
             for rows in (~axis.there, axis.there)
         )
         there = one.share > 0
+        spread = one.variance if one.robust is None else one.robust
         centre = kernel.centre_of(centering, x[there], one.share[there])
         # Its error: that of a mean over the same rows, or of fixed parts of the bins' means.
-        constant = float(centre**2 @ (one.variance[there] / one.n_effective[there]))
+        constant = float(centre**2 @ (spread[there] / one.n_effective[there]))
         if centering == "mean":
-            constant = kernel.mean_error(others)
+            constant = others.variance
         elif centering == "none":
             constant = 0.0
-        value = float(gone.mean[0] - centre @ one.mean[there])
-        found.append((value, np.sqrt(kernel.mean_error(gone) + constant)))
+        value = float(gone.value[0] - centre @ one.mean[there])
+        found.append((value, np.sqrt(gone.variance + constant)))
     return dict(zip(BESIDE, np.array(found).T, strict=True))
 
 

@@ -103,7 +103,13 @@ class Shapley(_Behind):
     smoothing: float
 
     def _smoothed(self, centering: str) -> tuple[FloatArray, FloatArray, FloatArray]:
-        fit = splines.smooth(self.smoother.basis, self.values, self.weight, self.smoothing)
+        fit = splines.smooth(
+            self.smoother.basis,
+            self.values,
+            self.weight,
+            self.smoothing,
+            frequency=self.frequency,
+        )
         return smoothed(self.smoother, fit, self.at, self.weight, centering, self.frequency)
 
     def curve(self, centering: str) -> FloatArray:

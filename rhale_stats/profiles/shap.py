@@ -165,10 +165,9 @@ def _smoothed(
     found: list[dict[str, Any]] = []
     for whole in values:
         phi = whole[there]
-        fit = splines.smooth(smoother.basis, phi, weight, None)
+        fit = splines.smooth(smoother.basis, phi, weight, None, frequency=given.frequency)
         curve, spread, own = smoothed(smoother, fit, at, weight, centering, given.frequency)
-        sample = kernel.sample(own, weight, frequency=given.frequency)
-        covariance = sample.covariance / sample.n_effective
+        covariance = kernel.mean_of_rows(own, weight, frequency=given.frequency).covariance
         found.append(
             {
                 "curve": curve,
@@ -185,16 +184,16 @@ def _smoothed(
             found[-1] |= dict.fromkeys(BESIDE, np.nan)
             if gone.any():
                 plain = smoothed(smoother, fit, at, weight, "none", given.frequency)[2]
-                constant = kernel.sample(
+                constant = kernel.mean_of_rows(
                     plain[:, :1] - own[:, :1], weight, frequency=given.frequency
                 )
-                others = kernel.sample(
+                others = kernel.mean_of_rows(
                     whole[gone, None],
                     given.weight_at(gone),
                     frequency=given.frequency,
                 )
-                variance = kernel.mean_error(others) + kernel.mean_error(constant)
-                value = float(others.mean[0]) - found[-1]["curve_offset"]
+                variance = others.variance + constant.variance
+                value = float(others.value[0]) - found[-1]["curve_offset"]
                 found[-1] |= dict(zip(BESIDE, (value, np.sqrt(variance)), strict=True))
     out = {name: np.stack([one[name] for one in found]) for name in found[0]}
     return counts | {"weight_share": share} | out

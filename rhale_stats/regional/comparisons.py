@@ -221,9 +221,13 @@ class Curves:
         """The same: there are no bins."""
         return self, node
 
-    def flipped(self, node: Node[search.Curves], sign: FloatArray) -> search.Curves:
-        """Curves of a node whose distances from their mean have these signs."""
-        return search.flipped_curves(node.rows, sign)
+    def apart(self, node: Node[search.Curves], unit: IntArray) -> search.Curves:
+        """Curves of a node about their mean, corrected for the leverage of units."""
+        return search.apart_curves(node.rows, unit)
+
+    def flipped(self, rows: search.Curves, sign: FloatArray) -> search.Curves:
+        """The same with distances that have these signs."""
+        return search.flipped_curves(rows, sign)
 
     def losses(self, sums: FloatArray, rows: search.Curves, exact: float) -> FloatArray:  # noqa: ARG002
         """Losses of many sets of rows."""

@@ -118,8 +118,11 @@ class Searchable(Protocol[R]):
     def coarse(self, node: Node[R]) -> tuple[Searchable[R], Node[R]]:
         """The same with the bins of the node as cells, where there are bins: for `statistics`."""
 
-    def flipped(self, node: Node[R], sign: FloatArray) -> R:
-        """Rows of a node whose distances from the means of their bins have these signs."""
+    def apart(self, node: Node[R], unit: IntArray) -> R:
+        """Rows of a node about the means of their bins, corrected for the leverage of units."""
+
+    def flipped(self, rows: R, sign: FloatArray) -> R:
+        """The same with distances that have these signs."""
 
 
 @dataclass(frozen=True)
@@ -227,11 +230,15 @@ class Problem:
             node._replace(rows=binned, starts=np.ones(len(begins), dtype=bool)),
         )
 
-    def flipped(self, node: Node[search.Rows], sign: FloatArray) -> search.Rows:
-        """Rows of a node whose distances from the means of their bins have these signs."""
+    def apart(self, node: Node[search.Rows], unit: IntArray) -> search.Rows:
+        """Rows of a node about the means of their bins, corrected for the leverage of units."""
         if node.starts is None:
             raise AssertionError("a node of local effects has bins")
-        return search.flipped(node.rows, node.starts, sign)
+        return search.apart(node.rows, node.starts, unit)
+
+    def flipped(self, rows: search.Rows, sign: FloatArray) -> search.Rows:
+        """The same with distances that have these signs."""
+        return search.flipped(rows, sign)
 
     def held(self, node: Node[search.Rows]) -> Problem:
         """The same with the bins of a node, none of which is chosen again."""

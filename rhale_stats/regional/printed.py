@@ -13,7 +13,7 @@ from rhale_stats.printing.text import (
     STARS,
     count_text,
     percent,
-    pvalue_text,
+    permutation_text,
     stars,
     text_of,
     with_facts,
@@ -104,7 +104,7 @@ def node_lines(trees: list[xr.Dataset]) -> tuple[list[str], list[list[str]]]:
                     loss_text(float(node["loss"])),
                     text_of(node, "best"),
                     drop_text(float(node[drop])),
-                    pvalue_text(float(node["pvalue"])),
+                    permutation_text(float(node["pvalue"])),
                     outcome(node, alone=tree.sizes["node"] == 1),
                 ]
             )
@@ -145,7 +145,7 @@ def _no_regions(tree: xr.Dataset) -> str:
     text += f"the best split, {text_of(root, 'best')}, would lower the loss by {drop}, "
     why = {
         BELOW_DROP: f"less than the required {setting(tree.attrs['min_drop'])}.",
-        ABOVE_LEVEL: f"which is not significant (P {pvalue_text(float(root['pvalue']))}).",
+        ABOVE_LEVEL: f"which is not significant (P {permutation_text(float(root['pvalue']))}).",
         UNCONFIRMED: "but not by enough on the other rows.",
         PRUNED: "but not by more than a standard error on held-out rows.",
     }

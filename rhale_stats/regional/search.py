@@ -366,8 +366,9 @@ def null_rows(
         order = along(problem, node)
         return lambda: exchanged(node, order, rng, problem.block), order
     present, of_row = np.unique(groups[node.at], return_inverse=True)
+    apart = problem.apart(node, of_row)
     return (
-        lambda: problem.flipped(node, rng.choice([-1.0, 1.0], len(present))[of_row]),
+        lambda: problem.flipped(apart, rng.choice([-1.0, 1.0], len(present))[of_row]),
         np.arange(len(of_row)),
     )
 

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.printing.pages import Page, largest_first, output, table_of
-from rhale_stats.printing.text import pvalue_text
+from rhale_stats.printing.text import permutation_text
 from rhale_stats.regional.printed import node_lines
 from rhale_stats.regional.tables import (
     glance_trees,
@@ -45,7 +45,7 @@ def trees_page(trees: xr.Dataset, most: int) -> Page:
             loss_text(line["loss"]),
             loss_text(line["loss_left"]),
             "" if np.isnan(line["loss_drop"]) else f"{line['loss_drop']:.1%}",
-            pvalue_text(line["p_value"]),
+            permutation_text(line["p_value"]),
             line["first_split"],
         ]
         for _, line in table.iloc[order].iterrows()
@@ -69,7 +69,7 @@ def interactions_page(found: xr.Dataset, most: int) -> Page:
             f"{line['term']} by {line['conditioning']}",
             "" if np.isnan(line["loss_drop"]) else f"{line['loss_drop']:.1%}",
             loss_text(line["loss"]),
-            pvalue_text(line["p_value_adjusted"]),
+            permutation_text(line["p_value_adjusted"]),
             line["best_split"],
         ]
         for _, line in table.iloc[order].iterrows()

@@ -139,7 +139,7 @@ TEST = Kind(
 )
 SIZES = Kind(
     "sizes of effects",
-    "effect_sizes(effect)",
+    "effect_sizes(effect) or sizes_by_chance(fit, data)",
     ("tidy", "summary", "show", "to_datatree"),
     methods=frozenset({"effect sizes"}),
 )

@@ -52,6 +52,17 @@ for _name in (
         f"{_name}_corrected": (_dims, f"{_long_name}, without the part of noise", _units),
         f"{_name}_acceleration": (_dims, f"acceleration of {_long_name}", "1"),
     }
+# Sizes of columns without information, what they say of the sizes of features (math [70]).
+for _name in (
+    "importance", "aled", "aler_min", "aler_max", "naled", "naler_min", "naler_max",
+    "heterogeneity_output", "heterogeneity_index",
+):  # fmt: skip
+    _dims, _long_name, _units = EFFECT_VARIABLES[_name]
+    EFFECT_VARIABLES |= {
+        f"{_name}_chance": (("replicate", *_dims), f"{_long_name}, by chance", _units),
+        f"{_name}_chance_p_value": (_dims, f"p-value of {_long_name}, by refits", "1"),
+        f"{_name}_threshold": (_dims, f"threshold of {_long_name}", _units),
+    }
 # Replicates with bins of their own; all others are of the variables of their effects.
 REBIN_VARIABLES: Table = {
     "edge_frequency": (

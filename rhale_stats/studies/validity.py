@@ -184,7 +184,7 @@ def _of_cases() -> list[Scenario]:
         ),
         _scenario("2: least squares, refitted, N = 500", "refitted", 20, number=2, n=500),
         *(
-            _scenario(f"3: {case}, N = {n}", "splits", 10, number=3, case=case, n=n)
+            _scenario(f"3: {case}, N = {n}", "splits", 40, number=3, case=case, n=n)
             for case, n in (
                 ("binary, sd 6 and 1, share .08", 300),
                 ("binary, sd 6 and 1, share .15", 100),

@@ -119,8 +119,8 @@ def chosen_table(results: xr.Dataset) -> pd.DataFrame:
     for k in at(results, block="chosen"):
         one = results.isel(scenario=k)
         line: dict[str, Any] = {"scenario": str(one["scenario"].values).removeprefix("chosen, ")}
-        for claim in ("effect", "curve", "heterogeneity", "effect band", "curve band"):
-            line[claim] = rate_of(results, claim, [k]).text(claim)
+        for claim in ("effect", "cell curve", "heterogeneity", "effect band", "curve band"):
+            line[claim.removeprefix("cell ")] = rate_of(results, claim, [k]).text(claim)
         lines.append(line)
     return pd.DataFrame(lines)
 
@@ -236,7 +236,8 @@ def sections(results: xr.Dataset) -> list[tuple[str, str, pd.DataFrame]]:
         (
             "Bins chosen on the same rows",
             "Default settings of `rhale` (`AdaptiveBins`), normal noise of variance 1. Targets are "
-            "those of the chosen bins; the curve is compared within the inner 99 % of the rows.",
+            "those of the chosen bins; the curve is compared at the edges of its cells within the "
+            "inner 99 % of the rows.",
             chosen_table(results),
         ),
         (

@@ -54,6 +54,9 @@ CALLS = {
     "bootstrap_refit": lambda X, local, effect, rng: rs.bootstrap_refit(
         refit, X, n_resamples=4, n_jobs=1, rng=rng, **OPTIONS
     ),
+    "sizes_by_chance": lambda X, local, effect, rng: rs.sizes_by_chance(
+        refit, X, features="a", n_resamples=3, n_jobs=1, rng=rng, **OPTIONS
+    ),
     "folds": lambda X, local, effect, rng: rs.folds(
         local, bins=rs.EqualWidthBins(1), rng=rng, **OPTIONS
     ),

@@ -146,6 +146,39 @@ def test_bootstrap_agrees_with_the_standard_errors(rng):
     assert draws[9] <= low <= draws[10]
     groups = rs.bootstrap(found, n_resamples=8, groups=np.arange(300) // 3, rng=0)
     assert groups.attrs["n_units"] == 100
+    by_default = rs.confint(found, boot)
+    assert "bca" in by_default["h2_ci"].attrs["method"]
+    # Replicates of rows with influences that are skewed to the right are cut further up.
+    assert float(boot["h2_pairwise_acceleration"][0, 1]) > 0
+    assert by_default["h2_pairwise_ci"].values[0, 1, 1] > high
+
+
+def test_accelerations_are_those_of_the_jackknife(rng):
+    X = rng.exponential(size=(60, 2))
+    found = rs.h_statistic(model_of_two, X, keep_answers=True)
+    boot = rs.bootstrap(found, n_resamples=4, rng=0)
+    pairs = np.arange(60) // 2
+    grouped = rs.bootstrap(found, n_resamples=4, groups=pairs, rng=0)
+    for unit, of in ((np.arange(60), boot), (pairs, grouped)):
+        left = np.array(
+            [
+                float(rs.h_statistic(model_of_two, X[unit != one])["h2"])
+                for one in range(unit.max() + 1)
+            ]
+        )
+        away = left.mean() - left
+        expected = np.sum(away**3) / (6 * np.sum(away**2) ** 1.5)
+        assert float(of["h2_acceleration"]) == pytest.approx(expected, rel=0.2)
+    # A row with frequency 2 is two rows.
+    twice = rs.h_statistic(
+        model_of_two, X, weights=np.full(60, 2), weight_kind="frequency", keep_answers=True
+    )
+    rows = rs.h_statistic(model_of_two, np.repeat(X, 2, axis=0), keep_answers=True)
+    one, other = (rs.bootstrap(each, n_resamples=4, rng=0) for each in (twice, rows))
+    for name in NAMES:
+        np.testing.assert_allclose(
+            one[f"{name}_acceleration"], other[f"{name}_acceleration"], rtol=1e-8, atol=1e-12
+        )
 
 
 def test_two_models_on_one_table(rng):
@@ -352,8 +385,8 @@ def test_bad_input(rng):
         rs.std_error(found, groups=np.arange(29))
     with pytest.raises(ValueError, match="groups must hold at least two different groups"):
         rs.std_error(found, groups=np.zeros(30))
-    with pytest.raises(ValueError, match="'normal', 'percentile', 'basic'; got 'bca'"):
-        rs.confint(found, method="bca")
+    with pytest.raises(ValueError, match="'percentile', 'basic', 'bca'; got 'studentized'"):
+        rs.confint(found, method="studentized")
     with pytest.raises(ValueError, match="one kind; got 'pdp' and 'ale'"):
         rs.compare(found, ale)
     with pytest.raises(ValueError, match="the same features; got x0, x1, x2 and x0, x1"):

@@ -58,7 +58,7 @@ def test_the_spline_is_that_of_scipy(smoothing, weighted):
         total / total.mean(),
         lam=smoothing * len(total),
     )
-    found = splines.smooth(basis, y, weight, smoothing).curve
+    found = splines.smooth(basis, y, weight, smoothing, frequency=False).curve
     # scipy loses digits where the penalty is large.
     np.testing.assert_allclose(found, oracle((grid - x.min()) / np.ptp(x)), atol=1e-6)
 
@@ -68,7 +68,7 @@ def test_the_curve_is_linear_in_the_values_and_influences_are_its_derivatives():
     x, y = rng.uniform(size=(2, 60))
     weight = rng.uniform(0.5, 2, 60)
     basis = splines.spline_basis(x, weight, np.linspace(-0.1, 1.1, 7))
-    found = splines.smooth(basis, y, weight, 1e-4)
+    found = splines.smooth(basis, y, weight, 1e-4, frequency=False)
     # The weight of a row moved a little: the fit by its definition.
     step = 1e-5
     for row in (0, 7, 31):
@@ -243,7 +243,7 @@ def test_the_intervals_of_a_spline_hold_the_expected_smooth():
         # The same smoother on all of the population.
         basis = splines.spline_basis(dense, None, grid)
         smoothing = float(found["smoothing"][0]) * (np.ptp(x) / 4) ** 4 / (np.ptp(x) / 4)
-        target = splines.smooth(basis, np.sin(2 * dense), None, smoothing).curve
+        target = splines.smooth(basis, np.sin(2 * dense), None, smoothing, frequency=False).curve
         smooth.append((ends[:, 0] <= target) & (target <= ends[:, 1]))
         true.append((ends[:, 0] <= np.sin(2 * grid)) & (np.sin(2 * grid) <= ends[:, 1]))
     rates, error = [], []
@@ -264,3 +264,21 @@ def test_what_has_its_rows_comes_alone():
             rs.bootstrap(*given, n_resamples=8, rng=0) for given in ((made,), (made,) * 2)
         )
         xr.testing.assert_identical(alone, both)
+
+
+def test_weights_that_are_related_to_errors_do_not_choose_an_interpolation():
+    """Rows of large errors and large weights are left out by their own leverage, math [73]."""
+    rng = np.random.default_rng(3)
+    x, e = rng.uniform(-1, 1, 600), rng.normal(size=600)
+    kept = rng.uniform(size=600) < np.where(np.abs(e) > 1, 0.2, 1.0)
+    x, e = x[kept], e[kept]
+    weights = np.where(np.abs(e) > 1, 5.0, 1.0)
+    grid = np.linspace(-0.9, 0.9, 9)
+    asked = {"shap_values": np.sin(2 * x) + e / 2, "features": [0], "grid": grid}
+    found = rs.shap_dependence(None, x[:, None], weights=weights, centering="none", **asked)
+    assert np.abs(found["curve"].values[0] - np.sin(2 * grid)).max() < 0.35
+    assert found["smoothing"].item() > 1e-6
+    # Equal weights are none, and frequencies are repeated rows.
+    plain = rs.shap_dependence(None, x[:, None], centering="none", **asked)
+    equal = rs.shap_dependence(None, x[:, None], weights=0 * x + 3, centering="none", **asked)
+    np.testing.assert_allclose(equal["curve"], plain["curve"], rtol=1e-9)
