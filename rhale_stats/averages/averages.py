@@ -25,6 +25,7 @@ from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import as_table, check_column, columns_named
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.door import checked, refuse_fields
+from rhale_stats.schema.features import position_of
 from rhale_stats.schema.kinds import AVERAGES
 from rhale_stats.schema.stacking import stack
 from rhale_stats.schema.variables import variable
@@ -135,7 +136,7 @@ def averages(
     if not sample.present.all():
         sample = sample.take(sample.present)
     columns = _columns(sample, fitted, features, categorical)
-    levels = None if by is None else levels_of(sample, columns_named(sample.table, by, "by")[0])
+    levels = None if by is None else levels_of(sample, _position_of_by(sample.table.names, by))
     probe = Outputs(fitted.model.asked, sample.table, options.output, options.scale)
     probe(probe.table.take(np.arange(1)).copied())
     by_level = _ByLevel.of(sample, levels, groups)
@@ -191,6 +192,16 @@ def _columns(sample: Sample, fitted: Fitted, features: Any, categorical: Any) ->
             )
         out.append(_Column(name, position, levels_of(sample, position) if has_levels else None))
     return out
+
+
+def _position_of_by(names: list[str], by: str | int) -> int:
+    try:
+        return position_of(by, names)
+    except KeyError:
+        raise KeyError(
+            f"by must be one of {', '.join(map(repr, names))}, or a number from 0 to "
+            f"{len(names) - 1}; got {by!r}."
+        ) from None
 
 
 def _formula(model: Parametric) -> str | None:

@@ -38,13 +38,16 @@ def std_error(
     effect : Dataset
         What `rhale` returned; or what `ale2` returned, which gets ``effect_se`` for its cells and
         ``surface_se`` (math [59]). Profiles such as `pdp` and H-statistics (math [62]) already have
-        standard errors and are returned unchanged. With ``groups``, the standard errors of
-        H-statistics (``h2_se`` and so on) are replaced by cluster-robust ones; this needs no
-        ``local``. Effects of several models (`over_models`, `bootstrap_refit`, `cross_effects`) get
-        the error of models and rows together, ``curve_se``, and its parts ``curve_se_model`` and
-        ``curve_se_rows`` (math [82] to [85]).
+        standard errors of their rows; with ``groups`` and ``model`` they get others (``curve_se``,
+        ``h2_se`` and so on), without ``local``. Effects of several models
+        (`over_models`, `bootstrap_refit`, `cross_effects`) get the error of models and rows
+        together, ``curve_se``, and its parts ``curve_se_model`` and ``curve_se_rows`` (math [82] to
+        [85]).
     local : Dataset, optional
-        The local effects that ``effect`` was made from; needed only with ``groups``.
+        The local effects that ``effect`` was made from; needed only with ``groups`` and ``model``.
+        Of a profile of `pdp` the ICE curves (`ice`): needed with ``groups``, unless there is a
+        ``model``, and with ``model`` if there are weights. The results of `ice` and `m_plot` keep
+        their rows, and need nothing else.
     groups : array_like of shape (n_rows,), optional
         Group (cluster) of every row; a Series is aligned by its labels. Rows of one group may
         depend on each other. Standard errors are then cluster-robust, from the summed influences of
@@ -90,8 +93,12 @@ def std_error(
         ``average_effect_df`` are the degrees of freedom of Bell and McCaffrey, and
         ``effect_overlap`` (feature, bin, bin_other) is what those of two bins have in common. With
         ``model`` these covariances and degrees of freedom, too, and the parts of every standard
-        error: ``effect_se_rows``, ``effect_se_model`` and so on. The attribute ``source`` of a
-        standard error says what it holds: "rows", "parameters", or "rows and parameters".
+        error: ``effect_se_rows``, ``effect_se_model`` and so on. Profiles get ``curve_se``,
+        ``curve_cov``, ``curve_df`` and the parts of ``curve_se``; surfaces the parts of
+        ``effect_se`` and ``surface_se``, and H-statistics of kind "pdp" those of all statistics.
+        Groups are not for surfaces and `shap_dependence`, and a model not for `shap_dependence`.
+        The attribute ``source`` of a standard error says what it holds: "rows", "parameters", or
+        "rows and parameters".
 
     Raises
     ------

@@ -283,6 +283,11 @@ class Fitted(NamedTuple):
 
     def numbered(self, local: xr.Dataset, parameter: str = "local") -> xr.Dataset:
         """Local effects, or what else has rows, with the number of every row in ``X``."""
+        if "obs" not in local.dims:
+            raise ValueError(
+                f"{parameter} must hold rows; got what has none. Pass what local_effects or ice "
+                f"returned."
+            )
         n_obs, n_rows = local.sizes["obs"], as_table(self.X).n_rows
         if n_rows != n_obs:
             raise ValueError(

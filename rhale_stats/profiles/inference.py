@@ -55,7 +55,8 @@ def std_error(
             f"use bootstrap(profile, groups=...); for parameters refit the model, bootstrap_refit, "
             f"or take pdp or ale."
         )
-    if fitted is not None and fitted.uncertainty == "rows":
+    # With groups the model gives the curves of the rows where they were not kept.
+    if fitted is not None and fitted.uncertainty == "rows" and (groups is None or rows is not None):
         fitted = None
     made = "n_groups" in profile.attrs or "parameters" in profile.attrs
     if groups is None and fitted is None and not (made and rows is not None):

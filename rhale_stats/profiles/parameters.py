@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arrays import delta
@@ -110,17 +110,18 @@ class FromModel:
             weight_kind=str(profile.attrs["weight_kind"]) if weighted else "precision",
             missing=self._missing(),
         )
-        names = [
-            name for name in feature_names(profile) if one_profile(profile, name).sizes["grid"]
-        ]
+        every = feature_names(profile)
+        # A constant feature has no grid.
+        names = [name for name in every if one_profile(profile, name).sizes["grid"]]
+        names = names or every[:1]
         self.given = Given.used(table.take(self.numbers).data, names, self.options)
         self.asked = self.given.asked(directions.changes.ask)
         self.axes: dict[str, Axis] = {}
         if profile.attrs["method"] != "m_plot":
-            grid = {name: self._grid(name) for name in names}
+            grid = {name: points for name in names if len(points := self._grid(name))}
             self.axes = {axis.name: axis for axis in self.given.axes(grid, N_GRID, "quantile")}
 
-    def _grid(self, name: str) -> ArrayLike:
+    def _grid(self, name: str) -> NDArray[Any]:
         row = one_profile(self.profile, name)
         if not is_nominal(row):
             return np.asarray(row["grid_value"].values)

@@ -240,26 +240,10 @@ def test_what_cannot_be_averaged_is_refused():
         rs.averages(line, ROWS, uncertainty="all")
     with pytest.raises(ValueError, match="at least two different groups in level 'u' of 'g'"):
         rs.averages(line, ROWS, by="g", groups=[1, 1, 2, 3])
-    with pytest.raises(KeyError, match="feature must be one of"):
+    with pytest.raises(KeyError, match="by must be one of"):
         rs.averages(line, ROWS, by="nothing")
     with pytest.raises(ValueError, match="missing must be left out"):
         rs.averages(line, ROWS, missing="drop")
     holes = rs.Parametric(lambda b, rows: rows["x"].where(rows["x"] > 1) * b[0], [1.0], [[1.0]])
     with pytest.raises(ValueError, match="finite"):
         rs.averages(holes, ROWS)
-
-
-@pytest.mark.parametrize("by", [None, "arm"])
-def test_numbers_are_those_of_marginaleffects(by):
-    peer = pytest.importorskip("marginaleffects")
-    rng = np.random.default_rng(5)
-    data = pd.DataFrame({"x": rng.normal(size=80), "arm": rng.choice(["u", "v"], 80)})
-    data["y"] = rng.poisson(np.exp(0.3 * data.x + 0.5 * (data.arm == "v")))
-    fit = smf.poisson("y ~ x * arm", data).fit(disp=0)
-    found = rs.averages(fit, data, by=by, uncertainty="parameters")
-    more = {} if by is None else {"by": by}
-    for name, make in (("x", peer.avg_slopes), ("arm", peer.avg_comparisons)):
-        own = make(fit, variables=name, **more)
-        line = found.isel(term=np.flatnonzero(found["of"].values == name))
-        assert_allclose(np.ravel(line["average"]), own["estimate"].to_numpy(), rtol=1e-5)
-        assert_allclose(np.ravel(line["average_se"]), own["std_error"].to_numpy(), rtol=1e-4)

@@ -467,6 +467,7 @@ MAKERS = {
     "found": ("h_statistic",),
     "boot": ("bootstrap", "bootstrap", "folds"),
     "ensemble": ("over_models", "over_models", "bootstrap_refit", "cross_effects"),
+    "averages": ("averages",),
     "check": ("check_unbiased",),
     "jump": ("jump_check",),
     "tree": ("regions", "all_regions", "regional_ale", "regional_pdp", "regional_shap"),
@@ -525,6 +526,13 @@ def points(world: World) -> Any:
     )
 
 
+def with_parameters(world: World) -> Any:
+    """The model of the world with a parameter that was estimated to be 1."""
+    model, n = world.model, world.n
+    scores = world.one_of(None, world.rng.normal(size=(n, 1)))
+    return rs.Parametric(lambda b, X: b[0] * np.asarray(model(X)), [1.0], [[0.01]], scores)
+
+
 OF_PARAMETER: dict[str, Any] = {
     "model": lambda world: world.model,
     "X": lambda world: world.X,
@@ -540,6 +548,8 @@ OF_PARAMETER: dict[str, Any] = {
     "weights": World.weights,
     "weight_kind": options("precision", "frequency"),
     "groups": World.groups,
+    "by": World.feature,
+    "uncertainty": options("both", "rows", "parameters"),
     "strata": World.groups,
     "target": lambda world: world.rng.normal(size=world.n),
     "y": lambda world: world.rng.normal(size=world.n),
@@ -662,6 +672,8 @@ OF_FUNCTION: dict[tuple[str, str], Any] = {
     ("bootstrap", "local"): kinds("local", "local", "local", "profile", "surface", "found"),
     ("bootstrap", "effect"): kinds("effect", "effect", "profile", "surface", "found"),
     ("std_error", "local"): kinds("local", "profile"),
+    ("std_error", "model"): with_parameters,
+    ("averages", "model"): with_parameters,
     ("summary", "effect"): kinds(*RESULTS),
     ("tidy", "effect"): kinds(*RESULTS),
     ("glance", "effect"): kinds(*RESULTS),
