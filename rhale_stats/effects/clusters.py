@@ -16,7 +16,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.skewness import Skewness, clear_sign
 from rhale_stats.effects import skewness
 from rhale_stats.effects.fit import Fit, at_edges
-from rhale_stats.effects.influences import Grouped, Held, lines_of
+from rhale_stats.effects.grouped import Grouped, Held, lines_of
 from rhale_stats.effects.same import check_same_rows
 from rhale_stats.effects.targets import GROUP_COVARIANCES, GROUP_DEGREES, TARGETS
 from rhale_stats.local.rows import Rows, columns, is_used_row

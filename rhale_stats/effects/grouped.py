@@ -1,4 +1,4 @@
-"""Influences of groups of rows, corrected for the leverage of the groups (math [26])."""
+"""What groups of rows hold of bins or cells, and their influences with leverage corrected."""
 
 from __future__ import annotations
 
