@@ -212,6 +212,22 @@ def test_other_rows_than_those_of_the_fit_are_independent_of_it():
         assert_allclose(found[f"{name}_se"], total)
 
 
+def test_rows_alone_are_skewed():
+    """The third moment of a sum of independent errors is the sum of theirs."""
+    data = table(400)
+    data["y"] = np.random.default_rng(0).poisson(np.exp(2 * data.b.clip(-2, 2)))
+    fit = smf.glm("y ~ a * b", data, family=sm.families.Poisson()).fit()
+    other = table(400, seed=3)[["a", "b", "c"]]
+    local = rs.local_effects(fit, other, features="a")
+    rows = rs.std_error(rs.rhale(local, bins=rs.GivenBins({"a": [-1, -0.3, 0.3, 1]})))
+    assert (rows["effect_skewness"] != 0).any()
+    found = rs.std_error(rows, local, model=fit, X=other)
+    share = found["effect_se_rows"] / found["effect_se"]
+    assert_allclose(found["effect_skewness"], rows["effect_skewness"] * share**3)
+    only = rs.std_error(rows, local, model=fit, X=other, uncertainty="parameters")
+    assert "effect_skewness" not in only
+
+
 def test_the_difference_of_levels_is_the_coefficient():
     fit = smf.ols("z ~ a + C(c)", DATA).fit()
     local = rs.ale_local_effects(fit, X, features="c", order=["u", "v", "w"])
