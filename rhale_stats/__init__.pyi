@@ -1,7 +1,6 @@
 """The public names and where they live; `__init__` loads each when it is first used."""
 
 from . import simulate
-from .averages.averages import averages
 from .bins.adaptive import AdaptiveBins
 from .bins.fixed import EqualWidthBins, GivenBins, QuantileBins
 from .bins.searched import BestEqualWidthBins, GreedyBins, OptimalBins
@@ -31,6 +30,7 @@ from .generics.values import predict
 from .h_statistics.statistic import HEstimator, h_statistic
 from .local.ale import ale_local_effects
 from .local.local_effects import local_effects
+from .margins.averages import averages
 from .models.jacobian import check_jacobian
 from .models.options import ModelOptions
 from .models.outputs import ModelError

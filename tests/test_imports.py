@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import types
 from importlib.util import find_spec
+from pathlib import Path
+
+import rhale_stats as rs
+
+PACKAGE = Path(rs.__file__).parent
 
 # Each takes from a tenth of a second to a second.
 PLOTTING = ("matplotlib", "seaborn", "arviz")
@@ -45,3 +51,14 @@ def test_libraries_are_loaded_when_they_are_used():
     # What is looked for can be found.
     assert "matplotlib" in found[-1]
     assert all(find_spec(name) for name in SLOW)
+
+
+def test_no_folder_bears_the_name_of_a_public_function():
+    """lazy_loader would change the class of the package; cloudpickle then refuses closures with it.
+
+    Such closures are what `bootstrap_refit` sends to processes.
+    """
+    folders = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
+    # A module of its own, whose functions are public.
+    assert folders & set(rs.__all__) == {"simulate"}
+    assert type(rs) is types.ModuleType

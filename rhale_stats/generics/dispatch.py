@@ -7,12 +7,12 @@ from typing import Any
 
 import xarray as xr
 
-from rhale_stats.averages import methods as averages_methods
 from rhale_stats.effects import methods as effects_methods
 from rhale_stats.ensembles import methods as ensembles_methods
 from rhale_stats.h_statistics import methods as h_statistics_methods
 from rhale_stats.inference import methods as inference_methods
 from rhale_stats.local import methods as local_methods
+from rhale_stats.margins import methods as averages_methods
 from rhale_stats.profiles import methods as profiles_methods
 from rhale_stats.regional import methods as regional_methods
 from rhale_stats.schema.kinds import EFFECT, LOCAL, REPLICATES, Methods, kind_of

@@ -74,10 +74,10 @@ def wald_test(
 
     Notes
     -----
-    A p-value refers to the sampling of rows: the model is taken as given. It is NaN, with a reason,
-    where no degree of freedom is left (such as "constant" with a single bin), where local effects
-    differ only by their numerical error, and for "constant" where levels have no order of their
-    own.
+    A p-value refers to what the standard errors include (attribute ``source``): by default the
+    sampling of rows, with the model as given. It is NaN, with a reason, where no degree of freedom
+    is left (such as "constant" with a single bin), where local effects differ only by their
+    numerical error, and for "constant" where levels have no order of their own.
 
     Method "box", for "zero": the statistic is the sum of squared effects, weighted by the rows that
     they rest on, divided by what that sum is expected to be under the null hypothesis. It is
@@ -227,9 +227,10 @@ def compare(
     have the same conditional distribution given the two.
 
     Math [27] and [31]: the statistic is compared with the maximum of correlated normal errors with
-    the covariance of the difference. Models and bins are taken as given: a small p-value is
-    evidence that these two models differ on average over the rows, not that refitted models would
-    differ. The p-value is NaN, with a ``reason``, where the difference has no standard error.
+    the covariance of the difference. Bins are taken as given, and so are the models if the standard
+    errors are those of the rows: a small p-value is then evidence that these two models differ on
+    average over the rows, not that refitted models would differ. The p-value is NaN, with a
+    ``reason``, where the difference has no standard error.
 
     The evaluation points are the edges of the bins of both curves, and three equally spaced points
     between two edges where either curve bends between them (linear bins, or several cells). Between

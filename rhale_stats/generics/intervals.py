@@ -166,8 +166,9 @@ def confband(
     independent, except with groups: each has Student's quantile at level^(1/K), exactly. There is
     no adjustment for the number of features.
 
-    The rows are taken as a sample, the model as given. The study ``weighting`` reports the coverage
-    of the true curve with default settings, and docs/validity.md that of all bands.
+    The rows are taken as a sample. Errors include the parameters of the model only if `std_error`
+    was given the model. The study ``weighting`` reports the coverage of the true curve with default
+    settings, and docs/validity.md that of all bands.
 
     Examples
     --------

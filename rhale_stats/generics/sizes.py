@@ -82,11 +82,11 @@ def effect_sizes(
     approximation, as `wald_test` does with other weights: the P of a curve that varies as much as
     this one over the rows although the feature has no effect. Curves that vary little where the
     rows are, but steeply elsewhere, count little here. If `std_error` was given groups, all errors
-    allow for them. The model is taken as given; `sizes_by_chance` fits it again, and so allows for
-    overfitting. The interval of ``importance`` inverts a noncentral
-    F test and starts at 0 where the size is not significant. Intervals by ``boot`` are
-    bias-corrected percentiles (Efron 1987, without acceleration); near no effect they do not reach
-    0.
+    allow for them. Errors include the parameters of the model only if `std_error` was given the
+    model; `sizes_by_chance` fits it again, and so allows for overfitting. The interval of
+    ``importance`` inverts a noncentral F test and starts at 0 where the size is not significant.
+    Intervals by ``boot`` are bias-corrected percentiles (Efron 1987, without acceleration); near no
+    effect they do not reach 0.
 
     References
     ----------

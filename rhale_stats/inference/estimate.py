@@ -97,7 +97,9 @@ def of_one_scale(covariance: FloatArray, degrees: FloatArray) -> Joint:
     """
     variance = np.maximum(np.nan_to_num(np.diagonal(covariance)), 0.0)
     known = (variance > 0) & (degrees > 0)
-    common = float(1 / np.mean(1 / degrees[known])) if known.any() else np.inf
+    share = float(np.mean(1 / degrees[known])) if known.any() else 0.0
+    # Variances that are known, as those of parameters by normal theory, have infinite degrees.
+    common = 1 / share if share > 0 else np.inf
     return Joint(covariance, degrees, intervals.Sources.one(variance, common))
 
 

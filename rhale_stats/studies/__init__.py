@@ -36,6 +36,7 @@ STUDIES: dict[str, str] = {
     "models": "rhale_stats.studies.models",
     "validity": "rhale_stats.studies.validity",
     "spread": "rhale_stats.studies.spread",
+    "model-uncertainty": "rhale_stats.studies.model_uncertainty",
 }
 
 __all__ = ["STUDIES", "Options", "Output", "Scenario", "Study", "load", "names", "run"]

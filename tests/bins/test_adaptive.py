@@ -61,15 +61,11 @@ def estimate(x, g, bins=None, *, centering="mean", weighting="axis", **options):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"max_bins": 0}, ValueError, "max_bins must be at least 1; got 0"),
-        ({"max_bins": 2.5}, TypeError, "max_bins must be a whole number; got 2.5"),
         ({"degree": 2}, ValueError, r"degree must be 1 \(constant and linear bins\).*got 2"),
         ({"penalty": -1.0}, ValueError, "penalty must be at least 0 and finite.*got -1.0"),
         ({"penalty": np.nan}, ValueError, "penalty must be at least 0.*got nan"),
         ({"penalty": np.inf}, ValueError, "penalty must be at least 0.*got inf"),
         ({"penalty": "9"}, TypeError, "penalty must be a number, or None.*got '9' of type str"),
-        ({"min_obs": 0}, ValueError, "min_obs must be at least 1; got 0"),
-        ({"min_obs": None}, TypeError, "min_obs must be a whole number; got None"),
     ],
 )
 def test_parameters_refused(options, error, message):

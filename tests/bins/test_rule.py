@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from functools import partial
+from inspect import signature
 from itertools import pairwise
 
 import numpy as np
@@ -55,17 +56,9 @@ RULES = [
         (rs.EqualWidthBins, {"n_bins": 2.5}, TypeError, "whole number; got 2.5 of type float"),
         (rs.EqualWidthBins, {"n_bins": True}, TypeError, "whole number; got True of type bool"),
         (rs.QuantileBins, {"n_bins": -3}, ValueError, "n_bins must be at least 1; got -3"),
-        (rs.OptimalBins, {"max_bins": 0}, ValueError, "max_bins must be at least 1; got 0"),
-        (rs.OptimalBins, {"min_obs": 0}, ValueError, "min_obs must be at least 1; got 0"),
+        # The search has an own least number of rows if there is none.
         (rs.OptimalBins, {"min_obs": "5"}, TypeError, "min_obs must be a whole number; got '5'"),
-        (rs.OptimalBins, {"discount": 1.0}, ValueError, r"discount must lie in \[0, 1\).*got 1.0"),
-        (rs.OptimalBins, {"discount": -0.1}, ValueError, "discount must lie in.*got -0.1"),
-        (rs.OptimalBins, {"discount": np.nan}, ValueError, "discount must lie in.*got nan"),
         (rs.OptimalBins, {"ddof": 2}, ValueError, "ddof must be 1.*got 2"),
-        (rs.GreedyBins, {"max_bins": 0}, ValueError, "max_bins must be at least 1; got 0"),
-        (rs.GreedyBins, {"min_obs": 0}, ValueError, "min_obs must be at least 1; got 0"),
-        (rs.GreedyBins, {"min_obs": None}, TypeError, "min_obs must be a whole number; got None"),
-        (rs.GreedyBins, {"discount": 1.0}, ValueError, r"discount must lie in \[0, 1\).*got 1.0"),
         (rs.GreedyBins, {"factor": 0.95}, ValueError, "factor must be at least 1.*got 0.95"),
         (rs.GreedyBins, {"factor": np.inf}, ValueError, "factor must be .* finite.*got inf"),
         (rs.GreedyBins, {"factor": np.nan}, ValueError, "factor must be at least 1.*got nan"),
@@ -86,6 +79,34 @@ RULES = [
 def test_parameters_refused(rule, options, error, message):
     with pytest.raises(error, match=message):
         rule(**options)
+
+
+SEARCHING = (rs.OptimalBins, rs.GreedyBins, rs.AdaptiveBins, rs.BestEqualWidthBins)
+SHARED = [
+    ("max_bins", 0, ValueError, "max_bins must be at least 1; got 0"),
+    ("max_bins", 2.5, TypeError, "max_bins must be a whole number; got 2.5"),
+    ("min_obs", 0, ValueError, "min_obs must be at least 1; got 0"),
+    ("min_obs", None, TypeError, "min_obs must be a whole number; got None"),
+    ("discount", 1.0, ValueError, r"discount must lie in \[0, 1\).*got 1.0"),
+    ("discount", -0.1, ValueError, "discount must lie in.*got -0.1"),
+    ("discount", np.nan, ValueError, "discount must lie in.*got nan"),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "value", "error", "message"),
+    [
+        (rule, *case)
+        for rule in SEARCHING
+        for case in SHARED
+        # A default is legal, and lines have no discount.
+        if case[0] in signature(rule).parameters
+        and case[1] is not signature(rule).parameters[case[0]].default
+    ],
+)
+def test_parameters_that_rules_share_are_refused(rule, name, value, error, message):
+    with pytest.raises(error, match=message):
+        rule(**{name: value})
 
 
 def test_rows_outside_given_edges_are_refused(rng):

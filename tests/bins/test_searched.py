@@ -190,22 +190,6 @@ def test_frequency_weights_are_repeated_rows(rng):
 # --- refused -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"max_bins": 0}, ValueError, "max_bins must be at least 1; got 0"),
-        ({"max_bins": 2.5}, TypeError, "max_bins must be a whole number; got 2.5"),
-        ({"min_obs": 0}, ValueError, "min_obs must be at least 1; got 0"),
-        ({"min_obs": None}, TypeError, "min_obs must be a whole number; got None"),
-        ({"discount": 1}, ValueError, r"discount must lie in \[0, 1\).*got 1"),
-        ({"discount": -0.5}, ValueError, "discount must lie in.*got -0.5"),
-    ],
-)
-def test_parameters_refused(options, error, message):
-    with pytest.raises(error, match=message):
-        rule_of(**options)
-
-
 def test_fewer_rows_than_min_obs_are_refused(rng):
     x = rng.uniform(size=9)
     with pytest.raises(ValueError, match="feature 'x' has 9 rows and min_obs is 10. Lower min_obs"):

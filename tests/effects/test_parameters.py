@@ -472,3 +472,15 @@ def test_a_quantile_of_t_is_used_where_the_fit_does():
     found = rs.confint(rs.std_error(effect, local, model=fit, X=X, uncertainty="parameters"))
     half = (found["effect_ci"] - found["effect"]).isel(ci_bound=1) / found["effect_se"]
     assert_allclose(half.values[found["effect_se"].values > 0], stats.t.ppf(0.975, fit.df_resid))
+
+
+def test_bands_of_parameters_by_normal_theory():
+    """Maximum likelihood has no degrees of freedom: the band of errors by parameters alone."""
+    fit = smf.glm("y ~ a + b", DATA, family=sm.families.Poisson()).fit()
+    local, effect = effects(fit)
+    found = rs.std_error(effect, local, model=fit, X=X, uncertainty="parameters")
+    assert np.isinf(found["effect_df"].values[np.isfinite(found["effect"])]).all()
+    band = rs.confband(rs.confint(found), rng=0)
+    half = [(band[name] - band["curve"]).isel(ci_bound=1) for name in ("curve_band", "curve_ci")]
+    inner = (band["curve_se"] > 0).values
+    assert (half[0].values[inner] >= half[1].values[inner] * 0.98).all()

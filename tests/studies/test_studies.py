@@ -44,6 +44,7 @@ ALL = (
     "models",
     "validity",
     "spread",
+    "model-uncertainty",
 )
 
 
@@ -60,6 +61,7 @@ LONG = (
     "spread",
     "unbiasedness",
     "regions",
+    "model-uncertainty",
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rhale_stats.averages.tables import confint, page, summary, tidy, vcov
+from rhale_stats.margins.tables import confint, page, summary, tidy, vcov
 from rhale_stats.schema.kinds import AVERAGES, Methods
 
 METHODS: Methods = {
