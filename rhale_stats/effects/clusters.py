@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from rhale_stats.arguments.rows import row_codes
-from rhale_stats.arrays import accumulate, categories, influence, leverage
+from rhale_stats.arrays import accumulate, categories, influence
 from rhale_stats.arrays.binning import bin_index
-from rhale_stats.arrays.leverage import like
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.skewness import Skewness, clear_sign
 from rhale_stats.effects import skewness
 from rhale_stats.effects.fit import Fit, at_edges
+from rhale_stats.effects.grouped import Grouped, Held, lines_of
 from rhale_stats.effects.same import check_same_rows
 from rhale_stats.effects.targets import GROUP_COVARIANCES, GROUP_DEGREES, TARGETS
 from rhale_stats.local.rows import Rows, columns, is_used_row
@@ -139,152 +139,6 @@ class Clusters(NamedTuple):
         if len(seen) < GROUPS_OF_BLOCK and begin and cells.bin[begin - 1] == cells.bin[begin]:
             block[begin:] = block[begin - 1]
         return block
-
-
-class Held(NamedTuple):
-    """Rows with the unit and the group of each, their weights, and what squares of these count."""
-
-    unit: IntArray
-    group: IntArray
-    n_groups: int
-    weight: FloatArray
-    square: FloatArray
-    repeats: FloatArray | None
-
-    @classmethod
-    def of(
-        cls,
-        unit: IntArray,
-        group: IntArray,
-        n_groups: int,
-        weight: FloatArray | None,
-        frequency: bool,
-        repeats: FloatArray | None = None,
-    ) -> Held:
-        """Frequencies count rows, so that their squares are the frequencies themselves.
-
-        A group may stand for ``repeats`` independent ones, which have equal parts of its weight.
-        """
-        w = np.ones(len(unit)) if weight is None else weight
-        square = w if weight is None or frequency else w**2
-        return cls(unit, group, n_groups, w, square, repeats)
-
-    def table(self, values: FloatArray, unit: IntArray, n_units: int) -> sparse.csr_array:
-        """Sums by group and unit."""
-        return leverage.table(values, self.group, unit, self.n_groups, n_units)
-
-    def shares(self, unit: IntArray, n_units: int) -> leverage.Shares:
-        """Shares of the groups in units."""
-        weight = self.table(self.weight, unit, n_units)
-        same = self.square is self.weight
-        square = weight if same else self.table(self.square, unit, n_units)
-        return leverage.Shares.of(weight, square, self.repeats)
-
-    def corrected(
-        self, sums: influence.RowSums, block: IntArray, lines: leverage.Lines | None = None
-    ) -> Grouped:
-        """Influences by groups with their leverage corrected; ``block`` is that of every unit."""
-        n_units = sums.mean.shape[1]
-        of_units, every = self.shares(self.unit, n_units), self.of_all()
-        factor = every.factor.toarray()[:, 0]
-        own = like(sums.variance, sums.variance.data * of_units.factor.data)
-        sums = sums._replace(
-            variance=own, places=sums.places * factor, average=sums.average * factor
-        )
-        n_blocks = int(block.max()) + 1
-        if n_blocks < n_units:
-            blocks = self.shares(block[self.unit], n_blocks)
-            total = np.bincount(self.unit, self.weight, n_units).astype(np.float64)
-            mean = leverage.of_cells(sums.mean, of_units, total, block, blocks)
-            return Grouped(sums._replace(mean=mean), _overlap(of_units, blocks, block, every))
-        if lines is None:
-            mean = like(sums.mean, sums.mean.data * of_units.factor.data)
-            sums = sums._replace(mean=mean)
-        else:
-            moved = leverage.of_lines(sums, of_units, lines)
-            sums = sums._replace(mean=like(sums.mean, moved[0]), slope=like(sums.slope, moved[1]))
-            of_units = of_units.with_lines(lines)
-        return Grouped(sums, _overlap(of_units, of_units, block, every))
-
-    def of_all(self) -> leverage.Shares:
-        """Shares of the groups in all rows together."""
-        return self.shares(np.zeros(len(self.unit), dtype=np.int64), 1)
-
-
-class Grouped(NamedTuple):
-    """Influences of groups, corrected, and how much their variances have in common.
-
-    ``overlap`` is of the units, and of all rows at the end (math [26]).
-    """
-
-    sums: influence.RowSums
-    overlap: FloatArray
-
-    def of_units(self) -> FloatArray:
-        """Overlap of the units."""
-        return self.overlap[:-1, :-1]
-
-    def degrees(self) -> FloatArray:
-        """Degrees of freedom of the variances of single units."""
-        return np.asarray(1 / np.diagonal(self.of_units()))
-
-    def of_curve(self, fit: Fit, z: FloatArray) -> FloatArray:
-        """Degrees of freedom of the variance of the curve at points within its stretch."""
-        noise = _known(fit)
-        parts = np.maximum(influence.parts(fit.loadings(z), noise), 0.0)
-        alone = np.full((len(z), 1), 0.0)
-        if fit.centering == "mean":
-            alone += _of_places(fit)
-        found = leverage.degrees(np.hstack([parts, alone]), self.overlap)
-        return np.where(np.isfinite(found), found, 1 / self.overlap[-1, -1])
-
-
-def _known(fit: Fit) -> accumulate.Noise:
-    """Noise of the cells; as if all had one variance where there is no spread at all."""
-    mean = np.nan_to_num(fit.noise.mean)
-    if (mean > 0).any():
-        return fit.noise._replace(mean=mean)
-    n = fit.cells.n_effective[fit.cells.here]
-    none = np.zeros(len(n))
-    return accumulate.Noise(np.divide(1.0, n, out=none.copy(), where=n > 0), none, none)
-
-
-def _of_places(fit: Fit) -> float:
-    """Variance of the mean of the curve over the rows, if these were independent."""
-    if fit.places is not None:
-        return fit.places.alone
-    assert fit.level_share is not None
-    centre = np.average(fit.curve, weights=fit.level_share)
-    spread = float(np.average((fit.curve - centre) ** 2, weights=fit.level_share))
-    n = fit.cells.n_effective
-    return spread / max(float(n.max()), 1.0)
-
-
-def _overlap(
-    units: leverage.Shares, blocks: leverage.Shares, block: IntArray, every: leverage.Shares
-) -> FloatArray:
-    """Overlap of units whose residuals are from the means of blocks, and of all rows."""
-    n_blocks = blocks.weight.shape[1]
-    square = sparse.csr_array(sparse.hstack([units.square, every.square]))
-    lost = [like(one.square, one.square.data * one.factor.data) for one in (blocks, every)]
-    at = np.append(block, n_blocks)
-    between = leverage.between(sparse.csr_array(sparse.hstack(lost)))
-    return np.asarray(leverage.products(square) + between[np.ix_(at, at)])
-
-
-def lines_of(pieces: accumulate.Pieces, held: Held, x: FloatArray) -> leverage.Lines | None:
-    """What groups have of the lines of units; None where there are no lines."""
-    if not pieces.slope.any():
-        return None
-    n_units, w = len(pieces.mean), held.weight
-    sd = np.where(pieces.slope != 0, np.sqrt(pieces.x_variance), 0.0)
-    own = sd[held.unit]
-    away = np.divide(x - pieces.x_mean[held.unit], own, out=np.zeros(len(x)), where=own > 0)
-    share = w / np.bincount(held.unit, w, n_units)[held.unit]
-    if held.repeats is not None:
-        share = share / held.repeats[held.group]
-    shared, slope = (held.table(share * part, held.unit, n_units) for part in (away, away**2))
-    return leverage.Lines(shared, slope, sd)
 
 
 def grouped_levels(

@@ -12,14 +12,9 @@ from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arrays import influence
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.effects.clusters import (
-    Clusters,
-    Grouped,
-    Held,
-    grouped_levels,
-    lines_of,
-)
+from rhale_stats.effects.clusters import Clusters, grouped_levels
 from rhale_stats.effects.fit import Fit
+from rhale_stats.effects.grouped import Grouped, Held, lines_of
 from rhale_stats.effects.same import check_same_rows
 from rhale_stats.local.rows import columns, is_used_row
 from rhale_stats.schema.checks import check_local

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -98,7 +98,10 @@ def with_parameters(
     sizes = {dim: effect.sizes[dim] for dim in ("spread_bin",) if dim in effect.sizes}
     sizes |= {"part": 2, "component": asked.derivatives.changes.n_directions}
     found = stacked(rows, effect.sizes["bin"], **cell_sizes(effect), **sizes)
-    out = effect.drop_vars([name for name in SKEWNESS if name in effect])
+    skewed = [name for name in SKEWNESS if name in effect]
+    out = effect.drop_vars(skewed)
+    if fitted.uncertainty == "both":
+        out = out.assign({name: _diluted(effect[name], found) for name in skewed})
     made = {}
     for name, values in found.items():
         stem = name.partition("_se")[0]
@@ -114,6 +117,15 @@ def with_parameters(
         made[name] = variable(name, values, **about)
     mark = fitted.model.fingerprint()
     return out.assign(made).assign_attrs(parameters=_how(asked), fitted_model=mark)
+
+
+def _diluted(skewness: xr.DataArray, found: Mapping[str, FloatArray]) -> xr.DataArray:
+    """Skewness of errors of rows, to which those of parameters are added, which have none."""
+    name = str(skewness.name).removesuffix("_skewness")
+    rows, total = found[f"{name}_se_rows"], found[f"{name}_se"]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.where(total > 0, np.minimum(rows / total, 1.0), 0.0)
+    return skewness.copy(data=skewness.values * share**3)
 
 
 def _how(asked: Asked) -> str:

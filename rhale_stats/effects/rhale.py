@@ -160,8 +160,7 @@ def rhale(
         centering=centering,
         weighting=weighting,
         std_error_moments=std_error_moments,
-        honest=honest,
-        honest_fraction=honest_fraction,
+        honest=honest and honest_fraction,
         rng=generator,
     )
     warn_of_gaps(effect)
@@ -177,14 +176,14 @@ def quiet_rhale(
     centering: str = "mean",
     weighting: str = "axis",
     std_error_moments: bool = True,
-    honest: bool = False,
-    honest_fraction: float = 0.5,
+    honest: float | bool = False,
     rng: np.random.Generator | int | None = None,
     held: dict[str, Partition] | None = None,
 ) -> xr.Dataset:
     """`rhale` where bins without rows are expected: without its warning.
 
-    Bins of the features that are in ``held`` are taken from there; those that are chosen are put
+    ``honest`` is the share of rows on which edges are chosen; True is half of them. Bins of the
+    features that are in ``held`` are taken from there; those that are chosen are put
     there.
     """
     local = check_local(local)
@@ -195,7 +194,8 @@ def quiet_rhale(
         DEFAULT_BINS if bins is None else bins, centering, weighting, std_error_moments
     )
     check_rule(request.rule)
-    split = honest_rows(local, honest_fraction, rng) if honest else all_rows(local)
+    share = 0.5 if honest is True else float(honest)
+    split = honest_rows(local, share, rng) if share else all_rows(local)
     effect = _estimated(local, request, split, held)
     return with_missing(effect) if "missing_effect" in effect else effect
 

@@ -20,7 +20,7 @@ from rhale_stats.effects.rhale import CENTERINGS, quiet_rhale, warn_of_gaps
 from rhale_stats.ensembles.given import MODELS, DrawOptions, Members, members_of
 from rhale_stats.ensembles.labelled import Grid, common_grid, labelled, on_grid
 from rhale_stats.ensembles.variances import SPREAD
-from rhale_stats.inference.draws import GRID, progress_bar
+from rhale_stats.inference.draws import progress_bar
 from rhale_stats.local.ale import ALE_BINS, ale_local_effects
 from rhale_stats.local.levels import DIFFERENCES, LABELS
 from rhale_stats.local.local_effects import local_effects
@@ -49,7 +49,6 @@ def over_models(
     features: str | int | Sequence[str | int] | None = None,
     bins: BinRule | None = None,
     centering: str = "mean",
-    n_grid: int = GRID,
     n_jobs: int | None = 1,
     drawn: DrawOptions = DrawOptions(),
     options: ModelOptions = ModelOptions(),
@@ -83,9 +82,6 @@ def over_models(
         the mean model. Not for "pdp".
     centering : {"mean", "start", "integral"}, default "mean"
         Zero of every curve, as in `rhale`.
-    n_grid : int, default 101
-        Number of points at which curves are compared, over the range of the rows; for "pdp" number
-        of points of its grid.
     n_jobs : int or None, default 1
         Processes in which models are evaluated, as joblib counts them.
     drawn : DrawOptions, optional
@@ -154,7 +150,7 @@ def over_models(
     check_choice("centering", centering, CENTERINGS)
     rule = _rule(method, bins)
     members = members_of(models, draws, drawn, len(X))
-    asked = _Asked(X, method, features, rule, centering, n_grid, options)
+    asked = _Asked(X, method, features, rule, centering, drawn.n_grid, options)
     with progress_bar(members.n, "models", progress=progress) as bar:
         found = asked.effects(members, n_jobs, bar.update)
     return _labelled(found, members, asked)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from rhale_stats.arguments.checks import is_listed
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.inference.draws import GRID
 from rhale_stats.models.outputs import ModelError, is_classifier
 from rhale_stats.schema.door import Options
 
@@ -32,7 +33,7 @@ EXPECTED = (
 
 @dataclass(frozen=True)
 class DrawOptions(Options):
-    """How draws of parameters are read, and how many are used.
+    """How draws of parameters are read, how many are used, and where curves are compared.
 
     Parameters
     ----------
@@ -45,6 +46,9 @@ class DrawOptions(Options):
     vectorized : bool, default False
         The function takes many draws at once, as an array (draw, ...), or a mapping of names to
         such arrays, and returns an array (draw, row). It is then called once for many draws.
+    n_grid : int, default 101
+        Number of points at which curves are compared, over the range of the rows; for "pdp" number
+        of points of its grid.
 
     Examples
     --------
@@ -60,6 +64,7 @@ class DrawOptions(Options):
     max_draws: int = 200
     by_chain: bool = False
     vectorized: bool = False
+    n_grid: int = GRID
 
 
 class Members(NamedTuple):

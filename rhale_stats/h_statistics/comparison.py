@@ -25,6 +25,7 @@ from rhale_stats.h_statistics.inference import (
 from rhale_stats.h_statistics.labelled import OTHER
 from rhale_stats.inference.adjustment import adjusted
 from rhale_stats.inference.estimate import BOUNDS, Estimate, Facts, by_errors, interval
+from rhale_stats.inference.parameters import refuse_shared
 from rhale_stats.inference.results import Asked
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.kinds import H_STATISTICS
@@ -40,6 +41,7 @@ def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
     if asked.paired is not None:
         _check_paired(asked.paired, a, b)
     pairs = asked.paired is not None or same_table
+    refuse_shared(a, b, "H-statistics", paired=pairs)
     if asked.groups is not None and not pairs:
         raise ValueError(
             "groups must come with results of one table; a and b are of two. Give groups to each: "

@@ -39,7 +39,8 @@ def without_parts(found: xr.Dataset) -> xr.Dataset:
     }
     ends = (*ENDS, "_ci")
     out = found.drop_vars([name for name in found.data_vars if str(name).endswith(ends)])
-    del out.attrs["parameters"]
+    for fact in ("parameters", "fitted_model"):
+        out.attrs.pop(fact, None)
     return out.assign(rows)
 
 
@@ -95,7 +96,7 @@ def with_parameters(
                 if end != "se"
                 else _as_delta(se_variable(found[name], own, said[end]))
             )
-    return found.assign(made).assign_attrs(parameters=directions.how)
+    return found.assign(made).assign_attrs(directions.facts())
 
 
 def _as_delta(made: tuple[Any, ...]) -> tuple[Any, ...]:

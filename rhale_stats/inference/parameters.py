@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
 
 from rhale_stats.arrays import delta
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -64,6 +65,12 @@ class Directions(NamedTuple):
             return ROWS_FIXED if self.uncertainty == "parameters" else MODEL_FIXED
         return ADDED if self.influence is None else TOGETHER
 
+    def facts(self) -> dict[str, str]:
+        """What a result with these errors says of them in its attributes."""
+        if self.uncertainty == "rows":
+            return {"parameters": self.how}
+        return {"parameters": self.how, "fitted_model": self.model.fingerprint()}
+
     def source(self, rows: str) -> str:
         """The source of a standard error, in words."""
         both = f"{rows} and parameters"
@@ -120,4 +127,26 @@ def check_model(found: FloatArray, known: FloatArray, what: str) -> None:
     if np.abs(found - known)[there].max(initial=0.0) > TOLERANCE * size:
         raise ValueError(
             f"model and X must be those that the result was made from; they give another {what}."
+        )
+
+
+def refuse_shared(a: xr.Dataset, b: xr.Dataset, what: str, *, paired: bool) -> None:
+    """Raise ``ValueError`` where a difference would need what the errors of both share.
+
+    Two results of one model have its parameters in common.
+    """
+    marks = [str(one.attrs.get("fitted_model", "")) for one in (a, b)]
+    advice = (
+        "Make both with uncertainty='rows', or compare effects of rhale or ale, whose comparison "
+        "knows what they share."
+    )
+    if marks[0] and marks[0] == marks[1]:
+        raise ValueError(
+            f"a and b must not both hold the parameters of one model: the difference of two {what} "
+            f"would need what their errors share. {advice}"
+        )
+    if paired and any(marks):
+        raise ValueError(
+            f"paired must be left out for {what} whose errors hold the parameters of a model: "
+            f"pairs are of rows alone. {advice}"
         )

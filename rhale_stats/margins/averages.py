@@ -126,9 +126,9 @@ def averages(
     >>> found = rs.averages(fit, data, uncertainty="parameters")
     >>> rs.tidy(found)[["term", "contrast", "estimate", "std_error"]].round(3)
              term contrast  estimate  std_error
-    0  prediction              1.480      0.073
-    1        dose    dY/dX     2.075      0.252
-    2         arm    b - a     0.947      0.146
+    0  prediction              1.584      0.070
+    1        dose    dY/dX     1.892      0.235
+    2         arm    b - a     0.681      0.142
     """
     refuse_fields(options, ("missing",), "averages need all values of every row")
     fitted, groups = Fitted.of(model, X, uncertainty).with_groups(groups)

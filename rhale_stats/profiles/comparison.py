@@ -10,6 +10,7 @@ import xarray as xr
 from rhale_stats.arrays import intervals
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.inference.parameters import refuse_shared
 from rhale_stats.inference.results import (
     CONSTANT,
     Asked,
@@ -131,6 +132,7 @@ def check_pairs(
 def compare(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> xr.Dataset:
     """`compare` of two profiles on one grid, optionally paired by their ICE curves."""
     a, b = inference.with_errors(a, "a"), inference.with_errors(b, "b")
+    refuse_shared(a, b, "profiles", paired=asked.paired is not None)
     for name in ("centering", "method"):
         kinds = [str(one.attrs[name]).replace("ice", "pdp") for one in (a, b)]
         if kinds[0] != kinds[1]:

@@ -304,10 +304,10 @@ def _labelled(
         values = padded([one.get(end, np.full(shape, np.nan)) for one in found], shape)
         made[f"curve_{end}"] = variable(f"curve_{end}", values, source=said[end], **about)
     out = profile.drop_vars([name for name in NO_PARTS if name in profile]).assign(made)
-    for name in ("n_groups", "parameters"):
+    for name in ("n_groups", "parameters", "fitted_model"):
         out.attrs.pop(name, None)
     if n_groups is not None:
         out.attrs["n_groups"] = n_groups
     if directions is not None:
-        out.attrs["parameters"] = directions.how
+        out.attrs |= directions.facts()
     return out

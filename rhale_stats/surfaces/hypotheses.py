@@ -25,6 +25,7 @@ from rhale_stats.inference.estimate import (
     band,
     interval,
 )
+from rhale_stats.inference.parameters import refuse_shared
 from rhale_stats.inference.results import Asked, Size, labelled_test
 from rhale_stats.schema.dimensions import of_part
 from rhale_stats.schema.features import resolution
@@ -178,6 +179,7 @@ def compared(a: xr.Dataset, b: xr.Dataset, asked: Asked) -> Compared:
     a, b = of_part(a), of_part(b)
     _check_cells(a, b)
     pairs = _are_pairs(a, b, asked.paired)
+    refuse_shared(a, b, "surfaces", paired=pairs)
     unshared = int((a["supported"].values != b["supported"].values).sum())
     if unshared:
         warn(

@@ -52,7 +52,8 @@ def without_parts(surface: xr.Dataset) -> xr.Dataset:
         return surface
     ends = ("_se_rows", "_se_model", "_df", "_change", "_ci", "_band")
     out = surface.drop_vars([name for name in surface.data_vars if str(name).endswith(ends)])
-    del out.attrs["parameters"]
+    for fact in ("parameters", "fitted_model"):
+        out.attrs.pop(fact, None)
     return out
 
 
@@ -93,7 +94,7 @@ def with_parameters(
                 about["units"] = "1" if end == "df" else own["units"]
                 made[f"{stem}_{end}"] = variable(f"{stem}_{end}", found[end], SURFACE, **about)
         made[f"{name}_change"] = variable(f"{name}_change", change[:-1], SURFACE)
-    return surface.assign(made).assign_attrs(parameters=directions.how)
+    return surface.assign(made).assign_attrs(directions.facts())
 
 
 def _changes(surface: xr.Dataset, directions: Directions) -> xr.Dataset:

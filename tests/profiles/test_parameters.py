@@ -192,8 +192,10 @@ def test_everything_afterwards_takes_these_errors():
     labels = [text for ax in axes for text in ax.get_legend_handles_labels()[1]]
     assert any("rows and parameters" in label for label in labels)
     other = rs.std_error(rs.pdp(FIT, X, n_grid=5), model=FIT, X=X, uncertainty="parameters")
-    compared = rs.compare(done, other, rng=0)
-    assert compared.attrs["source"] == "rows and parameters against parameters, independent"
+    with pytest.raises(ValueError, match="parameters of one model: the difference of two profiles"):
+        rs.compare(done, other, rng=0)
+    compared = rs.compare(done, rs.pdp(FIT, X, n_grid=5), rng=0)
+    assert compared.attrs["source"] == "rows and parameters against rows, independent"
 
 
 def test_kept_rows_give_the_errors_of_rows_back():
@@ -282,15 +284,17 @@ def test_parameters_that_play_no_part_have_a_curve_without_error():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("correct", [True, False])
-def test_both_is_the_spread_of_repeated_studies(correct):
-    """New data, a new fit and a new profile each time; 1,000 errors have a 2.3 % standard error."""
-    n, n_studies, grid = 150, 1000, {"x": [-1.0, 0.0, 1.0]}
+def test_both_is_the_spread_of_repeated_studies():
+    """New data, a new fit of a wrong model and a new profile each time.
+
+    The standard deviation of 300 studies has a standard error of 4.1 %, of which 3 are allowed.
+    """
+    n, n_studies, grid = 150, 300, {"x": [-1.0, 0.0, 1.0]}
     rng = np.random.default_rng(8)
     curves, errors = [], []
     for _ in range(n_studies):
         rows = pd.DataFrame({"x": rng.normal(size=n), "z": rng.normal(size=n)})
-        line = rows.x + 0.5 * rows.z + (0 if correct else 0.6 * rows.x * rows.z)
+        line = rows.x + 0.5 * rows.z + 0.6 * rows.x * rows.z
         rows["y"] = line + rng.normal(size=n)
         fit = smf.ols("y ~ x + z + I(z**2)", rows).fit()
         own = rows[["x", "z"]]
@@ -298,7 +302,7 @@ def test_both_is_the_spread_of_repeated_studies(correct):
         curves.append(made["curve"].values[0])
         errors.append(rs.std_error(made, model=fit, X=own)["curve_se"].values[0])
     spread = np.std(curves, axis=0, ddof=1)
-    assert_allclose(np.sqrt(np.mean(np.square(errors), axis=0)), spread, rtol=0.07)
+    assert_allclose(np.sqrt(np.mean(np.square(errors), axis=0)), spread, rtol=0.123)
 
 
 def test_parametric_takes_the_place_of_results():

@@ -106,7 +106,10 @@ def test_tests_and_differences_say_what_they_hold():
     apart = rs.std_error(rs.ale2(FIT, other, ("a", "b"), bins=edges_of(found)))
     compared = rs.compare(found, apart, rng=0)
     assert compared.attrs["source"] == "rows and parameters against rows, independent"
-    assert rs.compare(found, surface(FIT), rng=0).attrs["source"] == "pairs of rows"
+    with pytest.raises(ValueError, match="pairs are of rows alone"):
+        rs.compare(found, surface(FIT), rng=0)
+    with pytest.raises(ValueError, match="parameters of one model: the difference of two surfaces"):
+        rs.compare(found, found, rng=0)
 
 
 def edges_of(surface):
