@@ -135,9 +135,9 @@ def _standardised(values: FloatArray, cell: IntArray, weight: FloatArray, few: i
 def _around(values: FloatArray, width: int) -> FloatArray:
     """Sums over ``width`` neighbouring cells around each; at the ends over those nearest."""
     n = len(values)
-    running = np.concatenate([[0.0], np.cumsum(values)])
     low = np.clip(np.arange(n) - width // 2, 0, n - width)
-    return np.asarray(running[low + width] - running[low])
+    # No differences of running sums: weights may differ by many orders of magnitude.
+    return np.asarray(np.lib.stride_tricks.sliding_window_view(values, width).sum(axis=1)[low])
 
 
 def smooth_variance(variance: FloatArray, n: FloatArray) -> FloatArray:

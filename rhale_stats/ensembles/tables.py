@@ -22,7 +22,11 @@ from rhale_stats.ensembles.members import (
     origin_of,
 )
 from rhale_stats.inference.estimate import kept_interval
+from rhale_stats.inference.meaning import is_unordered
 from rhale_stats.schema.features import feature_names
+
+# What a line of `glance` says of a feature whatever its kind.
+FACTS = ("term", "kind", "n_members", "n_failed")
 
 
 def with_intervals(ensemble: xr.Dataset, level: float) -> xr.Dataset:
@@ -100,6 +104,9 @@ def glance(ensemble: xr.Dataset, level: float) -> pd.DataFrame:
             line |= {"estimate": float(centre_of(own, "average_effect")[0])}
             line |= {key: float(value) for key, value in _errors(own, "average_effect").items()}
             line |= _tested(own)
+            if is_unordered(own)[0]:
+                # An average over steps between levels without an order of their own.
+                line |= {key: np.nan for key in line if key not in FACTS}
         for size in ("importance", "heterogeneity_output", "heterogeneity_index"):
             if size in estimated(own):
                 line[size] = float(centre_of(own, size)[0])
