@@ -106,7 +106,7 @@ def _output(model: Parametric, table: Table, local: xr.Dataset) -> int:
     """Number of the output that the local effects are of."""
     label = str(local[OUTPUT].values) if OUTPUT in local.coords else local.attrs["output_label"]
     outputs = Outputs(model.asked, table)
-    outputs(Table(table.take(np.arange(min(2, table.n_rows))).data, table.names).copied())
+    outputs(outputs.table.take(np.arange(min(2, table.n_rows))).copied())
     known = [str(one) for one in outputs.labels]
     if label and label not in known:
         raise ValueError(

@@ -365,6 +365,20 @@ def test_blocks_of_rows_make_no_difference(monkeypatch):
         assert_allclose(found[name], whole[name], rtol=2e-5, atol=1e-5 * size, err_msg=str(name))
 
 
+def test_an_exposure_may_be_a_column_or_not():
+    """Without its column every row of the fit keeps its own."""
+    years = np.linspace(1, 5, N)
+    data = DATA.assign(years=years)
+    fit = smf.glm("y ~ a + b", data, family=sm.families.Poisson(), exposure=years).fit()
+    found = []
+    for columns in (["a", "b"], ["a", "b", "years"]):
+        local = rs.local_effects(fit, data[columns], features=["a", "b"])
+        effect = rs.rhale(local, bins=RULES["bins"])
+        found.append(rs.std_error(effect, local, model=fit, X=data[columns]))
+    for name in ("average_effect_se", "curve_se", "heterogeneity_se"):
+        assert_allclose(found[0][name], found[1][name], rtol=1e-7)
+
+
 def test_spread_in_bins_of_its_own_has_both_parts():
     data = table(600)
     fit = poisson(data)
