@@ -23,7 +23,7 @@ STEP = 1e-4
 # Directions with a smaller share of the largest eigenvalue of the correlation are rounding.
 LEAST_SHARE = 1e-13
 # Models of statsmodels that predict by an inverse link of X @ params.
-LINEAR = ("OLS", "WLS", "GLS", "GLM")
+LINEAR = ("OLS", "WLS", "GLS", "GLM", "Logit", "Probit", "Poisson")
 
 
 class Parametric:
@@ -164,21 +164,23 @@ class _FromResults(Parametric):
         return self.results
 
     def changes(self, table: Table) -> tuple[Callable[[Any], FloatArray], Any]:
-        if type(self._inner.model).__name__ not in LINEAR:
-            return super().changes(table)
-        # In a linear predictor the derivatives are known.
-        ask, data = self._asked_of(_Linear(self._inner.model, self.directions()), table)
-        return lambda rows: ask(rows)[:, None], data
+        # Derivatives by parameters of linear predictors are known.
+        model, directions = self._inner.model, self.directions()
+        kind = type(model).__name__
+        if kind in LINEAR:
+            ask, data = self._asked_of(_Linear(model, directions), table)
+            return lambda rows: ask(rows)[:, None], data
+        if kind == "MNLogit":
+            shaped = directions.reshape(-1, *self._shape[::-1]).transpose(0, 2, 1)
+            ask, data = self._asked_of(_Shares(model, shaped), table)
+            return lambda rows: _unfolded(ask(rows), len(directions) + 1), data
+        return super().changes(table)
 
     def _at_all(self, table: Table, params: FloatArray) -> tuple[Callable[[Any], FloatArray], Any]:
         shaped = [one.reshape(self._shape, order="F") for one in params]
         ask, data = self._asked_of(_ManyVersions(self._inner.model, shaped), table)
 
-        def versions(rows: Any) -> FloatArray:
-            flat = ask(rows)
-            return flat.reshape(len(flat), -1, len(shaped))
-
-        return versions, data
+        return lambda rows: _unfolded(ask(rows), len(shaped)), data
 
     def _asked_of(self, model: Any, table: Table) -> tuple[Callable[[Any], FloatArray], Any]:
         """Predictions of another model as this one makes them: by formula, with offsets."""
@@ -211,13 +213,32 @@ class _Linear:
         out = np.empty((len(exog), len(self._directions) + 1))
         moved = np.matmul(exog, self._directions.T, out=out[:, :-1])
         family = getattr(self._model, "family", None)
-        if family is None:
-            out[:, -1] = self._model.predict(params, exog, *args, **kwargs)
-        else:
+        out[:, -1] = self._model.predict(params, exog, *args, **kwargs)
+        if hasattr(self._model, "pdf") or family is not None:
             line = self._model.predict(params, exog, *args, which="linear", **kwargs)
-            out[:, -1] = family.link.inverse(line)
-            moved *= family.link.inverse_deriv(line)[:, None]
+            slope = self._model.pdf if family is None else family.link.inverse_deriv
+            moved *= slope(line)[:, None]
         return out
+
+
+class _Shares:
+    """A multinomial logit whose predictions are derivatives along directions."""
+
+    def __init__(self, model: Any, directions: FloatArray) -> None:
+        self._model, self._directions = model, directions
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def predict(self, params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
+        """Changes of all shares, and these, (rows, outputs x (directions + 1))."""
+        exog = np.asarray(exog)
+        share = np.asarray(self._model.predict(params, exog, *args, **kwargs))
+        # The first output is the reference, whose predictor is 0.
+        line = np.einsum("rk,dkj->rjd", exog, self._directions)
+        line = np.concatenate([np.zeros_like(line[:, :1]), line], axis=1)
+        moved = share[..., None] * (line - np.einsum("rj,rjd->rd", share, line)[:, None])
+        return np.concatenate([moved, share[..., None]], axis=-1).reshape(len(exog), -1)
 
 
 class _ManyVersions:
@@ -344,6 +365,11 @@ class Changes(NamedTuple):
             return on_scale
 
         return cls(changes, Table(data, table.names), len(model.directions()))
+
+
+def _unfolded(flat: FloatArray, versions: int) -> FloatArray:
+    """Answers (rows, outputs x versions) as (rows, outputs, versions)."""
+    return flat.reshape(len(flat), -1, versions)
 
 
 def _stacked(answers: list[Any]) -> FloatArray:
