@@ -56,9 +56,11 @@ def form(
         parts = parts - loading * shared / total
     expected = float(parts.sum())
     loaded = weight @ value
-    statistic = float(value @ loaded) / expected
+    # Nothing is left of a common multiple where the estimates move together only.
+    statistic = float(value @ loaded) / expected if expected > 0 else np.nan
     moved = float(loaded @ (covariance @ loaded))
-    return Form(statistic, expected**2 / squares, expected, parts, moved)
+    degrees = expected**2 / squares if squares > 0 else np.nan
+    return Form(statistic, degrees, expected, parts, moved)
 
 
 def blocks(
