@@ -7,6 +7,7 @@ on rows of a Sobol sequence.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ from rhale_stats.bins.fixed import EqualWidthBins, QuantileBins
 from rhale_stats.effects.ale import ale
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.local.local_effects import local_effects
+from rhale_stats.models.probes import JumpWarning
 from rhale_stats.profiles.pdp import pdp
 from rhale_stats.studies.model_uncertainty_models import (
     DECOMPOSED,
@@ -75,7 +77,11 @@ def _ale_of_population(model: Any, X: FloatArray) -> FloatArray:
 def _rhale(model: Any, X: FloatArray, jumps: bool) -> FloatArray:
     """With its own bins; slopes across cells where the model has steps."""
     how = "finite_difference" if jumps else "central_difference"
-    effect = quiet_rhale(local_effects(model, X, features=0, method=how, progress=False))
+    with warnings.catch_warnings():
+        # Derivatives of a network are wanted, however steep it is between two rows.
+        warnings.simplefilter("ignore", JumpWarning)
+        local = local_effects(model, X, features=0, method=how, progress=False)
+    effect = quiet_rhale(local)
     # The curve at the edges of its cells, which are finer than the bins.
     row = effect.isel(feature=0)
     at, curve = row["cell_value"].values, row["cell_curve"].values
