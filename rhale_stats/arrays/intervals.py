@@ -167,33 +167,63 @@ def heavy_kurtosis(second: FloatArray, fourth: FloatArray, n: FloatArray) -> Flo
     are independent, and so is their product.
     """
     known = (second > 0) & np.isfinite(fourth) & (n >= LEAST_FOR_KURTOSIS)
-    m2, m4, rows = (np.where(known, values, 0.0) for values in (second, fourth, n))
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        own = np.where(known, m4 / m2**2, np.nan)
-        usual = np.sum(np.where(known, own * rows, 0.0), axis=-1, keepdims=True)
-        usual = usual / rows.sum(axis=-1, keepdims=True)
-        pair = np.minimum(rows[..., 1:], rows[..., :-1])
-        fourths = np.sum(pair * (m4[..., 1:] + m4[..., :-1]) / 2, axis=-1, keepdims=True)
-        squares = np.sum(pair * m2[..., 1:] * m2[..., :-1], axis=-1, keepdims=True)
-        shared = np.where(squares > 0, fourths / squares, ALONE * usual)
-        # Where variances differ between bins, the product is too small.
-        shared = np.minimum(shared, MOST_RAISED * usual)
-    return np.where(known & (usual > HEAVY), np.maximum(shared, (own + shared) / 2), np.nan)
+        own = np.where(known, fourth / second**2, np.nan)
+    usual, shared = _shared(second, fourth, np.where(known, n, 0.0))
+    with np.errstate(invalid="ignore"):
+        return np.where(known & (usual > HEAVY), np.maximum(shared, (own + shared) / 2), np.nan)
+
+
+def _shared(second: FloatArray, square: FloatArray, n: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean squares over squared means, (..., 1): the average of bins, and by neighbouring bins."""
+    known = n > 0
+    second, square = (np.where(known, values, 0.0) for values in (second, square))
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        own = np.where(known, n * square / second**2, 0.0).sum(axis=-1, keepdims=True)
+        usual = own / n.sum(axis=-1, keepdims=True)
+        pair = np.minimum(n[..., 1:], n[..., :-1])
+        above = np.sum(pair * (square[..., 1:] + square[..., :-1]) / 2, axis=-1, keepdims=True)
+        below = np.sum(pair * second[..., 1:] * second[..., :-1], axis=-1, keepdims=True)
+        shared = np.where(below > 0, above / below, ALONE * usual)
+    # Where variances differ between bins, the product is too small.
+    return usual, np.minimum(shared, MOST_RAISED * usual)
 
 
 def of_heavy_tails(
-    deviation: FloatArray, fourth: FloatArray, n: FloatArray, degrees: FloatArray, level: float
+    deviation: FloatArray,
+    second: FloatArray,
+    fourth: FloatArray,
+    n: FloatArray,
+    degrees: FloatArray,
+    level: float,
 ) -> FloatArray:
     """math [88]: intervals of the standard deviations of bins, (..., bin, 2), on the log scale.
 
-    NaN where tails are not heavy.
+    NaN where tails are not heavy. ``second`` and ``fourth`` are central moments.
     """
+    found = heavy_kurtosis(second, fourth, n)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = heavy_kurtosis(deviation**2 * degrees / n, fourth, n)
         variance = np.maximum(found - (n - 3) / (n - 1), 0.0) / (n - 1)
     half = student(level, degrees) * np.sqrt(variance) / 2 * deviation
     ends = log_scale(deviation, half)
     return np.where(np.isfinite(found)[..., None], ends, np.nan)
+
+
+def shared_error(deviation: FloatArray, se: FloatArray, degrees: FloatArray) -> FloatArray:
+    """math [88]: standard errors of the standard deviations of bins, (..., bin), by groups.
+
+    They are not smaller than those that neighbouring bins share. A deviation and its own error are
+    correlated.
+    """
+    known = (deviation > 0) & (se >= 0) & (degrees > 0)
+    free = np.where(known, degrees, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # Relative variances of the squares, if each had one degree of freedom.
+        square = free * (2 * deviation * se) ** 2
+        shared = _shared(deviation**2, square, free)[1] / np.where(known, degrees, np.nan)
+        own = (2 * se / deviation) ** 2
+        raised = np.sqrt(np.maximum(shared, (own + shared) / 2)) * deviation / 2
+    return np.where(known & np.isfinite(raised), raised, se)
 
 
 class Sources(NamedTuple):

@@ -38,11 +38,15 @@ class Facts(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Third and fourth central moments about which a standard deviation is, and of how many."""
+    """Third and fourth central moments about which a standard deviation is, and of how many.
+
+    With unequal weights ``n`` rows count in the squares, and ``n_effective`` in means.
+    """
 
     third: FloatArray
     fourth: FloatArray
     n: FloatArray
+    n_effective: FloatArray | None = None
 
 
 class Replicates(NamedTuple):
@@ -132,10 +136,15 @@ def _of_deviations(
     values: FloatArray, moments: Moments, degrees: FloatArray, level: float
 ) -> tuple[FloatArray, str]:
     """Intervals of standard deviations, (..., bin, 2): on the log scale where tails are heavy."""
-    degrees = np.broadcast_to(degrees, values.shape)
-    ends = intervals.of_heavy_tails(values, moments.fourth, moments.n, degrees, level)
+    degrees, (third, fourth, n, rows) = np.broadcast_to(degrees, values.shape), moments
+    rows = n if rows is None else rows
+    with np.errstate(invalid="ignore", divide="ignore"):
+        second = values**2 * degrees / n
+        # What the fourth moment of so many rows of equal weight would be.
+        squares = second**2 + (fourth - second**2) * rows / n
+    ends = intervals.of_heavy_tails(values, second, squares, rows, degrees, level)
     light = np.isnan(ends[..., 0])
-    rest = (of[light] for of in (values, *moments, degrees))
+    rest = (of[light] for of in (values, third, fourth, n, degrees))
     ends[light] = intervals.of_deviation(*rest, level)
     return ends, BY_INVERSION if light.all() else BY_KURTOSIS
 
