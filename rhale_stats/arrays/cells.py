@@ -105,9 +105,9 @@ def nested_edges(
     """Edges of about ``n_cells`` cells of equal weight, every edge of ``bins`` among them.
 
     Weights of ``frequency`` count repeated rows, others are on any scale. Cells that would be wide
-    are halved while they have rows enough, ``least`` in either half. An edge lies midway between two neighbouring values, so
-    that rows stand on both sides of it alike, ties included. A gap is a cell of its own; no other
-    cell inside a bin is without rows.
+    are halved while they have rows enough, ``least`` in either half. An edge lies midway between
+    two neighbouring values, so that rows stand on both sides of it alike, ties included. A gap is a
+    cell of its own; no other cell inside a bin is without rows.
     """
     order = None if weight is None else np.argsort(x)
     x = np.sort(x) if order is None else x[order]

@@ -19,7 +19,9 @@ OFFSETS = 401
 LEAST_SPREAD = 0.02
 # Kurtosis from which tails are heavy, the most that neighbours may raise it by, and what it is
 # raised by where there are none; chosen by simulation (math [88]).
-HEAVY, MOST_RAISED, ALONE = 3.5, 3.0, 1.5
+HEAVY, MOST_RAISED, ALONE = 3.5, 4.0, 1.5
+# Neighbouring bins whose mean variance fourth moments are scaled by.
+SCALED = 4
 # Rows below which a bin says nothing of its kurtosis.
 LEAST_FOR_KURTOSIS = 4
 # Log of the smallest tail that floating point can represent; scores of smaller ones are
@@ -181,12 +183,26 @@ def _shared(second: FloatArray, square: FloatArray, n: FloatArray) -> tuple[Floa
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         own = np.where(known, n * square / second**2, 0.0).sum(axis=-1, keepdims=True)
         usual = own / n.sum(axis=-1, keepdims=True)
-        pair = np.minimum(n[..., 1:], n[..., :-1])
+        # Pairs of bins with a large variance would outweigh the others.
+        scale = _running_sum(n * second) / _running_sum(n)
+        pair = np.minimum(n[..., 1:], n[..., :-1]) / (scale[..., 1:] * scale[..., :-1])
+        pair = np.where(np.isfinite(pair), pair, 0.0)
         above = np.sum(pair * (square[..., 1:] + square[..., :-1]) / 2, axis=-1, keepdims=True)
         below = np.sum(pair * second[..., 1:] * second[..., :-1], axis=-1, keepdims=True)
         shared = np.where(below > 0, above / below, ALONE * usual)
     # Where variances differ between bins, the product is too small.
     return usual, np.minimum(shared, MOST_RAISED * usual)
+
+
+def _running_sum(values: FloatArray) -> FloatArray:
+    """Sums over neighbouring bins around each; at the ends over those nearest."""
+    n = values.shape[-1]
+    width = min(SCALED, n)
+    if not n:
+        return values
+    low = np.clip(np.arange(n) - width // 2, 0, n - width)
+    windows = np.lib.stride_tricks.sliding_window_view(values, width, axis=-1)
+    return np.asarray(windows.sum(axis=-1)[..., low])
 
 
 def of_heavy_tails(

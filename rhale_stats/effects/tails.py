@@ -50,10 +50,13 @@ def _of_tails(effect: xr.Dataset, names: list[str], at: list[int]) -> list[str]:
         if "parameters" in effect.attrs
         else f"allow for it, but are too short with fewer than {ENOUGH} rows a bin or 3 bins"
     )
+    # Errors by parameters alone have no skewness.
+    others = (
+        "; those of effects and curves allow for skewness" if "effect_skewness" in effect else ""
+    )
     return [
         f"Local effects have heavy tails (kurtosis, 3 for normal ones): {', '.join(said)}. "
-        f"Intervals of heterog. {short}, see docs/validity.md; those of effects and curves allow "
-        f"for skewness."
+        f"Intervals of heterog. {short}, see docs/validity.md{others}."
     ]
 
 
