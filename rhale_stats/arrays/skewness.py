@@ -239,6 +239,10 @@ class Skewness(NamedTuple):
         """
         return FLOOR * np.bincount(bin_of, weight**2 * self.second)
 
+    def excess(self, variance: FloatArray) -> FloatArray:
+        """What the variances of cells lack of the least ones by their neighbours."""
+        return np.maximum(FLOOR * self.second - variance, 0.0)
+
     def of_sums(self, weight: FloatArray, least: FloatArray | float = 0.0) -> FloatArray:
         """Skewness of weighted sums of the means of cells, (..., cell) -> (...).
 

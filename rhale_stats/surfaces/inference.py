@@ -134,8 +134,9 @@ def noise_of(surface: xr.Dataset, rows: Rows) -> Noise:
 def cell_covariance(surface: xr.Dataset, rows: Rows) -> FloatArray:
     """Of the means of the cells, (cell, cell)."""
     out = parameters.with_model(surface, "second_effect", rows.cell_covariance())
-    # Of skewed cells the standard errors have a least value.
-    np.fill_diagonal(out, surface["effect_se"].values.ravel() ** 2)
+    if "effect_se" in surface:
+        # Of skewed cells the standard errors have a least value.
+        np.fill_diagonal(out, surface["effect_se"].values.ravel() ** 2)
     return out
 
 
