@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,21 +21,38 @@ from rhale_stats.arrays.moments import (
 )
 from rhale_stats.bins.rule import Column, Partition
 from rhale_stats.effects.values import sums_about_lines
+from rhale_stats.local.reductions import Asked, Places, Steps, of_one_chunk
 from rhale_stats.local.rows import SELECT_ROWS, Rows
 from rhale_stats.schema.stacking import Estimates
 
 
 def bin_moments(
-    axis: Axis, rows: Rows, position: int, name: str, *, lines: bool
-) -> tuple[Moments, Comoments | None]:
+    axis: Axis, position: int, name: str, *, lines: bool
+) -> Steps[tuple[Moments, Comoments | None]]:
     """Moments of one feature's cells, refused where their powers are not finite."""
-    x, g = rows.x[position], rows.local_effect[position]
-    size = float(max(g.max(), -g.min()))
-    if not size <= MOST_SIZE:
-        check_finite(g, "Local effects", name, SELECT_ROWS)
-        check_size(size, f"Local effects of feature {name!r}", "Take other units for the output.")
-    moments = sums.cell_moments(axis, x, g, rows.weight, frequency=rows.frequency)
-    return moments, sums.comoments(axis, moments, x, g, rows.weight) if lines else None
+
+    def of(rows: Rows) -> tuple[Moments, Comoments | None]:
+        x, g = rows.x[position], rows.local_effect[position]
+        size = float(max(g.max(), -g.min()))
+        if not size <= MOST_SIZE:
+            check_finite(g, "Local effects", name, SELECT_ROWS)
+            advice = "Take other units for the output."
+            check_size(size, f"Local effects of feature {name!r}", advice)
+        moments = sums.cell_moments(axis, x, g, rows.weight, frequency=rows.frequency)
+        return moments, sums.comoments(axis, moments, x, g, rows.weight) if lines else None
+
+    (found,) = yield (Asked(of, _moments_of_all),)
+    return found  # type: ignore[no-any-return]
+
+
+def _moments_of_all(
+    chunks: Sequence[tuple[Moments, Comoments | None]],
+) -> tuple[Moments, Comoments | None]:
+    moments, within = zip(*chunks, strict=True)
+    everything = sums.of_all_chunks(moments)
+    if within[0] is None:
+        return everything, None
+    return everything, sums.comoments_of_all(moments, within, everything)
 
 
 def bin_slopes(
@@ -59,37 +77,89 @@ def reached(cells: FloatArray, low: float, high: float) -> FloatArray:
     return cells[first : last + 2]
 
 
-def fine_cells(column: Column, edges: FloatArray, rows: Rows, position: int) -> fine.Cells:
-    """Cells of one feature for its curve: those of its slopes, or of a few rows each."""
-    x, weight = rows.x[position], rows.weight
+def curve_edges(column: Column, edges: FloatArray, places: Places) -> FloatArray:
+    """Edges of the cells of one feature's curve: those of its slopes, or of a few rows each."""
     if column.cells is not None:
         inside = column.cells[(column.cells > edges[0]) & (column.cells < edges[-1])]
-        own = np.union1d(edges, inside)
-    else:
-        n = len(x) if weight is None else float(weight.sum())
-        if weight is not None and not rows.frequency:
-            n = float(weight.sum() ** 2 / np.sum(weight**2))
-        asked = min(max(n / fine.CELL_ROWS, 1.0), fine.MOST_CELLS)
-        own = fine.nested_edges(x, weight, edges, asked, frequency=rows.frequency)
-    return fine.moments_in(
-        own, edges, x, rows.local_effect[position], weight, frequency=rows.frequency
-    )
+        return np.union1d(edges, inside)
+    asked = min(max(places.n_rows / fine.CELL_ROWS, 1.0), fine.MOST_CELLS)
+    return fine.nested_edges(places.x, places.weight, edges, asked, frequency=places.frequency)
+
+
+def cell_sums(own: FloatArray, position: int) -> Asked:
+    """Sums over the rows in the cells of one feature's curve."""
+
+    def of(rows: Rows) -> fine.CellSums:
+        x, g = rows.x[position], rows.local_effect[position]
+        return fine.sums_in(own, x, g, rows.weight, frequency=rows.frequency)
+
+    return Asked(of, fine.sums_of_all)
+
+
+def cell_squares(own: FloatArray, found: fine.CellSums, position: int) -> Asked:
+    """Sums by squared precision weights in these cells."""
+
+    def of(rows: Rows) -> sums.Squares:
+        assert rows.weight is not None
+        return fine.squares_in(
+            own, found, rows.x[position], rows.local_effect[position], rows.weight
+        )
+
+    return Asked(of, of_one_chunk)
+
+
+def residual_sums(
+    axis: Axis, starts: IntArray, bins: Moments, slope: FloatArray | None, position: int
+) -> Asked:
+    """Moments about the means or lines of bins."""
+
+    def of(rows: Rows) -> ResidualMoments:
+        x, g = rows.x[position], rows.local_effect[position]
+        return sums.residual_moments(axis, starts, bins, x, g, rows.weight, slope)
+
+    return Asked(of, sums.residuals_of_all)
+
+
+def bin_squares(
+    axis: Axis, starts: IntArray, bins: Moments, slope: FloatArray | None, position: int
+) -> Asked:
+    """Moments by squared precision weights about the means or lines of bins."""
+
+    def of(rows: Rows) -> sums.Squares:
+        assert rows.weight is not None
+        x, g = rows.x[position], rows.local_effect[position]
+        return sums.squares(axis, starts, bins, x, g, rows.weight, slope)
+
+    return Asked(of, of_one_chunk)
+
+
+def line_sums(cells: fine.Cells, bins: Moments, slope: FloatArray, position: int) -> Asked:
+    """Sums for the covariance of the average along a bin with the slope of its line."""
+    level = fine.along_axis(cells.width, cells.weight, cells.bin)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        factor = level / cells.weight
+
+    def of(rows: Rows) -> tuple[FloatArray, FloatArray]:
+        x, g = rows.x[position], rows.local_effect[position]
+        frequency = rows.frequency
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return sums_about_lines(
+                cells, factor, bins, slope, x, g, rows.weight, frequency=frequency
+            )
+
+    return Asked(of, _added)
+
+
+def _added(chunks: Sequence[tuple[FloatArray, ...]]) -> tuple[FloatArray, ...]:
+    return tuple(np.sum(part, axis=0) for part in zip(*chunks, strict=True))
 
 
 def shared_noise(
-    cells: fine.Cells,
-    bins: Moments,
-    slope: FloatArray,
-    rows: Rows,
-    position: int,
+    found: tuple[FloatArray, FloatArray], bins: Moments, slope: FloatArray
 ) -> FloatArray:
     """Covariance of the average along a bin with the slope of its line, by influences of rows."""
-    x, g = rows.x[position], rows.local_effect[position]
-    level = fine.along_axis(cells.width, cells.weight, cells.bin)
+    products, spread = found
     with np.errstate(invalid="ignore", divide="ignore"):
-        products, spread = sums_about_lines(
-            cells, level / cells.weight, bins, slope, x, g, rows.weight, frequency=rows.frequency
-        )
         n = sums.n_effective(bins)
         return np.where(slope != 0, products / spread * n / (n - 2), 0.0)
 
