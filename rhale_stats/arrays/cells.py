@@ -259,7 +259,8 @@ def sums_in(
     of_row = sums.row_cells(axis, x)
     found = sums.cell_moments(axis, x, g, weight, frequency=frequency, of_row=of_row)
     powers = ((2, 0), (1, 1), (0, 3))
-    return CellSums(found, *sums.central_sums(axis, found, x, g, weight, of_row, powers), of_row)
+    x_m2, xg, m3 = sums.central_sums(axis, found, x, g, weight, of_row, powers)
+    return CellSums(found, x_m2, xg, m3, of_row)
 
 
 def sums_of_all(chunks: Sequence[CellSums]) -> CellSums:
@@ -268,7 +269,8 @@ def sums_of_all(chunks: Sequence[CellSums]) -> CellSums:
     found = sums.of_all_chunks(moments)
     within = [sums.Comoments(one.x_m2, one.xg) for one in chunks]
     cubes = sums.cubes_of_all(moments, [one.m3 for one in chunks], found)
-    return CellSums(found, *sums.comoments_of_all(moments, within, found), cubes, None)
+    x_m2, xg = sums.comoments_of_all(moments, within, found)
+    return CellSums(found, x_m2, xg, cubes, None)
 
 
 def squares_in(

@@ -458,7 +458,7 @@ def residuals_of_all(chunks: Sequence[ResidualMoments]) -> ResidualMoments:
     )
     if first.line is None:
         return ResidualMoments(first.second_moment, third, fourth, x_variance, x_covariance, None)
-    lines = np.sum([one.line for one in chunks], axis=0)
+    lines = np.sum([one.line for one in chunks if one.line is not None], axis=0)
     return ResidualMoments(square, third, fourth, x_variance, x_covariance, lines)
 
 

@@ -32,8 +32,10 @@ from rhale_stats.effects.estimates import (
 )
 from rhale_stats.effects.estimates import residual_sums as about_bins
 from rhale_stats.effects.spread import Fitted, own_spread, residual_sums, spread_axis
+from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.reductions import Asked, Source, Steps, of_one_chunk
 from rhale_stats.local.rows import columns, honest_split
+from rhale_stats.schema.checks import is_chunked
 from rhale_stats.schema.features import resolution
 from rhale_stats.schema.stacking import Estimates
 
@@ -77,7 +79,7 @@ class RowSplit(NamedTuple):
 
 def all_rows(local: xr.Dataset) -> RowSplit:
     """All rows, for edges and for estimates."""
-    rows = columns(local)
+    rows: Source = ChunkedRows(local) if is_chunked(local) else columns(local)
     return RowSplit(rows, rows, {})
 
 
@@ -85,6 +87,11 @@ def honest_rows(
     local: xr.Dataset, honest_fraction: float, rng: np.random.Generator | int | None
 ) -> RowSplit:
     """Rows drawn at random for the edges, and the other rows for the estimates (math [16])."""
+    if is_chunked(local):
+        raise ValueError(
+            "honest must be False where local effects are in chunks. Choose edges on some rows: "
+            "rhale(rest, bins=GivenBins(rhale(some)))."
+        )
     if "n_missing" in local:
         raise ValueError(
             "honest must be False where features have different rows (missing='drop'). Select "

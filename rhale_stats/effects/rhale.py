@@ -187,7 +187,7 @@ def quiet_rhale(
     features that are in ``held`` are taken from there; those that are chosen are put
     there.
     """
-    local = check_local(local)
+    local = check_local(local, in_chunks=True)
     refuse_categorical(local, "rhale")
     check_choice("centering", centering, CENTERINGS)
     check_choice("weighting", weighting, WEIGHTINGS)
