@@ -19,8 +19,6 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from rhale_stats.arguments.progress import PROGRESS_DELAY
-
 S = TypeVar("S")
 T = TypeVar("T")
 # A warning from another process: text, category, file, line.
@@ -127,31 +125,6 @@ def in_processes(
         raise
     pool.shutdown()
     return out
-
-
-def computed(result: Any, tasks: Sequence[Any], what: str) -> Any:
-    """The value of a delayed result of dask, with a progress bar that counts these of its tasks.
-
-    It is computed where dask computes: in threads, or by the client of a cluster if there is one.
-    """
-    from dask.base import get_scheduler
-    from dask.callbacks import Callback
-    from tqdm import tqdm
-
-    keys = {task.key for task in tasks}
-    client = getattr(get_scheduler(), "__self__", None)
-    with tqdm(total=len(keys), desc=what, unit="chunk", disable=None, delay=PROGRESS_DELAY) as bar:
-        if client is None:
-
-            def count(key: Any, *_: Any) -> None:
-                bar.update(key in keys)
-
-            with Callback(posttask=count):
-                return result.compute()
-        future, *others = client.compute([result, *tasks])
-        for one in others:
-            one.add_done_callback(lambda _: bar.update())
-        return future.result()
 
 
 # --- in a worker process --------------------------------------------------------------------------

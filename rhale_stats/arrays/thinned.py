@@ -1,4 +1,4 @@
-"""A summary of the places of many rows on an axis: some of them, with the weights of those below."""
+"""Places of many rows on an axis, summarised by some of them with weights."""
 
 from __future__ import annotations
 

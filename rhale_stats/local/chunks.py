@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,9 +14,9 @@ from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.thinned import thinned
+from rhale_stats.chunks import of_all
 from rhale_stats.local.reductions import Asked, Places, Steps
 from rhale_stats.local.rows import SELECT_ROWS, Rows
-from rhale_stats.parallel import computed
 from rhale_stats.schema.checksums import joined
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import as_attribute
@@ -23,8 +24,6 @@ from rhale_stats.schema.identity import as_attribute
 R = TypeVar("R")
 # Places of so many rows of a feature are kept, of each chunk its part: 8 MB, and 16 with weights.
 MOST_PLACES, LEAST_PLACES = 1 << 20, 1000
-# So many answers of chunks are merged by one task.
-TOGETHER = 16
 
 
 class ChunkedRows:
@@ -47,7 +46,7 @@ class ChunkedRows:
         """What is known of ``x`` and the weights alone, without a call of the model."""
         most = max(MOST_PLACES // len(self._chunks), LEAST_PLACES)
         chunks = [(chunk[0], None, chunk[2]) for chunk in self._chunks]
-        found: _About = _of_all(chunks, _AboutOf(most), _about_all)
+        found: _About = of_all(chunks, _AboutOf(most), _about_all)
         if not found.n_rows:
             raise ValueError("local must have rows of positive weight; got none.")
         return found
@@ -78,13 +77,13 @@ class ChunkedRows:
         return float(about.low[position]), float(about.high[position])
 
     def places(self, position: int) -> Places:
-        """Where the rows of a feature are on its axis: all of them, or a summary if they are many."""
+        """Where the rows of a feature are on its axis; a summary of them if they are many."""
         x, weight = self._about.places[position]
         if weight is None:
             return Places(x, None, False)
         return Places(x, weight, True)
 
-    def answered(self, estimates: Sequence[Steps[R]], threads: int) -> list[R]:
+    def answered(self, estimates: Sequence[Steps[R]], _threads: int, /) -> list[R]:
         """Results of all estimates: each pass over the chunks answers all that they ask."""
         waiting = dict(enumerate(estimates))
         answers: dict[int, tuple[Any, ...] | None] = dict.fromkeys(waiting)
@@ -108,14 +107,14 @@ class ChunkedRows:
         told = bool(self._checksums)
         everything = questions if told else [*questions, Asked(_checksums_of, _listed)]
         weighted = self.frequency and not self._about.ones
-        answers: Sequence[Any] = _of_all(
+        answers: Sequence[Any] = of_all(
             self._chunks, _AnswersOf(everything, weighted), _MergedOf(everything)
         )
         if not told:
             *answers, self._checksums = answers
         return answers
 
-    def fingerprints(self, names: Sequence[str], threads: int = 1) -> dict[str, str]:
+    def fingerprints(self, names: Sequence[str], _threads: int = 1, /) -> dict[str, str]:
         """The attribute of an effect that tells what every feature of it was made from.
 
         Checksums are those of the same rows in memory (math [96]).
@@ -162,37 +161,6 @@ def _delayed_chunks(local: xr.Dataset) -> list[tuple[Any, Any, Any]]:
     return list(zip(blocks("x"), blocks("local_effect"), weight, strict=True))
 
 
-def _of_all(
-    chunks: Sequence[tuple[Any, Any, Any]],
-    function: Callable[..., Any],
-    merge: Callable[[list[Any]], Any],
-) -> Any:
-    """The merged results of a function of all chunks, by dask: in threads, or by its client."""
-    from dask import delayed
-
-    # One node of the graph each, which is sent once, and not with every chunk.
-    each, together = delayed(_call), delayed(_merge)
-    function, merge = (delayed(one, traverse=False) for one in (function, merge))
-    results = tasks = [each(function, *chunk) for chunk in chunks]
-    while True:
-        results = [
-            together(merge, results[first : first + TOGETHER])
-            for first in range(0, len(results), TOGETHER)
-        ]
-        if len(results) == 1:
-            return computed(results[0], tasks, "chunks of rows")
-
-
-def _call(function: Callable[..., Any], *chunk: Any) -> Any:
-    return function(*chunk)
-
-
-def _merge(merge: Callable[[list[Any]], Any], results: list[Any]) -> Any:
-    """Merged results; those of chunks without rows are None."""
-    known = [one for one in results if one is not None]
-    return merge(known) if known else None
-
-
 # --- in a worker ----------------------------------------------------------------------------------
 
 
@@ -207,7 +175,8 @@ class _About(NamedTuple):
     places: list[tuple[FloatArray, FloatArray | None]]
 
 
-class _AboutOf(NamedTuple):
+@dataclass(frozen=True)
+class _AboutOf:
     """The facts of one chunk, with ``most`` places of each feature at most."""
 
     most: int
@@ -250,7 +219,8 @@ def _places_together(
     return x, np.concatenate(weights)
 
 
-class _AnswersOf(NamedTuple):
+@dataclass(frozen=True)
+class _AnswersOf:
     """The answers of one chunk of rows; None where it has no rows."""
 
     asked: Sequence[Asked]
@@ -264,7 +234,8 @@ class _AnswersOf(NamedTuple):
         return [one.merge([one.of(rows)]) for one in self.asked]
 
 
-class _MergedOf(NamedTuple):
+@dataclass(frozen=True)
+class _MergedOf:
     """Merges the answers of several chunks."""
 
     asked: Sequence[Asked]

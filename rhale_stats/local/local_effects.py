@@ -17,8 +17,10 @@ from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray, need_squares
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.local.cells import difference_edges
+from rhale_stats.local.in_chunks import in_chunks
 from rhale_stats.local.labelled import labelled
 from rhale_stats.models import jacobian as models_jacobian
+from rhale_stats.models.chunked import chunks_of, glance
 from rhale_stats.models.differences import DifferenceQuotients, Differences, no_differences
 from rhale_stats.models.jacobian import jacobian_columns, refuse_jacobian
 from rhale_stats.models.options import ModelOptions
@@ -177,6 +179,21 @@ def local_effects(
     derivative = "central_difference" if jacobian is None else "jacobian"
     kind = derivative if method == "auto" else method
     _check_request(model, method, kind, jacobian, bins, options)
+    chunks = chunks_of(X, model)
+    if chunks is not None:
+        _check_in_chunks(jacobian, options)
+        seen = glance(chunks)
+        of_sample = local_effects(
+            model,
+            seen.sample,
+            jacobian=jacobian,
+            features=features,
+            method=method,
+            bins=bins,
+            options=replace(options, weights=None),
+            progress=progress,
+        )
+        return in_chunks(of_sample, chunks, seen, model, jacobian, bins, options)
     sample = Sample.of(X, options)
     sample = sample.of_columns(positions_of(sample.table, features))
     derivatives = {}
@@ -335,6 +352,19 @@ def _check_request(
         raise ValueError(
             "missing='bin' needs the output for missing values, which a jacobian does not have. "
             "Use missing='drop', or pass the model without a jacobian."
+        )
+
+
+def _check_in_chunks(jacobian: Any, options: ModelOptions) -> None:
+    """Raise ``ValueError`` for what is not known of a table in chunks."""
+    if jacobian is not None and not callable(jacobian):
+        raise ValueError(
+            "jacobian must be a function of X where X is in chunks; got derivatives of all rows."
+        )
+    if options.missing != "raise":
+        raise ValueError(
+            f"missing must be 'raise' where X is in chunks; got {options.missing!r}. Drop these "
+            f"rows before the call, as in X.dropna()."
         )
 
 

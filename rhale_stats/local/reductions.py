@@ -73,10 +73,10 @@ class Source(Protocol):
     def places(self, position: int) -> Places:
         """Where the rows of a feature are on its axis."""
 
-    def answered(self, estimates: Sequence[Steps[R]], threads: int) -> list[R]:
+    def answered(self, estimates: Sequence[Steps[R]], threads: int, /) -> list[R]:
         """Results of all estimates."""
 
-    def fingerprints(self, names: Sequence[str], threads: int) -> dict[str, str]:
+    def fingerprints(self, names: Sequence[str], threads: int, /) -> dict[str, str]:
         """The attribute of an effect that tells what every feature of it was made from."""
 
 

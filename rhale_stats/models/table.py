@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_finite, check_size
+from rhale_stats.arguments.chunked import refuse_chunks
 from rhale_stats.arguments.rows import as_weights
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray
@@ -157,6 +158,7 @@ def as_table(X: Any, parameter: str = "X") -> Table:
     TypeError, ValueError
         ``X`` is no table of numbers, has no rows, or has two columns of one name.
     """
+    refuse_chunks(X, parameter)
     if isinstance(X, pd.DataFrame):
         table = Table(X, column_names(X, parameter))
     else:

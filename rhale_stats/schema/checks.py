@@ -63,9 +63,9 @@ def check_local(local: object, parameter: str = "local", *, in_chunks: bool = Fa
     found = _check_kind(local, parameter, ("x", "local_effect"), maker)
     if not in_chunks and is_chunked(found):
         raise ValueError(
-            f"{parameter} must be in memory here; it is in chunks, of which only sums are computed "
-            f"(rhale, std_error by rows, and what follows from these). Use {parameter}.compute() if "
-            f"it fits into memory, or a sample of rows: "
+            f"{parameter} must be in memory here; it is in chunks, of which only rhale and "
+            f"what follows from its result are computed. Use {parameter}.compute() if it fits into "
+            f"memory, or a sample of rows: "
             f"{parameter}.isel(obs=slice(None, None, 100)).compute()."
         )
     _check_parts(found, parameter, maker, ("local_effect_error",), LOCAL_COORDINATES, ())
