@@ -61,6 +61,8 @@ class Cells(NamedTuple):
     squares: FloatArray | None = None
     robust: FloatArray | None = None
     robust_third: FloatArray | None = None
+    # Mean square about the mean, of the rows of a cell alone.
+    second_moment: FloatArray | None = None
 
     def row_cells(self, x: FloatArray) -> CellArray:
         """The cell of every row, with these values if it is not known already."""
@@ -311,7 +313,7 @@ def cells_of_sums(
         degrees = np.where(degrees > 0, np.maximum(known.rows - 1, LEAST_DEGREES), 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         x_variance, x_covariance = sums_of.x_m2 / found.weight, sums_of.xg / found.weight
-        third = sums_of.m3 / found.weight
+        third, second = sums_of.m3 / found.weight, found.m2 / found.weight
     return Cells(
         edges,
         bin_of,
@@ -329,6 +331,7 @@ def cells_of_sums(
         by_squares,
         robust,
         robust_third,
+        second,
     )
 
 

@@ -420,6 +420,20 @@ def cubes_of_all(
     return total
 
 
+def fourths_of_all(
+    chunks: Sequence[Moments],
+    cubes: Sequence[FloatArray],
+    fourths: Sequence[FloatArray],
+    everything: Moments,
+) -> FloatArray:
+    """math [95]: sums of w (g - mean)^4 in all rows, from those about the means of chunks."""
+    total = np.zeros(len(everything.weight))
+    for own, cube, fourth in zip(chunks, cubes, fourths, strict=True):
+        away = _or_zero(own.mean - everything.mean)
+        total += fourth + 4 * away * cube + 6 * away**2 * own.m2 + own.weight * away**4
+    return total
+
+
 def _side_by_side(chunks: Sequence[Moments]) -> tuple[Moments, IntArray]:
     """Every cell of all chunks next to each other, and where the next cell begins."""
     together = Moments(*(np.stack(part, axis=1).ravel() for part in zip(*chunks, strict=True)))

@@ -19,7 +19,8 @@ from rhale_stats.arrays.moments import (
     Moments,
     ResidualMoments,
 )
-from rhale_stats.bins.rule import Column, Partition
+from rhale_stats.bins.fixed import GivenBins
+from rhale_stats.bins.rule import BinRule, Column, Partition
 from rhale_stats.effects.values import sums_about_lines
 from rhale_stats.local.reductions import Asked, Places, Steps, of_one_chunk
 from rhale_stats.local.rows import SELECT_ROWS, Rows
@@ -84,6 +85,16 @@ def curve_edges(column: Column, edges: FloatArray, places: Places) -> FloatArray
         return np.union1d(edges, inside)
     asked = min(max(places.n_rows / fine.CELL_ROWS, 1.0), fine.MOST_CELLS)
     return fine.nested_edges(places.x, places.weight, edges, asked, frequency=places.frequency)
+
+
+def given_cells(rule: BinRule, column: Column, edges: FloatArray) -> FloatArray | None:
+    """Edges of the cells of the curve that a rule gives, between those of its bins."""
+    if not isinstance(rule, GivenBins) or column.cells is not None:
+        return None
+    cells = rule.cells_of(column.name)
+    if cells is None:
+        return None
+    return np.union1d(edges, cells[(cells > edges[0]) & (cells < edges[-1])])
 
 
 def cell_sums(own: FloatArray, position: int) -> Asked:
@@ -289,6 +300,11 @@ def _of_cells(along: fine.Cells, *, std_error_moments: bool) -> dict[str, FloatA
         "cell_third_moment": along.third_moment,
         **_of_squares(along),
     }
+
+
+def own_squares(along: fine.Cells) -> Estimates:
+    """Mean squares of cells about their own means, which `merge` needs, by name."""
+    return {} if along.second_moment is None else {"cell_second_moment": along.second_moment}
 
 
 def _of_squares(along: fine.Cells) -> dict[str, FloatArray]:

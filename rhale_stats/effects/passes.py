@@ -16,6 +16,7 @@ from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays import spread as kernel
 from rhale_stats.arrays.moments import FloatArray, ResidualMoments
 from rhale_stats.bins.description import cells_of
+from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule, Candidates, Column, Partition, make_lines
 from rhale_stats.effects.estimates import (
     Cells,
@@ -26,7 +27,9 @@ from rhale_stats.effects.estimates import (
     cell_sums,
     curve_edges,
     feature_estimates,
+    given_cells,
     line_sums,
+    own_squares,
     reached,
     shared_noise,
 )
@@ -179,6 +182,9 @@ def second_pass(
         std_error_moments=request.std_error_moments,
         squares=squares,
     )
+    if isinstance(request.rule, GivenBins) and request.std_error_moments and along is not None:
+        # Cells that others may have as well: `merge` needs the squares of their own rows.
+        estimates = {**estimates, **own_squares(along)}
     asked = dict[str, Asked]()
     if squares is not None:
         asked["sign"] = Asked(partial(fitted.skewness_sign, position=position), of_one_chunk)
@@ -219,7 +225,9 @@ def _fitted(
     edges = binning.bin_edges(axis, starts, column.low, column.high)
     asked, own, along = dict[str, Asked](), None, None
     if request.weighting == "axis":
-        own = curve_edges(column, edges, rows.places(position))
+        own = given_cells(request.rule, column, edges)
+        if own is None:
+            own = curve_edges(column, edges, rows.places(position))
         asked["cells"] = cell_sums(own, position)
     if not effect_only and (request.std_error_moments or slope is not None):
         asked["residuals"] = about_bins(axis, starts, bins, slope, position)
