@@ -18,7 +18,6 @@ from rhale_stats.effects.spread import without_spread
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.checksums import joined, without_start
 from rhale_stats.schema.curves import has_cells
-from rhale_stats.schema.dimensions import PARTS
 from rhale_stats.schema.door import checked
 from rhale_stats.schema.features import bin_means, feature_names, methods_of, one_feature
 from rhale_stats.schema.identity import as_attribute, fingerprint_of
@@ -106,7 +105,7 @@ def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
     n_rows = sum(int(part.attrs["n_rows"]) for part in parts)
     error = np.max([part["local_effect_error"].values for part in parts], axis=0)
     about = without_spread(first).drop_vars(MISSING_EFFECTS, errors="ignore")
-    about = about.assign(local_effect_error=first["local_effect_error"].copy(data=error))
+    about = about.assign(local_effect_error=first["local_effect_error"].variable.copy(data=error))
     edges = {
         name: each[0]["edge_value"].values
         for name, each in zip(names, rows, strict=True)
@@ -130,12 +129,6 @@ def _checked(effect: Any, number: int) -> xr.Dataset:
     """One effect; refused where its moments are not those that merge."""
     what = f"effects[{number}]"
     found = check_effect(effect, what)
-    several = [dim for dim in PARTS if dim in found.dims]
-    if several:
-        raise ValueError(
-            f"{what} must be of one {several[0]}; got {found.sizes[several[0]]}. Merge one at a "
-            f"time: effect.isel({several[0]}=0)."
-        )
     if found.attrs.get("method") != "rhale" or "debiased" in found.attrs:
         raise ValueError(
             f"{what} must be what rhale returned; this one is from "

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 import rhale_stats as rs
 
+# Parts may have gaps where all rows have none.
+pytestmark = pytest.mark.filterwarnings("ignore:No rows inside a bin", "ignore:Bins without rows")
 # Of numbers of size 1: moments are those of the parts about their own means.
 ALIKE = {"rtol": 1e-9, "atol": 1e-10}
-BINS = rs.GivenBins([-6, -1, 0, 1, 6], cells=np.linspace(-6, 6, 41))
+BINS = rs.GivenBins([-2, -1, 0, 1, 2], cells=np.linspace(-2, 2, 21))
 
 
 def model(X):
@@ -20,17 +22,19 @@ def model(X):
     return X[:, 0] ** 2 + X[:, 0] * X[:, 1]
 
 
+def jacobian(X):
+    """Its derivatives."""
+    return np.column_stack([2 * X[:, 0] + X[:, 1], X[:, 0]])
+
+
 @pytest.fixture(scope="module")
 def table():
     """Two features."""
-    return np.random.default_rng(0).normal(size=(900, 2))
+    return np.random.default_rng(0).uniform(-2, 2, size=(900, 2))
 
 
 def effects_of(table, cuts, bins=BINS, **options):
     """Effects of parts of the rows, and of all rows; derivatives are exact, whatever the part."""
-
-    def jacobian(X):
-        return np.column_stack([2 * X[:, 0] + X[:, 1], X[:, 0]])
 
     def one(rows):
         return rs.rhale(rs.local_effects(None, rows, jacobian=jacobian), bins=bins, **options)
@@ -62,13 +66,10 @@ def test_intervals_bands_tests_and_checks_follow(table):
         found, expected = function(pooled), function(whole)
         xr.testing.assert_allclose(found.drop_attrs(), expected.drop_attrs(), **ALIKE)
     # All rows, one part below the other, are those of the pooled effect.
-    local = rs.local_effects(
-        None, table, jacobian=lambda X: np.column_stack([2 * X[:, 0] + X[:, 1], X[:, 0]])
-    )
+    local = rs.local_effects(None, table, jacobian=jacobian)
     assert "bin_error" in rs.check_unbiased(local, pooled, rng=0)
     with pytest.raises(ValueError, match="local must be the Dataset that effect was made from"):
         rs.check_unbiased(local.isel(obs=slice(None, None, -1)), pooled, rng=0)
-    assert "Feature" in str(rs.summary(rs.std_error(pooled))) or rs.summary(pooled) is not None
 
 
 @settings(max_examples=10, deadline=None)
@@ -78,8 +79,7 @@ def test_parts_of_a_few_rows(cuts, seed):
     bins = rs.GivenBins([40, 49, 50, 60], cells=np.linspace(40, 60, 21))
     sizes = np.diff([0, *sorted(cuts), 100])
     cuts = [cut for cut, size in zip(sorted(cuts), sizes, strict=False) if size > 1]
-    with pytest.warns(UserWarning, match="rows"):
-        parts, whole = effects_of(table, cuts, bins)
+    parts, whole = effects_of(table, cuts, bins)
     if any((part["n_bins"] == 0).any() for part in parts):
         return  # a part of one row
     found = rs.std_error(rs.merge(parts))
@@ -92,18 +92,12 @@ def test_frequency_weights_are_repeated_rows(table):
 
     def one(rows):
         options = {"weights": counts[rows], "weight_kind": "frequency"}
-        local = rs.local_effects(model, table[rows], method="central_difference", **options)
+        local = rs.local_effects(None, table[rows], jacobian=jacobian, **options)
         return rs.rhale(local, bins=BINS)
 
     pooled = rs.merge([one(slice(0, 400)), one(slice(400, None))])
     whole = whole_without_spread(one(slice(None)))
-    # Steps of differences depend on the part.
-    xr.testing.assert_allclose(
-        pooled.drop_attrs().drop_vars("local_effect_error"),
-        whole.drop_attrs().drop_vars("local_effect_error"),
-        rtol=1e-7,
-        atol=1e-8,
-    )
+    xr.testing.assert_allclose(pooled.drop_attrs(), whole.drop_attrs(), **ALIKE)
     assert pooled.attrs["weight_kind"] == "frequency"
 
 
@@ -146,7 +140,7 @@ def test_parts_that_do_not_fit_are_refused(table):
             two.assign_attrs(n_groups=5),
         ],
     }
-    others, _ = effects_of(table, [450], rs.GivenBins([-6, 0, 6], cells=[-6, 0, 6]))
+    others, _ = effects_of(table, [450], rs.GivenBins([-2, 0, 2], cells=[-2, 0, 2]))
     refused["must have the same edges of feature 'x0'; got 2 bins"] = [one, others[1]]
     others, _ = effects_of(table, [450], rs.GivenBins(BINS.edges))
     refused["must have the same cells of the curve of feature 'x0'"] = [one, others[1]]
@@ -162,7 +156,9 @@ def test_parts_that_do_not_fit_are_refused(table):
     refused[r"effects\[1\] must have a feature 'x0' that varies"] = others
     weighted = rs.local_effects(model, table, weights=np.abs(table[:, 0]) + 1)
     refused["got precision weights, of which"] = [rs.rhale(weighted, bins=BINS)]
-    refused["must be of one output; got 2"] = [xr.concat([one, two], "output", join="override")]
+    refused["must be of one output here; this one is of 2"] = [
+        xr.concat([one, two], "output", join="override")
+    ]
     for text, parts in refused.items():
         with pytest.raises(ValueError, match=text):
             rs.merge(parts)
