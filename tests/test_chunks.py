@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -39,6 +43,18 @@ def test_the_package_does_not_import_dask():
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "False"
+
+
+def test_the_page_of_large_tables_prints_what_it_shows():
+    page = (Path(__file__).parents[1] / "docs" / "larger-than-memory.md").read_text("utf-8")
+    names: dict[str, object] = {}
+    found = re.findall(r"^```(python|text)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    for (language, code), (_, shown) in zip(found[::2], found[1::2], strict=True):
+        assert language == "python"
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, "larger-than-memory.md", "exec"), names)
+        assert printed.getvalue() == shown
 
 
 def slow_model(X):

@@ -20,7 +20,7 @@ from rhale_stats.arrays.moments import (
     ResidualMoments,
 )
 from rhale_stats.bins.fixed import GivenBins
-from rhale_stats.bins.rule import BinRule, Column, Partition
+from rhale_stats.bins.rule import BinRule, Column, Partition, nearest_to
 from rhale_stats.effects.values import sums_about_lines
 from rhale_stats.local.reductions import Asked, Places, Steps, of_one_chunk
 from rhale_stats.local.rows import SELECT_ROWS, Rows
@@ -94,7 +94,11 @@ def given_cells(rule: BinRule, column: Column, edges: FloatArray) -> FloatArray 
     cells = rule.cells_of(column.name)
     if cells is None:
         return None
-    return np.union1d(edges, cells[(cells > edges[0]) & (cells < edges[-1])])
+    cells = cells[(cells > edges[0]) & (cells < edges[-1])]
+    # An edge that both have may differ by rounding: no cell between the two.
+    nearest = edges[nearest_to(edges, cells)]
+    apart = np.abs(nearest - cells) > 1e-9 * (edges[-1] - edges[0])
+    return np.union1d(edges, cells[apart])
 
 
 def cell_sums(own: FloatArray, position: int) -> Asked:

@@ -127,6 +127,13 @@ def test_an_effect_gives_its_edges_and_cells(table):
         rs.GivenBins(xr.Dataset())
 
 
+def test_cells_beside_an_edge_by_rounding_are_that_edge(table):
+    bins = rs.GivenBins([-2, -0.4, 2], cells=np.linspace(-2, 2, 21))
+    effect = rs.rhale(rs.local_effects(None, table, jacobian=jacobian), bins=bins)
+    assert np.linspace(-2, 2, 21)[8] != -0.4
+    assert effect.sizes["cell"] == 20
+
+
 def test_parts_that_do_not_fit_are_refused(table):
     (one, two), _ = effects_of(table, [450])
     refused = {
