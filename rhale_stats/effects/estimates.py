@@ -87,6 +87,11 @@ def curve_edges(column: Column, edges: FloatArray, places: Places) -> FloatArray
     return fine.nested_edges(places.x, places.weight, edges, asked, frequency=places.frequency)
 
 
+def are_agreed(rule: BinRule) -> bool:
+    """Whether other rows may have the same cells, so that `merge` needs their own squares."""
+    return isinstance(rule, GivenBins) and rule.cells_of_curve is not None
+
+
 def given_cells(rule: BinRule, column: Column, edges: FloatArray) -> FloatArray | None:
     """Edges of the cells of the curve that a rule gives, between those of its bins."""
     if not isinstance(rule, GivenBins) or column.cells is not None:

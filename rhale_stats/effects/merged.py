@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import cells as fine
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays.moments import Comoments, FloatArray, Moments, ResidualMoments
@@ -92,6 +93,10 @@ def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
     >>> bool(np.allclose(pooled["curve_se"], whole["curve_se"], rtol=1e-6))
     True
     """
+    if not isinstance(effects, list | tuple):
+        raise TypeError(
+            f"effects must be a list of the Datasets that rhale returned; got {shown(effects)}."
+        )
     parts = [_checked(one, number) for number, one in enumerate(effects)]
     if not parts:
         raise ValueError("effects must hold at least one effect; got none.")

@@ -16,10 +16,10 @@ from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays import spread as kernel
 from rhale_stats.arrays.moments import FloatArray, ResidualMoments
 from rhale_stats.bins.description import cells_of
-from rhale_stats.bins.fixed import GivenBins
 from rhale_stats.bins.rule import BinRule, Candidates, Column, Partition, make_lines
 from rhale_stats.effects.estimates import (
     Cells,
+    are_agreed,
     bin_moments,
     bin_slopes,
     bin_squares,
@@ -182,8 +182,7 @@ def second_pass(
         std_error_moments=request.std_error_moments,
         squares=squares,
     )
-    if isinstance(request.rule, GivenBins) and request.std_error_moments and along is not None:
-        # Cells that others may have as well: `merge` needs the squares of their own rows.
+    if along is not None and request.std_error_moments and are_agreed(request.rule):
         estimates = {**estimates, **own_squares(along)}
     asked = dict[str, Asked]()
     if squares is not None:

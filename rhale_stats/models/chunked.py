@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.chunked import is_in_chunks, is_path
-from rhale_stats.arguments.words import shown
+from rhale_stats.arguments.words import one_line, shown
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.chunks import of_all
 from rhale_stats.models.table import as_table
@@ -59,9 +59,15 @@ def _parquet(path: Any, model: Any) -> Any:
     columns = None if known is None else [str(name) for name in known]
     # Columns of the types that pandas reads: the model knows these.
     with config.set({"dataframe.convert-string": False}):
-        return read_parquet(
-            os.fspath(path), columns=columns, blocksize=PARTITION, split_row_groups="adaptive"
-        )
+        try:
+            return read_parquet(
+                os.fspath(path), columns=columns, blocksize=PARTITION, split_row_groups="adaptive"
+            )
+        except (OSError, ValueError, KeyError) as error:
+            raise ValueError(
+                f"X must be a table, or the path of Parquet files; {os.fspath(path)!r} cannot be "
+                f"read: {one_line(error)}"
+            ) from error
 
 
 class Glance(NamedTuple):
