@@ -273,6 +273,7 @@ def jumping_models():
     return found
 
 
+@pytest.mark.slow
 def test_trees_neighbours_and_blends_get_slopes_that_gain_what_ale_gains():
     """users.md 1, with models as they are by default."""
     models = jumping_models()
