@@ -13,6 +13,7 @@ from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.local.levels import level_effects, split_features
 from rhale_stats.local.local_effects import Request, axis_values
 from rhale_stats.local.orders import Orders
+from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.sample import Sample
@@ -124,7 +125,8 @@ def ale_local_effects(
     rule: BinRule = QuantileBins(ALE_BINS) if bins is None else bins
     check_rule(rule)
     sample = Sample.of(X, options)
-    names, numbers, levels = split_features(sample.table, features, categorical)
+    known = columns_known_of(model)
+    names, numbers, levels = split_features(sample.table, features, categorical, known)
     if not levels and not (isinstance(order, str) and order == "similarity"):
         raise ValueError(
             f"order is for categorical features; got {order!r}, and none among "
