@@ -51,6 +51,7 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     **dict.fromkeys(
         (
             *(
+                "batch_rows",
                 "chains",
                 "jobs",
                 "max_bins",

@@ -536,6 +536,7 @@ def with_parameters(world: World) -> Any:
 OF_PARAMETER: dict[str, Any] = {
     "model": lambda world: world.model,
     "X": lambda world: world.X,
+    "batch_rows": lambda world: world.one_of(1, 7, 10**6),
     "data": lambda world: world.X,
     "jacobian": lambda world: world.one_of(None, world.rng.normal(size=np.shape(world.X))),
     "bins": World.bins,
