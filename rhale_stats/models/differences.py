@@ -107,9 +107,8 @@ class DifferenceQuotients:
             return self
         out = copy(self)
         out.table = self.table.take(rows)
-        out.numbers = np.flatnonzero(rows) if rows.dtype == bool else rows
-        if self.numbers is not None:
-            out.numbers = self.numbers[rows]
+        every = np.arange(n) if self.numbers is None else self.numbers
+        out.numbers = every[rows]
         return out
 
     def ask(self, rows: Any) -> FloatArray:
@@ -130,7 +129,9 @@ class DifferenceQuotients:
                 f"{', '.join(map(str, self.outputs.labels))}. Choose one, as in "
                 f"lambda X: model(X)[:, 0]."
             )
-        size = float(np.abs(answer).max(initial=0.0, where=np.isfinite(answer)))
+        known = np.isfinite(answer)
+        largest, least = (end(answer, initial=0, where=known) for end in (np.max, np.min))
+        size = max(float(largest), -float(least))
         if size > MOST_SIZE:
             raise ModelError(
                 f"model must answer with numbers up to {MOST_SIZE:g}, so that their fourth powers "
@@ -276,6 +277,7 @@ class DifferenceQuotients:
         """The outputs at versions of one column, and the columns as they are held."""
         n_rows, found = self.table.n_rows, None
         held: list[list[Any]] = [[] for _ in columns]
+        as_given = True
 
         def some(versions: slice, rows: slice) -> list[Values]:
             return [column[rows] for column in columns[versions]]
@@ -283,10 +285,13 @@ class DifferenceQuotients:
         for versions, rows, answer, own in self._blocks(position, len(columns), some):
             found = _with_room(found, answer, (len(columns), n_rows, answer.shape[-1]))
             found[versions, rows] = answer
-            for kept, one in zip(held[versions], own, strict=True):
+            for kept, column, one in zip(held[versions], columns[versions], own, strict=True):
+                # Part of the column itself, unless the table holds it in another type.
+                as_given &= isinstance(one, np.ndarray) and np.may_share_memory(one, column)
                 kept.append(one)
         assert found is not None, "there are rows"
-        return list(self._accepted(found)), [_in_one(parts) for parts in held]
+        columns = list(columns) if as_given else [_in_one(parts) for parts in held]
+        return list(self._accepted(found)), columns
 
     def _blocks(
         self, position: int, n_versions: int, columns: Any
@@ -338,9 +343,7 @@ class DifferenceQuotients:
     def _named_rows(self, part: slice) -> str:
         """Which rows of ``X`` these are."""
         first, last = part.start, min(part.stop, self.table.n_rows) - 1
-        low, high = (
-            (first, last) if self.numbers is None else self.numbers[[first, last]].tolist()
-        )
+        low, high = (first, last) if self.numbers is None else self.numbers[[first, last]].tolist()
         n = last - first + 1
         some = "" if high - low + 1 == n else f"{n} of the "
         return f"{some}rows {low} to {high} of X"

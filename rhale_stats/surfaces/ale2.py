@@ -59,8 +59,8 @@ def ale2(
     ----------
     model, X
         As in `local_effects`. The model is evaluated at 4 versions of every row with two numeric
-        features, 6 with a numeric and a categorical one, and 9 with two categorical ones; a call has
-        at most ``batch_rows`` rows.
+        features, 6 with a numeric and a categorical one, and 9 with two categorical ones; a call
+        has at most ``batch_rows`` rows.
     features : pair of str or int
         The two columns. Text, categories and truth values are categorical, numbers are numeric.
     bins : bin rule, or a pair of them, optional
