@@ -42,6 +42,7 @@ def shap_dependence(
     centering: str = "mean",
     options: ModelOptions = ModelOptions(),
     rng: np.random.Generator | int | None = None,
+    progress: bool = True,
     **fields: Any,
 ) -> xr.Dataset:
     r"""SHAP dependence: Shapley values of a feature against its value, with a smoothing spline.
@@ -56,17 +57,22 @@ def shap_dependence(
         values are centred already, over the background.
     shap_values : array_like of shape (n_rows,) or (n_rows, n_columns), or Explanation, optional
         Shapley values of the only feature or of all columns of ``X``, of one output. By default
-        they are computed with the library shap, of all rows: exactly up to 10 columns, by sampled
-        permutations beyond; the attribute ``shapley`` says which. This is slow: the model is asked
-        for each row some 2^(number of columns) times the number of background rows.
+        they are computed for all rows. They are exact for trees of scikit-learn, xgboost, lightgbm
+        and catboost and for linear models, if the output is their sum (of a classifier mostly
+        ``scale="logit"``). For other models they are exact over all subsets of up to 10 columns if
+        this takes at most 10^7 rows of the model, and sampled otherwise. The attribute ``shapley``
+        says which.
     background : int, DataFrame or array_like, default 100
         Rows over which columns that are left out are averaged, or how many rows of ``X`` to draw.
+        More rows also mean more permutations where values are sampled.
     options : ModelOptions, optional
         As in `pdp`, but no curve takes rows without a value of its feature. With ``missing="bin"``
         ``missing_curve`` is their mean Shapley value, and in categories they have a level.
     rng : Generator, int or None
         Draws the background, and permutations. None draws anew; ``seed`` in the attributes of the
         result reproduces it (-1 with a Generator).
+    progress : bool, default True
+        Show a progress bar if it takes more than two seconds.
 
     Returns
     -------
@@ -74,7 +80,8 @@ def shap_dependence(
         As `pdp`: ``curve`` is a cubic smoothing spline through the Shapley values (math [45]),
         ``curve_std`` the root mean square of the residuals about it. Also ``shap_value`` and ``x``
         (feature, obs), ``weight`` (obs) if given, and ``smoothing`` (feature), the smoothing
-        parameter, NaN if there is no spline.
+        parameter, NaN if there is no spline. Of sampled values ``shap_value_error`` (feature, obs)
+        is the Monte-Carlo standard error.
 
     Raises
     ------
@@ -90,6 +97,13 @@ def shap_dependence(
     places, and for the levels of a category, the curve is these means. ``curve_std`` is computed in
     20 quantile bins and interpolated linearly between their middles. It is not corrected for the
     degrees of freedom of the spline.
+
+    Shapley values are those of the game in which columns that are left out take the values of the
+    background rows ("interventional"), whatever way they are computed. Those of trees are added up
+    leaf by leaf (math [101]) and compared with the model: if they do not add up to its output, as
+    with probabilities of boosted trees, they are not used. Sampled values (math [102]) take every
+    background row in equally many random orders of the columns, forwards and backwards, 64 or more
+    pairs for each row.
 
     Standard errors refer to the sampling of rows. They take the smoothing parameter and the Shapley
     values as given: they ignore that these values share the background rows, and often a sample of
@@ -117,10 +131,16 @@ def shap_dependence(
     axes = given.axes(grid, n_grid, grid_kind)
     asked, how = None, "given"
     generator, seed = source_of(rng)
+    errors: list[dict[str, FloatArray]] = []
     if shap_values is None:
         asked = given.asked(model)
-        each, how = shapley_values(asked, background, generator, "shap_dependence")
-        values = [each[:, axis.position].T for axis in axes]
+        computed = shapley_values(
+            model, asked, background, generator, "shap_dependence", progress=progress
+        )
+        how = computed.how
+        values = [computed.values[:, axis.position].T for axis in axes]
+        if computed.error is not None:
+            errors = [{"shap_value_error": computed.error[:, axis.position].T} for axis in axes]
     else:
         given_values = as_numbers(getattr(shap_values, "values", shap_values), "shap_values")
         if given_values.ndim == 1 and len(axes) > 1:
@@ -133,8 +153,8 @@ def shap_dependence(
             given_column(shap_values, whole, axis.position)[None, given.rows] for axis in axes
         ]
     found = [
-        _smoothed(given, axis, phi, centering) | {"shap_value": phi}
-        for axis, phi in zip(axes, values, strict=True)
+        _smoothed(given, axis, phi, centering) | {"shap_value": phi} | error
+        for axis, phi, error in zip(axes, values, errors or [{}] * len(axes), strict=True)
     ]
     out = given.labelled(axes, found, asked, method="shap_dependence", centering=centering)
     return given.with_rows(out, axes).assign_attrs(

@@ -39,6 +39,7 @@ def regional_shap(
     search: SplitSearch = SplitSearch(),
     options: ModelOptions = ModelOptions(),
     rng: np.random.Generator | int | None = None,
+    progress: bool = True,
     **fields: Any,
 ) -> xr.Dataset:
     """Regions in which the Shapley values of a feature depend less on other features.
@@ -52,9 +53,7 @@ def regional_shap(
         Whose Shapley values, by name or number.
     shap_values : array_like of shape (n_rows,) or (n_rows, n_columns), or Explanation, optional
         Shapley values of the feature or of all columns of ``X``, or what an explainer of the
-        library shap returned. By default they are computed with that library: exactly up to 10
-        columns, by permutations beyond. This is slow: the model is asked for each row some
-        2^(number of columns) times the number of background rows.
+        library shap returned. By default they are computed as in `shap_dependence`.
     background : int, DataFrame or array_like, default 100
         Rows over which columns that are left out are averaged, or how many rows of ``X`` to draw.
     conditioning : DataFrame or array_like of shape (n_rows, n_columns), optional
@@ -63,6 +62,8 @@ def regional_shap(
         Equal bins along the feature, the same in all nodes.
     search, rng
         As in `regions`. ``rng`` also draws the background.
+    progress : bool, default True
+        Show a progress bar if it takes more than two seconds.
 
     Returns
     -------
@@ -73,7 +74,8 @@ def regional_shap(
         each bin, their standard deviation ``curve_std``, both NaN in bins without rows, and
         ``grid_value`` (grid), the middles of the bins. The attributes ``model_calls`` and
         ``model_rows`` give the number of calls of the model and of its rows in total; ``shapley``
-        says how the values were computed.
+        says how the values were computed, and ``shap_value_error`` is the root mean square of their
+        Monte-Carlo standard errors if they were sampled.
 
     Raises
     ------
@@ -102,11 +104,16 @@ def regional_shap(
     """
     given = Given.of(X, feature, conditioning, options)
     generator, seed = source_of(rng)
-    asked, how = None, "given"
+    asked, how, error = None, "given", None
     if shap_values is None:
         asked = given.sample.asked(model, single=True)
-        each, how = shapley_values(asked, background, generator, "regional_shap")
-        values = np.ascontiguousarray(each[:, given.position, 0])
+        found = shapley_values(
+            model, asked, background, generator, "regional_shap", progress=progress
+        )
+        how = found.how
+        values = np.ascontiguousarray(found.values[:, given.position, 0])
+        if found.error is not None:
+            error = float(np.sqrt(np.mean(found.error[:, given.position, 0] ** 2)))
     else:
         values = given_column(shap_values, given.sample.table, given.position)
     local = given.local(Differences(values[:, None], np.zeros(1), "shapley"))
@@ -117,7 +124,8 @@ def regional_shap(
     middles = (edges[:-1] + edges[1:]) / 2
     out = finished(tree, "regional_shap", "Shapley values", middles, curve, spread, asked)
     drawn = asked is not None or search.test is not None
-    return out.assign_attrs(shapley=how, **({"seed": seed} if drawn else {}))
+    sampled = {} if error is None else {"shap_value_error": error}
+    return out.assign_attrs(shapley=how, **sampled, **({"seed": seed} if drawn else {}))
 
 
 def _means_in_bins(
