@@ -58,7 +58,7 @@ class Tree:
 
 
 def add_tree(found: FloatArray, tree: Tree, rows: FloatArray, background: FloatArray) -> None:
-    """math [101]: add the Shapley values of one tree to ``found`` (row, column, output).
+    """math [88]: add the Shapley values of one tree to ``found`` (row, column, output).
 
     A leaf is a product of conditions, one a feature. Rows that meet the same ones have the same
     values, so that all pairs of rows are compared by which conditions both meet.
@@ -142,7 +142,7 @@ class Walks(NamedTuple):
         return np.where(taken, rows[:, None, None, None, :], others[None, :, None, None, :])
 
     def values(self, inner: FloatArray, first: FloatArray, last: FloatArray) -> FloatArray:
-        """math [102]: the mean change at each column's turn, (row, pair, column, output).
+        """math [89]: the mean change at each column's turn, (row, pair, column, output).
 
         From the output at `steps` (row, pair, direction, step, output), at the starts (pair,
         output) and at the rows themselves (row, output).

@@ -37,8 +37,8 @@ class Forest(NamedTuple):
                     model, background, feature_perturbation="interventional"
                 )
             ensemble = explainer.model
-            if np.any(getattr(ensemble, "threshold_types", 0)):
-                return None  # splits of categories
+            if np.any(np.asarray(getattr(ensemble, "threshold_types", 0)) > 0):
+                return None  # splits of categories; leaves have -1
             limit = ensemble.tree_limit
             n_trees = len(ensemble.features)
             n_trees = n_trees if limit is None or limit < 0 else min(n_trees, int(limit))

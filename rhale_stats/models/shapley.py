@@ -150,7 +150,7 @@ def _of_subsets(
 def _of_permutations(
     asked: DifferenceQuotients, ends: _Ends, rng: np.random.Generator, bar: tqdm[Any]
 ) -> Shapley:
-    """math [102]: each row of the background in equally many orders, and these backwards."""
+    """math [89]: each row of the background in equally many orders, and these backwards."""
     codes = ends.codes
     n_rows, n_columns = codes.rows.shape
     again = -(-PAIRS // len(codes.others))

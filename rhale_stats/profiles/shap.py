@@ -100,8 +100,8 @@ def shap_dependence(
 
     Shapley values are those of the game in which columns that are left out take the values of the
     background rows ("interventional"), whatever way they are computed. Those of trees are added up
-    leaf by leaf (math [101]) and compared with the model: if they do not add up to its output, as
-    with probabilities of boosted trees, they are not used. Sampled values (math [102]) take every
+    leaf by leaf (math [88]) and compared with the model: if they do not add up to its output, as
+    with probabilities of boosted trees, they are not used. Sampled values (math [89]) take every
     background row in equally many random orders of the columns, forwards and backwards, 64 or more
     pairs for each row.
 
