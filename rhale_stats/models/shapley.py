@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,13 +20,47 @@ from rhale_stats.models.forest import Forest
 from rhale_stats.models.outputs import Model, ModelError
 from rhale_stats.models.table import Table, as_table
 from rhale_stats.parallel import ignoring, numpy_state_kept
+from rhale_stats.schema.door import Options
 
 # Rows that stand for all others where Shapley values leave a feature out.
 BACKGROUND = 100
-# All subsets of so many columns at most, and of so many rows of the model in all.
-EXACT_COLUMNS, EXACT_ROWS = 10, 10**7
+# All subsets of so many columns at most.
+EXACT_COLUMNS = 10
 # Pairs of permutations of a row, at least; and rows explained by the library shap in one call.
 PAIRS, ROWS_TOGETHER = 64, 16
+
+
+@dataclass(frozen=True, eq=False)
+class ShapleyOptions(Options):
+    """Shapley values that are known, or over which rows they are taken and when they are sampled.
+
+    Parameters
+    ----------
+    shap_values : array_like of shape (n_rows,) or (n_rows, n_columns), or Explanation, optional
+        Shapley values of the only feature or of all columns of ``X``, of one output, or what an
+        explainer of the library shap returned. By default they are computed for all rows. They are
+        exact for trees of scikit-learn, xgboost, lightgbm and catboost and for linear models, if
+        the output is their sum (of a classifier mostly ``scale="logit"``). For other models they
+        are exact over all subsets of columns, or sampled. The attribute ``shapley`` of the result
+        says which.
+    background : int, DataFrame or array_like, default 100
+        Rows over which columns that are left out are averaged, or how many rows of ``X`` to draw.
+        More rows also mean more permutations where values are sampled.
+    max_model_rows : int, default 10_000_000
+        Values of models that are neither trees nor linear are taken over all subsets of columns if
+        this asks the model for so many rows at most: rows of ``X`` × background × 2^columns, of up
+        to 10 columns. Otherwise they are sampled.
+
+    Examples
+    --------
+    >>> import rhale_stats as rs
+    >>> rs.ShapleyOptions(background=50).max_model_rows
+    10000000
+    """
+
+    shap_values: Any = None
+    background: int | pd.DataFrame | ArrayLike = BACKGROUND
+    max_model_rows: int = 10**7
 
 
 class Shapley(NamedTuple):
@@ -54,7 +89,7 @@ def given_column(shap_values: Any, table: Table, position: int) -> FloatArray:
 def shapley_values(
     model: Model,
     asked: DifferenceQuotients,
-    background: int | pd.DataFrame | ArrayLike,
+    shapley: ShapleyOptions,
     rng: np.random.Generator,
     what: str,
     *,
@@ -70,7 +105,7 @@ def shapley_values(
             f"{what} needs the library shap to compute Shapley values: pip install "
             '"rhale-stats[shap]", or pass them as shap_values=.'
         ) from error
-    table = asked.table
+    table, background = asked.table, shapley.background
     if isinstance(background, int | np.integer):
         n = min(int(background), table.n_rows)
         others = table.take(np.sort(rng.choice(table.n_rows, n, replace=False)))
@@ -98,7 +133,7 @@ def shapley_values(
             return Shapley(*found)
         n_columns = len(table.names)
         n_asked = table.n_rows * others.n_rows * 2.0**n_columns
-        if n_columns <= EXACT_COLUMNS and n_asked <= EXACT_ROWS:
+        if n_columns <= EXACT_COLUMNS and n_asked <= shapley.max_model_rows:
             return _of_subsets(asked, ends, rng, bar)
         return _of_permutations(asked, ends, rng, bar)
 

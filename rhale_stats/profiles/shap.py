@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.rows import as_numbers
@@ -19,7 +18,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.fixed import QuantileBins
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
-from rhale_stats.models.shapley import BACKGROUND, given_column, shapley_values
+from rhale_stats.models.shapley import ShapleyOptions, given_column, shapley_values
 from rhale_stats.models.table import as_table
 from rhale_stats.profiles.data import CENTERINGS
 from rhale_stats.profiles.given import BESIDE, SPREAD_BINS, Given, counts_of, no_rows
@@ -34,8 +33,7 @@ def shap_dependence(
     X: Any,
     *,
     features: str | int | Sequence[str | int] | None = None,
-    shap_values: Any = None,
-    background: int | pd.DataFrame | ArrayLike = BACKGROUND,
+    shapley: ShapleyOptions = ShapleyOptions(),
     grid: Grid = None,
     n_grid: int = N_GRID,
     grid_kind: str = "quantile",
@@ -55,16 +53,10 @@ def shap_dependence(
     features, grid, n_grid, grid_kind, centering
         As in `pdp`; the grid is where the spline is evaluated. "none" leaves it as it is: Shapley
         values are centred already, over the background.
-    shap_values : array_like of shape (n_rows,) or (n_rows, n_columns), or Explanation, optional
-        Shapley values of the only feature or of all columns of ``X``, of one output. By default
-        they are computed for all rows. They are exact for trees of scikit-learn, xgboost, lightgbm
-        and catboost and for linear models, if the output is their sum (of a classifier mostly
-        ``scale="logit"``). For other models they are exact over all subsets of up to 10 columns if
-        this takes at most 10^7 rows of the model, and sampled otherwise. The attribute ``shapley``
-        says which.
-    background : int, DataFrame or array_like, default 100
-        Rows over which columns that are left out are averaged, or how many rows of ``X`` to draw.
-        More rows also mean more permutations where values are sampled.
+    shapley : ShapleyOptions, optional
+        Shapley values, if they are known; else the background, 100 rows of ``X`` by default, and
+        when values are sampled. Its fields can be given directly, as in ``background=50``. Those
+        of trees and of linear models are exact.
     options : ModelOptions, optional
         As in `pdp`, but no curve takes rows without a value of its feature. With ``missing="bin"``
         ``missing_curve`` is their mean Shapley value, and in categories they have a level.
@@ -131,11 +123,12 @@ def shap_dependence(
     axes = given.axes(grid, n_grid, grid_kind)
     asked, how = None, "given"
     generator, seed = source_of(rng)
+    shap_values = shapley.shap_values
     errors: list[dict[str, FloatArray]] = []
     if shap_values is None:
         asked = given.asked(model)
         computed = shapley_values(
-            model, asked, background, generator, "shap_dependence", progress=progress
+            model, asked, shapley, generator, "shap_dependence", progress=progress
         )
         how = computed.how
         values = [computed.values[:, axis.position].T for axis in axes]
@@ -160,7 +153,7 @@ def shap_dependence(
     return given.with_rows(out, axes).assign_attrs(
         grid_kind=grid_kind,
         shapley=how,
-        n_background=size(background, given.table.n_rows) if asked is not None else 0,
+        n_background=size(shapley.background, given.table.n_rows) if asked is not None else 0,
         **({"seed": seed} if asked is not None else {}),
     )
 

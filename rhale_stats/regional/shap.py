@@ -16,7 +16,7 @@ from rhale_stats.bins.fixed import EqualWidthBins
 from rhale_stats.models.differences import Differences
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
-from rhale_stats.models.shapley import BACKGROUND, given_column, shapley_values
+from rhale_stats.models.shapley import ShapleyOptions, given_column, shapley_values
 from rhale_stats.regional.comparisons import Given, binned_tree, finished, rows_of_nodes
 from rhale_stats.regional.search import SplitSearch
 from rhale_stats.regional.work import work_of
@@ -32,8 +32,7 @@ def regional_shap(
     X: Any,
     feature: str | int,
     *,
-    shap_values: Any = None,
-    background: int | pd.DataFrame | ArrayLike = BACKGROUND,
+    shapley: ShapleyOptions = ShapleyOptions(),
     conditioning: pd.DataFrame | ArrayLike | None = None,
     n_bins: int = 20,
     search: SplitSearch = SplitSearch(),
@@ -51,11 +50,8 @@ def regional_shap(
         when ``shap_values`` are given.
     feature : str or int
         Whose Shapley values, by name or number.
-    shap_values : array_like of shape (n_rows,) or (n_rows, n_columns), or Explanation, optional
-        Shapley values of the feature or of all columns of ``X``, or what an explainer of the
-        library shap returned. By default they are computed as in `shap_dependence`.
-    background : int, DataFrame or array_like, default 100
-        Rows over which columns that are left out are averaged, or how many rows of ``X`` to draw.
+    shapley : ShapleyOptions, optional
+        As in `shap_dependence`.
     conditioning : DataFrame or array_like of shape (n_rows, n_columns), optional
         Columns to split by, as in `regions`; by default all other columns of ``X``.
     n_bins : int, default 20
@@ -105,11 +101,10 @@ def regional_shap(
     given = Given.of(X, feature, conditioning, options)
     generator, seed = source_of(rng)
     asked, how, error = None, "given", None
+    shap_values = shapley.shap_values
     if shap_values is None:
         asked = given.sample.asked(model, single=True)
-        found = shapley_values(
-            model, asked, background, generator, "regional_shap", progress=progress
-        )
+        found = shapley_values(model, asked, shapley, generator, "regional_shap", progress=progress)
         how = found.how
         values = np.ascontiguousarray(found.values[:, given.position, 0])
         if found.error is not None:

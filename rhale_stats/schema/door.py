@@ -57,6 +57,7 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
                 "max_bins",
                 "max_draws",
                 "max_features",
+                "max_model_rows",
                 "min_obs",
                 "n_bins",
                 "n_columns",

@@ -556,6 +556,7 @@ OF_PARAMETER: dict[str, Any] = {
     "y": lambda world: world.rng.normal(size=world.n),
     "shap_values": shapley,
     "background": options(1, 5),
+    "max_model_rows": options(1, 10**4),
     "x": points,
     "grid": lambda world: world.one_of(
         [0.0, 0.5, 1.0], np.linspace(-1, 1, 3), {world.names[0]: [0, 1]}, ["u", "v"]

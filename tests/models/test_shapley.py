@@ -123,7 +123,7 @@ def test_trees_that_do_not_add_up_to_the_model_are_not_used(table):
     assert estimate(model, X[:5]).attrs["shapley"] == SUBSETS
 
 
-def test_of_many_columns_a_sample_with_its_error(monkeypatch):
+def test_of_many_columns_a_sample_with_its_error():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(25, 6))
 
@@ -133,8 +133,7 @@ def test_of_many_columns_a_sample_with_its_error(monkeypatch):
     exact = estimate(model, X)
     assert exact.attrs["shapley"] == SUBSETS
     assert "shap_value_error" not in exact
-    monkeypatch.setattr(shapley, "EXACT_ROWS", 100)
-    found = estimate(model, X)
+    found = estimate(model, X, max_model_rows=100)
     # 9 background rows, 8 times each.
     assert found.attrs["shapley"] == "sampled: 144 permutations of the columns a row, in pairs"
     error = found["shap_value_error"]
@@ -149,6 +148,6 @@ def test_of_many_columns_a_sample_with_its_error(monkeypatch):
     )
     text = str(rs.summary(found))
     assert "Monte-Carlo standard error of a Shapley value" in text.replace("\n", " ")
-    tree = rs.regional_shap(model, X, "x0", background=9, min_obs=5, rng=0)
+    tree = rs.regional_shap(model, X, "x0", background=9, max_model_rows=100, min_obs=5, rng=0)
     assert tree.attrs["shapley"].startswith("sampled")
     assert tree.attrs["shap_value_error"] > 0
