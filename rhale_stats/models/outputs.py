@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.rows import aligned
@@ -129,7 +130,11 @@ class Outputs:
         return found
 
     def __call__(self, rows: Any) -> FloatArray:
-        """The outputs that were chosen, (row, output)."""
+        """The outputs that were chosen, (row, output), on the scale asked for."""
+        return self.finished(self.answer(rows))
+
+    def answer(self, rows: Any) -> NDArray[Any]:
+        """The outputs that were chosen as the model gives them, (row, output)."""
         self.n_calls, self.n_rows = self.n_calls + 1, self.n_rows + len(rows)
         answer = self._function(rows)
         if self._adapter is None and self._method == "call":
@@ -160,7 +165,10 @@ class Outputs:
             )
         # A copy, because some models return an array that they write to again.
         whole = self._chosen == list(range(values.shape[1]))
-        values = values.copy() if whole else values[:, self._chosen]
+        return values.copy() if whole else values[:, self._chosen]
+
+    def finished(self, values: NDArray[Any]) -> FloatArray:
+        """Answers to all rows on the scale asked for; their precision is noted."""
         self.precision = max(self.precision, kernel.precision_held(values))
         return log_odds(values.astype(np.float64)) if self.scale == "logit" else values
 
