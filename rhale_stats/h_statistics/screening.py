@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from rhale_stats.arguments.progress import PROGRESS_DELAY
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.seeds import number_of
 from rhale_stats.arguments.words import shown, warn
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -41,13 +41,7 @@ def screened(
     rows, others = rng.choice(len(w), (2, n_rows), p=w / w.sum())
     # A pair of a feature with itself is that feature alone.
     single = [(number, number) for number in range(n_features)]
-    bar = tqdm(
-        total=len(single) + len(pairs),
-        desc="screening of pairs",
-        unit="pair",
-        disable=not progress,
-        delay=PROGRESS_DELAY,
-    )
+    bar = progress_bar(len(single) + len(pairs), "screening of pairs", "pair", progress=progress)
     with bar:
         own = _answers(quotients, [()], rows, others)[0]
         alone = _in_calls(quotients, positions, single, rows, others, bar)

@@ -11,10 +11,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_choice, check_count
-from rhale_stats.arguments.progress import PROGRESS_DELAY
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.seeds import number_of
 from rhale_stats.arrays.moments import IntArray
 from rhale_stats.bins.description import describe
@@ -248,13 +247,8 @@ def h_statistic(
             quotients, sample, (estimator.pairs, estimator.n_pairs), w, rng, progress=progress
         )
     pairs = chosen.pairs
-    bar = tqdm(
-        total=len(pairs) + (len(positions) if kind == "pdp" else 0),
-        desc="H-statistics",
-        unit="term",
-        disable=not progress,
-        delay=PROGRESS_DELAY,
-    )
+    n_terms = len(pairs) + (len(positions) if kind == "pdp" else 0)
+    bar = progress_bar(n_terms, "H-statistics", "term", progress=progress)
     rule = ALE_BINS if estimator.bins is None else check_rules(estimator.bins)[0]
     with bar:
         if kind == "pdp":

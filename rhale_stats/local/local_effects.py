@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_choice, check_finite
-from rhale_stats.arguments.progress import PROGRESS_DELAY
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray, need_squares
 from rhale_stats.bins.rule import BinRule, check_rule
@@ -262,12 +262,11 @@ class Request:
         return self._labelled(x, self._features(x, bar))
 
     def _bar(self, *, progress: bool) -> tqdm[Any]:
-        return tqdm(
-            total=len(self.sample.positions),
-            desc="local effects",
-            unit="feature",
-            disable=not progress or self.quotients is None,
-            delay=PROGRESS_DELAY,
+        return progress_bar(
+            len(self.sample.positions),
+            "local effects",
+            "feature",
+            progress=progress and self.quotients is not None,
         )
 
     def _features(self, x: FloatArray, bar: tqdm[Any]) -> list[Differences]:
