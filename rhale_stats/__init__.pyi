@@ -31,6 +31,8 @@ from .h_statistics.statistic import HEstimator, h_statistic
 from .local.ale import ale_local_effects
 from .local.local_effects import local_effects
 from .margins.averages import averages
+from .models.adapters.adapter import Adapter
+from .models.adapters.libraries import adapters
 from .models.jacobian import check_jacobian
 from .models.options import ModelOptions
 from .models.outputs import ModelError
@@ -72,6 +74,7 @@ def load_ipython_extension(ipython: object) -> None: ...
 def unload_ipython_extension(ipython: object) -> None: ...
 
 __all__ = [
+    "Adapter",
     "AdaptiveBins",
     "BestEqualWidthBins",
     "DrawOptions",
@@ -90,6 +93,7 @@ __all__ = [
     "ShapleyOptions",
     "SplitSearch",
     "__version__",
+    "adapters",
     "ale",
     "ale2",
     "ale_from_local",

@@ -14,6 +14,7 @@ from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.local.levels import level_effects, split_features
 from rhale_stats.local.local_effects import Request
 from rhale_stats.local.orders import Orders
+from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.sample import Sample
@@ -149,7 +150,10 @@ class AleRequest:
         rule: BinRule = QuantileBins(ALE_BINS) if self.bins is None else self.bins
         check_rule(rule)
         sample = Sample.of(X, self.options)
-        names, numbers, levels = split_features(sample.table, self.features, self.categorical)
+        known = columns_known_of(model)
+        names, numbers, levels = split_features(
+            sample.table, self.features, self.categorical, known
+        )
         if not levels and not (isinstance(self.order, str) and self.order == "similarity"):
             raise ValueError(
                 f"order is for categorical features; got {self.order!r}, and none among "

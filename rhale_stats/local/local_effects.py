@@ -20,8 +20,14 @@ from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.local.cells import difference_edges
 from rhale_stats.local.labelled import labelled
 from rhale_stats.models import jacobian as models_jacobian
+from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.differences import DifferenceQuotients, Differences, no_differences
-from rhale_stats.models.jacobian import jacobian_columns, refuse_jacobian
+from rhale_stats.models.jacobian import (
+    gradient_columns,
+    jacobian_columns,
+    refuse_jacobian,
+    warn_of_gradient,
+)
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.probes import (
@@ -36,7 +42,9 @@ from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import check_column, positions_of
 from rhale_stats.schema.door import checked
 
-METHODS = ("auto", "jacobian", "central_difference", "finite_difference")
+# Derivatives that are there before differences are taken.
+GIVEN = ("jacobian", "gradient")
+METHODS = ("auto", "gradient", "jacobian", "central_difference", "finite_difference")
 
 
 @checked
@@ -179,7 +187,8 @@ def local_effects(
     kind = derivative if method == "auto" else method
     _check_request(model, method, kind, jacobian, bins, options)
     sample = Sample.of(X, options)
-    sample = sample.of_columns(positions_of(sample.table, features))
+    known = None if model is None else columns_known_of(model)
+    sample = sample.of_columns(positions_of(sample.table, features, known))
     derivatives = {}
     x = axis_values(sample)
     if kind == "jacobian":
@@ -188,6 +197,8 @@ def local_effects(
     if model is not None or kind != "jacobian":
         quotients = sample.asked(model)
     request = Request(sample, kind, method == "auto", bins, quotients, derivatives)
+    if method == "gradient" or (method == "auto" and jacobian is None):
+        request = request.with_gradient()
     return request.local(x, progress=progress)
 
 
@@ -217,9 +228,29 @@ class Request:
     jumping: list[tuple[str, Probe]] = field(default_factory=list)
     differing: list[tuple[str, float]] = field(default_factory=list)
 
+    def with_gradient(self) -> Request:
+        """The same by the gradient of the model, which is asked for, or taken where there is one.
+
+        Raises
+        ------
+        ValueError
+            It is asked for, and the model has none.
+        """
+        assert self.quotients is not None, "a gradient is that of a model"
+        check_answers(self.quotients)
+        derivatives = gradient_columns(self.quotients, self.sample.positions, asked=not self.auto)
+        if derivatives:
+            return replace(self, kind="gradient", derivatives=derivatives)
+        if self.kind == "gradient":
+            raise ValueError(
+                "method='gradient' needs a model that gives its gradient, as those of torch and "
+                "JAX do; see adapters(). Use method='auto', pass jacobian=, or an Adapter."
+            )
+        return self
+
     def local(self, x: FloatArray, *, progress: bool) -> xr.Dataset:
         """Local effects of all columns, whose values are known, as `local_effects` returns."""
-        if self.quotients is not None:
+        if self.quotients is not None and not self.quotients.n_calls:
             check_answers(self.quotients)
         with self._bar(progress=progress) as bar:
             found = self._features(x, bar)
@@ -296,7 +327,7 @@ class Request:
         if own.min() == own.max():
             return no_differences(self.kind)  # there is no effect to estimate
         kind, probed = self._kind(position, there)
-        if kind == "jacobian":
+        if kind in GIVEN:
             found = self.derivatives[position].at(there)
         else:
             assert self.quotients is not None
@@ -323,7 +354,7 @@ class Request:
         if self.quotients is None or self.kind == "finite_difference":
             return self.kind, None
         table = self.sample.table
-        if self.auto and self.kind == "central_difference" and table.is_discrete(position):
+        if self.auto and self.kind != "jacobian" and table.is_discrete(position):
             return "finite_difference", None  # the output is not defined between two levels
         name = table.names[position]
         found = probe(self.quotients, position, there & self.sample.present)
@@ -338,12 +369,21 @@ class Request:
             )
             if not agrees:
                 self.differing.append((name, deviation))
+        elif self.kind == "gradient":
+            shares, agree = models_jacobian.deviations(
+                found, self.derivatives[position].at(found.rows)
+            )
+            if not agree.all():
+                self.differing.append((name, float(shares.max())))
+                return "central_difference", found
         return self.kind, found
 
     def conclude(self) -> None:
-        """Refuse a Jacobian that is not that of the model; warn of jumps, once."""
-        if self.differing:
+        """Refuse a Jacobian that is not that of the model; warn of jumps and gradients, once."""
+        if self.differing and self.kind == "jacobian":
             refuse_jacobian(self.differing)
+        if self.differing:
+            warn_of_gradient(self.differing)
         if self.jumping:
             then = f"method={self.kind!r} does not detect them. Use method='auto'."
             if self.auto:

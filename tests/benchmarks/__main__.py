@@ -5,7 +5,8 @@
 effector's search for regions. ``effects`` is what asks a model again: ALE of first and second order
 beside PyALE, partial dependence and ICE beside scikit-learn, bins that adapt beside the model's own
 time, and H-statistics. ``ale-memory`` has ALE of a boosted model beside its bare predictions, in
-time and in memory; ``shap`` has Shapley values beside the library shap.
+time and in memory; ``shap`` has Shapley values beside the library shap. ``compiled`` is what loops
+compiled by Numba would gain.
 
 Times are the least of several runs, the two sides taking turns; ratios are what to quote, since
 machines differ. ``--cpu`` takes the time of the CPU, all threads together, for a machine that has
@@ -26,6 +27,7 @@ import numpy as np
 
 import rhale_stats as rs
 from rhale_stats.arrays import binning, moments
+from tests.benchmarks.compiled import compiled
 
 N_FEATURES = 10
 MAX_BINS = 100
@@ -233,12 +235,14 @@ def regional() -> None:
         f"equal width each, min_obs 10.\n"
         f"effector {version('effector')}: from its constructor, find_regions(0) by "
         f"Best(max_depth=1), with its default\nbins (dynamic programming, 20 at most) and with 20 "
-        f"fixed ones. Ours: regions, from local_effects' result.\n"
+        f"fixed ones. Ours: regions, from local_effects' result; effector does not test splits, "
+        f"so the others do not, either.\n"
     )
     rules = {
-        "OptimalBins()": rs.OptimalBins(),
-        "OptimalBins(20)": rs.OptimalBins(20),
-        "EqualWidthBins(20)": rs.EqualWidthBins(20),
+        "OptimalBins()": (rs.OptimalBins(), None),
+        "OptimalBins(20)": (rs.OptimalBins(20), None),
+        "EqualWidthBins(20)": (rs.EqualWidthBins(20), None),
+        "default, tested": (rs.OptimalBins(), "permutation"),
     }
     heads = ["rows", "eff. dp", "eff. fixed", *rules, "dp/K=100", "dp/K=20", "fixed/fixed", "peak"]
     print("".join(f"{name:>19}" for name in heads))
@@ -258,9 +262,10 @@ def regional() -> None:
             effect.find_regions(0, finder=finder)
 
         def ours(rule, local=local):
+            bins, test = rule
             return lambda: rs.regions(
                 local, 0, max_depth=1, min_obs=10, n_thresholds=n_thresholds,
-                thresholds="equal_width", bins=rule,
+                thresholds="equal_width", bins=bins, test=test, rng=0,
             )  # fmt: skip
 
         fixed = effector.axis_partitioning.Fixed(nof_bins=20)
@@ -547,6 +552,7 @@ BENCHMARKS = {
     "bias": (bias,),
     "bins": (adaptive,),
     "bootstrap": (bootstrap,),
+    "compiled": (lambda: compiled(least_seconds),),
     "effects": (ale_beside_pyale, adaptive_of_trees, profiles_beside_sklearn, second_order),
     "regional": (regional, every_region),
     "shap": (shapley,),

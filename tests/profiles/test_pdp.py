@@ -660,6 +660,7 @@ def test_levels_are_compared_without_a_profile():
     np.testing.assert_allclose(found["curve"], np.array([[0.0, 2.0, 3.0]] * 2) - 5 / 3)
 
 
+@pytest.mark.slow
 def test_methods_agree_where_features_are_independent():
     X = np.random.default_rng(0).uniform(-1, 1, (3000, 2))
 

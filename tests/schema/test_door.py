@@ -114,8 +114,8 @@ def test_an_object_checks_its_fields_as_the_function_does(field, value, error, s
 def test_type_checkers_accept_fields_by_themselves(name):
     parameters = inspect.signature(getattr(rs, name)).parameters.values()
     options = [one for one in parameters if isinstance(one.default, Options)]
-    last = list(parameters)[-1]
-    assert not options or (last.kind is last.VAR_KEYWORD and last.annotation == "Any")
+    last = list(parameters)[-1:]
+    assert not options or (last[0].kind is last[0].VAR_KEYWORD and last[0].annotation == "Any")
 
 
 @pytest.mark.parametrize("field", ["scale", "weight_kind", "missing"])
