@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -257,36 +256,14 @@ class Request:
         self.conclude()
         return self._labelled(x, found)
 
-    def parts(self, together: int, *, progress: bool) -> Iterator[xr.Dataset]:
-        """Local effects of so many columns at a time, those before given up."""
+    def parts(self, groups: Sequence[Sequence[int]], *, progress: bool) -> Iterator[xr.Dataset]:
+        """Local effects of groups of the columns, those before given up."""
         if self.quotients is not None:
             check_answers(self.quotients)
-        groups = [list(self.sample.positions)]
-        if len(groups[0]) > together:
-            groups = self._groups(together)
         with self._bar(progress=progress) as bar:
             for group in groups:
                 yield replace(self, sample=self.sample.of_columns(group))._part(bar)
         self.conclude()
-
-    def _groups(self, together: int) -> list[list[int]]:
-        """Columns in groups of so many that vary, with values in the same rows; all are checked.
-
-        Constants go with others: by themselves they would not say how many outputs there are.
-        """
-        by_rows: dict[bytes, list[list[int]]] = {}
-        n_varying: dict[bytes, int] = {}
-        for position in self.sample.positions:
-            x = axis_values(self.sample.of_columns([position]))
-            gone = np.isnan(x)
-            rows = sha256(np.packbits(gone).tobytes()).digest() if gone.any() else b""
-            groups = by_rows.setdefault(rows, [[]])
-            varies = bool(np.nanmin(x) < np.nanmax(x))
-            if varies and n_varying.get(rows, 0) == together * len(groups):
-                groups.append([])
-            groups[-1].append(position)
-            n_varying[rows] = n_varying.get(rows, 0) + varies
-        return [group for groups in by_rows.values() for group in groups]
 
     def _part(self, bar: tqdm[Any]) -> xr.Dataset:
         x = axis_values(self.sample)
