@@ -18,6 +18,7 @@ def model(table):
     return table["a"] * table["b"] + table["c"] ** 2
 
 
+LINE = rs.Parametric(lambda params, table: params[0] * model(table), params=[1.0], cov=[[0.1]])
 LOCAL = rs.local_effects(model, X)
 EFFECT = rs.rhale(LOCAL)
 
@@ -91,6 +92,9 @@ BARS = {
     "sizes_by_chance": (
         lambda **more: rs.sizes_by_chance(fit, X, n_resamples=2, n_jobs=1, rng=0, **more),
         "sizes by chance", "fit",
+    ),
+    "std_error": (
+        lambda **more: rs.std_error(EFFECT, LOCAL, model=LINE, X=X, **more), "parameters, a", "row",
     ),
 }  # fmt: skip
 
