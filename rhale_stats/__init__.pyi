@@ -38,6 +38,7 @@ from .models.options import ModelOptions
 from .models.outputs import ModelError
 from .models.parametric import Parametric
 from .models.probes import JumpWarning
+from .models.shapley import ShapleyOptions
 from .plots.bias import plot_bias
 from .plots.bins import plot_bins
 from .plots.compare import plot_compare
@@ -89,6 +90,7 @@ __all__ = [
     "QuantileBins",
     "RefitOptions",
     "ResamplingOptions",
+    "ShapleyOptions",
     "SplitSearch",
     "__version__",
     "adapters",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -249,18 +250,68 @@ class Request:
 
     def local(self, x: FloatArray, *, progress: bool) -> xr.Dataset:
         """Local effects of all columns, whose values are known, as `local_effects` returns."""
-        sample, quotients = self.sample, self.quotients
-        if quotients is not None and not quotients.n_calls:
-            check_answers(quotients)
-        bar = tqdm(
-            sample.positions,
-            "local effects",
+        if self.quotients is not None and not self.quotients.n_calls:
+            check_answers(self.quotients)
+        with self._bar(progress=progress) as bar:
+            found = self._features(x, bar)
+        self.conclude()
+        return self._labelled(x, found)
+
+    def parts(self, together: int, *, progress: bool) -> Iterator[xr.Dataset]:
+        """Local effects of so many columns at a time, those before given up."""
+        if self.quotients is not None:
+            check_answers(self.quotients)
+        groups = [list(self.sample.positions)]
+        if len(groups[0]) > together:
+            groups = self._groups(together)
+        with self._bar(progress=progress) as bar:
+            for group in groups:
+                yield replace(self, sample=self.sample.of_columns(group))._part(bar)
+        self.conclude()
+
+    def _groups(self, together: int) -> list[list[int]]:
+        """Columns in groups of so many that vary, with values in the same rows; all are checked.
+
+        Constants go with others: by themselves they would not say how many outputs there are.
+        """
+        by_rows: dict[bytes, list[list[int]]] = {}
+        n_varying: dict[bytes, int] = {}
+        for position in self.sample.positions:
+            x = axis_values(self.sample.of_columns([position]))
+            gone = np.isnan(x)
+            rows = sha256(np.packbits(gone).tobytes()).digest() if gone.any() else b""
+            groups = by_rows.setdefault(rows, [[]])
+            varies = bool(np.nanmin(x) < np.nanmax(x))
+            if varies and n_varying.get(rows, 0) == together * len(groups):
+                groups.append([])
+            groups[-1].append(position)
+            n_varying[rows] = n_varying.get(rows, 0) + varies
+        return [group for groups in by_rows.values() for group in groups]
+
+    def _part(self, bar: tqdm[Any]) -> xr.Dataset:
+        x = axis_values(self.sample)
+        return self._labelled(x, self._features(x, bar))
+
+    def _bar(self, *, progress: bool) -> tqdm[Any]:
+        return tqdm(
+            total=len(self.sample.positions),
+            desc="local effects",
             unit="feature",
-            disable=not progress or quotients is None,
+            disable=not progress or self.quotients is None,
             delay=PROGRESS_DELAY,
         )
-        found = [self.feature(position, x[:, column]) for column, position in enumerate(bar)]
-        self.conclude()
+
+    def _features(self, x: FloatArray, bar: tqdm[Any]) -> list[Differences]:
+        """Local effects of the columns, one after the other."""
+        found = []
+        for column, position in enumerate(self.sample.positions):
+            found.append(self.feature(position, x[:, column]))
+            bar.update()
+        return found
+
+    def _labelled(self, x: FloatArray, found: list[Differences]) -> xr.Dataset:
+        """Local effects as a Dataset, which takes their place in memory."""
+        sample, quotients = self.sample, self.quotients
         absent = {}
         if quotients is not None and sample.missing == "bin":
             absent = {
@@ -273,7 +324,7 @@ class Request:
     def feature(self, position: int, x: FloatArray) -> Differences:
         """Local effects of one feature, at the rows that have a value."""
         there, name = ~np.isnan(x), self.sample.table.names[position]
-        own = x[there]
+        own = x if there.all() else x[there]
         if own.min() == own.max():
             return no_differences(self.kind)  # there is no effect to estimate
         kind, probed = self._kind(position, there)

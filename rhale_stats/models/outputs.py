@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.rows import aligned
@@ -83,7 +84,7 @@ class Outputs:
         if self._method == "predict":
             self._function, data = predict_of(model, table.data)
             self.table = Table(data, table.names)
-        self.n_calls, self.n_rows, self.largest = 0, 0, 0.0
+        self.n_calls, self.n_rows, self.largest, self._width = 0, 0, 0.0, 1
         self.precision = float(np.finfo(np.float64).eps)
         if isinstance(table.data, np.ndarray):
             self.precision = max(self.precision, float(np.finfo(table.data.dtype).eps))
@@ -114,22 +115,24 @@ class Outputs:
         """Derivatives of the outputs that were chosen, (row, output, column)."""
         found = np.asarray(gradient(rows, list(columns)))
         found = found[:, None] if found.ndim == 2 else found
-        answer = self._function(rows)
-        n_outputs = 1 if np.ndim(answer) == 1 else np.shape(answer)[1]
-        if found.shape != (len(rows), n_outputs, len(columns)):
+        if found.shape != (len(rows), self._width, len(columns)):
             raise ModelError(
-                f"gradient of the model must have shape ({len(rows)}, {n_outputs}, "
+                f"gradient of the model must have shape ({len(rows)}, {self._width}, "
                 f"{len(columns)}): rows, outputs, columns; got {found.shape}."
             )
         found = found[:, self.numbers]
         if self.scale == "logit":
-            p = as_array(answer, "model must return", ModelError).reshape(len(rows), -1)
-            p = p[:, self.numbers].astype(np.float64)
+            answer = as_array(self._function(rows), "model must return", ModelError)
+            p = answer.reshape(len(rows), -1)[:, self.numbers].astype(np.float64)
             found = found / (p * (1 - p))[..., None]
         return found
 
     def __call__(self, rows: Any) -> FloatArray:
-        """The outputs that were chosen, (row, output)."""
+        """The outputs that were chosen, (row, output), on the scale asked for."""
+        return self.finished(self.answer(rows))
+
+    def answer(self, rows: Any) -> NDArray[Any]:
+        """The outputs that were chosen as the model gives them, (row, output)."""
         self.n_calls, self.n_rows = self.n_calls + 1, self.n_rows + len(rows)
         answer = self._function(rows)
         if self._adapter is None and self._method == "call":
@@ -151,8 +154,9 @@ class Outputs:
                 f"model must return numbers; got dtype {values.dtype}. Of labels take their "
                 f"probability, as in lambda X: model.predict_proba(X)[:, 1]."
             )
+        self._width = values.shape[1]
         if self._chosen is None:
-            self._number(columns or list(range(values.shape[1])))
+            self._number(columns or list(range(self._width)))
         if max(self.numbers) >= values.shape[1]:
             raise ModelError(
                 f"model must return as many outputs each time; got {values.shape[1]} after "
@@ -160,7 +164,10 @@ class Outputs:
             )
         # A copy, because some models return an array that they write to again.
         whole = self._chosen == list(range(values.shape[1]))
-        values = values.copy() if whole else values[:, self._chosen]
+        return values.copy() if whole else values[:, self._chosen]
+
+    def finished(self, values: NDArray[Any]) -> FloatArray:
+        """Answers to all rows on the scale asked for; their precision is noted."""
         self.precision = max(self.precision, kernel.precision_held(values))
         return log_odds(values.astype(np.float64)) if self.scale == "logit" else values
 
