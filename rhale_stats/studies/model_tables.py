@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -49,23 +50,17 @@ def _structured(X: pd.DataFrame) -> Any:
 
 
 def _polars(X: pd.DataFrame) -> Any:
-    import polars
-
-    return polars.from_pandas(X)
+    return import_module("polars").from_pandas(X)
 
 
 def _arrow(X: pd.DataFrame) -> Any:
-    import pyarrow
-
-    return pyarrow.Table.from_pandas(X, preserve_index=False)
+    return import_module("pyarrow").Table.from_pandas(X, preserve_index=False)
 
 
 TABLES: dict[str, Form] = {
     "pandas": Form(lambda X: X),
     "pandas, nullable": Form(lambda X: X.convert_dtypes()),
-    "pandas, Arrow types": Form(
-        lambda X: X.convert_dtypes(dtype_backend="pyarrow"), "pyarrow"
-    ),
+    "pandas, Arrow types": Form(lambda X: X.convert_dtypes(dtype_backend="pyarrow"), "pyarrow"),
     "pandas, other order": Form(lambda X: X[X.columns[::-1]], reordered=True),
     "NumPy": Form(lambda X: X.to_numpy(), "numpy", named=False),
     "polars": Form(_polars, "polars"),
@@ -193,7 +188,8 @@ def shown(results: xr.Dataset) -> pd.DataFrame:
             if worst in words:
                 line[str(table)] = words[worst]
                 continue
-            said = f"{float(one['deviation'].max()):.0e} {LETTERS[int(one['method'].max())]}"
+            off = float(one["deviation"].max())
+            said = f"{f'{off:.0e}' if off else '0'} {LETTERS[int(one['method'].max())]}"
             line[str(table)] = f"**{said}**" if worst == DIFFERS else said
         lines.append(line)
     return pd.DataFrame(lines)
@@ -210,13 +206,24 @@ def findings(results: xr.Dataset) -> list[str]:
     count = {code: int((outcome == code).sum()) for code in (SAME, DIFFERS, REFUSED, RAISED)}
     exact = int((results["method"].isel(table=0) == METHODS.index("gradient")).sum())
     return [
-        f"{holds(count[DIFFERS] == 0)}: of {sum(count.values())} pairs of a model and a table "
-        f"{count[SAME]} have the local effects of the model's own predictions and "
-        f"{count[DIFFERS]} others.",
-        f"{count[REFUSED]} pairs are refused, and in {count[RAISED]} the model itself raises an "
-        f"error, which is passed on.",
+        f"{holds(count[DIFFERS] == 0)}: of {sum(count.values())} pairs of a model and a table, "
+        f"{count[SAME]} have the local effects of the model's own predictions, and "
+        f"{count[DIFFERS]} have other numbers{_where(results, DIFFERS)}.",
+        f"{count[REFUSED]} pairs are refused. In {count[RAISED]} the model raises an error, which "
+        f"is passed on.",
         f"{exact} of {results.sizes['scenario']} models have an exact gradient.",
     ]
+
+
+def _where(results: xr.Dataset, code: int) -> str:
+    """The pairs with an outcome, named."""
+    said = [
+        f"{scenario} with {table}"
+        for scenario in results["scenario"].values
+        for table in results["table"].values
+        if (results["outcome"].sel(scenario=scenario, table=table) == code).any()
+    ]
+    return f" ({'; '.join(said)})" if said else ""
 
 
 def figure(results: xr.Dataset) -> Figure:
@@ -227,7 +234,7 @@ def figure(results: xr.Dataset) -> Figure:
         own = results["deviation"].where(results["method"] == number).values.ravel()
         own = np.maximum(own[np.isfinite(own)], 1e-17)
         ax.scatter(own, np.full(len(own), name), s=8, color=RHALE_COLOUR, alpha=0.5)
-    ax.set(xscale="log", xlabel="relative deviation from the model's own differences")
+    ax.set(xscale="log", xlabel="relative deviation (0 at the left end)")
     return fig
 
 
@@ -237,8 +244,9 @@ table, and its numbers were compared with differences of the predictions that th
 makes.
 
 *Numbers* are relative deviations: the root mean square of the difference over that of the
-reference, the larger of two features. Models in double precision must stay below {double:.0e},
-those in single precision below {single:.0e}; a number in **bold** does not.
+reference, the larger of two features. Models in double precision must stay below {double:g},
+those in single precision below {single:g}; a number in **bold** does not. Slopes across cells ask
+the model at the same points as the reference, so that 0 is expected of them.
 
 *Letters* say how local effects were taken: g by the exact gradient of the model, d by central
 differences, c as slopes across cells, because the output jumps. Of two features the one further

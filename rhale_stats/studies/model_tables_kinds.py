@@ -22,7 +22,7 @@ class Data(NamedTuple):
     numbers: pd.DataFrame
     mixed: pd.DataFrame
     y: FloatArray
-    count: FloatArray
+    counts: FloatArray
     yes: FloatArray
     three: FloatArray
 
@@ -146,8 +146,10 @@ def _two_functions(_data: Data) -> Fitted:
 def _adapted(_data: Data) -> Fitted:
     def gradient(X: Any, columns: Any) -> Any:
         width, depth, age = _values(X)
-        by = [np.cos(width) * depth, np.sin(width), 1 / (1 + age)]
-        return np.column_stack(by)[:, columns]
+        slopes = (np.cos(width) * depth, np.sin(width), 1 / (1 + age))
+        by = dict(zip(NUMBERS, slopes, strict=True))
+        names = list(getattr(X, "columns", NUMBERS))
+        return np.column_stack([by[names[at]] for at in columns])
 
     adapter = import_module("rhale_stats.models.adapters.adapter").Adapter
     return adapter(lambda X: _smooth(*_values(X)), gradient), lambda X: _smooth(*_values(X))
@@ -268,7 +270,7 @@ def _exposed(data: Data) -> Fitted:
     """A rate: predict leaves the exposure out, and effects are of the counts."""
     formulas = import_module("statsmodels.formula.api")
     family = import_module("statsmodels.genmod.families").Poisson()
-    table = data.mixed.assign(outcome=data.count)
+    table = data.mixed.assign(outcome=data.counts)
     made = np.log(table["age"] + 1)
     model = formulas.glm("outcome ~ width * depth", table, family=family, offset=made).fit()
     own = np.asarray(model.model.offset)
@@ -300,7 +302,7 @@ def _hazards(data: Data) -> Fitted:
     table = data.numbers.assign(time=np.exp(-data.y / 3))
     make = import_module("statsmodels.formula.api").phreg
     model = make("time ~ width + depth + age", table, status=data.yes).fit()
-    return model, lambda X: model.predict(X).predicted_values
+    return model, lambda X: model.predict(exog=X).predicted_values
 
 
 def _ordered(data: Data) -> Fitted:
@@ -374,7 +376,7 @@ KINDS: dict[str, Kind] = {
     "Adapter with gradient": Kind(_adapted, "numpy"),
     "LinearRegression": Kind(_predicting(lambda: _sk("linear_model.LinearRegression"))),
     "PoissonRegressor, scaled": Kind(
-        _predicting(lambda: _scaled(_sk("linear_model.PoissonRegressor")), "count")
+        _predicting(lambda: _scaled(_sk("linear_model.PoissonRegressor")), "counts")
     ),
     "LogisticRegression, scaled": Kind(
         _probable(lambda: _scaled(_sk("linear_model.LogisticRegression")))
