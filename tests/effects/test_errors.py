@@ -588,7 +588,7 @@ def test_groups_in_intervals_have_their_degrees_of_freedom(table):
     quantile = stats.t.ppf(0.975, effect["heterogeneity_df"])
     ratio = found["heterogeneity_ci"].sel(ci_bound="upper") / effect["heterogeneity"]
     own = [effect[name].values for name in ("heterogeneity", "heterogeneity_se")]
-    # With a part of what neighbouring bins have (math [90]).
+    # With a part of what neighbouring bins have (math [92]).
     shared = shared_error(*own, effect["heterogeneity_df"].values)
     assert_allclose(ratio, np.exp(quantile * shared / own[0]), rtol=1e-12)
     assert (np.abs(shared / own[1] - 1) < 0.4).all()
