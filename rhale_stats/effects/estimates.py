@@ -83,8 +83,17 @@ def curve_edges(column: Column, edges: FloatArray, places: Places) -> FloatArray
     if column.cells is not None:
         inside = column.cells[(column.cells > edges[0]) & (column.cells < edges[-1])]
         return np.union1d(edges, inside)
-    asked = min(max(places.n_rows / fine.CELL_ROWS, 1.0), fine.MOST_CELLS)
-    return fine.nested_edges(places.x, places.weight, edges, asked, frequency=places.frequency)
+    x, weight, frequency = places
+    n, least = float(len(x)), float(fine.LEAST_ROWS)
+    if weight is not None and frequency:
+        n = float(weight.sum())
+    elif weight is not None:
+        # Rows that count in variances. In cells with few rows of large weight the mean has the
+        # bias of a ratio, if weights depend on local effects; and biases add up (math [93]).
+        n = sums.rows_of_squares(weight)
+        least *= len(x) / n
+    asked = min(max(n / fine.CELL_ROWS, 1.0), fine.MOST_CELLS)
+    return fine.nested_edges(x, weight, edges, asked, frequency=frequency, least=least)
 
 
 def are_agreed(rule: BinRule) -> bool:

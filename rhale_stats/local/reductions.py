@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-import numpy as np
-
 from rhale_stats.arrays.moments import FloatArray, need_squares
 from rhale_stats.parallel import in_threads
 
@@ -41,15 +39,6 @@ class Places(NamedTuple):
     x: FloatArray
     weight: FloatArray | None
     frequency: bool
-
-    @property
-    def n_rows(self) -> float:
-        """Effective number of rows, math [6]."""
-        if self.weight is None:
-            return len(self.x)
-        if self.frequency:
-            return float(self.weight.sum())
-        return float(self.weight.sum() ** 2 / np.sum(self.weight**2))
 
 
 class Source(Protocol):

@@ -166,7 +166,6 @@ def test_what_needs_all_rows_is_refused(table):
         lambda: rs.bootstrap(parts, effect, n_resamples=8),
         lambda: rs.std_error(effect, parts, groups=np.arange(1500) // 10),
         lambda: rs.regions(parts, "x0", conditioning=table),
-        lambda: rs.median(parts),
     ):
         with pytest.raises(ValueError, match=r"local must be in memory here; it is in chunks"):
             function()
