@@ -116,6 +116,19 @@ class Plan:
         return each
 
 
+def check_in_chunks(jacobian: Any, options: ModelOptions) -> None:
+    """Raise ``ValueError`` for what is not known of a table in chunks."""
+    if jacobian is not None and not callable(jacobian):
+        raise ValueError(
+            "jacobian must be a function of X where X is in chunks; got derivatives of all rows."
+        )
+    if options.missing != "raise":
+        raise ValueError(
+            f"missing must be 'raise' where X is in chunks; got {options.missing!r}. Drop these "
+            f"rows before the call, as in X.dropna()."
+        )
+
+
 def in_chunks(
     of_sample: xr.Dataset,
     chunks: Sequence[Any],

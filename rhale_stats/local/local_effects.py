@@ -17,7 +17,7 @@ from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray, need_squares
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.local.cells import difference_edges
-from rhale_stats.local.in_chunks import in_chunks
+from rhale_stats.local.in_chunks import check_in_chunks, in_chunks
 from rhale_stats.local.labelled import labelled
 from rhale_stats.models import jacobian as models_jacobian
 from rhale_stats.models.adapters.libraries import columns_known_of
@@ -192,18 +192,11 @@ def local_effects(
     _check_request(model, method, kind, jacobian, bins, options)
     chunks = chunks_of(X, model)
     if chunks is not None:
-        _check_in_chunks(jacobian, options)
+        check_in_chunks(jacobian, options)
         seen = glance(chunks)
-        of_sample = local_effects(
-            model,
-            seen.sample,
-            jacobian=jacobian,
-            features=features,
-            method=method,
-            bins=bins,
-            options=replace(options, weights=None),
-            progress=progress,
-        )
+        own = {"jacobian": jacobian, "features": features, "method": method, "bins": bins}
+        own |= {"options": replace(options, weights=None), "progress": progress}
+        of_sample = local_effects(model, seen.sample, **own)
         return in_chunks(of_sample, chunks, seen, model, jacobian, bins, options)
     sample = Sample.of(X, options)
     known = None if model is None else columns_known_of(model)
@@ -422,19 +415,6 @@ def _check_request(
         raise ValueError(
             "missing='bin' needs the output for missing values, which a jacobian does not have. "
             "Use missing='drop', or pass the model without a jacobian."
-        )
-
-
-def _check_in_chunks(jacobian: Any, options: ModelOptions) -> None:
-    """Raise ``ValueError`` for what is not known of a table in chunks."""
-    if jacobian is not None and not callable(jacobian):
-        raise ValueError(
-            "jacobian must be a function of X where X is in chunks; got derivatives of all rows."
-        )
-    if options.missing != "raise":
-        raise ValueError(
-            f"missing must be 'raise' where X is in chunks; got {options.missing!r}. Drop these "
-            f"rows before the call, as in X.dropna()."
         )
 
 
