@@ -201,10 +201,10 @@ class DifferenceQuotients:
         names = " and ".join(repr(self.table.names[position]) for position in positions)
         data = self.table.data
         rows = data.iloc[part] if isinstance(data, pd.DataFrame) else data[part]
-        table = Table(rows, self.table.names)
+        table = self.table.holding(rows)
         rows, _ = table.stacked(positions[0], [one for one in first for _ in second])
         other = pd.concat([as_column(one) for one in [*second] * len(first)], ignore_index=True)
-        rows, _ = Table(rows, table.names).stacked(positions[1], [other.array])
+        rows, _ = table.holding(rows).stacked(positions[1], [other.array])
         called = (
             f"called with {len(rows)} rows, {len(first) * len(second)} versions of {table.n_rows}"
         )

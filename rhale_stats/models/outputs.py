@@ -12,6 +12,7 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.rows import aligned
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.models.forms import given_to, plain_answer
 from rhale_stats.models.offsets import predict_of
 from rhale_stats.models.table import Table, as_array
 
@@ -71,7 +72,8 @@ class Outputs:
         self.table = table
         if self._method == "predict":
             self._function, data = predict_of(model, table.data)
-            self.table = Table(data, table.names)
+            self.table = table.holding(data)
+        self._given = given_to(model, table.form, table.data)
         self.n_calls, self.n_rows, self.largest = 0, 0, 0.0
         self.precision = float(np.finfo(np.float64).eps)
         if isinstance(table.data, np.ndarray):
@@ -94,7 +96,7 @@ class Outputs:
     def __call__(self, rows: Any) -> FloatArray:
         """The outputs that were chosen, (row, output)."""
         self.n_calls, self.n_rows = self.n_calls + 1, self.n_rows + len(rows)
-        answer = self._function(rows)
+        answer = plain_answer(self._function(self._given(rows)))
         columns = [str(name) for name in getattr(answer, "columns", [])]
         if isinstance(answer, pd.Series | pd.DataFrame) and isinstance(rows, pd.DataFrame):
             answer = _in_rows_order(answer, rows.index)

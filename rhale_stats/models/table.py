@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +14,8 @@ from rhale_stats.arguments.checks import check_finite, check_size
 from rhale_stats.arguments.rows import as_weights
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.models import forms
+from rhale_stats.models.forms import Form
 from rhale_stats.schema.features import position_of
 
 # Values of a column: numbers, or levels.
@@ -27,10 +29,11 @@ COPY_ON_WRITE = int(pd.__version__.partition(".")[0]) >= 3
 
 @dataclass(frozen=True)
 class Table:
-    """The rows of ``X`` in the form in which the model receives them."""
+    """The rows of ``X`` as pandas or NumPy hold them, and the form in which the user has them."""
 
     data: pd.DataFrame | NDArray[np.floating[Any]]
     names: list[str]
+    form: Form = forms.ARRAY
 
     @property
     def n_rows(self) -> int:
@@ -40,7 +43,14 @@ class Table:
     @property
     def index(self) -> pd.Index[Any] | None:
         """Labels of the rows, where they have some."""
-        return self.data.index if isinstance(self.data, pd.DataFrame) else None
+        if isinstance(self.data, pd.DataFrame) and self.form.labelled:
+            return self.data.index
+        return None
+
+    @property
+    def attrs(self) -> Mapping[Any, Any]:
+        """What the data say of themselves: units, the name of the output."""
+        return self.data.attrs if isinstance(self.data, pd.DataFrame) else {}
 
     def held(
         self, position: int, rows: NDArray[np.bool_], values: FloatArray
@@ -60,8 +70,12 @@ class Table:
         if rows.dtype == bool and rows.all():
             return self
         if isinstance(self.data, pd.DataFrame):
-            return Table(self.data.iloc[rows], self.names)
-        return Table(self.data[rows], self.names)
+            return self.holding(self.data.iloc[rows])
+        return self.holding(self.data[rows])
+
+    def holding(self, data: pd.DataFrame | NDArray[np.floating[Any]]) -> Table:
+        """A table of other rows of the same columns and form."""
+        return replace(self, data=data)
 
     def copied(self) -> pd.DataFrame | NDArray[np.floating[Any]]:
         """A copy of the rows, numbered from 0, which the model may change."""
@@ -157,10 +171,11 @@ def as_table(X: Any, parameter: str = "X") -> Table:
     TypeError, ValueError
         ``X`` is no table of numbers, has no rows, or has two columns of one name.
     """
-    if isinstance(X, pd.DataFrame):
-        table = Table(X, column_names(X, parameter))
+    data, form = forms.read(X, parameter)
+    if isinstance(data, pd.DataFrame):
+        table = Table(data, column_names(data, parameter), form)
     else:
-        array = as_array(X, f"{parameter} must hold")
+        array = as_array(data, f"{parameter} must hold")
         if array.ndim != 2:
             raise ValueError(
                 f"{parameter} must be a DataFrame or a two-dimensional array of shape "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arguments.rows import storable
 from rhale_stats.arrays.moments import FloatArray, IntArray, part
+from rhale_stats.models.forms import read
 from rhale_stats.models.table import column_names
 from rhale_stats.regional.conditions import ABOVE, UNEQUAL, UP_TO, Condition
 from rhale_stats.schema.features import feature_names
@@ -91,9 +91,10 @@ def conditioning_columns(
 
 def frame_of(given: object, what: str) -> pd.DataFrame:
     """A table with names for its columns; arrays get ``x0``, ``x1``, ..."""
-    if isinstance(given, Mapping):
-        return pd.DataFrame(given)
-    array = np.asarray(given)
+    table, _ = read(given, what)
+    if isinstance(table, pd.DataFrame):
+        return table
+    array = np.asarray(table)
     if array.ndim != 2:
         raise ValueError(
             f"{what} must be a DataFrame or a table of shape (rows, columns); got shape "
