@@ -336,7 +336,7 @@ def _read_data_array(X: xr.DataArray, parameter: str) -> tuple[Any, Form]:
     coords = {column: X[column]} if column in X.coords else {}
 
     def give(rows: Data) -> xr.DataArray:
-        values = rows.to_numpy() if isinstance(rows, pd.DataFrame) else rows
+        values = rows.to_numpy(copy=True) if isinstance(rows, pd.DataFrame) else rows
         return xr.DataArray(values, dims=(row, column), coords=coords, attrs=X.attrs, name=X.name)
 
     return frame, Form("xarray DataArray", give, labelled=labelled)
@@ -475,4 +475,4 @@ def _own_values(column: pd.Series[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
         return column.to_numpy(dtype=object).astype(dtype)
     if dtype.kind == "O":
         return column.to_numpy(dtype=object)
-    return np.asarray(column.to_numpy())
+    return np.array(column.to_numpy())  # which the model may change
