@@ -16,7 +16,7 @@ from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.table import Table, as_table, check_column
 from rhale_stats.schema.identity import row_coordinate
-from rhale_stats.schema.variables import software, unit_mapping
+from rhale_stats.schema.variables import software
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Sample:
     @property
     def units(self) -> dict[str, str]:
         """Of columns, where the data say so."""
-        return unit_mapping(self._attrs)
+        return self.whole.units
 
     @property
     def facts(self) -> dict[str, str]:
