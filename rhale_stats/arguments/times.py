@@ -17,6 +17,7 @@ SHOWN = ", shown in "
 DAY = "day"
 # A day in microseconds, the finest step that days in double precision resolve.
 MICROSECONDS = 86_400_000_000
+HOUR = pd.Timedelta(hours=1)
 
 
 def is_time(dtype: Any) -> bool:
@@ -48,12 +49,10 @@ def as_days(values: Any) -> FloatArray:
         index = index.tz_convert("UTC").tz_localize(None)
     native = np.asarray(index.to_numpy())
     gone = np.isnat(native)
-    unit, count = np.datetime_data(native.dtype)
-    whole = native.astype(np.int64)
-    per_day = np.timedelta64(1, "D") / np.timedelta64(count, unit)
-    # Days and the rest apart: a count of nanoseconds is more than double precision holds.
-    days, rest = np.divmod(whole, np.int64(per_day))
-    return np.where(gone, np.nan, days + rest / per_day)
+    # Microseconds come back from days as they were; parts of them would not.
+    whole = native.astype(f"{native.dtype.kind}8[us]").astype(np.int64)
+    days, rest = np.divmod(whole, np.int64(MICROSECONDS))
+    return np.where(gone, np.nan, days + rest / MICROSECONDS)
 
 
 def from_days(days: FloatArray, dtype: Any, *, whole: bool = False) -> Any:
@@ -131,9 +130,9 @@ def date_texts(days: Any, units: str) -> list[str]:
     known = dates.dropna()
     form = "%Y-%m-%d"
     if not (known == known.normalize()).all():
-        span = known.max() - known.min()
-        form += " %H:%M" if span > pd.Timedelta(hours=1) else " %H:%M:%S"
-        form = "%Y-%m-%d" if span > pd.Timedelta(days=60) else form
+        short = known.max() - known.min() <= pd.Timedelta(days=60)
+        to_minutes = (known == known.floor("min")).all() or known.max() - known.min() > HOUR
+        form += (" %H:%M" if to_minutes else " %H:%M:%S") if short else ""
     return ["" if date is pd.NaT else date.strftime(form) for date in dates]
 
 
@@ -143,7 +142,8 @@ def as_values(given: Any) -> Any:
     if dtype is None and isinstance(given, list | tuple) and len(given):
         if not isinstance(given[0], datetime.date | datetime.timedelta | np.datetime64):
             return given
-        given = pd.Index(given)
+        spans = isinstance(given[0], datetime.timedelta)
+        given = pd.to_timedelta(given) if spans else pd.DatetimeIndex(given)
         dtype = given.dtype
     if dtype is None or not (is_time(dtype) or getattr(dtype, "kind", "") in "mM"):
         return given

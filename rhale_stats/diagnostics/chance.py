@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.effects.sizes import NORMALISED, SIZES, effect_sizes
 from rhale_stats.inference.draws import progress_bar
-from rhale_stats.models.forms import Form, read
+from rhale_stats.models.form import Form
+from rhale_stats.models.forms import read
 from rhale_stats.models.table import as_array
 from rhale_stats.parallel import in_processes, n_processes
 from rhale_stats.schema.checks import check_effect

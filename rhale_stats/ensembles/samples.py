@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arrays.moments import IntArray
 from rhale_stats.inference.draws import in_strata
-from rhale_stats.models.forms import ARRAY, Form, read
+from rhale_stats.models.form import ARRAY, Form
+from rhale_stats.models.forms import read
 from rhale_stats.models.table import COPY_ON_WRITE, as_array
 
 

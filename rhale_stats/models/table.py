@@ -16,7 +16,7 @@ from rhale_stats.arguments.rows import as_weights
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models import forms
-from rhale_stats.models.forms import Form
+from rhale_stats.models.form import ARRAY, Form
 from rhale_stats.schema.features import position_of
 from rhale_stats.schema.variables import unit_mapping
 
@@ -35,7 +35,7 @@ class Table:
 
     data: pd.DataFrame | NDArray[np.floating[Any]]
     names: list[str]
-    form: Form = forms.ARRAY
+    form: Form = ARRAY
 
     @property
     def n_rows(self) -> int:
