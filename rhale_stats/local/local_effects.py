@@ -14,11 +14,12 @@ from tqdm import tqdm
 from rhale_stats.arguments.checks import check_choice, check_finite
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.words import warn
-from rhale_stats.arrays.moments import FloatArray, need_squares
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.local.cells import difference_edges
 from rhale_stats.local.in_chunks import check_in_chunks, in_chunks
 from rhale_stats.local.labelled import labelled
+from rhale_stats.local.missing import effect_of_missing
 from rhale_stats.models import jacobian as models_jacobian
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.chunked import chunks_of, glance
@@ -76,6 +77,8 @@ def local_effects(
         ``jacobian`` is given.
     X : DataFrame or array_like of shape (n_rows, n_columns)
         Rows at which effects are taken. A formula model needs a DataFrame with all its columns.
+        Also a dask DataFrame or array, xarray in chunks, or the path of Parquet files: local
+        effects are then computed by chunks when they are needed (docs/larger-than-memory.md).
         Units are read from ``X.attrs["units"]``, a mapping from column to unit; name and unit of
         the output from ``X.attrs["output_name"]`` and ``X.attrs["output_units"]``.
     jacobian : callable or array_like of shape (n_rows, n_columns), optional
@@ -304,7 +307,7 @@ class Request:
         absent = {}
         if quotients is not None and sample.missing == "bin":
             absent = {
-                column: _of_missing(sample, quotients, position, x[:, column])
+                column: effect_of_missing(sample, quotients, position, x[:, column])
                 for column, position in enumerate(sample.positions)
                 if np.isnan(x[:, column]).any()
             }
@@ -326,6 +329,8 @@ class Request:
                 weight = self.sample.weight_at(there)
                 counted = self.sample.frequency
                 edges = difference_edges(self.bins, name, own, weight, counted=counted)
+                if self.sample.table.in_days(position):
+                    edges = np.unique(np.rint(edges))
                 found = quotients.finite(position, edges)
             else:
                 found = quotients.central(position)
@@ -344,9 +349,16 @@ class Request:
         if self.quotients is None or self.kind == "finite_difference":
             return self.kind, None
         table = self.sample.table
-        if self.auto and self.kind != "jacobian" and table.is_discrete(position):
-            return "finite_difference", None  # the output is not defined between two levels
         name = table.names[position]
+        differences = self.kind == "central_difference"
+        if differences and not self.auto and table.in_days(position):
+            raise ValueError(
+                f"method='central_difference' needs steps of less than a day; column {name!r} "
+                f"holds dates without a time. Use method='auto', or convert it to a datetime."
+            )
+        stepwise = table.is_discrete(position) or table.in_days(position)
+        if self.auto and self.kind != "jacobian" and stepwise:
+            return "finite_difference", None  # the output is not defined between two levels
         found = probe(self.quotients, position, there & self.sample.present)
         if not found.holds:
             if not self.auto:
@@ -428,32 +440,3 @@ def _check_weight(sample: Sample, x: FloatArray) -> None:
                 f"{int(there.sum())} such rows have weight 0. Leave the feature out: "
                 f"features=[...]."
             )
-
-
-def _of_missing(
-    sample: Sample, quotients: DifferenceQuotients, position: int, x: FloatArray
-) -> dict[str, FloatArray]:
-    """Effect of a missing value against the median of the others, in the rows that miss it."""
-    gone, weight = np.isnan(x), sample.weight
-    w = np.ones(len(x)) if weight is None else weight
-    reference = np.quantile(
-        x[~gone], 0.5, method="inverted_cdf", weights=w[~gone] if weight is not None else None
-    )
-    there = np.full(gone.sum(), reference)
-    change, _ = quotients.at(gone).between(position, *quotients.table.held(position, gone, there))
-    w = w[gone]
-    total, squares = w.sum(), (w if sample.frequency else w**2).sum()
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = w @ change / total
-        spread = np.sqrt(w @ (change - mean) ** 2 / (total - squares / total))
-        standard_error = spread * np.sqrt(squares) / total
-        if len(w) > 1 and need_squares(w, frequency=sample.frequency):
-            # A sandwich, math [26].
-            left = 1 - 2 * (w**3).sum() / (total * squares) + squares / total**2
-            standard_error = np.sqrt(w**2 @ (change - mean) ** 2 / left) / total
-    return {
-        "missing_effect": mean,
-        "missing_effect_se": standard_error,
-        "missing_spread": spread,
-        "missing_reference": np.full_like(mean, reference),
-    }
