@@ -84,13 +84,16 @@ def local_effects(
         Columns to take. By default all that are numeric and not discrete; a warning names the
         others. A column of numbers is discrete when it has at most 12 distinct values, two rows
         each on average. Named columns are taken as they are, if they are numeric.
-    method : {"auto", "jacobian", "central_difference", "finite_difference"}, default "auto"
-        "auto" takes derivatives, by ``jacobian`` where given and else by central differences, of
-        every feature with which the output does not jump. Of the others, as of all features of
-        trees, forests and nearest neighbours, it takes slopes across cells (math [2]), and says so
-        in one `JumpWarning`; of discrete columns as well, between whose levels there is nothing.
-        "finite_difference" takes slopes across cells of all features. "central_difference" and
-        "jacobian" refuse derivatives that are zero where the output moves.
+    method : str, default "auto"
+        "auto", "gradient", "jacobian", "central_difference" or "finite_difference". "auto" takes
+        derivatives of every feature with which the output does not jump: by ``jacobian`` where
+        given, by the exact gradient of the model where it has one that agrees with central
+        differences (see `adapters`), and else by central differences. Of the others, as of all
+        features of trees, forests and nearest neighbours, it takes slopes across cells (math [2]),
+        and says so in one `JumpWarning`; of discrete columns as well, between whose levels there is
+        nothing. "finite_difference" takes slopes across cells of all features. "gradient" refuses a
+        model without one. "central_difference", "gradient" and "jacobian" refuse derivatives that
+        are zero where the output moves.
     bins : bin rule, optional
         Binning rule that defines the cells for slopes. By default they go from each distinct value
         to the next where there are at most 41, of 5 rows or more each, and hold equal numbers of

@@ -1,4 +1,4 @@
-"""Results of statsmodels that were fitted by a formula: its regressors are the features."""
+"""Results of statsmodels: the regressors of the fit are the features."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import re
 from typing import Any
 
 from rhale_stats.models.adapters.adapter import Known
+from rhale_stats.models.offsets import columns_of_fit
 
 
 def columns(results: Any) -> Known | None:
-    """Columns that the right side of the formula names; None without a formula.
+    """Columns that the right side of the formula names, or those of the table of the fit.
 
-    Integers are numbers there, unless they are in ``C(...)``.
+    Integers are numbers in a formula, unless they are in ``C(...)``. None if no names are known.
     """
+    names = columns_of_fit(results)
+    if names is not None:
+        return Known(list(map(str, names)))
     formula = getattr(getattr(results, "model", None), "formula", None)
     if not isinstance(formula, str) or "~" not in formula:
         return None
