@@ -64,10 +64,15 @@ def local_effects(
         are taken, see ``scale``. Labels are refused. It must answer the same to the same rows.
         Offset and exposure of a statsmodels model are used, see Notes. May be None when
         ``jacobian`` is given.
-    X : DataFrame or array_like of shape (n_rows, n_columns)
-        Rows at which effects are taken. A formula model needs a DataFrame with all its columns.
-        Units are read from ``X.attrs["units"]``, a mapping from column to unit; name and unit of
-        the output from ``X.attrs["output_name"]`` and ``X.attrs["output_units"]``.
+    X : table, or array_like of shape (n_rows, n_columns)
+        Rows at which effects are taken: a table of pandas, polars, Arrow or another library that
+        narwhals knows, an xarray Dataset or DataArray, a dict of columns, a structured array, or
+        numbers. The model gets the same kind of table, with the types of the columns; models of
+        scikit-learn get the columns of their fit. A LazyFrame is collected. A formula model needs
+        names of columns. Dates, times and durations are numbers of days, and dates for the model.
+        Units are read from ``X.attrs["units"]``, a mapping from column to unit, or from the
+        attributes of the variables of a Dataset; name and unit of the output from
+        ``X.attrs["output_name"]`` and ``X.attrs["output_units"]``.
     jacobian : callable or array_like of shape (n_rows, n_columns), optional
         Derivatives of the output with respect to every column, or a function of ``X`` that
         returns them. A DataFrame needs the columns of ``features`` only. Where ``model`` is given

@@ -57,7 +57,7 @@ def regional_shap(
         2^(number of columns) times the number of background rows.
     background : int, DataFrame or array_like, default 100
         Rows over which columns that are left out are averaged, or how many rows of ``X`` to draw.
-    conditioning : DataFrame or array_like of shape (n_rows, n_columns), optional
+    conditioning : table, or array_like of shape (n_rows, n_columns), optional
         Columns to split by, as in `regions`; by default all other columns of ``X``.
     n_bins : int, default 20
         Equal bins along the feature, the same in all nodes.

@@ -142,7 +142,10 @@ def test_pictures_have_ticks_of_dates():
     first = rs.plot_effects(effect)[0]
     for panel in (lower, first):
         assert isinstance(panel.xaxis.get_major_formatter(), mdates.ConciseDateFormatter)
-        assert panel.xaxis.get_major_formatter().format_ticks([19358.0]) == ["2023"]
+        assert panel.xaxis.get_major_formatter().format_ticks([19357.9583, 19722.9583]) == [
+            "2023",
+            "2024",
+        ]
     assert "[" not in lower.get_xlabel()
 
 
