@@ -100,13 +100,14 @@ def nested_edges(
     n_cells: float,
     *,
     frequency: bool = False,
+    least: float = LEAST_ROWS,
 ) -> FloatArray:
     """Edges of about ``n_cells`` cells of equal weight, every edge of ``bins`` among them.
 
     Weights of ``frequency`` count repeated rows, others are on any scale. Cells that would be wide
-    are halved while they have rows enough. An edge lies midway between two neighbouring values, so
-    that rows stand on both sides of it alike, ties included. A gap is a cell of its own; no other
-    cell inside a bin is without rows.
+    are halved while they have rows enough, ``least`` in either half. An edge lies midway between
+    two neighbouring values, so that rows stand on both sides of it alike, ties included. A gap is a
+    cell of its own; no other cell inside a bin is without rows.
     """
     order = None if weight is None else np.argsort(x)
     x = np.sort(x) if order is None else x[order]
@@ -135,7 +136,7 @@ def nested_edges(
     low, high = x[running.row_at(running.total * np.array([0.01, 0.99]) * (1 - 1e-12))]
     # Widths of rounded values are the same but for rounding; edges of a grid stand beside them.
     beside = 1e-9 * (high - low) + 64 * np.spacing(np.abs(edges).max())
-    return _halved(x, running if frequency else none, edges, WIDEST * (high - low) + beside)
+    return _halved(x, running if frequency else none, edges, WIDEST * (high - low) + beside, least)
 
 
 class _Running(NamedTuple):
@@ -166,21 +167,23 @@ class _Running(NamedTuple):
         return np.searchsorted(self.sums, total, side="right") - 1
 
 
-def _halved(x: FloatArray, running: _Running, edges: FloatArray, widest: float) -> FloatArray:
+def _halved(
+    x: FloatArray, running: _Running, edges: FloatArray, widest: float, least: float
+) -> FloatArray:
     """Edges of cells no wider than ``widest``, unless they have too few rows; ``x`` ascends."""
     while True:
         first = np.searchsorted(x, edges)
         first[-1] = len(x)
         n_rows = np.diff(running.before(first))
-        wide = np.flatnonzero((np.diff(edges) > widest) & (n_rows >= 2 * LEAST_ROWS))
+        wide = np.flatnonzero((np.diff(edges) > widest) & (n_rows >= 2 * least))
         begin, end = running.before(first[wide]), running.before(first[wide + 1])
         half = begin + n_rows[wide] // 2
         left, right = (running.rows_within(half - one) for one in (1, 0))
         # Rows at one place stay together.
         tied = x[left] == x[right]
         right = np.where(tied, np.searchsorted(x, x[right], side="right"), right)
-        few = running.before(right) - begin < LEAST_ROWS
-        few |= end - running.before(right) < LEAST_ROWS
+        few = running.before(right) - begin < least
+        few |= end - running.before(right) < least
         right = right[~few]
         if not len(right):
             return edges

@@ -86,13 +86,23 @@ def quotient_error(
     moved = step > 0
     if not moved.any():
         return np.zeros(f_upper.shape[1])
-    size = np.maximum(np.abs(f_upper), np.abs(f_lower))[moved]
-    return typical_error(8 * precision * size / step[moved, None])
+    # In place, because there may be very many rows.
+    error = np.abs(f_upper)
+    np.maximum(error, np.abs(f_lower), out=error)
+    if not moved.all():
+        error, step = error[moved], step[moved]
+    error *= 8 * precision
+    error /= step[:, None]
+    return typical_error(error, overwrite=True)
 
 
-def typical_error(errors: FloatArray) -> FloatArray:
+def typical_error(errors: FloatArray, *, overwrite: bool = False) -> FloatArray:
     """99 % quantile over the rows of the errors (row, output): (output,)."""
-    return np.asarray(np.quantile(errors, ERROR_QUANTILE, axis=0, method="inverted_cdf"))
+    return np.asarray(
+        np.quantile(
+            errors, ERROR_QUANTILE, axis=0, method="inverted_cdf", overwrite_input=overwrite
+        )
+    )
 
 
 def precision_held(values: NDArray[Any]) -> float:

@@ -450,6 +450,12 @@ def need_squares(weight: FloatArray | None, *, frequency: bool) -> bool:
     return weight is not None and not frequency and bool(weight.min() < weight.max())
 
 
+def rows_of_squares(weight: FloatArray) -> float:
+    """Effective number of rows in sums of squared weights, as `Squares.rows` of one bin."""
+    square = (weight / weight.max()) ** 2
+    return float(square.sum() ** 2 / np.sum(square**2))
+
+
 def squares(
     axis: Axis,
     starts: IntArray,

@@ -156,6 +156,7 @@ def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
     everywhere = fit.variance(fit.pieces.edges)
     centred = np.sqrt(everywhere[np.searchsorted(fit.pieces.edges, fit.edges)])
     spread_se, of_average = spread_and_average_errors(row)
+    skewed = fit.cells.skewness()
     return {
         "effect_se": np.sqrt(effect_variance(row, fit)),
         **({"slope_se": np.sqrt(bin_noise(row).slope)} if "slope" in row else {}),
@@ -164,7 +165,7 @@ def _of_feature(row: xr.Dataset, fit: Fit | None) -> Estimates:
         **({"cell_curve_se": at_cells(np.sqrt(everywhere), fit)} if has_cells(row) else {}),
         "curve_se_start": at_edges(start, fit),
         "average_effect_se": of_average,
-        **skewness.of_rows(row, fit, everywhere),
+        **skewness.of_rows(row, fit, skewed, everywhere),
     }
 
 

@@ -66,11 +66,16 @@ def fine_cells(column: Column, edges: FloatArray, rows: Rows, position: int) -> 
         inside = column.cells[(column.cells > edges[0]) & (column.cells < edges[-1])]
         own = np.union1d(edges, inside)
     else:
-        n = len(x) if weight is None else float(weight.sum())
-        if weight is not None and not rows.frequency:
-            n = float(weight.sum() ** 2 / np.sum(weight**2))
+        n, least = float(len(x)), float(fine.LEAST_ROWS)
+        if weight is not None and rows.frequency:
+            n = float(weight.sum())
+        elif weight is not None:
+            # Rows that count in variances. In cells with few rows of large weight the mean has the
+            # bias of a ratio, if weights depend on local effects; and biases add up (math [93]).
+            n = sums.rows_of_squares(weight)
+            least *= len(x) / n
         asked = min(max(n / fine.CELL_ROWS, 1.0), fine.MOST_CELLS)
-        own = fine.nested_edges(x, weight, edges, asked, frequency=rows.frequency)
+        own = fine.nested_edges(x, weight, edges, asked, frequency=rows.frequency, least=least)
     return fine.moments_in(
         own, edges, x, rows.local_effect[position], weight, frequency=rows.frequency
     )

@@ -42,7 +42,7 @@ from rhale_stats.inference.estimate import (
 )
 from rhale_stats.schema.checks import MEAN, check_effect, statistic_name
 from rhale_stats.schema.curves import cell_sizes, has_cells
-from rhale_stats.schema.features import own_facts, stores_errors
+from rhale_stats.schema.features import is_grouped, own_facts, stores_errors
 from rhale_stats.schema.stacking import Estimates, stacked
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 
@@ -98,8 +98,12 @@ def estimates(effect: xr.Dataset, features: Sequence[Feature]) -> dict[str, Esti
         moments = Moments(*(effect[name].values for name in names))
         if "squares" in effect:
             each = [{"n_effective": spread_rows(row)} for row, _ in features]
-            moments = moments._replace(n=stacked(each, effect.sizes["bin"])["n_effective"])
+            counted = stacked(each, effect.sizes["bin"])["n_effective"]
+            moments = moments._replace(n=counted, n_effective=moments.n)
         spread = spread._replace(moments=moments)
+    elif is_grouped(effect) and "parameters" not in effect.attrs and spread.se is not None:
+        raised = intervals.shared_error(spread.values, spread.se, np.asarray(spread.degrees))
+        spread = spread._replace(se=raised)
     return out | {"heterogeneity": spread}
 
 

@@ -12,9 +12,12 @@ from rhale_stats.schema.curves import has_cells
 from rhale_stats.schema.stacking import Estimates
 
 
-def of_rows(row: xr.Dataset, fit: Fit, variance: FloatArray) -> Estimates:
-    """Skewness of errors by rows, by name; ``variance`` is that of the curve at edges of cells."""
-    cells, own = fit.cells, fit.cells.skewness()
+def of_rows(row: xr.Dataset, fit: Fit, own: Skewness | None, variance: FloatArray) -> Estimates:
+    """Skewness of errors by rows, by name, from that of cells.
+
+    ``variance`` is that of the curve at edges of cells.
+    """
+    cells = fit.cells
     if own is None:
         return _named(row, fit, None)
     share = np.nan_to_num(cells.pieces.share)

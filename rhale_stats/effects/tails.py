@@ -1,4 +1,4 @@
-"""Whether tails of local effects are too heavy for intervals of their spread (math [64])."""
+"""Whether tails of local effects, or weights, make intervals too short (math [92], [93])."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.printing.text import number_text
-from rhale_stats.schema.features import feature_names, feature_position, is_grouped
+from rhale_stats.schema.features import feature_names, feature_position
 
-# Kurtosis beyond which nominal 95 % intervals of the heterogeneity cover less than about 90 % with
-# 100 rows; 3 for normal effects.
+# Kurtosis of heavy tails; 3 for normal effects.
 HEAVY = 4.5
+# Rows a bin from which on intervals hold under skewness, and under weights without it.
+ENOUGH, FEW = 30, 10
 
 
 def kurtosis(effect: xr.Dataset) -> np.ndarray:
@@ -30,18 +31,50 @@ def kurtosis(effect: xr.Dataset) -> np.ndarray:
 
 
 def tail_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
-    """Note on features whose tails make intervals of the heterogeneity too short."""
+    """Notes on features whose tails or weights make intervals too short."""
     if "fourth_moment" not in effect or "heterogeneity_se" not in effect:
         return []
-    names, found = feature_names(effect), kurtosis(effect)
-    at = range(len(names)) if feature is None else [feature_position(effect, feature)]
+    names = feature_names(effect)
+    at = list(range(len(names))) if feature is None else [feature_position(effect, feature)]
+    return _of_tails(effect, names, at) + _of_weights(effect, names, at)
+
+
+def _of_tails(effect: xr.Dataset, names: list[str], at: list[int]) -> list[str]:
+    found = kurtosis(effect)
     said = [f"{names[one]} ({number_text(found[one])})" for one in at if found[one] > HEAVY]
     if not said:
         return []
-    # Errors by groups and by parameters have no skewness.
-    none = is_grouped(effect) or "parameters" in effect.attrs
-    others = "" if none else "; those of effects and curves allow for skewness"
+    # Those by parameters are as wide as the error of the model says.
+    short = (
+        "are too short there"
+        if "parameters" in effect.attrs
+        else f"allow for it, but are too short with fewer than {ENOUGH} rows a bin or 3 bins"
+    )
+    # Errors by parameters alone have no skewness.
+    others = (
+        "; those of effects and curves allow for skewness" if "effect_skewness" in effect else ""
+    )
     return [
         f"Local effects have heavy tails (kurtosis, 3 for normal ones): {', '.join(said)}. "
-        f"Intervals of heterog. are too short there, see docs/validity.md{others}."
+        f"Intervals of heterog. {short}, see docs/validity.md{others}."
+    ]
+
+
+def _of_weights(effect: xr.Dataset, names: list[str], at: list[int]) -> list[str]:
+    """Features in whose bins a few rows of large precision weight decide on the errors."""
+    if "error_rows" not in effect or "skewness_sign" not in effect:
+        return []
+    rows, sign = (effect.variables[name].values for name in ("error_rows", "skewness_sign"))
+    said = []
+    for one in at:
+        of_bins = rows[one][np.isfinite(rows[one]) & (rows[one] > 0)]
+        enough = FEW if sign[one] == 0 else ENOUGH
+        if len(of_bins) and np.median(of_bins) < enough:
+            said.append(f"{names[one]} ({np.median(of_bins):.0f})")
+    if not said:
+        return []
+    return [
+        f"Few rows of large weight decide on the standard errors (effective rows in half of the "
+        f"bins at most): {', '.join(said)}. Intervals are too short and tests reject too often if "
+        f"weights depend on local effects, see docs/validity.md."
     ]

@@ -21,6 +21,7 @@ BY_ERRORS = "standard errors, Student's t"
 BY_SKEWNESS = f"{BY_ERRORS}, corrected for skewness"
 ON_LOG_SCALE = f"{BY_ERRORS} on the log scale"
 BY_INVERSION = "inversion of a test, math [24]"
+BY_KURTOSIS = f"{BY_INVERSION}, and the log scale where tails are heavy, math [92]"
 # The coordinate of the last dimension of intervals and bands.
 BOUNDS = {"ci_bound": ("ci_bound", ["lower", "upper"])}
 Variable: TypeAlias = tuple[tuple[str, ...], FloatArray, dict[str, Any]]
@@ -37,11 +38,15 @@ class Facts(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Third and fourth central moments about which a standard deviation is, and of how many."""
+    """Third and fourth central moments about which a standard deviation is, and of how many.
+
+    With unequal weights ``n`` rows count in the squares, and ``n_effective`` in means.
+    """
 
     third: FloatArray
     fourth: FloatArray
     n: FloatArray
+    n_effective: FloatArray | None = None
 
 
 class Replicates(NamedTuple):
@@ -117,10 +122,7 @@ def by_errors(estimate: Estimate, level: float) -> tuple[FloatArray, str]:
     """Pointwise intervals (..., 2) by standard errors, and how they are made."""
     values, degrees = estimate.values, estimate.degrees
     if estimate.moments is not None:
-        third, fourth, n = (moment.ravel() for moment in estimate.moments)
-        degrees = np.broadcast_to(degrees, values.shape).ravel()
-        ends = intervals.of_deviation(values.ravel(), third, fourth, n, degrees, level)
-        return ends.reshape(*values.shape, 2), BY_INVERSION
+        return _of_deviations(values, estimate.moments, np.asarray(degrees), level)
     assert estimate.se is not None, "an estimate has standard errors or replicates"
     student = intervals.student(level, np.asarray(degrees))
     if estimate.log:
@@ -128,6 +130,23 @@ def by_errors(estimate: Estimate, level: float) -> tuple[FloatArray, str]:
     skew = estimate.skewness
     how = BY_SKEWNESS if np.any(np.nan_to_num(skew)) else BY_ERRORS
     return intervals.skewed(values, estimate.se, student, skew), how
+
+
+def _of_deviations(
+    values: FloatArray, moments: Moments, degrees: FloatArray, level: float
+) -> tuple[FloatArray, str]:
+    """Intervals of standard deviations, (..., bin, 2): on the log scale where tails are heavy."""
+    degrees, (third, fourth, n, rows) = np.broadcast_to(degrees, values.shape), moments
+    rows = n if rows is None else rows
+    with np.errstate(invalid="ignore", divide="ignore"):
+        second = values**2 * degrees / n
+        # What the fourth moment of so many rows of equal weight would be.
+        squares = second**2 + (fourth - second**2) * rows / n
+    ends = intervals.of_heavy_tails(values, second, squares, rows, degrees, level)
+    light = np.isnan(ends[..., 0])
+    rest = (of[light] for of in (values, third, fourth, n, degrees))
+    ends[light] = intervals.of_deviation(*rest, level)
+    return ends, BY_INVERSION if light.all() else BY_KURTOSIS
 
 
 def by_replicates(estimate: Estimate, level: float, method: str) -> tuple[FloatArray, str]:

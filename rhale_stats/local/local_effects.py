@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,15 +12,21 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_choice, check_finite
-from rhale_stats.arguments.progress import PROGRESS_DELAY
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray, need_squares
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.local.cells import difference_edges
 from rhale_stats.local.labelled import labelled
 from rhale_stats.models import jacobian as models_jacobian
+from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.differences import DifferenceQuotients, Differences, no_differences
-from rhale_stats.models.jacobian import jacobian_columns, refuse_jacobian
+from rhale_stats.models.jacobian import (
+    gradient_columns,
+    jacobian_columns,
+    refuse_jacobian,
+    warn_of_gradient,
+)
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.probes import (
@@ -35,7 +41,9 @@ from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import check_column, positions_of
 from rhale_stats.schema.door import checked
 
-METHODS = ("auto", "jacobian", "central_difference", "finite_difference")
+# Derivatives that are there before differences are taken.
+GIVEN = ("jacobian", "gradient")
+METHODS = ("auto", "gradient", "jacobian", "central_difference", "finite_difference")
 
 
 @checked
@@ -81,13 +89,16 @@ def local_effects(
         Columns to take. By default all that are numeric and not discrete; a warning names the
         others. A column of numbers is discrete when it has at most 12 distinct values, two rows
         each on average. Named columns are taken as they are, if they are numeric.
-    method : {"auto", "jacobian", "central_difference", "finite_difference"}, default "auto"
-        "auto" takes derivatives, by ``jacobian`` where given and else by central differences, of
-        every feature with which the output does not jump. Of the others, as of all features of
-        trees, forests and nearest neighbours, it takes slopes across cells (math [2]), and says so
-        in one `JumpWarning`; of discrete columns as well, between whose levels there is nothing.
-        "finite_difference" takes slopes across cells of all features. "central_difference" and
-        "jacobian" refuse derivatives that are zero where the output moves.
+    method : str, default "auto"
+        "auto", "gradient", "jacobian", "central_difference" or "finite_difference". "auto" takes
+        derivatives of every feature with which the output does not jump: by ``jacobian`` where
+        given, by the exact gradient of the model where it has one that agrees with central
+        differences (see `adapters`), and else by central differences. Of the others, as of all
+        features of trees, forests and nearest neighbours, it takes slopes across cells (math [2]),
+        and says so in one `JumpWarning`; of discrete columns as well, between whose levels there is
+        nothing. "finite_difference" takes slopes across cells of all features. "gradient" refuses a
+        model without one. "central_difference", "gradient" and "jacobian" refuse derivatives that
+        are zero where the output moves.
     bins : bin rule, optional
         Binning rule that defines the cells for slopes. By default they go from each distinct value
         to the next where there are at most 41, of 5 rows or more each, and hold equal numbers of
@@ -183,7 +194,8 @@ def local_effects(
     kind = derivative if method == "auto" else method
     _check_request(model, method, kind, jacobian, bins, options)
     sample = Sample.of(X, options)
-    sample = sample.of_columns(positions_of(sample.table, features))
+    known = None if model is None else columns_known_of(model)
+    sample = sample.of_columns(positions_of(sample.table, features, known))
     derivatives = {}
     x = axis_values(sample)
     if kind == "jacobian":
@@ -192,6 +204,8 @@ def local_effects(
     if model is not None or kind != "jacobian":
         quotients = sample.asked(model)
     request = Request(sample, kind, method == "auto", bins, quotients, derivatives)
+    if method == "gradient" or (method == "auto" and jacobian is None):
+        request = request.with_gradient()
     return request.local(x, progress=progress)
 
 
@@ -221,20 +235,67 @@ class Request:
     jumping: list[tuple[str, Probe]] = field(default_factory=list)
     differing: list[tuple[str, float]] = field(default_factory=list)
 
+    def with_gradient(self) -> Request:
+        """The same by the gradient of the model, which is asked for, or taken where there is one.
+
+        Raises
+        ------
+        ValueError
+            It is asked for, and the model has none.
+        """
+        assert self.quotients is not None, "a gradient is that of a model"
+        check_answers(self.quotients)
+        derivatives = gradient_columns(self.quotients, self.sample.positions, asked=not self.auto)
+        if derivatives:
+            return replace(self, kind="gradient", derivatives=derivatives)
+        if self.kind == "gradient":
+            raise ValueError(
+                "method='gradient' needs a model that gives its gradient, as those of torch and "
+                "JAX do; see adapters(). Use method='auto', pass jacobian=, or an Adapter."
+            )
+        return self
+
     def local(self, x: FloatArray, *, progress: bool) -> xr.Dataset:
         """Local effects of all columns, whose values are known, as `local_effects` returns."""
-        sample, quotients = self.sample, self.quotients
-        if quotients is not None:
-            check_answers(quotients)
-        bar = tqdm(
-            sample.positions,
-            "local effects",
-            unit="feature",
-            disable=not progress or quotients is None,
-            delay=PROGRESS_DELAY,
-        )
-        found = [self.feature(position, x[:, column]) for column, position in enumerate(bar)]
+        if self.quotients is not None and not self.quotients.n_calls:
+            check_answers(self.quotients)
+        with self._bar(progress=progress) as bar:
+            found = self._features(x, bar)
         self.conclude()
+        return self._labelled(x, found)
+
+    def parts(self, groups: Sequence[Sequence[int]], *, progress: bool) -> Iterator[xr.Dataset]:
+        """Local effects of groups of the columns, those before given up."""
+        if self.quotients is not None:
+            check_answers(self.quotients)
+        with self._bar(progress=progress) as bar:
+            for group in groups:
+                yield replace(self, sample=self.sample.of_columns(group))._part(bar)
+        self.conclude()
+
+    def _part(self, bar: tqdm[Any]) -> xr.Dataset:
+        x = axis_values(self.sample)
+        return self._labelled(x, self._features(x, bar))
+
+    def _bar(self, *, progress: bool) -> tqdm[Any]:
+        return progress_bar(
+            len(self.sample.positions),
+            "local effects",
+            "feature",
+            progress=progress and self.quotients is not None,
+        )
+
+    def _features(self, x: FloatArray, bar: tqdm[Any]) -> list[Differences]:
+        """Local effects of the columns, one after the other."""
+        found = []
+        for column, position in enumerate(self.sample.positions):
+            found.append(self.feature(position, x[:, column]))
+            bar.update()
+        return found
+
+    def _labelled(self, x: FloatArray, found: list[Differences]) -> xr.Dataset:
+        """Local effects as a Dataset, which takes their place in memory."""
+        sample, quotients = self.sample, self.quotients
         absent = {}
         if quotients is not None and sample.missing == "bin":
             absent = {
@@ -247,11 +308,11 @@ class Request:
     def feature(self, position: int, x: FloatArray) -> Differences:
         """Local effects of one feature, at the rows that have a value."""
         there, name = ~np.isnan(x), self.sample.table.names[position]
-        own = x[there]
+        own = x if there.all() else x[there]
         if own.min() == own.max():
             return no_differences(self.kind)  # there is no effect to estimate
         kind, probed = self._kind(position, there)
-        if kind == "jacobian":
+        if kind in GIVEN:
             found = self.derivatives[position].at(there)
         else:
             assert self.quotients is not None
@@ -281,13 +342,13 @@ class Request:
             return self.kind, None
         table = self.sample.table
         name = table.names[position]
-        differences = self.kind == "central_difference"
-        if differences and not self.auto and table.in_days(position):
+        whole_days = table.in_days(position) and self.kind != "jacobian"
+        if whole_days and not self.auto:
             raise ValueError(
                 f"method='central_difference' needs steps of less than a day; column {name!r} "
                 f"holds dates without a time. Use method='auto', or convert it to a datetime."
             )
-        if self.auto and differences and (table.is_discrete(position) or table.in_days(position)):
+        if whole_days or (self.auto and self.kind != "jacobian" and table.is_discrete(position)):
             return "finite_difference", None  # the output is not defined between two levels
         found = probe(self.quotients, position, there & self.sample.present)
         if not found.holds:
@@ -301,12 +362,21 @@ class Request:
             )
             if not agrees:
                 self.differing.append((name, deviation))
+        elif self.kind == "gradient":
+            shares, agree = models_jacobian.deviations(
+                found, self.derivatives[position].at(found.rows)
+            )
+            if not agree.all():
+                self.differing.append((name, float(shares.max())))
+                return "central_difference", found
         return self.kind, found
 
     def conclude(self) -> None:
-        """Refuse a Jacobian that is not that of the model; warn of jumps, once."""
-        if self.differing:
+        """Refuse a Jacobian that is not that of the model; warn of jumps and gradients, once."""
+        if self.differing and self.kind == "jacobian":
             refuse_jacobian(self.differing)
+        if self.differing:
+            warn_of_gradient(self.differing)
         if self.jumping:
             then = f"method={self.kind!r} does not detect them. Use method='auto'."
             if self.auto:

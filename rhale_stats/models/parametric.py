@@ -200,14 +200,18 @@ class _FromResults(Parametric):
         return given.shape == own.shape and bool(np.allclose(given, own, rtol=1e-6))
 
 
-class _Linear:
-    """A model with a linear predictor whose predictions are derivatives along directions."""
+class _Along:
+    """A model of statsmodels, but for its predictions."""
 
     def __init__(self, model: Any, directions: FloatArray) -> None:
         self._model, self._directions = model, directions
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
+
+
+class _Linear(_Along):
+    """A model with a linear predictor whose predictions are derivatives along directions."""
 
     def predict(self, params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
         """Change along every direction, and the prediction, (rows, directions + 1)."""
@@ -223,14 +227,8 @@ class _Linear:
         return out
 
 
-class _Shares:
+class _Shares(_Along):
     """A multinomial logit whose predictions are derivatives along directions."""
-
-    def __init__(self, model: Any, directions: FloatArray) -> None:
-        self._model, self._directions = model, directions
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
 
     def predict(self, params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
         """Changes of all shares, and these, (rows, outputs x (directions + 1))."""
@@ -272,6 +270,7 @@ class Fitted(NamedTuple):
     uncertainty: str
     # Whether the covariance of the parameters is taken as it was fitted, though rows are added.
     as_fitted: bool = False
+    progress: bool = False
 
     @classmethod
     def of(cls, model: Any, X: Any, uncertainty: str) -> Fitted:

@@ -118,7 +118,15 @@ class Sample:
     def asked(self, model: Model, *, single: bool = False) -> DifferenceQuotients:
         """The model, to be asked at the rows; ``single`` refuses several outputs."""
         options = self.options
-        return DifferenceQuotients(model, self.table, options.output, options.scale, single=single)
+        return DifferenceQuotients(
+            model,
+            self.table,
+            options.output,
+            options.scale,
+            single=single,
+            batch_rows=options.batch_rows,
+            numbers=self.rows,
+        )
 
 
 def refuse_gaps(name: str, gone: NDArray[np.bool_]) -> None:

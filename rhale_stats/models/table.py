@@ -16,6 +16,7 @@ from rhale_stats.arguments.rows import as_weights
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models import forms
+from rhale_stats.models.adapters.adapter import Known
 from rhale_stats.models.form import ARRAY, Form
 from rhale_stats.schema.features import position_of
 from rhale_stats.schema.variables import unit_mapping
@@ -315,15 +316,33 @@ def _check_range(column: FloatArray, name: str) -> None:
     check_size(size, f"The range of feature {name!r} in X", "Take other units for the column.")
 
 
-def positions_of(table: Table, features: str | int | Sequence[str | int] | None) -> list[int]:
-    """Columns chosen by name or number; by default all numeric ones that are not discrete."""
-    everything = range(len(table.names))
+def positions_of(
+    table: Table,
+    features: str | int | Sequence[str | int] | None,
+    known: Known | None = None,
+) -> list[int]:
+    """Columns chosen by name or number; by default all numeric ones that are not discrete.
+
+    ``known`` are the columns that the model uses.
+    """
+    everything: Sequence[int] = range(len(table.names))
     if features is None:
+        if known is not None:
+            everything = known.positions(table.names)
         text = [p for p in everything if not table.is_numeric(p)]
-        discrete = [p for p in everything if p not in text and table.is_discrete(p)]
-        chosen = [p for p in everything if p not in text and p not in discrete]
+        coded = [] if known is None else [p for p in everything if table.names[p] in known.levels]
+        numeric = [p for p in everything if p not in text and p not in coded]
+        discrete = [p for p in numeric if table.is_discrete(p)]
+        if known is not None and known.discrete:
+            discrete = []
+        chosen = [p for p in numeric if p not in discrete]
+        coded = [p for p in coded if p not in text]
         reasons = []
-        for left_out, why in ((text, "not numeric"), (discrete, "discrete")):
+        for left_out, why in (
+            (text, "not numeric"),
+            (coded, "levels in the formula"),
+            (discrete, "discrete"),
+        ):
             if left_out:
                 named = ", ".join(repr(table.names[p]) for p in left_out)
                 reasons.append(f"{named} ({why})")

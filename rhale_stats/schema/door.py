@@ -51,11 +51,13 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     **dict.fromkeys(
         (
             *(
+                "batch_rows",
                 "chains",
                 "jobs",
                 "max_bins",
                 "max_draws",
                 "max_features",
+                "max_model_rows",
                 "min_obs",
                 "n_bins",
                 "n_columns",

@@ -117,14 +117,17 @@ def tests(process: Process, rng: np.random.Generator, n_samples: int) -> Found:
         found[f"wald_test {null}, box"] = rejected(wald_test(effect, null, method="box"))
         few = effect.isel(feature=slice(0, (n_samples + 1) // 2))
         found[f"wald_test {null}, wald"] = rejected(wald_test(few, null, method="wald"))
+    found["equivalence_test"] = rejected(equivalence_test(at_delta(process, sample), 1.0))
+    return found
+
+
+def at_delta(process: Process, sample: Sample) -> xr.Dataset:
+    """RHALE with standard errors of an effect that is 0, but 1 in the last bin."""
     last = sample.x >= process.edges()[-2]
     spread = process.sigma(sample.x) * sample.noise
     local = process.local(sample, 0.0)
     local = local.assign(local_effect=(("obs", "feature"), last + spread))
-    found["equivalence_test"] = rejected(
-        equivalence_test(with_errors(quiet_rhale(local, process.rule()), local, sample), 1.0)
-    )
-    return found
+    return with_errors(quiet_rhale(local, process.rule()), local, sample)
 
 
 def comparisons(process: Process, rng: np.random.Generator, n_samples: int) -> Found:
@@ -239,13 +242,7 @@ def surfaces(process: Process, rng: np.random.Generator, n_samples: int) -> Foun
         asked = {**of, "X": np.column_stack([of["X"][:, 0], t, of["X"][:, 1]])}
 
         def made(level: float, asked: dict[str, Any] = asked) -> xr.Dataset:
-            return ale2(
-                lambda table: table[:, 0] * table[:, 1] * (level + table[:, 2]),
-                features=(0, 1),
-                bins=GivenBins(edges),
-                progress=False,
-                **asked,
-            )
+            return product_surface(edges, level, **asked)
 
         surface = confint(made(1.0))
         band = confband(surface, n_draws=BAND_DRAWS, rng=rng)["surface_band"].values
@@ -255,6 +252,17 @@ def surfaces(process: Process, rng: np.random.Generator, n_samples: int) -> Foun
         add("ale2 band", held(band.reshape(-1, 2), product.ravel()))
         add("wald_test of a surface", rejected(wald_test(made(0.0))).ravel()[0])
     return {name: np.array(hits) for name, hits in found.items()}
+
+
+def product_surface(edges: FloatArray, level: float, **asked: Any) -> xr.Dataset:
+    """ALE of the product of the first two features, times a level and the third."""
+    return ale2(
+        lambda table: table[:, 0] * table[:, 1] * (level + table[:, 2]),
+        features=(0, 1),
+        bins=GivenBins(edges),
+        progress=False,
+        **asked,
+    )
 
 
 def h_statistics(process: Process, rng: np.random.Generator, n_samples: int) -> Found:

@@ -129,7 +129,8 @@ def test_tails_are_not_said_to_be_allowed_for_where_they_are_not(data):
     effect = rs.rhale(local, bins=rs.EqualWidthBins(2))
     allowed = "those of effects and curves allow for skewness"
     assert any(allowed in note for note in rs.summary(effect).notes)
-    both = rs.std_error(effect, local, model=model, X=X)
-    notes = rs.summary(both).notes
-    assert any("heavy tails" in note for note in notes)
-    assert not any(allowed in note for note in notes)
+    for uncertainty, said in (("both", True), ("parameters", False)):
+        held = rs.std_error(effect, local, model=model, X=X, uncertainty=uncertainty)
+        notes = rs.summary(held).notes
+        assert any("heavy tails" in note for note in notes)
+        assert any(allowed in note for note in notes) is said

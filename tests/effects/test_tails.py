@@ -36,6 +36,17 @@ def test_only_heavy_tails_are_noted(draw, heavy, rng):
     assert any("heavy tails" in note for note in rs.summary(effect).notes) is heavy
 
 
+def test_few_rows_of_large_weight_are_noted(rng):
+    """Weights of which few are large; nearly equal ones have no note."""
+    x, g = rng.uniform(size=(400, 1)), rng.normal(size=(400, 1))
+    few = np.where(rng.uniform(size=400) < 0.02, 20.0, 1.0)
+    for weight, noted in ((few, True), (rng.uniform(1, 2, 400), False)):
+        local = rs.local_effects(None, x, jacobian=g, weights=weight)
+        effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(4)))
+        notes = rs.summary(effect).notes
+        assert any("rows of large weight" in note for note in notes) is noted
+
+
 def test_a_feature_without_spread_has_no_note():
     assert not tail_notes(effect_of(np.ones(50)), None)
 

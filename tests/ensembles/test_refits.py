@@ -86,6 +86,7 @@ class Counted(pd.DataFrame):
         return pd.DataFrame, (self.to_numpy(),)
 
 
+@pytest.mark.slow
 def test_refits_by_a_closure_in_two_processes_to_which_the_table_is_sent_once():
     """users.md: Can't pickle local object."""
     data, options = Counted(line()), {"n_resamples": 8, "n_grid": 3, "rng": 1}

@@ -536,6 +536,7 @@ def with_parameters(world: World) -> Any:
 OF_PARAMETER: dict[str, Any] = {
     "model": lambda world: world.model,
     "X": lambda world: world.X,
+    "batch_rows": lambda world: world.one_of(1, 7, 10**6),
     "data": lambda world: world.X,
     "jacobian": lambda world: world.one_of(None, world.rng.normal(size=np.shape(world.X))),
     "bins": World.bins,
@@ -555,6 +556,9 @@ OF_PARAMETER: dict[str, Any] = {
     "y": lambda world: world.rng.normal(size=world.n),
     "shap_values": shapley,
     "background": options(1, 5),
+    "max_model_rows": options(1, 10**4),
+    "n_pairs": options("auto", None, 1, 2),
+    "pairs": options(None, None, [(0, 1)], [(1, 0), (0, 1)]),
     "x": points,
     "grid": lambda world: world.one_of(
         [0.0, 0.5, 1.0], np.linspace(-1, 1, 3), {world.names[0]: [0, 1]}, ["u", "v"]

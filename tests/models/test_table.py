@@ -142,7 +142,7 @@ def test_pictures_have_ticks_of_dates():
     first = rs.plot_effects(effect)[0]
     for panel in (lower, first):
         assert isinstance(panel.xaxis.get_major_formatter(), mdates.ConciseDateFormatter)
-        assert panel.xaxis.get_major_formatter().format_ticks([19357.9583, 19722.9583]) == [
+        assert panel.xaxis.get_major_formatter().format_ticks([19358 - 1 / 24, 19723 - 1 / 24]) == [
             "2023",
             "2024",
         ]

@@ -45,6 +45,7 @@ ALL = (
     "validity",
     "spread",
     "model-uncertainty",
+    "model-tables",
 )
 
 
@@ -62,6 +63,7 @@ LONG = (
     "unbiasedness",
     "regions",
     "model-uncertainty",
+    "model-tables",
 )
 
 
