@@ -451,3 +451,15 @@ def test_pandas_weights_of_a_table_without_labels_go_by_position():
     weights = pd.Series(np.arange(1.0, N + 1), index=np.arange(N)[::-1])
     local = rs.local_effects(Model(), as_polars(frame()), features=["a"], weights=weights)
     np.testing.assert_array_equal(local["weight"].values, weights.to_numpy())
+
+
+def test_pipelines_that_take_columns_by_name_get_all_of_them():
+    compose = pytest.importorskip("sklearn.compose", reason="scikit-learn is not installed")
+    from sklearn.linear_model import LinearRegression
+    from sklearn.pipeline import make_pipeline
+
+    df = frame()
+    columns = compose.make_column_transformer(("passthrough", ["b", "a"]))
+    model = make_pipeline(columns, LinearRegression()).fit(df, 2 * df["a"] - df["b"])
+    effect = rs.ale(model, as_polars(df.assign(other=1.0)), features=["a", "b"])
+    np.testing.assert_allclose(effect["average_effect"].values, [2, -1])
