@@ -73,14 +73,10 @@ def local_effects(
         Offset and exposure of a statsmodels model are used, see Notes. May be None when
         ``jacobian`` is given.
     X : table, or array_like of shape (n_rows, n_columns)
-        Rows at which effects are taken: a table of pandas, polars, Arrow or another library that
-        narwhals knows, an xarray Dataset or DataArray, a dict of columns, a structured array, or
-        numbers. The model gets the same kind of table, with the types of the columns; models of
-        scikit-learn get the columns of their fit. A LazyFrame is collected. A formula model needs
-        names of columns. Dates, times and durations are numbers of days, and dates for the model.
-        Units are read from ``X.attrs["units"]``, a mapping from column to unit, or from the
-        attributes of the variables of a Dataset; name and unit of the output from
-        ``X.attrs["output_name"]`` and ``X.attrs["output_units"]``.
+        Rows at which effects are taken: a table of pandas, polars, Arrow, xarray or NumPy, or a
+        dict of columns. The model gets the same kind of table. Dates are numbers of days here.
+        Units are read from ``X.attrs["units"]``, a mapping from column to unit; name and unit of
+        the output from ``X.attrs["output_name"]`` and ``X.attrs["output_units"]``.
     jacobian : callable or array_like of shape (n_rows, n_columns), optional
         Derivatives of the output with respect to every column, or a function of ``X`` that
         returns them. A DataFrame needs the columns of ``features`` only. Where ``model`` is given
@@ -321,8 +317,7 @@ class Request:
                 weight = self.sample.weight_at(there)
                 counted = self.sample.frequency
                 edges = difference_edges(self.bins, name, own, weight, counted=counted)
-                if self.sample.table.in_days(position):
-                    edges = np.unique(np.rint(edges))
+                edges = self.sample.table.whole(position, edges)
                 found = quotients.finite(position, edges)
             else:
                 found = quotients.central(position)
@@ -342,13 +337,7 @@ class Request:
             return self.kind, None
         table = self.sample.table
         name = table.names[position]
-        whole_days = table.in_days(position) and self.kind != "jacobian"
-        if whole_days and not self.auto:
-            raise ValueError(
-                f"method='central_difference' needs steps of less than a day; column {name!r} "
-                f"holds dates without a time. Use method='auto', or convert it to a datetime."
-            )
-        if whole_days or (self.auto and self.kind != "jacobian" and table.is_discrete(position)):
+        if self.kind != "jacobian" and table.has_cells(position, asked=None if self.auto else name):
             return "finite_difference", None  # the output is not defined between two levels
         found = probe(self.quotients, position, there & self.sample.present)
         if not found.holds:
