@@ -133,7 +133,7 @@ def date_texts(days: Any, units: str) -> list[str]:
         short = known.max() - known.min() <= pd.Timedelta(days=60)
         to_minutes = (known == known.floor("min")).all() or known.max() - known.min() > HOUR
         form += (" %H:%M" if to_minutes else " %H:%M:%S") if short else ""
-    return ["" if date is pd.NaT else date.strftime(form) for date in dates]
+    return list(pd.Series(dates).dt.strftime(form).fillna(""))
 
 
 def as_values(given: Any) -> Any:

@@ -62,7 +62,7 @@ def sizes_by_chance(
     fit : callable
         Function of a table like ``data`` that returns an effect: it fits the model, computes local
         effects and calls `rhale`. It may be a lambda or a closure.
-    data : DataFrame, or array_like of shape (n_rows, n_columns)
+    data : table, or array_like of shape (n_rows, n_columns)
         All columns that ``fit`` needs, including the outcomes.
     features : str, int or sequence of these, optional
         Columns of ``data`` (names, or positions in an array) to be tested. For each of them the

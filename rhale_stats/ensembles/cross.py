@@ -67,7 +67,7 @@ def cross_effects(
     estimate : callable
         Function of the model and of a table like ``data`` that returns an effect, as in
         ``lambda model, rows: ale(model, rows[features])``, or a profile, such as that of `pdp`.
-    data : DataFrame, or array_like of shape (n_rows, n_columns)
+    data : table, or array_like of shape (n_rows, n_columns)
         All columns that ``fit`` and ``estimate`` need, including the outcomes.
     n_folds : int, default 5
         Number of folds, at least 2, with about equal numbers of rows.

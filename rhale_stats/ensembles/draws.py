@@ -67,7 +67,7 @@ def over_models(
         Fitted models, such as `local_effects` takes them, in a list or by name; an ensemble of
         scikit-learn that averages its ``estimators_`` (a forest, bagging, voting); or, with
         ``draws``, a function ``predict(draw, X)`` of one draw of the parameters and the rows.
-    X : DataFrame, or array_like of shape (n_rows, n_columns)
+    X : table, or array_like of shape (n_rows, n_columns)
         Rows at which all models are evaluated.
     draws : array_like, mapping, Dataset or DataTree, optional
         Draws of the parameters. An array is over (draw, ...), and the function gets one entry of

@@ -101,7 +101,7 @@ def bootstrap_refit(
         Function of a table like ``data`` that returns an effect: it fits the model, and calls
         `ale`, or `local_effects` and `rhale`, or `pdp`. It may be a lambda or a closure (joblib
         sends it to the processes).
-    data : DataFrame, or array_like of shape (n_rows, n_columns)
+    data : table, or array_like of shape (n_rows, n_columns)
         All columns that ``fit`` needs, including the outcomes.
     n_resamples : int, default 100
         Number of replicates in all chains together, a multiple of ``chains``.

@@ -60,7 +60,7 @@ def std_error(
         parameters as it was fitted (model-based, robust or clustered). Results of OLS, WLS, GLS,
         GLM, discrete models, quantile regression, GEE, mixed models (fixed effects) and GLMGam (at
         the smoothing that was chosen) are taken as they are; for others see `Parametric`.
-    X : DataFrame or array_like of shape (n_rows, n_columns), optional
+    X : table, or array_like of shape (n_rows, n_columns), optional
         The table that ``local`` or ``effect`` was made from; needed with ``model``.
     uncertainty : {"both", "rows", "parameters"}
         With ``model``: "parameters" holds the rows fixed, as Stata's ``margins`` does; "rows" holds

@@ -75,8 +75,9 @@ def local_effects(
         are taken, see ``scale``. Labels are refused. It must answer the same to the same rows.
         Offset and exposure of a statsmodels model are used, see Notes. May be None when
         ``jacobian`` is given.
-    X : DataFrame or array_like of shape (n_rows, n_columns)
-        Rows at which effects are taken. A formula model needs a DataFrame with all its columns.
+    X : table, or array_like of shape (n_rows, n_columns)
+        Rows at which effects are taken: a table of pandas, polars, Arrow, xarray or NumPy, or a
+        dict of columns. The model gets the same kind of table. Dates are numbers of days here.
         Also a dask DataFrame or array, xarray in chunks, or the path of Parquet files: local
         effects are then computed by chunks when they are needed (docs/larger-than-memory.md).
         Units are read from ``X.attrs["units"]``, a mapping from column to unit; name and unit of
@@ -329,8 +330,7 @@ class Request:
                 weight = self.sample.weight_at(there)
                 counted = self.sample.frequency
                 edges = difference_edges(self.bins, name, own, weight, counted=counted)
-                if self.sample.table.in_days(position):
-                    edges = np.unique(np.rint(edges))
+                edges = self.sample.table.whole(position, edges)
                 found = quotients.finite(position, edges)
             else:
                 found = quotients.central(position)
@@ -350,14 +350,7 @@ class Request:
             return self.kind, None
         table = self.sample.table
         name = table.names[position]
-        differences = self.kind == "central_difference"
-        if differences and not self.auto and table.in_days(position):
-            raise ValueError(
-                f"method='central_difference' needs steps of less than a day; column {name!r} "
-                f"holds dates without a time. Use method='auto', or convert it to a datetime."
-            )
-        stepwise = table.is_discrete(position) or table.in_days(position)
-        if self.auto and self.kind != "jacobian" and stepwise:
+        if self.kind != "jacobian" and table.has_cells(position, asked=None if self.auto else name):
             return "finite_difference", None  # the output is not defined between two levels
         found = probe(self.quotients, position, there & self.sample.present)
         if not found.holds:

@@ -61,7 +61,7 @@ def averages(
     ----------
     model : results of statsmodels or Parametric
         The fitted model, with the covariance of its parameters, as in `std_error`.
-    X : DataFrame or array_like of shape (n_rows, n_columns)
+    X : table, or array_like of shape (n_rows, n_columns)
         The rows that are averaged over.
     features : name, number, or sequence of them, optional
         Columns to change. By default those of the model's formula, or all columns that are not

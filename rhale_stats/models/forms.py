@@ -74,6 +74,8 @@ def given_to(model: Any, form: Form, data: Data) -> Callable[[Data], Any]:
     known = _known_columns(owner)
     if not isinstance(data, pd.DataFrame):
         return as_is
+    if known is not None and _selects(owner):
+        return as_is
     if known is not None:
         there = [name for name in known if name in data.columns]
         if there:
@@ -91,6 +93,14 @@ def _known_columns(model: Any) -> list[Any] | None:
     except Exception:  # some models raise errors of their own before they are fitted
         return None
     return None if names is None or np.ndim(names) != 1 else list(names)
+
+
+def _selects(model: Any) -> bool:
+    """Whether a model of scikit-learn takes its columns by name, whatever else there is."""
+    fitted = getattr(model, "best_estimator_", model)
+    steps = getattr(fitted, "steps", None)
+    first = steps[0][1] if steps else fitted
+    return type(first).__name__ == "ColumnTransformer"
 
 
 def _columns_of_fit(

@@ -112,7 +112,7 @@ def check_jacobian(
         As in `local_effects`.
     jacobian : callable, array_like of shape (n_rows, n_columns), or DataFrame
         As in `local_effects`.
-    X : DataFrame or array_like of shape (n_rows, n_columns)
+    X : table, or array_like of shape (n_rows, n_columns)
         Rows at which derivatives are taken. At most 1,000 of them are compared.
     features : name, number, or sequence of them, optional
         Columns to compare, as in `local_effects`.

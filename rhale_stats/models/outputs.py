@@ -14,8 +14,9 @@ from rhale_stats.arguments.rows import aligned
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.adapters import sklearn
-from rhale_stats.models.adapters.adapter import Gradient
+from rhale_stats.models.adapters.adapter import Adapter, Gradient
 from rhale_stats.models.adapters.libraries import adapter_of, jax_adapter
+from rhale_stats.models.form import ARRAY, PANDAS, as_is
 from rhale_stats.models.forms import given_to, plain_answer
 from rhale_stats.models.offsets import predict_of
 from rhale_stats.models.table import Table, as_array
@@ -85,9 +86,7 @@ class Outputs:
         if self._method == "predict":
             self._function, data = predict_of(model, table.data)
             self.table = table.holding(data)
-        # Libraries take rows as this package holds them; a user's own functions as X was given.
-        own = self._adapter is None or self._adapter is model
-        self._given = given_to(model, table.form, table.data) if own else _as_held
+        self._given = self._form_given()
         self.n_calls, self.n_rows, self.largest, self._width = 0, 0, 0.0, 1
         self.precision = float(np.finfo(np.float64).eps)
         if isinstance(table.data, np.ndarray):
@@ -115,9 +114,35 @@ class Outputs:
             return sklearn.gradient(self._model, self._method)
         return None if self._adapter is None else self._adapter.gradient
 
+    def _form_given(self) -> Callable[[Any], Any]:
+        """How the model is given rows: adapters of libraries read pandas and NumPy."""
+        if isinstance(self._model, Adapter):
+            return self.table.form.give
+        if self._adapter is not None:
+            return as_is
+        return given_to(self._model, self.table.form, self.table.data)
+
+    def _asked_gradient(
+        self, gradient: Gradient, rows: Any, columns: Sequence[int]
+    ) -> NDArray[Any]:
+        """Derivatives by columns of the table; those that the model does not get have none."""
+        given = self._given(rows)
+        if not (isinstance(given, pd.DataFrame) and isinstance(rows, pd.DataFrame)):
+            return np.asarray(plain_answer(gradient(given, list(columns))))
+        names = list(given.columns)
+        own = [rows.columns[column] for column in columns]
+        known = [at for at, name in enumerate(own) if name in names]
+        found = plain_answer(gradient(given, [names.index(own[at]) for at in known]))
+        found = np.asarray(found)
+        if len(known) == len(own):
+            return found
+        out = np.zeros((*found.shape[:-1], len(own)))
+        out[..., known] = found
+        return out
+
     def derivatives(self, gradient: Gradient, rows: Any, columns: Sequence[int]) -> FloatArray:
         """Derivatives of the outputs that were chosen, (row, output, column)."""
-        found = np.asarray(gradient(self._given(rows), list(columns)))
+        found = self._asked_gradient(gradient, rows, columns)
         found = found[:, None] if found.ndim == 2 else found
         if found.shape != (len(rows), self._width, len(columns)):
             raise ModelError(
@@ -140,7 +165,7 @@ class Outputs:
         """The outputs that were chosen as the model gives them, (row, output)."""
         self.n_calls, self.n_rows = self.n_calls + 1, self.n_rows + len(rows)
         answer = self._function(self._given(rows))
-        if self._adapter is None and self._method == "call":
+        if self._adapter is None and self._method == "call" and self.table.form in (ARRAY, PANDAS):
             self._adapter = jax_adapter(self._model, answer)
         answer = plain_answer(answer)
         columns = [str(name) for name in getattr(answer, "columns", [])]
@@ -213,10 +238,6 @@ class Outputs:
         elif self._asked is None and len(labels) == 2:
             self._asked = labels[1:]
         self._choose(labels, what)
-
-
-def _as_held(rows: Any) -> Any:
-    return rows
 
 
 def _refuse_decision(model: Model) -> None:

@@ -111,6 +111,25 @@ class Table:
             return False
         return position in self.form.days or times.is_date(self.data.dtypes.iloc[position])
 
+    def whole(self, position: int, values: FloatArray) -> FloatArray:
+        """Edges or a grid as the column can hold them: whole days of dates without a time."""
+        return np.unique(np.rint(values)) if self.in_days(position) else values
+
+    def has_cells(self, position: int, *, asked: str | None = None) -> bool:
+        """Whether a column has no derivative: few distinct values, or whole days.
+
+        Where derivatives are ``asked`` for, by the name of the column, whole days are refused.
+        """
+        if asked is None:
+            return self.is_discrete(position) or self.in_days(position)
+        if self.in_days(position):
+            raise ValueError(
+                f"method must be 'auto' or 'finite_difference' for dates: derivatives need steps "
+                f"of less than a day; column {asked!r} holds dates without a time. Use one of "
+                f"these, or convert it to a datetime."
+            )
+        return False
+
     def of_type(self, position: int, values: FloatArray) -> Values:
         """Numbers of a column of dates as these dates; those of others as they are."""
         if isinstance(self.data, np.ndarray) or not self.is_time(position):

@@ -180,6 +180,8 @@ def date_axis(panel: Axes, units: str) -> None:
     """Ticks that are dates, where the numbers of an axis are days since 1970."""
     if are_dates(units):
         # Matplotlib counts days from the same day.
-        locator = AutoDateLocator(tz=zone_of(units), minticks=3, maxticks=7)
+        ends = {"minticks": 3, "maxticks": 7}
+        locator = AutoDateLocator(tz=zone_of(units), **ends)  # type: ignore[no-untyped-call]
         panel.xaxis.set_major_locator(locator)
-        panel.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=zone_of(units)))
+        form = ConciseDateFormatter(locator, tz=zone_of(units))  # type: ignore[no-untyped-call]
+        panel.xaxis.set_major_formatter(form)

@@ -46,7 +46,7 @@ def regional_ale(
         As in `local_effects`; the output is one, and no value is missing.
     feature : str or int
         Whose effect, by name or number.
-    conditioning : DataFrame or array_like of shape (n_rows, n_columns), optional
+    conditioning : table, or array_like of shape (n_rows, n_columns), optional
         Columns to split by, as in `regions`; by default all other columns of ``X``.
     n_bins : int, default 20
         Equal bins along the feature, the same in all nodes. Local effects are the slopes across

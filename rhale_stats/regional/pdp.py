@@ -47,7 +47,7 @@ def regional_pdp(
         As in `local_effects`; the output is one, and no value is missing.
     feature : str or int
         Whose effect, by name or number.
-    conditioning : DataFrame or array_like of shape (n_rows, n_columns), optional
+    conditioning : table, or array_like of shape (n_rows, n_columns), optional
         Columns to split by, as in `regions`; by default all other columns of ``X``.
     n_grid : int, default 30
         Points from the least to the largest value of the feature, at equal distances; its distinct

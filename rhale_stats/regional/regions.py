@@ -44,7 +44,7 @@ def regions(
         What `local_effects` returned.
     feature : str or int
         Whose effect, by name or number.
-    conditioning : DataFrame or array_like of shape (n_rows, n_columns), optional
+    conditioning : table, or array_like of shape (n_rows, n_columns), optional
         Columns to split by, those that the model does not use included; by default the other
         features of ``local``. Numbers and ordered categories are split at thresholds. Other
         categories, texts, booleans and columns of two values are split into sets of levels: up

@@ -52,7 +52,7 @@ def regional_shap(
         Whose Shapley values, by name or number.
     shapley : ShapleyOptions, optional
         As in `shap_dependence`.
-    conditioning : DataFrame or array_like of shape (n_rows, n_columns), optional
+    conditioning : table, or array_like of shape (n_rows, n_columns), optional
         Columns to split by, as in `regions`; by default all other columns of ``X``.
     n_bins : int, default 20
         Equal bins along the feature, the same in all nodes.

@@ -431,3 +431,35 @@ def test_missing_values_of_every_library_go_through_missing():
         rs.ale(lambda X: X["i8"].fill_null(0).to_numpy(), X, features="f32")
     effect = rs.ale(lambda X: X["f32"].fill_null(0).to_numpy(), X, features="f32", missing="drop")
     assert effect["n_missing"].item() == 20
+
+
+@pytest.mark.parametrize("library", ["polars", "arrow"])
+def test_weights_and_groups_of_every_library(library):
+    X, w = frame(), np.arange(1.0, N + 1)
+    names = np.array([f"g{k // 3}" for k in range(N)])
+    made = {"polars": as_polars, "arrow": as_arrow}[library](pd.DataFrame({"w": w, "g": names}))
+    local = rs.local_effects(Model(), X, features=["a"], weights=made["w"])
+    same = rs.local_effects(Model(), X, features=["a"], weights=w)
+    xr.testing.assert_identical(local, same)
+    effect = rs.rhale(local)
+    xr.testing.assert_identical(
+        rs.std_error(effect, local, groups=made["g"]), rs.std_error(effect, local, groups=names)
+    )
+
+
+def test_pandas_weights_of_a_table_without_labels_go_by_position():
+    weights = pd.Series(np.arange(1.0, N + 1), index=np.arange(N)[::-1])
+    local = rs.local_effects(Model(), as_polars(frame()), features=["a"], weights=weights)
+    np.testing.assert_array_equal(local["weight"].values, weights.to_numpy())
+
+
+def test_pipelines_that_take_columns_by_name_get_all_of_them():
+    compose = pytest.importorskip("sklearn.compose", reason="scikit-learn is not installed")
+    from sklearn.linear_model import LinearRegression
+    from sklearn.pipeline import make_pipeline
+
+    df = frame()
+    columns = compose.make_column_transformer(("passthrough", ["b", "a"]))
+    model = make_pipeline(columns, LinearRegression()).fit(df, 2 * df["a"] - df["b"])
+    effect = rs.ale(model, as_polars(df.assign(other=1.0)), features=["a", "b"])
+    np.testing.assert_allclose(effect["average_effect"].values, [2, -1])
