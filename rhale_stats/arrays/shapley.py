@@ -67,7 +67,7 @@ def add_tree(found: FloatArray, tree: Tree, rows: FloatArray, background: FloatA
         if not met:
             continue  # a tree of one leaf
         own, others = (_pattern([each[at] for each in met.values()]) for at in (0, 1))
-        patterns, which = np.unique(own, return_inverse=True)
+        patterns, which = _distinct(own, len(met))
         of_pattern = leaf_values(patterns, *np.unique(others, return_counts=True), len(met))
         for column, values in zip(met, of_pattern.T, strict=True):
             if values.any():
@@ -80,6 +80,16 @@ def _pattern(met: list[BoolArray]) -> IntArray:
     for bit, one in enumerate(met):
         out |= one.astype(np.int64) << bit
     return out
+
+
+def _distinct(patterns: IntArray, n_bits: int) -> tuple[IntArray, IntArray]:
+    """Patterns that occur, and which each row has; without a sort where there can be few."""
+    if n_bits > 12:
+        return np.unique(patterns, return_inverse=True)
+    occurs = np.flatnonzero(np.bincount(patterns))
+    number = np.zeros(1 << n_bits, dtype=np.int64)
+    number[occurs] = np.arange(len(occurs))
+    return occurs, number[patterns]
 
 
 def leaf_values(own: IntArray, others: IntArray, counts: IntArray, n_met: int) -> FloatArray:

@@ -11,9 +11,9 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.effects.sizes import NORMALISED, SIZES, effect_sizes
-from rhale_stats.inference.draws import progress_bar
 from rhale_stats.models.table import as_array
 from rhale_stats.parallel import in_processes, n_processes
 from rhale_stats.schema.checks import check_effect
@@ -153,7 +153,7 @@ def sizes_by_chance(
     streams = np.random.default_rng(rng).spawn(n_resamples * len(columns))
     items = [(number % len(columns), stream) for number, stream in enumerate(streams)]
     processes = n_processes(n_jobs, most=len(items))
-    with progress_bar(len(items), "sizes by chance", progress=progress) as bar:
+    with progress_bar(len(items), "sizes by chance", "fit", progress=progress) as bar:
         replicates: list[_Replicate] = in_processes(
             refit, items, processes, lambda _: bar.update(1)
         )

@@ -71,7 +71,7 @@ def fine_cells(column: Column, edges: FloatArray, rows: Rows, position: int) -> 
             n = float(weight.sum())
         elif weight is not None:
             # Rows that count in variances. In cells with few rows of large weight the mean has the
-            # bias of a ratio, if weights depend on local effects; and biases add up (math [89]).
+            # bias of a ratio, if weights depend on local effects; and biases add up (math [93]).
             n = sums.rows_of_squares(weight)
             least *= len(x) / n
         asked = min(max(n / fine.CELL_ROWS, 1.0), fine.MOST_CELLS)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arrays import accumulate, categories, resample
 from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.binning import bin_index
@@ -23,7 +24,6 @@ from rhale_stats.inference.draws import (
     CHUNK_WEIGHTS,
     Drawn,
     Resampling,
-    progress_bar,
 )
 from rhale_stats.local.rows import Rows, columns, is_used_row
 from rhale_stats.parallel import cpus, in_threads, one_blas_thread
@@ -128,7 +128,8 @@ def in_fixed_bins(
 
     # Small products on threads of ours: more threads in each of them would stand in their way.
     firsts = range(0, len(asked.seeds), chunk_draws)
-    with one_blas_thread, progress_bar(len(asked.seeds), progress=asked.progress) as bar:
+    shown = progress_bar(len(asked.seeds), "bootstrap", "replicate", progress=asked.progress)
+    with one_blas_thread, shown as bar:
         in_threads(fill, firsts, threads, bar.update)
     labelled = _labelled(out, effect)
     if statistic_name(effect) != MEAN:

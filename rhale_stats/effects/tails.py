@@ -1,4 +1,4 @@
-"""Whether tails of local effects, or weights, make intervals too short (math [88], [89])."""
+"""Whether tails of local effects, or weights, make intervals too short (math [92], [93])."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import DEFAULT_BINS, SEARCHING, describe
 from rhale_stats.bins.fixed import QuantileBins
@@ -20,7 +21,6 @@ from rhale_stats.effects.rhale import CENTERINGS, quiet_rhale, warn_of_gaps
 from rhale_stats.ensembles.given import MODELS, DrawOptions, Members, members_of
 from rhale_stats.ensembles.labelled import Grid, common_grid, labelled, on_grid
 from rhale_stats.ensembles.variances import SPREAD
-from rhale_stats.inference.draws import progress_bar
 from rhale_stats.local.ale import ALE_BINS, ale_local_effects
 from rhale_stats.local.levels import DIFFERENCES, LABELS
 from rhale_stats.local.local_effects import local_effects
@@ -151,7 +151,7 @@ def over_models(
     rule = _rule(method, bins)
     members = members_of(models, draws, drawn, len(X))
     asked = _Asked(X, method, features, rule, centering, drawn.n_grid, options)
-    with progress_bar(members.n, "models", progress=progress) as bar:
+    with progress_bar(members.n, "models", "model", progress=progress) as bar:
         found = asked.effects(members, n_jobs, bar.update)
     return _labelled(found, members, asked)
 

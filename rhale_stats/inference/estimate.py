@@ -21,7 +21,7 @@ BY_ERRORS = "standard errors, Student's t"
 BY_SKEWNESS = f"{BY_ERRORS}, corrected for skewness"
 ON_LOG_SCALE = f"{BY_ERRORS} on the log scale"
 BY_INVERSION = "inversion of a test, math [24]"
-BY_KURTOSIS = f"{BY_INVERSION}, and the log scale where tails are heavy, math [88]"
+BY_KURTOSIS = f"{BY_INVERSION}, and the log scale where tails are heavy, math [92]"
 # The coordinate of the last dimension of intervals and bands.
 BOUNDS = {"ci_bound": ("ci_bound", ["lower", "upper"])}
 Variable: TypeAlias = tuple[tuple[str, ...], FloatArray, dict[str, Any]]

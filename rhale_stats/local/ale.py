@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
+import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.bins.fixed import QuantileBins
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.local.levels import level_effects, split_features
-from rhale_stats.local.local_effects import Request
+from rhale_stats.local.local_effects import Request, axis_values
 from rhale_stats.local.orders import Orders
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.options import ModelOptions
@@ -170,14 +172,36 @@ class AleRequest:
     ) -> Iterator[xr.Dataset]:
         if not sample.positions:
             return
-        together = len(sample.positions)
+        groups = [list(sample.positions)]
         if most_bytes is not None:
-            together = max(1, most_bytes // (2 * 8 * sample.table.n_rows))
+            groups = _groups(sample, max(1, most_bytes // (2 * 8 * sample.table.n_rows)))
         request = Request(sample, "finite_difference", False, rule, sample.asked(model))
-        yield from request.parts(together, progress=self.progress)
+        yield from request.parts(groups, progress=self.progress)
 
     def _levels(self, model: Model, sample: Sample) -> Iterator[xr.Dataset]:
         if sample.positions:
             yield level_effects(
                 sample, model, order=self.order, target=self.target, progress=self.progress
             )
+
+
+def _groups(sample: Sample, together: int) -> list[list[int]]:
+    """Columns in groups of so many that vary, with values in the same rows; all are checked.
+
+    Constants go with others: by themselves they would not say how many outputs there are.
+    """
+    if len(sample.positions) <= together:
+        return [list(sample.positions)]
+    by_rows: dict[bytes, list[list[int]]] = {}
+    n_varying: dict[bytes, int] = {}
+    for position in sample.positions:
+        x = axis_values(sample.of_columns([position]))
+        gone = np.isnan(x)
+        rows = sha256(np.packbits(gone).tobytes()).digest() if gone.any() else b""
+        groups = by_rows.setdefault(rows, [[]])
+        varies = bool(np.nanmin(x) < np.nanmax(x))
+        if varies and n_varying.get(rows, 0) == together * len(groups):
+            groups.append([])
+        groups[-1].append(position)
+        n_varying[rows] = n_varying.get(rows, 0) + varies
+    return [group for groups in by_rows.values() for group in groups]

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
-from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_finite
-from rhale_stats.arguments.progress import PROGRESS_DELAY
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.local.labelled import labelled
@@ -122,14 +121,11 @@ def level_effects(
     orders = order_of(order, unordered)
     quotients = sample.asked(model)
     levels = _ordered(sample, unordered, orders, target, quotients)
-    bar = tqdm(
-        list(zip(positions, levels, strict=True)),
-        "local effects",
-        unit="feature",
-        disable=not progress,
-        delay=PROGRESS_DELAY,
-    )
-    parts = [_differences(quotients, position, one) for position, one in bar]
+    parts = []
+    with progress_bar(len(levels), "local effects", "feature", progress=progress) as bar:
+        for position, one in zip(positions, levels, strict=True):
+            parts.append(_differences(quotients, position, one))
+            bar.update()
     probes.check_answers(quotients)
     _warn_of_unused(levels)
     local = _labelled(sample, parts, levels, quotients)

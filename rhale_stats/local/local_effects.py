@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_choice, check_finite
-from rhale_stats.arguments.progress import PROGRESS_DELAY
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray, need_squares
 from rhale_stats.bins.rule import BinRule, check_rule
@@ -260,48 +259,25 @@ class Request:
         self.conclude()
         return self._labelled(x, found)
 
-    def parts(self, together: int, *, progress: bool) -> Iterator[xr.Dataset]:
-        """Local effects of so many columns at a time, those before given up."""
+    def parts(self, groups: Sequence[Sequence[int]], *, progress: bool) -> Iterator[xr.Dataset]:
+        """Local effects of groups of the columns, those before given up."""
         if self.quotients is not None:
             check_answers(self.quotients)
-        groups = [list(self.sample.positions)]
-        if len(groups[0]) > together:
-            groups = self._groups(together)
         with self._bar(progress=progress) as bar:
             for group in groups:
                 yield replace(self, sample=self.sample.of_columns(group))._part(bar)
         self.conclude()
-
-    def _groups(self, together: int) -> list[list[int]]:
-        """Columns in groups of so many that vary, with values in the same rows; all are checked.
-
-        Constants go with others: by themselves they would not say how many outputs there are.
-        """
-        by_rows: dict[bytes, list[list[int]]] = {}
-        n_varying: dict[bytes, int] = {}
-        for position in self.sample.positions:
-            x = axis_values(self.sample.of_columns([position]))
-            gone = np.isnan(x)
-            rows = sha256(np.packbits(gone).tobytes()).digest() if gone.any() else b""
-            groups = by_rows.setdefault(rows, [[]])
-            varies = bool(np.nanmin(x) < np.nanmax(x))
-            if varies and n_varying.get(rows, 0) == together * len(groups):
-                groups.append([])
-            groups[-1].append(position)
-            n_varying[rows] = n_varying.get(rows, 0) + varies
-        return [group for groups in by_rows.values() for group in groups]
 
     def _part(self, bar: tqdm[Any]) -> xr.Dataset:
         x = axis_values(self.sample)
         return self._labelled(x, self._features(x, bar))
 
     def _bar(self, *, progress: bool) -> tqdm[Any]:
-        return tqdm(
-            total=len(self.sample.positions),
-            desc="local effects",
-            unit="feature",
-            disable=not progress or self.quotients is None,
-            delay=PROGRESS_DELAY,
+        return progress_bar(
+            len(self.sample.positions),
+            "local effects",
+            "feature",
+            progress=progress and self.quotients is not None,
         )
 
     def _features(self, x: FloatArray, bar: tqdm[Any]) -> list[Differences]:

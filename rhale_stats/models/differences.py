@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from rhale_stats.arguments.checks import MOST_SIZE, check_size
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.outputs import Model, ModelError, OutputLabels, Outputs, UnknownOutputError
@@ -73,6 +75,7 @@ class DifferenceQuotients:
         self.table = self.outputs.table
         self.single = single
         self.numbers = numbers
+        self._bar: tqdm[Any] | None = None
         self._batch_rows, self._row_bytes = batch_rows, _bytes_of_row(self.table)
 
     @property
@@ -100,6 +103,13 @@ class DifferenceQuotients:
         """Number of rows of a table of bounded memory, whatever the rows of a call."""
         return max(1, min(BATCH_ROWS, int(BATCH_BYTES // self._row_bytes)))
 
+    @contextmanager
+    def counted(self, n_rows: int, what: str, *, progress: bool) -> Iterator[None]:
+        """A progress bar of the rows that the model is asked for within the block."""
+        with progress_bar(n_rows, what, "row", progress=progress, scale=True) as self._bar:
+            yield
+        self._bar = None
+
     def at(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> DifferenceQuotients:
         """The same at some rows, by a mask or by their numbers; unchanged for all rows."""
         n = self.table.n_rows
@@ -117,7 +127,11 @@ class DifferenceQuotients:
 
     def _raw(self, rows: Any) -> NDArray[Any]:
         """The answer as the model gave it, from as many calls as these rows need."""
-        answers = [self.outputs.answer(part) for part in _parts(rows, self.batch_rows)]
+        answers = []
+        for part in _parts(rows, self.batch_rows):
+            answers.append(self.outputs.answer(part))
+            if self._bar is not None:
+                self._bar.update(len(part))
         return answers[0] if len(answers) == 1 else np.concatenate(answers)
 
     def _accepted(self, answer: NDArray[Any], axis: int = -1) -> FloatArray:

@@ -268,6 +268,7 @@ class Fitted(NamedTuple):
     uncertainty: str
     # Whether the covariance of the parameters is taken as it was fitted, though rows are added.
     as_fitted: bool = False
+    progress: bool = False
 
     @classmethod
     def of(cls, model: Any, X: Any, uncertainty: str) -> Fitted:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_finite
-from rhale_stats.arguments.progress import PROGRESS_DELAY
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.rows import aligned, as_numbers
 from rhale_stats.arrays import shapley as arrays
 from rhale_stats.arrays.moments import FloatArray
@@ -118,13 +118,7 @@ def shapley_values(
             )
     codes = _Codes.of(table, others)
     ends = _Ends(codes, _answer(asked, codes, codes.rows), _answer(asked, codes, codes.others))
-    bar = tqdm(
-        total=table.n_rows,
-        desc="Shapley values",
-        unit="row",
-        disable=not progress,
-        delay=PROGRESS_DELAY,
-    )
+    bar = progress_bar(table.n_rows, "Shapley values", "row", progress=progress)
     with bar:
         found = None
         if not codes.levels:

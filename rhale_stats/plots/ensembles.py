@@ -32,7 +32,13 @@ from rhale_stats.plots.canvas import (
     several_panels,
 )
 from rhale_stats.plots.curve import ends_of
-from rhale_stats.plots.legend import draw_legend, grid_of_panels, label_bins, say_constant
+from rhale_stats.plots.legend import (
+    draw_legend,
+    grid_of_panels,
+    label_bins,
+    say_constant,
+    say_limited,
+)
 from rhale_stats.plots.marks import LEVEL, OURS
 from rhale_stats.schema.features import feature_names, units_of, with_units
 
@@ -111,6 +117,8 @@ def plot_ensembles(
             size = panels[0].yaxis.label.get_fontsize()
             label = output_label(ensemble)
             panels[0].figure.supylabel(label, fontsize=size, parse_math=False)
+            if features is None and len(rows) < ensemble.sizes["feature"]:
+                say_limited(panels, ensemble.sizes["feature"])
         draw_legend(panels)
     return as_array(panels)
 

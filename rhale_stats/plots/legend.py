@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from numpy.typing import NDArray
 
 from rhale_stats.plots.canvas import new_panels, output_label, upright
 from rhale_stats.plots.marks import CONSTANT, LEGEND, OURS
@@ -125,3 +126,12 @@ def order_note(label: str) -> int:
     label = re.sub(r"^(interval of the\n)[\w ]+ (in the bin)", r"\1average \2", label)
     places = [place for place, begin in enumerate(LEGEND) if label.startswith(begin)]
     return places[0] if places else len(LEGEND)
+
+
+def say_limited(panels: Sequence[Axes] | NDArray[np.object_], n_features: int) -> None:
+    """Write below a figure that not all features are drawn."""
+    panels[0].figure.supxlabel(
+        f"the {len(panels)} most important of {n_features} features; features= or max_features= "
+        f"draws others",
+        fontsize="small",
+    )

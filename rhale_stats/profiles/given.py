@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
-from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_choice, check_finite
-from rhale_stats.arguments.progress import PROGRESS_DELAY
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.rows import as_edges
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.binning import quantile_edges
@@ -307,9 +306,12 @@ def with_slopes(table: Table) -> list[int]:
     return chosen
 
 
-def bar_of_rows(axes: Sequence[Axis], what: str, *, progress: bool) -> Any:
-    """A progress bar over the features."""
-    return tqdm(axes, what, unit="feature", disable=not progress, delay=PROGRESS_DELAY)
+def with_bar(axes: Sequence[Axis], what: str, *, progress: bool) -> Iterator[Axis]:
+    """The features, with a progress bar."""
+    with progress_bar(len(axes), what, "feature", progress=progress) as bar:
+        for axis in axes:
+            yield axis
+            bar.update()
 
 
 def counts_of(given: Given, weight: FloatArray | None, n_rows: int) -> dict[str, NDArray[Any]]:

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from tqdm import tqdm
 
 from rhale_stats.arguments.checks import check_choice, check_finite
-from rhale_stats.arguments.progress import PROGRESS_DELAY
+from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
@@ -222,14 +221,9 @@ def second_differences(
     n_rows, n_pairs = quotients.table.n_rows, len(a.versions) * len(b.versions)
     together = max(1, quotients.block_rows // n_pairs)
     blocks, error = [], np.zeros(1)
-    bar = tqdm(
-        range(0, n_rows, together),
-        "second-order ALE",
-        unit="batch",
-        disable=not progress,
-        delay=PROGRESS_DELAY,
-    )
-    for begin in bar:
+    begins = range(0, n_rows, together)
+    bar = progress_bar(len(begins), "second-order ALE", "batch", progress=progress)
+    for begin in begins:
         part = slice(begin, begin + together)
         outputs, rounding = quotients.combined(
             positions,
@@ -238,6 +232,8 @@ def second_differences(
         )
         error = np.maximum(error, rounding)
         blocks.append(np.diff(np.diff(outputs, axis=1), axis=2))
+        bar.update()
+    bar.close()
     delta = np.concatenate(blocks)
     names = f"{a.name} and {b.name}"
     flat = delta.reshape(len(delta), -1).sum(axis=1)

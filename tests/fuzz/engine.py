@@ -557,6 +557,8 @@ OF_PARAMETER: dict[str, Any] = {
     "shap_values": shapley,
     "background": options(1, 5),
     "max_model_rows": options(1, 10**4),
+    "n_pairs": options("auto", None, 1, 2),
+    "pairs": options(None, None, [(0, 1)], [(1, 0), (0, 1)]),
     "x": points,
     "grid": lambda world: world.one_of(
         [0.0, 0.5, 1.0], np.linspace(-1, 1, 3), {world.names[0]: [0, 1]}, ["u", "v"]

@@ -11,11 +11,11 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
+from rhale_stats.arguments import progress
 from rhale_stats.arrays import resample
 from rhale_stats.bins.description import describe, rule_of
 from rhale_stats.effects import rebinned, replicates
 from rhale_stats.effects.sizes import SIZES
-from rhale_stats.inference import draws
 from rhale_stats.local.rows import is_estimation_row
 from rhale_stats.schema.features import one_feature
 from tests.helpers import daily, local_of
@@ -641,7 +641,7 @@ def test_folds_leave_out_rows_without_weight():
 
 def test_folds_show_a_bar(monkeypatch, capsys):
     """reliability.md 22: a thousand folds took half a minute in silence."""
-    monkeypatch.setattr(draws, "PROGRESS_DELAY", 0)
+    monkeypatch.setattr(progress, "PROGRESS_DELAY", 0)
     local = local_of(*table())
     rs.folds(local, bins=rs.EqualWidthBins(1), n_folds=5, rng=1)
     assert "folds" in capsys.readouterr().err
