@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.effects.sizes import NORMALISED, SIZES, effect_sizes
+from rhale_stats.models.form import Form
+from rhale_stats.models.forms import read
 from rhale_stats.models.table import as_array
 from rhale_stats.parallel import in_processes, n_processes
 from rhale_stats.schema.checks import check_effect
@@ -139,9 +141,10 @@ def sizes_by_chance(
     >>> sizes["importance_chance_p_value"].values
     array([0.05, 0.95])
     """
-    table = data if isinstance(data, pd.DataFrame) else as_array(data, "data must hold")
+    table, form = read(data, "data")
+    table = table if isinstance(table, pd.DataFrame) else as_array(table, "data must hold")
     columns = _columns(table, features)
-    found = _sizes(fit(table), y, level)
+    found = _sizes(fit(form.give(table.copy())), y, level)
     names = [RANDOM] if features is None else [_name(table, one) for one in columns]
     missing = [] if features is None else [one for one in names if one not in feature_names(found)]
     if missing:
@@ -149,7 +152,7 @@ def sizes_by_chance(
             f"features must be features of what fit returns, which are "
             f"{', '.join(feature_names(found))}; got {', '.join(missing)}."
         )
-    refit = _Refit(fit, table, y, tuple(zip(columns, names, strict=True)))
+    refit = _Refit(fit, table, form, y, tuple(zip(columns, names, strict=True)))
     streams = np.random.default_rng(rng).spawn(n_resamples * len(columns))
     items = [(number % len(columns), stream) for number, stream in enumerate(streams)]
     processes = n_processes(n_jobs, most=len(items))
@@ -212,6 +215,7 @@ class _Refit:
 
     fit: Callable[[Any], xr.Dataset]
     table: Any
+    form: Form
     y: ArrayLike | None
     columns: tuple[tuple[Any, str], ...]
 
@@ -221,7 +225,7 @@ class _Refit:
         column, name = self.columns[number]
         sample = _without_information(self.table, column, stream)
         try:
-            effect = self.fit(sample)
+            effect = self.fit(self.form.give(sample))
         except Exception as error:  # a fit may fail on some columns, in any way
             return f"{type(error).__name__}: {error}"
         effect = check_effect(effect, "what fit returns")

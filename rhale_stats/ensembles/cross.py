@@ -157,7 +157,7 @@ def cross_effects(
             f"n_folds must not exceed the number of {'rows' if groups is None else 'groups'} of "
             f"data; got {n_folds} for {table.n_units}."
         )
-    whole = check_member(estimate(fit(table.data), table.data), "what estimate returns")
+    whole = check_member(estimate(fit(table.whole), table.whole), "what estimate returns")
     grid = common_grid([whole], n_grid, "what estimate returns")
     streams = np.random.default_rng(rng).spawn(n_repeats)
     folds = [rows for stream in streams for rows in table.folds(n_folds, stream)]

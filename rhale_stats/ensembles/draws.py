@@ -24,6 +24,7 @@ from rhale_stats.ensembles.variances import SPREAD
 from rhale_stats.local.ale import ALE_BINS, ale_local_effects
 from rhale_stats.local.levels import DIFFERENCES, LABELS
 from rhale_stats.local.local_effects import local_effects
+from rhale_stats.models.forms import collected, n_rows_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.parallel import in_processes, n_processes
 from rhale_stats.profiles.pdp import pdp
@@ -149,7 +150,8 @@ def over_models(
     check_choice("method", method, EFFECTS)
     check_choice("centering", centering, CENTERINGS)
     rule = _rule(method, bins)
-    members = members_of(models, draws, drawn, len(X))
+    X = collected(X)
+    members = members_of(models, draws, drawn, n_rows_of(X))
     asked = _Asked(X, method, features, rule, centering, drawn.n_grid, options)
     with progress_bar(members.n, "models", "model", progress=progress) as bar:
         found = asked.effects(members, n_jobs, bar.update)

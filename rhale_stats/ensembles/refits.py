@@ -189,7 +189,7 @@ def bootstrap_refit(
     if sampling.scheme == SUBSAMPLING:
         share = SUBSAMPLE if sampling.sample_size is None else sampling.sample_size
         sizes = table.subsample_sizes(share)
-    whole = check_member(fit(table.data), "what fit returns")
+    whole = check_member(fit(table.whole), "what fit returns")
     grid = common_grid([whole], sampling.n_grid, "what fit returns")
     refit = _Refit(fit, table, sizes, grid)
     streams = np.random.default_rng(rng).spawn(n_resamples)

@@ -12,6 +12,7 @@ import xarray as xr
 from rhale_stats.arguments.checks import check_size
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.differences import DifferenceQuotients, Differences
+from rhale_stats.models.form import PANDAS
 from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import Table
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
@@ -141,6 +142,8 @@ def _form(table: Table) -> str:
     """The form of the input of the model, as far as its labels are known."""
     if isinstance(table.data, np.ndarray):
         return ARRAY
+    if table.form is not PANDAS:
+        return table.form.name
     if all(isinstance(label, str) for label in table.data.columns):
         return FRAME
     if all(isinstance(label, int | np.integer) for label in table.data.columns):

@@ -316,6 +316,8 @@ class Request:
                 weight = self.sample.weight_at(there)
                 counted = self.sample.frequency
                 edges = difference_edges(self.bins, name, own, weight, counted=counted)
+                if self.sample.table.in_days(position):
+                    edges = np.unique(np.rint(edges))
                 found = quotients.finite(position, edges)
             else:
                 found = quotients.central(position)
@@ -334,9 +336,16 @@ class Request:
         if self.quotients is None or self.kind == "finite_difference":
             return self.kind, None
         table = self.sample.table
-        if self.auto and self.kind != "jacobian" and table.is_discrete(position):
-            return "finite_difference", None  # the output is not defined between two levels
         name = table.names[position]
+        differences = self.kind == "central_difference"
+        if differences and not self.auto and table.in_days(position):
+            raise ValueError(
+                f"method='central_difference' needs steps of less than a day; column {name!r} "
+                f"holds dates without a time. Use method='auto', or convert it to a datetime."
+            )
+        stepwise = table.is_discrete(position) or table.in_days(position)
+        if self.auto and self.kind != "jacobian" and stepwise:
+            return "finite_difference", None  # the output is not defined between two levels
         found = probe(self.quotients, position, there & self.sample.present)
         if not found.holds:
             if not self.auto:

@@ -260,7 +260,7 @@ class DifferenceQuotients:
         table = _part_of(self.table, part)
         rows, _ = table.stacked(positions[0], [one for one in first for _ in second])
         other = pd.concat([as_column(one) for one in [*second] * len(first)], ignore_index=True)
-        rows, _ = Table(rows, table.names).stacked(positions[1], [other.array])
+        rows, _ = table.holding(rows).stacked(positions[1], [other.array])
         called = (
             f"called with {len(rows)} rows, {len(first) * len(second)} versions of "
             f"{self._named_rows(part)}"
@@ -391,7 +391,7 @@ def _part_of(table: Table, rows: slice) -> Table:
     if rows == slice(0, table.n_rows):
         return table
     data = table.data
-    return Table(data.iloc[rows] if isinstance(data, pd.DataFrame) else data[rows], table.names)
+    return table.holding(data.iloc[rows] if isinstance(data, pd.DataFrame) else data[rows])
 
 
 def _parts(rows: Any, most: int) -> Iterator[Any]:

@@ -15,6 +15,7 @@ from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays import probes as sums
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.models import forms
 from rhale_stats.models.differences import DifferenceQuotients, Differences
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model, ModelError
@@ -47,13 +48,15 @@ def jacobian_columns(
         )
     given = jacobian
     if callable(jacobian):
-        data = table.data.copy()
+        data = table.form.give(table.data.copy())
         try:
-            given = jacobian(data)
+            given = forms.plain_answer(jacobian(data))
         except Exception as error:
             raise ModelError(
                 f"jacobian raised {type(error).__name__} on all {table.n_rows} rows of X: {error}"
             ) from error
+    elif not isinstance(given, xr.DataArray):
+        given, _form = forms.read(given, "jacobian")
     if isinstance(given, pd.DataFrame):
         absent = [table.names[p] for p in positions if table.names[p] not in given.columns]
         if absent or len(given) != table.n_rows:

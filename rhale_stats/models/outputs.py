@@ -16,6 +16,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.adapters import sklearn
 from rhale_stats.models.adapters.adapter import Gradient
 from rhale_stats.models.adapters.libraries import adapter_of, jax_adapter
+from rhale_stats.models.forms import given_to, plain_answer
 from rhale_stats.models.offsets import predict_of
 from rhale_stats.models.table import Table, as_array
 
@@ -83,7 +84,10 @@ class Outputs:
         self.table = table
         if self._method == "predict":
             self._function, data = predict_of(model, table.data)
-            self.table = Table(data, table.names)
+            self.table = table.holding(data)
+        # Libraries take rows as this package holds them; a user's own functions as X was given.
+        own = self._adapter is None or self._adapter is model
+        self._given = given_to(model, table.form, table.data) if own else _as_held
         self.n_calls, self.n_rows, self.largest, self._width = 0, 0, 0.0, 1
         self.precision = float(np.finfo(np.float64).eps)
         if isinstance(table.data, np.ndarray):
@@ -113,7 +117,7 @@ class Outputs:
 
     def derivatives(self, gradient: Gradient, rows: Any, columns: Sequence[int]) -> FloatArray:
         """Derivatives of the outputs that were chosen, (row, output, column)."""
-        found = np.asarray(gradient(rows, list(columns)))
+        found = np.asarray(gradient(self._given(rows), list(columns)))
         found = found[:, None] if found.ndim == 2 else found
         if found.shape != (len(rows), self._width, len(columns)):
             raise ModelError(
@@ -122,7 +126,8 @@ class Outputs:
             )
         found = found[:, self.numbers]
         if self.scale == "logit":
-            answer = as_array(self._function(rows), "model must return", ModelError)
+            answer = plain_answer(self._function(self._given(rows)))
+            answer = as_array(answer, "model must return", ModelError)
             p = answer.reshape(len(rows), -1)[:, self.numbers].astype(np.float64)
             found = found / (p * (1 - p))[..., None]
         return found
@@ -134,9 +139,10 @@ class Outputs:
     def answer(self, rows: Any) -> NDArray[Any]:
         """The outputs that were chosen as the model gives them, (row, output)."""
         self.n_calls, self.n_rows = self.n_calls + 1, self.n_rows + len(rows)
-        answer = self._function(rows)
+        answer = self._function(self._given(rows))
         if self._adapter is None and self._method == "call":
             self._adapter = jax_adapter(self._model, answer)
+        answer = plain_answer(answer)
         columns = [str(name) for name in getattr(answer, "columns", [])]
         if isinstance(answer, pd.Series | pd.DataFrame) and isinstance(rows, pd.DataFrame):
             answer = _in_rows_order(answer, rows.index)
@@ -207,6 +213,10 @@ class Outputs:
         elif self._asked is None and len(labels) == 2:
             self._asked = labels[1:]
         self._choose(labels, what)
+
+
+def _as_held(rows: Any) -> Any:
+    return rows
 
 
 def _refuse_decision(model: Model) -> None:

@@ -332,7 +332,9 @@ class _Codes(NamedTuple):
         columns: dict[int, Any] = {}
         for at in range(len(self.like.names)):
             own = self.like.series(at)
-            if at in self.levels:
+            if self.like.is_time(at):
+                columns[at] = self.like.of_type(at, values[:, at])
+            elif at in self.levels:
                 level = self.levels[at].take(values[:, at].astype(np.intp))
                 columns[at] = pd.Series(level.array, dtype=own.dtype)
             else:

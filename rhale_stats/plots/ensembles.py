@@ -27,6 +27,7 @@ from rhale_stats.plots.canvas import (
     REFERENCE,
     UNCERTAINTY,
     as_array,
+    date_axis,
     draw_ends,
     output_label,
     several_panels,
@@ -76,6 +77,7 @@ def plot_ensemble(
         if lower:
             label_bins(last, ensemble, row.dataset.isel(feature=0))
         last.set_xlabel(with_units(row.name, units_of(ensemble, row.name)), parse_math=False)
+        date_axis(last, units_of(ensemble, row.name))
         if not len(row.z):
             for panel in panels:
                 say_constant(panel)
@@ -106,7 +108,8 @@ def plot_ensembles(
         for panel, row in zip(panels, rows, strict=True):
             panel.set_title(row.name, parse_math=False)
             units = units_of(ensemble, row.name)
-            panel.set_xlabel(f"[{units}]" if units else "", parse_math=False)
+            panel.set_xlabel(with_units("", units).strip(), parse_math=False)
+            date_axis(panel, units)
             if not own:
                 panel.set_ylabel(output_label(ensemble), parse_math=False)
             if len(row.z):

@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 
-from rhale_stats.plots.canvas import new_panels, output_label, upright
+from rhale_stats.arguments.times import unit_word
+from rhale_stats.plots.canvas import date_axis, new_panels, output_label, upright
 from rhale_stats.plots.marks import CONSTANT, LEGEND, OURS
 from rhale_stats.schema.features import units_of, with_units
 
@@ -48,9 +49,10 @@ def label_bins(panel: Axes, effect: xr.Dataset, row: xr.Dataset) -> None:
     units = units_of(effect, name)
     output_units = str(effect.attrs.get("output_units", ""))
     slope = f"d {effect.attrs.get('output_name', 'output')} / d {name}"
-    per = f"{output_units} per {units}" if units and output_units else ""
+    per = f"{output_units} per {unit_word(units)}" if units and output_units else ""
     panel.set_ylabel(upright(slope, per), parse_math=False)
     panel.set_xlabel(with_units(name, units), parse_math=False)
+    date_axis(panel, units)
 
 
 def say(panel: Axes, text: str) -> None:

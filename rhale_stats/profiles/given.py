@@ -114,6 +114,8 @@ class Given(Sample):
             elif len(grid) > n_grid:
                 weight = self.weight_at(there)
                 grid = quantile_edges(values, n_grid - 1, weight)
+        if self.table.in_days(position):
+            grid = np.unique(np.rint(grid))
         return Axis(name, position, kind, x, grid, self._held(position, grid), None)
 
     def _held(self, position: int, grid: FloatArray) -> Values:

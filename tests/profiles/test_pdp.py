@@ -281,7 +281,7 @@ def test_a_background_of_other_levels_is_refused():
         rs.shap_dependence(_by_level, X, background=X.assign(k="q"))
 
 
-def test_by_default_all_columns_but_identifiers_and_dates():
+def test_by_default_all_columns_but_identifiers():
     X = pd.DataFrame({"a": np.arange(20.0), "n": [0, 1] * 10, "k": list("uv") * 10})
     model = lambda X: X["a"] + X["n"] * (X["k"] == "u")  # noqa: E731
     for make in (rs.pdp, rs.ice, rs.m_plot):
@@ -289,11 +289,11 @@ def test_by_default_all_columns_but_identifiers_and_dates():
     assert rs.ice(model, X, kind="derivative")["feature"].values.tolist() == ["a", "n"]
     X["key"] = [f"id {number}" for number in range(20)]
     X["day"] = pd.Timestamp("2020-01-01")
-    with pytest.warns(UserWarning, match="Left out: 'key', 'day'") as warned:
+    with pytest.warns(UserWarning, match="Left out: 'key' ") as warned:
         rs.pdp(model, X)
     assert warned[0].filename == __file__
-    with pytest.raises(TypeError, match="X must have a column of numbers or of levels; got 'day'"):
-        rs.pdp(model, X[["day"]])
+    with pytest.raises(TypeError, match="X must have a column of numbers or of levels; got 'key'"):
+        rs.pdp(model, X[["key"]])
     with pytest.raises(TypeError, match="X must have a column of numbers for derivatives"):
         rs.ice(model, X[["k"]], kind="derivative")
 
