@@ -117,8 +117,16 @@ class Outputs:
 
     def derivatives(self, gradient: Gradient, rows: Any, columns: Sequence[int]) -> FloatArray:
         """Derivatives of the outputs that were chosen, (row, output, column)."""
-        found = np.asarray(gradient(self._given(rows), list(columns)))
+        given = self._given(rows)
+        at = np.array(columns, dtype=np.int64)
+        if isinstance(rows, pd.DataFrame) and isinstance(given, pd.DataFrame):
+            # The model gets the columns of its fit, in their order; the others have no effect.
+            at = given.columns.get_indexer(rows.columns[at])
+        found = np.asarray(gradient(given, at[at >= 0].tolist()))
         found = found[:, None] if found.ndim == 2 else found
+        if found.ndim == 3 and found.shape[2] == np.sum(at >= 0) < len(at):
+            some, found = found, np.zeros((*found.shape[:2], len(at)), found.dtype)
+            found[:, :, at >= 0] = some
         if found.shape != (len(rows), self._width, len(columns)):
             raise ModelError(
                 f"gradient of the model must have shape ({len(rows)}, {self._width}, "
