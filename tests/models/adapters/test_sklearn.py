@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -195,3 +197,21 @@ def test_classes_of_users_may_do_something_else():
 
     exact = rs.local_effects(Half().fit(X, Y), X, progress=False)
     assert set(exact["local_effect_method"].values) == {"central_difference"}
+
+
+def test_columns_in_another_order_and_others_beside_them(rng):
+    # The model is asked with the columns of its fit, and the gradient was that of other columns.
+    X = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a", "b", "c"])
+    model = make_pipeline(preprocessing.StandardScaler(), linear_model.Ridge()).fit(
+        X, X @ [1.0, 2.0, 3.0]
+    )
+    with warnings.catch_warnings():
+        # Of the column that the model was not fitted with.
+        warnings.filterwarnings("ignore", "Columns that the model was not fitted with")
+        local = rs.local_effects(
+            model, X.assign(d=0.5 * X["a"])[["d", "c", "b", "a"]], features=["d", "c", "a"]
+        )
+    scale = model[0].scale_
+    assert set(local["local_effect_method"].values) == {"gradient"}
+    expected = [0, model[1].coef_[2] / scale[2], model[1].coef_[0] / scale[0]]
+    np.testing.assert_allclose(local["local_effect"], np.tile(expected, (200, 1)), rtol=1e-12)
