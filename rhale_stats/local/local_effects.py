@@ -74,9 +74,8 @@ def local_effects(
         ``jacobian`` is given.
     X : table, or array_like of shape (n_rows, n_columns)
         Rows at which effects are taken: a table of pandas, polars, Arrow, xarray or NumPy, or a
-        dict of columns. The model gets the same kind of table. Dates are numbers of days here.
-        Units are read from ``X.attrs["units"]``, a mapping from column to unit; name and unit of
-        the output from ``X.attrs["output_name"]`` and ``X.attrs["output_units"]``.
+        dict of columns. The model gets the same. Dates are days. Units are in ``X.attrs["units"]``,
+        by column; name and unit of the output in its ``output_name`` and ``output_units``.
     jacobian : callable or array_like of shape (n_rows, n_columns), optional
         Derivatives of the output with respect to every column, or a function of ``X`` that
         returns them. A DataFrame needs the columns of ``features`` only. Where ``model`` is given
