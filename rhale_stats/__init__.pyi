@@ -11,6 +11,7 @@ from .diagnostics.scores import mae, mcse
 from .diagnostics.unbiased import check_unbiased, debias
 from .effects.ale import ale, ale_from_local, dale
 from .effects.equivalence import equivalence_test
+from .effects.merged import merge
 from .effects.rhale import rhale
 from .effects.tables import augment
 from .ensembles.cross import cross_effects
@@ -126,6 +127,7 @@ __all__ = [
     "m_plot",
     "mae",
     "mcse",
+    "merge",
     "over_models",
     "pdp",
     "plot_bias",

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from rhale_stats.arguments.chunked import is_path
 from rhale_stats.arguments.words import first_rows, shown
 
 # Fourth powers of such sizes, and of 1e-15 times these, neither overflow nor underflow.
@@ -214,6 +215,14 @@ def is_listed(value: object) -> bool:
 
 # Functions themselves check entries and their number.
 check_column = partial(_check_listed, what="an array with one entry a row")
+
+
+def check_rows(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` unless this is a table, or the path of one, which few functions take."""
+    if not is_path(value):
+        check_table(parameter, value)
+
+
 check_labels_listed = partial(_check_listed, what="a list of labels")
 
 

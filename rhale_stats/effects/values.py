@@ -44,10 +44,10 @@ def sums_about_lines(
     """
     axis = bh.axis.Integer(0, len(slope))
     products, spread = (bh.Histogram(axis, storage=bh.storage.Double()) for _ in range(2))
-    last = len(cells.bin) - 1
+    last, of_row = len(cells.bin) - 1, cells.row_cells(x)
     for begin in range(0, len(x), sums.CACHED_ROWS):
         block = slice(begin, begin + sums.CACHED_ROWS)
-        cell = np.minimum(cells.of_row[block], last, dtype=np.intp)
+        cell = np.minimum(of_row[block], last, dtype=np.intp)
         k = cells.bin.take(cell)
         away = x[block] - bins.x_mean.take(k)
         residual = g[block] - bins.mean.take(k)

@@ -144,8 +144,10 @@ def _of_deviations(
         squares = second**2 + (fourth - second**2) * rows / n
     ends = intervals.of_heavy_tails(values, second, squares, rows, degrees, level)
     light = np.isnan(ends[..., 0])
-    rest = (of[light] for of in (values, third, fourth, n, degrees))
-    ends[light] = intervals.of_deviation(*rest, level)
+    value, of_third, of_fourth, rows, free = (
+        one[light] for one in (values, third, fourth, n, degrees)
+    )
+    ends[light] = intervals.of_deviation(value, of_third, of_fourth, rows, free, level)
     return ends, BY_INVERSION if light.all() else BY_KURTOSIS
 
 

@@ -14,12 +14,15 @@ from tqdm import tqdm
 from rhale_stats.arguments.checks import check_choice, check_finite
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.words import warn
-from rhale_stats.arrays.moments import FloatArray, need_squares
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.local.cells import difference_edges
+from rhale_stats.local.in_chunks import check_in_chunks, in_chunks
 from rhale_stats.local.labelled import labelled
+from rhale_stats.local.missing import effect_of_missing
 from rhale_stats.models import jacobian as models_jacobian
 from rhale_stats.models.adapters.libraries import columns_known_of
+from rhale_stats.models.chunked import chunks_of, glance
 from rhale_stats.models.differences import DifferenceQuotients, Differences, no_differences
 from rhale_stats.models.jacobian import (
     gradient_columns,
@@ -75,7 +78,8 @@ def local_effects(
     X : table, or array_like of shape (n_rows, n_columns)
         Rows at which effects are taken: a table of pandas, polars, Arrow, xarray or NumPy, or a
         dict of columns. The model gets the same. Dates are days. Units are in ``X.attrs["units"]``,
-        by column; name and unit of the output in its ``output_name`` and ``output_units``.
+        by column; name and unit of the output in its ``output_name`` and ``output_units``. Dask,
+        xarray in chunks and paths of Parquet files are computed by chunks.
     jacobian : callable or array_like of shape (n_rows, n_columns), optional
         Derivatives of the output with respect to every column, or a function of ``X`` that
         returns them. A DataFrame needs the columns of ``features`` only. Where ``model`` is given
@@ -188,6 +192,14 @@ def local_effects(
     derivative = "central_difference" if jacobian is None else "jacobian"
     kind = derivative if method == "auto" else method
     _check_request(model, method, kind, jacobian, bins, options)
+    chunks = chunks_of(X, model)
+    if chunks is not None:
+        check_in_chunks(jacobian, options)
+        seen = glance(chunks)
+        own = {"jacobian": jacobian, "features": features, "method": method, "bins": bins}
+        own |= {"options": replace(options, weights=None), "progress": progress}
+        of_sample = local_effects(model, seen.sample, **own)
+        return in_chunks(of_sample, chunks, seen, model, jacobian, bins, options)
     sample = Sample.of(X, options)
     known = None if model is None else columns_known_of(model)
     sample = sample.of_columns(positions_of(sample.table, features, known))
@@ -294,7 +306,7 @@ class Request:
         absent = {}
         if quotients is not None and sample.missing == "bin":
             absent = {
-                column: _of_missing(sample, quotients, position, x[:, column])
+                column: effect_of_missing(sample, quotients, position, x[:, column])
                 for column, position in enumerate(sample.positions)
                 if np.isnan(x[:, column]).any()
             }
@@ -419,32 +431,3 @@ def _check_weight(sample: Sample, x: FloatArray) -> None:
                 f"{int(there.sum())} such rows have weight 0. Leave the feature out: "
                 f"features=[...]."
             )
-
-
-def _of_missing(
-    sample: Sample, quotients: DifferenceQuotients, position: int, x: FloatArray
-) -> dict[str, FloatArray]:
-    """Effect of a missing value against the median of the others, in the rows that miss it."""
-    gone, weight = np.isnan(x), sample.weight
-    w = np.ones(len(x)) if weight is None else weight
-    reference = np.quantile(
-        x[~gone], 0.5, method="inverted_cdf", weights=w[~gone] if weight is not None else None
-    )
-    there = np.full(gone.sum(), reference)
-    change, _ = quotients.at(gone).between(position, *quotients.table.held(position, gone, there))
-    w = w[gone]
-    total, squares = w.sum(), (w if sample.frequency else w**2).sum()
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = w @ change / total
-        spread = np.sqrt(w @ (change - mean) ** 2 / (total - squares / total))
-        standard_error = spread * np.sqrt(squares) / total
-        if len(w) > 1 and need_squares(w, frequency=sample.frequency):
-            # A sandwich, math [26].
-            left = 1 - 2 * (w**3).sum() / (total * squares) + squares / total**2
-            standard_error = np.sqrt(w**2 @ (change - mean) ** 2 / left) / total
-    return {
-        "missing_effect": mean,
-        "missing_effect_se": standard_error,
-        "missing_spread": spread,
-        "missing_reference": np.full_like(mean, reference),
-    }

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments import times
 from rhale_stats.arguments.checks import check_finite, check_size
+from rhale_stats.arguments.chunked import refuse_chunks
 from rhale_stats.arguments.rows import as_weights
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import FloatArray
@@ -249,6 +250,7 @@ def as_table(X: Any, parameter: str = "X") -> Table:
     TypeError, ValueError
         ``X`` is no table of numbers, has no rows, or has two columns of one name.
     """
+    refuse_chunks(X, parameter)
     data, form = forms.read(X, parameter)
     if isinstance(data, pd.DataFrame):
         table = Table(data, column_names(data, parameter), form)

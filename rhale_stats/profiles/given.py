@@ -142,8 +142,11 @@ class Given(Sample):
         So a mean curve of very many rows needs the memory of one block.
         """
         own = asked.at(self.with_curve(axis))
-        for begin in range(0, own.table.n_rows, differences.BATCH_ROWS):
-            rows = slice(begin, min(begin + differences.BATCH_ROWS, own.table.n_rows))
+        # Several arrays of the size of the curves are needed at a time.
+        most = differences.BATCH_BYTES // (4 * 8 * max(len(axis.grid), 1))
+        together = max(1, min(differences.BATCH_ROWS, most))
+        for begin in range(0, own.table.n_rows, together):
+            rows = slice(begin, min(begin + together, own.table.n_rows))
             some = own.at(np.arange(rows.start, rows.stop))
             curves, error = some.curves(axis.position, axis.values)
             # The largest output shows whether there is anything to look for.

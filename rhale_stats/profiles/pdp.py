@@ -102,8 +102,7 @@ def pdp(
     ICE curves divided by :math:`\sqrt n`. With ``centering="mean"`` the constant is also a mean
     over the places of the rows, and its sampling error is included, as in math [26].
 
-    The curves of 131,072 rows and one feature are held in memory: 8 bytes per row, grid point and
-    output.
+    The curves of one feature are made in blocks of rows, of about 8 MiB for each output.
 
     References
     ----------

@@ -5,8 +5,9 @@
 effector's search for regions. ``effects`` is what asks a model again: ALE of first and second order
 beside PyALE, partial dependence and ICE beside scikit-learn, bins that adapt beside the model's own
 time, and H-statistics. ``ale-memory`` has ALE of a boosted model beside its bare predictions, in
-time and in memory; ``shap`` has Shapley values beside the library shap. ``compiled`` is what loops
-compiled by Numba would gain.
+time and in memory; ``shap`` has Shapley values beside the library shap. ``parquet --rows 1e8
+--workers 2`` is time and memory of tables larger than memory, by so many processes. ``compiled`` is
+what loops compiled by Numba would gain.
 
 Times are the least of several runs, the two sides taking turns; ratios are what to quote, since
 machines differ. ``--cpu`` takes the time of the CPU, all threads together, for a machine that has
@@ -28,6 +29,8 @@ import numpy as np
 import rhale_stats as rs
 from rhale_stats.arrays import binning, moments
 from tests.benchmarks.compiled import compiled
+from tests.benchmarks.parquet import options as parquet_options
+from tests.benchmarks.parquet import parquet
 
 N_FEATURES = 10
 MAX_BINS = 100
@@ -562,9 +565,13 @@ BENCHMARKS = {
 def main() -> None:
     """Run the benchmark that is named."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
-    parser.add_argument("name", choices=list(BENCHMARKS))
+    parser.add_argument("name", choices=[*BENCHMARKS, "parquet"])
     parser.add_argument("--cpu", action="store_true", help="CPU time of all threads together")
+    parquet_options(parser)
     arguments = parser.parse_args()
+    if arguments.name == "parquet":
+        parquet(arguments.rows, arguments.workers)
+        return
     if arguments.cpu:
         CLOCK[0] = time.process_time
     warnings.simplefilter("ignore")

@@ -606,6 +606,7 @@ OF_PARAMETER: dict[str, Any] = {
     "names": options(["one", "two"], ("a", "b", "c")),
     "dim": options("replicate", "draw", "feature"),
     "samples": kinds("boot", "effect"),
+    "effects": lambda world: [world.dataset("effect")] * 2,
     "statistic": lambda world: statistic,
     "fit": fitted,
     "estimate": lambda world: lambda model, rows: model,
@@ -864,6 +865,7 @@ def plain_world() -> World:
         "profile": [rs.ice(product, world.X, **quiet)],
         "check": [rs.check_unbiased(local, effect, rng=0)],
         "outputs": [rs.rhale(rs.local_effects(two, world.X, **quiet))],
+        "agreed": [[rs.rhale(local, bins=rs.GivenBins(effect))] * 2],
     }
     return world
 
@@ -897,6 +899,7 @@ LEGAL: dict[str, dict[str, Any]] = {
     "dense_truth": {"model": product, "jacobian": None, "X": "X", "n_bins": 3},
     "folds": {"local": "local", "n_folds": 2, "progress": False},
     "mcse": {"samples": "boot", "dim": "draw"},
+    "merge": {"effects": "agreed"},
     "plot_edges": {"boot": "rebinned", "feature": "x0"},
     "plot_outputs": {"effect": "outputs", "feature": "x0"},
     "predict": {"effect": "effect", "x": 0.5, "feature": "x0"},

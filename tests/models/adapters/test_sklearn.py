@@ -154,6 +154,7 @@ def test_decision_functions():
     check(*both(model, X, scale="decision"))
 
 
+@pytest.mark.filterwarnings("ignore:Columns that the model was not fitted with")
 def test_columns_go_by_name():
     steps = columns((preprocessing.PolynomialFeatures(2), ["c", "a"]))
     other = X.assign(unused=1.5)[["b", "unused", "c", "a"]]
