@@ -14,6 +14,8 @@ ERROR_QUANTILE = 0.99
 # The precision is that of a coarser type if all numbers fit into it and this share uses its last
 # digit.
 LAST_DIGIT_SHARE = 0.1
+# Unit of rounding of bfloat16.
+BRAIN_FLOAT = 2.0**-7
 
 
 def robust_scale(x: FloatArray) -> float:
@@ -117,6 +119,8 @@ def precision_held(values: NDArray[Any]) -> float:
     """
     if not np.issubdtype(values.dtype, np.floating):
         return float(np.finfo(np.float64).eps)
+    if _are_brain_floats(values):
+        return BRAIN_FLOAT
     for coarse, bits in ((np.float16, np.uint16), (np.float32, np.uint32)):
         if np.dtype(coarse).itemsize >= values.dtype.itemsize:
             break
@@ -132,6 +136,24 @@ def precision_held(values: NDArray[Any]) -> float:
             if len(last) and last.mean() >= LAST_DIGIT_SHARE:
                 return float(np.finfo(coarse).eps)
     return float(np.finfo(values.dtype).eps)
+
+
+def _are_brain_floats(values: NDArray[Any]) -> bool:
+    """Whether numbers have the eight binary digits of bfloat16, which NumPy does not have."""
+    if values.dtype.itemsize < 4:
+        return False
+    some = values.ravel()[:: max(1, values.size // 256)]
+    for these in (some, values):
+        with np.errstate(over="ignore"):
+            single = np.ascontiguousarray(these, dtype=np.float32)
+        digits = single.view(np.uint32)
+        if (digits & 0xFFFF).any() or not np.array_equal(single, these, equal_nan=True):
+            return False
+    known = np.isfinite(single) & (single != 0)
+    # Whole numbers say nothing of the type.
+    known &= single != np.round(single)
+    last = (digits[known] >> 16) & 1
+    return bool(len(last) and last.mean() >= LAST_DIGIT_SHARE)
 
 
 def cell_ends(edges: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:

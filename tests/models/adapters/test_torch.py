@@ -40,6 +40,17 @@ def test_gradient_of_a_module(dtype, limit):
     assert exact.attrs["answer_precision"] >= torch.finfo(dtype).eps
 
 
+def test_brain_floats_are_known_by_their_digits():
+    """Rows are rounded as well: the output is a staircase, and its error is said."""
+    module = torch.nn.Sequential(torch.nn.Linear(3, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
+    exact = rs.local_effects(module.to(torch.float64), X)
+    with pytest.warns(rs.JumpWarning):
+        coarse = rs.local_effects(module.to(torch.bfloat16), X)
+    assert coarse.attrs["answer_precision"] == 2**-7
+    off = np.abs(coarse["local_effect"] - exact["local_effect"]).mean("obs")
+    assert (off < 2 * coarse["local_effect_error"]).all()
+
+
 def test_several_outputs_and_the_scale_of_log_odds():
     off, exact = difference(network(n_outputs=3), X)
     assert off < 1e-8
