@@ -36,6 +36,7 @@ def test_a_progress_bar_counts_chunks(capsys, monkeypatch):
     assert "numbers: 100%" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_package_does_not_import_dask():
     code = (
         "import sys, rhale_stats as rs; rs.rhale, rs.local_effects, rs.merge; "
@@ -45,6 +46,7 @@ def test_the_package_does_not_import_dask():
     assert done.stdout.strip() == "False"
 
 
+@pytest.mark.slow
 def test_the_page_of_large_tables_prints_what_it_shows():
     page = (Path(__file__).parents[1] / "docs" / "larger-than-memory.md").read_text("utf-8")
     names: dict[str, object] = {}

@@ -111,6 +111,7 @@ def test_these_are_all_functions_with_a_bar():
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", BARS)
+@pytest.mark.slow
 def test_a_bar_says_what_is_counted_and_how_fast(name, monkeypatch, capsys):
     call, what, unit = BARS[name]
     monkeypatch.setattr(progress, "PROGRESS_DELAY", 0.0)

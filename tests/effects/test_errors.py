@@ -510,6 +510,7 @@ def test_groups_of_one_row_have_hc2(kind, table):
 
 
 @pytest.mark.parametrize("n", daily([100, 400]))
+@pytest.mark.slow
 def test_errors_along_the_axis_are_unbiased(n, rng):
     """Of noise with a variance of 1: by rows, also by groups of one row, which are the same."""
     local = local_of(rng.uniform(-1, 1, (n, 50)), rng.normal(size=(n, 50)))

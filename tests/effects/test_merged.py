@@ -74,6 +74,7 @@ def test_intervals_bands_tests_and_checks_follow(table):
 
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.integers(2, 98), min_size=1, max_size=5, unique=True), st.integers(0, 99))
+@pytest.mark.slow
 def test_parts_of_a_few_rows(cuts, seed):
     table = np.random.default_rng(seed).normal(size=(100, 2)) + 50
     bins = rs.GivenBins([40, 49, 50, 60], cells=np.linspace(40, 60, 21))

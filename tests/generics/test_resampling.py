@@ -317,6 +317,7 @@ def test_bootstrap_and_central_limit_theorem():
     ],
 )
 @pytest.mark.parametrize("weighting", daily(["axis", "rows"]))
+@pytest.mark.slow
 def test_replicates_have_so_much_of_the_variance_of_a_mean(scheme, strata, expected, weighting):
     """20 bins of 25 rows, 2000 replicates: an error of sqrt(2 / 40000) = 0.7 % on average.
 
@@ -556,6 +557,7 @@ def test_folds_by_hand():
 
 
 @pytest.mark.parametrize("weighting", daily(["rows", "axis"]))
+@pytest.mark.slow
 def test_folds_estimate_the_error_of_a_mean(weighting):
     local = local_of(*table())
     one = {"bins": rs.EqualWidthBins(1), "weighting": weighting}
@@ -594,6 +596,7 @@ def test_rebin_refuses_frequency_weights(rng):
         rs.bootstrap(local, effect, n_resamples=4, rebin=True)
 
 
+@pytest.mark.slow
 def test_folds_of_features_with_rows_of_their_own():
     """code.md B8: all was NaN, without a warning, where a feature had a missing value."""
     rng = np.random.default_rng(0)
@@ -649,6 +652,7 @@ def test_folds_show_a_bar(monkeypatch, capsys):
     assert not capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_replicates_with_edges_of_their_own_keep_the_least_rows_of_the_rule():
     """code.md B12: a row drawn again halves the effective rows, and min_obs was twice as strict."""
     example = rs.simulate.PiecewiseLinear(sd=0.5)

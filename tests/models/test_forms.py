@@ -173,6 +173,7 @@ def test_conditioning_in_every_form(form):
 
 
 @every_form
+@pytest.mark.slow
 def test_refits_get_the_form_of_the_data(form):
     kinds = set()
 

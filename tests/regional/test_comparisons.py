@@ -308,6 +308,7 @@ def test_two_regimes_correlated_only_pdp_splits():
         assert tree["rule"].values.tolist() == ["all rows", "x3 ≤ 0", "x3 > 0"]
 
 
+@pytest.mark.slow
 def test_permutation_test_of_curves_keeps_its_level():
     """Curves that differ by what does not condition: the root splits in 5 % of samples."""
     split = []
