@@ -67,10 +67,10 @@ def from_days(days: FloatArray, dtype: Any, *, whole: bool = False) -> Any:
     count = full.astype(np.int64) * MICROSECONDS + micro
     if pd.api.types.is_timedelta64_dtype(dtype):
         found = count.astype("timedelta64[us]")
-        found[gone] = np.timedelta64("NaT")
+        found[gone] = np.timedelta64("NaT", "us")
         return pd.array(found).astype(_fine(dtype))
     moments = count.astype("datetime64[us]")
-    moments[gone] = np.datetime64("NaT")
+    moments[gone] = np.datetime64("NaT", "us")
     index = pd.DatetimeIndex(moments)
     if isinstance(dtype, pd.DatetimeTZDtype):
         return (
